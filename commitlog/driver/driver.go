@@ -1,0 +1,189 @@
+// Package driver is the contract between commitlog and the places where records live.
+//
+// Users want package commitlog; a backend implements this package and proves itself with
+// commitlog/logtest. Names and sizes are checked by commitlog before a driver sees them.
+package driver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Durability says what an acknowledged append has survived.
+type Durability string
+
+const (
+	// Sync: on stable storage (fsynced) before the ack. Survives power loss.
+	Sync Durability = "sync"
+	// OS: in the operating system's cache. Survives kill -9, not power loss.
+	OS Durability = "os"
+)
+
+// Options are what every log backend is opened with.
+type Options struct {
+	Durability Durability   // zero: Sync
+	Logger     *slog.Logger // nil: discard
+}
+
+// Header is one name and value attached to a record. Names may repeat; order is kept.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
+// Record is one message in a partition.
+type Record struct {
+	// Offset is set by reads; appends ignore it.
+	Offset int64
+	// Timestamp in Unix milliseconds. Zero in an append: the log sets the time of the append.
+	Timestamp int64
+	Key       []byte // nil: no key; empty is a key of zero bytes
+	Value     []byte
+	Headers   []Header
+}
+
+// TopicConfig describes a storage topic.
+type TopicConfig struct {
+	Name       string
+	Partitions int
+	// RetentionBytes and RetentionAgeMillis bound what is kept; zero keeps all.
+	// A log never drops a record at or above the lowest position given to Trim's
+	// hold (see Topic.Trim) unless RetentionForce is set.
+	RetentionBytes     int64
+	RetentionAgeMillis int64
+	RetentionForce     bool
+}
+
+// Producer identifies one append for idempotence. The zero value asks for none.
+type Producer struct {
+	ID    uint64 // random, chosen by the producer; 0: not idempotent
+	Epoch int32  // a higher epoch of the same ID fences the lower ones (fault.Fenced)
+	// Sequence numbers the appends of (ID, partition), from 0, +1 each. A sequence that was
+	// appended already is acknowledged again with its first offset and not stored twice;
+	// one that leaves a gap is fault.Invalid.
+	Sequence int64
+}
+
+// AppendRequest is one atomic batch for one partition: all of its records appear, adjacent
+// and in order, or none does.
+type AppendRequest struct {
+	Partition int
+	Records   []Record // at least one; the driver must not keep it after done was called
+	Producer  Producer
+}
+
+// Bounds is the readable range of a partition.
+type Bounds struct {
+	First  int64 // lowest offset that is kept (== Next when nothing is)
+	Next   int64 // every readable record is below it; the durable end
+	Sealed bool  // Next is final
+}
+
+// ReadRequest asks for records of one partition.
+type ReadRequest struct {
+	Partition int
+	Offset    int64  // the first offset wanted; a gap is skipped
+	MaxBytes  int    // soft budget over keys, values and headers; at least one record is returned
+	Buf       []byte // optional space that the returned slices may alias
+}
+
+// Log is a set of storage topics. All methods may be called concurrently.
+type Log interface {
+	// CreateTopic makes a topic. fault.Exists when the name is taken by a topic of another shape;
+	// nil when the same topic is there already. Atomic also between processes.
+	CreateTopic(ctx context.Context, c TopicConfig) error
+	// DeleteTopic removes a topic and its records. fault.NotFound when there is none. Open
+	// handles of it, in every process, fail with fault.NotFound from then on.
+	DeleteTopic(ctx context.Context, name string) error
+	// Topics lists all topics, sorted by name.
+	Topics(ctx context.Context) ([]TopicConfig, error)
+	// OpenTopic opens a handle. fault.NotFound when there is none.
+	OpenTopic(ctx context.Context, name string) (Topic, error)
+	// Close releases everything. Appends under way are finished or failed first; calls that
+	// wait return fault.Closed. Closing twice is nil.
+	Close() error
+}
+
+// Topic is an open storage topic. All methods may be called concurrently.
+type Topic interface {
+	// Config is what the topic was created with.
+	Config() TopicConfig
+
+	// Append queues one batch and calls done exactly once, from any goroutine, possibly before
+	// Append returns: with the first offset when the batch is durable at the log's level, or with
+	// fault.Sealed, fault.Fenced, fault.Invalid, fault.NotFound, fault.Closed or fault.NotDone
+	// (certainly absent) or fault.Unknown (fate unknown). done must not block.
+	// Batches queued one after another by one goroutine for one partition keep that order.
+	// Append blocks only while the log's write buffer is full, until ctx ends (fault.NotDone).
+	// After it was queued, a batch is not affected by ctx.
+	Append(ctx context.Context, req *AppendRequest, done func(first int64, err error))
+
+	// Read appends records from req.Offset on to dst, up to a byte budget, and returns the
+	// extended slice and the offset to read next. It does not wait: nothing readable yields dst
+	// and req.Offset. Only durable records are readable. Offsets below First or above Next are
+	// *OutOfRangeError; damaged records are *CorruptError, after every sound record before them
+	// was returned. The caller owns the result; its bytes never change, except that they may
+	// alias req.Buf, which the caller may reuse when it has finished with the records.
+	Read(ctx context.Context, req ReadRequest, dst []Record) (recs []Record, next int64, err error)
+
+	// Wait blocks until partition has a readable record at or after offset, the topic is sealed,
+	// or ctx ends (its error). No polling: an idle waiter costs no CPU.
+	Wait(ctx context.Context, partition int, offset int64) error
+
+	// Bounds is the readable range of one partition.
+	Bounds(ctx context.Context, partition int) (Bounds, error)
+
+	// OffsetAt is the lowest offset whose record, or a later one, has Timestamp >= millis;
+	// Next when there is none.
+	OffsetAt(ctx context.Context, partition int, millis int64) (int64, error)
+
+	// Trim makes First at least before (never more than Next); space is freed when the log can.
+	Trim(ctx context.Context, partition int, before int64) error
+
+	// Hold tells retention which offsets are still needed, by partition: the lowest checkpoint
+	// of any group; -1 for "no opinion". It replaces the hold of the same name.
+	Hold(ctx context.Context, name string, offsets []int64) error
+
+	// Seal makes every later append fail with fault.Sealed and returns the final Next of every
+	// partition. Idempotent, atomic over all partitions and all processes.
+	Seal(ctx context.Context) ([]int64, error)
+
+	// Close releases the handle.
+	Close() error
+}
+
+// OutOfRangeError says that an offset can't be read. It is fault.OutOfRange.
+type OutOfRangeError struct {
+	Topic              string
+	Partition          int
+	Offset, First, End int64
+}
+
+func (e *OutOfRangeError) Error() string {
+	return fmt.Sprintf("topic %q partition %d: offset %d is outside of [%d, %d)", e.Topic, e.Partition, e.Offset, e.First, e.End)
+}
+
+func (e *OutOfRangeError) Is(target error) bool { return target == fault.OutOfRange }
+
+// CorruptError names the place of damaged data. It is fault.Corrupt.
+type CorruptError struct {
+	Topic     string
+	Partition int // -1 when not known
+	Offset    int64
+	// Resume is the first offset after the damage that is readable, or -1 when not known.
+	// Nothing skips there by itself: a person seeks.
+	Resume   int64
+	File     string
+	Position int64 // byte in File
+	Detail   string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("topic %q partition %d offset %d: damaged data in %s at byte %d: %s; records from offset %d on are readable (seek there to go on)",
+		e.Topic, e.Partition, e.Offset, e.File, e.Position, e.Detail, e.Resume)
+}
+
+func (e *CorruptError) Is(target error) bool { return target == fault.Corrupt }

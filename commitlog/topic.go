@@ -1,0 +1,176 @@
+package commitlog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+)
+
+// Topic is an open storage topic. Its methods may be called concurrently.
+type Topic struct {
+	d driver.Topic
+	c TopicConfig
+}
+
+// Config is what the topic was created with.
+func (t *Topic) Config() TopicConfig { return t.c }
+
+// AppendOptions are the options of Append and AppendAsync.
+type AppendOptions struct {
+	// Producer makes the append idempotent: the same (ID, Sequence) is stored once.
+	Producer Producer
+}
+
+type appendResult struct {
+	first int64
+	err   error
+}
+
+// Append writes records to one partition as one atomic batch and waits until it is durable at
+// the log's level. It returns the first offset; the others follow densely or with gaps, as the
+// backend has it. When ctx ends first the error is ErrUnknown: the batch may still be stored.
+func (t *Topic) Append(ctx context.Context, partition int, records []Record, opts *AppendOptions) (int64, error) {
+	ch := make(chan appendResult, 1)
+	t.AppendAsync(ctx, partition, records, opts, func(first int64, err error) { ch <- appendResult{first, err} })
+	select {
+	case r := <-ch:
+		return r.first, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-ch:
+		return r.first, r.err
+	default:
+		return 0, fmt.Errorf("append to topic %q partition %d: %w before the answer came: %w", t.c.Name, partition, ErrUnknown, ctx.Err())
+	}
+}
+
+// AppendAsync queues records and returns; done is called exactly once, with the first offset or
+// the error, and must not block. records must stay untouched until then. It blocks only while
+// the log's write buffer is full.
+func (t *Topic) AppendAsync(ctx context.Context, partition int, records []Record, opts *AppendOptions, done func(first int64, err error)) {
+	if err := t.check(partition, records); err != nil {
+		done(0, err)
+		return
+	}
+	req := driver.AppendRequest{Partition: partition, Records: records}
+	if opts != nil {
+		req.Producer = opts.Producer
+	}
+	t.d.Append(ctx, &req, done)
+}
+
+func (t *Topic) check(partition int, records []Record) error {
+	if err := t.checkPartition(partition); err != nil {
+		return err
+	}
+	if len(records) == 0 || len(records) > MaxBatchRecords {
+		return fmt.Errorf("topic %q: a batch of %d records; expected 1 to %d: %w", t.c.Name, len(records), MaxBatchRecords, ErrInvalid)
+	}
+	total := 0
+	for i := range records {
+		r := &records[i]
+		size := RecordBytes(r)
+		if len(r.Key) > MaxKeyBytes {
+			return fmt.Errorf("topic %q: a key of %d bytes; at most %d are allowed: %w", t.c.Name, len(r.Key), MaxKeyBytes, ErrInvalid)
+		}
+		if len(r.Headers) > MaxHeaders {
+			return fmt.Errorf("topic %q: a record with %d headers; at most %d are allowed: %w", t.c.Name, len(r.Headers), MaxHeaders, ErrInvalid)
+		}
+		if size > MaxRecordBytes {
+			return fmt.Errorf("topic %q: a record of %d bytes; at most %d are allowed (store large bodies elsewhere and send a reference): %w",
+				t.c.Name, size, MaxRecordBytes, ErrInvalid)
+		}
+		total += size
+	}
+	if total > MaxBatchBytes {
+		return fmt.Errorf("topic %q: a batch of %d bytes; at most %d are allowed: %w", t.c.Name, total, MaxBatchBytes, ErrInvalid)
+	}
+	return nil
+}
+
+// RecordBytes is the size of a record as the limits count it: key, value and headers.
+func RecordBytes(r *Record) int {
+	n := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Name) + len(r.Headers[i].Value)
+	}
+	return n
+}
+
+func (t *Topic) checkPartition(p int) error {
+	if p < 0 || p >= t.c.Partitions {
+		return fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", t.c.Name, t.c.Partitions-1, p, ErrInvalid)
+	}
+	return nil
+}
+
+// ReadOptions are the options of Read.
+type ReadOptions struct {
+	MaxBytes int    // soft budget; 0: 256 KiB
+	Buf      []byte // space the returned records may alias; nil: fresh memory that the caller owns
+}
+
+// Read appends the readable records of a partition from offset on to dst, up to a byte budget,
+// and returns the offset to read next. It never waits.
+func (t *Topic) Read(ctx context.Context, partition int, offset int64, dst []Record, opts *ReadOptions) ([]Record, int64, error) {
+	if err := t.checkPartition(partition); err != nil {
+		return dst, offset, err
+	}
+	req := driver.ReadRequest{Partition: partition, Offset: offset, MaxBytes: 256 << 10}
+	if opts != nil {
+		if opts.MaxBytes > 0 {
+			req.MaxBytes = opts.MaxBytes
+		}
+		req.Buf = opts.Buf
+	}
+	return t.d.Read(ctx, req, dst)
+}
+
+// Wait blocks until there is a record at or after offset, the topic is sealed, or ctx ends.
+func (t *Topic) Wait(ctx context.Context, partition int, offset int64) error {
+	if err := t.checkPartition(partition); err != nil {
+		return err
+	}
+	return t.d.Wait(ctx, partition, offset)
+}
+
+// Bounds is the readable range of a partition.
+func (t *Topic) Bounds(ctx context.Context, partition int) (Bounds, error) {
+	if err := t.checkPartition(partition); err != nil {
+		return Bounds{}, err
+	}
+	return t.d.Bounds(ctx, partition)
+}
+
+// OffsetAt is the lowest offset at or after a time in Unix milliseconds.
+func (t *Topic) OffsetAt(ctx context.Context, partition int, millis int64) (int64, error) {
+	if err := t.checkPartition(partition); err != nil {
+		return 0, err
+	}
+	return t.d.OffsetAt(ctx, partition, millis)
+}
+
+// Trim drops the records of a partition below an offset.
+func (t *Topic) Trim(ctx context.Context, partition int, before int64) error {
+	if err := t.checkPartition(partition); err != nil {
+		return err
+	}
+	return t.d.Trim(ctx, partition, before)
+}
+
+// Hold tells retention, under a name (a group's), the lowest offset still needed of each
+// partition; -1 for no opinion.
+func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {
+	if len(offsets) != t.c.Partitions {
+		return fmt.Errorf("topic %q has %d partitions; a hold named %d: %w", t.c.Name, t.c.Partitions, len(offsets), ErrInvalid)
+	}
+	return t.d.Hold(ctx, name, offsets)
+}
+
+// Seal fixes the end of every partition for ever and returns it.
+func (t *Topic) Seal(ctx context.Context) ([]int64, error) { return t.d.Seal(ctx) }
+
+// Close releases the handle.
+func (t *Topic) Close() error { return t.d.Close() }

@@ -1,0 +1,3 @@
+module github.com/ringfence/ringfence
+
+go 1.26

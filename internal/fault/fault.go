@@ -1,0 +1,97 @@
+// Package fault is the one table of error kinds: the sentinels that callers
+// branch on, and what each means as an exit code and as an HTTP status.
+//
+// Public packages re-export the sentinels they can return (commitlog.ErrSealed,
+// registry.ErrConflict, ringfence.ErrFenced …); they are the same values, so
+// errors.Is works across every layer.
+package fault
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// The kinds. Wrap them once with context: fmt.Errorf("topic %q: %w", name, fault.NotFound).
+var (
+	// Invalid is input that can never succeed: a bad name, a bad option, a record too large.
+	Invalid = errors.New("invalid argument")
+	// NotFound is a topic, group, partition or key that does not exist.
+	NotFound = errors.New("not found")
+	// Exists is a thing that exists already, with other properties than asked for.
+	Exists = errors.New("already exists")
+	// Conflict is a compare-and-set that lost: somebody else changed the entry first.
+	Conflict = errors.New("conflict")
+	// Fenced is a write by a stale owner, epoch or incarnation. It must stop; it must not retry.
+	Fenced = errors.New("fenced")
+	// Sealed is an append to a topic whose end offsets are fixed for ever.
+	Sealed = errors.New("sealed")
+	// OutOfRange is an offset that was trimmed or is past the end.
+	OutOfRange = errors.New("offset out of range")
+	// Corrupt is stored data whose checksum or structure is wrong.
+	Corrupt = errors.New("corrupt data")
+	// NotDone is a write that certainly left no trace and may be retried.
+	NotDone = errors.New("not done")
+	// Unknown is a write whose fate is unknown: it may or may not have been applied.
+	Unknown = errors.New("outcome unknown")
+	// Unavailable is a store that does not answer now. It is a pause, not an answer.
+	Unavailable = errors.New("unavailable")
+	// Closed is a call on something that was closed.
+	Closed = errors.New("closed")
+)
+
+// Exit codes of the command line contract.
+const (
+	ExitOK       = 0
+	ExitFailure  = 1
+	ExitUsage    = 2
+	ExitNotFound = 3
+	ExitConflict = 4
+	ExitTimeout  = 124
+)
+
+var table = []struct {
+	kind   error
+	exit   int
+	status int
+}{
+	{Invalid, ExitUsage, http.StatusBadRequest},
+	{NotFound, ExitNotFound, http.StatusNotFound},
+	{Exists, ExitConflict, http.StatusConflict},
+	{Conflict, ExitConflict, http.StatusConflict},
+	{Fenced, ExitConflict, http.StatusConflict},
+	{Sealed, ExitConflict, http.StatusConflict},
+	{OutOfRange, ExitFailure, http.StatusRequestedRangeNotSatisfiable},
+	{Corrupt, ExitFailure, http.StatusInternalServerError},
+	{NotDone, ExitFailure, http.StatusServiceUnavailable},
+	{Unknown, ExitFailure, http.StatusInternalServerError},
+	{Unavailable, ExitFailure, http.StatusServiceUnavailable},
+	{Closed, ExitFailure, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, ExitTimeout, http.StatusGatewayTimeout},
+}
+
+// ExitCode is the process exit code for err; 0 for nil.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	for _, row := range table {
+		if errors.Is(err, row.kind) {
+			return row.exit
+		}
+	}
+	return ExitFailure
+}
+
+// HTTPStatus is the HTTP status for err; 200 for nil.
+func HTTPStatus(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	for _, row := range table {
+		if errors.Is(err, row.kind) {
+			return row.status
+		}
+	}
+	return http.StatusInternalServerError
+}
