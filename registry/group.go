@@ -1,0 +1,276 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The keys of a group <g>; unit numbers are eight digits, so that they sort.
+//
+//	groups/<g>/meta             Meta
+//	groups/<g>/members/<id>     Member, bound to its session
+//	groups/<g>/static/<id>      StaticMember, outlives the session of a static member
+//	groups/<g>/owners/<unit>    Owner: who may write the checkpoint; changes only with the epoch
+//	groups/<g>/assignment       Assignment: who should own each unit
+//	groups/<g>/control          Control: paused
+//	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry
+//
+// Members watch groups/<g>/. Checkpoints lie elsewhere, so that they wake nobody.
+
+// Meta describes a group; it is written once, by the first member.
+type Meta struct {
+	Format   int    `json:"format"` // 1
+	Topic    string `json:"topic"`  // what it consumes
+	Units    int    `json:"units"`
+	Assignor string `json:"assignor"`
+	Created  int64  `json:"created"` // Unix ms
+}
+
+// Member is one running consumer.
+type Member struct {
+	ID          string `json:"id"`
+	Incarnation string `json:"incarnation"` // of this start; unique for ever
+	Weight      int    `json:"weight,omitempty"`
+	Zone        string `json:"zone,omitempty"`
+	Static      bool   `json:"static,omitempty"`
+	Draining    bool   `json:"draining,omitempty"` // is leaving: give it nothing, take what it has
+	Host        string `json:"host,omitempty"`
+	PID         int    `json:"pid,omitempty"`
+	Joined      int64  `json:"joined"` // Unix ms, informative
+}
+
+// StaticMember keeps the units of a static member through its restart window.
+type StaticMember struct {
+	ID            string `json:"id"`
+	RestartMillis int64  `json:"restart_ms"`
+}
+
+// Owner says who may write the checkpoint of a unit. It changes only together with its epoch, so
+// a check on its version is the fence.
+type Owner struct {
+	Member      string `json:"member"` // "": nobody
+	Incarnation string `json:"incarnation"`
+	Epoch       int64  `json:"epoch"`  // fencing token, +1 at every change
+	Reason      string `json:"reason"` // why it changed, for people: "handoff from a", "a died", "seek to 42"
+	Since       int64  `json:"since"`  // Unix ms, informative
+}
+
+// Assignment says who should own each unit. Only units whose owner differs move.
+type Assignment struct {
+	Version  int64    `json:"version"`
+	By       string   `json:"by"`      // who computed it
+	Reason   string   `json:"reason"`  // for people: "b joined"
+	Members  []string `json:"members"` // the members it was computed from, "id@incarnation", sorted
+	Targets  []string `json:"targets"` // member ID by unit; "": nobody
+	Assignor string   `json:"assignor"`
+}
+
+// Control is what people set on a live group.
+type Control struct {
+	Paused      bool   `json:"paused"`
+	PausedUnits []int  `json:"paused_units,omitempty"`
+	By          string `json:"by,omitempty"`
+}
+
+// Range is a half-open range of offsets [From, To), written as [from,to].
+type Range [2]int64
+
+// Position is how far a unit got in one partition.
+type Position struct {
+	Storage   int     `json:"storage"`
+	Partition int     `json:"partition"`
+	Next      int64   `json:"next"`           // the lowest unfinished offset: the checkpoint
+	Done      []Range `json:"done,omitempty"` // finished ranges above Next, sorted, disjoint
+}
+
+// Checkpoint is the progress of a unit: a position for each partition it has touched.
+type Checkpoint struct {
+	Positions []Position `json:"positions"`
+	Epoch     int64      `json:"epoch"`  // of the owner that wrote it
+	Member    string     `json:"member"` // that owner, informative
+	Updated   int64      `json:"updated"`
+}
+
+// Unit is what the registry knows of one unit. A unit that nobody ever owned has a zero Owner
+// (Epoch 0) and version "".
+type Unit struct {
+	Number            int
+	Owner             Owner
+	OwnerVersion      Version
+	Checkpoint        *Checkpoint // nil: none was ever written
+	CheckpointVersion Version
+}
+
+// Grant is the right to write the checkpoint of a unit, as it was given at a claim or handoff.
+type Grant struct {
+	Unit    int
+	Epoch   int64
+	Version Version // of the owner entry when it was granted: the fence
+}
+
+var groupPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// CheckID says whether s can name a group or a member; what says which, for the message.
+func CheckID(what, s string) error {
+	if len(s) > 128 || !groupPattern.MatchString(s) {
+		return fmt.Errorf("%s %.20q (%d bytes): expected 1 to 128 letters, digits, '.', '_' or '-', the first a letter or digit: %w", what, s, len(s), ErrInvalid)
+	}
+	return nil
+}
+
+// Group is the domain operations of one consumer group. It has no state and starts nothing.
+type Group struct {
+	r    *Registry
+	name string
+}
+
+// Group returns the operations on the group of that name; ErrInvalid when it can't be a name.
+func (r *Registry) Group(name string) (*Group, error) {
+	if err := CheckID("group", name); err != nil {
+		return nil, err
+	}
+	return &Group{r: r, name: name}, nil
+}
+
+// Registry is the store that the group is in.
+func (g *Group) Registry() *Registry { return g.r }
+
+// Name is the group's name.
+func (g *Group) Name() string { return g.name }
+
+// WatchPrefix is the prefix under which all but checkpoints changes.
+func (g *Group) WatchPrefix() string { return "groups/" + g.name + "/" }
+
+func (g *Group) MetaKey() string            { return "groups/" + g.name + "/meta" }
+func (g *Group) MemberKey(id string) string { return "groups/" + g.name + "/members/" + id }
+func (g *Group) StaticKey(id string) string { return "groups/" + g.name + "/static/" + id }
+func (g *Group) AssignmentKey() string      { return "groups/" + g.name + "/assignment" }
+func (g *Group) ControlKey() string         { return "groups/" + g.name + "/control" }
+func (g *Group) OwnerKey(unit int) string   { return fmt.Sprintf("groups/%s/owners/%08d", g.name, unit) }
+func (g *Group) CheckpointKey(unit int) string {
+	return fmt.Sprintf("checkpoints/%s/%08d", g.name, unit)
+}
+
+// Encode is the stored form of a group document.
+func Encode(doc any) []byte {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		panic("registry: a document that can't be encoded: " + err.Error()) // plain structs only
+	}
+	return b
+}
+
+// decode reads the stored form; damage is ErrCorrupt-free on purpose: it is a format error that
+// names the key.
+func decode(e Entry, doc any) error {
+	if err := json.Unmarshal(e.Value, doc); err != nil {
+		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w", e.Key, err)
+	}
+	return nil
+}
+
+// State is a consistent reading of a group.
+type State struct {
+	Revision          int64
+	Meta              *Meta // nil: the group does not exist
+	Members           []Member
+	MemberVersions    []Version
+	Static            []StaticMember
+	Units             []Unit // Meta.Units of them; without checkpoints unless asked for
+	Assignment        *Assignment
+	AssignmentVersion Version
+	Control           Control
+	ControlVersion    Version
+}
+
+// Load reads the group's state in one consistent list; with checkpoints it takes a second one,
+// of which each checkpoint is at least as new as its owner entry.
+func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
+	snap, err := g.r.List(ctx, g.WatchPrefix())
+	if err != nil {
+		return nil, err
+	}
+	st := &State{Revision: snap.Revision}
+	var owners []Entry
+	for _, e := range snap.Entries {
+		rest := strings.TrimPrefix(e.Key, g.WatchPrefix())
+		kind, _, _ := strings.Cut(rest, "/")
+		switch kind {
+		case "meta":
+			st.Meta = new(Meta)
+			err = decode(e, st.Meta)
+		case "members":
+			var m Member
+			err = decode(e, &m)
+			st.Members = append(st.Members, m)
+			st.MemberVersions = append(st.MemberVersions, e.Version)
+		case "static":
+			var m StaticMember
+			err = decode(e, &m)
+			st.Static = append(st.Static, m)
+		case "assignment":
+			st.Assignment, st.AssignmentVersion = new(Assignment), e.Version
+			err = decode(e, st.Assignment)
+		case "control":
+			st.ControlVersion = e.Version
+			err = decode(e, &st.Control)
+		case "owners":
+			owners = append(owners, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if st.Meta == nil {
+		return st, nil
+	}
+	st.Units = make([]Unit, st.Meta.Units)
+	for i := range st.Units {
+		st.Units[i].Number = i
+	}
+	for _, e := range owners {
+		n, err := unitOf(e.Key)
+		if err != nil || n >= len(st.Units) {
+			return nil, fmt.Errorf("registry key %q: group %q has %d units", e.Key, g.name, len(st.Units))
+		}
+		st.Units[n].OwnerVersion = e.Version
+		if err := decode(e, &st.Units[n].Owner); err != nil {
+			return nil, err
+		}
+	}
+	if checkpoints {
+		return st, g.loadCheckpoints(ctx, st.Units)
+	}
+	return st, nil
+}
+
+func (g *Group) loadCheckpoints(ctx context.Context, units []Unit) error {
+	snap, err := g.r.List(ctx, "checkpoints/"+g.name+"/")
+	if err != nil {
+		return err
+	}
+	for _, e := range snap.Entries {
+		n, err := unitOf(e.Key)
+		if err != nil || n >= len(units) {
+			continue
+		}
+		c := new(Checkpoint)
+		if err := decode(e, c); err != nil {
+			return err
+		}
+		units[n].Checkpoint, units[n].CheckpointVersion = c, e.Version
+	}
+	return nil
+}
+
+func unitOf(key string) (int, error) {
+	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:])
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("registry key %q does not end in a unit number", key)
+	}
+	return n, nil
+}
