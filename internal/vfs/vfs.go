@@ -1,0 +1,71 @@
+// Package vfs is the only way to the file system for everything that must survive a crash.
+//
+// OS is the real one. Mem is a crashable one in memory: what was not synced is lost at random,
+// and operations can be made to fail, so that power loss, torn writes, EIO and ENOSPC are
+// ordinary tests.
+package vfs
+
+import (
+	"io"
+	"io/fs"
+)
+
+// FS is a file system, or the part of one below a root that names can't escape.
+// Names are slash-separated and relative to the root.
+type FS interface {
+	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied).
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	MkdirAll(name string, perm fs.FileMode) error
+	// Rename and Remove survive a crash only after SyncDir of the parent.
+	Rename(from, to string) error
+	Remove(name string) error
+	RemoveAll(name string) error
+	ReadDir(name string) ([]fs.DirEntry, error) // sorted by name
+	Stat(name string) (fs.FileInfo, error)
+	// SyncDir makes the creations, renames and removals in a directory durable.
+	SyncDir(name string) error
+	// Kind tells what file system name lies on, and the free bytes.
+	Kind(name string) (Kind, error)
+	// Path is where name is on the real file system, for messages and for inotify; for Mem a made-up one.
+	Path(name string) string
+	// BootID changes when what was not synced may have been lost: at a reboot (Mem: at a crash).
+	BootID() string
+}
+
+// Kind describes the file system below a path.
+type Kind struct {
+	Type      string // "ext4", "nfs", "cifs" …; "" when unknown
+	Network   bool   // kernel locks or shared mappings can't be trusted between hosts
+	ReadOnly  bool
+	FreeBytes int64
+}
+
+// File is an open file. ReadAt and WriteAt may be called concurrently.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Name() string
+	Size() (int64, error)
+	// SyncData makes written bytes (and the size, if it changed) durable: fdatasync. After an
+	// error nothing may be assumed of the bytes written since the last good one, and a later
+	// success does not cover them.
+	SyncData() error
+	Truncate(size int64) error
+	// Lock takes a lock on the open file description, waiting for it; released by Unlock, Close,
+	// and by the kernel when the process dies. It is not inherited in use: files are close-on-exec.
+	Lock(exclusive bool) error
+	// TryLock is Lock without waiting; false when somebody else has it.
+	TryLock(exclusive bool) (bool, error)
+	Unlock() error
+	// Map maps the first size bytes, shared with all other mappings and with ReadAt/WriteAt.
+	// The file must be at least that large, and must never shrink while it is mapped.
+	Map(size int64, writable bool) (Mapping, error)
+}
+
+// Mapping is a shared memory mapping of a file.
+type Mapping interface {
+	Bytes() []byte
+	// Close unmaps; Bytes must not be used afterwards.
+	Close() error
+}
