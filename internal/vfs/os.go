@@ -1,0 +1,203 @@
+//go:build linux
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// OS is the real file system below one directory. Names can't leave it, not even by a symbolic link.
+type OS struct {
+	root *os.Root
+	dir  string // absolute
+	boot string
+}
+
+var _ FS = (*OS)(nil)
+
+// OpenOS opens a directory that exists.
+func OpenOS(dir string) (*OS, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, err
+	}
+	return &OS{root: root, dir: abs, boot: boot}, nil
+}
+
+// CreateOS is OpenOS of a directory that is made, with its parents, when it is missing. The
+// directory is durable when CreateOS returns.
+func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	missing := firstMissing(abs)
+	if err := os.MkdirAll(abs, perm); err != nil {
+		return nil, err
+	}
+	for d := abs; len(missing) > 0 && len(d) >= len(missing); d = filepath.Dir(d) {
+		if err := syncPath(filepath.Dir(d)); err != nil {
+			return nil, fmt.Errorf("make directory %s durable: %w", d, err)
+		}
+	}
+	return OpenOS(abs)
+}
+
+// firstMissing is the highest ancestor of abs (or abs itself) that does not exist, or "".
+func firstMissing(abs string) string {
+	missing := ""
+	for d := abs; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); err == nil || d == filepath.Dir(d) {
+			return missing
+		}
+		missing = d
+	}
+}
+
+func syncPath(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Close releases the handle on the directory; open files stay open.
+func (o *OS) Close() error { return o.root.Close() }
+
+// OpenFile opens a file below the root.
+func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	if err := checkName("open", name); err != nil {
+		return nil, err
+	}
+	f, err := o.root.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return newOSFile(f, name)
+}
+
+// MkdirAll makes a directory and its missing parents.
+func (o *OS) MkdirAll(name string, perm fs.FileMode) error {
+	if err := checkName("mkdir", name); err != nil {
+		return err
+	}
+	if name == "." {
+		return nil
+	}
+	return o.root.MkdirAll(name, perm)
+}
+
+// Rename moves a file or directory and replaces a file that is in its way.
+func (o *OS) Rename(from, to string) error {
+	if err := errors.Join(checkName("rename", from), checkName("rename", to)); err != nil {
+		return err
+	}
+	return o.root.Rename(from, to)
+}
+
+// Remove removes a file or an empty directory.
+func (o *OS) Remove(name string) error {
+	if err := checkName("remove", name); err != nil {
+		return err
+	}
+	return o.root.Remove(name)
+}
+
+// RemoveAll removes a tree; a missing one is no error.
+func (o *OS) RemoveAll(name string) error {
+	if err := checkName("removeall", name); err != nil {
+		return err
+	}
+	return o.root.RemoveAll(name)
+}
+
+// ReadDir lists a directory, sorted by name.
+func (o *OS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := checkName("readdir", name); err != nil {
+		return nil, err
+	}
+	return fs.ReadDir(o.root.FS(), name)
+}
+
+// Stat describes a file or directory.
+func (o *OS) Stat(name string) (fs.FileInfo, error) {
+	if err := checkName("stat", name); err != nil {
+		return nil, err
+	}
+	return o.root.Stat(name)
+}
+
+// SyncDir makes the entries of a directory durable.
+func (o *OS) SyncDir(name string) error {
+	if err := checkName("syncdir", name); err != nil {
+		return err
+	}
+	d, err := o.root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Kind tells what name lies on.
+func (o *OS) Kind(name string) (Kind, error) {
+	if err := checkName("statfs", name); err != nil {
+		return Kind{}, err
+	}
+	d, err := o.root.Open(name)
+	if err != nil {
+		return Kind{}, err
+	}
+	defer d.Close()
+	var st unix.Statfs_t
+	if err := ignoreEINTR(func() error { return unix.Fstatfs(int(d.Fd()), &st) }); err != nil {
+		return Kind{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
+	}
+	return kindOf(&st), nil
+}
+
+// Path is the absolute path of name.
+func (o *OS) Path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
+
+// BootID is the kernel's id of this boot.
+func (o *OS) BootID() string { return o.boot }
+
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read the kernel's boot id (is /proc mounted?): %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// checkName refuses what no file system below a root can hold, the same way for OS and Mem.
+func checkName(op, name string) error {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	return nil
+}
+
+func ignoreEINTR(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}

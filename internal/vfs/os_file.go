@@ -1,0 +1,125 @@
+//go:build linux
+
+package vfs
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// osFile keeps the raw connection so that a Close at the same time can't let a system call hit
+// a descriptor that was given to another file.
+type osFile struct {
+	*os.File
+	raw  syscall.RawConn
+	name string
+}
+
+func newOSFile(f *os.File, name string) (File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &osFile{File: f, raw: raw, name: name}, nil
+}
+
+func (f *osFile) Name() string { return f.name }
+
+func (f *osFile) Size() (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+func (f *osFile) SyncData() error { return f.call("fdatasync", unix.Fdatasync) }
+
+func (f *osFile) Lock(exclusive bool) error {
+	return f.call("flock", func(fd int) error { return unix.Flock(fd, lockMode(exclusive)) })
+}
+
+func (f *osFile) TryLock(exclusive bool) (bool, error) {
+	busy := false
+	err := f.call("flock", func(fd int) error {
+		err := unix.Flock(fd, lockMode(exclusive)|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK {
+			busy = true
+			return nil
+		}
+		return err
+	})
+	return err == nil && !busy, err
+}
+
+func (f *osFile) Unlock() error {
+	return f.call("flock", func(fd int) error { return unix.Flock(fd, unix.LOCK_UN) })
+}
+
+func (f *osFile) Map(size int64, writable bool) (Mapping, error) {
+	var m Mapping
+	err := f.call("mmap", func(fd int) (err error) {
+		m, err = mapShared(fd, size, writable)
+		return err
+	})
+	return m, err
+}
+
+// call runs a system call on the descriptor, again when a signal interrupts it.
+func (f *osFile) call(op string, sys func(fd int) error) error {
+	var err error
+	if cerr := f.raw.Control(func(fd uintptr) {
+		err = ignoreEINTR(func() error { return sys(int(fd)) })
+	}); cerr != nil {
+		return &fs.PathError{Op: op, Path: f.name, Err: fs.ErrClosed}
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: f.name, Err: err}
+	}
+	return nil
+}
+
+func lockMode(exclusive bool) int {
+	if exclusive {
+		return unix.LOCK_EX
+	}
+	return unix.LOCK_SH
+}
+
+// mapShared maps the first size bytes of a descriptor. A mapping past the end of the file would
+// kill the process with SIGBUS at the first access, so that is refused here.
+func mapShared(fd int, size int64, writable bool) (*mapping, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if size <= 0 || size > st.Size {
+		return nil, unix.EINVAL
+	}
+	prot := unix.PROT_READ
+	if writable {
+		prot |= unix.PROT_WRITE
+	}
+	b, err := unix.Mmap(fd, 0, int(size), prot, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	return &mapping{b: b}, nil
+}
+
+type mapping struct{ b []byte }
+
+func (m *mapping) Bytes() []byte { return m.b }
+
+func (m *mapping) Close() error {
+	if m.b == nil {
+		return nil
+	}
+	b := m.b
+	m.b = nil
+	return unix.Munmap(b)
+}
