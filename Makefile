@@ -1,0 +1,117 @@
+# Ringfence. `make` lists the targets; `make demo` and `make test` are all a newcomer needs.
+
+GO            ?= go
+TAGS          := grpcnotrace
+BIN           := bin
+TEST_FLAGS    ?= -timeout 10m
+GOLANGCI_VERSION := v2.14.0
+GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+
+# The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
+MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
+
+# Packages whose tests stay quick under the race detector.
+RACE ?= ./...
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+# each,COMMAND runs COMMAND in every module, and names the module first.
+define each
+@for m in $(MODULES); do echo "== $$m"; ( cd $$m && $(1) ) || exit 1; done
+endef
+
+##@ Start here
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## The story with real processes and a real kill -9; checks itself
+	$(BIN)/ringfence demo $(DEMO_FLAGS)
+
+.PHONY: build
+build: setup ## Build bin/ringfence
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ringfence ./cmd/ringfence
+
+##@ Checking
+
+.PHONY: test
+test: setup ## All tests of all modules; sets up what it needs
+	$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
+
+.PHONY: check
+check: format vet lint test race deps ## Everything a change must pass
+
+.PHONY: format
+format: ## Fail on files that gofmt would change
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$out" ]; then echo "not formatted; run: gofmt -w" $$out >&2; exit 1; fi
+
+.PHONY: vet
+vet: setup ## go vet in every module
+	$(call each,$(GO) vet -tags $(TAGS) ./...)
+
+.PHONY: lint
+lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
+	$(call each,$(CURDIR)/$(GOLANGCI) run --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
+
+.PHONY: race
+race: setup ## The main module's tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
+
+.PHONY: deps
+deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
+	$(GO) mod verify
+	$(GO) test -count=1 ./internal/archtest
+
+##@ Deeper and slower
+
+.PHONY: sim
+sim: setup ## 100,000 simulated histories of the group protocol (RINGFENCE_SIM=n)
+	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim
+
+.PHONY: mutants
+mutants: setup ## Put known bugs into the code and show that a named test catches each
+	$(GO) run ./internal/mutant
+
+.PHONY: soak
+soak: setup ## The crash matrix and the simulation at full length (an hour)
+	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
+
+.PHONY: fuzz
+fuzz: setup ## Every fuzz target for FUZZTIME each (default 30s)
+	@scripts/fuzz "$${FUZZTIME:-30s}"
+
+.PHONY: bench
+bench: build ## Ringfence and its peers side by side (BENCH_FLAGS; see docs/guide/benchmarks.md)
+	cd bench && $(GO) build -o ../$(BIN)/peers ./cmd/peers
+	$(BIN)/peers $(BENCH_FLAGS)
+
+##@ Machinery
+
+.PHONY: setup
+setup: ## Check the Go toolchain and download the modules
+	@scripts/toolchain $(GO)
+	@for m in $(MODULES); do ( cd $$m && $(GO) mod download ) || exit 1; done
+
+$(GOLANGCI):
+	@mkdir -p $(BIN)
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(BIN)/golangci-lint $@
+
+.PHONY: services
+services: ## Start Redis and PostgreSQL on ports of their own for tests by hand
+	@scripts/services start
+
+.PHONY: services-stop
+services-stop: ## Stop what `make services` started
+	@scripts/services stop
+
+.PHONY: clean
+clean: services-stop ## Remove what was built
+	rm -rf $(BIN) coverage.out
