@@ -1,0 +1,149 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/registry"
+	registrydriver "github.com/ringfence/ringfence/registry/driver"
+)
+
+// Durability says what an acknowledged produce has survived.
+type Durability = driver.Durability
+
+// Durabilities.
+const (
+	Sync = driver.Sync // on stable storage before the ack (default)
+	OS   = driver.OS   // survives kill -9, not power loss
+)
+
+// Config is everything that a client can be told. The same fields are the command line's flags
+// (--data, --log …), its environment (RINGFENCE_DATA …) and its YAML file.
+type Config struct {
+	// Dir is a directory that holds records and coordination when Log and Registry name no
+	// others. Default "./ringfence-data". It is made when it is missing, see MustExist.
+	Dir string
+	// Log is the URL of the commit log: file:///var/lib/rf, mem:, or a scheme of Backends.
+	Log string
+	// Registry is the URL of the coordination store: file:///var/lib/rf, mem:, or a scheme of Backends.
+	Registry string
+	// Durability of records: Sync (default) or OS.
+	Durability Durability
+	// Namespace isolates users of one registry. Default "".
+	Namespace string
+	// MustExist makes Open fail with ErrNotFound, not make an empty store, when Dir is missing.
+	MustExist bool
+	// Backends are the stores known besides file: and mem:, by scheme.
+	Backends []Backend
+	// Logger gets what people should know. Default: discard.
+	Logger *slog.Logger
+}
+
+// Backend opens stores whose URLs have its scheme; either function may be nil.
+type Backend struct {
+	Scheme       string
+	OpenLog      func(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error)
+	OpenRegistry func(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error)
+}
+
+const defaultDir = "ringfence-data"
+
+// withDefaults fills in what was left out.
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		c.Dir = defaultDir
+	}
+	if c.Durability == "" {
+		c.Durability = Sync
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("data directory %q: %w", c.Dir, err)
+	}
+	fileURL := (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
+	if c.Log == "" {
+		c.Log = fileURL
+	}
+	if c.Registry == "" {
+		c.Registry = fileURL
+	}
+	return c, nil
+}
+
+// Validate reports every fault of c at once; nil when there is none.
+func (c Config) Validate() error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	backends := c.backends()
+	if c.Durability != Sync && c.Durability != OS {
+		errs = append(errs, fmt.Errorf("durability %q: expected %q or %q: %w", c.Durability, Sync, OS, ErrInvalid))
+	}
+	if _, b, err := lookUp("log", c.Log, backends); err != nil {
+		errs = append(errs, err)
+	} else if b.OpenLog == nil {
+		errs = append(errs, fmt.Errorf("log %q: %s: is no commit log; expected one of %s: %w", redact(c.Log), b.Scheme, schemes(backends, true), ErrInvalid))
+	}
+	if _, b, err := lookUp("registry", c.Registry, backends); err != nil {
+		errs = append(errs, err)
+	} else if b.OpenRegistry == nil {
+		errs = append(errs, fmt.Errorf("registry %q: %s: is no registry; expected one of %s: %w", redact(c.Registry), b.Scheme, schemes(backends, false), ErrInvalid))
+	}
+	if c.Namespace != "" {
+		if err := registry.CheckID("namespace", c.Namespace); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) backends() []Backend {
+	return append(builtin(c.MustExist), c.Backends...)
+}
+
+// lookUp parses a store's URL and finds who opens it. Errors never show credentials.
+func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" {
+		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf or mem: : %w", what, redact(raw), ErrInvalid)
+	}
+	for _, b := range backends {
+		if b.Scheme == u.Scheme {
+			return u, b, nil
+		}
+	}
+	return nil, Backend{}, fmt.Errorf("%s %q: unknown scheme %q; expected one of %s: %w", what, redact(raw), u.Scheme, schemes(backends, what == "log"), ErrInvalid)
+}
+
+func schemes(backends []Backend, log bool) string {
+	var names []string
+	for _, b := range backends {
+		if (log && b.OpenLog != nil) || (!log && b.OpenRegistry != nil) {
+			names = append(names, b.Scheme+":")
+		}
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}
+
+// redact hides the password of a URL; of what is no URL it shows only the start.
+func redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return fmt.Sprintf("%.12s…", raw)
+	}
+	return u.Redacted()
+}

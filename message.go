@@ -1,0 +1,37 @@
+package ringfence
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+// Header is one name and value attached to a message. Names may repeat; order is kept.
+type Header = commitlog.Header
+
+// Message is a record as users see it. To Produce, set Key, Value, Headers and, if need be,
+// Timestamp or Partition; the rest is set on delivery.
+type Message struct {
+	Topic     string
+	Storage   int   // index of the storage topic within the topic
+	Partition int   // in Produce: ignored, see ProduceOptions.Partition
+	Offset    int64 // strictly increasing within (Storage, Partition), not always dense
+	// Epoch is the fencing token of the owner that delivers the record: the handler may pass it
+	// on, so that a receiver can refuse a stale owner.
+	Epoch int64
+	// Attempt counts the deliveries of this record by this owner, from 1.
+	Attempt int
+
+	Key       []byte // the ordering key; nil: none
+	Value     []byte
+	Headers   []Header
+	Timestamp time.Time // millisecond resolution; zero in Produce: now
+}
+
+// Position is the place of a record.
+type Position struct {
+	Topic     string `json:"topic"`
+	Storage   int    `json:"storage"`
+	Partition int    `json:"partition"`
+	Offset    int64  `json:"offset"`
+}

@@ -1,0 +1,181 @@
+package topic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+const prefix = "topics/"
+
+// Catalog keeps the topics of one commit log in one registry. It has no state of its own.
+type Catalog struct {
+	log *commitlog.Log
+	reg *registry.Registry
+}
+
+// NewCatalog returns the catalog of log kept in reg.
+func NewCatalog(log *commitlog.Log, reg *registry.Registry) *Catalog {
+	return &Catalog{log: log, reg: reg}
+}
+
+// Create makes a topic. It is nil when the same one exists already, ErrExists when the name is
+// taken by a topic of another shape. A creation or deletion that a crash interrupted is finished.
+func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(name); err != nil {
+		return err
+	}
+	for {
+		doc, version, err := c.load(ctx, name)
+		switch {
+		case errors.Is(err, fault.NotFound):
+			doc = &Document{
+				Format: format, Name: name, State: Creating,
+				Storage: []Storage{{Name: storageName(name, 0), Partitions: cfg.Partitions, K: 1}},
+				Router:  cfg.Router, Hash: cfg.Hash,
+				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
+				Created: time.Now().UnixMilli(),
+			}
+			err = c.store(ctx, doc, "")
+		case err != nil:
+			return err
+		case doc.State == Deleting:
+			err = c.finishDelete(ctx, doc, version)
+		case !doc.same(cfg):
+			return fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
+				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
+		case doc.State == Ready:
+			return nil
+		default:
+			if err := c.log.CreateTopic(ctx, doc.storageConfig(0)); err != nil {
+				return err
+			}
+			doc.State = Ready
+			err = c.store(ctx, doc, version)
+		}
+		if err != nil && !errors.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+}
+
+// Get returns the definition of a topic.
+func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	doc, _, err := c.load(ctx, name)
+	if err == nil && doc.State != Ready {
+		err = fmt.Errorf("topic %q is half %s; create or delete it again to finish: %w", name, doc.State, fault.NotFound)
+	}
+	return doc, err
+}
+
+// List returns the definitions of all topics that are ready, sorted by name.
+func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
+	snap, err := c.reg.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var docs []*Document
+	for _, e := range snap.Entries {
+		doc, err := decode(e.Key, e.Value)
+		if err != nil {
+			return nil, err
+		}
+		if doc.State == Ready {
+			docs = append(docs, doc)
+		}
+	}
+	return docs, nil
+}
+
+// Delete removes a topic and its records. ErrNotFound when there is none.
+func (c *Catalog) Delete(ctx context.Context, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	for {
+		doc, version, err := c.load(ctx, name)
+		if err != nil {
+			return err
+		}
+		if doc.State == Deleting {
+			if err := c.finishDelete(ctx, doc, version); !errors.Is(err, fault.Conflict) {
+				return err
+			}
+			continue // somebody else finishes it too
+		}
+		doc.State = Deleting
+		if err := c.store(ctx, doc, version); err != nil && !errors.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+}
+
+func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version registry.Version) error {
+	for _, s := range doc.Storage {
+		if err := c.log.DeleteTopic(ctx, s.Name); err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	_, err := c.reg.Txn(ctx, registry.Txn{
+		Checks:  []registry.Check{{Key: prefix + doc.Name, Version: version}},
+		Deletes: []string{prefix + doc.Name},
+	})
+	return err
+}
+
+// Open opens a topic to produce and consume.
+func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
+	doc, err := c.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	t := &Topic{doc: doc}
+	for _, s := range doc.Storage {
+		st, err := c.log.Topic(ctx, s.Name)
+		if err != nil {
+			_ = t.Close()
+			return nil, fmt.Errorf("storage topic %q of topic %q: %w", s.Name, name, err)
+		}
+		t.storage = append(t.storage, st)
+	}
+	return t, nil
+}
+
+func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
+	e, err := c.reg.Get(ctx, prefix+name)
+	if errors.Is(err, fault.NotFound) {
+		return nil, "", fmt.Errorf("topic %q: %w (ringfence topic list shows what there is)", name, fault.NotFound)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := decode(e.Key, e.Value)
+	return doc, e.Version, err
+}
+
+// store writes the definition if it still has version. A write of unknown fate counts as a
+// conflict: the caller reads again and goes on from what it finds.
+func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
+	value, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("topic %q: %w", doc.Name, err)
+	}
+	_, err = c.reg.Txn(ctx, registry.Txn{
+		Checks: []registry.Check{{Key: prefix + doc.Name, Version: version}},
+		Puts:   []registry.Put{{Key: prefix + doc.Name, Value: value}},
+	})
+	if errors.Is(err, fault.Unknown) && ctx.Err() == nil {
+		return fmt.Errorf("topic %q: %w: %w", doc.Name, fault.Conflict, err)
+	}
+	return err
+}

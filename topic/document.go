@@ -1,0 +1,124 @@
+// Package topic makes composite topics of the storage topics of a commit log: an ordered list of
+// them, a produce pointer, and a router from keys to partitions. The definition is one document
+// in the registry, changed by compare-and-set.
+package topic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// MaxNameBytes leaves room for the suffix of the storage topics' names.
+const MaxNameBytes = 180
+
+const format = 1
+
+// State is where a topic is in its life. Creation and deletion touch the log and the registry;
+// the state lets whoever comes next finish what a crash interrupted.
+type State string
+
+const (
+	Creating State = "creating"
+	Ready    State = "ready"
+	Deleting State = "deleting"
+)
+
+// Storage is one storage topic of a composite topic.
+type Storage struct {
+	Name       string `json:"name"` // in the commit log
+	Partitions int    `json:"partitions"`
+	K          int    `json:"k"` // how many times the partitions grew over the first storage topic of its line
+}
+
+// Document is the stored definition of a topic.
+type Document struct {
+	Format         int       `json:"format"`
+	Name           string    `json:"name"`
+	State          State     `json:"state"`
+	Storage        []Storage `json:"storage"`
+	Produce        int       `json:"produce"` // index of the storage topic that takes new records
+	Router         Router    `json:"router"`
+	Hash           Hash      `json:"hash"`
+	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic; 0 keeps all
+	RetentionAgeMS int64     `json:"retention_age_ms,omitempty"`
+	RetentionForce bool      `json:"retention_force,omitempty"` // drop also what a group has not processed
+	Created        int64     `json:"created"`                   // Unix ms
+}
+
+// Config is what a topic is created with.
+type Config struct {
+	Partitions     int    // of the first storage topic; required
+	Router         Router // default Modulo
+	Hash           Hash   // default XXHash64
+	RetentionBytes int64  // of each storage topic; 0 keeps all
+	RetentionAgeMS int64  // 0 keeps all
+	RetentionForce bool   // let retention drop what a group has not processed yet
+}
+
+func (c Config) withDefaults() Config {
+	if c.Router == "" {
+		c.Router = Modulo
+	}
+	if c.Hash == "" {
+		c.Hash = XXHash64
+	}
+	return c
+}
+
+func (c Config) validate(name string) error {
+	errs := []error{CheckName(name), c.Router.validate(), c.Hash.validate()}
+	if c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions {
+		errs = append(errs, fmt.Errorf("topic %.40q: %d partitions; expected 1 to %d: %w", name, c.Partitions, commitlog.MaxPartitions, fault.Invalid))
+	}
+	if c.RetentionBytes < 0 || c.RetentionAgeMS < 0 {
+		errs = append(errs, fmt.Errorf("topic %.40q: retention is negative; expected 0 (keep all) or more: %w", name, fault.Invalid))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckName says whether name can name a topic.
+func CheckName(name string) error {
+	if err := commitlog.CheckName(name); err != nil {
+		return err
+	}
+	if len(name) > MaxNameBytes {
+		return fmt.Errorf("topic name %.20q… has %d bytes; at most %d are allowed: %w", name, len(name), MaxNameBytes, fault.Invalid)
+	}
+	if strings.Contains(name, "..") {
+		return fmt.Errorf("topic name %q contains \"..\"; expected letters, digits, '_', '-' and single dots: %w", name, fault.Invalid)
+	}
+	return nil
+}
+
+// storageName is the name of storage topic i in the log. No topic name contains "..": no clash.
+func storageName(topic string, i int) string { return fmt.Sprintf("%s..%d", topic, i) }
+
+func (d *Document) same(c Config) bool {
+	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash
+}
+
+func (d *Document) storageConfig(i int) commitlog.TopicConfig {
+	return commitlog.TopicConfig{
+		Name: d.Storage[i].Name, Partitions: d.Storage[i].Partitions,
+		RetentionBytes: d.RetentionBytes, RetentionAgeMillis: d.RetentionAgeMS, RetentionForce: d.RetentionForce,
+	}
+}
+
+func decode(key string, value []byte) (*Document, error) {
+	d := new(Document)
+	if err := json.Unmarshal(value, d); err != nil {
+		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
+	}
+	if d.Format != format {
+		return nil, fmt.Errorf("topic %q was written in format %d; this version reads format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
+	}
+	if len(d.Storage) == 0 || d.Produce < 0 || d.Produce >= len(d.Storage) {
+		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
+	}
+	return d, nil
+}

@@ -1,0 +1,137 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/topic"
+)
+
+// TopicConfig is what a topic is created with. Only Partitions is required.
+type TopicConfig = topic.Config
+
+// TopicInfo describes a topic.
+type TopicInfo struct {
+	Name    string        `json:"name"`
+	Router  topic.Router  `json:"router"`
+	Hash    topic.Hash    `json:"hash"`
+	Produce int           `json:"produce"` // index of the storage topic that takes new records
+	Storage []StorageInfo `json:"storage"`
+	Created int64         `json:"created"` // Unix ms
+}
+
+// StorageInfo describes one storage topic of a topic.
+type StorageInfo struct {
+	Index      int             `json:"index"`
+	Name       string          `json:"name"`
+	K          int             `json:"k"`
+	Partitions []PartitionInfo `json:"partitions"`
+}
+
+// PartitionInfo is the readable range of a partition.
+type PartitionInfo struct {
+	Partition int   `json:"partition"`
+	First     int64 `json:"first"` // lowest offset that is kept
+	Next      int64 `json:"next"`  // every record is below it
+	Sealed    bool  `json:"sealed"`
+}
+
+// EnsureTopic makes a topic unless it exists. ErrExists when the name is taken by a topic with
+// other partitions, router or hash.
+func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
+	return c.catalog.Create(ctx, name, cfg)
+}
+
+// CreateTopic makes a topic; ErrExists when the name is taken, by whatever topic.
+func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) error {
+	if _, err := c.catalog.Get(ctx, name); err == nil {
+		return fmt.Errorf("topic %q: %w", name, ErrExists)
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return c.catalog.Create(ctx, name, cfg)
+}
+
+// DeleteTopicOptions are the options of DeleteTopic.
+type DeleteTopicOptions struct {
+	// Force deletes also while groups have progress in the topic; their state goes with it.
+	Force bool
+}
+
+// DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
+// consumer group has progress in it.
+func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
+	groups, err := c.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	var using []string
+	for _, g := range groups {
+		if g.Topic == name {
+			using = append(using, g.Name)
+		}
+	}
+	if len(using) > 0 && (opts == nil || !opts.Force) {
+		return fmt.Errorf("topic %q is consumed by group %s: delete with force to drop its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
+	}
+	for _, g := range using {
+		if err := c.DeleteGroup(ctx, g); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	if err := c.catalog.Delete(ctx, name); err != nil {
+		return err
+	}
+	c.forget(name)
+	return nil
+}
+
+// Topics lists the topics, sorted by name, without the ranges of their partitions.
+func (c *Client) Topics(ctx context.Context) ([]TopicInfo, error) {
+	docs, err := c.catalog.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]TopicInfo, len(docs))
+	for i, d := range docs {
+		infos[i] = describe(d)
+	}
+	return infos, nil
+}
+
+// DescribeTopic describes a topic with the ranges of its partitions.
+func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, error) {
+	t, err := c.open(ctx, name)
+	if err != nil {
+		return TopicInfo{}, err
+	}
+	info := describe(t.Document())
+	for i := range info.Storage {
+		st, err := t.Storage(i)
+		if err != nil {
+			return TopicInfo{}, err
+		}
+		for p := range info.Storage[i].Partitions {
+			b, err := st.Bounds(ctx, p)
+			if err != nil {
+				return TopicInfo{}, err
+			}
+			info.Storage[i].Partitions[p] = PartitionInfo{Partition: p, First: b.First, Next: b.Next, Sealed: b.Sealed}
+		}
+	}
+	return info, nil
+}
+
+func describe(d *topic.Document) TopicInfo {
+	info := TopicInfo{Name: d.Name, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Created: d.Created}
+	for i, s := range d.Storage {
+		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Partitions: make([]PartitionInfo, s.Partitions)}
+		for p := range si.Partitions {
+			si.Partitions[p].Partition = p
+		}
+		info.Storage = append(info.Storage, si)
+	}
+	return info
+}
