@@ -1,0 +1,330 @@
+//go:build linux
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"sort"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrKilled is what every call of a killed process returns.
+var ErrKilled = errors.New("the process of this file system handle was killed")
+
+// Mem is a file system in memory that can crash, as one process sees it.
+//
+// What was not made durable may be lost: see Crash. Locks, mappings and the page cache are
+// shared by all processes of one machine (Process), as on a real host.
+//
+// With one goroutine, all that happens follows from the seed.
+type Mem struct {
+	m *machine
+	p *process
+}
+
+var _ FS = (*Mem)(nil)
+
+// machine is one host from its boot to its crash. mu guards everything below it.
+type machine struct {
+	mu       sync.Mutex
+	changed  *sync.Cond // a lock was released, or a process died
+	rng      *rand.Rand
+	boot     string
+	root     *dirNode
+	kind     Kind
+	capacity int64 // bytes of all files together; 0: no bound
+}
+
+type process struct {
+	killed bool
+	files  map[*memFile]struct{}
+}
+
+// NewMem is an empty file system on a new machine.
+func NewMem(seed uint64) *Mem {
+	m := &machine{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), root: newDirNode(0o755), kind: Kind{Type: "mem", FreeBytes: 1 << 40}}
+	return m.start()
+}
+
+func (m *machine) start() *Mem {
+	m.changed = sync.NewCond(&m.mu)
+	m.boot = fmt.Sprintf("mem-%016x", m.rng.Uint64())
+	return &Mem{m: m, p: newProcess()}
+}
+
+func newProcess() *process { return &process{files: map[*memFile]struct{}{}} }
+
+// Process is the same machine as another process sees it.
+func (f *Mem) Process() *Mem { return &Mem{m: f.m, p: newProcess()} }
+
+// Kill ends this process as kill -9 does: its locks are released, every later call of it fails
+// with ErrKilled, and what it wrote stays in the page cache.
+func (f *Mem) Kill() {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.p.killed = true
+	for file := range f.p.files {
+		file.node.unlock(file)
+	}
+	f.p.files = nil
+	f.m.changed.Broadcast()
+}
+
+// SetKind changes what Kind reports, to play a network or read-only file system.
+func (f *Mem) SetKind(k Kind) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.m.kind = k
+}
+
+// SetCapacity bounds the size of all files together; growing past it is ENOSPC. 0: no bound.
+func (f *Mem) SetCapacity(bytes int64) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.m.capacity = bytes
+}
+
+// enter locks the machine for one operation on a name; the caller unlocks when err is nil.
+func (f *Mem) enter(op string, names ...string) error {
+	for _, name := range names {
+		if err := checkName(op, name); err != nil {
+			return err
+		}
+	}
+	f.m.mu.Lock()
+	if f.p.killed {
+		f.m.mu.Unlock()
+		return &fs.PathError{Op: op, Path: path.Join(names...), Err: ErrKilled}
+	}
+	return nil
+}
+
+// OpenFile opens a file.
+func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	if err := f.enter("open", name); err != nil {
+		return nil, err
+	}
+	defer f.m.mu.Unlock()
+	node, err := f.m.open(name, flag, perm)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	file := &memFile{fs: f, node: node, name: name, access: flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)}
+	f.p.files[file] = struct{}{}
+	return file, nil
+}
+
+func (m *machine) open(name string, flag int, perm fs.FileMode) (*fileNode, error) {
+	dir, base, err := m.parent(name)
+	if err != nil {
+		return nil, err
+	}
+	switch n := dir.live[base].(type) {
+	case nil:
+		if flag&os.O_CREATE == 0 {
+			return nil, syscall.ENOENT
+		}
+		node := newFileNode(perm)
+		dir.apply(&dirOp{changes: []change{{dir, base, node}}})
+		return node, nil
+	case *fileNode:
+		if flag&os.O_CREATE != 0 && flag&os.O_EXCL != 0 {
+			return nil, syscall.EEXIST
+		}
+		if flag&os.O_TRUNC != 0 {
+			return n, n.truncate(m, 0)
+		}
+		return n, nil
+	default:
+		return nil, syscall.EISDIR
+	}
+}
+
+// MkdirAll makes a directory and its missing parents.
+func (f *Mem) MkdirAll(name string, perm fs.FileMode) error {
+	if err := f.enter("mkdir", name); err != nil {
+		return err
+	}
+	defer f.m.mu.Unlock()
+	dir := f.m.root
+	for _, part := range split(name) {
+		switch n := dir.live[part].(type) {
+		case nil:
+			next := newDirNode(perm)
+			dir.apply(&dirOp{changes: []change{{dir, part, next}}})
+			dir = next
+		case *dirNode:
+			dir = n
+		default:
+			return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
+		}
+	}
+	return nil
+}
+
+// Rename moves a file or directory and replaces a file that is in its way.
+func (f *Mem) Rename(from, to string) error {
+	if err := f.enter("rename", from, to); err != nil {
+		return err
+	}
+	defer f.m.mu.Unlock()
+	if err := f.m.rename(from, to); err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+func (m *machine) rename(from, to string) error {
+	fromDir, fromBase, err := m.parent(from)
+	if err != nil {
+		return err
+	}
+	toDir, toBase, err := m.parent(to)
+	if err != nil {
+		return err
+	}
+	node := fromDir.live[fromBase]
+	old, isDir := toDir.live[toBase], false
+	if node == nil {
+		return syscall.ENOENT
+	}
+	if node == old {
+		return nil
+	}
+	if d, ok := node.(*dirNode); ok {
+		isDir = true
+		if d.contains(toDir) {
+			return syscall.EINVAL
+		}
+	}
+	switch o := old.(type) {
+	case *dirNode:
+		if !isDir {
+			return syscall.EISDIR
+		}
+		if len(o.live) > 0 {
+			return syscall.ENOTEMPTY
+		}
+	case *fileNode:
+		if isDir {
+			return syscall.ENOTDIR
+		}
+	}
+	fromDir.apply(&dirOp{changes: []change{{fromDir, fromBase, nil}, {toDir, toBase, node}}})
+	return nil
+}
+
+// Remove removes a file or an empty directory. Open files live on.
+func (f *Mem) Remove(name string) error {
+	if err := f.enter("remove", name); err != nil {
+		return err
+	}
+	defer f.m.mu.Unlock()
+	dir, base, err := f.m.parent(name)
+	if err == nil {
+		switch n := dir.live[base].(type) {
+		case nil:
+			err = syscall.ENOENT
+		case *dirNode:
+			if len(n.live) > 0 {
+				err = syscall.ENOTEMPTY
+			}
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: err}
+	}
+	dir.apply(&dirOp{changes: []change{{dir, base, nil}}})
+	return nil
+}
+
+// RemoveAll removes a tree, leaves first, as a real one does it.
+func (f *Mem) RemoveAll(name string) error {
+	if err := f.enter("removeall", name); err != nil {
+		return err
+	}
+	defer f.m.mu.Unlock()
+	dir, base, err := f.m.parent(name)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return nil
+	case err != nil:
+		return &fs.PathError{Op: "removeall", Path: name, Err: err}
+	}
+	dir.removeTree(base)
+	return nil
+}
+
+// ReadDir lists a directory, sorted by name.
+func (f *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := f.enter("readdir", name); err != nil {
+		return nil, err
+	}
+	defer f.m.mu.Unlock()
+	dir, err := f.m.dir(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+	}
+	list := make([]fs.DirEntry, 0, len(dir.live))
+	for base, n := range dir.live {
+		list = append(list, fs.FileInfoToDirEntry(n.info(base)))
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Name() < list[j].Name() })
+	return list, nil
+}
+
+// Stat describes a file or directory.
+func (f *Mem) Stat(name string) (fs.FileInfo, error) {
+	if err := f.enter("stat", name); err != nil {
+		return nil, err
+	}
+	defer f.m.mu.Unlock()
+	n, err := f.m.lookup(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return n.info(path.Base(name)), nil
+}
+
+// SyncDir makes the entries of a directory durable.
+func (f *Mem) SyncDir(name string) error {
+	if err := f.enter("syncdir", name); err != nil {
+		return err
+	}
+	defer f.m.mu.Unlock()
+	dir, err := f.m.dir(name)
+	if err != nil {
+		return &fs.PathError{Op: "syncdir", Path: name, Err: err}
+	}
+	dir.flush(len(dir.pending))
+	return nil
+}
+
+// Kind is what SetKind said, with the free bytes that SetCapacity leaves.
+func (f *Mem) Kind(name string) (Kind, error) {
+	if err := f.enter("statfs", name); err != nil {
+		return Kind{}, err
+	}
+	defer f.m.mu.Unlock()
+	k := f.m.kind
+	if f.m.capacity > 0 {
+		k.FreeBytes = max(0, f.m.capacity-f.m.root.bytes())
+	}
+	return k, nil
+}
+
+// Path is a path that does not exist on the real file system.
+func (f *Mem) Path(name string) string { return path.Join("/mem", f.m.boot, name) }
+
+// BootID changes with every crash.
+func (f *Mem) BootID() string { return f.m.boot }
+
+// now is the time for file infos. It is the only thing that does not follow from the seed.
+func now() time.Time { return time.Now() }

@@ -1,0 +1,159 @@
+//go:build linux
+
+package vfs
+
+import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Crash is the machine after a power loss at this moment and a reboot: a new one, with another
+// boot id, no locks and no mappings. The old one goes on unharmed, so that a test can look at
+// many crashes of one run.
+//
+// Of what was not made durable anything may survive: of each directory a prefix of its
+// operations; of each file the old or the new size, and of each 4 KiB block that was written or
+// stored into since the last SyncData the old content, the new one, one in between, or a mix of
+// their 512-byte sectors.
+func (f *Mem) Crash() *Mem {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	next := &machine{rng: rand.New(rand.NewPCG(f.m.rng.Uint64(), f.m.rng.Uint64())), kind: f.m.kind, capacity: f.m.capacity}
+	c := cloner{seen: map[inode]inode{}, ops: map[*dirOp]*dirOp{}}
+	next.root = c.dir(f.m.root)
+	for _, d := range c.dirs {
+		d.flush(next.rng.IntN(len(d.pending) + 1))
+	}
+	for _, d := range c.dirs {
+		d.live, d.pending = maps.Clone(d.durable), nil
+	}
+	for _, n := range c.files {
+		n.crash(next.rng)
+	}
+	return next.start()
+}
+
+// cloner copies a tree, in the same order every time.
+type cloner struct {
+	seen  map[inode]inode
+	ops   map[*dirOp]*dirOp
+	dirs  []*dirNode
+	files []*fileNode
+}
+
+func (c *cloner) dir(d *dirNode) *dirNode {
+	if n, ok := c.seen[d]; ok {
+		return n.(*dirNode)
+	}
+	n := newDirNode(d.perm)
+	n.modTime = d.modTime
+	c.seen[d] = n
+	c.dirs = append(c.dirs, n)
+	c.entries(n.live, d.live)
+	c.entries(n.durable, d.durable)
+	for _, op := range d.pending {
+		n.pending = append(n.pending, c.op(op))
+	}
+	return n
+}
+
+func (c *cloner) entries(dst, src map[string]inode) {
+	for _, name := range sortedKeys(src) {
+		dst[name] = c.inode(src[name])
+	}
+}
+
+func (c *cloner) op(op *dirOp) *dirOp {
+	if n, ok := c.ops[op]; ok {
+		return n
+	}
+	n := &dirOp{}
+	c.ops[op] = n
+	for _, ch := range op.changes {
+		n.changes = append(n.changes, change{c.dir(ch.dir), ch.name, c.inode(ch.to)})
+	}
+	return n
+}
+
+func (c *cloner) inode(n inode) inode {
+	switch n := n.(type) {
+	case *dirNode:
+		return c.dir(n)
+	case *fileNode:
+		return c.file(n)
+	}
+	return nil
+}
+
+func (c *cloner) file(f *fileNode) *fileNode {
+	if n, ok := c.seen[f]; ok {
+		return n.(*fileNode)
+	}
+	f.findStores()
+	n := newFileNode(f.perm)
+	n.modTime, n.size, n.diskSize = f.modTime, f.size, f.diskSize
+	n.disk, n.dirty = maps.Clone(f.disk), maps.Clone(f.dirty)
+	if f.shm == nil {
+		n.cache = maps.Clone(f.cache)
+	} else {
+		for i := range n.dirty { // the rest of the cache does not survive anyway
+			store(n.cache, i, f.get(i))
+		}
+	}
+	c.seen[f] = n
+	c.files = append(c.files, n)
+	return n
+}
+
+// crash leaves only what is on the disk, after some of what was dirty got there.
+func (n *fileNode) crash(rng *rand.Rand) {
+	fate := fates[rng.IntN(len(fates))]
+	for _, i := range sortedKeys(n.dirty) {
+		store(n.disk, i, fate(rng, n.disk[i], n.cache[i]))
+	}
+	if n.size != n.diskSize && rng.IntN(2) == 0 {
+		n.diskSize = n.size
+	}
+	n.size = n.diskSize
+	for i, b := range n.disk {
+		keep := n.size - i*blockSize
+		if keep < blockSize {
+			cut := *b
+			clear(cut[max(keep, 0):])
+			store(n.disk, i, &cut)
+		}
+	}
+	n.cache, n.dirty = maps.Clone(n.disk), map[int64]struct{}{}
+}
+
+// fates are what may happen to the dirty blocks of one file: all lost, all written, each one
+// alone, and each sector alone. The plain ones are the likeliest on real disks.
+var fates = []func(rng *rand.Rand, old, new *block) *block{
+	func(_ *rand.Rand, old, _ *block) *block { return old },
+	func(_ *rand.Rand, _, new *block) *block { return new },
+	either,
+	either,
+	torn,
+}
+
+func either(rng *rand.Rand, old, new *block) *block {
+	if rng.IntN(2) == 0 {
+		return old
+	}
+	return new
+}
+
+func torn(rng *rand.Rand, old, new *block) *block {
+	mix := *cmp.Or(old, &zeroBlock)
+	from := *cmp.Or(new, &zeroBlock)
+	for s := 0; s < blockSize; s += sectorSize {
+		if rng.IntN(2) == 0 {
+			copy(mix[s:s+sectorSize], from[s:s+sectorSize])
+		}
+	}
+	return &mix
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

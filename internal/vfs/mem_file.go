@@ -1,0 +1,217 @@
+//go:build linux
+
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// memFile is one open of a file. It stands for the open file description that owns locks.
+type memFile struct {
+	fs     *Mem
+	node   *fileNode
+	name   string
+	access int
+	closed bool
+}
+
+// enter locks the machine for one operation; the caller unlocks when err is nil.
+func (f *memFile) enter(op string) error {
+	f.fs.m.mu.Lock()
+	err := f.usable()
+	if err != nil {
+		f.fs.m.mu.Unlock()
+		return f.fail(op, err)
+	}
+	return nil
+}
+
+func (f *memFile) usable() error {
+	switch {
+	case f.fs.p.killed:
+		return ErrKilled
+	case f.closed:
+		return fs.ErrClosed
+	}
+	return nil
+}
+
+func (f *memFile) fail(op string, err error) error {
+	return &fs.PathError{Op: op, Path: f.name, Err: err}
+}
+
+func (f *memFile) Name() string { return f.name }
+
+func (f *memFile) Size() (int64, error) {
+	if err := f.enter("stat"); err != nil {
+		return 0, err
+	}
+	defer f.fs.m.mu.Unlock()
+	return f.node.size, nil
+}
+
+func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.enter("read"); err != nil {
+		return 0, err
+	}
+	defer f.fs.m.mu.Unlock()
+	switch {
+	case off < 0:
+		return 0, f.fail("read", syscall.EINVAL)
+	case f.access == os.O_WRONLY:
+		return 0, f.fail("read", syscall.EBADF)
+	}
+	n := f.node.readAt(p, off)
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.enter("write"); err != nil {
+		return 0, err
+	}
+	defer f.fs.m.mu.Unlock()
+	switch {
+	case off < 0:
+		return 0, f.fail("write", syscall.EINVAL)
+	case f.access == os.O_RDONLY:
+		return 0, f.fail("write", syscall.EBADF)
+	}
+	if err := f.node.writeAt(f.fs.m, p, off); err != nil {
+		return 0, f.fail("write", err)
+	}
+	return len(p), nil
+}
+
+func (f *memFile) SyncData() error {
+	if err := f.enter("fdatasync"); err != nil {
+		return err
+	}
+	defer f.fs.m.mu.Unlock()
+	f.node.sync()
+	return nil
+}
+
+// loseSync is what Inject calls instead of SyncData when it makes that fail.
+func (f *memFile) loseSync() {
+	if f.enter("fdatasync") == nil {
+		f.node.loseSync(f.fs.m)
+		f.fs.m.mu.Unlock()
+	}
+}
+
+func (f *memFile) Truncate(size int64) error {
+	if err := f.enter("truncate"); err != nil {
+		return err
+	}
+	defer f.fs.m.mu.Unlock()
+	if size < 0 || f.access == os.O_RDONLY {
+		return f.fail("truncate", syscall.EINVAL)
+	}
+	if err := f.node.truncate(f.fs.m, size); err != nil {
+		return f.fail("truncate", err)
+	}
+	return nil
+}
+
+func (f *memFile) Lock(exclusive bool) error {
+	if err := f.enter("flock"); err != nil {
+		return err
+	}
+	defer f.fs.m.mu.Unlock()
+	f.node.unlock(f) // a conversion is not atomic on Linux either
+	f.fs.m.changed.Broadcast()
+	for !f.node.lock(f, exclusive) {
+		f.fs.m.changed.Wait()
+		if err := f.usable(); err != nil {
+			return f.fail("flock", err)
+		}
+	}
+	return nil
+}
+
+func (f *memFile) TryLock(exclusive bool) (bool, error) {
+	if err := f.enter("flock"); err != nil {
+		return false, err
+	}
+	defer f.fs.m.mu.Unlock()
+	f.node.unlock(f)
+	f.fs.m.changed.Broadcast()
+	return f.node.lock(f, exclusive), nil
+}
+
+func (f *memFile) Unlock() error {
+	if err := f.enter("flock"); err != nil {
+		return err
+	}
+	defer f.fs.m.mu.Unlock()
+	f.node.unlock(f)
+	f.fs.m.changed.Broadcast()
+	return nil
+}
+
+func (n *fileNode) lock(f *memFile, exclusive bool) bool {
+	for _, other := range n.locks {
+		if other || exclusive {
+			return false
+		}
+	}
+	n.locks[f] = exclusive
+	return true
+}
+
+func (n *fileNode) unlock(f *memFile) { delete(n.locks, f) }
+
+func (f *memFile) Close() error {
+	if err := f.enter("close"); err != nil {
+		return err
+	}
+	defer f.fs.m.mu.Unlock()
+	f.closed = true
+	f.node.unlock(f)
+	delete(f.fs.p.files, f)
+	f.fs.m.changed.Broadcast()
+	return nil
+}
+
+func (f *memFile) Map(size int64, writable bool) (Mapping, error) {
+	if err := f.enter("mmap"); err != nil {
+		return nil, err
+	}
+	defer f.fs.m.mu.Unlock()
+	if f.access == os.O_WRONLY || writable && f.access == os.O_RDONLY {
+		return nil, f.fail("mmap", syscall.EACCES)
+	}
+	if err := f.node.share(); err != nil {
+		return nil, f.fail("mmap", err)
+	}
+	m, err := mapShared(int(f.node.shm.Fd()), size, writable)
+	if err != nil {
+		return nil, f.fail("mmap", err)
+	}
+	if writable {
+		f.node.storable = max(f.node.storable, size)
+	}
+	mm := &memMapping{mapping: m, m: f.fs.m, node: f.node}
+	f.node.mappings[mm] = size
+	return mm, nil
+}
+
+// memMapping outlives its process: a goroutine of a killed one may still look at it.
+type memMapping struct {
+	*mapping
+	m    *machine
+	node *fileNode
+}
+
+func (m *memMapping) Close() error {
+	m.m.mu.Lock()
+	defer m.m.mu.Unlock()
+	delete(m.node.mappings, m)
+	return m.mapping.Close()
+}
