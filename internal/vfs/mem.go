@@ -191,31 +191,23 @@ func (m *machine) rename(from, to string) error {
 		return err
 	}
 	node := fromDir.live[fromBase]
-	old, isDir := toDir.live[toBase], false
 	if node == nil {
 		return syscall.ENOENT
 	}
-	if node == old {
-		return nil
-	}
-	if d, ok := node.(*dirNode); ok {
-		isDir = true
-		if d.contains(toDir) {
-			return syscall.EINVAL
-		}
-	}
-	switch o := old.(type) {
+	d, isDir := node.(*dirNode)
+	switch toDir.live[toBase].(type) {
 	case *dirNode:
-		if !isDir {
-			return syscall.EISDIR
-		}
-		if len(o.live) > 0 {
-			return syscall.ENOTEMPTY
-		}
+		return syscall.EEXIST // as os.Rename has it, even for an empty one
 	case *fileNode:
 		if isDir {
 			return syscall.ENOTDIR
 		}
+	}
+	if isDir && d.contains(toDir) {
+		return syscall.EINVAL
+	}
+	if node == toDir.live[toBase] {
+		return nil
 	}
 	fromDir.apply(&dirOp{changes: []change{{fromDir, fromBase, nil}, {toDir, toBase, node}}})
 	return nil

@@ -99,6 +99,9 @@ func (n *fileNode) readAt(p []byte, off int64) int {
 }
 
 func (n *fileNode) writeAt(m *machine, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
 	n.modTime = now()
 	if end := off + int64(len(p)); end > n.size {
 		if err := n.resize(m, end); err != nil {
