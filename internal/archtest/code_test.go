@@ -89,8 +89,8 @@ func checkGlobals(files []*source) []string {
 	for _, s := range files {
 		for name, v := range packageVars(s) {
 			vars[name] = v
-			if _, array := v.Type.(*ast.ArrayType); array && len(v.Values) == 0 && v.Type.(*ast.ArrayType).Len != nil {
-				continue // a block of zeros
+			if len(v.Values) == 0 && zeros(files, v.Type) {
+				continue
 			}
 			if len(v.Values) == 0 || !slices.ContainsFunc(v.Values, func(e ast.Expr) bool { return constant(e) }) {
 				bad = append(bad, fmt.Sprintf("%s:%d: package variable %s can change: give it to whoever needs it", s.path, s.line(v), name))
@@ -105,6 +105,21 @@ func checkGlobals(files []*source) []string {
 		}
 	}
 	return bad
+}
+
+// zeros says whether a type is an array, by itself or by name: a variable of it is a block of zeros.
+func zeros(files []*source, e ast.Expr) bool {
+	if id, ok := e.(*ast.Ident); ok {
+		for _, s := range files {
+			if o := s.file.Scope.Lookup(id.Name); o != nil {
+				if spec, ok := o.Decl.(*ast.TypeSpec); ok {
+					e = spec.Type
+				}
+			}
+		}
+	}
+	a, ok := e.(*ast.ArrayType)
+	return ok && a.Len != nil
 }
 
 // assigned are the names that stand at the root of what a file's functions assign to.
@@ -171,14 +186,15 @@ func TestCodeChecksNoticeInitAndGlobals(t *testing.T) {
 		`var table = map[string]int{"a": 1}; func f() int { return table["a"] }`:       0,
 		`var table = map[string]int{"a": 1}; func f() { table["a"] = 2 }`:              1,
 		`var table = []int{1}; func f() { table := []int{}; table[0] = 2; _ = table }`: 0,
-		`var n = 1; func f() { n++ }`:  1,
-		`var zeros [4096]byte`:         0,
-		`var list []byte`:              1,
-		`var n int`:                    1,
-		`var m = make(map[string]int)`: 1,
-		`var p = &T{}`:                 1,
-		`var q = new(T)`:               1,
-		`var magic = []byte("abc")`:    0,
+		`var n = 1; func f() { n++ }`:         1,
+		`var zeros [4096]byte`:                0,
+		`type block [8]byte; var zeros block`: 0,
+		`var list []byte`:                     1,
+		`var n int`:                           1,
+		`var m = make(map[string]int)`:        1,
+		`var p = &T{}`:                        1,
+		`var q = new(T)`:                      1,
+		`var magic = []byte("abc")`:           0,
 	} {
 		if got := checkGlobals([]*source{parse(t, "p.go", []byte(head+text))}); len(got) != want {
 			t.Errorf("%s: got %v; want %d violations", text, got, want)
