@@ -54,6 +54,10 @@ func (t *Topic) AppendAsync(ctx context.Context, partition int, records []Record
 		done(0, err)
 		return
 	}
+	if err := ctx.Err(); err != nil {
+		done(0, fmt.Errorf("append to topic %q partition %d: %w: %w", t.c.Name, partition, ErrNotAppended, err))
+		return
+	}
 	req := driver.AppendRequest{Partition: partition, Records: records}
 	if opts != nil {
 		req.Producer = opts.Producer
@@ -106,6 +110,8 @@ func (t *Topic) checkPartition(p int) error {
 	return nil
 }
 
+const defaultReadBytes = 256 << 10
+
 // ReadOptions are the options of Read.
 type ReadOptions struct {
 	MaxBytes int    // soft budget; 0: 256 KiB
@@ -118,7 +124,7 @@ func (t *Topic) Read(ctx context.Context, partition int, offset int64, dst []Rec
 	if err := t.checkPartition(partition); err != nil {
 		return dst, offset, err
 	}
-	req := driver.ReadRequest{Partition: partition, Offset: offset, MaxBytes: 256 << 10}
+	req := driver.ReadRequest{Partition: partition, Offset: offset, MaxBytes: defaultReadBytes}
 	if opts != nil {
 		if opts.MaxBytes > 0 {
 			req.MaxBytes = opts.MaxBytes

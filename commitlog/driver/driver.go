@@ -61,9 +61,10 @@ type TopicConfig struct {
 type Producer struct {
 	ID    uint64 // random, chosen by the producer; 0: not idempotent
 	Epoch int32  // a higher epoch of the same ID fences the lower ones (fault.Fenced)
-	// Sequence numbers the appends of (ID, partition), from 0, +1 each. A sequence that was
-	// appended already is acknowledged again with its first offset and not stored twice;
-	// one that leaves a gap is fault.Invalid.
+	// Sequence numbers the appends of (ID, partition), from 0, +1 each; a new epoch goes on
+	// counting. A sequence that was appended already is acknowledged again with its first offset
+	// and not stored twice, also when the topic was sealed since; one that leaves a gap is
+	// fault.Invalid.
 	Sequence int64
 }
 
@@ -123,21 +124,21 @@ type Topic interface {
 
 	// Read appends records from req.Offset on to dst, up to a byte budget, and returns the
 	// extended slice and the offset to read next. It does not wait: nothing readable yields dst
-	// and req.Offset. Only durable records are readable. Offsets below First or above Next are
+	// and req.Offset, or the offset behind a gap. Only durable records are readable. Offsets below First or above Next are
 	// *OutOfRangeError; damaged records are *CorruptError, after every sound record before them
 	// was returned. The caller owns the result; its bytes never change, except that they may
 	// alias req.Buf, which the caller may reuse when it has finished with the records.
 	Read(ctx context.Context, req ReadRequest, dst []Record) (recs []Record, next int64, err error)
 
-	// Wait blocks until partition has a readable record at or after offset, the topic is sealed,
-	// or ctx ends (its error). No polling: an idle waiter costs no CPU.
+	// Wait blocks until partition has a readable record at or after offset (or Next is above it),
+	// the topic is sealed, or ctx ends (its error). No polling: an idle waiter costs no CPU.
 	Wait(ctx context.Context, partition int, offset int64) error
 
 	// Bounds is the readable range of one partition.
 	Bounds(ctx context.Context, partition int) (Bounds, error)
 
-	// OffsetAt is the lowest offset whose record, or a later one, has Timestamp >= millis;
-	// Next when there is none.
+	// OffsetAt is the lowest offset of a record with Timestamp >= millis; Next when there is
+	// none. A log whose index is coarser may answer a lower offset, never a higher one.
 	OffsetAt(ctx context.Context, partition int, millis int64) (int64, error)
 
 	// Trim makes First at least before (never more than Next); space is freed when the log can.

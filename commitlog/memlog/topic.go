@@ -1,0 +1,112 @@
+package memlog
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// topic is the state of a topic, shared by all handles. mu guards it, and its partitions with
+// it, because a seal is atomic over all of them.
+type topic struct {
+	config driver.TopicConfig
+	gaps   bool
+
+	mu      sync.Mutex
+	deleted bool
+	sealed  bool
+	parts   []*partition
+	holds   map[string][]int64
+	// queue has every kept record in the order of the appends when there is retention: what it
+	// drops is the oldest of the whole topic, as a log of segments would have it.
+	queue []queued
+	bytes int64
+}
+
+type queued struct {
+	partition int
+	offset    int64
+	bytes     int64
+	millis    int64 // of the append
+}
+
+func newTopic(c driver.TopicConfig, gaps bool) *topic {
+	t := &topic{config: c, gaps: gaps, holds: map[string][]int64{}}
+	for range c.Partitions {
+		t.parts = append(t.parts, newPartition())
+	}
+	return t
+}
+
+func (t *topic) delete() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.deleted = true
+	for _, p := range t.parts {
+		p.wakeAll()
+	}
+}
+
+func (t *topic) append(req *driver.AppendRequest) (int64, error) {
+	p := t.parts[req.Partition]
+	if first, known, err := p.admit(req.Producer); known || err != nil {
+		if err != nil {
+			err = fmt.Errorf("append to topic %q partition %d: %w", t.config.Name, req.Partition, err)
+		}
+		return first, err
+	}
+	if t.sealed {
+		return 0, fmt.Errorf("append to topic %q: it is %w and takes no more records", t.config.Name, fault.Sealed)
+	}
+	now := time.Now().UnixMilli()
+	from := len(p.records)
+	first := p.store(req, now)
+	if t.config.RetentionBytes > 0 || t.config.RetentionAgeMillis > 0 {
+		for i := range p.records[from:] {
+			r := &p.records[from+i]
+			q := queued{req.Partition, r.Offset, recordBytes(r), now}
+			t.queue = append(t.queue, q)
+			t.bytes += q.bytes
+		}
+	}
+	if t.gaps {
+		p.next += first % 3
+	}
+	p.wakeAll()
+	t.retain()
+	return first, nil
+}
+
+// retain drops the oldest records while they are too many or too old, and not held.
+func (t *topic) retain() {
+	if len(t.queue) == 0 {
+		return
+	}
+	now := time.Now().UnixMilli()
+	for len(t.queue) > 0 {
+		q := t.queue[0]
+		p := t.parts[q.partition]
+		if trimmed := q.offset < p.first; !trimmed {
+			tooMany := t.config.RetentionBytes > 0 && t.bytes > t.config.RetentionBytes
+			tooOld := t.config.RetentionAgeMillis > 0 && now-q.millis > t.config.RetentionAgeMillis
+			if !tooMany && !tooOld || t.held(q.partition, q.offset) && !t.config.RetentionForce {
+				return
+			}
+			p.trim(q.offset + 1)
+		}
+		t.queue = t.queue[1:]
+		t.bytes -= q.bytes
+	}
+}
+
+func (t *topic) held(partition int, offset int64) bool {
+	for _, offsets := range t.holds {
+		if at := offsets[partition]; at >= 0 && at <= offset {
+			return true
+		}
+	}
+	return false
+}
