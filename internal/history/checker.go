@@ -1,0 +1,233 @@
+package history
+
+import "slices"
+
+// Config says how much the history can be relied on.
+type Config struct {
+	// Exact: no event is missing, Owned and Committed come in the order in which the store
+	// applied them, and offsets are dense, as in the simulation. Then epochs must also grow by
+	// exactly one, and no checkpoint may lie beyond the last record.
+	Exact bool
+}
+
+// Checker judges a history of one group, event by event. Not for concurrent use.
+type Checker struct {
+	cfg     Config
+	report  Report
+	units   map[int]*unit
+	parts   map[place]*partition
+	keys    map[keyID]*keyState
+	sweepAt int
+}
+
+// unit is who had a unit when.
+type unit struct {
+	tenures map[int64]*tenure
+	epochs  []int64 // of tenures, ascending
+	seeks   []int64 // the epochs that began with a seek, ascending
+}
+
+// tenure is the time of one owner, from its claim to the next.
+type tenure struct {
+	owned      Event
+	start      coverage // what it began with
+	last       coverage // what its last accepted commit covers; at first start
+	lastCommit Event
+	running    int // handlers at work
+	replaced   bool
+}
+
+// New returns a checker that has seen nothing yet.
+func New(cfg Config) *Checker {
+	return &Checker{
+		cfg: cfg, units: map[int]*unit{}, parts: map[place]*partition{}, keys: map[keyID]*keyState{}, sweepAt: minKeys,
+	}
+}
+
+// Add judges the next event. Events come in the order of At.
+func (c *Checker) Add(e Event) {
+	switch e.Kind {
+	case Produced:
+		c.produced(&e)
+	case Started:
+		c.started(&e)
+	case Finished, Failed:
+		c.ended(&e)
+	case Committed:
+		c.committed(&e)
+	case Owned:
+		c.owned(&e)
+	case Seek:
+		c.seek(&e)
+	}
+}
+
+// Report is the judgement so far. It changes with the next event.
+func (c *Checker) Report() *Report { return &c.report }
+
+// Finish ends the history; complete says that everything was consumed.
+func (c *Checker) Finish(complete bool) *Report {
+	for _, at := range inOrder(c.parts) {
+		first, n := c.parts[at].missing()
+		if !complete {
+			c.report.Lag += n
+			continue
+		}
+		c.report.Lost += n
+		if n > 0 {
+			c.report.violate(NotLost, nil, "%d acknowledged records of %s were never finished, the first is %d", n, at, first)
+		}
+	}
+	r := &c.report
+	if r.Duplicated > r.InFlight+r.Stale {
+		r.violate(NotAgain, nil, "%d duplicates, but only %d records were in flight at takeovers and %d given out by replaced owners",
+			r.Duplicated, r.InFlight, r.Stale)
+	}
+	return r
+}
+
+func (c *Checker) partition(at place) *partition {
+	p := c.parts[at]
+	if p == nil {
+		p = newPartition()
+		c.parts[at] = p
+	}
+	return p
+}
+
+// partitionOf is a partition that the unit is seen to work on.
+func (c *Checker) partitionOf(unit int, at place) *partition {
+	p := c.partition(at)
+	p.unit = unit
+	return p
+}
+
+func (c *Checker) unit(n int) *unit {
+	u := c.units[n]
+	if u == nil {
+		u = &unit{tenures: map[int64]*tenure{}}
+		c.units[n] = u
+	}
+	return u
+}
+
+func (u *unit) add(t *tenure) {
+	u.tenures[t.owned.Epoch] = t
+	i, _ := slices.BinarySearch(u.epochs, t.owned.Epoch)
+	u.epochs = slices.Insert(u.epochs, i, t.owned.Epoch)
+}
+
+// neighbours returns the tenures before and after an epoch as long as no seek lies between.
+func (u *unit) neighbours(epoch int64) (before, after *tenure) {
+	i, found := slices.BinarySearch(u.epochs, epoch)
+	if i > 0 && !u.soughtBetween(u.epochs[i-1], epoch) {
+		before = u.tenures[u.epochs[i-1]]
+	}
+	if found {
+		i++
+	}
+	if i < len(u.epochs) && !u.soughtBetween(epoch, u.epochs[i]) {
+		after = u.tenures[u.epochs[i]]
+	}
+	return before, after
+}
+
+// soughtBetween says whether an epoch in (from, to] began with a seek.
+func (u *unit) soughtBetween(from, to int64) bool {
+	i, _ := slices.BinarySearch(u.seeks, from+1)
+	return i < len(u.seeks) && u.seeks[i] <= to
+}
+
+// soughtAfter says whether a seek has replaced the owner of an epoch.
+func (u *unit) soughtAfter(epoch int64) bool {
+	return len(u.seeks) > 0 && u.seeks[len(u.seeks)-1] > epoch
+}
+
+func (u *unit) newest() int64 {
+	if len(u.epochs) == 0 {
+		return 0
+	}
+	return u.epochs[len(u.epochs)-1]
+}
+
+// newer returns the event of a later owner that was known to everybody before the moment.
+func (u *unit) newer(epoch, moment int64) *Event {
+	for i := len(u.epochs) - 1; i >= 0 && u.epochs[i] > epoch; i-- {
+		if t := u.tenures[u.epochs[i]]; t.owned.At < moment {
+			return &t.owned
+		}
+	}
+	return nil
+}
+
+// tenure finds the time of the owner that the event names, and checks that it is the owner.
+func (c *Checker) tenure(u *unit, e *Event) *tenure {
+	t := u.tenures[e.Epoch]
+	switch {
+	case t == nil:
+		t = &tenure{owned: Event{Kind: Owned, At: e.At, Member: e.Member, Incarnation: e.Incarnation, Unit: e.Unit, Epoch: e.Epoch}}
+		u.add(t)
+		c.report.violate(OnlyOwners, []Event{*e}, "%s acts for unit %d in epoch %d, which nobody was seen to get", e.who(), e.Unit, e.Epoch)
+	case t.owned.who() != e.who():
+		c.report.violate(OnlyOwners, []Event{t.owned, *e}, "%s acts for unit %d in epoch %d, which belongs to %s",
+			e.who(), e.Unit, e.Epoch, t.owned.who())
+	}
+	return t
+}
+
+func (c *Checker) produced(e *Event) {
+	p := c.partition(e.place())
+	if !p.know(e) {
+		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
+	}
+	pg, w, bit := p.slot(e.Offset)
+	if pg.acked[w]&bit == 0 {
+		c.report.Produced++
+	}
+	pg.acked[w] |= bit
+	if e.Offset < p.frontier && pg.done[w]&bit == 0 && !p.isExcused(e.Offset) {
+		c.report.violate(NotSkipped, []Event{*e}, "the checkpoint stands at %d, and nobody finished the record", p.frontier)
+	}
+}
+
+func (c *Checker) started(e *Event) {
+	c.report.Deliveries++
+	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
+	if !p.know(e) {
+		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
+	}
+	t := c.tenure(u, e)
+	if u.newest() > e.Epoch {
+		c.report.Stale++
+	}
+	t.running++
+	if t.last.has(e.place(), e.Offset) {
+		c.report.violate(NotAgain, []Event{t.owned, t.lastCommit, *e}, "the checkpoint of unit %d covers %d already", e.Unit, e.Offset)
+	}
+	pg, w, bit := p.slot(e.Offset)
+	first, fresh := pg.started[w]&bit == 0, pg.done[w]&bit == 0
+	if !fresh {
+		c.report.Duplicated++
+	}
+	pg.started[w] |= bit
+	c.startKey(e, u, first, fresh)
+}
+
+func (c *Checker) ended(e *Event) {
+	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
+	c.tenure(u, e).running--
+	c.endKey(e, u)
+	if e.Kind == Failed {
+		c.report.Failed++
+		return
+	}
+	pg, w, bit := p.slot(e.Offset)
+	pg.known[w] |= bit
+	if pg.done[w]&bit == 0 {
+		c.report.Delivered++
+	}
+	pg.done[w] |= bit
+	if e.Offset >= p.frontier && !u.soughtAfter(e.Epoch) {
+		p.finished[e.Offset] = max(p.finished[e.Offset], e.Epoch)
+	}
+}

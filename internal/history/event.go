@@ -1,0 +1,138 @@
+// Package history is the one judge of whether a group kept its promises. Everything that
+// produces, consumes or owns tells what it did as events; the Checker reads the events of all
+// members in the order of their time and reports what was delivered, duplicated, lost or
+// reordered, and every broken promise with the events that show it.
+//
+// The simulation feeds it directly; real processes write JSON lines (Writer) that are merged
+// and checked afterwards (Check). It reads a history once and keeps a few bits for each record,
+// the keys that are in flight or not yet below a checkpoint, and the owners of each unit: about
+// 50 MB for 10 million records.
+package history
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Kind is what an event tells.
+type Kind string
+
+// The kinds of events, and the fields that they use besides At.
+const (
+	// Produced: the log acknowledged a record. Storage, Partition, Offset, Key, Value.
+	Produced Kind = "produced"
+	// Started: a handler is about to get a record. Member, Incarnation, Unit, Epoch, Storage,
+	// Partition, Offset, Key, Value.
+	Started Kind = "start"
+	// Finished: that handler returned nil. To be told before the checkpoint may pass the record.
+	Finished Kind = "end"
+	// Failed: that handler ended otherwise; the record is still unfinished.
+	Failed Kind = "fail"
+	// Committed: the answer to a checkpoint write. Began, Member, Incarnation, Unit, Epoch,
+	// Positions, Outcome.
+	Committed Kind = "commit"
+	// Owned: a unit changed owner. Began, Member, Incarnation, Unit, Epoch, Positions (the
+	// checkpoint that the owner starts from), Handoff. An empty Member: nobody owns it now.
+	Owned Kind = "owned"
+	// Seek: somebody moved the checkpoint of a unit by hand, which starts Epoch. Unit, Epoch,
+	// Positions. To be told before the Owned of that epoch.
+	Seek Kind = "seek"
+)
+
+// Outcome is what became of a commit.
+type Outcome string
+
+// The outcomes of a commit.
+const (
+	Accepted Outcome = ""
+	Refused  Outcome = "refused"
+	Unknown  Outcome = "unknown"
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Kind Kind `json:"kind"`
+	// At is when it was known to have happened: nanoseconds of a monotonic clock that all
+	// writers of the history share (see Now), or any number that grows.
+	At int64 `json:"at"`
+	// Began is when the request was sent of which At is the answer; 0 means At.
+	Began       int64  `json:"began,omitempty"`
+	Member      string `json:"member,omitempty"`
+	Incarnation string `json:"incarnation,omitempty"`
+	Unit        int    `json:"unit"`
+	Epoch       int64  `json:"epoch,omitempty"`
+	Storage     int    `json:"storage,omitempty"`
+	Partition   int    `json:"partition"`
+	Offset      int64  `json:"offset"`
+	Key         string `json:"key,omitempty"`   // of Key; "": no key, so no order
+	Value       uint64 `json:"value,omitempty"` // a fingerprint of key, value and headers; 0: not told
+
+	Positions []registry.Position `json:"positions,omitempty"`
+	Outcome   Outcome             `json:"outcome,omitempty"`
+	// Handoff: the owner before has drained the unit and passed it on, checkpoint and all.
+	Handoff bool   `json:"handoff,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Key is the form in which a record's key stands in an event: itself when it is readable text,
+// else "0x" and hexadecimal digits; "" only for nil.
+func Key(key []byte) string {
+	if key == nil {
+		return ""
+	}
+	s := string(key)
+	if s == "" || !utf8.ValidString(s) || strings.HasPrefix(s, "0x") {
+		return "0x" + hex.EncodeToString(key)
+	}
+	return s
+}
+
+func (e *Event) began() int64 {
+	if e.Began != 0 {
+		return e.Began
+	}
+	return e.At
+}
+
+func (e *Event) place() place { return place{e.Storage, e.Partition} }
+
+func (e *Event) who() string {
+	if e.Member == "" {
+		return "nobody"
+	}
+	return e.Member + "@" + e.Incarnation
+}
+
+// String is one line for people.
+func (e Event) String() string {
+	at := fmt.Sprintf("%d %s", e.At, e.Kind)
+	switch e.Kind {
+	case Produced:
+		return fmt.Sprintf("%s %s/%d key %q", at, e.place(), e.Offset, e.Key)
+	case Started, Finished, Failed:
+		return fmt.Sprintf("%s %s/%d key %q by %s, unit %d epoch %d", at, e.place(), e.Offset, e.Key, e.who(), e.Unit, e.Epoch)
+	case Committed:
+		outcome := e.Outcome
+		if outcome == Accepted {
+			outcome = "accepted"
+		}
+		return fmt.Sprintf("%s unit %d epoch %d by %s %v %s", at, e.Unit, e.Epoch, e.who(), e.Positions, outcome)
+	case Owned:
+		how := "claimed"
+		if e.Handoff {
+			how = "handed over"
+		}
+		return fmt.Sprintf("%s unit %d epoch %d by %s from %v, %s %s", at, e.Unit, e.Epoch, e.who(), e.Positions, how, e.Reason)
+	default:
+		return fmt.Sprintf("%s unit %d epoch %d %v", at, e.Unit, e.Epoch, e.Positions)
+	}
+}
+
+// place is a partition of a storage topic.
+type place struct{ storage, partition int }
+
+func (p place) String() string { return fmt.Sprintf("%d/%d", p.storage, p.partition) }

@@ -1,0 +1,176 @@
+package history
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+const pageRecords = 512
+
+// page holds what is known of 512 adjacent offsets.
+type page struct {
+	known   [pageRecords / 64]uint64 // acknowledged or started: the record exists
+	acked   [pageRecords / 64]uint64
+	started [pageRecords / 64]uint64 // at least once since the last seek behind it
+	done    [pageRecords / 64]uint64 // finished at least once since then
+	values  *[pageRecords]uint32     // fingerprints; 0: not known
+}
+
+// partition is what is known of the records of one partition.
+type partition struct {
+	unit      int // that works on it; none as long as nobody did
+	pages     map[int64]*page
+	low, high int64 // numbers of the first and last page
+	end       int64 // one past the highest record that is known
+
+	frontier int64           // where the checkpoint stands
+	finished map[int64]int64 // records at or above frontier: the highest epoch that finished it
+	excused  []registry.Range
+}
+
+func newPartition() *partition {
+	return &partition{unit: none, pages: map[int64]*page{}, finished: map[int64]int64{}}
+}
+
+// slot returns the page, word and bit of an offset.
+func (p *partition) slot(offset int64) (pg *page, word int, bit uint64) {
+	n := offset / pageRecords
+	pg = p.pages[n]
+	if pg == nil {
+		pg = &page{}
+		if len(p.pages) == 0 {
+			p.low, p.high = n, n
+		}
+		p.pages[n] = pg
+		p.low, p.high = min(p.low, n), max(p.high, n)
+	}
+	r := offset % pageRecords
+	return pg, int(r / 64), 1 << (r % 64)
+}
+
+// know notes that a record exists and says whether its value is what it was before.
+func (p *partition) know(e *Event) bool {
+	pg, w, bit := p.slot(e.Offset)
+	pg.known[w] |= bit
+	p.end = max(p.end, e.Offset+1)
+	if e.Value == 0 {
+		return true
+	}
+	if pg.values == nil {
+		pg.values = new([pageRecords]uint32)
+	}
+	v := &pg.values[e.Offset%pageRecords]
+	print := max(1, uint32(e.Value)^uint32(e.Value>>32))
+	if *v == 0 {
+		*v = print
+	}
+	return *v == print
+}
+
+// scan calls f for each record in [from, to) of which the words that pick chooses have a bit.
+func (p *partition) scan(from, to int64, pick func(pg *page, word int) uint64, f func(offset int64)) {
+	if len(p.pages) == 0 {
+		return
+	}
+	from, to = max(from, p.low*pageRecords), min(to, (p.high+1)*pageRecords)
+	for n := from / pageRecords; n*pageRecords < to; n++ {
+		pg := p.pages[n]
+		if pg == nil {
+			continue
+		}
+		for w := range pg.known {
+			base := n*pageRecords + int64(w)*64
+			for word := pick(pg, w) & within(base, from, to); word != 0; word &= word - 1 {
+				f(base + int64(bits.TrailingZeros64(word)))
+			}
+		}
+	}
+}
+
+// within masks the bits of the 64 offsets at base that are in [from, to).
+func within(base, from, to int64) uint64 {
+	if to <= base || from >= base+64 {
+		return 0
+	}
+	mask := ^uint64(0)
+	if from > base {
+		mask <<= from - base
+	}
+	if to < base+64 {
+		mask &= 1<<(to-base) - 1
+	}
+	return mask
+}
+
+func known(pg *page, w int) uint64   { return pg.known[w] }
+func started(pg *page, w int) uint64 { return pg.started[w] }
+func missed(pg *page, w int) uint64  { return pg.acked[w] &^ pg.done[w] }
+
+// pass moves the frontier up to next and returns the records on the way that ok denies, at most
+// one of them, and how many there are.
+func (p *partition) pass(next int64, ok func(offset int64) bool) (first int64, n int) {
+	p.scan(p.frontier, next, known, func(o int64) {
+		if !ok(o) {
+			if n == 0 {
+				first = o
+			}
+			n++
+		}
+		delete(p.finished, o)
+	})
+	p.frontier = max(p.frontier, next)
+	return first, n
+}
+
+// seek forgets what was done at and after next, and excuses what a jump forward leaves out.
+func (p *partition) seek(next int64) (undone int64) {
+	if next > p.frontier {
+		p.excuse(p.frontier, next)
+	}
+	p.scan(next, p.end, known, func(o int64) {
+		pg, w, bit := p.slot(o)
+		if pg.done[w]&bit != 0 {
+			undone++
+		}
+		pg.done[w] &^= bit
+		pg.started[w] &^= bit
+	})
+	clear(p.finished)
+	p.excused = slices.DeleteFunc(p.excused, func(r registry.Range) bool { return r[0] >= next })
+	for i := range p.excused {
+		p.excused[i][1] = min(p.excused[i][1], next)
+	}
+	p.frontier = next
+	return undone
+}
+
+func (p *partition) excuse(from, to int64) {
+	if from < to {
+		p.excused = append(p.excused, registry.Range{from, to})
+	}
+}
+
+func (p *partition) isExcused(offset int64) bool {
+	for _, r := range p.excused {
+		if r[0] <= offset && offset < r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// missing returns how many acknowledged records nobody finished, and the first of them.
+func (p *partition) missing() (first int64, n int64) {
+	p.scan(0, p.end, missed, func(o int64) {
+		if p.isExcused(o) {
+			return
+		}
+		if n == 0 {
+			first = o
+		}
+		n++
+	})
+	return first, n
+}

@@ -1,0 +1,119 @@
+package history
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Promise names what a violation broke.
+type Promise string
+
+// The promises that are checked.
+const (
+	OneOwner       Promise = "one owner per unit and epoch"
+	EpochsIncrease Promise = "epochs increase"
+	Fence          Promise = "a commit under an old epoch is refused"
+	OnlyOwners     Promise = "only the owner delivers and commits"
+	NeverBack      Promise = "a checkpoint never goes back except by a seek"
+	NotPast        Promise = "a checkpoint never passes an unfinished record"
+	NotSkipped     Promise = "no record is skipped"
+	NotLost        Promise = "no acknowledged record is lost"
+	KeyOrder       Promise = "records of a key are processed in order, one at a time"
+	NotAgain       Promise = "what a checkpoint covers is not delivered again"
+	CleanHandoff   Promise = "a clean handoff repeats nothing"
+	OneValue       Promise = "a position means one value for ever"
+)
+
+// Violation is one broken promise.
+type Violation struct {
+	Promise Promise
+	Detail  string
+	Events  []Event // that show it, as far as they are still known
+}
+
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.Promise, v.Detail)
+	for _, e := range v.Events {
+		fmt.Fprintf(&b, "\n    %s", e)
+	}
+	return b.String()
+}
+
+// keptViolations bounds how many violations a report shows; all are counted.
+const keptViolations = 50
+
+// Report is the judgement of a history.
+type Report struct {
+	Produced   int64 // acknowledged records
+	Delivered  int64 // records that a handler finished
+	Deliveries int64 // times that a handler was given a record
+	Failed     int64 // of these, ended by an error or a cancellation
+	Duplicated int64 // deliveries of records that were finished before, seeks aside
+	InFlight   int64 // records started and not covered by the checkpoint at takeovers: the bound of Duplicated
+	Lost       int64 // acknowledged and never finished, in a complete history
+	Lag        int64 // the same, in a history that is not complete
+	Reordered  int64 // violations of the order of a key
+	Stale      int64 // deliveries by an owner that had already been replaced, as after SIGSTOP
+
+	Commits, Refused, Unknown int64
+	Takeovers, Handoffs       int64
+	Seeks                     int64
+
+	Violated   int64       // how often a promise was broken
+	Violations []Violation // the first of them
+}
+
+// Err is nil when every promise was kept.
+func (r *Report) Err() error {
+	if r.Violated == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d broken promises, the first: %s", r.Violated, r.Violations[0])
+}
+
+// WriteTo writes the report for people.
+func (r *Report) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, r.String())
+	return int64(n), err
+}
+
+func (r *Report) String() string {
+	var b strings.Builder
+	row := func(name string, n int64, note string) {
+		fmt.Fprintf(&b, "%-18s %10d", name, n)
+		if note != "" {
+			b.WriteString("  " + note)
+		}
+		b.WriteByte('\n')
+	}
+	row("produced", r.Produced, "")
+	row("delivered", r.Delivered, fmt.Sprintf("in %d deliveries, %d of them failed or were cut short", r.Deliveries, r.Failed))
+	row("duplicated", r.Duplicated, fmt.Sprintf("at most the %d in flight at takeovers", r.InFlight))
+	row("lost", r.Lost, "")
+	row("reordered per key", r.Reordered, "")
+	if r.Lag > 0 {
+		row("not yet delivered", r.Lag, "")
+	}
+	row("commits", r.Commits, fmt.Sprintf("accepted, %d refused, %d with unknown outcome", r.Refused, r.Unknown))
+	row("takeovers", r.Takeovers, fmt.Sprintf("and %d clean handoffs, %d seeks", r.Handoffs, r.Seeks))
+	row("broken promises", r.Violated, "")
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "  %s\n", v)
+	}
+	if hidden := r.Violated - int64(len(r.Violations)); hidden > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", hidden)
+	}
+	return b.String()
+}
+
+func (r *Report) violate(p Promise, events []Event, format string, args ...any) {
+	r.Violated++
+	if p == KeyOrder {
+		r.Reordered++
+	}
+	if len(r.Violations) < keptViolations {
+		r.Violations = append(r.Violations, Violation{p, fmt.Sprintf(format, args...), events})
+	}
+}

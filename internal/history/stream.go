@@ -1,0 +1,160 @@
+package history
+
+import (
+	"bufio"
+	"container/heap"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Now is the time for events of real processes: a monotonic clock that all processes of a
+// machine share, that never jumps and goes on when one of them is stopped. Nanoseconds.
+func Now() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic("history: no monotonic clock: " + err.Error()) // cannot fail on Linux
+	}
+	return ts.Nano()
+}
+
+// Writer writes events as JSON lines.
+type Writer struct{ w io.Writer }
+
+// NewWriter writes to w, each event with one Write. What a process must have told before kill -9
+// calls for an unbuffered w; an *os.File opened with O_APPEND may be shared by goroutines.
+func NewWriter(w io.Writer) *Writer { return &Writer{w} }
+
+// Add writes one event; At is set to Now when it is zero.
+func (w *Writer) Add(e Event) error {
+	if e.At == 0 {
+		e.At = Now()
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("history event of kind %q: %w", e.Kind, err)
+	}
+	if _, err := w.w.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// reorderWindow is how many events a reader holds back to put them in order: goroutines that
+// share a file write their lines a little out of order.
+const reorderWindow = 1024
+
+// Reader reads JSON lines in the order of their time.
+type Reader struct {
+	r    *bufio.Reader
+	held eventHeap
+	line int
+	last int64
+	end  bool
+}
+
+// NewReader reads what a Writer wrote to r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, 64<<10)}
+}
+
+// Next returns the next event; io.EOF at the end. A last line that a killed process left
+// unfinished is dropped, any other damage is fault.Corrupt.
+func (r *Reader) Next() (Event, error) {
+	for !r.end && len(r.held) < reorderWindow {
+		e, err := r.read()
+		if errors.Is(err, io.EOF) {
+			r.end = true
+			break
+		}
+		if err != nil {
+			return Event{}, err
+		}
+		heap.Push(&r.held, numbered{e, r.line})
+	}
+	if len(r.held) == 0 {
+		return Event{}, io.EOF
+	}
+	e := heap.Pop(&r.held).(numbered).Event
+	if e.At < r.last {
+		return Event{}, fmt.Errorf("history: the event at %d stands more than %d lines after that at %d; all writers must use one clock: %w",
+			e.At, reorderWindow, r.last, fault.Corrupt)
+	}
+	r.last = e.At
+	return e, nil
+}
+
+func (r *Reader) read() (Event, error) {
+	line, err := r.r.ReadBytes('\n')
+	if err != nil {
+		return Event{}, err // at the end of the file: also without what a torn line holds
+	}
+	r.line++
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Event{}, fmt.Errorf("history line %d is no event (%.60q): %w: %w", r.line, line, err, fault.Corrupt)
+	}
+	return e, nil
+}
+
+type numbered struct {
+	Event
+	number int
+}
+
+// eventHeap orders by time, then by place in the file.
+type eventHeap []numbered
+
+func (h eventHeap) Len() int      { return len(h) }
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h eventHeap) Less(i, j int) bool {
+	if h[i].At != h[j].At {
+		return h[i].At < h[j].At
+	}
+	return h[i].number < h[j].number
+}
+func (h *eventHeap) Push(x any) { *h = append(*h, x.(numbered)) }
+func (h *eventHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// Check merges the histories of several processes by time and judges the whole. complete says
+// that everything was consumed: then a record that nobody finished is lost, else it is lag.
+func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
+	c := New(cfg)
+	var next eventHeap // of each file its next event; number is the file
+	readers := make([]*Reader, len(files))
+	for i, f := range files {
+		readers[i] = NewReader(f)
+		if err := refill(&next, readers[i], i); err != nil {
+			return nil, err
+		}
+	}
+	for len(next) > 0 {
+		e := heap.Pop(&next).(numbered)
+		c.Add(e.Event)
+		if err := refill(&next, readers[e.number], e.number); err != nil {
+			return nil, err
+		}
+	}
+	return c.Finish(complete), nil
+}
+
+func refill(next *eventHeap, r *Reader, number int) error {
+	e, err := r.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("history file %d: %w", number, err)
+	}
+	heap.Push(next, numbered{e, number})
+	return nil
+}
