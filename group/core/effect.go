@@ -1,0 +1,107 @@
+package core
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Effect is something for the shell to do. The types below are all there are. Calls are answered
+// with the event of the same ID; they may be under way at the same time, in any order.
+type Effect interface{ effect() }
+
+type (
+	// Load asks for registry.Group.Load with checkpoints. At most one is under way.
+	Load struct{ ID uint64 }
+
+	// Apply asks for registry.Registry.Apply.
+	Apply struct {
+		ID   uint64
+		Txns []registry.Txn
+	}
+
+	// OpenSession asks for a session. At most one is under way.
+	OpenSession struct {
+		ID  uint64
+		TTL time.Duration
+	}
+
+	// CloseSession lets go of a session that is no use any more, without waiting for it.
+	CloseSession struct{ Session string }
+
+	// StartUnit starts a worker. The unit has none: the last one's UnitEnded came.
+	StartUnit struct {
+		Run        uint64 // of this start; events of the worker carry it
+		Grant      registry.Grant
+		Checkpoint *registry.Checkpoint // where to start; nil: nothing was ever committed
+		Why        string
+	}
+
+	// DrainUnit asks a worker to take nothing new, finish what runs and return. The core stops it
+	// when it hasn't by Deadline.
+	DrainUnit struct {
+		Unit     int
+		Run      uint64
+		Deadline time.Duration
+		Why      string
+	}
+
+	// StopUnit cancels a worker's context at once; Cause says why.
+	StopUnit struct {
+		Unit  int
+		Run   uint64
+		Cause error
+	}
+
+	// SetTimer asks for a Tick at that time, instead of the one asked for before.
+	SetTimer struct{ At time.Duration }
+
+	// Report is news for people.
+	Report struct {
+		Kind  Kind
+		Unit  int // -1: of no unit
+		Epoch int64
+		From  string // member
+		To    string // member
+		Text  string
+		Err   error // with Trouble
+	}
+
+	// Exit is the last effect: the shell ends the session, joins the workers and returns Err.
+	// Nil: it left in order.
+	Exit struct{ Err error }
+)
+
+// Kind is the kind of a Report.
+type Kind uint8
+
+// The kinds of reports.
+const (
+	Joined    Kind = iota + 1 // this member is in the group
+	Assigned                  // this member got a unit; From had it
+	Moved                     // this member gave a unit to To
+	Fenced                    // a unit was taken from this member
+	Committed                 // a checkpoint was stored
+	Trouble                   // something failed and is being retried, or needs a person
+	Paused                    // the session was lost: nothing runs until there is a new one
+	Planned                   // this member wrote a new assignment
+)
+
+func (k Kind) String() string {
+	names := [...]string{"", "joined", "assigned", "moved", "fenced", "committed", "trouble", "paused", "planned"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+func (Load) effect()         {}
+func (Apply) effect()        {}
+func (OpenSession) effect()  {}
+func (CloseSession) effect() {}
+func (StartUnit) effect()    {}
+func (DrainUnit) effect()    {}
+func (StopUnit) effect()     {}
+func (SetTimer) effect()     {}
+func (Report) effect()       {}
+func (Exit) effect()         {}

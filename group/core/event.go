@@ -1,0 +1,98 @@
+package core
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Input is one event and when it happened.
+type Input struct {
+	// Now is monotonic time since any fixed moment before; it is positive and never goes back.
+	Now time.Duration
+	// Wall is Unix milliseconds. It is copied into documents for people and decides nothing.
+	Wall  int64
+	Event Event
+}
+
+// Event is something that happened. The types below are all there are.
+type Event interface{ event() }
+
+type (
+	// Changed is the store's hint that something below the watched prefix changed.
+	Changed struct{}
+
+	// Loaded answers a Load. State is the core's from then on.
+	Loaded struct {
+		ID    uint64
+		State *registry.State // with checkpoints; nil with Err
+		Err   error
+	}
+
+	// Applied answers an Apply: Results has one entry a transaction, or Err is that of the call.
+	Applied struct {
+		ID      uint64
+		Results []registry.Result
+		Err     error
+	}
+
+	// SessionOpened answers an OpenSession.
+	SessionOpened struct {
+		ID      uint64
+		Session string        // "" with Err
+		Lease   time.Duration // until when it certainly lives: when the request was sent, plus the TTL
+		Err     error
+	}
+
+	// Renewed tells a later Lease of the session: when the last good renewal was sent, plus the TTL.
+	Renewed struct {
+		Session string
+		Lease   time.Duration
+	}
+
+	// SessionLost says that the session has ended.
+	SessionLost struct{ Session string }
+
+	// Tick says that the time of SetTimer has come. Early or superfluous ones do no harm.
+	Tick struct{}
+
+	// Progress tells how far units got; the shell sends it at each commit interval, changed ones only.
+	Progress struct{ Units []UnitProgress }
+
+	// UnitEnded says that a worker returned, whether or not it was asked to.
+	UnitEnded struct {
+		Unit       int
+		Run        uint64
+		Checkpoint *registry.Checkpoint // the final one; nil: as it was
+		Err        error                // why, when nobody had asked it to end
+	}
+
+	// UnitStuck says that a handler of the unit has run for longer than the watchdog allows.
+	UnitStuck struct {
+		Unit int
+		Run  uint64
+		For  time.Duration
+	}
+
+	// Stop asks the member to drain and leave; Exit follows in bounded time.
+	Stop struct{}
+)
+
+// UnitProgress is the progress of one worker.
+type UnitProgress struct {
+	Unit       int
+	Run        uint64
+	Checkpoint registry.Checkpoint
+}
+
+func (Changed) event()       {}
+func (Loaded) event()        {}
+func (Applied) event()       {}
+func (SessionOpened) event() {}
+func (Renewed) event()       {}
+func (SessionLost) event()   {}
+func (Tick) event()          {}
+func (Progress) event()      {}
+func (UnitEnded) event()     {}
+func (UnitStuck) event()     {}
+func (Stop) event()          {}

@@ -1,0 +1,229 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// plan is who should own what. It follows from the stored assignment and the members, so every
+// member that sees the same computes the same; storing it settles it for all.
+type plan struct {
+	known   bool             // it was computed
+	members []string         // for whom: "id@incarnation", sorted
+	base    registry.Version // from which stored assignment
+	targets []string         // by unit
+	current bool             // it is the stored one, and the members are those it was made for
+	reason  string
+	since   time.Duration // when it was first seen not to be current
+	writing bool
+	mark    mark
+}
+
+// absence is a static member within its restart window, as far as this member saw it.
+type absence struct {
+	id    string
+	until time.Duration
+	sent  bool // the end of its window is being written
+}
+
+// noteAbsent starts a window for each static member that is away, on our own clock.
+func (s *State) noteAbsent() {
+	var now []absence
+	for _, st := range s.view.Static {
+		if _, ok := s.find(st.ID); ok {
+			continue
+		}
+		a := absence{id: st.ID, until: s.now + time.Duration(st.RestartMillis)*time.Millisecond}
+		for _, b := range s.absent {
+			if b.id == st.ID {
+				a.until = b.until
+			}
+		}
+		now = append(now, a)
+	}
+	s.absent = now
+}
+
+// expireAbsent ends windows that are over: the static entry goes, and with it the claim on units.
+func (s *State) expireAbsent() {
+	g := s.cfg.Group
+	for i := range s.absent {
+		a := &s.absent[i]
+		if a.sent || s.now < a.until {
+			continue
+		}
+		a.sent = true
+		s.batch = append(s.batch, write{kind: wExpire, txn: registry.Txn{
+			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}},
+			Deletes: []string{g.StaticKey(a.id)},
+		}})
+	}
+}
+
+func (s *State) absentAt() (at time.Duration) {
+	for i := range s.absent {
+		if a := &s.absent[i]; !a.sent && (at == 0 || a.until < at) {
+			at = a.until
+		}
+	}
+	return at
+}
+
+// eligible are the members that units can be assigned to, sorted, and their names in the document.
+func (s *State) eligible() (members []assign.Member, names []string) {
+	for i := range s.view.Members {
+		m := &s.view.Members[i]
+		if m.Draining || (m.ID == s.cfg.Member && s.leaving && !s.cfg.Static) {
+			continue
+		}
+		members = append(members, assign.Member{ID: m.ID, Weight: m.Weight, Zone: m.Zone})
+		names = append(names, m.ID+"@"+m.Incarnation)
+	}
+	doc := s.view.Assignment
+	for i := 0; doc != nil && i < len(s.absent); i++ {
+		for _, name := range doc.Members {
+			if id, _, _ := strings.Cut(name, "@"); id == s.absent[i].id {
+				members = append(members, assign.Member{ID: id})
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return members, names
+}
+
+// replan brings the plan up to date with the view.
+func (s *State) replan() {
+	members, names := s.eligible()
+	p, doc := &s.plan, s.view.Assignment
+	if p.known && p.base == s.view.AssignmentVersion && slices.Equal(p.members, names) {
+		return
+	}
+	since := s.now
+	if p.known && !p.current {
+		since = p.since
+	}
+	p.known, p.members, p.base, p.since = true, names, s.view.AssignmentVersion, since
+	switch {
+	case doc != nil && len(doc.Targets) == len(s.units) && slices.Equal(doc.Members, names):
+		p.targets, p.current, p.reason = doc.Targets, true, doc.Reason
+	case len(names) == 0: // all are leaving: nobody to give anything to
+		p.targets, p.current, p.reason = make([]string, len(s.units)), true, "all members leave"
+	default:
+		p.targets = s.cfg.Assignor.Assign(assign.Request{
+			Members: members, Current: s.before(members), Zones: s.cfg.UnitZones,
+		})
+		p.current, p.reason = false, s.whyPlan(names)
+	}
+}
+
+// before is what a new plan starts from: the stored assignment, so that all start from the same;
+// for the first one, the owners.
+func (s *State) before(members []assign.Member) []string {
+	current := make([]string, len(s.units))
+	doc := s.view.Assignment
+	for n := range current {
+		id := s.view.Units[n].Owner.Member
+		if doc != nil && n < len(doc.Targets) {
+			id = doc.Targets[n]
+		}
+		if slices.ContainsFunc(members, func(m assign.Member) bool { return m.ID == id }) {
+			current[n] = id
+		}
+	}
+	return current
+}
+
+func (s *State) whyPlan(names []string) string {
+	var old []string
+	if s.view.Assignment != nil {
+		old = s.view.Assignment.Members
+	}
+	var why []string
+	note := func(from, to []string, verb string) {
+		for _, name := range from {
+			if slices.Contains(to, name) {
+				continue
+			}
+			id, _, _ := strings.Cut(name, "@")
+			same := func(other string) bool { return strings.HasPrefix(other, id+"@") }
+			switch {
+			case !slices.ContainsFunc(to, same):
+				why = append(why, id+" "+verb)
+			case verb == "joined":
+				why = append(why, id+" restarted")
+			}
+		}
+	}
+	note(names, old, "joined")
+	note(old, names, "left")
+	if len(why) > 3 {
+		why = append(why[:3], "and others")
+	}
+	if len(why) == 0 {
+		return "first assignment"
+	}
+	return strings.Join(why, ", ")
+}
+
+// planAt is when it is our turn to write a plan that nobody has written yet: members take turns in
+// the order of their names, who leaves need not wait.
+func (s *State) planAt() time.Duration {
+	p := &s.plan
+	if !p.known || p.current || p.writing || !s.joined {
+		return 0
+	}
+	rank := 0
+	for i := range s.view.Members {
+		m := &s.view.Members[i]
+		if m.ID == s.cfg.Member || s.leaving {
+			break
+		}
+		if !m.Draining {
+			rank++
+		}
+	}
+	return max(p.since+time.Duration(min(rank, 20))*planDelay, 1)
+}
+
+func (s *State) writePlan() {
+	if at := s.planAt(); at == 0 || s.now < at || s.plan.mark.stale {
+		return
+	}
+	s.storePlan(s.plan.targets, s.plan.reason)
+}
+
+func (s *State) storePlan(targets []string, reason string) {
+	doc := registry.Assignment{
+		Version: 1, By: s.cfg.Member, Reason: reason, Members: s.plan.members,
+		Targets: targets, Assignor: s.cfg.Assignor.Name(),
+	}
+	if s.view.Assignment != nil {
+		doc.Version = s.view.Assignment.Version + 1
+	}
+	key := s.cfg.Group.AssignmentKey()
+	s.plan.writing = true
+	s.batch = append(s.batch, write{kind: wPlan, plan: &doc, txn: registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: s.view.AssignmentVersion}},
+		Puts:   []registry.Put{{Key: key, Value: registry.Encode(doc)}},
+	}})
+}
+
+func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {
+	s.plan.writing, s.touched = false, true
+	if o == unavailable {
+		return
+	}
+	s.plan.mark = mark{step: s.step, stale: o != done}
+	if o != done {
+		s.wantLoad = true
+		return
+	}
+	s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
+	s.plan.known = false
+	s.out = append(s.out, Report{Kind: Planned, Unit: -1, Text: w.plan.Reason})
+}

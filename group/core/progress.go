@@ -1,0 +1,103 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// progress notes how far a worker got.
+func (s *State) progress(p *UnitProgress) {
+	u := &s.units[p.Unit]
+	if u.run != p.Run || u.worker == none {
+		return
+	}
+	s.advance(p.Unit, &p.Checkpoint)
+}
+
+// advance takes a newer checkpoint of the worker. One that started under an earlier epoch has
+// nothing to say.
+func (s *State) advance(n int, c *registry.Checkpoint) {
+	u := &s.units[n]
+	if !u.granted || u.runEpoch != u.grant.Epoch || c == nil {
+		return
+	}
+	if u.checkpoint != nil && samePositions(u.checkpoint.Positions, c.Positions) {
+		return
+	}
+	next := *c
+	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
+	u.checkpoint, u.dirty, u.failures = &next, true, 0
+}
+
+func samePositions(a, b []registry.Position) bool {
+	return slices.EqualFunc(a, b, func(x, y registry.Position) bool {
+		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done)
+	})
+}
+
+func (s *State) unitEnded(ev *UnitEnded) {
+	u := &s.units[ev.Unit]
+	if u.run != ev.Run || u.worker == none {
+		return
+	}
+	s.touched = true
+	s.advance(ev.Unit, ev.Checkpoint)
+	was := u.worker
+	u.worker, u.deadline = none, 0
+	if was != running && (was != draining || ev.Err == nil) {
+		return // as it was asked to
+	}
+	u.retryAt = s.now + backoff(u.failures, retryUnit)
+	text := fmt.Sprintf("the worker ended by itself; it is started again in %s", u.retryAt-s.now)
+	u.failures++
+	s.out = append(s.out, Report{Kind: Trouble, Unit: ev.Unit, Epoch: u.grant.Epoch, Text: text, Err: ev.Err})
+}
+
+// unitStuck cancels a unit whose handler hangs. When it comes back the unit is started again from
+// its checkpoint; when it doesn't, another member gets the unit.
+func (s *State) unitStuck(ev *UnitStuck) {
+	u := &s.units[ev.Unit]
+	if u.run != ev.Run || u.worker != running {
+		return
+	}
+	text := fmt.Sprintf("a handler has been running for %s without progress", ev.For)
+	s.out = append(s.out, Report{Kind: Trouble, Unit: ev.Unit, Epoch: u.grant.Epoch, Text: text})
+	s.stopWorker(ev.Unit, fmt.Errorf("unit %d: %s: %w", ev.Unit, text, registry.ErrUnavailable))
+	u.retryAt = s.now + backoff(u.failures, retryUnit)
+	u.failures++
+}
+
+func (s *State) putCheckpoint(n int) registry.Put {
+	return registry.Put{Key: s.cfg.Group.CheckpointKey(n), Value: registry.Encode(*s.units[n].checkpoint)}
+}
+
+// commit stores the checkpoints that moved, all in one batch, one batch at a time. Each is written
+// under a check on the owner entry as it was granted, which is the fence, and on the checkpoint
+// before it, so that an earlier write that was lost on the way can't come late and go back.
+func (s *State) commit() {
+	if !s.ready() || s.committing || s.now < s.commitAt {
+		return
+	}
+	g := s.cfg.Group
+	for n := range s.units {
+		u := &s.units[n]
+		if !u.dirty || !u.granted || u.write != 0 || u.mark.stale {
+			continue
+		}
+		u.write, u.dirty = wCommit, false
+		s.committing = true
+		s.batch = append(s.batch, write{kind: wCommit, unit: n, checkpoint: u.checkpoint, txn: registry.Txn{
+			Checks: []registry.Check{
+				{Key: g.OwnerKey(n), Version: u.grant.Version},
+				{Key: g.CheckpointKey(n), Version: u.stored},
+			},
+			Puts:  []registry.Put{s.putCheckpoint(n)},
+			Quiet: true,
+		}})
+	}
+	if s.committing {
+		s.commitAt = s.now + s.cfg.CommitInterval
+	}
+}

@@ -1,0 +1,201 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// leaseEnd is when everything must have been stopped: a margin before the store may let others in.
+func (s *State) leaseEnd() time.Duration {
+	margin := min(max(s.cfg.SessionTTL/10, 20*time.Millisecond), 500*time.Millisecond)
+	return s.lease - margin
+}
+
+// checkLease stops everything when the last good renewal was sent too long ago. It asks no store:
+// a member that can't reach it can still tell the time.
+func (s *State) checkLease() {
+	if s.session != "" && s.now >= s.leaseEnd() {
+		s.loseSession("the session could not be renewed in time")
+	}
+}
+
+// open asks for a session when there is none.
+func (s *State) open() {
+	if s.exited || s.session != "" || s.opening || s.leaving || s.blocked() {
+		return
+	}
+	s.nextID++
+	s.opening = true
+	s.out = append(s.out, OpenSession{ID: s.nextID, TTL: s.cfg.SessionTTL})
+}
+
+func (s *State) sessionOpened(ev SessionOpened) {
+	s.opening = false
+	if ev.Err != nil {
+		s.storeFailed("opening a session", ev.Err)
+		return
+	}
+	s.session, s.lease, s.touched = ev.Session, ev.Lease, true
+}
+
+// loseSession stops all workers. The grants stay: whether the owner entries still name us is for the
+// store to say when it is back.
+func (s *State) loseSession(why string) {
+	cause := fmt.Errorf("member %q: %s, others may own its units now: %w", s.cfg.Member, why, registry.ErrFenced)
+	for n := range s.units {
+		if w := s.units[n].worker; w == running || w == draining {
+			s.stopWorker(n, cause)
+		}
+	}
+	s.out = append(s.out,
+		CloseSession{Session: s.session},
+		Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
+	s.session, s.lease = "", 0
+	s.joined, s.joining, s.announced = false, false, false
+	s.viewStep, s.wantLoad, s.touched = 0, true, true
+	s.plan.known = false
+}
+
+// self is this member's document.
+func (s *State) self() registry.Member {
+	return registry.Member{
+		ID: s.cfg.Member, Incarnation: s.cfg.Incarnation, Weight: s.cfg.Weight, Zone: s.cfg.Zone,
+		Static: s.cfg.Static, Host: s.cfg.Host, PID: s.cfg.PID, Joined: s.wall,
+	}
+}
+
+// find looks a member up in the view.
+func (s *State) find(id string) (int, bool) {
+	return slices.BinarySearchFunc(s.view.Members, id, func(m registry.Member, id string) int {
+		switch {
+		case m.ID < id:
+			return -1
+		case m.ID > id:
+			return 1
+		}
+		return 0
+	})
+}
+
+// join puts the member entry, and the group's document when there is none yet.
+func (s *State) join() {
+	if s.exited || s.leaving || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.memberMark.stale || s.blocked() {
+		return
+	}
+	g := s.cfg.Group
+	var seen registry.Version
+	if i, ok := s.find(s.cfg.Member); ok {
+		seen = s.view.MemberVersions[i]
+	}
+	if s.view.Meta == nil {
+		meta := registry.Meta{
+			Format: 1, Topic: s.cfg.Topic, Units: s.cfg.Units, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+		}
+		s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: registry.Txn{
+			Checks: []registry.Check{{Key: g.MetaKey()}},
+			Puts:   []registry.Put{{Key: g.MetaKey(), Value: registry.Encode(meta)}},
+		}})
+	}
+	m := s.self()
+	txn := registry.Txn{
+		Checks: []registry.Check{{Key: g.MemberKey(m.ID), Version: seen}},
+		Puts:   []registry.Put{{Key: g.MemberKey(m.ID), Value: registry.Encode(m), Session: s.session}},
+	}
+	if s.cfg.Static {
+		st := registry.StaticMember{ID: m.ID, RestartMillis: s.cfg.RestartWindow.Milliseconds()}
+		txn.Puts = append(txn.Puts, registry.Put{Key: g.StaticKey(m.ID), Value: registry.Encode(st)})
+	} else {
+		txn.Deletes = []string{g.StaticKey(m.ID)}
+	}
+	s.joining = true
+	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: txn})
+}
+
+// announce says in the member entry that this member is leaving: give it nothing.
+func (s *State) announce() {
+	if !s.leaving || s.cfg.Static || s.announced || s.joining {
+		return
+	}
+	m := s.self()
+	m.Draining = true
+	key := s.cfg.Group.MemberKey(m.ID)
+	s.joining, s.announced = true, true
+	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: s.member}},
+		Puts:   []registry.Put{{Key: key, Value: registry.Encode(m), Session: s.session}},
+	}})
+}
+
+// memberWritten takes the outcome of join or announce.
+func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) {
+	if w.session != s.session {
+		s.wantLoad = true // of a session that is gone, as is its entry
+		return
+	}
+	s.joining = false
+	s.memberMark = mark{step: s.step, stale: o != done}
+	s.touched = true
+	if o == refused {
+		s.loseSession("the store says that the session has ended")
+		return
+	}
+	if o != done {
+		s.announced = s.announced && s.joined && !w.member.Draining
+		s.wantLoad = true
+		return
+	}
+	s.member = versions[0]
+	i, ok := s.find(w.member.ID)
+	if !ok {
+		s.view.Members = slices.Insert(s.view.Members, i, w.member)
+		s.view.MemberVersions = slices.Insert(s.view.MemberVersions, i, "")
+	}
+	s.view.Members[i], s.view.MemberVersions[i] = w.member, s.member
+	if !s.joined {
+		s.joined, s.everJoined = true, true
+		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
+	}
+}
+
+// stop begins the leave.
+func (s *State) stop() {
+	if s.leaving {
+		return
+	}
+	s.leaving, s.touched = true, true
+	s.leaveUntil = s.now + s.cfg.DrainTimeout + 2*s.cfg.CancelGrace + max(s.cfg.SessionTTL, time.Second)
+}
+
+// leave ends the leave when nothing is left to give away, or in bounded time.
+func (s *State) leave() {
+	if !s.leaving || s.exited {
+		return
+	}
+	busy, kept := 0, 0
+	for n := range s.units {
+		u := &s.units[n]
+		switch {
+		case u.worker != none && u.worker != abandoned:
+			busy++
+		case u.granted && (!s.cfg.Static || u.dirty):
+			kept++
+		}
+	}
+	name := s.cfg.Group.Name()
+	switch {
+	case !s.joined && busy == 0 && kept == 0:
+		s.exit(nil)
+	case !s.joined && busy == 0:
+		s.exit(fmt.Errorf("member %q left group %q without a session, so that %d units could not be handed over; others claim them: %w",
+			s.cfg.Member, name, kept, registry.ErrUnavailable))
+	case s.now >= s.leaveUntil:
+		s.exit(fmt.Errorf("member %q left group %q in a hurry: %d workers were still busy and %d units not handed over when its time to drain was up; others claim them: %w",
+			s.cfg.Member, name, busy, kept, registry.ErrUnavailable))
+	case !s.joined:
+	case busy == 0 && kept == 0 && len(s.pending) == 0 && len(s.batch) == 0:
+		s.exit(nil)
+	}
+}

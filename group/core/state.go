@@ -1,0 +1,157 @@
+package core
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Config is what a member is. The shell validates it and fills the defaults in.
+type Config struct {
+	Group       *registry.Group // for its keys only; the core calls no store
+	Topic       string
+	Units       int
+	UnitZones   []string // by unit; nil: anywhere
+	Member      string
+	Incarnation string // of this start; unique for ever
+	Weight      int
+	Zone        string
+	Host        string // informative
+	PID         int    // informative
+	Assignor    assign.Assignor
+
+	// Static keeps the units of the member for it through RestartWindow after it went.
+	Static        bool
+	RestartWindow time.Duration
+
+	SessionTTL     time.Duration
+	DrainTimeout   time.Duration // for running handlers, before they are cancelled
+	CancelGrace    time.Duration // for cancelled handlers, before the unit goes on without them
+	CommitInterval time.Duration
+	Sweep          time.Duration // a look at the store though it gave no hint
+}
+
+// Delays that are not worth an option.
+const (
+	planDelay  = 100 * time.Millisecond // between one member's turn to write the assignment and the next
+	retryFirst = 50 * time.Millisecond  // after a failure of the store or a worker; doubles
+	retryStore = time.Second            // at most, for the store
+	retryUnit  = 5 * time.Second        // at most, for a worker
+)
+
+// State is a member as the protocol sees it. One goroutine owns it.
+type State struct {
+	cfg  Config
+	step uint64 // counts Steps: a logical clock for "which came first"
+	now  time.Duration
+	wall int64
+	out  []Effect
+
+	// The calls under way.
+	nextID  uint64
+	pending []call // Applies, by ID
+	batch   []write
+
+	// The session, and the membership that is bound to it.
+	session    string
+	lease      time.Duration
+	opening    bool
+	joined     bool
+	everJoined bool
+	joining    bool // a write of the member entry is under way
+	member     registry.Version
+	memberMark mark
+	announced  bool // that it is leaving
+
+	// The store as it was last seen, with our own confirmed writes put in.
+	view     *registry.State
+	viewStep uint64 // when the Load that brought it was asked for; 0: none is good
+	loading  uint64 // ID of the Load under way
+	loadStep uint64
+	wantLoad bool
+
+	// Pause after failures of the store.
+	storeFailures int
+	storeRetry    time.Duration // no calls before; 0: none failed
+
+	plan    plan
+	absent  []absence
+	units   []unit
+	touched bool // look at all units at the end of the step
+
+	committing bool // a batch of checkpoints is under way
+	commitAt   time.Duration
+	sweepAt    time.Duration
+	timer      time.Duration
+
+	leaving    bool
+	leaveUntil time.Duration
+	exited     bool
+}
+
+// mark is when the fate of the last write to an entry became known, and whether the view still
+// stands after it.
+type mark struct {
+	step  uint64
+	stale bool // conflict or unknown: only a Load asked for later tells
+}
+
+// worker is where the worker of a unit is.
+type worker uint8
+
+const (
+	none worker = iota
+	running
+	draining
+	stopping  // cancelled
+	abandoned // cancelled, and still not back after the grace
+)
+
+// unit is what the member knows and does about one unit.
+type unit struct {
+	mark  mark
+	write kind // the write under way; 0: none
+
+	// The right to it. It outlives a lost session: the owner entry tells whether it still holds.
+	granted    bool
+	grant      registry.Grant
+	checkpoint *registry.Checkpoint // the newest known; nil: none was ever
+	stored     registry.Version     // of the checkpoint entry
+	dirty      bool                 // checkpoint is newer than what is stored
+
+	worker   worker
+	run      uint64
+	runEpoch int64         // under which the worker was started
+	deadline time.Duration // of draining or stopping
+	failures int
+	retryAt  time.Duration // no start before
+
+	// A live owner that should hand it over to us.
+	waitFor  registry.Version
+	waitTill time.Duration
+	why      string // it came to us
+
+}
+
+// New is a member that has not begun; its first Step makes it ask for a session and the state.
+func New(cfg Config) *State {
+	return &State{cfg: cfg, units: make([]unit, cfg.Units), wantLoad: true}
+}
+
+// Running is the number of units with a worker.
+func (s *State) Running() int {
+	n := 0
+	for i := range s.units {
+		if s.units[i].worker != none {
+			n++
+		}
+	}
+	return n
+}
+
+// Holds says whether the member believes to own the unit, and at which epoch.
+func (s *State) Holds(n int) (epoch int64, ok bool) {
+	u := &s.units[n]
+	return u.grant.Epoch, u.granted
+}

@@ -1,0 +1,238 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// reconcile takes the next step for a unit, from what the store says of it and what is going on here.
+func (s *State) reconcile(n int) {
+	u, v := &s.units[n], &s.view.Units[n]
+	if u.write != 0 || u.mark.stale {
+		return // its fate is not known yet
+	}
+	if u.granted && v.OwnerVersion != u.grant.Version {
+		s.lose(n, fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason))
+	}
+	if u.granted {
+		u.stored = v.CheckpointVersion
+	} else {
+		s.acquire(n)
+	}
+	if u.granted {
+		s.hold(n)
+	} else if u.worker == abandoned {
+		s.evict(n)
+	}
+}
+
+// acquire takes a unit that was handed to us, or that is ours to take.
+func (s *State) acquire(n int) {
+	u, v := &s.units[n], &s.view.Units[n]
+	o := &v.Owner
+	waiting := false
+	switch {
+	case o.Epoch > 0 && o.Member == s.cfg.Member && o.Incarnation == s.cfg.Incarnation:
+		s.own(n, "")
+	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:
+	case !s.alive(o):
+		s.claim(n, s.whyFree(o))
+	case s.plan.current:
+		// Its owner lives and should hand it over. When it doesn't, though its own deadline must
+		// have passed, it hangs: the fence makes taking it safe.
+		patience := s.cfg.DrainTimeout + 2*s.cfg.CancelGrace + s.cfg.SessionTTL
+		if u.waitTill == 0 || u.waitFor != v.OwnerVersion {
+			u.waitFor, u.waitTill = v.OwnerVersion, s.now+patience
+		}
+		waiting = s.now < u.waitTill
+		if !waiting {
+			s.claim(n, fmt.Sprintf("%s did not hand it over within %s", o.Member, patience))
+		}
+	}
+	if !waiting {
+		u.waitTill = 0
+	}
+}
+
+func (s *State) whyFree(o *registry.Owner) string {
+	switch {
+	case o.Epoch == 0:
+		return "first owner"
+	case o.Member == "":
+		return "it was free: " + o.Reason
+	}
+	if _, ok := s.find(o.Member); ok {
+		return o.Member + " restarted"
+	}
+	return o.Member + " is gone: its session ended"
+}
+
+// claim takes a unit from nobody or from the dead. The checkpoint is part of what is checked, so
+// that it is the one to start from when the claim is applied.
+func (s *State) claim(n int, why string) {
+	u, v := &s.units[n], &s.view.Units[n]
+	g := s.cfg.Group
+	owner := registry.Owner{
+		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: v.Owner.Epoch + 1, Reason: why, Since: s.wall,
+	}
+	u.write = wClaim
+	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: registry.Txn{
+		Checks: []registry.Check{
+			{Key: g.OwnerKey(n), Version: v.OwnerVersion},
+			{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
+			{Key: g.MemberKey(s.cfg.Member), Version: s.member},
+		},
+		Puts: []registry.Put{{Key: g.OwnerKey(n), Value: registry.Encode(owner)}},
+	}})
+}
+
+// own begins the time as owner that the view shows.
+func (s *State) own(n int, from string) {
+	u, v := &s.units[n], &s.view.Units[n]
+	u.granted = true
+	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
+	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
+	u.failures, u.retryAt, u.waitTill, u.why = 0, 0, 0, v.Owner.Reason
+	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
+}
+
+// lose ends the time as owner: somebody else wrote the owner entry.
+func (s *State) lose(n int, why string) {
+	u := &s.units[n]
+	u.granted, u.dirty = false, false
+	err := fmt.Errorf("unit %d of group %q, epoch %d: %s: %w", n, s.cfg.Group.Name(), u.grant.Epoch, why, registry.ErrFenced)
+	s.out = append(s.out, Report{Kind: Fenced, Unit: n, Epoch: u.grant.Epoch, From: s.cfg.Member, Text: why})
+	if u.worker == running || u.worker == draining {
+		s.stopWorker(n, err)
+	}
+}
+
+// hold runs a unit that is ours, or lets it go.
+func (s *State) hold(n int) {
+	u := &s.units[n]
+	target := s.plan.targets[n]
+	_, taken := s.taker(target)
+	mine := target == s.cfg.Member
+	move := s.plan.current && !mine && taken
+	switch u.worker {
+	case running:
+		switch {
+		case s.leaving:
+			s.drain(n, s.cfg.Member+" leaves")
+		case move:
+			s.drain(n, "moves to "+target+": "+s.plan.reason)
+		case s.paused(n):
+			s.drain(n, "paused")
+		}
+	case none, abandoned:
+		switch {
+		case s.leaving && s.cfg.Static: // kept for the restart
+		case move:
+			s.handoff(n, target)
+		case s.leaving && s.plan.current:
+			s.handoff(n, "")
+		case s.leaving:
+		case u.worker == abandoned:
+			s.evict(n)
+		case (mine || s.plan.current) && !s.paused(n) && s.now >= u.retryAt:
+			s.start(n)
+		}
+	}
+}
+
+func (s *State) start(n int) {
+	u := &s.units[n]
+	s.nextID++
+	u.run, u.worker, u.deadline, u.retryAt = s.nextID, running, 0, 0
+	u.runEpoch = u.grant.Epoch
+	s.out = append(s.out, StartUnit{Run: u.run, Grant: u.grant, Checkpoint: u.checkpoint, Why: u.why})
+}
+
+func (s *State) drain(n int, why string) {
+	u := &s.units[n]
+	u.worker, u.deadline = draining, s.now+s.cfg.DrainTimeout
+	s.out = append(s.out, DrainUnit{Unit: n, Run: u.run, Deadline: u.deadline, Why: why})
+}
+
+func (s *State) stopWorker(n int, cause error) {
+	u := &s.units[n]
+	u.worker, u.deadline = stopping, s.now+s.cfg.CancelGrace
+	s.out = append(s.out, StopUnit{Unit: n, Run: u.run, Cause: cause})
+}
+
+// late deals with a worker that did not end in time.
+func (s *State) late(n int) {
+	u := &s.units[n]
+	if u.deadline == 0 || s.now < u.deadline {
+		return
+	}
+	switch u.worker {
+	case draining:
+		s.stopWorker(n, fmt.Errorf("unit %d: its handlers still ran %s after the drain began: %w", n, s.cfg.DrainTimeout, registry.ErrFenced))
+	case stopping:
+		u.worker, u.deadline = abandoned, 0
+		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: u.grant.Epoch, Text: fmt.Sprintf(
+			"a handler still runs %s after its context was cancelled; the unit goes on without it elsewhere", s.cfg.CancelGrace)})
+	}
+}
+
+// handoff gives the unit and its final checkpoint away in one write. An empty target leaves it
+// without an owner: there is nobody.
+func (s *State) handoff(n int, target string) {
+	u, v := &s.units[n], &s.view.Units[n]
+	g := s.cfg.Group
+	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: "released by " + s.cfg.Member + ": it leaves"}
+	w := write{kind: wHandoff, unit: n, txn: registry.Txn{Checks: []registry.Check{
+		{Key: g.OwnerKey(n), Version: u.grant.Version},
+		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
+	}}}
+	if target != "" {
+		i, _ := s.taker(target)
+		m := &s.view.Members[i]
+		owner.Member, owner.Incarnation = m.ID, m.Incarnation
+		owner.Reason = "handoff from " + s.cfg.Member + ": " + s.plan.reason
+		w.txn.Checks = append(w.txn.Checks, registry.Check{Key: g.MemberKey(m.ID), Version: s.view.MemberVersions[i]})
+	}
+	if u.dirty {
+		w.checkpoint = u.checkpoint
+		w.txn.Puts = append(w.txn.Puts, s.putCheckpoint(n))
+	}
+	w.owner = owner
+	w.txn.Puts = append(w.txn.Puts, registry.Put{Key: g.OwnerKey(n), Value: registry.Encode(owner)})
+	u.write = wHandoff
+	s.batch = append(s.batch, w)
+}
+
+// evict reassigns a unit whose handler hangs here, when there is somebody else.
+func (s *State) evict(n int) {
+	p := &s.plan
+	if !p.current || p.writing || p.mark.stale || s.leaving || p.targets[n] != s.cfg.Member {
+		return
+	}
+	load := func(id string) (c int) {
+		for _, t := range p.targets {
+			if t == id {
+				c++
+			}
+		}
+		return c
+	}
+	best, least := "", 0
+	for i := range s.view.Members {
+		id := s.view.Members[i].ID
+		if _, ok := s.taker(id); !ok || id == s.cfg.Member {
+			continue
+		}
+		if c := load(id); best == "" || c < least {
+			best, least = id, c
+		}
+	}
+	if best == "" {
+		return
+	}
+	targets := slices.Clone(p.targets)
+	targets[n] = best
+	s.storePlan(targets, fmt.Sprintf("a handler of unit %d hangs on %s", n, s.cfg.Member))
+}

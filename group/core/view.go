@@ -1,0 +1,132 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// loaded takes a reading of the group. It may be older than writes of ours that were confirmed since
+// it was asked for; those are kept, and another reading is asked for.
+func (s *State) loaded(ev Loaded) {
+	if ev.ID != s.loading {
+		return
+	}
+	s.loading = 0
+	if ev.Err != nil {
+		s.storeFailed("reading the group", ev.Err)
+		return
+	}
+	s.storeWorks()
+	s.touched = true
+	if s.memberMark.step > s.loadStep || (s.plan.mark.step > s.loadStep && s.plan.mark.stale) {
+		s.wantLoad = true
+		return
+	}
+	if err := s.checkMeta(ev.State.Meta); err != nil {
+		s.exit(err)
+		return
+	}
+	s.merge(ev.State)
+	s.memberMark.stale, s.plan.mark.stale = false, false
+	s.viewStep = s.loadStep
+	s.sweepAt = 0
+	if s.cfg.Sweep > 0 {
+		s.sweepAt = s.now + s.cfg.Sweep
+	}
+	s.checkSelf()
+	s.noteAbsent()
+}
+
+func (s *State) checkMeta(m *registry.Meta) error {
+	name := s.cfg.Group.Name()
+	switch {
+	case m == nil && s.everJoined:
+		return fmt.Errorf("group %q was deleted while member %q was in it: %w", name, s.cfg.Member, registry.ErrNotFound)
+	case m == nil:
+		return nil
+	case m.Format > 1:
+		return fmt.Errorf("group %q has format %d; this version knows up to 1: upgrade: %w", name, m.Format, registry.ErrExists)
+	case m.Topic != s.cfg.Topic:
+		return fmt.Errorf("group %q consumes topic %q, this member was started for %q: use another group name or delete the group: %w",
+			name, m.Topic, s.cfg.Topic, registry.ErrExists)
+	case m.Units != s.cfg.Units:
+		return fmt.Errorf("group %q has %d units, this member was started for %d: %w", name, m.Units, s.cfg.Units, registry.ErrExists)
+	case m.Assignor != s.cfg.Assignor.Name():
+		return fmt.Errorf("group %q uses assignor %q, this member was started with %q: all members need the same: %w",
+			name, m.Assignor, s.cfg.Assignor.Name(), registry.ErrExists)
+	}
+	return nil
+}
+
+// merge makes st the view, but for what we know better.
+func (s *State) merge(st *registry.State) {
+	old := s.view
+	s.view = st
+	if s.plan.mark.step > s.loadStep && old != nil {
+		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
+		s.wantLoad = true
+	}
+	if st.Meta == nil {
+		return
+	}
+	for n := range s.units {
+		u := &s.units[n]
+		if u.mark.step <= s.loadStep {
+			u.mark.stale = false
+			continue
+		}
+		s.wantLoad = true
+		if !u.mark.stale && old != nil && old.Meta != nil {
+			st.Units[n] = old.Units[n]
+		}
+	}
+}
+
+// checkSelf looks for our own entry: gone means that the session ended, another incarnation that
+// the member was started again.
+func (s *State) checkSelf() {
+	i, ok := s.find(s.cfg.Member)
+	switch {
+	case ok && s.view.Members[i].Incarnation != s.cfg.Incarnation && s.everJoined:
+		m := &s.view.Members[i]
+		s.exit(fmt.Errorf("member %q of group %q was started again as incarnation %s (host %q, process %d) and replaces this one, %s: member ids must be unique: %w",
+			s.cfg.Member, s.cfg.Group.Name(), m.Incarnation, m.Host, m.PID, s.cfg.Incarnation, registry.ErrFenced))
+	case !s.joined || s.joining:
+	case !ok:
+		s.loseSession("the store ended the session")
+	default:
+		s.member = s.view.MemberVersions[i]
+	}
+}
+
+// alive says whether the owner is a member that runs now.
+func (s *State) alive(o *registry.Owner) bool {
+	if o.Member == "" {
+		return false
+	}
+	i, ok := s.find(o.Member)
+	return ok && s.view.Members[i].Incarnation == o.Incarnation
+}
+
+// taker returns the index of a member that can be given units now.
+func (s *State) taker(id string) (int, bool) {
+	if id == "" {
+		return 0, false
+	}
+	i, ok := s.find(id)
+	return i, ok && !s.view.Members[i].Draining
+}
+
+func (s *State) paused(n int) bool {
+	c := &s.view.Control
+	if c.Paused {
+		return true
+	}
+	for _, p := range c.PausedUnits {
+		if p == n {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,165 @@
+package core
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// kind is what a write is for.
+type kind uint8
+
+const (
+	wMeta kind = iota + 1
+	wJoin
+	wPlan
+	wExpire
+	wCommit
+	wHandoff
+	wClaim
+)
+
+// write is one transaction and what to make of its fate.
+type write struct {
+	kind       kind
+	txn        registry.Txn
+	meta       *registry.Meta
+	member     registry.Member
+	session    string
+	plan       *registry.Assignment
+	unit       int
+	owner      registry.Owner
+	checkpoint *registry.Checkpoint // put by it; nil: none
+}
+
+// call is one Apply under way.
+type call struct {
+	id     uint64
+	writes []write
+}
+
+// outcome is the fate of a write.
+type outcome uint8
+
+const (
+	done        outcome = iota + 1
+	conflict            // certainly not applied: a check failed
+	refused             // certainly not applied: its session has ended
+	unavailable         // certainly not applied: try again later
+	unknown             // only a look at the store can tell
+)
+
+func fate(err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, registry.ErrConflict):
+		return conflict
+	case errors.Is(err, registry.ErrFenced):
+		return refused
+	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, fault.NotDone):
+		return unavailable
+	}
+	return unknown
+}
+
+func (s *State) applied(ev Applied) {
+	i := slices.IndexFunc(s.pending, func(c call) bool { return c.id == ev.ID })
+	if i < 0 {
+		return
+	}
+	writes := s.pending[i].writes
+	s.pending = slices.Delete(s.pending, i, i+1)
+	for k := range writes {
+		res := registry.Result{Err: ev.Err}
+		if ev.Err == nil {
+			res = ev.Results[k]
+		}
+		o := fate(res.Err)
+		switch {
+		case o == done || o == conflict:
+			s.storeWorks()
+		case o == unavailable:
+			s.storeFailed("writing to the group", res.Err)
+		case o == unknown && !errors.Is(res.Err, registry.ErrUnknown): // not a failure that passes soon
+			s.storeFailed("writing to the group", res.Err)
+			s.commitAt = s.now + retryUnit
+		}
+		if s.exited {
+			return
+		}
+		s.written(&writes[k], o, &res)
+	}
+}
+
+func (s *State) written(w *write, o outcome, res *registry.Result) {
+	switch w.kind {
+	case wMeta:
+		if o == done && s.view.Meta == nil {
+			s.view.Meta = w.meta
+			s.view.Units = make([]registry.Unit, w.meta.Units)
+			for n := range s.view.Units {
+				s.view.Units[n].Number = n
+			}
+		} else if o != done {
+			s.viewStep, s.wantLoad = 0, true
+		}
+	case wJoin:
+		s.memberWritten(w, o, res.Versions)
+	case wPlan:
+		s.planWritten(w, o, res.Versions)
+	case wExpire:
+		s.wantLoad = true // whatever came of it, the reading shows
+	case wCommit:
+		s.committing = false
+		s.unitWritten(w, o, res)
+	case wHandoff, wClaim:
+		s.unitWritten(w, o, res)
+	}
+}
+
+// unitWritten takes the outcome of a write of a unit's owner or checkpoint.
+func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
+	u := &s.units[w.unit]
+	u.write, s.touched = 0, true
+	if o == unavailable {
+		u.dirty = u.dirty || w.kind == wCommit
+		return
+	}
+	u.mark = mark{step: s.step, stale: o != done}
+	if o == done {
+		s.unitStored(w, res.Versions)
+		return
+	}
+	s.wantLoad = true
+	u.dirty = u.dirty || w.kind == wCommit
+	// The first check of a commit or handoff is the fence. No need to look who took the unit
+	// before its handlers are stopped.
+	if o == conflict && res.Failed == 0 && w.kind != wClaim {
+		s.lose(w.unit, "the store refused a write: the unit has another owner or epoch")
+	}
+}
+
+// unitStored puts a write that was applied into the view, and acts on it.
+func (s *State) unitStored(w *write, versions []registry.Version) {
+	u, v := &s.units[w.unit], &s.view.Units[w.unit]
+	if w.checkpoint != nil {
+		v.Checkpoint, v.CheckpointVersion = w.checkpoint, versions[0]
+		u.stored = versions[0]
+		versions = versions[1:]
+		s.out = append(s.out, Report{Kind: Committed, Unit: w.unit, Epoch: u.grant.Epoch})
+	}
+	if w.kind == wCommit {
+		return
+	}
+	from := v.Owner.Member
+	v.Owner, v.OwnerVersion = w.owner, versions[0]
+	if w.kind == wHandoff {
+		u.granted, u.dirty = false, false
+		s.out = append(s.out, Report{Kind: Moved, Unit: w.unit, Epoch: w.owner.Epoch, From: s.cfg.Member, To: w.owner.Member, Text: w.owner.Reason})
+		return
+	}
+	s.own(w.unit, from)
+}
