@@ -28,6 +28,7 @@ type Meta struct {
 	Units    int    `json:"units"`
 	Assignor string `json:"assignor"`
 	Created  int64  `json:"created"` // Unix ms
+	Deleting bool   `json:"deleting,omitempty"`
 }
 
 // Member is one running consumer.
@@ -152,8 +153,9 @@ func (g *Group) AssignmentKey() string      { return "groups/" + g.name + "/assi
 func (g *Group) ControlKey() string         { return "groups/" + g.name + "/control" }
 func (g *Group) OwnerKey(unit int) string   { return fmt.Sprintf("groups/%s/owners/%08d", g.name, unit) }
 func (g *Group) CheckpointKey(unit int) string {
-	return fmt.Sprintf("checkpoints/%s/%08d", g.name, unit)
+	return g.checkpointPrefix() + fmt.Sprintf("%08d", unit)
 }
+func (g *Group) checkpointPrefix() string { return "checkpoints/" + g.name + "/" }
 
 // Encode is the stored form of a group document.
 func Encode(doc any) []byte {
@@ -164,8 +166,7 @@ func Encode(doc any) []byte {
 	return b
 }
 
-// decode reads the stored form; damage is ErrCorrupt-free on purpose: it is a format error that
-// names the key.
+// decode reads the stored form; what is no document is a format error that names the key.
 func decode(e Entry, doc any) error {
 	if err := json.Unmarshal(e.Value, doc); err != nil {
 		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w", e.Key, err)
@@ -225,6 +226,9 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			return nil, err
 		}
 	}
+	if st.Meta != nil && st.Meta.Deleting {
+		st.Meta = nil
+	}
 	if st.Meta == nil {
 		return st, nil
 	}
@@ -249,7 +253,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 }
 
 func (g *Group) loadCheckpoints(ctx context.Context, units []Unit) error {
-	snap, err := g.r.List(ctx, "checkpoints/"+g.name+"/")
+	snap, err := g.r.List(ctx, g.checkpointPrefix())
 	if err != nil {
 		return err
 	}

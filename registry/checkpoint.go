@@ -1,0 +1,172 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// CheckpointWrite is one checkpoint to be written under a grant.
+type CheckpointWrite struct {
+	Grant      Grant
+	Checkpoint Checkpoint // its Epoch is set to the grant's; Updated is set when it is 0
+	// After, when not nil, is the version of the checkpoint that this one follows ("": none was
+	// written before). It keeps a write that was given up as unknown, and that the store gets to
+	// see late, from undoing a newer one of the same owner.
+	After *Version
+}
+
+// CheckpointResult is the fate of one CheckpointWrite.
+type CheckpointResult struct {
+	Version Version // of the checkpoint entry, for the next write's After
+	// Err is nil; ErrFenced when the grant is no longer the owner's; ErrConflict when After is
+	// not the stored version; ErrInvalid when it is too large; ErrUnknown when the store stayed silent.
+	Err error
+}
+
+// Checkpoint writes one checkpoint. ErrFenced: stop the unit, another owns it.
+func (g *Group) Checkpoint(ctx context.Context, grant Grant, c Checkpoint) error {
+	res, err := g.Checkpoints(ctx, []CheckpointWrite{{Grant: grant, Checkpoint: c}})
+	if err != nil {
+		return err
+	}
+	return res[0].Err
+}
+
+// Checkpoints writes many checkpoints at once, each under the fence of its own grant: one that is
+// refused does not touch the others. The error is that of the call as a whole, and then nothing
+// was written.
+func (g *Group) Checkpoints(ctx context.Context, writes []CheckpointWrite) ([]CheckpointResult, error) {
+	out := make([]CheckpointResult, len(writes))
+	txns := make([]Txn, 0, len(writes))
+	at := make([]int, 0, len(writes))
+	for i := range writes {
+		t := g.checkpointTxn(&writes[i])
+		if n := len(t.Puts[0].Value); n > MaxValueBytes {
+			out[i].Err = fmt.Errorf("checkpoint of unit %d of group %q: %d bytes; at most %d are allowed, so fewer ranges: %w", writes[i].Grant.Unit, g.name, n, MaxValueBytes, ErrInvalid)
+			continue
+		}
+		if writes[i].Grant.Version == "" {
+			out[i].Err = fmt.Errorf("checkpoint of unit %d of group %q: an empty grant: %w", writes[i].Grant.Unit, g.name, ErrInvalid)
+			continue
+		}
+		txns, at = append(txns, t), append(at, i)
+	}
+	results, err := g.r.Apply(ctx, txns)
+	if err != nil {
+		return nil, err
+	}
+	for j, res := range results {
+		out[at[j]] = g.checkpointResult(ctx, &writes[at[j]], &txns[j], res)
+	}
+	return out, nil
+}
+
+func (g *Group) checkpointTxn(w *CheckpointWrite) Txn {
+	t := Txn{
+		Checks: []Check{{Key: g.OwnerKey(w.Grant.Unit), Version: w.Grant.Version}},
+		Puts:   []Put{{Key: g.CheckpointKey(w.Grant.Unit), Value: Encode(stamped(w.Checkpoint, w.Grant.Epoch))}},
+		Quiet:  true,
+	}
+	if w.After != nil {
+		t.Checks = append(t.Checks, Check{Key: t.Puts[0].Key, Version: *w.After})
+	}
+	return t
+}
+
+func (g *Group) checkpointResult(ctx context.Context, w *CheckpointWrite, t *Txn, res Result) CheckpointResult {
+	for try := 1; errors.Is(res.Err, ErrUnknown) && try < settleTries; try++ {
+		again, err := g.r.Apply(ctx, []Txn{*t})
+		if err != nil {
+			return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: %w; then: %w", w.Grant.Unit, g.name, ErrUnknown, err)}
+		}
+		if res = again[0]; errors.Is(res.Err, ErrConflict) && res.Failed == 1 { // our own first try?
+			e, err := g.r.lookup(ctx, t.Puts[0].Key)
+			if err == nil && string(e.Value) == string(t.Puts[0].Value) {
+				return CheckpointResult{Version: e.Version}
+			}
+		}
+	}
+	switch {
+	case res.Err == nil:
+		return CheckpointResult{Version: res.Versions[0]}
+	case errors.Is(res.Err, ErrConflict) && res.Failed == 0:
+		return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: epoch %d is over, the owner has changed: %w", w.Grant.Unit, g.name, w.Grant.Epoch, ErrFenced)}
+	}
+	return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: %w", w.Grant.Unit, g.name, res.Err)}
+}
+
+// CheckpointAt writes a checkpoint for a member that knows its epoch but kept no grant. It is
+// refused with ErrFenced unless the unit is owned by that member at exactly that epoch.
+func (g *Group) CheckpointAt(ctx context.Context, unit int, member string, expectedEpoch int64, c Checkpoint) error {
+	var o Owner
+	e, err := g.r.read(ctx, g.OwnerKey(unit), &o)
+	if err != nil {
+		return err
+	}
+	if e.Version == "" || o.Member != member || o.Epoch != expectedEpoch {
+		return fmt.Errorf("checkpoint of unit %d of group %q by %q at epoch %d: it is owned by %q at epoch %d: %w",
+			unit, g.name, member, expectedEpoch, o.Member, o.Epoch, ErrFenced)
+	}
+	return g.Checkpoint(ctx, Grant{Unit: unit, Epoch: expectedEpoch, Version: e.Version}, c)
+}
+
+// Seek sets the checkpoint of a unit, backwards or forwards, also while it has an owner. The
+// owner stays but its epoch moves on, so that what it had in flight can't undo the seek: it
+// finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position.
+func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string) error {
+	for try := 1; ; try++ {
+		meta, metaEntry, err := g.meta(ctx)
+		if err != nil {
+			return err
+		}
+		if metaEntry.Version == "" || meta.Deleting {
+			return fmt.Errorf("seek of unit %d: group %q: %w", unit, g.name, ErrNotFound)
+		}
+		if unit < 0 || unit >= meta.Units {
+			return fmt.Errorf("seek of unit %d: group %q has %d units: %w", unit, g.name, meta.Units, ErrInvalid)
+		}
+		var o Owner
+		e, err := g.r.read(ctx, g.OwnerKey(unit), &o)
+		if err != nil {
+			return err
+		}
+		o.Epoch++
+		o.Reason, o.Since = reason, time.Now().UnixMilli()
+		c := stamped(to, o.Epoch)
+		res, err := g.r.settle(ctx, Txn{
+			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
+			Puts:   []Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: Encode(c)}},
+		})
+		if err != nil || !errors.Is(res.Err, ErrConflict) {
+			return errors.Join(err, res.Err)
+		}
+		u, err := g.Unit(ctx, unit)
+		if err != nil {
+			return err
+		}
+		if u.Owner == o && u.Checkpoint != nil && u.Checkpoint.same(c) {
+			return nil // ours, the reply was lost
+		}
+		if try == settleTries {
+			return fmt.Errorf("seek of unit %d of group %q: its owner keeps changing; try again: %w", unit, g.name, ErrConflict)
+		}
+	}
+}
+
+func stamped(c Checkpoint, epoch int64) Checkpoint {
+	c.Epoch = epoch
+	if c.Updated == 0 {
+		c.Updated = time.Now().UnixMilli()
+	}
+	return c
+}
+
+// same compares the progress, not when it was written.
+func (c Checkpoint) same(o Checkpoint) bool {
+	return c.Epoch == o.Epoch && slices.EqualFunc(c.Positions, o.Positions, func(a, b Position) bool {
+		return a.Storage == b.Storage && a.Partition == b.Partition && a.Next == b.Next && slices.Equal(a.Done, b.Done)
+	})
+}

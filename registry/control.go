@@ -1,0 +1,58 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Pause stops intake: of the whole group, or of the given units only. Owners keep their units.
+func (g *Group) Pause(ctx context.Context, by string, units ...int) error {
+	return g.control(ctx, by, func(c *Control) {
+		if len(units) == 0 {
+			c.Paused = true
+			return
+		}
+		c.PausedUnits = append(c.PausedUnits, units...)
+	})
+}
+
+// Resume undoes Pause: of everything, or of the given units only.
+func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
+	return g.control(ctx, by, func(c *Control) {
+		if len(units) == 0 {
+			c.Paused, c.PausedUnits = false, nil
+			return
+		}
+		c.PausedUnits = slices.DeleteFunc(c.PausedUnits, func(u int) bool { return slices.Contains(units, u) })
+	})
+}
+
+// control changes the group's control document; the change must be idempotent.
+func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
+	meta, err := g.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		var c Control
+		e, err := g.r.read(ctx, g.ControlKey(), &c)
+		if err != nil {
+			return err
+		}
+		change(&c)
+		c.By = by
+		slices.Sort(c.PausedUnits)
+		c.PausedUnits = slices.Compact(c.PausedUnits)
+		for _, u := range c.PausedUnits {
+			if u < 0 || u >= meta.Units {
+				return fmt.Errorf("unit %d: group %q has %d units: %w", u, g.name, meta.Units, ErrInvalid)
+			}
+		}
+		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(c)}}})
+		if err != nil || !errors.Is(res.Err, ErrConflict) {
+			return errors.Join(err, res.Err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	metaFormat = 1
+	// deleteBatch keeps the transactions of a deletion below what stores allow in one.
+	deleteBatch = 64
+)
+
+// EnsureMeta creates the group, or returns it as it exists. ErrExists when it consumes another
+// topic or has another number of units: both are fixed for the life of a group.
+func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
+	if want.Units < 1 || want.Topic == "" {
+		return Meta{}, fmt.Errorf("group %q: topic %q with %d units; expected a topic and at least one unit: %w", g.name, want.Topic, want.Units, ErrInvalid)
+	}
+	want.Format, want.Deleting = metaFormat, false
+	for {
+		have, e, err := g.meta(ctx)
+		if err != nil {
+			return Meta{}, err
+		}
+		switch {
+		case e.Version == "":
+			res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key}}, Puts: []Put{{Key: e.Key, Value: Encode(want)}}})
+			if err != nil {
+				return Meta{}, err
+			}
+			if errors.Is(res.Err, ErrConflict) {
+				continue // somebody was faster, or our own write was: compare
+			}
+			return want, res.Err
+		case have.Deleting:
+			if err := g.sweep(ctx, e); err != nil {
+				return Meta{}, err
+			}
+		case have.Topic != want.Topic || have.Units != want.Units:
+			return have, fmt.Errorf("group %q consumes topic %q in %d units, asked for was topic %q in %d; use another group name or delete it: %w",
+				g.name, have.Topic, have.Units, want.Topic, want.Units, ErrExists)
+		default:
+			return have, nil
+		}
+	}
+}
+
+// Meta reads what the group consumes; ErrNotFound when it does not exist.
+func (g *Group) Meta(ctx context.Context) (Meta, error) {
+	m, e, err := g.meta(ctx)
+	if err == nil && (e.Version == "" || m.Deleting) {
+		err = fmt.Errorf("group %q: %w", g.name, ErrNotFound)
+	}
+	return m, err
+}
+
+func (g *Group) meta(ctx context.Context) (Meta, Entry, error) {
+	var m Meta
+	e, err := g.r.read(ctx, g.MetaKey(), &m)
+	if err == nil && m.Format > metaFormat {
+		err = fmt.Errorf("group %q is of format %d; this version reads up to %d: %w", g.name, m.Format, metaFormat, ErrInvalid)
+	}
+	return m, e, err
+}
+
+// Delete removes the group with its checkpoints; deleting one that does not exist is no error.
+// ErrConflict while it has members. A deletion cut short is finished by the next Delete or
+// EnsureMeta, and nobody can register or claim in between.
+func (g *Group) Delete(ctx context.Context) error {
+	meta, e, err := g.meta(ctx)
+	if err != nil || e.Version == "" {
+		return err
+	}
+	if !meta.Deleting {
+		members, err := g.ActiveMembers(ctx)
+		if err != nil {
+			return err
+		}
+		if len(members) > 0 {
+			return fmt.Errorf("group %q has %d members, %q among them; stop them first: %w", g.name, len(members), members[0].ID, ErrConflict)
+		}
+		meta.Deleting = true
+		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(meta)}}})
+		if err != nil {
+			return err
+		}
+		if res.Err != nil && !errors.Is(res.Err, ErrConflict) {
+			return res.Err
+		}
+		if meta, e, err = g.meta(ctx); err != nil || e.Version == "" {
+			return err
+		}
+		if !meta.Deleting {
+			return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, ErrConflict)
+		}
+	}
+	return g.sweep(ctx, e)
+}
+
+// sweep removes everything of a group that is marked as deleted: members first, because without
+// its member entry nobody can claim, and the mark last.
+func (g *Group) sweep(ctx context.Context, mark Entry) error {
+	for _, prefix := range []string{g.WatchPrefix() + "members/", g.WatchPrefix(), g.checkpointPrefix()} {
+		snap, err := g.r.List(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		var keys []string
+		for _, e := range snap.Entries {
+			if e.Key != mark.Key {
+				keys = append(keys, e.Key)
+			}
+		}
+		for batch := range slices.Chunk(keys, deleteBatch) {
+			if err := g.remove(ctx, mark, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return g.remove(ctx, mark, []string{mark.Key})
+}
+
+func (g *Group) remove(ctx context.Context, mark Entry, keys []string) error {
+	res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: mark.Key, Version: mark.Version}}, Deletes: keys})
+	if err != nil {
+		return err
+	}
+	if errors.Is(res.Err, ErrConflict) {
+		return nil // somebody else finished the deletion
+	}
+	return res.Err
+}
+
+// ListGroups returns the names of the groups, sorted.
+func (r *Registry) ListGroups(ctx context.Context) ([]string, error) {
+	snap, err := r.List(ctx, "groups/")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range snap.Entries {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(e.Key, "groups/"), "/meta")
+		if !ok || strings.Contains(name, "/") {
+			continue
+		}
+		var m Meta
+		if err := decode(e, &m); err != nil {
+			return nil, err
+		}
+		if !m.Deleting {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

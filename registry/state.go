@@ -1,0 +1,100 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+)
+
+// Member returns the live member of that ID and the version of its entry.
+func (st *State) Member(id string) (Member, Version, bool) {
+	for i, m := range st.Members {
+		if m.ID == id {
+			return m, st.MemberVersions[i], true
+		}
+	}
+	return Member{}, "", false
+}
+
+// Alive says whether an owner is a live member, in the same incarnation.
+func (st *State) Alive(o Owner) bool {
+	m, _, ok := st.Member(o.Member)
+	return ok && o.Member != "" && m.Incarnation == o.Incarnation
+}
+
+// Grant is the right of the unit's present owner. It is for that owner itself, to go on under
+// the epoch that a handoff or a seek gave it; ok is false when somebody else owns the unit.
+func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
+	if u.OwnerVersion == "" || u.Owner.Member != member || u.Owner.Incarnation != incarnation {
+		return Grant{}, false
+	}
+	return Grant{Unit: u.Number, Epoch: u.Owner.Epoch, Version: u.OwnerVersion}, true
+}
+
+// Unit reads the owner and the checkpoint of one unit. The checkpoint is at least as new as the
+// owner entry: read after a claim, nobody of an earlier epoch can change it any more.
+func (g *Group) Unit(ctx context.Context, unit int) (Unit, error) {
+	u := Unit{Number: unit}
+	if unit < 0 {
+		return u, fmt.Errorf("unit %d of group %q: %w", unit, g.name, ErrInvalid)
+	}
+	e, err := g.r.read(ctx, g.OwnerKey(unit), &u.Owner)
+	if err != nil {
+		return u, err
+	}
+	u.OwnerVersion = e.Version
+	var c Checkpoint
+	if e, err = g.r.read(ctx, g.CheckpointKey(unit), &c); err != nil {
+		return u, err
+	}
+	if e.Version != "" {
+		u.Checkpoint, u.CheckpointVersion = &c, e.Version
+	}
+	return u, nil
+}
+
+// Units reads all units with their checkpoints; ErrNotFound when the group does not exist.
+func (g *Group) Units(ctx context.Context) ([]Unit, error) {
+	st, err := g.load(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return st.Units, nil
+}
+
+// Unowned are the units that nobody owns.
+func (g *Group) Unowned(ctx context.Context) ([]Unit, error) {
+	return g.pick(ctx, func(_ *State, u *Unit) bool { return u.Owner.Member == "" })
+}
+
+// OwnedBy are the units of a member, in whatever incarnation.
+func (g *Group) OwnedBy(ctx context.Context, member string) ([]Unit, error) {
+	return g.pick(ctx, func(_ *State, u *Unit) bool { return member != "" && u.Owner.Member == member })
+}
+
+// Expired are the units whose owner is no live member any more, or lives in another incarnation.
+func (g *Group) Expired(ctx context.Context) ([]Unit, error) {
+	return g.pick(ctx, func(st *State, u *Unit) bool { return u.Owner.Member != "" && !st.Alive(u.Owner) })
+}
+
+func (g *Group) pick(ctx context.Context, want func(*State, *Unit) bool) ([]Unit, error) {
+	st, err := g.load(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []Unit
+	for i := range st.Units {
+		if want(st, &st.Units[i]) {
+			out = append(out, st.Units[i])
+		}
+	}
+	return out, nil
+}
+
+// load is Load of a group that has to exist.
+func (g *Group) load(ctx context.Context, checkpoints bool) (*State, error) {
+	st, err := g.Load(ctx, checkpoints)
+	if err == nil && st.Meta == nil {
+		err = fmt.Errorf("group %q: %w", g.name, ErrNotFound)
+	}
+	return st, err
+}
