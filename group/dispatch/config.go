@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Place is an end of a partition.
+type Place string
+
+// The places.
+const (
+	Earliest Place = "earliest" // the first record that is kept
+	Latest   Place = "latest"   // after the last one
+)
+
+// Input is a partition that a unit consumes.
+type Input struct {
+	Storage   int
+	Partition int
+	Source    Source
+}
+
+// Config is what an engine is made from.
+type Config struct {
+	Name    string // of the unit, for logs and errors
+	Inputs  []Input
+	Handler Handler
+
+	// Start is how far the unit got. Positions of partitions that are no input are carried along.
+	Start []registry.Position
+	// From is where an input begins that has no position in Start. Zero: Earliest.
+	From Place
+	// OutOfRange is where an input goes on whose position was trimmed, or lies beyond the end.
+	// Zero: nowhere, the engine stops with the error, since records were lost.
+	OutOfRange Place
+
+	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too
+	// MaxInFlight bounds the records read and unfinished (default 8,192, at most 16,384), MaxBytes
+	// the memory that they take (default 16 MiB). At a bound the engine stops reading until
+	// handlers have caught up; one record is always let in.
+	MaxInFlight int
+	MaxBytes    int64
+	// MaxRanges is how many finished ranges between unfinished records stop the reading, and how
+	// many Progress reports; default 1,000. It bounds the size of a checkpoint.
+	MaxRanges int
+
+	Retry Retry
+
+	// ProgressTimeout is how long a handler may take for one record. A longer one is stuck: the
+	// engine cancels its context and stops with a StuckError. Zero: for ever.
+	ProgressTimeout time.Duration
+	// DrainTimeout is how long Drain waits for running handlers before it cancels their context.
+	// Zero: for ever.
+	DrainTimeout time.Duration
+	// AbandonAfter is how long Run waits for handlers whose context was cancelled; then it returns
+	// without them, with a StuckError. Default 5 s.
+	AbandonAfter time.Duration
+
+	Logger *slog.Logger // nil: discard
+}
+
+// Retry says when a failed record is tried again. Pauses double from Initial to Max, each
+// shortened at random by up to a half.
+type Retry struct {
+	Initial time.Duration // default 100 ms
+	Max     time.Duration // default 30 s
+	// MaxAttempts is after how many attempts OnGiveUp is asked. Zero: never.
+	MaxAttempts int
+	// OnGiveUp decides on a record that has used up its attempts, in the place of the handler: nil
+	// finishes the record; an error keeps it, and it is asked again after a pause. It is needed
+	// with MaxAttempts.
+	OnGiveUp func(ctx context.Context, r *Record, last error) error
+}
+
+const (
+	maxInFlightLimit = 16384
+	readBytes        = 256 << 10 // budget of one read
+	readRecords      = 4096      // records that one read should bring, about
+	blockRecords     = 256       // records taken in at once
+	readAhead        = 1024      // records that may run: no need to read more
+)
+
+// withDefaults returns the configuration with its defaults, or all of its faults.
+func (c Config) withDefaults() (Config, error) {
+	errs := c.faults()
+	setDefault(&c.Concurrency, 16)
+	setDefault(&c.MaxInFlight, 8192)
+	setDefault(&c.MaxBytes, 16<<20)
+	setDefault(&c.MaxRanges, 1000)
+	setDefault(&c.From, Earliest)
+	setDefault(&c.Retry.Initial, 100*time.Millisecond)
+	setDefault(&c.Retry.Max, max(30*time.Second, c.Retry.Initial))
+	setDefault(&c.AbandonAfter, 5*time.Second)
+	if c.Retry.Max < c.Retry.Initial {
+		errs = append(errs, fmt.Errorf("dispatch %q: Retry.Max %s is below Retry.Initial %s: %w", c.Name, c.Retry.Max, c.Retry.Initial, fault.Invalid))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, errors.Join(errs...)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c *Config) faults() []error {
+	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("dispatch %q: %s: %w", c.Name, fmt.Sprintf(format, args...), fault.Invalid))
+		}
+	}
+	demand(c.Handler != nil, "no Handler")
+	demand(len(c.Inputs) > 0, "no Inputs")
+	demand(c.Concurrency >= 0 && c.MaxBytes >= 0 && c.MaxRanges >= 0, "a negative Concurrency, MaxBytes or MaxRanges")
+	demand(c.MaxInFlight >= 0 && c.MaxInFlight <= maxInFlightLimit, "MaxInFlight is %d; expected 1 to %d (0: default)", c.MaxInFlight, maxInFlightLimit)
+	demand(c.From == "" || c.From == Earliest || c.From == Latest, "From is %q; expected %q or %q", c.From, Earliest, Latest)
+	demand(c.OutOfRange == "" || c.OutOfRange == Earliest || c.OutOfRange == Latest, "OutOfRange is %q; expected %q, %q or empty", c.OutOfRange, Earliest, Latest)
+	demand(c.Retry.Initial >= 0 && c.Retry.Max >= 0 && c.Retry.MaxAttempts >= 0, "a negative Retry field")
+	demand((c.Retry.MaxAttempts > 0) == (c.Retry.OnGiveUp != nil), "Retry.MaxAttempts and Retry.OnGiveUp need each other")
+	demand(c.ProgressTimeout >= 0 && c.DrainTimeout >= 0 && c.AbandonAfter >= 0, "a negative time-out")
+	seen := map[[2]int]bool{}
+	for _, in := range c.Inputs {
+		at := [2]int{in.Storage, in.Partition}
+		demand(in.Source != nil, "input %v has no Source", at)
+		demand(!seen[at], "input %v is there twice", at)
+		seen[at] = true
+	}
+	return errs
+}
+
+// pause is the time before the next attempt after so many failed ones.
+func (r *Retry) pause(attempts int) time.Duration {
+	d := r.Max
+	if shift := attempts - 1; shift < 32 && r.Initial < r.Max>>shift {
+		d = r.Initial << shift
+	}
+	return d - rand.N(d/2+1)
+}
+
+// StuckError says that a handler did not return in time. The record is unfinished; the handler's
+// goroutine may still be running.
+type StuckError struct {
+	Name               string // of the unit
+	Storage, Partition int
+	Offset             int64
+	For                time.Duration
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("unit %s: the handler has not returned from storage %d partition %d offset %d for %s; the unit is given up (make the handler honour its context, or raise the time-out)",
+		e.Name, e.Storage, e.Partition, e.Offset, e.For.Round(time.Millisecond))
+}

@@ -1,0 +1,229 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// phase is how far an engine is in its life.
+type phase uint8
+
+const (
+	idle     phase = iota // Run was not called
+	active                // reads and runs
+	ending                // the source failed: what was read is still handled
+	draining              // only running handlers are waited for
+	stopped               // progress is frozen
+)
+
+// Engine runs one unit. Its methods may be called from any goroutine.
+type Engine struct {
+	cfg  Config
+	log  *slog.Logger
+	seed maphash.Seed
+	kick chan struct{} // tells Run that its timer is to be set anew
+	gone chan struct{} // closed when the last worker has left
+
+	// mu guards all that follows. It is held for bounded work in memory only: never while reading,
+	// waiting, logging, sending or handling.
+	mu        sync.Mutex
+	phase     phase
+	closed    bool // gone is
+	expelled  bool // the handlers' context was cancelled because a drain took too long
+	paused    bool
+	fate      error // what Run is going to return
+	sched     schedule
+	inputs    []*input
+	turn      int                 // where the search for an input to read begins
+	others    []registry.Position // of partitions that are no input
+	workers   []*worker           // that were started and have not left
+	parked    []*worker           // of them, those with nothing to do; the last parked is woken first
+	running   int                 // handlers
+	start     func(*worker)       // starts a worker's goroutine
+	stopRead  context.CancelFunc  // ends the reads and waits under way
+	cancel    context.CancelCauseFunc
+	armed     time.Time // when Run's timer fires; zero: never
+	drainBy   time.Time // zero: no limit
+	pace      pace
+	retained  int64  // bytes of memory in flight
+	compacted uint64 // done when memory was compacted last
+	done      uint64 // records finished
+	failed    uint64 // attempts failed
+	version   uint64 // of the progress
+}
+
+// New makes an engine and starts nothing. The error lists every fault of the configuration and
+// is fault.Invalid.
+func New(c Config) (*Engine, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg: c, log: c.Logger.With("unit", c.Name), seed: maphash.MakeSeed(),
+		kick: make(chan struct{}, 1), gone: make(chan struct{}),
+		pace: newPace(c.Concurrency, runtime.GOMAXPROCS(0)),
+	}
+	e.addInputs()
+	return e, nil
+}
+
+// addInputs gives each input its start position.
+func (e *Engine) addInputs() {
+	used := make([]bool, len(e.cfg.Start))
+	for _, c := range e.cfg.Inputs {
+		in := &input{source: c.Source, storage: c.Storage, partition: c.Partition, tracker: tracker{storage: c.Storage, partition: c.Partition}}
+		for i, p := range e.cfg.Start {
+			if p.Storage == c.Storage && p.Partition == c.Partition {
+				in.tracker.begin(p)
+				in.placed, used[i] = true, true
+			}
+		}
+		e.inputs = append(e.inputs, in)
+	}
+	for i, p := range e.cfg.Start {
+		if !used[i] {
+			e.others = append(e.others, p)
+		}
+	}
+}
+
+// Run is New and Engine.Run in one, for a unit that nobody needs to drain.
+func Run(ctx context.Context, c Config) error {
+	e, err := New(c)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+// Run reads and handles records until the engine is drained (nil), ctx ends (its cause: the unit
+// is no longer owned, and nothing that finishes later counts), the source can't go on
+// (fault.Corrupt, fault.OutOfRange, fault.NotFound …), or a handler is stuck (StuckError). It is
+// called once. It joins every goroutine it started, except those of stuck handlers.
+func (e *Engine) Run(ctx context.Context) error {
+	hctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	rctx, stopRead := context.WithCancel(hctx)
+	defer stopRead()
+	if err := e.open(hctx, rctx, cancel, stopRead); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	over := ctx.Done()
+	for {
+		select {
+		case <-e.gone:
+			return e.result()
+		case <-over:
+			over = nil
+			e.halt(fmt.Errorf("unit %s: stopped: %w", e.cfg.Name, context.Cause(ctx)))
+		case <-e.kick:
+		case <-timer.C:
+		}
+		wait, abandoned := e.tick(time.Now())
+		if abandoned {
+			return e.result()
+		}
+		timer.Reset(wait)
+	}
+}
+
+func (e *Engine) open(hctx, rctx context.Context, cancel context.CancelCauseFunc, stopRead context.CancelFunc) error {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.start != nil {
+		return fmt.Errorf("unit %s: Run was called twice: %w", e.cfg.Name, fault.Invalid)
+	}
+	e.cancel, e.stopRead = cancel, stopRead
+	e.start = func(w *worker) {
+		go e.work(hctx, rctx, w) // joined by e.gone, in Run
+	}
+	if e.phase != idle { // drained before it ran
+		e.closeIfOver()
+		return nil
+	}
+	e.phase = active
+	return nil
+}
+
+func (e *Engine) result() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.phase = stopped
+	return e.fate
+}
+
+// Drain makes Run stop reading, start no further handler, wait for the running ones, and return
+// nil. It does not wait. Handlers that run longer than Config.DrainTimeout are cancelled; what
+// they finish still counts.
+func (e *Engine) Drain() {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.phase >= draining {
+		return
+	}
+	if e.phase != idle && e.cfg.DrainTimeout > 0 {
+		e.drainBy = time.Now().Add(e.cfg.DrainTimeout)
+		e.arm(e.drainBy)
+	}
+	e.enter(draining)
+}
+
+// halt freezes progress at once.
+func (e *Engine) halt(why error) {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.phase == stopped {
+		return
+	}
+	if e.fate == nil || !errors.Is(why, context.Canceled) {
+		e.fate = why
+	}
+	e.enter(stopped)
+	e.drainBy = time.Now().Add(e.cfg.AbandonAfter)
+	e.arm(e.drainBy)
+}
+
+// enter moves on to a later phase: claims that were not started are taken back, reads end, and
+// every parked worker looks whether it may leave.
+func (e *Engine) enter(p phase) {
+	was := e.phase
+	for _, w := range e.workers {
+		e.reclaim(w, time.Now())
+	}
+	e.phase = p
+	if e.stopRead != nil {
+		e.stopRead()
+	}
+	if was != idle {
+		e.closeIfOver()
+	}
+}
+
+// Pause stops reading and starting handlers; running ones go on. Resume ends it.
+func (e *Engine) Pause() {
+	e.mu.Lock()
+	defer e.unlock()
+	e.paused = true
+	for _, w := range e.workers {
+		e.reclaim(w, time.Now())
+	}
+}
+
+// Resume ends a Pause.
+func (e *Engine) Resume() {
+	e.mu.Lock()
+	defer e.unlock()
+	e.paused = false
+}

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func mustNew(t *testing.T, c Config) *Engine {
+	t.Helper()
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// launch runs e until the returned stop is called, which returns what Run returned.
+func launch(t *testing.T, e *Engine) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	res := make(chan error, 1)
+	go func() { res <- e.Run(ctx) }() // joined by stop
+	return func() error {
+		cancel()
+		return <-res
+	}
+}
+
+func drain(t *testing.T, e *Engine, stop func() error) {
+	t.Helper()
+	e.Drain()
+	<-e.gone
+	if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryRecordIsHandledInOrderOfItsKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(5000, 17)
+		var mu sync.Mutex
+		got := map[string][]int64{}
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got[string(r.Key)] = append(got[string(r.Key)], r.Offset)
+			return nil
+		}})
+		stop := launch(t, e)
+		synctest.Wait()
+		if p := e.Progress().Positions[0]; p.Next != 5000 || p.Done != nil {
+			t.Errorf("progress %+v", p)
+		}
+		drain(t, e, stop)
+		total := 0
+		for key, offsets := range got {
+			total += len(offsets)
+			if !slices.IsSorted(offsets) {
+				t.Errorf("key %s out of order: %v", key, offsets[:20])
+			}
+		}
+		if total != 5000 {
+			t.Errorf("%d of 5000 records were handled", total)
+		}
+	})
+}
+
+func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(20000, 100)
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(ctx context.Context, r *Record) error {
+			if r.Offset == 7007 {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		time.Sleep(time.Second)
+		p := e.Progress().Positions[0]
+		// The slow one and its followers, one in a hundred, are unfinished; all others are not.
+		if p.Next != 7007 || len(p.Done) == 0 || p.Done[0] != (registry.Range{7008, 7107}) {
+			t.Errorf("next %d, done %v", p.Next, p.Done[:min(3, len(p.Done))])
+		}
+		if s := e.Stats(); s.InFlight != 130 || s.Running != 1 || s.Oldest != 1000+7007 || s.Longest < 900*time.Millisecond {
+			t.Errorf("stats %+v", s)
+		}
+		time.Sleep(time.Hour)
+		if p := e.Progress().Positions[0]; p.Next != 20000 || p.Done != nil {
+			t.Errorf("at the end %+v", p)
+		}
+		drain(t, e, stop)
+	})
+}

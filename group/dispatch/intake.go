@@ -1,0 +1,220 @@
+package dispatch
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// input is one partition being read. One worker at a time has the reading role of it (busy) and
+// owns the second group of fields.
+type input struct {
+	source             Source
+	storage, partition int
+
+	// Guarded by Engine.mu:
+	tracker     tracker
+	placed      bool // tracker has a start position
+	fresh       bool // it was placed by Config.From, and nothing was read since
+	busy        bool
+	ended       bool // sealed, and read to the end
+	pausedUntil time.Time
+	failures    int // of the source, in a row
+
+	// Of the worker that reads:
+	scratch []commitlog.Record // space for reads
+	rest    []commitlog.Record // was read and not taken in yet
+	data    *memory            // what rest lies in
+	upTo    int64              // the offset after rest
+	bytes   int                // average of a record; 0: not known
+}
+
+// readable is an input that is to be read now; nil: none.
+func (e *Engine) readable() *input {
+	if e.phase != active || e.paused || e.sched.ready >= readAhead || !e.room() {
+		return nil
+	}
+	full := e.retained >= e.cfg.MaxBytes && e.sched.unfinished > 0
+	for i := range e.inputs {
+		in := e.inputs[(e.turn+i)%len(e.inputs)]
+		if in.busy || in.ended || !in.pausedUntil.IsZero() || in.tracker.gaps >= e.cfg.MaxRanges || full && len(in.rest) == 0 {
+			continue
+		}
+		return in
+	}
+	return nil
+}
+
+// room says whether enough records may be taken in to be worth the effort.
+func (e *Engine) room() bool {
+	return e.cfg.MaxInFlight-e.sched.unfinished >= min(blockRecords, max(1, e.cfg.MaxInFlight/4))
+}
+
+// take gives the reading role of in to the caller.
+func (e *Engine) take(in *input) {
+	in.busy = true
+	e.turn++
+}
+
+// read brings records of in into the schedule, waiting for some.
+func (e *Engine) read(ctx context.Context, in *input) {
+	err := e.place(ctx, in)
+	if err == nil && len(in.rest) == 0 {
+		err = e.fetch(ctx, in)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			e.refused(ctx, in, err)
+		}
+		return
+	}
+	e.takeIn(in)
+}
+
+// place finds out where an input without a position begins.
+func (e *Engine) place(ctx context.Context, in *input) error {
+	if in.placed { // only the reader writes it
+		return nil
+	}
+	b, err := in.source.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	at := b.First
+	if e.cfg.From == Latest {
+		at = b.Next
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	in.tracker.begin(registry.Position{Next: at})
+	in.placed, in.fresh = true, true
+	e.version++
+	return nil
+}
+
+// fetch reads the next records into in.rest. It brings none when the partition is sealed and read
+// to the end, or when it was woken in vain.
+func (e *Engine) fetch(ctx context.Context, in *input) error {
+	offset := in.tracker.next // only the reader writes it
+	recs, next, err := in.source.Read(ctx, offset, in.scratch[:0], e.budget(in))
+	if len(recs) == 0 && err == nil && next == offset {
+		if err = in.source.Wait(ctx, offset); err == nil {
+			recs, next, err = in.source.Read(ctx, offset, in.scratch[:0], e.budget(in))
+		}
+	}
+	if len(recs) == 0 && err != nil { // else it comes again with the next read
+		return err
+	}
+	in.scratch, in.rest, in.upTo = recs, recs, next
+	if len(recs) == 0 && next == offset {
+		return e.barren(ctx, in)
+	}
+	total := 0
+	for i := range recs {
+		total += commitlog.RecordBytes(&recs[i])
+	}
+	if len(recs) > 0 {
+		in.bytes = total/len(recs) + 1
+		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total + recordBytes*len(recs))}
+		e.mu.Lock()
+		e.retained += in.data.bytes
+		e.mu.Unlock()
+	}
+	return nil
+}
+
+// barren deals with a wait that ended without a record.
+func (e *Engine) barren(ctx context.Context, in *input) error {
+	b, err := in.source.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if in.ended = b.Sealed && in.tracker.next >= b.Next; !in.ended {
+		e.hold(in, time.Millisecond<<min(in.failures, 7))
+	}
+	return nil
+}
+
+// hold keeps in from being read for a while.
+func (e *Engine) hold(in *input, d time.Duration) {
+	in.failures++
+	in.pausedUntil = time.Now().Add(d)
+	e.arm(in.pausedUntil)
+}
+
+// budget is how many bytes the next read should bring.
+func (e *Engine) budget(in *input) int {
+	if in.bytes == 0 {
+		return 32 << 10
+	}
+	return int(min(readBytes, int64(in.bytes)*int64(min(readRecords, e.cfg.MaxInFlight)), max(1, e.cfg.MaxBytes/4)))
+}
+
+// takeIn moves a block of what was read into the schedule.
+func (e *Engine) takeIn(in *input) {
+	nodes := e.prepare(in, min(len(in.rest), blockRecords, e.cfg.MaxInFlight))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase == stopped {
+		return
+	}
+	used := 0
+	for used < len(in.rest) && used < len(nodes) && e.sched.unfinished < e.cfg.MaxInFlight {
+		e.admit(in, &nodes[used], used)
+		used++
+	}
+	if used == 0 && in.upTo == in.tracker.next {
+		return
+	}
+	in.fresh, in.failures = false, 0
+	e.version++
+	if in.rest = in.rest[used:]; len(in.rest) == 0 {
+		in.tracker.advance(in.upTo)
+		clear(in.scratch)
+		in.data = nil
+	}
+}
+
+// prepare makes the nodes of the first k records of in.rest, without holding the lock.
+func (e *Engine) prepare(in *input, k int) []node {
+	if k == 0 {
+		return nil
+	}
+	recs := make([]Record, k)
+	nodes := make([]node, k)
+	homes := make([]memory, (k+homeNodes-1)/homeNodes)
+	ordered := e.cfg.Concurrency == 1
+	for i := range nodes {
+		r, n := &in.rest[i], &nodes[i]
+		recs[i] = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
+		n.rec, n.from, n.data, n.home = &recs[i], &in.tracker, in.data, &homes[i/homeNodes]
+		n.keyed = r.Key != nil || ordered
+		if n.keyed {
+			n.hash = maphash.Bytes(e.seed, r.Key)
+		}
+	}
+	return nodes
+}
+
+// admit takes in the i-th record of in.rest, unless it was finished before the start.
+func (e *Engine) admit(in *input, n *node, i int) {
+	after := in.upTo
+	if i+1 < len(in.rest) {
+		after = in.rest[i+1].Offset
+	}
+	if in.tracker.done(n.rec.Offset) {
+		e.release(n.data)
+		return
+	}
+	if n.home.live++; n.home.live == 1 {
+		n.home.bytes = homeNodes * nodeBytes
+		e.retained += n.home.bytes
+	}
+	in.tracker.add(n, after)
+	e.sched.add(n)
+}

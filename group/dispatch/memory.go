@@ -1,0 +1,45 @@
+package dispatch
+
+import (
+	"bytes"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+// release notes that one record less lies in m.
+func (e *Engine) release(m *memory) {
+	if m.live--; m.live == 0 {
+		e.retained -= m.bytes
+	}
+}
+
+// compactIfFull makes room when memory is at its bound: a record that waits long, behind a failing
+// one of its key, say, would keep the whole read that brought it. It is copied out when few others
+// of that read are left. The copies cost at most a constant for each finished record.
+func (e *Engine) compactIfFull() {
+	if e.retained < e.cfg.MaxBytes || e.done-e.compacted < uint64(max(blockRecords, e.sched.unfinished/4)) {
+		return
+	}
+	e.compacted = e.done
+	for _, in := range e.inputs {
+		for n := in.tracker.head; n != nil; n = n.next {
+			if n.state != claimed && n.data.live*4 <= n.data.count && n.data.count > 1 {
+				e.moveOut(n)
+			}
+		}
+	}
+}
+
+// moveOut gives a record memory of its own. A handler that has kept the old one is not disturbed.
+func (e *Engine) moveOut(n *node) {
+	own := *n.rec
+	own.Key, own.Value = bytes.Clone(own.Key), bytes.Clone(own.Value)
+	own.Headers = make([]commitlog.Header, len(n.rec.Headers))
+	for i, h := range n.rec.Headers {
+		own.Headers[i] = commitlog.Header{Name: h.Name, Value: bytes.Clone(h.Value)}
+	}
+	e.release(n.data)
+	n.rec = &own
+	n.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&own.Record) + recordBytes)}
+	e.retained += n.data.bytes
+}

@@ -1,0 +1,53 @@
+package dispatch
+
+import "time"
+
+const (
+	maxBatch  = 128                   // records claimed at once
+	batchTime = 60 * time.Microsecond // that a claim should last
+	fastBatch = 16                    // from here on, handlers are known not to block
+	patience  = time.Millisecond      // a claim that lasts longer is taken back
+)
+
+// pace adapts to how long handlers take: how many records a worker claims at once, and how many
+// workers are worth waking. Unknown handlers are taken to be slow.
+type pace struct {
+	batch int // records to claim
+	width int // handlers to run at the same time
+	full  int // width for slow handlers: what was configured
+	cores int
+	each  float64 // moving average of the time of one record, in ns
+}
+
+func newPace(concurrency, cores int) pace {
+	return pace{batch: 1, width: concurrency, full: concurrency, cores: cores}
+}
+
+// took learns that records took a time.
+func (p *pace) took(records int, d time.Duration) {
+	if records == 0 {
+		return
+	}
+	each := float64(d) / float64(records)
+	if p.each == 0 {
+		p.each = each
+	}
+	p.each += (each - p.each) / 4
+	size := maxBatch
+	if p.each*maxBatch > float64(batchTime) {
+		size = max(1, int(float64(batchTime)/p.each))
+	}
+	p.batch = min(size, 2*p.batch)
+	p.width = p.full
+	if p.batch >= fastBatch { // more goroutines than cores would only get in each other's way
+		p.width = min(p.full, p.cores)
+	}
+}
+
+// slow forgets what was learnt: a handler has blocked, or there was nothing to do.
+func (p *pace) slow() {
+	p.batch, p.width, p.each = 1, p.full, 0
+}
+
+// hurried says whether slowness must be watched for.
+func (p *pace) hurried(claimed int) bool { return claimed > 1 || p.width < p.full }

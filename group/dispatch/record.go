@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+// Record is a record as a handler gets it. It stays valid, and its bytes never change, for as
+// long as the handler keeps it; a kept record keeps up to some hundred KiB of its neighbours in
+// memory, so copy what is kept for long. Handlers must not write to it.
+type Record struct {
+	commitlog.Record
+	Storage   int // index of the storage topic
+	Partition int
+	Attempt   int // 1 at the first call since the engine was started
+}
+
+// Handler processes one record. nil finishes the record; an error, or a panic, makes it be tried
+// again later, before any other record of its key. ctx ends when the unit is no longer owned, and
+// when a drain lasts too long. A nil that is returned after ownership was lost does not count.
+type Handler func(ctx context.Context, r *Record) error
+
+// state is where a node is in the schedule.
+type state uint8
+
+const (
+	waiting  state = iota // behind another record of its key
+	ready                 // in the ready list
+	claimed               // a worker has it
+	retrying              // failed, waits for its next attempt
+	finished
+)
+
+// node is a record in flight. All links are cleared when it is finished: a record that a handler
+// keeps must not keep the engine's lists alive.
+type node struct {
+	rec   *Record
+	from  *tracker
+	data  *memory // what rec lies in
+	home  *memory // what the node lies in
+	hash  uint64
+	state state
+	keyed bool // it is ordered with others of its key
+	lead  bool // the first unfinished record of its key
+
+	prev, next *node // neighbours among the unfinished, by offset
+	after      int64 // the offset of the record read after it
+
+	behind *node // the next record of its key
+	last   *node // leaders only: the last record of its key
+	chain  *node // leaders only: the next leader in the same bucket
+	link   *node // the next in the ready list
+	fail   *failure
+}
+
+// failure is what is known of a record that failed at least once.
+type failure struct {
+	attempts int
+	since    time.Time // of the first failure
+	due      time.Time // of the next attempt
+	err      error     // of the last attempt
+	index    int       // in the retry heap
+}
+
+// memory is a piece of memory that several records share: it is free when none is left in flight.
+type memory struct {
+	live  int
+	count int   // live at first
+	bytes int64 // approximately
+}
+
+// What a record in flight costs beyond its key, value and headers.
+const (
+	recordBytes = 136
+	nodeBytes   = 152
+	homeNodes   = 32 // nodes allocated together: one that stays keeps few others
+)

@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// refused decides what an error of the source means. Nothing is ever skipped because of one,
+// unless Config.OutOfRange says so.
+func (e *Engine) refused(ctx context.Context, in *input, err error) {
+	if errors.Is(err, fault.OutOfRange) && e.moveInto(ctx, in, err) {
+		return
+	}
+	for _, final := range []error{fault.OutOfRange, fault.Corrupt, fault.NotFound, fault.Closed, fault.Invalid} {
+		if errors.Is(err, final) {
+			e.doom(in, err)
+			return
+		}
+	}
+	e.mu.Lock()
+	pause := e.cfg.Retry.pause(in.failures + 1)
+	e.hold(in, pause)
+	first := in.failures == 1
+	e.mu.Unlock()
+	if first {
+		e.log.Warn("reading failed; it is tried again until it works", "storage", in.storage, "partition", in.partition, "error", err)
+	}
+}
+
+// doom ends the unit when what was read before is handled.
+func (e *Engine) doom(in *input, err error) {
+	e.log.Error("the unit stops: its next record can't be read", "storage", in.storage, "partition", in.partition,
+		"offset", in.tracker.next, "error", err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.phase != active {
+		return
+	}
+	e.fate = fmt.Errorf("unit %s: storage %d partition %d: %w", e.cfg.Name, in.storage, in.partition, err)
+	e.enter(ending)
+}
+
+// moveInto moves an input whose offset can't be read into the readable range, when that is
+// allowed.
+func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
+	policy := e.cfg.OutOfRange
+	if policy == "" && in.fresh { // it was trimmed between the look at its bounds and the first read
+		policy = e.cfg.From
+	}
+	b, known := bounds(ctx, in, err)
+	if policy == "" || !known {
+		return false
+	}
+	to := b.First
+	if policy == Latest {
+		to = b.Next
+	}
+	e.mu.Lock()
+	from := in.tracker.next
+	moved := true
+	switch {
+	case to > from:
+		in.tracker.advance(to)
+	case in.tracker.head == nil:
+		in.tracker.begin(registry.Position{Next: to})
+	default: // records above the end of the log are unfinished: it was replaced under us
+		moved = false
+	}
+	e.version++
+	e.mu.Unlock()
+	if moved {
+		e.log.Warn("the position can't be read any more and was moved: records may have been lost", "storage", in.storage,
+			"partition", in.partition, "from", from, "to", to, "policy", string(policy))
+	}
+	return moved
+}
+
+// bounds is the readable range as the error tells it, or else the source.
+func bounds(ctx context.Context, in *input, err error) (commitlog.Bounds, bool) {
+	var oor *commitlog.OutOfRangeError
+	if errors.As(err, &oor) {
+		return commitlog.Bounds{First: oor.First, Next: oor.End}, true
+	}
+	b, err := in.source.Bounds(ctx)
+	return b, err == nil
+}

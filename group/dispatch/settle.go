@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"errors"
+	"time"
+)
+
+// settleAll accounts for what w has run and makes it free.
+func (e *Engine) settleAll(w *worker, now time.Time) {
+	e.settle(w, w.limit, now)
+	clear(w.batch)
+	w.busy = false
+	e.running--
+	if e.phase == active || e.phase == ending {
+		e.pace.took(w.limit, now.Sub(w.begun))
+	}
+	e.compactIfFull()
+}
+
+// settle accounts for batch[:upto]. Once progress is frozen it changes nothing.
+func (e *Engine) settle(w *worker, upto int, now time.Time) {
+	for ; w.settled < upto; w.settled++ {
+		n, err := w.batch[w.settled], w.errs[w.settled]
+		switch {
+		case e.phase == stopped:
+		case err == nil:
+			e.finish(n)
+		case errors.Is(err, errSkipped):
+			e.sched.giveBack(w.batch[w.settled : w.settled+1])
+		default:
+			e.fail(n, err, now)
+		}
+	}
+}
+
+func (e *Engine) finish(n *node) {
+	e.sched.finish(n)
+	n.from.finish(n)
+	e.release(n.data)
+	e.release(n.home)
+	e.done++
+	e.version++
+}
+
+// fail parks a record for its next attempt.
+func (e *Engine) fail(n *node, err error, now time.Time) {
+	e.failed++
+	if n.fail == nil {
+		n.fail = &failure{since: now}
+	}
+	f := n.fail
+	f.attempts++
+	f.err = err
+	f.due = now.Add(e.cfg.Retry.pause(f.attempts))
+	e.sched.retry(n)
+	e.arm(f.due)
+}
+
+// reclaim takes back what w has claimed and not started, and accounts for what it has finished:
+// neither waits for the record that is running.
+func (e *Engine) reclaim(w *worker, now time.Time) {
+	if !w.busy {
+		return
+	}
+	started := int(w.cursor.Swap(takenBack))
+	if started >= w.limit { // it is at its last record, or done, or was taken back before
+		if started < takenBack && w.limit > 0 {
+			e.settle(w, min(started, w.limit+1)-1, now)
+		}
+		return
+	}
+	e.settle(w, max(0, started-1), now)
+	if e.phase != stopped {
+		e.sched.giveBack(w.batch[started:w.limit])
+	}
+	w.limit = started
+}

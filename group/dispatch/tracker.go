@@ -1,0 +1,181 @@
+package dispatch
+
+import (
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// tracker knows which records of one partition are finished. It keeps only the unfinished ones,
+// linked in offset order, each with the offset of the record that was read after it: what lies
+// between one's after and the next one's offset is finished. Adding and finishing are O(1), and
+// the memory is that of the unfinished records, however far the others got ahead of them.
+type tracker struct {
+	storage, partition int
+
+	head, tail *node
+	next       int64            // the offset to read next
+	gaps       int              // finished ranges between and above the unfinished records
+	skip       []registry.Range // finished before the start and not yet passed; sorted, disjoint
+}
+
+// begin sets the start position.
+func (t *tracker) begin(p registry.Position) {
+	t.next = p.Next
+	t.skip = normalize(p.Done)
+	t.passSkips()
+}
+
+// normalize sorts ranges, merges what touches and drops what is empty.
+func normalize(in []registry.Range) []registry.Range {
+	rs := slices.DeleteFunc(slices.Clone(in), func(r registry.Range) bool { return r[0] >= r[1] })
+	slices.SortFunc(rs, func(a, b registry.Range) int {
+		if a[0] != b[0] {
+			if a[0] < b[0] {
+				return -1
+			}
+			return 1
+		}
+		return 0
+	})
+	out := rs[:0]
+	for _, r := range rs {
+		if k := len(out) - 1; k >= 0 && r[0] <= out[k][1] {
+			out[k][1] = max(out[k][1], r[1])
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// passSkips moves next over the finished ranges that it has reached, and forgets them.
+func (t *tracker) passSkips() {
+	for len(t.skip) > 0 && t.skip[0][0] <= t.next {
+		if end := t.skip[0][1]; end > t.next {
+			t.cover(t.next, end)
+		}
+		t.skip = t.skip[1:]
+	}
+}
+
+// cover notes that everything in [from, to) is finished; from is at or above next.
+func (t *tracker) cover(from, to int64) {
+	if t.tail != nil && t.tail.after == t.next {
+		t.tail.after = from // what lies before from holds no record
+		t.gaps++
+	}
+	t.next = to
+}
+
+// done says whether the record at offset was finished before the start; such a record is passed.
+// Calls come in offset order and before next.
+func (t *tracker) done(offset int64) bool {
+	if offset < t.next {
+		return true // inside a range that was passed as a whole
+	}
+	for len(t.skip) > 0 && t.skip[0][1] <= offset {
+		t.skip = t.skip[1:] // held no record
+	}
+	if len(t.skip) == 0 || offset < t.skip[0][0] {
+		return false
+	}
+	t.cover(t.skip[0][0], t.skip[0][1])
+	t.skip = t.skip[1:]
+	t.passSkips()
+	return true
+}
+
+// add appends a record that was read; after is the offset of the one that follows it.
+func (t *tracker) add(n *node, after int64) {
+	n.after = after
+	n.prev = t.tail
+	if t.tail == nil {
+		t.head = n
+	} else {
+		if t.tail.after == t.next {
+			t.tail.after = n.rec.Offset // offsets between them hold no record
+		}
+		t.tail.next = n
+	}
+	t.tail = n
+	t.next = after
+	t.passSkips()
+}
+
+// advance moves the read position over offsets that hold no record.
+func (t *tracker) advance(next int64) {
+	if next <= t.next {
+		return
+	}
+	if t.tail != nil && t.tail.after == t.next {
+		t.tail.after = next
+	}
+	t.next = next
+	t.passSkips()
+}
+
+// finish takes a record out of the unfinished ones.
+func (t *tracker) finish(n *node) {
+	p, q := n.prev, n.next
+	if t.gapAfter(n) {
+		t.gaps--
+	}
+	if p == nil {
+		t.head = q
+	} else {
+		if !t.gapAfter(p) {
+			t.gaps++
+		}
+		p.next = q
+	}
+	if q == nil {
+		t.tail = p
+	} else {
+		q.prev = p
+	}
+	n.prev, n.next = nil, nil
+}
+
+// gapAfter says whether a finished range follows n directly.
+func (t *tracker) gapAfter(n *node) bool {
+	if n.next == nil {
+		return n.after < t.next
+	}
+	return n.after < n.next.rec.Offset
+}
+
+// low is the checkpoint: the lowest offset that is not finished.
+func (t *tracker) low() int64 {
+	if t.head == nil {
+		return t.next
+	}
+	return t.head.rec.Offset
+}
+
+// position is the progress with at most limit finished ranges, the lowest ones. Leaving some out
+// is safe: their records would be repeated.
+func (t *tracker) position(limit int) registry.Position {
+	p := registry.Position{Storage: t.storage, Partition: t.partition, Next: t.low()}
+	if k := min(t.gaps+len(t.skip), limit); k > 0 {
+		p.Done = make([]registry.Range, 0, k)
+	}
+	for n, left := t.head, t.gaps; n != nil && left > 0 && len(p.Done) < limit; n = n.next {
+		if !t.gapAfter(n) {
+			continue
+		}
+		left--
+		end := t.next
+		if n.next != nil {
+			end = n.next.rec.Offset
+		}
+		p.Done = append(p.Done, registry.Range{n.after, end})
+	}
+	for _, r := range t.skip {
+		if len(p.Done) >= limit {
+			break
+		}
+		p.Done = append(p.Done, r)
+	}
+	return p
+}

@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// worker is one goroutine of the pool. It runs claimed records, or reads, or is parked.
+type worker struct {
+	wake  chan struct{} // capacity 1: one send for each time it is taken off the parked ones
+	fresh bool          // its goroutine is to be started
+
+	// cursor counts the records of batch that were started; the one before it is running. Taking
+	// back the rest is a swap with takenBack, which the worker's next step runs into.
+	cursor atomic.Int64
+	batch  []*node
+	errs   []error // by record of batch; published by cursor
+
+	// Guarded by Engine.mu:
+	busy    bool
+	limit   int       // batch[limit:] was taken back
+	settled int       // batch[:settled] is accounted for
+	begun   time.Time // when the batch was
+	seen    int64     // the watchdog's last look at cursor
+	seenAt  time.Time // when it changed
+}
+
+const takenBack = 1 << 40
+
+// errSkipped marks a claimed record that must wait for an earlier one of its key.
+var errSkipped = errors.New("skipped")
+
+// work is the life of a worker. hctx is the handlers' context, rctx that of reads.
+func (e *Engine) work(hctx, rctx context.Context, w *worker) {
+	defer e.leave(w)
+	e.mu.Lock()
+	for {
+		switch in := e.readable(); {
+		case e.canRun():
+			e.claim(w)
+			e.unlock()
+			w.run(hctx, e)
+			e.mu.Lock()
+			e.settleAll(w, time.Now())
+		case in != nil:
+			e.take(in)
+			e.unlock()
+			e.read(rctx, in)
+			e.mu.Lock()
+			in.busy = false
+		case e.over():
+			e.unlock()
+			return
+		default:
+			e.parked = append(e.parked, w)
+			e.unlock()
+			<-w.wake
+			e.mu.Lock()
+		}
+	}
+}
+
+// leave takes a worker out of the pool.
+func (e *Engine) leave(w *worker) {
+	e.mu.Lock()
+	defer e.unlock()
+	if w.busy { // the handler ended its goroutine; see runtime.Goexit
+		e.reclaim(w, time.Now())
+		w.errs[w.limit-1] = errors.New("the handler ended its goroutine (runtime.Goexit)")
+		e.settleAll(w, time.Now())
+	}
+	e.workers = slices.DeleteFunc(e.workers, func(x *worker) bool { return x == w })
+	e.closeIfOver()
+}
+
+// closeIfOver tells Run that the last worker has left.
+func (e *Engine) closeIfOver() {
+	if len(e.workers) == 0 && e.over() && !e.closed {
+		e.closed = true
+		close(e.gone)
+	}
+}
+
+// unlock releases mu and, when there is work for one more worker, wakes or starts one; that one
+// does the same, so that wake-ups spread without anybody holding the lock for long.
+func (e *Engine) unlock() {
+	w, start := e.helper(), e.start
+	e.mu.Unlock()
+	switch {
+	case w == nil:
+	case w.fresh:
+		w.fresh = false
+		start(w)
+	default:
+		w.wake <- struct{}{}
+	}
+}
+
+func (e *Engine) helper() *worker {
+	if e.start == nil || !e.canRun() && e.readable() == nil && (!e.over() || len(e.parked) == 0) {
+		return nil
+	}
+	if k := len(e.parked) - 1; k >= 0 {
+		w := e.parked[k]
+		e.parked = e.parked[:k]
+		return w
+	}
+	if len(e.workers) >= e.cfg.Concurrency+len(e.inputs) {
+		return nil
+	}
+	w := &worker{wake: make(chan struct{}, 1), fresh: true}
+	e.workers = append(e.workers, w)
+	return w
+}
+
+// canRun says whether a handler may be started now.
+func (e *Engine) canRun() bool {
+	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && !e.paused && e.running < e.pace.width
+}
+
+// over says whether idle workers leave.
+func (e *Engine) over() bool {
+	switch e.phase {
+	case draining, stopped:
+		return true
+	case ending:
+		return e.sched.ready == 0
+	default:
+		return false
+	}
+}
+
+// claim gives w records to run.
+func (e *Engine) claim(w *worker) {
+	w.batch = e.sched.take(w.batch[:0], e.pace.batch)
+	for len(w.errs) < len(w.batch) {
+		w.errs = append(w.errs, nil)
+	}
+	now := time.Now()
+	w.limit, w.settled, w.begun, w.seen, w.seenAt = len(w.batch), 0, now, 1, now
+	w.busy = true
+	w.cursor.Store(0)
+	e.running++
+	if e.pace.hurried(len(w.batch)) {
+		e.arm(now.Add(patience))
+	}
+	if e.cfg.ProgressTimeout > 0 {
+		e.arm(now.Add(e.cfg.ProgressTimeout))
+	}
+}
+
+// run handles the records of the batch until it ends or the rest is taken back.
+func (w *worker) run(ctx context.Context, e *Engine) {
+	var bad *Record // the last that failed
+	for {
+		i := int(w.cursor.Add(1)) - 1
+		if i >= len(w.batch) {
+			return
+		}
+		n := w.batch[i]
+		if bad != nil && n.keyed && sameKey(bad, n.rec) {
+			w.errs[i] = errSkipped
+			continue
+		}
+		err := e.handle(ctx, n)
+		if err != nil {
+			bad = n.rec
+		}
+		w.errs[i] = err
+	}
+}
+
+// handle calls the handler, or who decides in its place, for one record.
+func (e *Engine) handle(ctx context.Context, n *node) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the handler panicked: %v", v)
+			e.log.Error("a handler panicked", "storage", n.rec.Storage, "partition", n.rec.Partition, "offset", n.rec.Offset,
+				"panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	if f := n.fail; f != nil {
+		again := *n.rec
+		if again.Attempt = f.attempts + 1; e.cfg.Retry.MaxAttempts > 0 && f.attempts >= e.cfg.Retry.MaxAttempts {
+			return e.cfg.Retry.OnGiveUp(ctx, &again, f.err)
+		}
+		return e.cfg.Handler(ctx, &again)
+	}
+	return e.cfg.Handler(ctx, n.rec)
+}
