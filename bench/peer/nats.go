@@ -1,0 +1,179 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	natsStream  = "bench"
+	natsSubject = "bench.one"
+)
+
+// natsStore is a JetStream stream with a file store in an embedded server.
+type natsStore struct {
+	server *server.Server
+	conn   *nats.Conn
+	stream jetstream.JetStream
+}
+
+// StartNATS starts a server with JetStream in dir; port -1 picks a free one, 0 listens nowhere.
+// Without syncAlways it syncs every two minutes, its default.
+func StartNATS(dir string, syncAlways bool, port int) (*server.Server, error) {
+	s, err := server.NewServer(&server.Options{
+		JetStream:         true,
+		StoreDir:          dir,
+		SyncAlways:        syncAlways,
+		JetStreamMaxStore: 64 << 30,
+		Host:              "127.0.0.1",
+		Port:              port,
+		DontListen:        port == 0,
+		NoLog:             true,
+		NoSigs:            true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		s.Shutdown()
+		return nil, errors.New("the embedded NATS server was not ready within 30 s")
+	}
+	return s, nil
+}
+
+// NATSStream makes the stream that the benchmarks use, or finds it.
+func NATSStream(ctx context.Context, conn *nats.Conn, opts ...jetstream.JetStreamOpt) (jetstream.JetStream, error) {
+	js, err := jetstream.New(conn, opts...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: natsStream, Subjects: []string{natsSubject}, Storage: jetstream.FileStorage})
+	return js, err
+}
+
+func openNATS(ctx context.Context, o Options) (_ Store, err error) {
+	s := &natsStore{}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	if s.server, err = StartNATS(o.Dir, o.Durability == Sync, 0); err != nil {
+		return nil, err
+	}
+	if s.conn, err = nats.Connect("", nats.InProcessServer(s.server)); err != nil {
+		return nil, err
+	}
+	if s.stream, err = NATSStream(ctx, s.conn); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Appender publishes and waits for the ack. Several values go out together and are waited for.
+func (s *natsStore) Appender() (Append, error) {
+	futures := make([]jetstream.PubAckFuture, 0, 128)
+	return func(ctx context.Context, values [][]byte) error {
+		if len(values) == 1 {
+			_, err := s.stream.Publish(ctx, natsSubject, values[0])
+			return err
+		}
+		futures = futures[:0]
+		for _, v := range values {
+			f, err := s.stream.PublishAsync(natsSubject, v)
+			if err != nil {
+				return err
+			}
+			futures = append(futures, f)
+		}
+		for _, f := range futures {
+			select {
+			case <-f.Ok():
+			case err := <-f.Err():
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// Stream uses the client's own asynchronous publishing with a bounded number of pending acks.
+func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error) {
+	js, err := jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(window))
+	if err != nil {
+		return 0, err
+	}
+	pending := make(chan jetstream.PubAckFuture, window)
+	type outcome struct {
+		acked int64
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		for f := range pending {
+			select {
+			case <-f.Ok():
+				o.acked++
+			case err := <-f.Err():
+				o.err = err
+			case <-ctx.Done():
+				o.err = ctx.Err()
+			}
+		}
+		done <- o
+	}()
+	for err == nil && !stop() {
+		var f jetstream.PubAckFuture
+		if f, err = js.PublishAsync(natsSubject, value, jetstream.WithStallWait(time.Minute)); err == nil {
+			pending <- f
+		}
+	}
+	close(pending)
+	o := <-done
+	return o.acked, errors.Join(err, o.err)
+}
+
+// Scan reads through an ordered consumer, the client's fastest way.
+func (s *natsStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
+	c, err := s.stream.OrderedConsumer(ctx, natsStream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	if err != nil {
+		return 0, 0, err
+	}
+	it, err := c.Messages(jetstream.PullMaxMessages(8192))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer it.Stop()
+	for records < n {
+		m, err := it.Next()
+		if err != nil {
+			return records, bytes, fmt.Errorf("after %d of %d messages: %w", records, n, err)
+		}
+		records++
+		bytes += int64(len(m.Data()))
+	}
+	return records, bytes, nil
+}
+
+func (s *natsStore) stop() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	if s.server != nil {
+		s.server.Shutdown()
+		s.server.WaitForShutdown()
+	}
+}
+
+func (s *natsStore) Close() error {
+	s.stop()
+	return nil
+}

@@ -1,0 +1,127 @@
+package peer
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// pebbleStore is Pebble as a log: the key is a counter, commits are synced or not, and Pebble
+// itself gathers the commits that wait into one sync.
+type pebbleStore struct {
+	db    *pebble.DB
+	next  atomic.Uint64
+	write *pebble.WriteOptions
+}
+
+func openPebble(_ context.Context, o Options) (Store, error) {
+	db, err := pebble.Open(o.Dir, &pebble.Options{
+		MemTableSize:                64 << 20,
+		MemTableStopWritesThreshold: 4,
+		Logger:                      quiet{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &pebbleStore{db: db, write: pebble.NoSync}
+	if o.Durability == Sync {
+		s.write = pebble.Sync
+	}
+	return s, nil
+}
+
+func (s *pebbleStore) Appender() (Append, error) {
+	return func(_ context.Context, values [][]byte) error {
+		first := s.next.Add(uint64(len(values))) - uint64(len(values))
+		b := s.db.NewBatch()
+		var key [8]byte
+		for i, v := range values {
+			binary.BigEndian.PutUint64(key[:], first+uint64(i))
+			if err := b.Set(key[:], v, nil); err != nil {
+				return err
+			}
+		}
+		if err := b.Commit(s.write); err != nil {
+			return err
+		}
+		return b.Close()
+	}, nil
+}
+
+// Stream commits without waiting for the sync and waits for it window commits later.
+func (s *pebbleStore) Stream(_ context.Context, value []byte, window int, stop func() bool) (int64, error) {
+	waiting := make(chan *pebble.Batch, window)
+	type outcome struct {
+		acked int64
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		for b := range waiting {
+			if s.write.Sync && o.err == nil {
+				o.err = b.SyncWait()
+			}
+			if o.err == nil {
+				o.acked++
+			}
+			if err := b.Close(); err != nil && o.err == nil {
+				o.err = err
+			}
+		}
+		done <- o
+	}()
+	var key [8]byte
+	var err error
+	for err == nil && !stop() {
+		b := s.db.NewBatch()
+		binary.BigEndian.PutUint64(key[:], s.next.Add(1)-1)
+		if err = b.Set(key[:], value, nil); err == nil {
+			if s.write.Sync {
+				err = s.db.ApplyNoSyncWait(b, s.write)
+			} else {
+				err = b.Commit(s.write)
+			}
+		}
+		if err == nil {
+			waiting <- b
+		}
+	}
+	close(waiting)
+	o := <-done
+	if err == nil {
+		err = o.err
+	}
+	return o.acked, err
+}
+
+// Scan walks an iterator.
+func (s *pebbleStore) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	for ok := it.First(); ok && records < n; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			it.Close()
+			return records, bytes, err
+		}
+		records++
+		bytes += int64(len(v))
+	}
+	return records, bytes, it.Close()
+}
+
+func (s *pebbleStore) Close() error { return s.db.Close() }
+
+// quiet discards what Pebble logs, and lets fatal errors be heard.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(format string, args ...any) {
+	pebble.DefaultLogger.Fatalf(format, args...)
+}

@@ -1,0 +1,102 @@
+// Package peer puts Ringfence and the systems it is compared with behind one small interface:
+// append values in order to one stream, and read the stream back.
+//
+// Each peer is set up the way its own documentation recommends for speed at the asked level of
+// durability, and is given what it does best: in-process connections, group commit, pipelining.
+package peer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Durability is what an acknowledged append has survived.
+type Durability string
+
+const (
+	// Sync: it is on stable storage.
+	Sync Durability = "sync"
+	// OS: it is in the operating system's cache, or will be synced some time later.
+	OS Durability = "os"
+)
+
+// Options say how a store is opened.
+type Options struct {
+	Dir        string // an empty folder of its own
+	Durability Durability
+	InFlight   int // how many goroutines will append at once
+}
+
+// Append stores values in order as one step and returns when they are durable at the store's
+// level. One goroutine uses it; values may be changed after it returned.
+type Append func(ctx context.Context, values [][]byte) error
+
+// Store is an open peer.
+type Store interface {
+	// Appender gives one goroutine its own way to append.
+	Appender() (Append, error)
+	Close() error
+}
+
+// Streamer is a store with a pipelined way to append, of its own.
+type Streamer interface {
+	// Stream appends value again and again with at most window appends in flight, until stop is
+	// true, waits for the rest, and returns how many were acknowledged.
+	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error)
+}
+
+// Scanner is a store whose stream can be read back.
+type Scanner interface {
+	// Scan reads the first n values in order, in the fastest way the store has for that, and
+	// returns how many it read and their bytes.
+	Scan(ctx context.Context, n int64) (records, bytes int64, err error)
+}
+
+// Peer is one system that can be measured.
+type Peer struct {
+	Name string
+	// About says in a few words how it is set up.
+	About string
+	// Server is the program that has to be installed; "" for what is linked in.
+	Server string
+	// Installed says whether Server was found; nil when Server is "".
+	Installed func() bool
+	Open      func(ctx context.Context, o Options) (Store, error)
+}
+
+// Available says whether the peer can be opened on this machine.
+func (p Peer) Available() bool { return p.Installed == nil || p.Installed() }
+
+// Ringfence is the name of the first peer: the one the others are compared with.
+const Ringfence = "ringfence"
+
+// All lists every peer, Ringfence first.
+func All() []Peer {
+	return []Peer{
+		{Name: Ringfence, About: "commitlog on filelog", Open: openRingfence},
+		{Name: "raw", About: "one pwrite of 4 KiB and one fdatasync at a time, file written before", Open: openRaw},
+		{Name: "nats", About: "JetStream file store, embedded, in-process connection", Open: openNATS},
+		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Installed: hasRedis, Open: openRedis},
+		{Name: "pebble", About: "one key per record, its own group commit", Open: openPebble},
+		{Name: "tidwall", About: "tidwall/wal behind a group committer", Open: openTidwall},
+		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Installed: hasPostgres, Open: openPostgres},
+		{Name: "seedfile", About: "a file per message and an offset file, each synced", Open: openSeedFile},
+	}
+}
+
+// Named picks peers by name, in the order of All. An unknown name is an error.
+func Named(names []string) ([]Peer, error) {
+	all := All()
+	known := make([]string, len(all))
+	for i, p := range all {
+		known[i] = p.Name
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("unknown peer %q; expected some of %s", n, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(p Peer) bool { return !slices.Contains(names, p.Name) }), nil
+}

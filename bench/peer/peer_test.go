@@ -1,0 +1,128 @@
+package peer
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// require skips a peer whose server is missing, unless RINGFENCE_REQUIRE names it.
+func require(t *testing.T, p Peer) {
+	t.Helper()
+	if p.Available() {
+		return
+	}
+	if slices.Contains(strings.Split(os.Getenv("RINGFENCE_REQUIRE"), ","), p.Name) {
+		t.Fatalf("%s is required and was not found", p.Server)
+	}
+	t.Skipf("%s was not found", p.Server)
+}
+
+func TestPeersKeepWhatTheyAcknowledge(t *testing.T) {
+	t.Parallel()
+	for _, p := range All() {
+		for _, level := range []Durability{Sync, OS} {
+			t.Run(p.Name+"/"+string(level), func(t *testing.T) {
+				t.Parallel()
+				require(t, p)
+				s, err := p.Open(t.Context(), Options{Dir: shortDir(t), Durability: level, InFlight: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+				acked := appendSome(t, s)
+				acked += streamSome(t, s)
+				scanAll(t, s, acked)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// shortDir is a folder whose path is short enough for a socket, and open to the servers' users.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rfb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// appendSome appends single values and a batch from four goroutines; every value has 10 bytes.
+func appendSome(t *testing.T, s Store) int64 {
+	t.Helper()
+	var wg sync.WaitGroup
+	for g := range 4 {
+		add, err := s.Appender()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			value := func(i int) []byte { return fmt.Appendf(nil, "%02d-%07d", g, i) }
+			for i := range 5 {
+				if err := add(t.Context(), [][]byte{value(i)}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := add(t.Context(), [][]byte{value(5), value(6), value(7)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	return 4 * 8
+}
+
+func streamSome(t *testing.T, s Store) int64 {
+	t.Helper()
+	st, ok := s.(Streamer)
+	if !ok {
+		return 0
+	}
+	var asked atomic.Int64
+	acked, err := st.Stream(t.Context(), []byte("0123456789"), 16, func() bool { return asked.Add(1) > 50 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if acked < 50 {
+		t.Errorf("the stream acknowledged %d; want at least 50", acked)
+	}
+	return acked
+}
+
+func scanAll(t *testing.T, s Store, want int64) {
+	t.Helper()
+	sc, ok := s.(Scanner)
+	if !ok {
+		return
+	}
+	records, bytes, err := sc.Scan(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if records != want || bytes != 10*want {
+		t.Errorf("read %d records and %d bytes; want %d and %d", records, bytes, want, 10*want)
+	}
+}
+
+func TestNamedKeepsTheOrderAndNamesTheUnknown(t *testing.T) {
+	t.Parallel()
+	got, err := Named([]string{"nats", Ringfence})
+	if err != nil || len(got) != 2 || got[0].Name != Ringfence {
+		t.Errorf("got %v, %v; want ringfence first", got, err)
+	}
+	if _, err := Named([]string{"kafka"}); err == nil || !strings.Contains(err.Error(), `"kafka"`) {
+		t.Errorf("got %v; want an error that names kafka", err)
+	}
+}

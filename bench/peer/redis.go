@@ -1,0 +1,143 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const redisKey = "bench"
+
+// redisStore is one stream of a redis-server of its own.
+type redisStore struct {
+	server *process
+	client rueidis.Client
+}
+
+func hasRedis() bool {
+	_, err := exec.LookPath("redis-server")
+	return err == nil
+}
+
+func openRedis(ctx context.Context, o Options) (Store, error) {
+	// No snapshots and no rewriting of the append-only file: the log is what is measured.
+	policy := "everysec"
+	if o.Durability == Sync {
+		policy = "always"
+	}
+	socket := filepath.Join(o.Dir, "redis.sock")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "redis-server", "--port", "0", "--unixsocket", socket, "--dir", o.Dir,
+		"--save", "", "--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-percentage", "0", "--daemonize", "no")
+	p, err := startProcess(ctx, cmd, filepath.Join(o.Dir, "redis.log"), func() error {
+		c, err := net.DialTimeout("unix", socket, time.Second)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       []string{socket},
+		DialCtxFn:         dialUnix,
+		DisableCache:      true,
+		PipelineMultiplex: 0,
+		ForceSingleClient: true,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to redis-server: %w", err), p.stop())
+	}
+	return &redisStore{server: p, client: client}, nil
+}
+
+func (s *redisStore) add(value []byte) rueidis.Completed {
+	return s.client.B().Xadd().Key(redisKey).Id("*").FieldValue().FieldValue("v", rueidis.BinaryString(value)).Build()
+}
+
+// Appender adds one entry with one command, several with one pipeline.
+func (s *redisStore) Appender() (Append, error) {
+	var cmds []rueidis.Completed
+	return func(ctx context.Context, values [][]byte) error {
+		if len(values) == 1 {
+			return s.client.Do(ctx, s.add(values[0])).Error()
+		}
+		cmds = cmds[:0]
+		for _, v := range values {
+			cmds = append(cmds, s.add(v))
+		}
+		for _, r := range s.client.DoMulti(ctx, cmds...) {
+			if err := r.Error(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// Stream keeps two pipelines of half a window each in flight.
+func (s *redisStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (int64, error) {
+	half := max(window/2, 1)
+	type outcome struct {
+		acked int64
+		err   error
+	}
+	results := make(chan outcome, 2)
+	for range cap(results) {
+		go func() { // joined by the receives below
+			var o outcome
+			cmds := make([]rueidis.Completed, half)
+			for o.err == nil && !stop() {
+				for i := range cmds {
+					cmds[i] = s.add(value)
+				}
+				for _, r := range s.client.DoMulti(ctx, cmds...) {
+					if err := r.Error(); err != nil {
+						o.err = err
+					} else {
+						o.acked++
+					}
+				}
+			}
+			results <- o
+		}()
+	}
+	a, b := <-results, <-results
+	return a.acked + b.acked, errors.Join(a.err, b.err)
+}
+
+// Scan reads ranges of 1,000 entries.
+func (s *redisStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
+	from := "-"
+	for records < n {
+		entries, err := s.client.Do(ctx, s.client.B().Xrange().Key(redisKey).Start(from).End("+").Count(1000).Build()).AsXRange()
+		if err != nil {
+			return records, bytes, err
+		}
+		if len(entries) == 0 {
+			return records, bytes, fmt.Errorf("the stream ended after %d of %d entries", records, n)
+		}
+		for _, e := range entries {
+			records++
+			bytes += int64(len(e.FieldValues["v"]))
+		}
+		from = "(" + entries[len(entries)-1].ID
+	}
+	return records, bytes, nil
+}
+
+func (s *redisStore) Close() error {
+	s.client.Close()
+	return s.server.stop()
+}
+
+func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	return d.DialContext(ctx, "unix", path)
+}

@@ -1,0 +1,157 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+const (
+	topicName = "bench"
+	// Old segments are used again once so much is kept, as in a log that has run for a while.
+	keepBytes = 1 << 30
+)
+
+// ringfenceStore is one partition of a storage topic in a directory.
+type ringfenceStore struct {
+	log   *commitlog.Log
+	topic *commitlog.Topic
+}
+
+func openRingfence(ctx context.Context, o Options) (Store, error) {
+	return OpenRingfence(ctx, o, commitlog.TopicConfig{Partitions: 1, RetentionBytes: keepBytes})
+}
+
+// OpenRingfence opens the store with a topic of the given shape; the name is the benchmark's.
+func OpenRingfence(ctx context.Context, o Options, c commitlog.TopicConfig) (Store, error) {
+	c.Name = topicName
+	log, topic, err := OpenTopic(ctx, o, c)
+	if err != nil {
+		return nil, err
+	}
+	return &ringfenceStore{log: log, topic: topic}, nil
+}
+
+// OpenTopic opens the log in o.Dir and makes or finds the benchmark's topic.
+func OpenTopic(ctx context.Context, o Options, c commitlog.TopicConfig) (*commitlog.Log, *commitlog.Topic, error) {
+	c.Name = topicName
+	log, err := openLog(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := log.CreateTopic(ctx, c); err != nil {
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	topic, err := log.Topic(ctx, c.Name)
+	if err != nil {
+		return nil, nil, errors.Join(err, log.Close())
+	}
+	return log, topic, nil
+}
+
+func (s *ringfenceStore) Appender() (Append, error) {
+	var records []commitlog.Record
+	return func(ctx context.Context, values [][]byte) error {
+		records = records[:0]
+		for _, v := range values {
+			records = append(records, commitlog.Record{Value: v})
+		}
+		_, err := s.topic.Append(ctx, 0, records, nil)
+		return err
+	}, nil
+}
+
+// Stream appends asynchronously; a counter of free places bounds what is in flight.
+func (s *ringfenceStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error) {
+	records := []commitlog.Record{{Value: value}}
+	w := newWindow(window)
+	for w.enter() && !stop() {
+		s.topic.AppendAsync(ctx, 0, records, nil, w.leave)
+	}
+	return w.wait()
+}
+
+// window bounds how many appends are in flight and counts the acknowledged ones.
+type window struct {
+	mu    sync.Mutex
+	freed sync.Cond
+	free  int
+	size  int
+	acked int64
+	err   error
+}
+
+func newWindow(size int) *window {
+	w := &window{free: size, size: size}
+	w.freed.L = &w.mu
+	return w
+}
+
+// enter waits for a free place; false after a failed append.
+func (w *window) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.free == 0 && w.err == nil {
+		w.freed.Wait()
+	}
+	w.free--
+	return w.err == nil
+}
+
+// leave is told the outcome of one append.
+func (w *window) leave(_ int64, err error) {
+	w.mu.Lock()
+	w.free++
+	if err == nil {
+		w.acked++
+	} else if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	w.freed.Signal()
+}
+
+// wait gives back the place of the append that was not made and waits for those under way.
+func (w *window) wait() (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.free++
+	for w.free < w.size {
+		w.freed.Wait()
+	}
+	return w.acked, w.err
+}
+
+// Scan reads partition 0.
+func (s *ringfenceStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
+	return ScanPartition(ctx, s.topic, 0, n)
+}
+
+// ScanPartition reads n records of a partition into a buffer that is used again and again.
+func ScanPartition(ctx context.Context, topic *commitlog.Topic, partition int, n int64) (records, bytes int64, err error) {
+	bounds, err := topic.Bounds(ctx, partition)
+	if err != nil {
+		return 0, 0, err
+	}
+	opts := &commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 0, 512<<10)}
+	var recs []commitlog.Record
+	for offset := bounds.First; records < n; {
+		recs, offset, err = topic.Read(ctx, partition, offset, recs[:0], opts)
+		if err != nil {
+			return records, bytes, err
+		}
+		if len(recs) == 0 {
+			return records, bytes, fmt.Errorf("partition %d ended after %d of %d records", partition, records, n)
+		}
+		for i := range recs {
+			bytes += int64(len(recs[i].Value))
+		}
+		records += int64(len(recs))
+	}
+	return records, bytes, nil
+}
+
+func (s *ringfenceStore) Close() error { return s.log.Close() }
