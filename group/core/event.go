@@ -65,6 +65,7 @@ type (
 		Run        uint64
 		Checkpoint *registry.Checkpoint // the final one; nil: as it was
 		Err        error                // why, when nobody had asked it to end
+		Stuck      bool                 // a handler of it never came back: better let another member try
 	}
 
 	// UnitStuck says that a handler of the unit has run for longer than the watchdog allows.

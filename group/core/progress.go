@@ -20,7 +20,7 @@ func (s *State) progress(p *UnitProgress) {
 // nothing to say.
 func (s *State) advance(n int, c *registry.Checkpoint) {
 	u := &s.units[n]
-	if !u.granted || u.runEpoch != u.grant.Epoch || c == nil {
+	if !u.granted || u.runEpoch != u.grant.Epoch || c == nil || len(c.Positions) == 0 {
 		return
 	}
 	if u.checkpoint != nil && samePositions(u.checkpoint.Positions, c.Positions) {
@@ -45,7 +45,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.touched = true
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
-	u.worker, u.deadline = none, 0
+	u.worker, u.deadline, u.hung = none, 0, ev.Stuck
 	if was != running && (was != draining || ev.Err == nil) {
 		return // as it was asked to
 	}

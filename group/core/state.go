@@ -125,6 +125,7 @@ type unit struct {
 	runEpoch int64         // under which the worker was started
 	deadline time.Duration // of draining or stopping
 	failures int
+	hung     bool          // its last worker left a handler behind that never came back
 	retryAt  time.Duration // no start before
 
 	// A live owner that should hand it over to us.

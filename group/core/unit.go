@@ -94,7 +94,7 @@ func (s *State) own(n int, from string) {
 	u.granted = true
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
-	u.failures, u.retryAt, u.waitTill, u.why = 0, 0, 0, v.Owner.Reason
+	u.failures, u.retryAt, u.waitTill, u.hung, u.why = 0, 0, 0, false, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
 
@@ -134,8 +134,8 @@ func (s *State) hold(n int) {
 		case s.leaving && s.plan.current:
 			s.handoff(n, "")
 		case s.leaving:
+		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
-			s.evict(n)
 		case (mine || s.plan.current) && !s.paused(n) && s.now >= u.retryAt:
 			s.start(n)
 		}
@@ -205,11 +205,11 @@ func (s *State) handoff(n int, target string) {
 	s.batch = append(s.batch, w)
 }
 
-// evict reassigns a unit whose handler hangs here, when there is somebody else.
-func (s *State) evict(n int) {
+// evict reassigns a unit whose handler hangs here, and says whether there is somebody else.
+func (s *State) evict(n int) bool {
 	p := &s.plan
-	if !p.current || p.writing || p.mark.stale || s.leaving || p.targets[n] != s.cfg.Member {
-		return
+	if s.leaving || p.targets[n] != s.cfg.Member {
+		return false
 	}
 	load := func(id string) (c int) {
 		for _, t := range p.targets {
@@ -230,9 +230,13 @@ func (s *State) evict(n int) {
 		}
 	}
 	if best == "" {
-		return
+		return false
+	}
+	if !p.current || p.writing || p.mark.stale {
+		return true // soon
 	}
 	targets := slices.Clone(p.targets)
 	targets[n] = best
 	s.storePlan(targets, fmt.Sprintf("a handler of unit %d hangs on %s", n, s.cfg.Member))
+	return true
 }

@@ -1,0 +1,113 @@
+package group
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Config is a member of a group. Registry, Group, Topic, Units and Member are needed.
+type Config struct {
+	Registry *registry.Registry
+	Group    string
+	Topic    string   // what the group consumes; the same for all members
+	Units    int      // how many units there are; the same for all members
+	Zones    []string // by unit: the zone where it is best owned; nil: anywhere
+
+	// Member is the ID in the group. When it is started again while it runs, the newest start
+	// wins and the others end with ErrFenced.
+	Member      string
+	Incarnation string // of this start, unique for ever; default random
+	Weight      int    // share of the units relative to the others; default 1
+	Zone        string // where the member runs
+
+	// Static keeps the units of the member for it when it goes, for RestartWindow (default 30 s).
+	Static        bool
+	RestartWindow time.Duration
+
+	Assignor assign.Assignor // default assign.Sticky{}; the same for all members
+
+	SessionTTL      time.Duration // a member that is not heard of for so long is dead; default 5 s
+	DrainTimeout    time.Duration // for running handlers when a unit moves or Run ends; default 10 s
+	CancelGrace     time.Duration // for handlers to return once they were cancelled; default 1 s
+	CommitInterval  time.Duration // between two checkpoints of a unit; default 100 ms
+	ProgressTimeout time.Duration // a handler that runs longer is cancelled; default 0: never
+
+	Logger *slog.Logger // default: discard
+	Events Events
+}
+
+// Events tell what happens. Each may be nil. They are called one at a time and must not block.
+type Events struct {
+	Joined    func(incarnation string)
+	Assigned  func(unit int, epoch int64, from, why string) // from: the member that had it; "": unknown or nobody
+	Revoked   func(unit int, epoch int64, why string)       // it is being drained or stopped here
+	Moved     func(unit int, epoch int64, to, why string)   // it was given away; epoch is the new owner's; to "": to nobody
+	Fenced    func(unit int, epoch int64, why string)       // it was taken away, or a seek began a new epoch
+	Committed func(unit int, epoch int64)
+	Paused    func(why string) // nothing runs until there is a new session
+	Trouble   func(unit int, what string, err error)
+}
+
+// Sweep is how often a member looks at the store though it was told of no change.
+const sweep = 30 * time.Second
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Weight, 1)
+	setDefault(&c.RestartWindow, 30*time.Second)
+	setDefault(&c.SessionTTL, 5*time.Second)
+	setDefault(&c.DrainTimeout, 10*time.Second)
+	setDefault(&c.CancelGrace, time.Second)
+	setDefault(&c.CommitInterval, 100*time.Millisecond)
+	if c.Assignor == nil {
+		c.Assignor = assign.Sticky{}
+	}
+	if c.Incarnation == "" {
+		c.Incarnation = rand.Text()[:12]
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate reports every fault of c at once; nil when there is none.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("group %q: %s: %w", c.Group, fmt.Sprintf(format, args...), fault.Invalid))
+		}
+	}
+	demand(c.Registry != nil, "no Registry")
+	errs = append(errs, registry.CheckID("group", c.Group), registry.CheckID("member", c.Member))
+	demand(c.Topic != "", "no Topic")
+	demand(c.Units > 0, "%d units; expected at least 1", c.Units)
+	demand(c.Zones == nil || len(c.Zones) == c.Units, "%d zones for %d units; expected one a unit, or none", len(c.Zones), c.Units)
+	demand(c.Weight > 0, "weight %d; expected at least 1 (0: default)", c.Weight)
+	demand(c.SessionTTL >= registry.MinSessionTTL, "session TTL %s; expected at least %s", c.SessionTTL, registry.MinSessionTTL)
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"RestartWindow", c.RestartWindow}, {"DrainTimeout", c.DrainTimeout}, {"CancelGrace", c.CancelGrace},
+		{"CommitInterval", c.CommitInterval}, {"ProgressTimeout", c.ProgressTimeout},
+	} {
+		demand(d.value >= 0, "%s is %s; expected no negative time", d.name, d.value)
+	}
+	return errors.Join(errs...)
+}

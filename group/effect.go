@@ -1,0 +1,175 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// do carries out an effect. Nothing in here waits: what takes time gets a goroutine, which sends
+// the answer to the loop.
+func (m *member) do(ctx context.Context, effect core.Effect) {
+	switch e := effect.(type) {
+	case core.Load:
+		m.wg.Go(func() {
+			st, err := m.load(ctx)
+			m.send(message{event: core.Loaded{ID: e.ID, State: st, Err: err}})
+		})
+	case core.Apply:
+		m.wg.Go(func() {
+			res, err := m.apply(ctx, e.Txns)
+			m.send(message{event: core.Applied{ID: e.ID, Results: res, Err: err}})
+		})
+	case core.OpenSession:
+		m.wg.Go(func() { m.openSession(ctx, e) })
+	case core.CloseSession:
+		m.closeSession(ctx, e.Session)
+	case core.StartUnit:
+		m.start(ctx, e)
+	case core.DrainUnit:
+		m.drain(e)
+	case core.StopUnit:
+		if u := m.unit(e.Unit, e.Run); u != nil {
+			u.cancel(e.Cause)
+			m.revoked(u, e.Cause.Error())
+		}
+	case core.SetTimer:
+		m.timer.Reset(max(0, e.At-m.at(time.Now())))
+	case core.Report:
+		m.report(&e)
+	case core.Exit:
+		m.exit = &e
+	}
+}
+
+// bound limits a store call. A store that doesn't answer must not hold up what comes after.
+func (m *member) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(m.cfg.SessionTTL, time.Second))
+}
+
+// silent makes a time-out of a call one of the registry's kinds.
+func silent(err, kind error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+func (m *member) load(ctx context.Context) (*registry.State, error) {
+	ctx, cancel := m.bound(ctx)
+	defer cancel()
+	st, err := m.group.Load(ctx, true)
+	if err == nil && st.Meta == nil {
+		// A deletion that was cut short would be in the way of a new beginning.
+		if _, err := m.group.Registry().Get(ctx, m.group.MetaKey()); err == nil {
+			if err := m.group.Delete(ctx); err != nil {
+				return nil, silent(err, registry.ErrUnavailable)
+			}
+			st, err = m.group.Load(ctx, true)
+			return st, silent(err, registry.ErrUnavailable)
+		}
+	}
+	return st, silent(err, registry.ErrUnavailable)
+}
+
+func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Result, error) {
+	ctx, cancel := m.bound(ctx)
+	defer cancel()
+	res, err := m.group.Registry().Apply(ctx, txns)
+	return res, silent(err, registry.ErrUnknown)
+}
+
+func (m *member) openSession(ctx context.Context, e core.OpenSession) {
+	bounded, cancel := m.bound(ctx)
+	defer cancel()
+	s, err := m.group.Registry().OpenSession(bounded, e.TTL)
+	if err != nil {
+		m.send(message{event: core.SessionOpened{ID: e.ID, Err: silent(err, registry.ErrUnavailable)}})
+		return
+	}
+	ev := core.SessionOpened{ID: e.ID, Session: s.ID(), Lease: m.at(s.Deadline())}
+	if !m.send(message{event: ev, session: s}) {
+		_ = s.Close(bounded) // nobody needs it any more; if this fails it runs out by itself
+	}
+}
+
+// closeSession lets go of a session that is lost already.
+func (m *member) closeSession(ctx context.Context, id string) {
+	s := m.sessions[id]
+	if s == nil {
+		return
+	}
+	delete(m.sessions, id)
+	m.wg.Go(func() {
+		ctx, cancel := m.bound(ctx)
+		defer cancel()
+		_ = s.Close(ctx) // it has ended or will run out
+	})
+}
+
+// watch turns changes of the store into hints, for as long as ctx lives.
+func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
+	hint := func() {
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	}
+	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		ch, err := m.group.Registry().Watch(ctx, m.group.WatchPrefix())
+		if err != nil {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		hint() // what changed before is seen by a reading after
+		for range ch {
+			pause = 50 * time.Millisecond
+			hint()
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return
+		}
+	}
+}
+
+func (m *member) start(ctx context.Context, e core.StartUnit) {
+	u := &Unit{
+		grant: e.Grant, member: m.cfg.Member, incarnation: m.cfg.Incarnation,
+		start: e.Checkpoint, why: e.Why, draining: make(chan struct{}), run: e.Run,
+	}
+	ctx, u.cancel = context.WithCancelCause(ctx)
+	if len(m.units) == 0 {
+		m.commit.Reset(m.cfg.CommitInterval)
+	}
+	m.units = append(m.units, u)
+	m.wg.Go(func() { m.work(ctx, u) })
+}
+
+func (m *member) drain(e core.DrainUnit) {
+	u := m.unit(e.Unit, e.Run)
+	if u == nil {
+		return
+	}
+	u.drainBy.Store(m.began.Add(e.Deadline - time.Hour).UnixNano())
+	close(u.draining)
+	m.revoked(u, e.Why)
+}
+
+// revoked tells once that a unit is being drained or stopped.
+func (m *member) revoked(u *Unit, why string) {
+	if u.drained {
+		return
+	}
+	u.drained = true
+	m.log().Info("unit revoked", "unit", u.Number(), "epoch", u.Epoch(), "why", why)
+	if f := m.cfg.Events.Revoked; f != nil {
+		f(u.Number(), u.Epoch(), why)
+	}
+}

@@ -1,0 +1,221 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Run makes this process a member of a group and works on the units it gets until ctx ends. Then
+// it drains, hands its units over, leaves, and returns nil; an error says what it could not hand
+// over in time. It also ends when another process takes the member ID (ErrFenced), when the group
+// exists for another topic or number of units (fault.Exists), and when it was deleted
+// (fault.NotFound). An unreachable store is no reason to end: Run waits for it.
+//
+// Whatever the reason, all goroutines have been joined when it returns.
+func Run(ctx context.Context, cfg Config, worker Worker) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if worker == nil {
+		return fmt.Errorf("group %q: no worker: %w", cfg.Group, fault.Invalid)
+	}
+	m, err := newMember(cfg.withDefaults(), worker)
+	if err != nil {
+		return err
+	}
+	return m.run(ctx)
+}
+
+// member drives a core.State. The goroutine of run owns every field; the others send messages.
+type member struct {
+	cfg    Config
+	group  *registry.Group
+	worker Worker
+	core   *core.State
+	began  time.Time
+
+	messages chan message
+	gone     chan struct{}  // closed when nobody receives messages any more
+	wg       sync.WaitGroup // every goroutine
+
+	units    []*Unit // running, by number
+	sessions map[string]registry.Session
+	current  string // the session in use
+	lease    time.Time
+	timer    *time.Timer
+	commit   *time.Ticker // runs while units do
+	exit     *core.Exit
+}
+
+// message is an event, with what the core need not see.
+type message struct {
+	event   core.Event
+	session registry.Session
+}
+
+func newMember(cfg Config, worker Worker) (*member, error) {
+	g, err := cfg.Registry.Group(cfg.Group)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // for people only
+	return &member{
+		cfg: cfg, group: g, worker: worker, began: time.Now(),
+		messages: make(chan message), gone: make(chan struct{}), sessions: make(map[string]registry.Session),
+		core: core.New(core.Config{
+			Group: g, Topic: cfg.Topic, Units: cfg.Units, UnitZones: cfg.Zones,
+			Member: cfg.Member, Incarnation: cfg.Incarnation, Weight: cfg.Weight, Zone: cfg.Zone,
+			Host: host, PID: os.Getpid(), Assignor: cfg.Assignor,
+			Static: cfg.Static, RestartWindow: cfg.RestartWindow,
+			SessionTTL: cfg.SessionTTL, DrainTimeout: cfg.DrainTimeout, CancelGrace: cfg.CancelGrace,
+			CommitInterval: cfg.CommitInterval, Sweep: sweep,
+		}),
+	}, nil
+}
+
+// run is the loop that owns the state.
+func (m *member) run(ctx context.Context) error {
+	// Store calls and workers outlive ctx: leaving needs both.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer m.wg.Wait()
+	defer cancel()
+	defer close(m.gone)
+	m.timer, m.commit = time.NewTimer(time.Hour), time.NewTicker(time.Hour)
+	defer m.timer.Stop()
+	defer m.commit.Stop()
+	m.commit.Stop()
+
+	hints := make(chan struct{}, 1)
+	m.wg.Go(func() { m.watch(inner, hints) }) // joined above, as are all of m.wg
+	stop := ctx.Done()
+	m.step(inner, core.Tick{})
+	for m.exit == nil {
+		select {
+		case msg := <-m.messages:
+			if msg.session != nil {
+				m.adopt(inner, msg.session)
+			}
+			if ended, ok := msg.event.(core.UnitEnded); ok {
+				m.forget(ended)
+			}
+			m.step(inner, msg.event)
+		case <-hints:
+			m.step(inner, core.Changed{})
+		case <-m.timer.C:
+			m.step(inner, core.Tick{})
+		case <-m.commit.C:
+			m.collect(inner)
+		case <-stop:
+			stop = nil
+			m.step(inner, core.Stop{})
+		}
+	}
+	m.leave(inner)
+	return m.exit.Err
+}
+
+// send delivers a message to the loop, or finds that there is no loop any more.
+func (m *member) send(msg message) (delivered bool) {
+	select {
+	case m.messages <- msg:
+		return true
+	case <-m.gone:
+		return false
+	}
+}
+
+// step gives the core an event and does what it asks for.
+func (m *member) step(ctx context.Context, ev core.Event) {
+	if s := m.sessions[m.current]; s != nil && !s.Deadline().Equal(m.lease) {
+		m.lease = s.Deadline()
+		m.feed(ctx, core.Renewed{Session: m.current, Lease: m.at(m.lease)})
+	}
+	m.feed(ctx, ev)
+}
+
+func (m *member) feed(ctx context.Context, ev core.Event) {
+	now := time.Now()
+	for _, e := range m.core.Step(core.Input{Now: m.at(now), Wall: now.UnixMilli(), Event: ev}) {
+		m.do(ctx, e)
+	}
+}
+
+// at is a moment on the core's clock; began is at one hour, so that it is positive.
+func (m *member) at(t time.Time) time.Duration { return t.Sub(m.began) + time.Hour }
+
+// collect asks the workers how far they got.
+func (m *member) collect(ctx context.Context) {
+	var ev core.Progress
+	var stuck []core.UnitStuck
+	for _, u := range m.units {
+		p, ok := u.read()
+		if !ok {
+			continue
+		}
+		if p.Positions != nil {
+			ev.Units = append(ev.Units, core.UnitProgress{
+				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions},
+			})
+		}
+		if t := m.cfg.ProgressTimeout; t > 0 && !u.stuck && !p.Oldest.IsZero() && time.Since(p.Oldest) > t {
+			u.stuck = true
+			stuck = append(stuck, core.UnitStuck{Unit: u.Number(), Run: u.run, For: time.Since(p.Oldest)})
+		}
+	}
+	if len(ev.Units) > 0 {
+		m.step(ctx, ev)
+	}
+	for _, ev := range stuck {
+		m.step(ctx, ev)
+	}
+}
+
+// unit returns the running worker of that run.
+func (m *member) unit(number int, run uint64) *Unit {
+	for _, u := range m.units {
+		if u.Number() == number && u.run == run {
+			return u
+		}
+	}
+	return nil
+}
+
+func (m *member) forget(ended core.UnitEnded) {
+	m.units = slices.DeleteFunc(m.units, func(u *Unit) bool { return u.run == ended.Run })
+	if len(m.units) == 0 {
+		m.commit.Stop()
+	}
+}
+
+// adopt takes a new session into use.
+func (m *member) adopt(ctx context.Context, s registry.Session) {
+	m.sessions[s.ID()], m.current, m.lease = s, s.ID(), s.Deadline()
+	m.wg.Go(func() {
+		select {
+		case <-s.Done():
+			m.send(message{event: core.SessionLost{Session: s.ID()}})
+		case <-ctx.Done():
+		}
+	})
+}
+
+// leave ends the session, so that others need not wait for its TTL.
+func (m *member) leave(ctx context.Context) {
+	s := m.sessions[m.current]
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.SessionTTL)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		m.cfg.Logger.Warn("the session could not be ended; it runs out by itself", "group", m.cfg.Group, "member", m.cfg.Member, "error", err)
+	}
+}

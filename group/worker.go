@@ -1,0 +1,131 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// ErrFenced ends Run when the member was started again elsewhere, and is the cause of a worker's
+// context when its unit was lost.
+var ErrFenced = fault.Fenced
+
+// ErrStuck in the error of a worker says that a handler has not come back and that the worker
+// gave up waiting for it. The unit is given to another member, if there is one.
+var ErrStuck = errors.New("handler stuck")
+
+// Worker runs one unit for as long as the member owns it.
+type Worker interface {
+	// Run works on the unit from u.Checkpoint until ctx is done or u.Draining is closed. On a
+	// drain it takes nothing new, finishes what it has begun and returns nil; what u.Track tells
+	// then is the final checkpoint. When ctx is done the unit may be somebody else's already:
+	// return as soon as possible. A worker that returns by itself is started again after a
+	// pause. Run is called at the same time for different units, never twice for one.
+	Run(ctx context.Context, u *Unit) error
+}
+
+// WorkerFunc is a function as a Worker.
+type WorkerFunc func(ctx context.Context, u *Unit) error
+
+// Run calls f.
+func (f WorkerFunc) Run(ctx context.Context, u *Unit) error { return f(ctx, u) }
+
+// Progress is how far a worker got.
+type Progress struct {
+	// Positions become the checkpoint. They must never go back. nil: nothing to store yet.
+	Positions []registry.Position
+	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
+	// watchdog, see Config.ProgressTimeout.
+	Oldest time.Time
+}
+
+// Unit is a unit in the hands of one worker.
+type Unit struct {
+	grant       registry.Grant
+	member      string
+	incarnation string
+	start       *registry.Checkpoint
+	why         string
+	draining    chan struct{}
+	drainBy     atomic.Int64 // Unix ns, set before draining is closed
+	progress    atomic.Pointer[func() Progress]
+
+	// The loop's:
+	run     uint64
+	cancel  context.CancelCauseFunc
+	drained bool // draining is closed
+	stuck   bool // it was reported
+}
+
+// Number is which unit it is, from 0.
+func (u *Unit) Number() int { return u.grant.Unit }
+
+// Epoch is the fencing token: one more at each change of ownership, and at each seek.
+func (u *Unit) Epoch() int64 { return u.grant.Epoch }
+
+// Grant is the right to write the unit's checkpoint.
+func (u *Unit) Grant() registry.Grant { return u.grant }
+
+// Member is the ID of the member that runs it.
+func (u *Unit) Member() string { return u.member }
+
+// Incarnation is the start of the member that runs it.
+func (u *Unit) Incarnation() string { return u.incarnation }
+
+// Checkpoint is where to start; nil when nothing was ever stored. It must not be changed.
+func (u *Unit) Checkpoint() *registry.Checkpoint { return u.start }
+
+// Why tells people how the unit came to this member.
+func (u *Unit) Why() string { return u.why }
+
+// Draining is closed when the worker should come to its end.
+func (u *Unit) Draining() <-chan struct{} { return u.draining }
+
+// DrainBy is when ctx is cancelled if the drain is not over; zero before Draining is closed.
+func (u *Unit) DrainBy() time.Time {
+	if ns := u.drainBy.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// Track names the function that tells how far the worker got. It is called every commit interval
+// and once after the worker returned, possibly at the same time as the worker's own code, and
+// must not block.
+func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
+
+func (u *Unit) read() (p Progress, ok bool) {
+	f := u.progress.Load()
+	if f == nil {
+		return Progress{}, false
+	}
+	p = (*f)()
+	return p, true
+}
+
+// work runs the worker of a unit to its end and tells how that was.
+func (m *member) work(ctx context.Context, u *Unit) {
+	err := call(ctx, m.worker, u)
+	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}
+	if p, ok := u.read(); ok && p.Positions != nil {
+		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions}
+	}
+	u.cancel(nil)
+	m.send(message{event: ended})
+}
+
+func call(ctx context.Context, w Worker, u *Unit) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the worker of unit %d panicked: %v\n%s", u.Number(), v, debug.Stack())
+		}
+	}()
+	return w.Run(ctx, u)
+}
