@@ -160,6 +160,19 @@ func (c *cluster) handled(member string, u *group.Unit, offset int64) {
 	c.ledger[u.Number()] = append(c.ledger[u.Number()], done{offset, member, u.Epoch(), time.Now()})
 }
 
+// of returns what was processed of a unit.
+func (c *cluster) of(unit int) []done {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ledger[unit])
+}
+
+// last is the newest record processed of a unit.
+func (c *cluster) last(unit int) done {
+	d := c.of(unit)
+	return d[len(d)-1]
+}
+
 // kill is kill -9.
 func (p *proc) kill() {
 	select {
@@ -201,6 +214,13 @@ func (p *proc) startsOf(unit int) (n int) {
 		}
 	}
 	return n
+}
+
+// allStarts is how many workers the process has started.
+func (p *proc) allStarts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.starts)
 }
 
 func (p *proc) saw(substr string) bool {

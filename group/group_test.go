@@ -68,13 +68,13 @@ func TestKilledMemberIsReplacedAtOnce(t *testing.T) {
 		pass(time.Second)
 		c.shared(a)
 		for _, u := range lost {
-			i := 0
-			for c.ledger[u][i].at.Before(died) || c.ledger[u][i].member == "b" {
+			of, i := c.of(u), 0
+			for of[i].at.Before(died) || of[i].member == "b" {
 				i++
 			}
 			// The clock of the bubble stands still while the processes work: what is left is
 			// the handler's time, and any timer that was waited for.
-			if wait := c.ledger[u][i].at.Sub(died); wait > pace {
+			if wait := of[i].at.Sub(died); wait > pace {
 				t.Errorf("unit %d: the first record after the kill came %s later; want no timer in the way", u, wait)
 			}
 		}
@@ -134,8 +134,8 @@ func TestOutageIsAPause(t *testing.T) {
 		c.store.SetOutage(false)
 		pass(3 * time.Second)
 		c.shared(a, b)
-		for u := range c.ledger {
-			last := c.ledger[u][len(c.ledger[u])-1]
+		for u := range units {
+			last := c.last(u)
 			if time.Since(last.at) > time.Second {
 				t.Errorf("unit %d: last record %s ago", u, time.Since(last.at))
 			}
@@ -151,13 +151,13 @@ func TestShortOutageStopsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		a, b := c.start("a"), c.start("b")
 		pass(2 * time.Second)
-		before := len(a.starts) + len(b.starts)
+		before := a.allStarts() + b.allStarts()
 		c.store.SetOutage(true)
 		pass(2 * time.Second)
 		c.store.SetOutage(false)
 		pass(2 * time.Second)
 		c.shared(a, b)
-		if after := len(a.starts) + len(b.starts); after != before {
+		if after := a.allStarts() + b.allStarts(); after != before {
 			t.Errorf("%d workers were started by an outage shorter than the lease", after-before)
 		}
 		c.each(0)
@@ -185,11 +185,13 @@ func TestMemberWithoutTheStoreStopsBeforeOthersMayTakeOver(t *testing.T) {
 		pass(time.Second)
 		mine := b.owns()
 		b.h.SetOutage(true)
+		cut := time.Now()
 		pass(10 * time.Second)
 		c.shared(a)
 		for _, u := range mine {
-			for i := 1; i < len(c.ledger[u]); i++ {
-				if x, y := c.ledger[u][i-1], c.ledger[u][i]; x.member == "a" && y.member == "b" {
+			of := c.of(u)
+			for i := 1; i < len(of); i++ {
+				if x, y := of[i-1], of[i]; x.member == "a" && x.at.After(cut) && y.member == "b" {
 					t.Errorf("unit %d: b processed offset %d after a had begun", u, y.offset)
 				}
 			}
@@ -211,7 +213,7 @@ func TestSeekOnALiveGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		last := c.ledger[3][len(c.ledger[3])-1]
+		last := c.last(3)
 		if last.offset < 5000 || last.epoch != 2 {
 			t.Errorf("after the seek unit 3 is at %+v; want past 5000 at epoch 2", last)
 		}
@@ -265,8 +267,8 @@ func TestHungHandlerMovesItsUnitAway(t *testing.T) {
 		if n := len(b.owns()); n != units {
 			t.Errorf("b runs %d units; want all: each handler of a hangs", n)
 		}
-		for u := range c.ledger {
-			if last := c.ledger[u][len(c.ledger[u])-1]; time.Since(last.at) > time.Second {
+		for u := range units {
+			if last := c.last(u); time.Since(last.at) > time.Second {
 				t.Errorf("unit %d: last record %s ago", u, time.Since(last.at))
 			}
 		}
@@ -283,12 +285,12 @@ func TestStaticMemberKeepsItsUnitsThroughARestart(t *testing.T) {
 		a, b := c.start("a", static), c.start("b", static)
 		pass(time.Second)
 		mine := b.owns()
-		starts := len(a.starts)
+		starts := a.allStarts()
 		if err := b.stop(); err != nil {
 			t.Errorf("b left with %v", err)
 		}
 		pass(20 * time.Second)
-		if got := a.owns(); len(got) != units/2 || len(a.starts) != starts {
+		if got := a.owns(); len(got) != units/2 || a.allStarts() != starts {
 			t.Errorf("a runs %v during b's restart window; want its own half, untouched", got)
 		}
 		b = c.start("b", static)
