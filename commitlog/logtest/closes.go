@@ -1,0 +1,134 @@
+package logtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+var closeTests = []test{
+	{"Close/AHandleEndsAlone", nil, closeHandle},
+	{"Close/ALogEndsEverything", nil, closeLog},
+	{"Close/TwiceIsNil", nil, closeTwice},
+	{"Close/AppendsUnderWayAreAnswered", nil, closeUnderWay},
+}
+
+func closeHandle(e *env) {
+	l := e.log()
+	a, b := e.topic(l, 1), e.openTopic(l)
+	e.add(a, 0, "x")
+	e.must(a.Close())
+	wantClosed(e, a)
+	e.add(b, 0, "y")
+	e.wantValues(e.all(b, 0), "x", "y")
+}
+
+func wantClosed(e *env, t *commitlog.Topic) {
+	e.Helper()
+	_, err := t.Append(e.ctx, 0, records("late"), nil)
+	e.wantIs(err, commitlog.ErrClosed)
+	_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
+	e.wantIs(err, commitlog.ErrClosed)
+	e.wantIs(t.Wait(e.ctx, 0, 1<<40), commitlog.ErrClosed)
+	_, err = t.Bounds(e.ctx, 0)
+	e.wantIs(err, commitlog.ErrClosed)
+	_, err = t.Seal(e.ctx)
+	e.wantIs(err, commitlog.ErrClosed)
+	_, err = t.OffsetAt(e.ctx, 0, 0)
+	e.wantIs(err, commitlog.ErrClosed)
+	e.wantIs(t.Trim(e.ctx, 0, 0), commitlog.ErrClosed)
+}
+
+func closeLog(e *env) {
+	l := e.log()
+	t := e.topic(l, 1)
+	e.add(t, 0, "x")
+	e.must(l.Close())
+	wantClosed(e, t)
+	e.wantIs(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: "other", Partitions: 1}), commitlog.ErrClosed)
+	_, err := l.Topic(e.ctx, topicName)
+	e.wantIs(err, commitlog.ErrClosed)
+	_, err = l.Topics(e.ctx)
+	e.wantIs(err, commitlog.ErrClosed)
+	e.wantIs(l.DeleteTopic(e.ctx, topicName), commitlog.ErrClosed)
+}
+
+func closeTwice(e *env) {
+	l := e.open()
+	t := e.topic(l, 1)
+	e.must(t.Close())
+	e.must(t.Close())
+	e.must(l.Close())
+	e.must(l.Close())
+	e.must(t.Close())
+}
+
+// Close finishes or fails what is under way: each append is answered once, what was acked is
+// there, and what certainly failed is not.
+func closeUnderWay(e *env) {
+	l := e.open()
+	t := e.topic(l, 2)
+	const writers = 8
+	type outcome struct {
+		first int64
+		err   error
+	}
+	outcomes := make([]map[string]outcome, writers)
+	var acked atomic.Int64
+	var wg sync.WaitGroup
+	enough := make(chan struct{})
+	for w := range writers {
+		outcomes[w] = map[string]outcome{}
+		wg.Go(func() {
+			var mu sync.Mutex
+			var flying sync.WaitGroup
+			var stop atomic.Bool
+			defer flying.Wait()
+			for i := 0; !stop.Load(); i++ {
+				value := fmt.Sprintf("%d/%d", w, i)
+				flying.Add(1)
+				t.AppendAsync(e.ctx, w%2, records(value), nil, func(first int64, err error) {
+					defer flying.Done()
+					if err != nil {
+						stop.Store(true)
+					} else if acked.Add(1) == 200 {
+						close(enough)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if _, twice := outcomes[w][value]; twice {
+						e.Errorf("append %s was answered twice", value)
+					}
+					outcomes[w][value] = outcome{first, err}
+				})
+				if i%16 == 15 { // a window, so that the test does not run away
+					flying.Wait()
+				}
+			}
+		})
+	}
+	<-enough
+	e.must(l.Close())
+	wg.Wait()
+	t = e.openTopic(e.log())
+	stored := [2]map[string]int64{{}, {}}
+	for p := range 2 {
+		for _, r := range e.all(t, p) {
+			stored[p][string(r.Value)] = r.Offset
+		}
+	}
+	for w, list := range outcomes {
+		for value, o := range list {
+			at, ok := stored[w%2][value]
+			switch {
+			case o.err == nil && (!ok || at != o.first):
+				e.Errorf("%s was acked at %d; after reopening: %v, %d", value, o.first, ok, at)
+			case o.err != nil && !errors.Is(o.err, commitlog.ErrUnknown) && ok:
+				e.Errorf("%s certainly failed (%v) and is there", value, o.err)
+			}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+// Package logtest is the conformance suite of commitlog: what every log backend must do, as
+// tests that run against the real thing.
+//
+//	func TestConformance(t *testing.T) {
+//		logtest.Run(t, logtest.Harness{Store: func(t testing.TB) func() *commitlog.Log {
+//			dir := t.TempDir()
+//			return func() *commitlog.Log { … open a log on dir … }
+//		}})
+//	}
+package logtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+// Harness is a backend under test.
+type Harness struct {
+	// Store makes an empty store and returns what opens a log on it. Each call of that gives one
+	// more log, as another process would have it; the suite closes them. It fails t when it can't.
+	Store    func(t testing.TB) (open func() *commitlog.Log)
+	Features Features
+}
+
+// Features are what a backend does not do, or not exactly. The zero value does everything.
+type Features struct {
+	// SingleLog: a store can be open once at a time only.
+	SingleLog bool
+	// EventualDelete: handles of a deleted topic may go on for a while.
+	EventualDelete bool
+	// EventualTrim: Trim and Hold may act later, or on coarser units than records.
+	EventualTrim bool
+	// NoProducers: (id, sequence) of a Producer is not kept.
+	NoProducers bool
+	// CoarseOffsetAt: OffsetAt may answer a lower offset than the exact one.
+	CoarseOffsetAt bool
+	// MaxRecordBytes: the largest record that the store takes; 0: commitlog.MaxRecordBytes.
+	MaxRecordBytes int
+	// Slow: a round trip takes milliseconds; the suite does less of everything.
+	Slow bool
+}
+
+// Run runs the whole suite as subtests of t, in parallel.
+func Run(t *testing.T, h Harness) {
+	if h.Features.MaxRecordBytes == 0 {
+		h.Features.MaxRecordBytes = commitlog.MaxRecordBytes
+	}
+	for _, group := range [][]test{topicTests, appendTests, readTests, waitTests, sealTests, producerTests, trimTests, closeTests, modelTests} {
+		for _, test := range group {
+			if test.needs != nil && !test.needs(h.Features) {
+				continue
+			}
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				t.Cleanup(cancel)
+				test.run(&env{T: t, h: h, ctx: ctx, open: h.Store(t)})
+			})
+		}
+	}
+}
+
+type test struct {
+	name  string
+	needs func(Features) bool // nil: runs always
+	run   func(*env)
+}
+
+func severalLogs(f Features) bool  { return !f.SingleLog }
+func hasProducers(f Features) bool { return !f.NoProducers }
+func strictDelete(f Features) bool { return !f.EventualDelete }
+func strictTrim(f Features) bool   { return !f.EventualTrim }
+
+// env is one test on a store of its own.
+type env struct {
+	*testing.T
+	h    Harness
+	ctx  context.Context
+	open func() *commitlog.Log
+}
+
+// n scales the amount of work to the store.
+func (e *env) n(fast, slow int) int {
+	if e.h.Features.Slow {
+		return slow
+	}
+	return fast
+}
+
+// log opens a log that is closed when the test ends, at the latest.
+func (e *env) log() *commitlog.Log {
+	l := e.open()
+	e.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			e.Errorf("close the log: %v", err)
+		}
+	})
+	return l
+}
+
+const topicName = "topic"
+
+// topic creates the test's topic where it is missing, and opens it.
+func (e *env) topic(l *commitlog.Log, partitions int) *commitlog.Topic {
+	e.Helper()
+	e.must(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}))
+	return e.openTopic(l)
+}
+
+func (e *env) openTopic(l *commitlog.Log) *commitlog.Topic {
+	e.Helper()
+	t, err := l.Topic(e.ctx, topicName)
+	e.must(err)
+	return t
+}
+
+// two gives two handles of the same topic, of two logs where the store can, and the first log.
+func (e *env) two(partitions int) (l *commitlog.Log, a, b *commitlog.Topic) {
+	e.Helper()
+	l = e.log()
+	a = e.topic(l, partitions)
+	if e.h.Features.SingleLog {
+		return l, a, e.openTopic(l)
+	}
+	return l, a, e.openTopic(e.log())
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+func (e *env) wantIs(err, kind error) {
+	e.Helper()
+	if !errors.Is(err, kind) {
+		e.Errorf("error: %v; want one that is %q", err, kind)
+	}
+}
+
+// add appends one batch with these values and returns its first offset.
+func (e *env) add(t *commitlog.Topic, partition int, values ...string) int64 {
+	e.Helper()
+	first, err := t.Append(e.ctx, partition, records(values...), nil)
+	e.must(err)
+	return first
+}
+
+func records(values ...string) []commitlog.Record {
+	recs := make([]commitlog.Record, len(values))
+	for i, v := range values {
+		recs[i] = commitlog.Record{Key: []byte("k" + v), Value: []byte(v)}
+	}
+	return recs
+}
+
+func (e *env) bounds(t *commitlog.Topic, partition int) commitlog.Bounds {
+	e.Helper()
+	b, err := t.Bounds(e.ctx, partition)
+	e.must(err)
+	return b
+}
+
+// first is the lowest offset of a partition; not every log starts at 0.
+func (e *env) first(t *commitlog.Topic, partition int) int64 {
+	e.Helper()
+	return e.bounds(t, partition).First
+}
+
+func firstOffset(ctx context.Context, t *commitlog.Topic, partition int) (int64, error) {
+	b, err := t.Bounds(ctx, partition)
+	return b.First, err
+}
+
+// all reads what a handle sees of a partition now.
+func (e *env) all(t *commitlog.Topic, partition int) []commitlog.Record {
+	e.Helper()
+	b := e.bounds(t, partition)
+	return e.upTo(t, partition, b.First, b.Next)
+}
+
+// upTo reads from an offset until the next one is end or more, waiting where a handle does not
+// see as far yet.
+func (e *env) upTo(t *commitlog.Topic, partition int, from, end int64) []commitlog.Record {
+	e.Helper()
+	recs, err := read(e.ctx, t, partition, from, end)
+	e.must(err)
+	return recs
+}
+
+func read(ctx context.Context, t *commitlog.Topic, partition int, from, end int64) ([]commitlog.Record, error) {
+	var recs []commitlog.Record
+	for at := from; at < end; {
+		had := len(recs)
+		got, next, err := t.Read(ctx, partition, at, recs, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read from %d: %w", at, err)
+		}
+		for _, r := range got[had:] {
+			if r.Offset < at {
+				return nil, fmt.Errorf("read from %d returned offset %d after or below it", at, r.Offset)
+			}
+			at = r.Offset + 1
+		}
+		if next < at {
+			return nil, fmt.Errorf("read returned offsets up to %d, but %d to go on from", at-1, next)
+		}
+		if len(got) == had && next == at {
+			if err := t.Wait(ctx, partition, at); err != nil {
+				return nil, fmt.Errorf("wait for %d of %d: %w", at, end, err)
+			}
+		}
+		recs, at = got, next
+	}
+	return recs, nil
+}
+
+func values(recs []commitlog.Record) []string {
+	list := make([]string, len(recs))
+	for i, r := range recs {
+		list[i] = string(r.Value)
+	}
+	return list
+}
+
+func (e *env) wantValues(recs []commitlog.Record, want ...string) {
+	e.Helper()
+	if got := values(recs); fmt.Sprint(got) != fmt.Sprint(want) {
+		e.Errorf("values %.300q; want %.300q", fmt.Sprint(got), fmt.Sprint(want))
+	}
+}

@@ -1,0 +1,134 @@
+package logtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+var topicTests = []test{
+	{"Topics/CreateIsIdempotentAndChecksTheShape", nil, createTwice},
+	{"Topics/ConcurrentCreatesAgree", nil, createConcurrently},
+	{"Topics/ListIsSorted", nil, listTopics},
+	{"Topics/AMissingTopicIsNotFound", nil, missingTopic},
+	{"Topics/ConfigIsKept", nil, keepConfig},
+	{"Topics/DeleteEndsOpenHandles", strictDelete, deleteOpen},
+	{"Topics/ARecreatedTopicIsEmpty", strictDelete, recreate},
+}
+
+func createTwice(e *env) {
+	l := e.log()
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 3}
+	e.must(l.CreateTopic(e.ctx, c))
+	e.must(l.CreateTopic(e.ctx, c))
+	c.Partitions = 4
+	e.wantIs(l.CreateTopic(e.ctx, c), commitlog.ErrExists)
+	if got := e.openTopic(l).Config().Partitions; got != 3 {
+		e.Errorf("the topic has %d partitions after a refused create; want 3", got)
+	}
+}
+
+func createConcurrently(e *env) {
+	logs := []*commitlog.Log{e.log()}
+	for !e.h.Features.SingleLog && len(logs) < 3 {
+		logs = append(logs, e.log())
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 4*len(logs))
+	for i := range errs {
+		wg.Go(func() {
+			// Two shapes: one of them wins, for everybody.
+			errs[i] = logs[i%len(logs)].CreateTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: 1 + i%2})
+		})
+	}
+	wg.Wait()
+	won := e.openTopic(logs[0]).Config().Partitions
+	for i, err := range errs {
+		if 1+i%2 == won && err != nil {
+			e.Errorf("create with the shape that won: %v", err)
+		} else if 1+i%2 != won && !errors.Is(err, commitlog.ErrExists) {
+			e.Errorf("create with the shape that lost: %v; want ErrExists", err)
+		}
+	}
+}
+
+func listTopics(e *env) {
+	l := e.log()
+	for _, name := range []string{"b", "a.1", "A", "a-0", "gone"} {
+		e.must(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: name, Partitions: 1}))
+	}
+	e.must(l.DeleteTopic(e.ctx, "gone"))
+	list, err := l.Topics(e.ctx)
+	e.must(err)
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	if want := []string{"A", "a-0", "a.1", "b"}; !slices.Equal(names, want) {
+		e.Errorf("topics %v; want %v", names, want)
+	}
+}
+
+func missingTopic(e *env) {
+	l := e.log()
+	_, err := l.Topic(e.ctx, "missing")
+	e.wantIs(err, commitlog.ErrNotFound)
+	e.wantIs(l.DeleteTopic(e.ctx, "missing"), commitlog.ErrNotFound)
+}
+
+func keepConfig(e *env) {
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 5, RetentionBytes: 1 << 40, RetentionAgeMillis: 1 << 40}
+	l := e.open()
+	e.must(l.CreateTopic(e.ctx, c))
+	if got := e.openTopic(l).Config(); got != c {
+		e.Errorf("config %+v; want %+v", got, c)
+	}
+	e.must(l.Close())
+	if got := e.openTopic(e.log()).Config(); got != c {
+		e.Errorf("config after reopening %+v; want %+v", got, c)
+	}
+}
+
+func deleteOpen(e *env) {
+	l, a, b := e.two(2)
+	e.add(a, 0, "x")
+	waiting := make(chan error, 1)
+	go func() { waiting <- b.Wait(e.ctx, 1, 0) }()
+	e.must(l.DeleteTopic(e.ctx, topicName))
+	e.wantIs(<-waiting, commitlog.ErrNotFound)
+	for name, t := range map[string]*commitlog.Topic{"of the log that deleted it": a, "of the other log": b} {
+		_, err := t.Append(e.ctx, 0, records("late"), nil)
+		e.wantIs(err, commitlog.ErrNotFound)
+		_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
+		e.wantIs(err, commitlog.ErrNotFound)
+		_, err = t.Bounds(e.ctx, 0)
+		e.wantIs(err, commitlog.ErrNotFound)
+		_, err = t.Seal(e.ctx)
+		e.wantIs(err, commitlog.ErrNotFound)
+		if e.Failed() {
+			e.Fatalf("with the handle %s", name)
+		}
+		e.must(t.Close())
+	}
+}
+
+func recreate(e *env) {
+	l, a, b := e.two(2)
+	e.add(a, 0, "old")
+	e.must(l.DeleteTopic(e.ctx, topicName))
+	e.must(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: 1}))
+	fresh := e.openTopic(l)
+	if got := e.all(fresh, 0); len(got) != 0 {
+		e.Errorf("a new topic has the records of the deleted one: %q", values(got))
+	}
+	first := e.add(fresh, 0, "new")
+	_, err := b.Append(e.ctx, 0, records("late"), nil)
+	e.wantIs(err, commitlog.ErrNotFound)
+	e.wantValues(e.upTo(fresh, 0, first, first+1), "new")
+	if got := fmt.Sprint(values(e.all(fresh, 0))); got != "[new]" {
+		e.Errorf("the new topic has %s", got)
+	}
+}
