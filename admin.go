@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -144,14 +145,21 @@ func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...in
 
 // DeleteGroup removes a group and its progress. ErrConflict while it has live members.
 func (c *Client) DeleteGroup(ctx context.Context, group string) error {
-	g, err := c.reg.Group(group)
-	if err != nil {
+	g, t, err := c.group(ctx, group)
+	switch {
+	case errors.Is(err, ErrNotFound) && g != nil: // its topic is gone already
+		return g.Delete(ctx)
+	case err != nil:
 		return err
 	}
-	return g.Delete(ctx)
+	if err := g.Delete(ctx); err != nil {
+		return err
+	}
+	return releaseRetention(ctx, group, t)
 }
 
-// group opens what is needed to work on a group that exists.
+// group opens what is needed to work on a group that exists. When only its topic is gone, the
+// group is returned with ErrNotFound.
 func (c *Client) group(ctx context.Context, name string) (*registry.Group, *topic.Topic, error) {
 	g, err := c.reg.Group(name)
 	if err != nil {

@@ -2,12 +2,16 @@ package ringfence
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group"
 )
-
-var oneRecord = &commitlog.ReadOptions{MaxBytes: 1}
 
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
 // after a backoff; only later messages of its key wait for it. ctx is cancelled the moment the
@@ -26,8 +30,9 @@ const (
 
 // ConsumeOptions are the options of Consume; the zero value of each field is its default.
 type ConsumeOptions struct {
-	Member string // ID in the group; default host-pid-random. The newest start of an ID fences the others.
-	From   From   // default Earliest
+	Member      string // ID in the group; default host-pid-random. The newest start of an ID fences the others.
+	Incarnation string // of this start, unique for ever; default random
+	From        From   // default Earliest
 
 	Concurrency      int           // handlers at once in one partition, each on another key; default 16
 	MaxInFlight      int           // records handed out or waiting in one partition; default 8192
@@ -45,19 +50,87 @@ type ConsumeOptions struct {
 	Static        bool          // keep its partitions through a restart that takes at most RestartWindow
 	RestartWindow time.Duration // default 30 s
 
-	// OnAssigned and OnRevoked are told of partitions that this member gets and loses; they must
-	// not block.
-	OnAssigned func(unit int, epoch int64)
-	OnRevoked  func(unit int, epoch int64, reason string)
+	// Events tell what happens to this member and its partitions. They must not block.
+	Events Events
 }
 
+// Events tell what happens to a member and its partitions; a unit is a partition.
+type Events = group.Events
+
 // Consume shares the partitions of a topic with the other members of a group and calls h for
-// each record, until ctx ends: then it drains and returns nil. It blocks and joins all that it
-// started.
+// each record, until ctx ends: then it drains, hands its partitions over and returns nil. It
+// blocks, and joins all that it started.
 //
-// Errors: ErrNotFound for an unknown topic; ErrExists for a group that consumes another topic;
-// ErrFenced when the same member ID was started elsewhere; ErrCorrupt or ErrOutOfRange when
-// records can't be read: nothing is skipped by itself.
-func (c *Client) Consume(ctx context.Context, topicName, group string, h Handler, opts *ConsumeOptions) error {
-	return ErrUnavailable
+// A partition with damaged or trimmed records below the next one stops there, loudly, and is
+// tried again every few seconds: nothing is skipped until somebody seeks. The others go on.
+//
+// Errors: ErrInvalid with every fault of opts; ErrNotFound for an unknown topic, or when the group
+// is deleted; ErrExists for a group that consumes another topic; ErrFenced when the same member
+// ID was started elsewhere. A store that does not answer is no error: Consume waits for it.
+func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions) error {
+	if opts == nil {
+		opts = &ConsumeOptions{}
+	}
+	if err := opts.validate(); err != nil {
+		return err
+	}
+	if h == nil {
+		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
+	}
+	t, err := c.open(ctx, topicName)
+	if err != nil {
+		return err
+	}
+	cfg, err := c.groupConfig(topicName, groupName, t.Units(), opts)
+	if err != nil {
+		return err
+	}
+	g, err := c.reg.Group(groupName)
+	if err != nil {
+		return err
+	}
+	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
+	hctx, cancel := context.WithCancel(ctx)
+	var holding sync.WaitGroup
+	if doc := t.Document(); doc.RetentionBytes > 0 || doc.RetentionAgeMS > 0 {
+		holding.Go(func() { holdRetention(hctx, g, t, c.logger) })
+	}
+	err = group.Run(ctx, cfg, w)
+	cancel()
+	holding.Wait()
+	return err
+}
+
+func (c *Client) groupConfig(topicName, groupName string, units int, o *ConsumeOptions) (group.Config, error) {
+	cfg := group.Config{
+		Registry: c.reg, Group: groupName, Topic: topicName, Units: units,
+		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Static: o.Static, RestartWindow: o.RestartWindow,
+		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
+		ProgressTimeout: o.HandlerTimeout, Logger: c.logger, Events: o.Events,
+	}
+	if cfg.Member == "" {
+		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
+	}
+	if o.Assignor != "" {
+		a, err := assign.ByName(o.Assignor)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Assignor = a
+	}
+	return cfg, cfg.Validate()
+}
+
+// validate reports every fault of the options that the group does not check itself.
+func (o *ConsumeOptions) validate() error {
+	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("consume: %s: %w", fmt.Sprintf(format, args...), ErrInvalid))
+		}
+	}
+	demand(o.From == "" || o.From == Earliest || o.From == Latest, "from %q; expected %q or %q", o.From, Earliest, Latest)
+	demand(o.Concurrency >= 0 && o.MaxInFlight >= 0 && o.MaxInFlightBytes >= 0, "a negative Concurrency, MaxInFlight or MaxInFlightBytes")
+	demand(o.RetryInitial >= 0 && o.RetryMax >= 0, "a negative RetryInitial or RetryMax")
+	return errors.Join(errs...)
 }
