@@ -50,6 +50,7 @@ const (
 	MaxBatchBytes   = 16 << 20
 	MaxBatchRecords = 1 << 16
 	MaxHeaders      = 1000
+	ProducerWindow  = driver.ProducerWindow
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -64,9 +64,13 @@ type Producer struct {
 	// Sequence numbers the appends of (ID, partition), from 0, +1 each; a new epoch goes on
 	// counting. A sequence that was appended already is acknowledged again with its first offset
 	// and not stored twice, also when the topic was sealed since; one that leaves a gap is
-	// fault.Invalid.
+	// fault.Invalid. Duplicates older than the last ProducerWindow may be acknowledged with
+	// offset -1: stored, nobody remembers where.
 	Sequence int64
 }
+
+// ProducerWindow is how many appends back a log remembers the first offset of a sequence, at least.
+const ProducerWindow = 8
 
 // AppendRequest is one atomic batch for one partition: all of its records appear, adjacent
 // and in order, or none does.
