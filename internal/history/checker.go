@@ -23,8 +23,10 @@ type Checker struct {
 // unit is who had a unit when.
 type unit struct {
 	tenures map[int64]*tenure
-	epochs  []int64 // of tenures, ascending
-	seeks   []int64 // the epochs that began with a seek, ascending
+	epochs  []int64   // of tenures, ascending
+	seeks   []int64   // the epochs that began with a seek, ascending
+	resets  int       // seeks and rollbacks
+	undone  []*tenure // that the store knows nothing of any more
 }
 
 // tenure is the time of one owner, from its claim to the next.
@@ -59,6 +61,8 @@ func (c *Checker) Add(e Event) {
 		c.owned(&e)
 	case Seek:
 		c.seek(&e)
+	case Rollback:
+		c.rollback(&e)
 	}
 }
 
@@ -161,18 +165,26 @@ func (u *unit) newer(epoch, moment int64) *Event {
 }
 
 // tenure finds the time of the owner that the event names, and checks that it is the owner.
-func (c *Checker) tenure(u *unit, e *Event) *tenure {
-	t := u.tenures[e.Epoch]
-	switch {
-	case t == nil:
+// undone says that the store has forgotten of it.
+func (c *Checker) tenure(u *unit, e *Event) (t *tenure, undone bool) {
+	t = u.tenures[e.Epoch]
+	if t != nil && t.owned.who() == e.who() {
+		return t, false
+	}
+	for _, old := range slices.Backward(u.undone) {
+		if old.owned.Epoch == e.Epoch && old.owned.who() == e.who() {
+			return old, true
+		}
+	}
+	if t == nil {
 		t = &tenure{owned: Event{Kind: Owned, At: e.At, Member: e.Member, Incarnation: e.Incarnation, Unit: e.Unit, Epoch: e.Epoch}}
 		u.add(t)
 		c.report.violate(OnlyOwners, []Event{*e}, "%s acts for unit %d in epoch %d, which nobody was seen to get", e.who(), e.Unit, e.Epoch)
-	case t.owned.who() != e.who():
-		c.report.violate(OnlyOwners, []Event{t.owned, *e}, "%s acts for unit %d in epoch %d, which belongs to %s",
-			e.who(), e.Unit, e.Epoch, t.owned.who())
+		return t, false
 	}
-	return t
+	c.report.violate(OnlyOwners, []Event{t.owned, *e}, "%s acts for unit %d in epoch %d, which belongs to %s",
+		e.who(), e.Unit, e.Epoch, t.owned.who())
+	return t, false
 }
 
 func (c *Checker) produced(e *Event) {
@@ -196,12 +208,12 @@ func (c *Checker) started(e *Event) {
 	if !p.know(e) {
 		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
 	}
-	t := c.tenure(u, e)
-	if u.newest() > e.Epoch {
+	t, undone := c.tenure(u, e)
+	if undone || u.newest() > e.Epoch {
 		c.report.Stale++
 	}
 	t.running++
-	if t.last.has(e.place(), e.Offset) {
+	if !undone && t.last.has(e.place(), e.Offset) {
 		c.report.violate(NotAgain, []Event{t.owned, t.lastCommit, *e}, "the checkpoint of unit %d covers %d already", e.Unit, e.Offset)
 	}
 	pg, w, bit := p.slot(e.Offset)
@@ -210,13 +222,19 @@ func (c *Checker) started(e *Event) {
 		c.report.Duplicated++
 	}
 	pg.started[w] |= bit
+	if undone {
+		return
+	}
 	c.startKey(e, u, first, fresh)
 }
 
 func (c *Checker) ended(e *Event) {
 	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
-	c.tenure(u, e).running--
-	c.endKey(e, u)
+	t, undone := c.tenure(u, e)
+	t.running--
+	if !undone {
+		c.endKey(e, u)
+	}
 	if e.Kind == Failed {
 		c.report.Failed++
 		return
@@ -227,7 +245,7 @@ func (c *Checker) ended(e *Event) {
 		c.report.Delivered++
 	}
 	pg.done[w] |= bit
-	if e.Offset >= p.frontier && !u.soughtAfter(e.Epoch) {
+	if !undone && e.Offset >= p.frontier && !u.soughtAfter(e.Epoch) {
 		p.finished[e.Offset] = max(p.finished[e.Offset], e.Epoch)
 	}
 }

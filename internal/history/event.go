@@ -41,6 +41,9 @@ const (
 	// Seek: somebody moved the checkpoint of a unit by hand, which starts Epoch. Unit, Epoch,
 	// Positions. To be told before the Owned of that epoch.
 	Seek Kind = "seek"
+	// Rollback: the store lost its last writes, as at a failover to a replica that lagged. Told for
+	// each unit: Unit, Epoch and Positions that it has now (Positions also when none is stored).
+	Rollback Kind = "rollback"
 )
 
 // Outcome is what became of a commit.

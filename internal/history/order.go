@@ -21,14 +21,14 @@ type run struct {
 // is: each has its own run.
 type keyState struct {
 	now, before   run
-	seeks         int // of the unit when this was noted
+	resets        int // of the unit when this was noted
 	highStarted   int64
 	highFinished  int64
 	startedEvents Event // of highStarted
 }
 
-func newKeyState(epoch int64, seeks int) *keyState {
-	return &keyState{now: newRun(epoch), before: newRun(0), seeks: seeks, highStarted: none, highFinished: none}
+func newKeyState(epoch int64, resets int) *keyState {
+	return &keyState{now: newRun(epoch), before: newRun(0), resets: resets, highStarted: none, highFinished: none}
 }
 
 func newRun(epoch int64) run { return run{epoch: epoch, retry: none, last: none} }
@@ -59,12 +59,12 @@ func (c *Checker) keyState(e *Event, u *unit) *keyState {
 	}
 	id := keyID{e.place(), e.Key}
 	s := c.keys[id]
-	if s == nil || s.seeks != len(u.seeks) {
+	if s == nil || s.resets != u.resets {
 		if e.Kind != Started {
 			return nil
 		}
 		c.sweep()
-		s = newKeyState(e.Epoch, len(u.seeks))
+		s = newKeyState(e.Epoch, u.resets)
 		c.keys[id] = s
 	}
 	return s

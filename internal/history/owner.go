@@ -123,7 +123,11 @@ func (c *Checker) committed(e *Event) {
 	}
 	c.report.Commits++
 	u := c.unit(e.Unit)
-	t := c.tenure(u, e)
+	t, undone := c.tenure(u, e)
+	if undone {
+		c.report.violate(Fence, []Event{t.owned, *e}, "unit %d: the store has lost epoch %d, and still accepted its commit", e.Unit, e.Epoch)
+		return
+	}
 	if newer := u.newer(e.Epoch, e.began()); newer != nil {
 		c.report.violate(Fence, []Event{*newer, *e}, "unit %d was in epoch %d when a commit under epoch %d was accepted", e.Unit, newer.Epoch, e.Epoch)
 	}
@@ -155,7 +159,7 @@ func (c *Checker) passed(e *Event, p *partition, at place, pos registry.Position
 			}
 		})
 	}
-	if first, n := p.pass(pos.Next, ok); n > 0 {
+	if first, n := p.pass(pos.Next, !c.cfg.Exact, ok); n > 0 {
 		c.report.violate(NotPast, []Event{*e}, "%d records of %s below %d are not finished, the first is %d", n, at, pos.Next, first)
 	}
 }
@@ -164,8 +168,42 @@ func (c *Checker) seek(e *Event) {
 	c.report.Seeks++
 	u := c.unit(e.Unit)
 	u.seeks = append(u.seeks, e.Epoch)
+	u.resets++
 	for _, pos := range e.Positions {
 		undone := c.partitionOf(e.Unit, place{pos.Storage, pos.Partition}).seek(pos.Next)
 		c.report.Delivered -= undone
+	}
+}
+
+// rollback puts a unit back to where the store says it is. What its owner then finished stays
+// finished for that owner; what later ones did counts for nobody.
+func (c *Checker) rollback(e *Event) {
+	c.report.Rollbacks++
+	u := c.unit(e.Unit)
+	u.resets++
+	for len(u.epochs) > 0 && u.newest() > e.Epoch {
+		n := u.newest()
+		u.undone = append(u.undone, u.tenures[n])
+		delete(u.tenures, n)
+		u.epochs = u.epochs[:len(u.epochs)-1]
+	}
+	u.seeks = slices.DeleteFunc(u.seeks, func(n int64) bool { return n > e.Epoch })
+	now := cover(e.Positions)
+	if t := u.tenures[e.Epoch]; t != nil {
+		t.last = now
+	}
+	for at, pos := range now {
+		p := c.partitionOf(e.Unit, at)
+		p.frontier = pos.Next
+		for o, epoch := range p.finished {
+			if epoch > e.Epoch {
+				delete(p.finished, o)
+			}
+		}
+		p.scan(pos.Next, p.end, started, func(o int64) {
+			if !now.has(at, o) {
+				c.report.InFlight++
+			}
+		})
 	}
 }

@@ -108,9 +108,9 @@ func known(pg *page, w int) uint64   { return pg.known[w] }
 func started(pg *page, w int) uint64 { return pg.started[w] }
 func missed(pg *page, w int) uint64  { return pg.acked[w] &^ pg.done[w] }
 
-// pass moves the frontier up to next and returns the records on the way that ok denies, at most
-// one of them, and how many there are.
-func (p *partition) pass(next int64, ok func(offset int64) bool) (first int64, n int) {
+// pass moves the frontier up to next and returns how many records on the way ok denies, and the
+// first of them. forget says that who finished them will not be asked again.
+func (p *partition) pass(next int64, forget bool, ok func(offset int64) bool) (first int64, n int) {
 	p.scan(p.frontier, next, known, func(o int64) {
 		if !ok(o) {
 			if n == 0 {
@@ -118,7 +118,9 @@ func (p *partition) pass(next int64, ok func(offset int64) bool) (first int64, n
 			}
 			n++
 		}
-		delete(p.finished, o)
+		if forget {
+			delete(p.finished, o)
+		}
 	})
 	p.frontier = max(p.frontier, next)
 	return first, n

@@ -59,7 +59,7 @@ type Report struct {
 
 	Commits, Refused, Unknown int64
 	Takeovers, Handoffs       int64
-	Seeks                     int64
+	Seeks, Rollbacks          int64
 
 	Violated   int64       // how often a promise was broken
 	Violations []Violation // the first of them
