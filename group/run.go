@@ -160,7 +160,8 @@ func (m *member) collect(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		if p.Positions != nil {
+		if p.Positions != nil && !same(u.sent, p.Positions) {
+			u.sent = p.Positions
 			ev.Units = append(ev.Units, core.UnitProgress{
 				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions},
 			})
@@ -207,15 +208,19 @@ func (m *member) adopt(ctx context.Context, s registry.Session) {
 	})
 }
 
+func same(a, b []registry.Position) bool {
+	return slices.EqualFunc(a, b, func(x, y registry.Position) bool {
+		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done)
+	})
+}
+
 // leave ends the session, so that others need not wait for its TTL.
 func (m *member) leave(ctx context.Context) {
-	s := m.sessions[m.current]
-	if s == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.SessionTTL)
 	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		m.cfg.Logger.Warn("the session could not be ended; it runs out by itself", "group", m.cfg.Group, "member", m.cfg.Member, "error", err)
+	for _, s := range m.sessions { // one, or a lost one besides
+		if err := s.Close(ctx); err != nil {
+			m.log().Warn("the session could not be ended; it runs out by itself", "error", err)
+		}
 	}
 }

@@ -39,7 +39,8 @@ func (f WorkerFunc) Run(ctx context.Context, u *Unit) error { return f(ctx, u) }
 
 // Progress is how far a worker got.
 type Progress struct {
-	// Positions become the checkpoint. They must never go back. nil: nothing to store yet.
+	// Positions become the checkpoint. They must never go back, and the slice is the runtime's
+	// from then on. nil: nothing to store yet.
 	Positions []registry.Position
 	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
 	// watchdog, see Config.ProgressTimeout.
@@ -62,6 +63,7 @@ type Unit struct {
 	cancel  context.CancelCauseFunc
 	drained bool // draining is closed
 	stuck   bool // it was reported
+	sent    []registry.Position
 }
 
 // Number is which unit it is, from 0.

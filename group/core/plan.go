@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -205,11 +206,16 @@ func (s *State) storePlan(targets []string, reason string) {
 	if s.view.Assignment != nil {
 		doc.Version = s.view.Assignment.Version + 1
 	}
-	key := s.cfg.Group.AssignmentKey()
+	key, value := s.cfg.Group.AssignmentKey(), registry.Encode(doc)
+	if len(value) > registry.MaxValueBytes {
+		s.exit(fmt.Errorf("group %q: the assignment of %d units to %d members takes %d bytes; at most %d can be stored: use shorter member IDs or fewer units: %w",
+			s.cfg.Group.Name(), len(targets), len(doc.Members), len(value), registry.MaxValueBytes, registry.ErrInvalid))
+		return
+	}
 	s.plan.writing = true
 	s.batch = append(s.batch, write{kind: wPlan, plan: &doc, txn: registry.Txn{
 		Checks: []registry.Check{{Key: key, Version: s.view.AssignmentVersion}},
-		Puts:   []registry.Put{{Key: key, Value: registry.Encode(doc)}},
+		Puts:   []registry.Put{{Key: key, Value: value}},
 	}})
 }
 

@@ -28,7 +28,7 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	}
 	next := *c
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
-	u.checkpoint, u.dirty, u.failures = &next, true, 0
+	u.checkpoint, u.dirty, u.failures, u.stuck = &next, true, 0, 0
 }
 
 func samePositions(a, b []registry.Position) bool {
@@ -45,7 +45,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.touched = true
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
-	u.worker, u.deadline, u.hung = none, 0, ev.Stuck
+	u.worker, u.deadline, u.hung = none, 0, ev.Stuck || u.stuck >= maxStuck
 	if was != running && (was != draining || ev.Err == nil) {
 		return // as it was asked to
 	}
@@ -67,10 +67,22 @@ func (s *State) unitStuck(ev *UnitStuck) {
 	s.stopWorker(ev.Unit, fmt.Errorf("unit %d: %s: %w", ev.Unit, text, registry.ErrUnavailable))
 	u.retryAt = s.now + backoff(u.failures, retryUnit)
 	u.failures++
+	u.stuck++
 }
 
+// putCheckpoint leaves the finished ranges out when they are too many to be stored: what was in
+// them may be repeated, but the checkpoint moves.
 func (s *State) putCheckpoint(n int) registry.Put {
-	return registry.Put{Key: s.cfg.Group.CheckpointKey(n), Value: registry.Encode(*s.units[n].checkpoint)}
+	c := *s.units[n].checkpoint
+	value := registry.Encode(c)
+	if len(value) > registry.MaxValueBytes {
+		c.Positions = slices.Clone(c.Positions)
+		for i := range c.Positions {
+			c.Positions[i].Done = nil
+		}
+		value = registry.Encode(c)
+	}
+	return registry.Put{Key: s.cfg.Group.CheckpointKey(n), Value: value}
 }
 
 // commit stores the checkpoints that moved, all in one batch, one batch at a time. Each is written

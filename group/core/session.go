@@ -50,13 +50,35 @@ func (s *State) loseSession(why string) {
 			s.stopWorker(n, cause)
 		}
 	}
-	s.out = append(s.out,
-		CloseSession{Session: s.session},
-		Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
+	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
+	if s.closing != "" {
+		s.out = append(s.out, CloseSession{Session: s.closing})
+	}
+	s.closing = s.session
 	s.session, s.lease = "", 0
 	s.joined, s.joining, s.announced = false, false, false
 	s.viewStep, s.wantLoad, s.touched = 0, true, true
 	s.plan.known = false
+}
+
+// letGo closes a lost session once the cancelled workers are back: as long as the store keeps it
+// alive, nobody else starts their units.
+func (s *State) letGo() {
+	if s.closing == "" || s.busy() > 0 {
+		return
+	}
+	s.out = append(s.out, CloseSession{Session: s.closing})
+	s.closing = ""
+}
+
+// busy counts the workers that are expected to end or run on.
+func (s *State) busy() (n int) {
+	for i := range s.units {
+		if w := s.units[i].worker; w != none && w != abandoned {
+			n++
+		}
+	}
+	return n
 }
 
 // self is this member's document.
@@ -174,13 +196,9 @@ func (s *State) leave() {
 	if !s.leaving || s.exited {
 		return
 	}
-	busy, kept := 0, 0
+	busy, kept := s.busy(), 0
 	for n := range s.units {
-		u := &s.units[n]
-		switch {
-		case u.worker != none && u.worker != abandoned:
-			busy++
-		case u.granted && (!s.cfg.Static || u.dirty):
+		if u := &s.units[n]; u.granted && (!s.cfg.Static || u.dirty) {
 			kept++
 		}
 	}

@@ -38,6 +38,7 @@ const (
 	retryFirst = 50 * time.Millisecond  // after a failure of the store or a worker; doubles
 	retryStore = time.Second            // at most, for the store
 	retryUnit  = 5 * time.Second        // at most, for a worker
+	maxStuck   = 3                      // hung handlers of a unit in a row before another member tries
 )
 
 // State is a member as the protocol sees it. One goroutine owns it.
@@ -57,6 +58,7 @@ type State struct {
 	session    string
 	lease      time.Duration
 	opening    bool
+	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool
 	everJoined bool
 	joining    bool // a write of the member entry is under way
@@ -73,6 +75,7 @@ type State struct {
 
 	// Pause after failures of the store.
 	storeFailures int
+	writesFail    bool
 	storeRetry    time.Duration // no calls before; 0: none failed
 
 	plan    plan
@@ -119,13 +122,15 @@ type unit struct {
 	checkpoint *registry.Checkpoint // the newest known; nil: none was ever
 	stored     registry.Version     // of the checkpoint entry
 	dirty      bool                 // checkpoint is newer than what is stored
+	seen       int64                // the highest epoch ever seen, whatever the store says later
 
 	worker   worker
 	run      uint64
 	runEpoch int64         // under which the worker was started
 	deadline time.Duration // of draining or stopping
 	failures int
-	hung     bool          // its last worker left a handler behind that never came back
+	stuck    int           // times that a handler hung, without progress in between
+	hung     bool          // better let another member try
 	retryAt  time.Duration // no start before
 
 	// A live owner that should hand it over to us.

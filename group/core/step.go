@@ -71,6 +71,7 @@ func (s *State) settle() {
 			s.late(n)
 		}
 	}
+	s.letGo()
 	s.open()
 	s.join()
 	if s.ready() && s.touched {
@@ -111,7 +112,13 @@ func (s *State) storeFailed(doing string, err error) {
 	s.wantLoad = true
 }
 
-func (s *State) storeWorks() { s.storeFailures, s.storeRetry = 0, 0 }
+// storeWorks ends the pause. A reading that succeeds does not end one that a write began: a full
+// disk can still be read.
+func (s *State) storeWorks(writing bool) {
+	if writing || !s.writesFail {
+		s.storeFailures, s.storeRetry, s.writesFail = 0, 0, false
+	}
+}
 
 func backoff(failures int, most time.Duration) time.Duration {
 	return min(retryFirst<<min(failures, 10), most)

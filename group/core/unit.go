@@ -16,10 +16,14 @@ func (s *State) reconcile(n int) {
 	if u.granted && v.OwnerVersion != u.grant.Version {
 		s.lose(n, fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason))
 	}
-	if u.granted {
-		u.stored = v.CheckpointVersion
-	} else {
+	u.seen = max(u.seen, v.Owner.Epoch)
+	switch {
+	case !u.granted:
 		s.acquire(n)
+	case u.stored != v.CheckpointVersion:
+		// A write of ours whose fate was unknown, or a store that went back to an older state:
+		// only we may write it, and what we know is the newest.
+		u.stored, u.dirty = v.CheckpointVersion, u.checkpoint != nil
 	}
 	if u.granted {
 		s.hold(n)
@@ -75,7 +79,7 @@ func (s *State) claim(n int, why string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
 	owner := registry.Owner{
-		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: v.Owner.Epoch + 1, Reason: why, Since: s.wall,
+		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: max(v.Owner.Epoch, u.seen) + 1, Reason: why, Since: s.wall,
 	}
 	u.write = wClaim
 	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: registry.Txn{
@@ -94,7 +98,7 @@ func (s *State) own(n int, from string) {
 	u.granted = true
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
-	u.failures, u.retryAt, u.waitTill, u.hung, u.why = 0, 0, 0, false, v.Owner.Reason
+	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
 

@@ -17,7 +17,7 @@ func (s *State) loaded(ev Loaded) {
 		s.storeFailed("reading the group", ev.Err)
 		return
 	}
-	s.storeWorks()
+	s.storeWorks(false)
 	s.touched = true
 	if s.memberMark.step > s.loadStep || (s.plan.mark.step > s.loadStep && s.plan.mark.stale) {
 		s.wantLoad = true

@@ -80,10 +80,12 @@ func (s *State) applied(ev Applied) {
 		o := fate(res.Err)
 		switch {
 		case o == done || o == conflict:
-			s.storeWorks()
+			s.storeWorks(true)
 		case o == unavailable:
+			s.writesFail = true
 			s.storeFailed("writing to the group", res.Err)
 		case o == unknown && !errors.Is(res.Err, registry.ErrUnknown): // not a failure that passes soon
+			s.writesFail = true
 			s.storeFailed("writing to the group", res.Err)
 			s.commitAt = s.now + retryUnit
 		}
