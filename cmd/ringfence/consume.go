@@ -129,12 +129,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	process, done := a.processor(f, stop)
 	defer done()
 	t := newTally(process, f.max, func() { stop(errEnough) })
-	logger := a.logger()
-	f.opts.OnAssigned = func(unit int, epoch int64) { logger.Info("partition assigned", "partition", unit, "epoch", epoch) }
-	f.opts.OnRevoked = func(unit int, epoch int64, reason string) {
-		t.forget(unit)
-		logger.Info("partition revoked", "partition", unit, "epoch", epoch, "reason", reason)
-	}
+	f.opts.Events.Revoked = func(unit int, _ int64, _ string) { t.forget(unit) }
 	watched := make(chan struct{})
 	go func() { // joined below
 		defer close(watched)

@@ -1,0 +1,213 @@
+package procdemo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// observer stands between one member and its registry and tells the history what the store
+// answered: who got a unit at which epoch, and which checkpoints it accepted or refused. So the
+// history does not depend on what the member believes.
+type observer struct {
+	driver.Registry // the store; what is not observed goes straight through
+	group           *registry.Group
+	tell            func(history.Event)
+	pass            func() // called before each call; it waits while the member is frozen
+
+	mu          sync.Mutex
+	member      string
+	incarnation string             // of this member, once it is registered
+	owners      map[tenure]string  // incarnations that were seen to own a unit at an epoch
+	last        map[int]driver.Txn // by unit: the last checkpoint that the store accepted
+}
+
+// tenure is one epoch of a unit.
+type tenure struct {
+	unit  int
+	epoch int64
+}
+
+func newObserver(inner driver.Registry, group *registry.Group, member string, tell func(history.Event), pass func()) *observer {
+	return &observer{
+		Registry: inner, group: group, tell: tell, pass: pass, member: member,
+		owners: make(map[tenure]string), last: make(map[int]driver.Txn),
+	}
+}
+
+// Apply passes the transactions on and tells what became of them.
+func (o *observer) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
+	o.pass()
+	began := history.Now()
+	results, err := o.Registry.Apply(ctx, txns)
+	for i := range results {
+		o.told(ctx, began, &txns[i], &results[i])
+	}
+	return results, err
+}
+
+// List notes the units that others have handed to this member.
+func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	o.pass()
+	snap, err := o.Registry.List(ctx, prefix)
+	for _, e := range snap.Entries {
+		unit, ok := o.unitOf(e.Key, "groups/"+o.group.Name()+"/owners/")
+		if !ok {
+			continue
+		}
+		var owner registry.Owner
+		if json.Unmarshal(e.Value, &owner) == nil && o.isNew(unit, owner) && o.isMe(owner) {
+			o.tell(history.Event{
+				Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
+				Unit: unit, Epoch: owner.Epoch, Positions: o.positions(ctx, unit), Reason: owner.Reason,
+			})
+		}
+	}
+	return snap, err
+}
+
+// told turns one transaction and its result into events.
+func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *driver.Result) {
+	var unit int
+	var owner *registry.Owner
+	var checkpoint *registry.Checkpoint
+	for _, p := range t.Puts {
+		if n, ok := o.unitOf(p.Key, "groups/"+o.group.Name()+"/owners/"); ok {
+			unit, owner = n, new(registry.Owner)
+			_ = json.Unmarshal(p.Value, owner) // it was encoded a moment ago
+		}
+		if n, ok := o.unitOf(p.Key, "checkpoints/"+o.group.Name()+"/"); ok {
+			unit, checkpoint = n, new(registry.Checkpoint)
+			_ = json.Unmarshal(p.Value, checkpoint)
+		}
+		if p.Key == o.group.MemberKey(o.member) && res.Err == nil {
+			var m registry.Member
+			_ = json.Unmarshal(p.Value, &m)
+			o.mu.Lock()
+			o.incarnation = m.Incarnation
+			o.mu.Unlock()
+		}
+	}
+	if checkpoint != nil && (owner == nil || owner.Member != checkpoint.Member || owner.Epoch != checkpoint.Epoch) {
+		o.committed(began, unit, checkpoint, t, res, owner != nil)
+	}
+	if owner != nil && res.Err == nil {
+		o.owned(ctx, began, unit, owner, checkpoint)
+	}
+}
+
+// committed tells the answer to a checkpoint. One that goes with a new owner happened when it was
+// asked for, as far as the history is concerned: the new owner may be at work before the answer.
+func (o *observer) committed(began int64, unit int, c *registry.Checkpoint, t *driver.Txn, res *driver.Result, handoff bool) {
+	e := history.Event{
+		Kind: history.Committed, Began: began, At: history.Now(), Member: o.member,
+		Unit: unit, Epoch: c.Epoch, Positions: c.Positions,
+	}
+	o.mu.Lock()
+	e.Incarnation = o.owners[tenure{unit, c.Epoch}]
+	switch {
+	case res.Err == nil && !handoff:
+		o.last[unit] = *t
+	case res.Err == nil:
+		delete(o.last, unit) // given away
+	}
+	o.mu.Unlock()
+	switch {
+	case res.Err == nil:
+		if handoff {
+			e.At = began
+		}
+	case errors.Is(res.Err, driver.ErrFenced), errors.Is(res.Err, driver.ErrConflict) && o.isFence(t, res, unit):
+		e.Outcome = history.Refused
+	case errors.Is(res.Err, driver.ErrUnknown):
+		e.Outcome = history.Unknown
+	default:
+		return
+	}
+	o.tell(e)
+}
+
+// isFence says whether the check that failed was that on the owner.
+func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
+	return res.Failed < len(t.Checks) && t.Checks[res.Failed].Key == o.group.OwnerKey(unit)
+}
+
+func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) {
+	if !o.isNew(unit, *owner) {
+		return
+	}
+	e := history.Event{
+		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
+		Unit: unit, Epoch: owner.Epoch, Reason: owner.Reason,
+	}
+	if last != nil {
+		e.At, e.Handoff, e.Positions = began+1, true, last.Positions
+	} else {
+		e.Positions = o.positions(ctx, unit)
+	}
+	o.tell(e)
+}
+
+// isNew notes an owner, and says whether it was not known before.
+func (o *observer) isNew(unit int, owner registry.Owner) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, known := o.owners[tenure{unit, owner.Epoch}]
+	o.owners[tenure{unit, owner.Epoch}] = owner.Incarnation
+	return !known
+}
+
+func (o *observer) isMe(owner registry.Owner) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return owner.Member == o.member && owner.Incarnation == o.incarnation
+}
+
+// at names the incarnation that owns a unit at an epoch.
+func (o *observer) at(unit int, epoch int64) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.owners[tenure{unit, epoch}]
+}
+
+// positions reads a checkpoint from the store. Its unit's new owner has not begun, and the old
+// one is fenced: nobody changes it now.
+func (o *observer) positions(ctx context.Context, unit int) []registry.Position {
+	snap, err := o.Registry.List(ctx, o.group.CheckpointKey(unit))
+	if err != nil || len(snap.Entries) == 0 {
+		return nil
+	}
+	var c registry.Checkpoint
+	_ = json.Unmarshal(snap.Entries[0].Value, &c) // damage shows as a checkpoint that went back
+	return c.Positions
+}
+
+// haunt does what a stopped process does that knows nothing of the time that went by: it writes
+// the checkpoints of the units that it believes to own, under the epochs that it had.
+func (o *observer) haunt(ctx context.Context) {
+	o.mu.Lock()
+	var txns []driver.Txn
+	for _, t := range o.last {
+		txns = append(txns, t)
+	}
+	o.mu.Unlock()
+	if len(txns) > 0 {
+		_, _ = o.Apply(ctx, txns) // the answers go to the history
+	}
+}
+
+func (o *observer) unitOf(key, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil
+}
