@@ -11,9 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// The stream of the benchmarks, and its only subject.
 const (
-	natsStream  = "bench"
-	natsSubject = "bench.one"
+	NATSStreamName = "bench"
+	NATSSubject    = "bench.one"
 )
 
 // natsStore is a JetStream stream with a file store in an embedded server.
@@ -54,7 +55,7 @@ func NATSStream(ctx context.Context, conn *nats.Conn, opts ...jetstream.JetStrea
 	if err != nil {
 		return nil, err
 	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: natsStream, Subjects: []string{natsSubject}, Storage: jetstream.FileStorage})
+	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: NATSStreamName, Subjects: []string{NATSSubject}, Storage: jetstream.FileStorage})
 	return js, err
 }
 
@@ -82,12 +83,12 @@ func (s *natsStore) Appender() (Append, error) {
 	futures := make([]jetstream.PubAckFuture, 0, 128)
 	return func(ctx context.Context, values [][]byte) error {
 		if len(values) == 1 {
-			_, err := s.stream.Publish(ctx, natsSubject, values[0])
+			_, err := s.stream.Publish(ctx, NATSSubject, values[0])
 			return err
 		}
 		futures = futures[:0]
 		for _, v := range values {
-			f, err := s.stream.PublishAsync(natsSubject, v)
+			f, err := s.stream.PublishAsync(NATSSubject, v)
 			if err != nil {
 				return err
 			}
@@ -132,7 +133,7 @@ func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop f
 	}()
 	for err == nil && !stop() {
 		var f jetstream.PubAckFuture
-		if f, err = js.PublishAsync(natsSubject, value, jetstream.WithStallWait(time.Minute)); err == nil {
+		if f, err = js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute)); err == nil {
 			pending <- f
 		}
 	}
@@ -143,7 +144,7 @@ func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop f
 
 // Scan reads through an ordered consumer, the client's fastest way.
 func (s *natsStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
-	c, err := s.stream.OrderedConsumer(ctx, natsStream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	c, err := s.stream.OrderedConsumer(ctx, NATSStreamName, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -161,6 +162,15 @@ func (s *natsStore) Scan(ctx context.Context, n int64) (records, bytes int64, er
 		bytes += int64(len(m.Data()))
 	}
 	return records, bytes, nil
+}
+
+// Count asks the stream.
+func (s *natsStore) Count(ctx context.Context) (int64, error) {
+	stream, err := s.stream.Stream(ctx, NATSStreamName)
+	if err != nil {
+		return 0, err
+	}
+	return int64(stream.CachedInfo().State.Msgs), nil
 }
 
 func (s *natsStore) stop() {

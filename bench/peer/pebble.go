@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,7 +17,7 @@ type pebbleStore struct {
 	write *pebble.WriteOptions
 }
 
-func openPebble(_ context.Context, o Options) (Store, error) {
+func openPebble(ctx context.Context, o Options) (Store, error) {
 	db, err := pebble.Open(o.Dir, &pebble.Options{
 		MemTableSize:                64 << 20,
 		MemTableStopWritesThreshold: 4,
@@ -29,7 +30,25 @@ func openPebble(_ context.Context, o Options) (Store, error) {
 	if o.Durability == Sync {
 		s.write = pebble.Sync
 	}
+	n, err := s.Count(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.next.Store(uint64(n))
 	return s, nil
+}
+
+// Count is one more than the last key.
+func (s *pebbleStore) Count(ctx context.Context) (int64, error) {
+	it, err := s.db.NewIterWithContext(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	if it.Last() {
+		n = int64(binary.BigEndian.Uint64(it.Key())) + 1
+	}
+	return n, it.Close()
 }
 
 func (s *pebbleStore) Appender() (Append, error) {

@@ -26,7 +26,8 @@ const (
 type Options struct {
 	Dir        string // an empty folder of its own
 	Durability Durability
-	InFlight   int // how many goroutines will append at once
+	InFlight   int  // how many goroutines will append at once
+	KeepAll    bool // the records are read back later: nothing may be dropped to bound the disk
 }
 
 // Append stores values in order as one step and returns when they are durable at the store's
@@ -52,6 +53,11 @@ type Scanner interface {
 	// Scan reads the first n values in order, in the fastest way the store has for that, and
 	// returns how many it read and their bytes.
 	Scan(ctx context.Context, n int64) (records, bytes int64, err error)
+}
+
+// Counter is a store that knows how many records it holds.
+type Counter interface {
+	Count(ctx context.Context) (int64, error)
 }
 
 // Peer is one system that can be measured.

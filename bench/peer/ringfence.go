@@ -22,12 +22,10 @@ type ringfenceStore struct {
 }
 
 func openRingfence(ctx context.Context, o Options) (Store, error) {
-	return OpenRingfence(ctx, o, commitlog.TopicConfig{Partitions: 1, RetentionBytes: keepBytes})
-}
-
-// OpenRingfence opens the store with a topic of the given shape; the name is the benchmark's.
-func OpenRingfence(ctx context.Context, o Options, c commitlog.TopicConfig) (Store, error) {
-	c.Name = topicName
+	c := commitlog.TopicConfig{Partitions: 1}
+	if !o.KeepAll {
+		c.RetentionBytes = keepBytes
+	}
 	log, topic, err := OpenTopic(ctx, o, c)
 	if err != nil {
 		return nil, err
@@ -152,6 +150,12 @@ func ScanPartition(ctx context.Context, topic *commitlog.Topic, partition int, n
 		records += int64(len(recs))
 	}
 	return records, bytes, nil
+}
+
+// Count is where the next record goes.
+func (s *ringfenceStore) Count(ctx context.Context) (int64, error) {
+	b, err := s.topic.Bounds(ctx, 0)
+	return b.Next, err
 }
 
 func (s *ringfenceStore) Close() error { return s.log.Close() }

@@ -62,6 +62,12 @@ func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64, e
 	return records, bytes, nil
 }
 
+// Count is the last index.
+func (s *tidwallStore) Count(context.Context) (int64, error) {
+	last, err := s.log.LastIndex()
+	return int64(last), err
+}
+
 func (s *tidwallStore) Close() error {
 	s.close()
 	return s.log.Close()

@@ -1,0 +1,177 @@
+// Peers measures Ringfence and the systems it is compared with, side by side in one run.
+//
+//	go run ./cmd/peers -run produce -peers nats,pebble -rounds 5 -seconds 1
+//
+// See docs/guide/benchmarks.md for what the tables mean.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/bench/compare"
+	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/peer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if job := os.Getenv(compare.ChildVariable); job != "" {
+		if err := compare.Child(ctx, job, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "peers:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+var (
+	errUsage  = errors.New("see peers -h")
+	errMissed = errors.New("a promised figure was missed")
+)
+
+// settings are the flags.
+type settings struct {
+	compare.Config
+	runs   []string
+	json   bool
+	strict bool
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	s, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	s.Progress = progress
+	if !s.json {
+		fmt.Fprintln(out, compare.Machine(s.Dir))
+	}
+	missed := false
+	emit := func(r measure.Report) error {
+		missed = missed || !r.OK()
+		if s.json {
+			return r.JSON(out)
+		}
+		return r.Text(out)
+	}
+	for _, name := range s.runs {
+		if err := kinds()[name](ctx, s.Config, emit); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if missed && s.strict {
+		return errMissed
+	}
+	return nil
+}
+
+type kind func(ctx context.Context, c compare.Config, emit func(measure.Report) error) error
+
+func kinds() map[string]kind {
+	return map[string]kind{"produce": compare.Produce, "consume": compare.Consume, "latency": compare.Latency, "reopen": compare.Reopen}
+}
+
+func parse(args []string, w io.Writer) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("peers", flag.ContinueOnError)
+	f.SetOutput(w)
+	runs := f.String("run", "produce,consume,latency,reopen", "what to measure, separated by commas")
+	peers := f.String("peers", "", "who to compare with, separated by commas (default all that are installed)")
+	inFlight := f.String("inflight", "1,16,256", "producers that wait for each ack")
+	durability := f.String("durability", "sync,os", "sync: on stable storage before the ack; os: in the operating system's cache")
+	seconds := f.Float64("seconds", 1, "length of one turn")
+	f.IntVar(&s.Rounds, "rounds", 5, "turns of each contestant")
+	f.IntVar(&s.Size, "size", 100, "bytes of a record")
+	f.Int64Var(&s.Records, "records", 0, "records to read or to reopen with (default 1 and 5 million)")
+	f.IntVar(&s.Rate, "rate", 1000, "records a second when latency is measured")
+	f.StringVar(&s.Dir, "dir", os.TempDir(), "a folder on the disk to measure")
+	f.BoolVar(&s.json, "json", false, "one JSON object a report")
+	f.BoolVar(&s.strict, "strict", false, "exit with 1 when a promised figure is missed")
+	f.Usage = func() {
+		fmt.Fprintln(w, "peers measures Ringfence and the systems it is compared with, in turns, in one run.")
+		f.PrintDefaults()
+		fmt.Fprintln(w, "The peers:")
+		for _, p := range peer.All() {
+			fmt.Fprintf(w, "  %-10s %s\n", p.Name, p.About)
+		}
+	}
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return s, err
+		}
+		return s, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q: %w", f.Arg(0), errUsage)
+	}
+	s.Turn = time.Duration(*seconds * float64(time.Second))
+	s.runs = split(*runs)
+	var errs []error
+	for _, name := range s.runs {
+		if kinds()[name] == nil {
+			errs = append(errs, fmt.Errorf("unknown run %q; expected produce, consume, latency or reopen", name))
+		}
+	}
+	for _, d := range split(*durability) {
+		if d != string(peer.Sync) && d != string(peer.OS) {
+			errs = append(errs, fmt.Errorf("unknown durability %q; expected sync or os", d))
+		}
+		s.Durability = append(s.Durability, peer.Durability(d))
+	}
+	for _, n := range split(*inFlight) {
+		v, err := strconv.Atoi(n)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("in flight %q: expected a number", n))
+		}
+		s.InFlight = append(s.InFlight, v)
+	}
+	var err error
+	if s.Peers, err = choose(*peers); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return s, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if err := s.Validate(); err != nil {
+		return s, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return s, nil
+}
+
+// choose picks the named peers, all when none is named, and Ringfence always.
+func choose(names string) ([]peer.Peer, error) {
+	if names == "" {
+		return peer.All(), nil
+	}
+	list := split(names)
+	if !slices.Contains(list, peer.Ringfence) {
+		list = append(list, peer.Ringfence)
+	}
+	return peer.Named(list)
+}
+
+func split(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
