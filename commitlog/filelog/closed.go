@@ -1,0 +1,169 @@
+package filelog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"sort"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
+)
+
+// closedPart is what is known of a segment once the next one was started.
+type closedPart struct {
+	index *segment.Index
+	end   int64   // where its frames end
+	ends  []int64 // by partition: the next segment's base
+}
+
+// closed returns the index of a segment that is not the newest: from memory, from its file, or
+// rebuilt from the frames.
+func (s *store) closed(g *seg) (*closedPart, error) {
+	if c := g.closed.Load(); c != nil {
+		return c, nil
+	}
+	after, err := s.segs.get(g.number + 1)
+	if err != nil {
+		return nil, err
+	}
+	defer s.segs.put(after)
+	c := &closedPart{end: min(after.h.PrevEnd, int64(len(g.data))), ends: after.h.Bases}
+	name := path.Join(s.dir, indexName(g.number))
+	if b, err := readFile(s.fs, name); err == nil {
+		c.index, err = segment.ParseIndex(b, g.h, c.end)
+		if err != nil {
+			s.log.Warn("rebuilding an index file", "file", s.fs.Path(name), "error", err)
+		}
+	}
+	if c.index == nil {
+		if c.index, err = s.buildIndex(g, c.end, name); err != nil {
+			return nil, err
+		}
+	}
+	g.closed.Store(c)
+	return c, nil
+}
+
+// buildIndex makes the index of a closed segment and stores it for the next time. Two processes
+// may do so at once; they write the same.
+func (s *store) buildIndex(g *seg, end int64, name string) (*segment.Index, error) {
+	var b []byte
+	if err := guard(func() { b = segment.BuildIndex(g.data, g.h, end) }); err != nil {
+		return nil, err
+	}
+	tmp := fmt.Sprintf("%s.%d.tmp", name, os.Getpid())
+	err := writeUnsynced(s.fs, tmp, b)
+	if err == nil {
+		err = s.fs.Rename(tmp, name)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("an index file could not be stored", "file", s.fs.Path(name), "error", err)
+	}
+	return segment.ParseIndex(b, g.h, end)
+}
+
+// find returns the closed segment that holds offset of a partition, with a reference.
+func (s *store) find(partition int, offset int64) (*seg, *closedPart, error) {
+	if g := s.segs.holding(partition, offset); g != nil {
+		return g, g.closed.Load(), nil
+	}
+	low, top := s.page.low(), s.page.written().Number()
+	var failed error
+	n := sort.Search(int(top-low), func(i int) bool {
+		base, err := s.baseOf(low+uint64(i)+1, partition)
+		if err != nil {
+			failed = err
+		}
+		return base > offset
+	})
+	if failed != nil {
+		return nil, nil, failed
+	}
+	g, err := s.segs.get(low + uint64(n))
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := s.closed(g)
+	if err != nil {
+		s.segs.put(g)
+		return nil, nil, err
+	}
+	return g, c, nil
+}
+
+// baseOf reads one base out of a segment header, without opening all of the segment.
+func (s *store) baseOf(n uint64, partition int) (int64, error) {
+	f, err := s.fs.OpenFile(path.Join(s.dir, segmentName(n)), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var b [8]byte
+	if _, err := f.ReadAt(b[:], segment.BaseAt(partition)); err != nil {
+		return 0, err
+	}
+	return int64(binary.LittleEndian.Uint64(b[:])), nil
+}
+
+// holding is an open closed segment that holds the offset, with a reference; nil when none does.
+func (s *segs) holding(partition int, offset int64) *seg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.open {
+		if c := g.closed.Load(); c != nil && g.h.Bases[partition] <= offset && offset < c.ends[partition] {
+			s.tick++
+			g.used = s.tick
+			g.refs++
+			return g
+		}
+	}
+	return nil
+}
+
+// lowCache remembers the bases of the oldest segment.
+type lowCache struct{ p atomic.Pointer[numbered] }
+
+type numbered struct {
+	number uint64
+	bases  []int64
+}
+
+// bases are the lowest offsets that are physically there.
+func (s *store) lowBases() ([]int64, error) {
+	for {
+		low := s.page.low()
+		if c := s.lowCache.p.Load(); c != nil && c.number == low {
+			return c.bases, nil
+		}
+		g, err := s.segs.get(low)
+		if err != nil {
+			if s.page.low() != low {
+				continue // retention was faster
+			}
+			return nil, fmt.Errorf("topic %q: the oldest segment: %w: %w", s.name, fault.Unavailable, err)
+		}
+		s.lowCache.p.Store(&numbered{number: low, bases: g.h.Bases})
+		s.segs.put(g)
+	}
+}
+
+// bounds are the first and the next offset of a partition that readers may see.
+func (s *store) bounds(partition int) (first, next int64, sealed bool, err error) {
+	low, err := s.lowBases()
+	if err != nil {
+		return 0, 0, false, err
+	}
+	v := &s.view
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.advance(); err != nil {
+		return 0, 0, false, fmt.Errorf("topic %q: %w: %w", s.name, fault.Unavailable, err)
+	}
+	next = v.parts[partition].next
+	return min(max(low[partition], s.page.first(partition)), next), next, v.sealed, nil
+}

@@ -1,0 +1,215 @@
+package crashtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// soak multiplies the size of the matrix.
+func soak(ci, long int) int {
+	if os.Getenv("RINGFENCE_SOAK") == "1" {
+		return long
+	}
+	return ci
+}
+
+func testContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(soak(2, 300))*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func openOn(ctx context.Context, fsys vfs.FS) (*commitlog.Log, error) {
+	return filelog.Open(ctx, filelog.Config{FS: fsys, SegmentBytes: filelog.MinSegmentBytes})
+}
+
+// workload is a few dozen appends of two processes that take turns, enough to fill some
+// segments, with a trim and a seal.
+type workload struct {
+	h     *history
+	rng   *rand.Rand
+	steps int
+	fss   []vfs.FS // one for each process
+	retry int      // how often an operation that failed is repeated
+}
+
+func newWorkload(seed uint64, fss ...vfs.FS) *workload {
+	return &workload{h: newHistory(), rng: rand.New(rand.NewPCG(seed, 1)), steps: 24, fss: fss}
+}
+
+var sizes = []int{8, 8, 8, 200, 3000, 9000, 20000}
+
+// run does all of it. Operations that fail are repeated as often as retry says, then given up;
+// it returns the first error that the fault does not explain.
+func (w *workload) run(ctx context.Context) error {
+	topics := make([]*commitlog.Topic, len(w.fss))
+	for i, fsys := range w.fss {
+		var l *commitlog.Log
+		if err := w.again(func() (err error) { l, err = openOn(ctx, fsys); return err }); err != nil {
+			return fmt.Errorf("open: %w", err)
+		}
+		defer l.Close()
+		if i == 0 {
+			if err := w.again(func() error {
+				return l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions})
+			}); err != nil {
+				return fmt.Errorf("create the topic: %w", err)
+			}
+			w.h.set(func(h *history) { h.created = true })
+		}
+		if err := w.again(func() (err error) { topics[i], err = l.Topic(ctx, topicName); return err }); err != nil {
+			return fmt.Errorf("open the topic: %w", err)
+		}
+	}
+	for step := range w.steps {
+		if err := w.step(ctx, topics[w.rng.IntN(len(topics))]); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if step == w.steps*2/3 {
+			w.trim(ctx, topics[0])
+		}
+	}
+	return w.seal(ctx, topics[len(topics)-1])
+}
+
+func (w *workload) again(f func() error) (err error) {
+	for range w.retry + 1 {
+		if err = f(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// step sends a few appends at once and waits for their answers.
+func (w *workload) step(ctx context.Context, t *commitlog.Topic) error {
+	var sent []*attempt
+	for range 1 + w.rng.IntN(4) {
+		writer := w.rng.IntN(2)
+		sent = append(sent, w.h.begin(writer, w.rng.IntN(partitions), sizes[w.rng.IntN(len(sizes))]))
+	}
+	for try := 0; ; try++ {
+		failed, err := w.send(ctx, t, sent)
+		switch {
+		case len(failed) == 0:
+			return nil
+		case try == w.retry:
+			return err
+		}
+		sent = failed
+	}
+}
+
+// send tries appends together; it returns those to repeat, in their order.
+func (w *workload) send(ctx context.Context, t *commitlog.Topic, sent []*attempt) ([]*attempt, error) {
+	var wg sync.WaitGroup
+	var last error
+	for _, a := range sent {
+		wg.Add(1)
+		t.AppendAsync(ctx, a.partition, a.records(), a.options(), func(first int64, err error) {
+			w.h.end(a, first, err)
+			if err != nil {
+				w.h.set(func(*history) { last = err })
+			}
+			wg.Done()
+		})
+	}
+	wg.Wait()
+	var failed []*attempt
+	for _, a := range sent {
+		if !a.acked && idempotent(a.writer) {
+			failed = append(failed, a)
+		}
+	}
+	return failed, last
+}
+
+func (w *workload) trim(ctx context.Context, t *commitlog.Topic) {
+	b, err := t.Bounds(ctx, 0)
+	if err != nil {
+		return
+	}
+	before := b.First + (b.Next-b.First)/2
+	w.h.set(func(h *history) { h.trims[0] = before })
+	_ = w.again(func() error { return t.Trim(ctx, 0, before) }) // a trim that fails harms nobody
+}
+
+func (w *workload) seal(ctx context.Context, t *commitlog.Topic) error {
+	w.h.set(func(h *history) { h.sealing = true })
+	var ends []int64
+	if err := w.again(func() (err error) { ends, err = t.Seal(ctx); return err }); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	w.h.set(func(h *history) { h.ends = ends })
+	return nil
+}
+
+// image is what a crash left, and the histories around it.
+type image struct {
+	disk     *vfs.Mem
+	before   *history // told before the crash
+	after    *history // tried until after it
+	where    string
+	recovery bool // taken during the recovery of another
+}
+
+// camera takes images of a machine.
+type camera struct {
+	mu     sync.Mutex
+	images []*image
+}
+
+func (c *camera) shoot(mem *vfs.Mem, h *history, where string) {
+	before := h.snapshot() // in this order: an ack that is seen here is older than the crash
+	disk := mem.Crash()
+	after := h.snapshot()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.images = append(c.images, &image{disk: disk, before: before, after: after, where: where})
+}
+
+func (i *image) verify(ctx context.Context) error {
+	return i.after.verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, i.disk) }, i.before, true)
+}
+
+// each runs f over items on two goroutines and reports the first few failures.
+func each[T any](t *testing.T, items []T, f func(T) error) {
+	t.Helper()
+	next := make(chan T)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	failures := 0
+	for range 2 {
+		wg.Go(func() {
+			for item := range next {
+				if err := f(item); err != nil {
+					mu.Lock()
+					if failures++; failures <= 5 {
+						t.Error(err)
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, item := range items {
+		next <- item
+	}
+	close(next)
+	wg.Wait()
+	if failures > 5 {
+		t.Errorf("and %d more", failures-5)
+	}
+}
+
+var errGone = errors.New("this process is gone")

@@ -1,0 +1,37 @@
+// Package filelog is the embedded commit log: a directory that several processes of one host
+// share. It starts no server; the order between processes comes from kernel locks.
+//
+//	DIR/log/FORMAT                version of the layout; a newer one is refused
+//	DIR/log/lock                  kernel lock for making and deleting topics
+//	DIR/log/tmp/                  topics on their way in or out
+//	DIR/log/topics/NAME/
+//	    topic                     what the topic was made with (JSON, checksummed)
+//	    control                   the control page, mapped by every process
+//	    write.lock, sync.lock     kernel locks: who may write, who syncs
+//	    meta.lock, prepare.lock   kernel locks: trim and retention, making of segments
+//	    0000000000000001.seg      segments, numbered without gaps
+//	    0000000000000001.idx      index of a closed segment; can be rebuilt
+//	    next.tmp, spare           a segment in preparation, one for reuse
+//	    trim                      first offset of each partition, moved by Trim
+//	    hold-*                    what groups still need, see Hold
+//	    damage                    what recovery and readers found damaged, one JSON line each
+//
+// All partitions of a topic share its segments as interleaved frames, so that one write and one
+// fdatasync serve whatever waits. Package segment has the byte layout.
+//
+// # Who does what
+//
+// Append encodes into the pending batch and returns. One committer goroutine per topic takes
+// what is pending, takes the write lock, learns what other processes wrote (they are frames like
+// its own), writes behind the control page's written position, moves that position, and unlocks.
+// Moving written is the one atomic step that makes frames part of the log: what a writer left
+// behind it when it died is overwritten by the next. Then whoever gets the sync lock syncs for
+// all and moves the synced position; everybody is woken through a futex in the control page.
+//
+// Readers copy frames out of a shared mapping and verify the copy, so a segment that is recycled
+// meanwhile is noticed and never believed. A view per topic follows the visible position and
+// knows the frames of the newest segment; older ones have index files.
+//
+// After a reboot the control page is not believed: recovery walks the last segments, cuts a torn
+// tail, and calls what is damaged below a promised position by its name.
+package filelog

@@ -1,0 +1,206 @@
+package filelog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+)
+
+const (
+	// lazySync is how long bytes stay unsynced at level OS.
+	lazySync = time.Second
+	// retainEvery is how often a topic with a retention age is looked at while nothing happens.
+	retainEvery = 30 * time.Second
+	// fastFill: a segment that is half full sooner than this is written in large pieces, and zeros
+	// ahead of them would take more from the disk than they save.
+	fastFill  = 250 * time.Millisecond
+	zeroPiece = 256 << 10
+)
+
+// nudge asks the keeper to look.
+func (s *store) nudge() {
+	select {
+	case s.duty <- struct{}{}:
+	default:
+	}
+}
+
+// nudgeIfDirty asks for a lazy sync. The keeper's timer runs from the first nudge.
+func (s *store) nudgeIfDirty() {
+	if s.dirty.CompareAndSwap(false, true) {
+		s.nudge()
+	}
+}
+
+// runKeeper does what need not be done in an append: it prepares the next segment, indexes closed
+// ones, applies retention, and syncs at level OS. It sleeps while nothing happens.
+func (s *store) runKeeper() {
+	lazy, retain := stopped(), stopped()
+	armed := false // lazy runs
+	defer lazy.Stop()
+	defer retain.Stop()
+	if s.meta.Config.RetentionAgeMillis > 0 {
+		retain.Reset(retainEvery)
+	}
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.duty:
+			s.keep()
+			if s.dirty.Load() && !armed {
+				lazy.Reset(lazySync)
+				armed = true
+			}
+		case <-lazy.C:
+			armed = false
+			s.dirty.Store(false)
+			if err := s.lazySync(); err != nil {
+				s.log.Error("sync in the background", "error", err)
+			}
+		case <-retain.C:
+			s.warn("retention", s.retain())
+			retain.Reset(retainEvery)
+		}
+	}
+}
+
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+func (s *store) warn(what string, err error) {
+	if err != nil && !s.page.deleted() && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn(what+" failed; it is tried again", "error", err)
+	}
+}
+
+func (s *store) keep() {
+	if s.page.deleted() {
+		return
+	}
+	s.warn("preparing a segment", s.prepareNext())
+	s.warn("indexing a segment", s.indexNewest())
+	s.warn("retention", s.retain())
+}
+
+func (s *store) lazySync() error {
+	won, err := s.syncLock.TryLock(true)
+	if err != nil || !won {
+		return err
+	}
+	defer s.syncLock.Unlock()
+	if s.page.synced() == s.page.written() {
+		return nil
+	}
+	return s.lead()
+}
+
+// indexNewest writes the index file of the newest closed segment.
+func (s *store) indexNewest() error {
+	n := s.page.written().Number() - 1
+	if n < max(1, s.page.low()) {
+		return nil
+	}
+	if _, err := s.fs.Stat(path.Join(s.dir, indexName(n))); err == nil {
+		return nil
+	}
+	g, err := s.segs.get(n)
+	if err != nil {
+		return err
+	}
+	defer s.segs.put(g)
+	_, err = s.closed(g)
+	return err
+}
+
+// prepareNext makes the file of the next segment ahead of its use, when the newest one is half
+// full: a spare one, or one full of zeros. One process does it at a time.
+func (s *store) prepareNext() error {
+	at := s.page.written()
+	next := at.Number() + 1
+	if s.page.word(pagePrepared).Load() >= next {
+		return nil
+	}
+	g, err := s.segs.get(at.Number())
+	if err != nil {
+		return err
+	}
+	defer s.segs.put(g)
+	if at.Off() < int64(len(g.data))/2 {
+		return nil
+	}
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "prepare.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if won, err := lock.TryLock(true); err != nil || !won {
+		return err
+	}
+	tmp := path.Join(s.dir, "next.tmp")
+	if err := s.fs.Rename(path.Join(s.dir, "spare"), tmp); errors.Is(err, fs.ErrNotExist) {
+		if time.Since(time.UnixMilli(g.h.Created)) < fastFill {
+			return nil
+		}
+		if err := s.zeroFile(tmp, s.growTo(g.h)+g.h.Length); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return s.install(tmp, next)
+}
+
+// zeroFile writes a file full of zeros and syncs it piece by piece, so that appends meanwhile do
+// not wait behind all of it.
+func (s *store) zeroFile(name string, size int64) error {
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	piece := make([]byte, zeroPiece)
+	for off := int64(0); off < size && err == nil && !s.watch.stopped(); off += zeroPiece {
+		if _, err = f.WriteAt(piece[:min(zeroPiece, size-off)], off); err == nil {
+			err = f.SyncData()
+		}
+	}
+	if err == nil && s.watch.stopped() {
+		err = errClosed
+	}
+	if err != nil {
+		err = errors.Join(err, s.fs.Remove(name))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// install gives a prepared file its name, under the write lock: the segment may have been started
+// meanwhile without it.
+func (s *store) install(tmp string, n uint64) error {
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lock.Lock(true); err != nil {
+		return err
+	}
+	if s.page.written().Number()+1 != n {
+		return s.fs.Remove(tmp)
+	}
+	if err := s.fs.Rename(tmp, path.Join(s.dir, segmentName(n))); err != nil {
+		return err
+	}
+	if err := lock.Unlock(); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.page.raise(pagePrepared, n)
+	return nil
+}

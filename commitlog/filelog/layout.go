@@ -1,0 +1,212 @@
+package filelog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+const (
+	root        = "log"
+	topicsDir   = root + "/topics"
+	tmpDir      = root + "/tmp"
+	formatFile  = root + "/FORMAT"
+	lockFile    = root + "/lock"
+	formatText  = "ringfence file log, format "
+	formatLevel = 1
+)
+
+// prepare makes the directories and the FORMAT file, or checks the ones that are there.
+func (l *fileLog) prepare() error {
+	where := l.fs.Path(root)
+	kind, err := l.fs.Kind(".")
+	if err != nil {
+		return explain("look at "+where, err)
+	}
+	if kind.Network {
+		return fmt.Errorf("%s is on a network file system (%s), where locks and shared memory do not hold between hosts; expected a local disk: %w",
+			where, kind.Type, fault.Invalid)
+	}
+	if kind.ReadOnly {
+		return fmt.Errorf("%s is on a read-only file system (%s); expected a writable one: %w", where, kind.Type, fault.Unavailable)
+	}
+	if done, err := l.checkFormat(); done || err != nil {
+		return err
+	}
+	for _, dir := range []string{root, topicsDir, tmpDir} {
+		if err := l.fs.MkdirAll(dir, 0o755); err != nil {
+			return explain("make "+l.fs.Path(dir), err)
+		}
+	}
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if done, err := l.checkFormat(); done || err != nil {
+		return err
+	}
+	return l.writeFormat()
+}
+
+func (l *fileLog) writeFormat() error {
+	if err := replaceFile(l.fs, formatFile, []byte(formatText+strconv.Itoa(formatLevel)+"\n")); err != nil {
+		return explain("write "+l.fs.Path(formatFile), err)
+	}
+	if err := l.fs.SyncDir("."); err != nil {
+		return explain("sync "+l.fs.Path("."), err)
+	}
+	return nil
+}
+
+// checkFormat tells whether the FORMAT file is there and names a version that this program knows.
+func (l *fileLog) checkFormat() (bool, error) {
+	b, err := readFile(l.fs, formatFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, explain("read "+l.fs.Path(formatFile), err)
+	}
+	text, ok := strings.CutPrefix(strings.TrimSpace(string(b)), formatText)
+	level, err := strconv.Atoi(text)
+	switch {
+	case !ok || err != nil:
+		return false, fmt.Errorf("%s holds %.40q; expected %q and a number: %w", l.fs.Path(formatFile), b, formatText, fault.Corrupt)
+	case level > formatLevel:
+		return false, fmt.Errorf("%s was written by a newer program (format %d, this one knows up to %d); upgrade this program: %w",
+			l.fs.Path(root), level, formatLevel, fault.Invalid)
+	}
+	return true, nil
+}
+
+// lock takes the kernel lock of the whole log.
+func (l *fileLog) lock() (unlock func(), err error) {
+	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o644)
+	if err == nil {
+		if err = f.Lock(true); err == nil {
+			return func() { f.Close() }, nil
+		}
+		f.Close()
+	}
+	return nil, explain("lock "+l.fs.Path(lockFile), err)
+}
+
+// meta is the content of a topic's topic file.
+type meta struct {
+	Version int                `json:"version"`
+	ID      uint64             `json:"id,string"`
+	Config  driver.TopicConfig `json:"config"`
+}
+
+const metaVersion = 1
+
+// encodeSummed puts a checksum line in front of a JSON document.
+func encodeSummed(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "crc32c %08x\n%s\n", crc32.Checksum(b, crcTable), b), nil
+}
+
+func decodeSummed(b []byte, v any) error {
+	head, body, ok := strings.Cut(string(b), "\n")
+	body = strings.TrimSuffix(body, "\n")
+	if !ok || head != fmt.Sprintf("crc32c %08x", crc32.Checksum([]byte(body), crcTable)) {
+		return fmt.Errorf("the checksum does not match: %w", fault.Corrupt)
+	}
+	if err := json.Unmarshal([]byte(body), v); err != nil {
+		return fmt.Errorf("%w: %w", fault.Corrupt, err)
+	}
+	return nil
+}
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+func readMeta(fsys vfs.FS, dir string) (*meta, error) {
+	name := path.Join(dir, "topic")
+	b, err := readFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	m := &meta{}
+	if err := decodeSummed(b, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", fsys.Path(name), err)
+	}
+	if m.Version > metaVersion {
+		return nil, fmt.Errorf("%s has version %d, this program knows up to %d; upgrade this program: %w",
+			fsys.Path(name), m.Version, metaVersion, fault.Invalid)
+	}
+	return m, nil
+}
+
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	n, err := f.ReadAt(b, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// writeFile writes and syncs a new file; its name is not durable yet.
+func writeFile(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = f.SyncData()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// replaceFile changes a small file atomically and durably. The caller holds the lock that keeps
+// others from doing the same.
+func replaceFile(fsys vfs.FS, name string, b []byte) error {
+	if err := writeFile(fsys, name+".tmp", b); err != nil {
+		return err
+	}
+	if err := fsys.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	return fsys.SyncDir(path.Dir(name))
+}
+
+// explain adds what was tried, the kind, and what to do to an error of the file system.
+func explain(what string, err error) error {
+	kind, hint := fault.Unavailable, ""
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		kind, hint = fault.Invalid, " (this user has no rights there)"
+	case errors.Is(err, syscall.EROFS):
+		hint = " (the file system is read-only)"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		hint = " (no space is left; free some and try again)"
+	case errors.Is(err, syscall.ENOTDIR):
+		kind, hint = fault.Invalid, " (expected a directory)"
+	}
+	return fmt.Errorf("%s: %w: %w%s", what, kind, err, hint)
+}

@@ -1,0 +1,294 @@
+package filelog
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// withMeta runs f under the kernel lock for trims and retention.
+func (s *store) withMeta(f func() error) error {
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "meta.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return explain(fmt.Sprintf("topic %q: open the meta lock", s.name), err)
+	}
+	defer lock.Close()
+	if err := lock.Lock(true); err != nil {
+		return explain(fmt.Sprintf("topic %q: take the meta lock", s.name), err)
+	}
+	return f()
+}
+
+// trim moves the logical start of a partition, durably, and frees what whole segments it can.
+func (s *store) trim(partition int, before int64) error {
+	_, next, _, err := s.bounds(partition)
+	if err != nil {
+		return err
+	}
+	before = min(before, next)
+	if before <= s.page.first(partition) {
+		return nil
+	}
+	return s.withMeta(func() error {
+		firsts := s.firsts()
+		if before <= firsts[partition] {
+			return nil
+		}
+		firsts[partition] = before
+		if err := replaceFile(s.fs, path.Join(s.dir, "trim"), encodeOffsets("", firsts)); err != nil {
+			return explain(fmt.Sprintf("trim topic %q", s.name), err)
+		}
+		s.page.raise(pageFirst+8*partition, uint64(before))
+		return s.dropTrimmed()
+	})
+}
+
+func (s *store) firsts() []int64 {
+	firsts := make([]int64, s.meta.Config.Partitions)
+	for p := range firsts {
+		firsts[p] = s.page.first(p)
+	}
+	return firsts
+}
+
+// dropTrimmed removes the oldest segments that hold nothing but trimmed records. The caller has
+// the meta lock, as for drop.
+func (s *store) dropTrimmed() error {
+	firsts := s.firsts()
+	for {
+		ends, ok, err := s.oldestEnds()
+		if err != nil || !ok {
+			return err
+		}
+		for p, end := range ends {
+			if end > firsts[p] {
+				return nil
+			}
+		}
+		if err := s.drop("trimmed"); err != nil {
+			return err
+		}
+	}
+}
+
+// oldestEnds are the offsets behind the oldest segment; false when it is one that must stay:
+// the newest, or the newest that is on stable storage.
+func (s *store) oldestEnds() ([]int64, bool, error) {
+	low := s.page.low()
+	if low >= min(s.page.written().Number(), s.page.synced().Number()) {
+		return nil, false, nil
+	}
+	g, err := s.segs.get(low + 1)
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.segs.put(g)
+	return g.h.Bases, true, nil
+}
+
+// drop removes the oldest segment. A full-sized one is kept for reuse.
+func (s *store) drop(why string) error {
+	low := s.page.low()
+	name := path.Join(s.dir, segmentName(low))
+	g, err := s.segs.get(low)
+	full := err == nil && int64(len(g.data)) >= s.c.SegmentBytes
+	if err == nil {
+		s.segs.put(g)
+	}
+	s.page.raise(pageLow, low+1)
+	s.segs.forget(low+1, math.MaxUint64)
+	spare := path.Join(s.dir, "spare")
+	if _, err := s.fs.Stat(spare); full && errors.Is(err, fs.ErrNotExist) {
+		err = s.fs.Rename(name, spare)
+		if err != nil {
+			return err
+		}
+	} else if err := s.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.fs.Remove(path.Join(s.dir, indexName(low))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.log.Info("dropped a segment", "segment", low, "why", why)
+	return nil
+}
+
+// hold stores what a group still needs. It is not synced: an older hold keeps more.
+func (s *store) hold(name string, offsets []int64) error {
+	sum := sha256.Sum256([]byte(name))
+	file := path.Join(s.dir, fmt.Sprintf("hold-%x", sum[:12]))
+	tmp := fmt.Sprintf("%s.%d.tmp", file, os.Getpid())
+	err := s.withMeta(func() error {
+		if err := writeUnsynced(s.fs, tmp, encodeOffsets(name, offsets)); err != nil {
+			return err
+		}
+		return s.fs.Rename(tmp, file)
+	})
+	if err != nil {
+		return explain(fmt.Sprintf("hold of %q on topic %q", name, s.name), err)
+	}
+	return nil
+}
+
+func writeUnsynced(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Close())
+}
+
+// holds is the lowest offset that any hold needs, by partition; -1 where there is none. A hold
+// that can't be read holds everything.
+func (s *store) holds() ([]int64, error) {
+	lowest := make([]int64, s.meta.Config.Partitions)
+	for p := range lowest {
+		lowest[p] = -1
+	}
+	entries, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "hold-") || strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		b, err := readFile(s.fs, path.Join(s.dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		offsets, err := decodeOffsets(b, len(lowest))
+		if err != nil {
+			s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", e.Name(), "error", err)
+			offsets = make([]int64, len(lowest))
+		}
+		for p, o := range offsets {
+			if o >= 0 && (lowest[p] < 0 || o < lowest[p]) {
+				lowest[p] = o
+			}
+		}
+	}
+	return lowest, nil
+}
+
+// retain applies the topic's retention, from the oldest segment on.
+func (s *store) retain() error {
+	c := &s.meta.Config
+	if c.RetentionBytes == 0 && c.RetentionAgeMillis == 0 {
+		return nil
+	}
+	return s.withMeta(func() error {
+		needed, err := s.holds()
+		if err != nil {
+			return err
+		}
+		for {
+			ends, ok, err := s.oldestEnds()
+			if err != nil || !ok {
+				return err
+			}
+			why, err := s.expired()
+			if err != nil || why == "" {
+				return err
+			}
+			if p := firstHeld(needed, ends); p >= 0 {
+				if !c.RetentionForce {
+					s.log.Warn("retention waits for a group", "segment", s.page.low(), "why", why, "partition", p, "needed", needed[p])
+					return nil
+				}
+				s.log.Warn("retention drops records that a group still needs", "segment", s.page.low(), "why", why, "partition", p, "needed", needed[p])
+			}
+			if err := s.drop(why); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// firstHeld is a partition that needs records below ends, or -1.
+func firstHeld(needed, ends []int64) int {
+	for p, o := range needed {
+		if o >= 0 && o < ends[p] {
+			return p
+		}
+	}
+	return -1
+}
+
+// expired says why the oldest segment is not wanted any more, or "".
+func (s *store) expired() (string, error) {
+	c := &s.meta.Config
+	low, top := s.page.low(), s.page.written()
+	if c.RetentionBytes > 0 {
+		total := top.Off()
+		for n := low + 1; n < top.Number() && total <= c.RetentionBytes; n++ {
+			info, err := s.fs.Stat(path.Join(s.dir, segmentName(n)))
+			if err != nil {
+				return "", err
+			}
+			total += info.Size()
+		}
+		if total > c.RetentionBytes {
+			return "size", nil
+		}
+	}
+	if c.RetentionAgeMillis > 0 {
+		g, err := s.segs.get(low + 1)
+		if err != nil {
+			return "", err
+		}
+		defer s.segs.put(g)
+		// Nothing was appended to the oldest segment after the next one was started.
+		if g.h.Created < time.Now().UnixMilli()-c.RetentionAgeMillis {
+			return "age", nil
+		}
+	}
+	return "", nil
+}
+
+// encodeOffsets is a small binary file: crc32c, name, one offset for each partition.
+func encodeOffsets(name string, offsets []int64) []byte {
+	le := binary.LittleEndian
+	b := make([]byte, 4)
+	b = le.AppendUint32(b, uint32(len(name)))
+	b = append(b, name...)
+	b = le.AppendUint32(b, uint32(len(offsets)))
+	for _, o := range offsets {
+		b = le.AppendUint64(b, uint64(o))
+	}
+	le.PutUint32(b, crc32.Checksum(b[4:], crcTable))
+	return b
+}
+
+func decodeOffsets(b []byte, partitions int) ([]int64, error) {
+	le := binary.LittleEndian
+	bad := fmt.Errorf("a damaged offsets file of %d bytes: %w", len(b), fault.Corrupt)
+	if len(b) < 12 || crc32.Checksum(b[4:], crcTable) != le.Uint32(b) {
+		return nil, bad
+	}
+	n := int(le.Uint32(b[4:]))
+	if n > len(b)-12 {
+		return nil, bad
+	}
+	b = b[8+n:]
+	if int(le.Uint32(b)) != partitions || len(b) != 4+8*partitions {
+		return nil, bad
+	}
+	out := make([]int64, partitions)
+	for p := range out {
+		out[p] = int64(le.Uint64(b[4+8*p:]))
+	}
+	return out, nil
+}

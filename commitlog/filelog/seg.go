@@ -1,0 +1,197 @@
+package filelog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// maxOpenSegments bounds the segments that stay mapped while nobody uses them.
+const maxOpenSegments = 8
+
+func segmentName(n uint64) string { return fmt.Sprintf("%016d.seg", n) }
+func indexName(n uint64) string   { return fmt.Sprintf("%016d.idx", n) }
+
+// seg is an open segment file. Its mapping stays valid while a reference is held.
+type seg struct {
+	number uint64
+	h      *segment.Header
+	f      vfs.File
+	m      vfs.Mapping
+	data   []byte                     // the whole file, mapped
+	closed atomic.Pointer[closedPart] // once the next segment was started
+	refs   int                        // guarded by segs.mu
+	used   uint64
+}
+
+// recycled tells whether the file got another life since it was opened.
+func (g *seg) recycled() bool {
+	crc, number := segment.Identity(g.data)
+	return crc != g.h.CRC || number != g.number
+}
+
+func (g *seg) close() error { return errors.Join(g.m.Close(), g.f.Close()) }
+
+// openSegment opens segment n of a topic. fault.NotFound when the file is not there or was not
+// started yet; fault.Corrupt when its header is damaged.
+func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*seg, error) {
+	name := path.Join(dir, segmentName(n))
+	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	h, size, err := readHeader(f)
+	switch {
+	case err != nil:
+	case h.TopicID != topicID || h.Number != n:
+		err = fmt.Errorf("%s is segment %d of topic %x, not started as %d yet: %w", fsys.Path(name), h.Number, h.TopicID, n, fault.NotFound)
+	case len(h.Bases) != partitions:
+		err = fmt.Errorf("%s has %d partitions, the topic %d: %w", fsys.Path(name), len(h.Bases), partitions, fault.Corrupt)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", fsys.Path(name), err)
+	}
+	m, err := f.Map(size, false)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("map %s: %w", fsys.Path(name), err)
+	}
+	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes()}, nil
+}
+
+// readHeader reads the header of a segment and the size of its file.
+func readHeader(f vfs.File) (*segment.Header, int64, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, 0, err
+	}
+	if size < segment.Block {
+		return nil, size, fmt.Errorf("a segment of %d bytes: %w", size, segment.ErrHeader)
+	}
+	b := make([]byte, segment.Block)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, size, err
+	}
+	n, err := segment.HeaderLength(b)
+	if err != nil {
+		return nil, size, err
+	}
+	if n > size {
+		return nil, size, fmt.Errorf("a header of %d bytes in a file of %d: %w", n, size, segment.ErrHeader)
+	}
+	if n > segment.Block {
+		b = make([]byte, n)
+		if _, err := f.ReadAt(b, 0); err != nil {
+			return nil, size, err
+		}
+	}
+	h, err := segment.ParseHeader(b)
+	return h, size, err
+}
+
+// segs are the open segments of one topic. mu guards the map and the counts.
+type segs struct {
+	fs         vfs.FS
+	dir        string
+	topicID    uint64
+	partitions int
+
+	mu   sync.Mutex
+	open map[uint64]*seg
+	tick uint64
+}
+
+// get opens segment n or finds it open; the caller must put it back.
+func (s *segs) get(n uint64) (*seg, error) {
+	if g := s.take(n, nil); g != nil {
+		return g, nil
+	}
+	g, err := openSegment(s.fs, s.dir, s.topicID, n, s.partitions)
+	if err != nil {
+		return nil, err
+	}
+	if won := s.take(n, g); won != g {
+		return won, g.close()
+	}
+	return g, nil
+}
+
+// take adds a reference to the open segment n, or to fresh when none is open.
+func (s *segs) take(n uint64, fresh *seg) *seg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.open[n]
+	if g == nil {
+		if g = fresh; g == nil {
+			return nil
+		}
+		s.open[n] = g
+	}
+	s.tick++
+	g.used = s.tick
+	g.refs++
+	return g
+}
+
+// put gives a reference back and closes the segment that was unused the longest when there are many.
+func (s *segs) put(g *seg) {
+	var drop *seg
+	s.mu.Lock()
+	g.refs--
+	switch {
+	case g.refs == 0 && s.open[g.number] != g: // forgotten while it was in use
+		drop = g
+	case len(s.open) > maxOpenSegments:
+		for _, o := range s.open {
+			if o.refs == 0 && (drop == nil || o.used < drop.used) {
+				drop = o
+			}
+		}
+		if drop != nil {
+			delete(s.open, drop.number)
+		}
+	}
+	s.mu.Unlock()
+	if drop != nil {
+		drop.close()
+	}
+}
+
+// forget drops the cached segments below low and above high: they were removed.
+func (s *segs) forget(low, high uint64) {
+	var drop []*seg
+	s.mu.Lock()
+	for number, g := range s.open {
+		if number < low || number > high {
+			delete(s.open, number)
+			if g.refs == 0 {
+				drop = append(drop, g)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, g := range drop {
+		g.close()
+	}
+}
+
+// close closes all; nobody may use them any more.
+func (s *segs) close() error {
+	s.mu.Lock()
+	open := s.open
+	s.open = map[uint64]*seg{}
+	s.mu.Unlock()
+	var errs []error
+	for _, g := range open {
+		errs = append(errs, g.close())
+	}
+	return errors.Join(errs...)
+}

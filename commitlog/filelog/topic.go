@@ -1,0 +1,197 @@
+package filelog
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// topic is one handle of a store.
+type topic struct {
+	l      *fileLog
+	s      *store
+	closed atomic.Bool
+}
+
+var _ driver.Topic = (*topic)(nil)
+
+func (t *topic) Config() driver.TopicConfig { return t.s.meta.Config }
+
+func (t *topic) enter(ctx context.Context) error {
+	if t.closed.Load() {
+		return fmt.Errorf("topic %q: the handle: %w", t.s.name, fault.Closed)
+	}
+	return t.s.enter(ctx)
+}
+
+func (t *topic) Append(ctx context.Context, req *driver.AppendRequest, done func(first int64, err error)) {
+	if err := t.enter(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = notDone(err)
+		}
+		done(0, err)
+		return
+	}
+	defer t.s.leave()
+	if err := t.s.in.add(ctx, req, time.Now().UnixMilli(), done); err != nil {
+		done(0, fmt.Errorf("append to topic %q: %w", t.s.name, err))
+	}
+}
+
+func (t *topic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+	if err := t.enter(ctx); err != nil {
+		return dst, req.Offset, err
+	}
+	defer t.s.leave()
+	return t.s.read(&req, dst)
+}
+
+func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	defer t.s.leave()
+	return t.s.wait(ctx, partition, offset)
+}
+
+func (t *topic) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
+	if err := t.enter(ctx); err != nil {
+		return driver.Bounds{}, err
+	}
+	defer t.s.leave()
+	first, next, sealed, err := t.s.bounds(partition)
+	return driver.Bounds{First: first, Next: next, Sealed: sealed}, err
+}
+
+func (t *topic) OffsetAt(ctx context.Context, partition int, millis int64) (int64, error) {
+	if err := t.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer t.s.leave()
+	return t.s.offsetAt(ctx, partition, millis)
+}
+
+func (t *topic) Trim(ctx context.Context, partition int, before int64) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	defer t.s.leave()
+	return t.s.trim(partition, before)
+}
+
+func (t *topic) Hold(ctx context.Context, name string, offsets []int64) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	defer t.s.leave()
+	return t.s.hold(name, offsets)
+}
+
+func (t *topic) Seal(ctx context.Context) ([]int64, error) {
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer t.s.leave()
+	return t.s.seal(ctx)
+}
+
+func (t *topic) Close() error {
+	if t.closed.Swap(true) {
+		return nil
+	}
+	return t.l.release(t.s)
+}
+
+// seal appends the seal frame; a topic that is sealed already has one.
+func (s *store) seal(ctx context.Context) ([]int64, error) {
+	ch := make(chan error, 1)
+	if err := s.in.addSeal(func(_ int64, err error) { ch <- err }); err != nil {
+		return nil, fmt.Errorf("seal topic %q: %w", s.name, err)
+	}
+	select {
+	case err := <-ch:
+		if err != nil {
+			return nil, fmt.Errorf("seal topic %q: %w", s.name, err)
+		}
+	case <-ctx.Done():
+		return nil, fmt.Errorf("seal topic %q: %w: %w", s.name, fault.Unknown, ctx.Err())
+	}
+	ends := make([]int64, s.meta.Config.Partitions)
+	for p := range ends {
+		_, next, sealed, err := s.bounds(p)
+		if err != nil {
+			return nil, err
+		}
+		if !sealed {
+			return nil, fmt.Errorf("seal topic %q: the seal is not visible: %w", s.name, fault.Unknown)
+		}
+		ends[p] = next
+	}
+	return ends, nil
+}
+
+// offsetAt looks for the first record with a time at or after millis.
+func (s *store) offsetAt(ctx context.Context, partition int, millis int64) (int64, error) {
+	at, _, _, err := s.bounds(partition)
+	if err != nil {
+		return 0, err
+	}
+	var recs []driver.Record
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		skipTo, done, err := s.skipOlder(partition, at, millis)
+		if err != nil || done {
+			return skipTo, err
+		}
+		req := driver.ReadRequest{Partition: partition, Offset: skipTo, MaxBytes: mergeBytes}
+		recs, at, err = s.read(&req, recs[:0])
+		if err != nil {
+			return 0, err
+		}
+		for i := range recs {
+			if recs[i].Timestamp >= millis {
+				return recs[i].Offset, nil
+			}
+		}
+	}
+}
+
+// skipOlder moves past closed segments whose records are all older than millis. done: there is
+// nothing readable at the offset that it returns.
+func (s *store) skipOlder(partition int, at, millis int64) (next int64, done bool, err error) {
+	for {
+		v := &s.view
+		v.mu.Lock()
+		err := v.advance()
+		p := &v.parts[partition]
+		newest := at >= p.base
+		end, latest := p.next, p.maxTime
+		v.mu.Unlock()
+		switch {
+		case err != nil:
+			return 0, false, err
+		case newest && (at >= end || latest < millis):
+			return end, true, nil
+		case newest:
+			return at, false, nil
+		}
+		g, c, err := s.find(partition, at)
+		if err != nil {
+			return 0, false, err
+		}
+		older := c.index.MaxTime(partition) < millis
+		if older {
+			at = c.ends[partition]
+		}
+		s.segs.put(g)
+		if !older {
+			return at, false, nil
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package filelog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// watchNap bounds how long a lost wake-up can last. Wake-ups are not lost while all processes
+// live; one that is killed between publishing and waking loses one.
+const watchNap = 500 * time.Millisecond
+
+// watcher sleeps on the bell for all waiters of this process. mu makes its count of sleepers
+// (one or none) agree with its part in the page's count of waiters.
+type watcher struct {
+	s    *store
+	kick chan struct{} // capacity 1: somebody waits
+
+	mu       sync.Mutex
+	sleeping uint32
+}
+
+func (w *watcher) run() {
+	for {
+		select {
+		case <-w.s.stop:
+			return
+		case <-w.kick:
+		}
+		for w.s.view.waiting.Load() > 0 && !w.stopped() {
+			bell := w.s.page.half(pageBell).Load()
+			w.s.view.news()
+			w.nap(bell)
+		}
+	}
+}
+
+func (w *watcher) stopped() bool {
+	select {
+	case <-w.s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// nap sleeps until the bell is not old any more.
+func (w *watcher) nap(old uint32) {
+	w.count(1)
+	// interrupt closes stop, then rings: after the count, either is seen.
+	if !w.stopped() {
+		futexWait(&w.s.page.b[pageBell], old, watchNap)
+	}
+	w.count(^uint32(0))
+}
+
+func (w *watcher) count(d uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.s.page.half(pageWaiters).Add(d)
+	w.sleeping += d
+}
+
+// ring changes the bell and wakes the sleepers of other processes. Those of this one are told
+// through the view.
+func (w *watcher) ring() {
+	w.mu.Lock()
+	w.s.page.half(pageBell).Add(1)
+	others := w.s.page.half(pageWaiters).Load() > w.sleeping
+	w.mu.Unlock()
+	if others {
+		futexWake(&w.s.page.b[pageBell])
+	}
+}
+
+// interrupt ends the nap of this process's watcher; others wake up for nothing.
+func (w *watcher) interrupt() { w.s.page.shout() }
+
+// start makes sure that the watcher watches.
+func (w *watcher) start() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// wait blocks until partition has a readable record at or after offset or the topic is sealed.
+func (s *store) wait(ctx context.Context, partition int, offset int64) error {
+	for {
+		ch, err := s.view.register(partition, offset)
+		if ch == nil {
+			return err
+		}
+		s.watch.start()
+		if s.visible() > s.view.at.Load() {
+			s.view.news() // it moved before the waiter was counted
+		}
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			s.view.unregister(partition, ch)
+			return ctx.Err()
+		case <-s.stop:
+			s.view.unregister(partition, ch)
+			return fmt.Errorf("topic %q: %w", s.name, errClosed)
+		}
+		if s.page.deleted() {
+			return notFound(s.name)
+		}
+	}
+}
+
+// register adds a waiter; nil when there is nothing to wait for.
+func (v *view) register(partition int, offset int64) (chan struct{}, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.advance(); err != nil {
+		return nil, err
+	}
+	if v.sealed || v.parts[partition].next > offset {
+		return nil, nil
+	}
+	ch := make(chan struct{})
+	v.waiters[partition] = append(v.waiters[partition], ch)
+	v.waiting.Add(1)
+	return ch, nil
+}
+
+func (v *view) unregister(partition int, ch chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if i := slices.Index(v.waiters[partition], ch); i >= 0 {
+		v.waiters[partition] = slices.Delete(v.waiters[partition], i, i+1)
+		v.waiting.Add(-1)
+	}
+}

@@ -1,0 +1,333 @@
+package filelog
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
+)
+
+// maxWrite bounds one write, and with it the writer's buffer.
+const maxWrite = 1 << 20
+
+// writer appends frames under the write lock. Its state is that of the log at (seg, off): all of
+// it follows from the frames below.
+type writer struct {
+	s      *store
+	seg    *seg
+	off    int64
+	chain  uint32
+	next   []int64
+	prods  *producers
+	sealed bool
+	buf    []byte
+}
+
+func (w *writer) close() {
+	if w.seg != nil {
+		w.s.segs.put(w.seg)
+		w.seg = nil
+	}
+}
+
+// load puts the writer at the start of segment n.
+func (w *writer) load(n uint64) error {
+	g, err := w.s.segs.get(n)
+	if err != nil {
+		return err
+	}
+	w.close()
+	w.seg, w.off, w.chain = g, g.h.Length, g.h.CRC
+	w.next = append(w.next[:0], g.h.Bases...)
+	w.prods, w.sealed = newProducers(g.h.Producers), g.h.Sealed
+	return nil
+}
+
+// walkTo takes in the frames up to end, which are part of the log.
+func (w *writer) walkTo(end int64) {
+	walk := segment.Walker{Data: w.seg.data, Epoch: w.seg.h.Epoch(), Off: w.off}
+	for {
+		var f segment.Frame
+		off, bad, err := walk.Next(end, &f)
+		if err != nil {
+			break
+		}
+		if bad != nil {
+			w.s.reportDamage(w.seg.number, bad)
+			if bad.To >= end {
+				w.skip(end - off) // nothing behind it tells which offsets were in there
+			}
+			continue
+		}
+		w.take(&f)
+	}
+	w.off = end
+}
+
+// skip moves all partitions past any offset that can have been in n damaged bytes.
+func (w *writer) skip(n int64) {
+	for p := range w.next {
+		w.next[p] += n / 4
+	}
+}
+
+func (w *writer) take(f *segment.Frame) {
+	w.chain = f.CRC
+	switch {
+	case f.Kind == segment.Seal:
+		w.sealed = true
+	case f.Partition < len(w.next):
+		w.next[f.Partition] = f.Next()
+		w.prods.add(f)
+	}
+}
+
+// catchUp learns what others wrote. After a segment was poisoned it starts the next one.
+func (w *writer) catchUp() error {
+	page := w.s.page
+	at := page.written()
+	if w.seg == nil || w.seg.number != at.Number() {
+		if err := w.load(at.Number()); err != nil {
+			return err
+		}
+	}
+	if page.poison() != at.Number() {
+		if w.off != at.Off() {
+			w.walkTo(at.Off())
+		}
+		return nil
+	}
+	// Behind the last position that was promised nothing in the segment can be believed.
+	if err := w.load(at.Number()); err != nil {
+		return err
+	}
+	promised := max(page.synced(), page.pos(pageAcked))
+	cut := w.seg.h.Length
+	if promised.Number() == at.Number() {
+		cut = max(cut, promised.Off())
+	}
+	w.walkTo(cut)
+	w.s.log.Warn("going on in a new segment after a write or sync error", "segment", at.Number(), "cut", cut)
+	return w.start(0)
+}
+
+// start begins the next segment, with room for need bytes of frames.
+func (w *writer) start(need int64) error {
+	s := w.s
+	n := w.seg.number + 1
+	h := segment.Header{
+		TopicID: s.meta.ID, Number: n, PrevEnd: w.off, Synced: s.page.synced(), Created: time.Now().UnixMilli(),
+		Salt: rand.Uint64(), Sealed: w.sealed, Bases: w.next, Producers: w.prods.list(),
+	}
+	b := segment.AppendHeader(nil, &h) // tells the length
+	name := path.Join(s.dir, segmentName(n))
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return explain("make segment "+s.fs.Path(name), err)
+	}
+	h.Size, err = f.Size()
+	if want := h.Length + max(s.growTo(w.seg.h), need); err == nil && h.Size < want {
+		h.Size, err = want, f.Truncate(want)
+	}
+	if err == nil {
+		b = segment.AppendHeader(b[:0], &h)
+		_, err = f.WriteAt(b, 0)
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil && s.page.word(pagePrepared).Load() < n {
+		err = s.fs.SyncDir(s.dir)
+	}
+	if err != nil {
+		return explain("start segment "+s.fs.Path(name), err)
+	}
+	if err := w.load(n); err != nil {
+		return err
+	}
+	s.page.word(pageWritten).Store(uint64(segment.At(n, w.off)))
+	s.nudge()
+	return nil
+}
+
+// growTo is the room for frames of the segment after the one with header h.
+func (s *store) growTo(h *segment.Header) int64 {
+	return min(4*(h.Size-h.Length), s.c.SegmentBytes)
+}
+
+// roll starts a new segment. At level sync the old one is synced first, so that a sync error is
+// always one of the newest segment.
+func (w *writer) roll(need int64) error {
+	if w.s.syncing() {
+		if err := w.s.lead(); err != nil {
+			return err
+		}
+	}
+	return w.start(need)
+}
+
+// write appends the frames of a batch that may be appended and answers for the others in their
+// err. It returns the position behind the last that others must wait for. The caller has the
+// write lock.
+func (w *writer) write(b *batch) segment.Pos {
+	if err := w.ready(); err != nil {
+		for _, p := range b.frames {
+			p.err = err
+		}
+		return 0
+	}
+	end := segment.At(w.seg.number, w.off)
+	rest := b.frames
+	for len(rest) > 0 {
+		n, size := w.layout(rest)
+		if n == 0 { // the segment is full
+			if err := w.roll(segment.AlignUp(int64(len(rest[0].buf)))); err != nil {
+				failAll(rest, notDone(err))
+				break
+			}
+			continue
+		}
+		if err := w.put(rest[:n], size); err != nil {
+			failAll(rest[:n], err)
+			failAll(rest[n:], notDone(err))
+			break
+		}
+		rest = rest[n:]
+		end = segment.At(w.seg.number, w.off)
+	}
+	return end
+}
+
+func (w *writer) ready() error {
+	if w.s.page.deleted() {
+		return notFound(w.s.name)
+	}
+	if err := w.catchUp(); err != nil {
+		return notDone(err)
+	}
+	return nil
+}
+
+func notDone(err error) error {
+	if errors.Is(err, fault.NotDone) {
+		return err
+	}
+	return fmt.Errorf("nothing was appended: %w: %w", fault.NotDone, err)
+}
+
+func failAll(frames []*pending, err error) {
+	for _, p := range frames {
+		if p.err == nil {
+			p.err = err
+		}
+	}
+}
+
+// admit decides whether a frame may be appended now.
+func (w *writer) admit(p *pending) bool {
+	f := &p.frame
+	if f.ProducerID != 0 && f.Kind == segment.Records {
+		first, err := w.prods.check(f)
+		if err != nil {
+			f.Base, p.err = first, err
+			return false
+		}
+	}
+	switch {
+	case w.sealed && f.Kind == segment.Seal:
+		p.err = errDuplicate
+		return false
+	case w.sealed:
+		p.err = fmt.Errorf("topic %q: %w", w.s.name, fault.Sealed)
+		return false
+	}
+	return true
+}
+
+// layout places frames in the buffer until the segment or the buffer is full. It returns how many
+// it took, those that were refused included, and the bytes to write. State moves on as if they
+// were written; put takes it back when they can't be.
+func (w *writer) layout(frames []*pending) (n int, size int64) {
+	w.buf = w.buf[:0]
+	off, epoch, synced := w.off, w.seg.h.Epoch(), w.s.page.synced()
+	for _, p := range frames {
+		room := segment.AlignUp(int64(len(p.buf)))
+		if off+room > int64(len(w.seg.data)) || n > 0 && int64(len(w.buf))+room > maxWrite {
+			break
+		}
+		n++
+		if !w.admit(p) {
+			continue
+		}
+		f := &p.frame
+		f.Prev, f.Synced = w.chain, synced
+		if f.Kind == segment.Records {
+			f.Base = w.next[f.Partition]
+		}
+		at := len(w.buf)
+		w.buf = append(w.buf, p.buf...)
+		segment.SealFrame(w.buf[at:], f, epoch, off)
+		for len(w.buf) < at+int(room) {
+			w.buf = append(w.buf, 0)
+		}
+		w.take(f)
+		off += room
+	}
+	return n, int64(len(w.buf))
+}
+
+// put writes the buffer behind the log, padded with zeros to a whole block, and makes its frames
+// part of the log.
+func (w *writer) put(frames []*pending, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	end := (w.off + size + segment.Block - 1) &^ (segment.Block - 1)
+	pad := min(end, int64(len(w.seg.data))) - w.off - size
+	if _, err := w.seg.f.WriteAt(append(w.buf, zeros[:pad]...), w.off); err != nil {
+		return w.undo(err)
+	}
+	w.off += size
+	at := segment.At(w.seg.number, w.off)
+	page := w.s.page
+	page.word(pageWritten).Store(uint64(at))
+	if !w.s.syncing() {
+		page.raise(pageAcked, uint64(at))
+	}
+	if half := int64(len(w.seg.data)) / 2; w.off >= half && w.off-size < half {
+		w.s.nudge()
+	}
+	return nil
+}
+
+var zeros [segment.Block]byte
+
+// undo deals with a failed write. When the disk is full, the place of the first frame is wiped
+// durably, so that the frames are certainly absent. Any other error poisons the segment: their
+// fate is unknown.
+func (w *writer) undo(err error) error {
+	defer w.forget()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		wipe := zeros[:min(segment.FrameHeader, int64(len(w.seg.data))-w.off)]
+		_, e := w.seg.f.WriteAt(wipe, w.off)
+		if e == nil {
+			e = w.seg.f.SyncData()
+		}
+		if e == nil {
+			return notDone(explain("append", err))
+		}
+	}
+	w.s.poisonSegment(w.seg.number, err)
+	return fmt.Errorf("topic %q: write to segment %d: %w: %w", w.s.name, w.seg.number, fault.Unknown, err)
+}
+
+// forget makes the next catchUp read the state from the segment again.
+func (w *writer) forget() {
+	w.close()
+}

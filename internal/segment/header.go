@@ -1,0 +1,188 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Block is the unit of writing: headers and writes are padded to it, because a write of a whole
+// block into a file that is not cached needs no read first.
+const Block = 4096
+
+const (
+	headerFixed   = 96
+	producerFixed = 32
+	headerVersion = 1
+	maxHeader     = 16 << 20
+)
+
+var headerMagic = [8]byte{'R', 'F', 'S', 'E', 'G', 'M', 'T', '1'}
+
+var (
+	// ErrHeader says that a segment's header is not sound.
+	ErrHeader = errors.New("damaged segment header")
+	// ErrVersion says that a file was written by a newer program.
+	ErrVersion = errors.New("a newer format")
+)
+
+// Producer is the state of one idempotent producer in one partition.
+type Producer struct {
+	ID        uint64
+	Partition int
+	Epoch     int32
+	Sequence  int64   // the newest
+	First     []int64 // first offsets of Sequence, Sequence-1, …
+}
+
+// Header is the header of a segment.
+type Header struct {
+	CRC       uint32 // the chain of the segment's frames starts with it
+	Length    int64  // with padding: where the first frame stands
+	TopicID   uint64
+	Number    uint64
+	Size      int64
+	PrevEnd   int64
+	Synced    Pos
+	Created   int64
+	Salt      uint64
+	Sealed    bool // the topic was sealed in an earlier segment
+	Bases     []int64
+	Producers []Producer
+}
+
+// Epoch seeds the checksums of the segment's frames.
+func (h *Header) Epoch() uint64 { return Epoch(h.TopicID, h.Number) }
+
+// HeaderSize is the padded size of a header for so many partitions, without producers.
+func HeaderSize(partitions int) int64 {
+	return (headerFixed + 8*int64(partitions) + Block - 1) &^ (Block - 1)
+}
+
+// BaseAt is where the base of a partition stands in a segment file.
+func BaseAt(partition int) int64 { return headerFixed + 8*int64(partition) }
+
+// AppendHeader encodes h behind b, which must be empty, and sets its CRC and Length.
+func AppendHeader(b []byte, h *Header) []byte {
+	le := binary.LittleEndian
+	b = append(b, make([]byte, headerFixed)...)
+	copy(b[8:], headerMagic[:])
+	le.PutUint32(b[16:], headerVersion)
+	le.PutUint32(b[20:], uint32(len(h.Bases)))
+	le.PutUint64(b[24:], h.TopicID)
+	le.PutUint64(b[32:], h.Number)
+	le.PutUint64(b[40:], uint64(h.Size))
+	le.PutUint64(b[48:], uint64(h.PrevEnd))
+	le.PutUint64(b[56:], uint64(h.Synced))
+	le.PutUint64(b[64:], uint64(h.Created))
+	le.PutUint64(b[72:], h.Salt)
+	le.PutUint32(b[80:], uint32(len(h.Producers)))
+	if h.Sealed {
+		le.PutUint32(b[84:], 1)
+	}
+	for _, base := range h.Bases {
+		b = le.AppendUint64(b, uint64(base))
+	}
+	for i := range h.Producers {
+		p := &h.Producers[i]
+		b = le.AppendUint64(b, p.ID)
+		b = le.AppendUint32(b, uint32(p.Partition))
+		b = le.AppendUint32(b, uint32(p.Epoch))
+		b = le.AppendUint64(b, uint64(p.Sequence))
+		b = le.AppendUint64(b, uint64(len(p.First)))
+		for _, f := range p.First {
+			b = le.AppendUint64(b, uint64(f))
+		}
+	}
+	if pad := len(b) % Block; pad != 0 {
+		b = append(b, make([]byte, Block-pad)...)
+	}
+	h.Length = int64(len(b))
+	le.PutUint32(b[4:], uint32(len(b)))
+	h.CRC = crc32.Checksum(b[4:], castagnoli)
+	le.PutUint32(b, h.CRC)
+	return b
+}
+
+// HeaderLength is the length that the header at the start of b claims to have; ErrHeader when
+// there is none.
+func HeaderLength(b []byte) (int64, error) {
+	if len(b) < headerFixed || [8]byte(b[8:16]) != headerMagic {
+		return 0, fmt.Errorf("no magic: %w", ErrHeader)
+	}
+	if v := binary.LittleEndian.Uint32(b[16:]); v > headerVersion {
+		return 0, fmt.Errorf("segment header version %d, this program knows up to %d: %w", v, headerVersion, ErrVersion)
+	}
+	n := int64(binary.LittleEndian.Uint32(b[4:]))
+	if n < Block || n%Block != 0 || n > maxHeader {
+		return 0, fmt.Errorf("a length of %d: %w", n, ErrHeader)
+	}
+	return n, nil
+}
+
+// Identity reads the number of the segment that a header belongs to without checking anything
+// else. A reader compares it to learn that a file was recycled under it.
+func Identity(b []byte) (crc uint32, number uint64) {
+	le := binary.LittleEndian
+	return le.Uint32(b), le.Uint64(b[32:])
+}
+
+// ParseHeader decodes and verifies the header at the start of b.
+func ParseHeader(b []byte) (*Header, error) {
+	n, err := HeaderLength(b)
+	if err != nil {
+		return nil, err
+	}
+	if n > int64(len(b)) {
+		return nil, fmt.Errorf("a header of %d bytes in %d: %w", n, len(b), ErrHeader)
+	}
+	b = b[:n]
+	le := binary.LittleEndian
+	h := &Header{CRC: le.Uint32(b), Length: n}
+	if crc32.Checksum(b[4:], castagnoli) != h.CRC {
+		return nil, fmt.Errorf("checksum mismatch: %w", ErrHeader)
+	}
+	partitions, producers := int(le.Uint32(b[20:])), int(le.Uint32(b[80:]))
+	h.TopicID = le.Uint64(b[24:])
+	h.Number = le.Uint64(b[32:])
+	h.Size = int64(le.Uint64(b[40:]))
+	h.PrevEnd = int64(le.Uint64(b[48:]))
+	h.Synced = Pos(le.Uint64(b[56:]))
+	h.Created = int64(le.Uint64(b[64:]))
+	h.Salt = le.Uint64(b[72:])
+	h.Sealed = le.Uint32(b[84:])&1 != 0
+	b = b[headerFixed:]
+	if partitions < 1 || partitions*8 > len(b) {
+		return nil, fmt.Errorf("%d partitions: %w", partitions, ErrHeader)
+	}
+	h.Bases = make([]int64, partitions)
+	for i := range h.Bases {
+		h.Bases[i] = int64(le.Uint64(b[8*i:]))
+	}
+	return h, h.parseProducers(b[8*partitions:], producers)
+}
+
+func (h *Header) parseProducers(b []byte, n int) error {
+	le := binary.LittleEndian
+	for i := range n {
+		if len(b) < producerFixed {
+			return fmt.Errorf("producer %d of %d: %w", i, n, ErrHeader)
+		}
+		p := Producer{
+			ID: le.Uint64(b), Partition: int(le.Uint32(b[8:])),
+			Epoch: int32(le.Uint32(b[12:])), Sequence: int64(le.Uint64(b[16:])),
+		}
+		kept := int(le.Uint32(b[24:]))
+		b = b[producerFixed:]
+		if kept < 1 || kept*8 > len(b) || p.Partition >= len(h.Bases) {
+			return fmt.Errorf("producer %d of %d: %w", i, n, ErrHeader)
+		}
+		for j := range kept {
+			p.First = append(p.First, int64(le.Uint64(b[8*j:])))
+		}
+		b = b[8*kept:]
+		h.Producers = append(h.Producers, p)
+	}
+	return nil
+}
