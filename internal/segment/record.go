@@ -63,7 +63,7 @@ func Decode(b []byte, f *Frame, o RecordsOptions, dst []driver.Record) ([]driver
 			continue
 		}
 		dst = append(dst, driver.Record{
-			Offset: off, Timestamp: f.Time + int64(zz>>1) ^ -int64(zz&1), Key: k, Value: v, Headers: hs,
+			Offset: off, Timestamp: f.Time + (int64(zz>>1) ^ -int64(zz&1)), Key: k, Value: v, Headers: hs,
 		})
 		o.Budget -= size + len(k) + len(v)
 		if o.Budget <= 0 {
