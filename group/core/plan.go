@@ -74,7 +74,8 @@ func (s *State) absentAt() (at time.Duration) {
 	return at
 }
 
-// eligible are the members that units can be assigned to, sorted, and their names in the document.
+// eligible are the members that units can be assigned to, and the sorted names in the document of
+// all that have a part in it: theirs, and those of static members that are awaited.
 func (s *State) eligible() (members []assign.Member, names []string) {
 	for i := range s.view.Members {
 		m := &s.view.Members[i]
@@ -88,7 +89,6 @@ func (s *State) eligible() (members []assign.Member, names []string) {
 	for i := 0; doc != nil && i < len(s.absent); i++ {
 		for _, name := range doc.Members {
 			if id, _, _ := strings.Cut(name, "@"); id == s.absent[i].id {
-				members = append(members, assign.Member{ID: id})
 				names = append(names, name)
 			}
 		}
@@ -115,15 +115,36 @@ func (s *State) replan() {
 	case len(names) == 0: // all are leaving: nobody to give anything to
 		p.targets, p.current, p.reason = make([]string, len(s.units)), true, "all members leave"
 	default:
-		p.targets = s.cfg.Assignor.Assign(assign.Request{
-			Members: members, Current: s.before(members), Zones: s.cfg.UnitZones,
-		})
+		p.targets = s.assign(members)
 		p.current, p.reason = false, s.whyPlan(names)
 	}
 }
 
+// assign asks the assignor about all units but those that wait for a static member.
+func (s *State) assign(members []assign.Member) []string {
+	targets := s.before(members)
+	req := assign.Request{Members: members}
+	var open []int
+	for n, id := range targets {
+		if slices.ContainsFunc(s.absent, func(a absence) bool { return id != "" && a.id == id }) {
+			continue
+		}
+		open = append(open, n)
+		req.Current = append(req.Current, id)
+		if s.cfg.UnitZones != nil {
+			req.Zones = append(req.Zones, s.cfg.UnitZones[n])
+		}
+	}
+	if len(open) > 0 && len(members) > 0 {
+		for i, id := range s.cfg.Assignor.Assign(req) {
+			targets[open[i]] = id
+		}
+	}
+	return targets
+}
+
 // before is what a new plan starts from: the stored assignment, so that all start from the same;
-// for the first one, the owners.
+// for the first one, the owners. Members that are gone, and not awaited, have nothing in it.
 func (s *State) before(members []assign.Member) []string {
 	current := make([]string, len(s.units))
 	doc := s.view.Assignment
@@ -132,7 +153,8 @@ func (s *State) before(members []assign.Member) []string {
 		if doc != nil && n < len(doc.Targets) {
 			id = doc.Targets[n]
 		}
-		if slices.ContainsFunc(members, func(m assign.Member) bool { return m.ID == id }) {
+		awaited := doc != nil && slices.ContainsFunc(s.absent, func(a absence) bool { return a.id == id })
+		if awaited || slices.ContainsFunc(members, func(m assign.Member) bool { return m.ID == id }) {
 			current[n] = id
 		}
 	}

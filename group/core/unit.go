@@ -38,8 +38,10 @@ func (s *State) acquire(n int) {
 	o := &v.Owner
 	waiting := false
 	switch {
-	case o.Epoch > 0 && o.Member == s.cfg.Member && o.Incarnation == s.cfg.Incarnation:
+	case s.isMine(o) && o.Epoch == u.seen:
 		s.own(n, "")
+	case s.isMine(o) && !s.leaving && u.worker == none:
+		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch))
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o))
@@ -58,6 +60,10 @@ func (s *State) acquire(n int) {
 	if !waiting {
 		u.waitTill = 0
 	}
+}
+
+func (s *State) isMine(o *registry.Owner) bool {
+	return o.Epoch > 0 && o.Member == s.cfg.Member && o.Incarnation == s.cfg.Incarnation
 }
 
 func (s *State) whyFree(o *registry.Owner) string {
@@ -95,7 +101,7 @@ func (s *State) claim(n int, why string) {
 // own begins the time as owner that the view shows.
 func (s *State) own(n int, from string) {
 	u, v := &s.units[n], &s.view.Units[n]
-	u.granted = true
+	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
