@@ -154,7 +154,7 @@ func (s *State) before(members []assign.Member) []string {
 			id = doc.Targets[n]
 		}
 		awaited := doc != nil && slices.ContainsFunc(s.absent, func(a absence) bool { return a.id == id })
-		if awaited || slices.ContainsFunc(members, func(m assign.Member) bool { return m.ID == id }) {
+		if _, live := slices.BinarySearchFunc(members, id, func(m assign.Member, id string) int { return strings.Compare(m.ID, id) }); live || awaited {
 			current[n] = id
 		}
 	}
@@ -251,7 +251,9 @@ func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {
 		s.wantLoad = true
 		return
 	}
-	s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
-	s.plan.known = false
+	if older(s.view.AssignmentVersion, w.txn.Checks[0].Version, versions[0]) {
+		s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
+		s.plan.known = false
+	}
 	s.out = append(s.out, Report{Kind: Planned, Unit: -1, Text: w.plan.Reason})
 }

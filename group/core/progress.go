@@ -100,7 +100,7 @@ func (s *State) commit() {
 		}
 		u.write, u.dirty = wCommit, false
 		s.committing = true
-		s.batch = append(s.batch, write{kind: wCommit, unit: n, checkpoint: u.checkpoint, txn: registry.Txn{
+		s.batch = append(s.batch, write{kind: wCommit, unit: n, epoch: u.grant.Epoch, checkpoint: u.checkpoint, txn: registry.Txn{
 			Checks: []registry.Check{
 				{Key: g.OwnerKey(n), Version: u.grant.Version},
 				{Key: g.CheckpointKey(n), Version: u.stored},

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/registry"
@@ -92,13 +93,7 @@ func (s *State) self() registry.Member {
 // find looks a member up in the view.
 func (s *State) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(s.view.Members, id, func(m registry.Member, id string) int {
-		switch {
-		case m.ID < id:
-			return -1
-		case m.ID > id:
-			return 1
-		}
-		return 0
+		return strings.Compare(m.ID, id)
 	})
 }
 
@@ -171,6 +166,10 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	}
 	s.member = versions[0]
 	i, ok := s.find(w.member.ID)
+	if ok && !older(s.view.MemberVersions[i], w.txn.Checks[0].Version, s.member) {
+		s.memberMark.stale, s.wantLoad = true, true // somebody has replaced it meanwhile
+		return
+	}
 	if !ok {
 		s.view.Members = slices.Insert(s.view.Members, i, w.member)
 		s.view.MemberVersions = slices.Insert(s.view.MemberVersions, i, "")

@@ -194,7 +194,7 @@ func (s *State) handoff(n int, target string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
 	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: "released by " + s.cfg.Member + ": it leaves"}
-	w := write{kind: wHandoff, unit: n, txn: registry.Txn{Checks: []registry.Check{
+	w := write{kind: wHandoff, unit: n, epoch: u.grant.Epoch, txn: registry.Txn{Checks: []registry.Check{
 		{Key: g.OwnerKey(n), Version: u.grant.Version},
 		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
 	}}}

@@ -30,6 +30,7 @@ type write struct {
 	session    string
 	plan       *registry.Assignment
 	unit       int
+	epoch      int64
 	owner      registry.Owner
 	checkpoint *registry.Checkpoint // put by it; nil: none
 }
@@ -144,24 +145,34 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 	}
 }
 
-// unitStored puts a write that was applied into the view, and acts on it.
+// unitStored puts a write that was applied into the view, and acts on it. The answer may have been
+// so slow that the view is newer than the write; then it stays as it is.
 func (s *State) unitStored(w *write, versions []registry.Version) {
 	u, v := &s.units[w.unit], &s.view.Units[w.unit]
 	if w.checkpoint != nil {
-		v.Checkpoint, v.CheckpointVersion = w.checkpoint, versions[0]
-		u.stored = versions[0]
+		if older(v.CheckpointVersion, w.txn.Checks[1].Version, versions[0]) {
+			v.Checkpoint, v.CheckpointVersion, u.stored = w.checkpoint, versions[0], versions[0]
+		}
 		versions = versions[1:]
-		s.out = append(s.out, Report{Kind: Committed, Unit: w.unit, Epoch: u.grant.Epoch})
+		s.out = append(s.out, Report{Kind: Committed, Unit: w.unit, Epoch: w.epoch})
 	}
 	if w.kind == wCommit {
 		return
 	}
-	from := v.Owner.Member
-	v.Owner, v.OwnerVersion = w.owner, versions[0]
-	if w.kind == wHandoff {
+	from, current := v.Owner.Member, older(v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
+	if current {
+		v.Owner, v.OwnerVersion = w.owner, versions[0]
+	}
+	u.seen = max(u.seen, w.owner.Epoch)
+	switch {
+	case w.kind == wHandoff:
 		u.granted, u.dirty = false, false
 		s.out = append(s.out, Report{Kind: Moved, Unit: w.unit, Epoch: w.owner.Epoch, From: s.cfg.Member, To: w.owner.Member, Text: w.owner.Reason})
-		return
+	case current:
+		s.own(w.unit, from)
 	}
-	s.own(w.unit, from)
 }
+
+// older says whether what the view has is from before a write that replaced a version by another,
+// or that write itself. Anything else came after.
+func older(has, before, after registry.Version) bool { return has == before || has == after }
