@@ -6,7 +6,7 @@ import "slices"
 type Config struct {
 	// Exact: no event is missing, Owned and Committed come in the order in which the store
 	// applied them, and offsets are dense, as in the simulation. Then epochs must also grow by
-	// exactly one, and no checkpoint may lie beyond the last record.
+	// exactly one (more after a rollback), and no checkpoint may lie beyond the last record.
 	Exact bool
 }
 
@@ -27,6 +27,8 @@ type unit struct {
 	seeks   []int64   // the epochs that began with a seek, ascending
 	resets  int       // seeks and rollbacks
 	undone  []*tenure // that the store knows nothing of any more
+
+	rolledBack bool // then members may leave out the epochs that they still remember
 }
 
 // tenure is the time of one owner, from its claim to the next.
@@ -37,6 +39,7 @@ type tenure struct {
 	lastCommit Event
 	running    int // handlers at work
 	replaced   bool
+	shaken     bool // by a rollback: it may not remember what it finished
 }
 
 // New returns a checker that has seen nothing yet.
@@ -218,12 +221,9 @@ func (c *Checker) started(e *Event) {
 	}
 	pg, w, bit := p.slot(e.Offset)
 	first, fresh := pg.started[w]&bit == 0, pg.done[w]&bit == 0
-	if !fresh {
-		c.report.Duplicated++
-	}
 	pg.started[w] |= bit
-	if undone {
-		return
+	if undone || u.soughtAfter(e.Epoch) {
+		return // it says nothing about the order since
 	}
 	c.startKey(e, u, first, fresh)
 }
@@ -232,7 +232,7 @@ func (c *Checker) ended(e *Event) {
 	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
 	t, undone := c.tenure(u, e)
 	t.running--
-	if !undone {
+	if !undone && !u.soughtAfter(e.Epoch) {
 		c.endKey(e, u)
 	}
 	if e.Kind == Failed {
@@ -243,6 +243,8 @@ func (c *Checker) ended(e *Event) {
 	pg.known[w] |= bit
 	if pg.done[w]&bit == 0 {
 		c.report.Delivered++
+	} else {
+		c.report.Duplicated++
 	}
 	pg.done[w] |= bit
 	if !undone && e.Offset >= p.frontier && !u.soughtAfter(e.Epoch) {

@@ -18,7 +18,7 @@ func (c *Checker) owned(e *Event) {
 	if newer := u.newer(e.Epoch, e.began()); newer != nil {
 		c.report.violate(EpochsIncrease, []Event{*newer, *e}, "unit %d went from epoch %d to %d", e.Unit, newer.Epoch, e.Epoch)
 	}
-	if c.cfg.Exact && e.Epoch != u.newest()+1 {
+	if c.cfg.Exact && e.Epoch != u.newest()+1 && !(u.rolledBack && e.Epoch > u.newest()) {
 		c.report.violate(EpochsIncrease, []Event{*e}, "unit %d went from epoch %d to %d, not to the next", e.Unit, u.newest(), e.Epoch)
 	}
 	t := &tenure{owned: *e, start: cover(e.Positions)}
@@ -89,6 +89,9 @@ func (c *Checker) partitionsOf(unit int) []place {
 func (c *Checker) handoff(before, t *tenure) {
 	if before.running > 0 {
 		c.report.violate(CleanHandoff, []Event{before.owned, t.owned}, "unit %d was handed over while %d handlers were at work", t.owned.Unit, before.running)
+	}
+	if before.shaken {
+		return
 	}
 	for _, at := range c.partitionsOf(t.owned.Unit) {
 		p := c.parts[at]
@@ -181,6 +184,7 @@ func (c *Checker) rollback(e *Event) {
 	c.report.Rollbacks++
 	u := c.unit(e.Unit)
 	u.resets++
+	u.rolledBack = true
 	for len(u.epochs) > 0 && u.newest() > e.Epoch {
 		n := u.newest()
 		u.undone = append(u.undone, u.tenures[n])
@@ -190,11 +194,12 @@ func (c *Checker) rollback(e *Event) {
 	u.seeks = slices.DeleteFunc(u.seeks, func(n int64) bool { return n > e.Epoch })
 	now := cover(e.Positions)
 	if t := u.tenures[e.Epoch]; t != nil {
-		t.last = now
+		t.last, t.shaken = now, true
 	}
 	for at, pos := range now {
 		p := c.partitionOf(e.Unit, at)
 		p.frontier = pos.Next
+		c.report.Delivered += p.restore(pos)
 		for o, epoch := range p.finished {
 			if epoch > e.Epoch {
 				delete(p.finished, o)

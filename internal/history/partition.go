@@ -148,6 +148,20 @@ func (p *partition) seek(next int64) (undone int64) {
 	return undone
 }
 
+// restore marks as done what a checkpoint covers, as when a seek behind it is undone.
+func (p *partition) restore(pos registry.Position) (n int64) {
+	for _, r := range append([]registry.Range{{0, pos.Next}}, pos.Done...) {
+		p.scan(r[0], r[1], known, func(o int64) {
+			pg, w, bit := p.slot(o)
+			if pg.done[w]&bit == 0 {
+				pg.done[w] |= bit
+				n++
+			}
+		})
+	}
+	return n
+}
+
 func (p *partition) excuse(from, to int64) {
 	if from < to {
 		p.excused = append(p.excused, registry.Range{from, to})

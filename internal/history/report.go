@@ -50,7 +50,7 @@ type Report struct {
 	Delivered  int64 // records that a handler finished
 	Deliveries int64 // times that a handler was given a record
 	Failed     int64 // of these, ended by an error or a cancellation
-	Duplicated int64 // deliveries of records that were finished before, seeks aside
+	Duplicated int64 // times that a handler finished a record again, seeks aside
 	InFlight   int64 // records started and not covered by the checkpoint at takeovers: the bound of Duplicated
 	Lost       int64 // acknowledged and never finished, in a complete history
 	Lag        int64 // the same, in a history that is not complete

@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// maxNodes bounds how many processes are up at the same time.
+const maxNodes = 6
+
+// schedule spreads what the seed chose over the time until the horizon. The kinds that are not
+// here happen on the way of each message, in each handler, or at each start.
+func (w *world) schedule() {
+	actions := map[Fault]func(){
+		Crash: w.crash, Restart: w.restart, Twin: w.twin, Freeze: w.freeze, Outage: w.outage, Partition: w.cut, Deaf: w.deafen,
+		Rollback: w.store.rollback, Membership: w.comeOrGo, Seeks: w.seek, Control: w.control, Eviction: w.evict, Static: w.restart,
+	}
+	for _, kind := range w.plan.kinds() {
+		act := actions[kind]
+		if act == nil {
+			continue
+		}
+		for range 1 + w.rng.IntN(4) {
+			w.later(w.upTo(w.plan.horizon), func() {
+				if !w.heals {
+					act()
+				}
+			})
+		}
+	}
+}
+
+// live are the processes that are up.
+func (w *world) live() []*node {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return !n.up() })
+}
+
+// anyone picks a process that is up; nil when there is none.
+func (w *world) anyone() *node {
+	live := w.live()
+	if len(live) == 0 {
+		return nil
+	}
+	return live[w.rng.IntN(len(live))]
+}
+
+func (w *world) crash() {
+	if n := w.anyone(); n != nil {
+		n.kill()
+	}
+}
+
+func (n *node) kill() {
+	w := n.w
+	w.tracef("%s is killed", n)
+	n.dead = true
+	if id := n.session; id != "" && !w.chance(3) {
+		w.later(w.brief(), func() { // as fast as the store can notice
+			if !w.store.down {
+				w.store.end(id, "its process died")
+			}
+		})
+	}
+}
+
+func (w *world) restart() {
+	n := w.anyone()
+	if n == nil {
+		return
+	}
+	if n.cfg.Static && w.chance(2) {
+		n.stop()
+	} else {
+		n.kill()
+	}
+	w.later(w.upTo(2*w.plan.ttl), func() { w.newNode(n.name) })
+}
+
+// twin starts a second process with the id of one that runs.
+func (w *world) twin() {
+	if n := w.anyone(); n != nil && len(w.live()) < maxNodes {
+		w.newNode(n.name)
+	}
+}
+
+func (w *world) freeze() {
+	if n := w.anyone(); n != nil && !n.frozen {
+		w.tracef("%s is stopped", n)
+		n.frozen = true
+		w.later(w.upTo(2*w.plan.ttl), n.thaw)
+	}
+}
+
+// thaw lets a process go on: all that waited for it happens at once, in any order.
+func (n *node) thaw() {
+	if !n.frozen || n.dead {
+		return
+	}
+	n.w.tracef("%s goes on", n)
+	n.frozen = false
+	backlog := n.backlog
+	n.backlog = nil
+	if n.w.chance(2) {
+		n.w.rng.Shuffle(len(backlog), func(i, j int) { backlog[i], backlog[j] = backlog[j], backlog[i] })
+	}
+	for _, f := range backlog {
+		n.in(0, f)
+	}
+}
+
+func (w *world) outage() {
+	w.tracef("the store is down")
+	w.store.down = true
+	w.later(w.upTo(2*w.plan.ttl), w.restore)
+}
+
+func (w *world) restore() {
+	if w.store.down {
+		w.tracef("the store is back")
+		w.store.down = false
+		w.hint() // every watch reconnects
+	}
+}
+
+func (w *world) cut() {
+	if n := w.anyone(); n != nil {
+		w.tracef("%s is cut off", n)
+		n.cutOff = true
+		w.later(w.upTo(2*w.plan.ttl), n.reconnect)
+	}
+}
+
+func (w *world) deafen() {
+	if n := w.anyone(); n != nil {
+		w.tracef("the watch of %s is broken", n)
+		n.deaf = true
+		w.later(w.upTo(2*w.plan.ttl), n.reconnect)
+	}
+}
+
+// reconnect ends being cut off and deaf. A watch that is connected again gives a hint.
+func (n *node) reconnect() {
+	if !n.deaf && !n.cutOff {
+		return
+	}
+	n.w.tracef("%s is connected again", n)
+	n.deaf, n.cutOff = false, false
+	n.soon(func() { n.step(core.Changed{}) })
+}
+
+func (w *world) comeOrGo() {
+	if n := w.anyone(); n != nil && (w.chance(2) || len(w.live()) >= maxNodes) {
+		n.stop()
+		return
+	}
+	w.newNode("")
+}
+
+func (n *node) stop() {
+	if !n.leaving {
+		n.w.tracef("%s is asked to leave", n)
+		n.leaving = true
+		n.in(0, func() { n.step(core.Stop{}) })
+	}
+}
+
+func (w *world) evict() {
+	if n := w.anyone(); n != nil && !w.store.down {
+		w.store.end(n.session, "the store ended it")
+	}
+}
+
+// seek moves a checkpoint as the command line does: with the owner's epoch, in one write.
+func (w *world) seek() {
+	u := w.rng.IntN(w.plan.units)
+	o, _ := w.store.owner(u)
+	if o.Epoch == 0 || w.store.down {
+		return
+	}
+	pos := []registry.Position{{Partition: u, Next: w.rng.Int64N(int64(len(w.parts[u].keys)) + 1)}}
+	o.Epoch++
+	o.Reason = "seek"
+	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Partition: u, Positions: pos})
+	c := registry.Checkpoint{Positions: pos, Epoch: o.Epoch}
+	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{
+		{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
+		{Key: w.store.owners[u], Value: registry.Encode(o)},
+	}})
+}
+
+func (w *world) control() {
+	if w.store.down {
+		return
+	}
+	c := registry.Control{Paused: w.chance(3)}
+	if w.chance(2) {
+		c.PausedUnits = []int{w.rng.IntN(w.plan.units)}
+	}
+	w.setControl(c)
+	w.later(w.upTo(3*time.Second), func() {
+		if !w.store.down {
+			w.setControl(registry.Control{})
+		}
+	})
+}
+
+func (w *world) setControl(c registry.Control) {
+	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{{Key: w.store.control, Value: registry.Encode(c)}}})
+}
+
+// heal ends all faults. If nobody is left, somebody comes.
+func (w *world) heal() {
+	w.tracef("all faults heal")
+	w.heals = true
+	w.restore()
+	staying := false
+	for _, n := range w.nodes {
+		n.thaw()
+		n.reconnect()
+		staying = staying || n.up() && !n.leaving
+	}
+	if w.plan.has[Control] {
+		w.setControl(registry.Control{})
+	}
+	if !staying {
+		w.newNode("")
+	}
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// settled says whether the group has come to rest: each unit runs where the assignment says, and
+// nothing is left to do.
+func (w *world) settled() bool { return w.unsettled() == "" }
+
+// unsettled says what is still missing.
+func (w *world) unsettled() string {
+	var why []string
+	plan, _ := w.store.entries[w.store.assignment].doc.(registry.Assignment)
+	for u := range w.parts {
+		o, version := w.store.owner(u)
+		switch n := w.owner(o); {
+		case n == nil:
+			why = append(why, fmt.Sprintf("unit %d belongs to %s@%s, which is not up", u, o.Member, o.Incarnation))
+			continue
+		case len(plan.Targets) != len(w.parts) || plan.Targets[u] != o.Member:
+			why = append(why, fmt.Sprintf("unit %d belongs to %s and should not (%v)", u, o.Member, plan.Targets))
+		case n.workers[u] == nil || n.workers[u].epoch != o.Epoch || n.workers[u].draining || n.workers[u].cancelled:
+			why = append(why, fmt.Sprintf("unit %d of %s has no worker of epoch %d (%s)", u, n, o.Epoch, version))
+		}
+		pos := w.store.positions(u)
+		if end := int64(w.plan.records); len(pos) == 0 || pos[0].Next != end {
+			why = append(why, fmt.Sprintf("the checkpoint of unit %d is %v, its end %d", u, pos, end))
+		}
+	}
+	for _, n := range w.live() {
+		m, ok := w.store.entries[w.group.MemberKey(n.name)].doc.(registry.Member)
+		if !ok || m.Incarnation != n.incarnation {
+			why = append(why, fmt.Sprintf("%s is up and no member", n))
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// owner finds the process that the owner entry names.
+func (w *world) owner(o registry.Owner) *node {
+	for _, n := range w.nodes {
+		if n.name == o.Member && n.incarnation == o.Incarnation && n.up() {
+			return n
+		}
+	}
+	return nil
+}
+
+// leave lets everybody go in order, in some histories, and sees that they get away.
+func (w *world) leave() {
+	if !w.chance(4) {
+		return
+	}
+	leaving := w.live()
+	for _, n := range leaving {
+		w.later(w.upTo(w.plan.ttl), n.stop)
+	}
+	patience := 2*w.plan.ttl + 2*w.plan.drain + 4*w.plan.grace
+	gone := func() bool { return !slices.ContainsFunc(leaving, (*node).up) }
+	if !w.until(w.now+patience, gone) && w.err == nil {
+		w.err = fmt.Errorf("members that were asked to leave are still there after %s", patience)
+	}
+	for _, n := range leaving {
+		if n.exit != nil && w.err == nil && !w.hasAny(Twin, Restart, Static) { // who was started again ends as fenced
+			w.err = fmt.Errorf("%s was asked to leave a healthy group and ended with: %w", n, n.exit)
+		}
+	}
+}
+
+// calm adds what must hold in histories without certain faults.
+func (w *world) calm(r *history.Report) error {
+	if !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Delay, Hang) && r.Stale > 0 {
+		return fmt.Errorf("%d deliveries by members whose lease should have told them that they are replaced", r.Stale)
+	}
+	disturbing := []Fault{
+		Loss, Delay, LostReply, Torn, Crash, Restart, Twin, Freeze, Outage, Partition, Rollback, Seeks, Hang, Errors, Static, Eviction,
+	}
+	if w.hasAny(disturbing...) {
+		return nil
+	}
+	if r.Duplicated+r.Failed > 0 {
+		return fmt.Errorf("%d duplicates and %d interrupted handlers, though members only came and left in order", r.Duplicated, r.Failed)
+	}
+	return nil
+}
+
+func (w *world) hasAny(kinds ...Fault) bool {
+	return slices.ContainsFunc(kinds, func(f Fault) bool { return w.plan.has[f] })
+}
+
+// handsOver says whether a write of this node passes on a unit that it held and has drained. Not
+// when it gave up on handlers that never return, nor when the write took so long that the node had
+// gone on without it.
+func (n *node) handsOver(unit int, was registry.Owner) bool {
+	if n == nil || n.lateCall || was.Member != n.name || was.Incarnation != n.incarnation {
+		return false
+	}
+	k := n.workers[unit]
+	return k == nil || !k.abandoned()
+}

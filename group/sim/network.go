@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// request is one call of a node over the network.
+type request struct {
+	n        *node
+	answered bool
+	serve    func() core.Event // at the store; what it answers
+	lost     func() core.Event // the node's own conclusion when no answer came
+	refused  func() core.Event // the answer of a store that is down: certainly nothing was done
+}
+
+// send takes a request to the store and the answer back, as far as the faults let it.
+func (n *node) send(r *request) {
+	w := n.w
+	patience := n.w.plan.ttl/2 + w.upTo(n.w.plan.ttl)
+	n.in(patience, func() { r.answer(r.lost()) })
+	if n.dropped(Loss) {
+		r.breaks()
+		return
+	}
+	w.later(n.latency(), func() {
+		if w.store.down {
+			r.reply(r.refused())
+			return
+		}
+		n.lateCall = r.answered
+		ev := r.serve()
+		n.lateCall = false
+		if ev == nil {
+			return
+		}
+		if n.dropped(LostReply) || n.dropped(Loss) {
+			r.breaks()
+			return
+		}
+		r.reply(ev)
+	})
+}
+
+// breaks is a connection that fails: the node may notice before it runs out of patience.
+func (r *request) breaks() {
+	if r.n.w.chance(2) {
+		r.n.in(r.n.w.upTo(r.n.w.plan.ttl), func() { r.answer(r.lost()) })
+	}
+}
+
+func (r *request) reply(ev core.Event) {
+	w := r.n.w
+	r.n.in(r.n.latency(), func() { r.answer(ev) })
+	if w.plan.has[Duplicate] && !w.heals && w.chance(4) {
+		r.n.in(r.n.latency()+w.upTo(time.Second), func() { r.n.step(ev) })
+	}
+}
+
+func (r *request) answer(ev core.Event) {
+	if r.answered {
+		if e, ok := ev.(core.SessionOpened); ok && e.Session != "" {
+			r.n.closeSession(e.Session) // nobody waits for it any more
+		}
+		return
+	}
+	r.answered = true
+	if e, ok := ev.(core.SessionOpened); ok {
+		r.n.session = e.Session
+	}
+	r.n.step(ev)
+}
+
+// dropped says whether the network swallows a message now.
+func (n *node) dropped(kind Fault) bool {
+	if n.w.heals {
+		return false
+	}
+	return n.cutOff || n.w.plan.has[kind] && n.w.chance(8)
+}
+
+func (n *node) latency() time.Duration {
+	if n.w.plan.has[Delay] && !n.w.heals && n.w.chance(10) {
+		return n.w.upTo(3 * n.w.plan.ttl)
+	}
+	return n.w.brief()
+}
+
+func (n *node) load(id uint64) {
+	unavailable := func() core.Event { return core.Loaded{ID: id, Err: registry.ErrUnavailable} }
+	r := &request{n: n, lost: unavailable, refused: unavailable}
+	r.serve = func() core.Event {
+		st := n.w.store.list()
+		n.w.later(n.w.brief(), func() { // the second reading
+			if n.w.store.down || n.dropped(Loss) {
+				r.reply(unavailable())
+				return
+			}
+			n.w.store.listCheckpoints(st)
+			r.reply(core.Loaded{ID: id, State: st})
+		})
+		return nil
+	}
+	n.send(r)
+}
+
+func (n *node) apply(e core.Apply) {
+	n.send(&request{
+		n:       n,
+		lost:    func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnknown} },
+		refused: func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnavailable} },
+		serve: func() core.Event {
+			results := make([]registry.Result, len(e.Txns))
+			torn := len(e.Txns)
+			if n.w.plan.has[Torn] && !n.w.heals && n.w.chance(4) {
+				torn = n.w.rng.IntN(torn + 1)
+			}
+			for i := range e.Txns {
+				if i >= torn && n.w.chance(2) {
+					results[i] = registry.Result{Err: registry.ErrUnknown} // and it was not applied
+					continue
+				}
+				results[i] = n.w.store.apply(n, &e.Txns[i])
+				if i >= torn {
+					results[i] = registry.Result{Err: registry.ErrUnknown}
+				}
+			}
+			return core.Applied{ID: e.ID, Results: results}
+		},
+	})
+}
+
+func (n *node) openSession(id uint64) {
+	sent := n.clock()
+	unavailable := func() core.Event { return core.SessionOpened{ID: id, Err: registry.ErrUnavailable} }
+	r := &request{n: n, lost: unavailable, refused: unavailable}
+	r.serve = func() core.Event {
+		ss := n.w.store.open(n)
+		return core.SessionOpened{ID: id, Session: ss.id, Lease: sent + n.w.plan.ttl}
+	}
+	n.send(r)
+	// The driver renews a session from the moment it has it.
+	n.in(n.worldly(sent+n.w.plan.ttl/3), n.renew)
+}
+
+// renew is the driver's loop: every third of the TTL a renewal is sent, whatever became of the last.
+func (n *node) renew() {
+	if !n.up() || n.renewing {
+		return
+	}
+	n.renewing = true
+	n.in(n.worldly(n.clock()+n.w.plan.ttl/3), func() { n.renewing = false; n.renew() })
+	id, sent := n.session, n.clock()
+	if id == "" || n.dropped(Loss) {
+		return
+	}
+	n.w.later(n.latency(), func() {
+		if n.w.store.down {
+			return
+		}
+		alive := n.w.store.renew(id)
+		if n.dropped(LostReply) {
+			return
+		}
+		n.in(n.latency(), func() {
+			if alive {
+				n.step(core.Renewed{Session: id, Lease: sent + n.w.plan.ttl})
+			} else {
+				n.step(core.SessionLost{Session: id})
+			}
+		})
+	})
+}
+
+func (n *node) closeSession(id string) {
+	if id == "" {
+		return
+	}
+	if n.session == id {
+		n.session = ""
+	}
+	if n.dropped(Loss) {
+		return // it will expire
+	}
+	n.w.later(n.latency(), func() {
+		if !n.w.store.down {
+			n.w.store.end(id, "closed")
+		}
+	})
+}
+
+// hint tells every watch that something changed.
+func (w *world) hint() {
+	for _, n := range w.nodes {
+		if !n.up() || n.deaf || n.cutOff && !w.heals {
+			continue
+		}
+		if !n.hinted {
+			n.hinted = true // as a channel that holds one
+			n.in(n.latency(), func() { n.hinted = false; n.step(core.Changed{}) })
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// node is one process: a member, and the shell around its core.
+type node struct {
+	w                 *world
+	name, incarnation string
+	cfg               core.Config
+	core              *core.State
+
+	// Its clock: base + rate × the world's time. It never jumps; the calendar does.
+	base  time.Duration
+	rate  float64
+	timer uint64 // number of the timer that counts
+
+	session  string
+	renewing bool      // the driver's loop is there
+	hinted   bool      // a hint is on its way
+	workers  []*worker // by unit
+	changed  bool      // progress to be told
+
+	dead     bool // killed
+	frozen   bool
+	cutOff   bool // can't reach the store
+	deaf     bool // its watch is gone
+	leaving  bool
+	exited   bool
+	exit     error
+	lateCall bool     // the request that the store applies now was given up by its sender
+	backlog  []func() // what happens when it is thawed
+}
+
+// newNode starts a process. An empty name is a new member.
+func (w *world) newNode(name string) *node {
+	n := &node{w: w, name: name, rate: 1, base: w.upTo(time.Hour), incarnation: fmt.Sprintf("i%d", len(w.nodes))}
+	if name == "" {
+		n.name = string(rune('a' + len(w.nodes)%26))
+	}
+	if w.plan.has[Skew] {
+		n.rate += float64(w.rng.IntN(61)-30) / 1000
+	}
+	p := &w.plan
+	n.cfg = core.Config{
+		Group: w.group, Topic: "t", Units: p.units, Member: n.name, Incarnation: n.incarnation, Assignor: p.assignor,
+		SessionTTL: p.ttl, DrainTimeout: p.drain, CancelGrace: p.grace, CommitInterval: p.commit, Sweep: p.sweep,
+	}
+	if p.has[Static] && (name != "" || w.chance(2)) {
+		n.cfg.Static, n.cfg.RestartWindow = true, p.window
+	}
+	n.core = core.New(n.cfg)
+	n.workers = make([]*worker, p.units)
+	w.nodes = append(w.nodes, n)
+	w.tracef("%s starts", n)
+	n.soon(func() { n.step(core.Tick{}) })
+	return n
+}
+
+func (n *node) String() string { return n.name + "@" + n.incarnation }
+
+func name(n *node) string {
+	if n == nil {
+		return "an operator"
+	}
+	return n.String()
+}
+
+// up says whether the process is there and is a member or wants to be one.
+func (n *node) up() bool { return !n.dead && !n.exited }
+
+// clock is the node's monotonic time.
+func (n *node) clock() time.Duration {
+	return n.base + time.Duration(float64(n.w.now)*n.rate)
+}
+
+// worldly is how long it takes until the node's clock shows at.
+func (n *node) worldly(at time.Duration) time.Duration {
+	return max(0, time.Duration(math.Ceil(float64(at-n.clock())/n.rate)))
+}
+
+// in runs f inside the process after a while: not when it is dead, later when it is frozen.
+func (n *node) in(d time.Duration, f func()) {
+	n.w.later(d, func() { n.run(f) })
+}
+
+func (n *node) run(f func()) {
+	switch {
+	case n.dead:
+	case n.frozen:
+		n.backlog = append(n.backlog, f)
+	default:
+		f()
+	}
+}
+
+func (n *node) soon(f func()) { n.in(n.w.brief(), f) }
+
+// step gives the core an event and does what it says.
+func (n *node) step(ev core.Event) {
+	if n.exited {
+		return
+	}
+	if n.w.trace != nil {
+		n.w.tracef("%s ← %T %s", n, ev, show(ev))
+	}
+	for _, e := range n.core.Step(core.Input{Now: n.clock(), Wall: n.wall(), Event: ev}) {
+		if n.w.trace != nil {
+			n.w.tracef("%s → %T %s", n, e, show(e))
+		}
+		n.do(e)
+	}
+}
+
+// wall is the calendar, which nobody may rely on.
+func (n *node) wall() int64 {
+	if n.w.plan.has[Skew] {
+		return n.w.rng.Int64N(4_000_000_000_000) - 1_000_000_000_000
+	}
+	return n.w.now.Milliseconds()
+}
+
+func (n *node) do(effect core.Effect) {
+	switch e := effect.(type) {
+	case core.Load:
+		n.load(e.ID)
+	case core.Apply:
+		n.apply(e)
+	case core.OpenSession:
+		n.openSession(e.ID)
+	case core.CloseSession:
+		n.closeSession(e.Session)
+	case core.StartUnit:
+		n.startUnit(e)
+	case core.DrainUnit:
+		if k := n.worker(e.Unit, e.Run); k != nil {
+			n.soon(k.drain)
+		}
+	case core.StopUnit:
+		if k := n.worker(e.Unit, e.Run); k != nil {
+			k.cancel()
+		}
+	case core.SetTimer:
+		n.timer++
+		number := n.timer
+		n.in(n.worldly(e.At), func() {
+			if n.timer == number {
+				n.step(core.Tick{})
+			}
+		})
+	case core.Exit:
+		n.exited, n.exit = true, e.Err
+		n.closeSession(n.session)
+	}
+}
+
+func (n *node) startUnit(e core.StartUnit) {
+	u := e.Grant.Unit
+	if old := n.workers[u]; old != nil {
+		n.w.fail("%s starts unit %d while its worker of epoch %d is still there", n, u, old.epoch)
+		return
+	}
+	n.workers[u] = newWorker(n, e)
+}
+
+// worker finds the worker of that run; nil when it has returned.
+func (n *node) worker(unit int, run uint64) *worker {
+	if k := n.workers[unit]; k != nil && k.run == run {
+		return k
+	}
+	return nil
+}
+
+// progress tells the core how far the workers got, once an interval.
+func (n *node) progress() {
+	if n.changed || !n.up() {
+		return
+	}
+	n.changed = true
+	n.in(n.w.upTo(n.w.plan.commit), func() {
+		n.changed = false
+		var ev core.Progress
+		for u, k := range n.workers {
+			if k != nil && k.moved {
+				k.moved = false
+				ev.Units = append(ev.Units, core.UnitProgress{Unit: u, Run: k.run, Checkpoint: k.checkpoint()})
+			}
+		}
+		n.step(ev)
+	})
+}
+
+// fail ends the history: the simulation itself saw something that must not be.
+func (w *world) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+		w.tracef("FAILURE: %s", w.err)
+	}
+}
+
+// show is an event or effect for a trace.
+func show(x any) string {
+	switch e := x.(type) {
+	case core.Apply:
+		s := ""
+		for _, t := range e.Txns {
+			for _, p := range t.Puts {
+				s += " put " + p.Key
+			}
+			for _, k := range t.Deletes {
+				s += " delete " + k
+			}
+		}
+		return fmt.Sprintf("%d:%s", e.ID, s)
+	case core.Loaded:
+		if e.State == nil {
+			return fmt.Sprint(e.Err)
+		}
+		s := ""
+		for _, m := range e.State.Members {
+			s += " " + m.ID + "@" + m.Incarnation
+		}
+		for _, u := range e.State.Units {
+			s += fmt.Sprintf(" %d:%s@%s/%d", u.Number, u.Owner.Member, u.Owner.Incarnation, u.Owner.Epoch)
+		}
+		if e.State.Assignment != nil {
+			s += fmt.Sprint(" targets ", e.State.Assignment.Targets)
+		}
+		return s
+	case core.StartUnit:
+		var from []registry.Position
+		if e.Checkpoint != nil {
+			from = e.Checkpoint.Positions
+		}
+		return fmt.Sprintf("unit %d epoch %d from %v: %s", e.Grant.Unit, e.Grant.Epoch, from, e.Why)
+	default:
+		return fmt.Sprintf("%+v", x)
+	}
+}

@@ -1,0 +1,78 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/ringfence/ringfence/group/sim"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "run only this history, with a trace")
+	countFlag = flag.Int("histories", 500, "how many histories to run; RINGFENCE_SIM overrides it")
+)
+
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	if *seedFlag != 0 {
+		if res := sim.Run(sim.Config{Seed: *seedFlag, Trace: os.Stdout}); res.Err != nil {
+			t.Fatalf("%v\n%s", res.Err, res.Report)
+		}
+		return
+	}
+	count := *countFlag
+	if s := os.Getenv("RINGFENCE_SIM"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("RINGFENCE_SIM=%q: expected a number of histories", s)
+		}
+		count = n
+	}
+	failed := histories(t, 1, count)
+	for _, res := range failed[:min(len(failed), 5)] {
+		t.Errorf("%v\nrepeat it: go test ./group/sim -run 'TestSimulation$' -seed=%d -v", res.Err, res.Seed)
+	}
+	if len(failed) > 5 {
+		t.Errorf("and %d more of %d", len(failed)-5, count)
+	}
+}
+
+// histories runs the seeds from first on and returns those that failed, by seed.
+func histories(t *testing.T, first uint64, count int) []sim.Result {
+	t.Helper()
+	results := make([]sim.Result, count)
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		wg.Go(func() {
+			for k := i; k < count; k += workers {
+				if res := sim.Run(sim.Config{Seed: first + uint64(k)}); res.Err != nil {
+					results[k] = res
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var failed []sim.Result
+	for _, res := range results {
+		if res.Err != nil {
+			failed = append(failed, res)
+		}
+	}
+	return failed
+}
+
+func TestASeedGivesTheSameHistoryEachTime(t *testing.T) {
+	t.Parallel()
+	for seed := uint64(1); seed <= 200; seed++ {
+		a, b := sim.Run(sim.Config{Seed: seed}), sim.Run(sim.Config{Seed: seed})
+		if a.Hash != b.Hash || a.Steps != b.Steps || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) {
+			t.Fatalf("seed %d: %x after %d steps, then %x after %d", seed, a.Hash, a.Steps, b.Hash, b.Steps)
+		}
+	}
+}

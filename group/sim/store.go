@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// store is a linearizable registry. What arrives is applied at once; how it gets there, and whether
+// the answer gets back, is the network's business.
+type store struct {
+	w        *world
+	down     bool
+	count    int
+	nonce    int // of the replica that leads; versions carry it
+	entries  map[string]entryDoc
+	sessions map[string]*session
+	before   *copied // the state that a lagging replica has
+
+	meta, assignment, control string // keys
+	owners, checkpoints       []string
+	members, static           []string // keys, sorted
+}
+
+// entryDoc is an entry with its document decoded: a Load is then cheap, of which there are many.
+type entryDoc struct {
+	doc     any
+	version registry.Version
+	session string
+}
+
+type session struct {
+	id    string
+	node  *node
+	until time.Duration
+}
+
+func newStore(w *world) *store {
+	s := &store{w: w, entries: map[string]entryDoc{}, sessions: map[string]*session{}}
+	s.meta, s.assignment, s.control = w.group.MetaKey(), w.group.AssignmentKey(), w.group.ControlKey()
+	for n := range w.plan.units {
+		s.owners = append(s.owners, w.group.OwnerKey(n))
+		s.checkpoints = append(s.checkpoints, w.group.CheckpointKey(n))
+	}
+	return s
+}
+
+// apply is one transaction of a node; nil is somebody with a command line.
+func (s *store) apply(by *node, t *registry.Txn) registry.Result {
+	for i, c := range t.Checks {
+		if s.entries[c.Key].version != c.Version {
+			s.w.tracef("%s conflicts on %s", name(by), c.Key)
+			return registry.Result{Err: registry.ErrConflict, Failed: i}
+		}
+	}
+	for _, p := range t.Puts {
+		if p.Session != "" && s.sessions[p.Session] == nil {
+			s.w.tracef("%s is fenced: session %s has ended", name(by), p.Session)
+			return registry.Result{Err: registry.ErrFenced}
+		}
+	}
+	s.lag()
+	res := registry.Result{Versions: make([]registry.Version, len(t.Puts))}
+	was := make([]registry.Owner, len(t.Puts))
+	for i, p := range t.Puts {
+		was[i], _ = s.entries[p.Key].doc.(registry.Owner)
+		res.Versions[i] = s.put(p)
+	}
+	for _, key := range t.Deletes {
+		s.remove(key)
+	}
+	for i, p := range t.Puts {
+		s.tell(by, p.Key, was[i])
+	}
+	if !t.Quiet {
+		s.w.hint()
+	}
+	return res
+}
+
+func (s *store) put(p registry.Put) registry.Version {
+	s.count++
+	version := registry.Version(fmt.Sprintf("%d.%d", s.nonce, s.count))
+	if _, ok := s.entries[p.Key]; !ok {
+		if list := s.listOf(p.Key); list != nil {
+			i, _ := slices.BinarySearch(*list, p.Key)
+			*list = slices.Insert(*list, i, p.Key)
+		}
+	}
+	s.entries[p.Key] = entryDoc{doc: decode(p), version: version, session: p.Session}
+	return version
+}
+
+func (s *store) remove(key string) {
+	if _, ok := s.entries[key]; !ok {
+		return
+	}
+	delete(s.entries, key)
+	if list := s.listOf(key); list != nil {
+		if i, found := slices.BinarySearch(*list, key); found {
+			*list = slices.Delete(*list, i, i+1)
+		}
+	}
+}
+
+func (s *store) listOf(key string) *[]string {
+	switch kind := kindOf(key); kind {
+	case "members":
+		return &s.members
+	case "static":
+		return &s.static
+	}
+	return nil
+}
+
+// kindOf is the third part of a key below groups/, or "checkpoints".
+func kindOf(key string) string {
+	parts := strings.SplitN(key, "/", 4)
+	if parts[0] == "checkpoints" {
+		return parts[0]
+	}
+	return parts[2]
+}
+
+func decode(p registry.Put) any {
+	switch kindOf(p.Key) {
+	case "meta":
+		return into[registry.Meta](p)
+	case "members":
+		return into[registry.Member](p)
+	case "static":
+		return into[registry.StaticMember](p)
+	case "owners":
+		return into[registry.Owner](p)
+	case "assignment":
+		return into[registry.Assignment](p)
+	case "control":
+		return into[registry.Control](p)
+	case "checkpoints":
+		return into[registry.Checkpoint](p)
+	}
+	panic("sim: a write to the unexpected key " + p.Key)
+}
+
+func into[T any](p registry.Put) T {
+	var doc T
+	if err := json.Unmarshal(p.Value, &doc); err != nil {
+		panic(fmt.Sprintf("sim: key %s: %v", p.Key, err))
+	}
+	return doc
+}
+
+// tell tells the checker what a write meant.
+func (s *store) tell(by *node, key string, was registry.Owner) {
+	switch kindOf(key) {
+	case "owners":
+		n := slices.Index(s.owners, key)
+		o := s.entries[key].doc.(registry.Owner)
+		s.w.tell(history.Event{
+			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, Partition: n,
+			Positions: s.positions(n), Handoff: by.handsOver(n, was), Reason: o.Reason,
+		})
+	case "checkpoints":
+		if by == nil {
+			return // a seek, told by itself
+		}
+		n := slices.Index(s.checkpoints, key)
+		c := s.entries[key].doc.(registry.Checkpoint)
+		s.w.tell(history.Event{
+			Kind: history.Committed, Member: by.name, Incarnation: by.incarnation, Unit: n, Epoch: c.Epoch, Partition: n,
+			Positions: c.Positions,
+		})
+	}
+}
+
+func (s *store) positions(n int) []registry.Position {
+	if e, ok := s.entries[s.checkpoints[n]]; ok {
+		return e.doc.(registry.Checkpoint).Positions
+	}
+	return nil
+}
+
+func (s *store) owner(n int) (registry.Owner, registry.Version) {
+	e := s.entries[s.owners[n]]
+	o, _ := e.doc.(registry.Owner)
+	return o, e.version
+}
+
+// list is the first half of a Load: all but the checkpoints. The two readings are not one.
+func (s *store) list() *registry.State {
+	st := &registry.State{}
+	if e, ok := s.entries[s.meta]; ok {
+		m := e.doc.(registry.Meta)
+		st.Meta = &m
+	}
+	for _, key := range s.members {
+		e := s.entries[key]
+		st.Members = append(st.Members, e.doc.(registry.Member))
+		st.MemberVersions = append(st.MemberVersions, e.version)
+	}
+	for _, key := range s.static {
+		st.Static = append(st.Static, s.entries[key].doc.(registry.StaticMember))
+	}
+	if e, ok := s.entries[s.assignment]; ok {
+		a := e.doc.(registry.Assignment)
+		st.Assignment, st.AssignmentVersion = &a, e.version
+	}
+	if e, ok := s.entries[s.control]; ok {
+		st.Control, st.ControlVersion = e.doc.(registry.Control), e.version
+	}
+	if st.Meta != nil {
+		st.Units = make([]registry.Unit, s.w.plan.units)
+		for n := range st.Units {
+			st.Units[n].Number = n
+			st.Units[n].Owner, st.Units[n].OwnerVersion = s.owner(n)
+		}
+	}
+	return st
+}
+
+// listCheckpoints is the second half.
+func (s *store) listCheckpoints(st *registry.State) {
+	for n := range st.Units {
+		if e, ok := s.entries[s.checkpoints[n]]; ok {
+			c := e.doc.(registry.Checkpoint)
+			st.Units[n].Checkpoint, st.Units[n].CheckpointVersion = &c, e.version
+		}
+	}
+}

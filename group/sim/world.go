@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// maxSteps is far above what a history needs; more is a storm of messages.
+const maxSteps = 200_000
+
+// world is everything in one history.
+type world struct {
+	plan  scenario
+	rng   *rand.Rand
+	now   time.Duration
+	queue queue
+	steps int
+	seq   uint64
+	hash  uint64
+	trace io.Writer
+	err   error
+
+	check  *history.Checker
+	moment int64 // of the last event told to the checker
+
+	group *registry.Group
+	store *store
+	parts []*partition
+	nodes []*node // all that ever were, in order of their start
+	heals bool    // the faults are over
+}
+
+func newWorld(cfg Config) *world {
+	w := &world{
+		rng: rand.New(rand.NewPCG(cfg.Seed, 0x72696e6766656e63)), hash: 14695981039346656037, trace: cfg.Trace,
+		check: history.New(history.Config{Exact: true}), now: time.Hour,
+	}
+	w.plan = choose(w.rng)
+	group, err := registry.New(nil).Group("g")
+	if err != nil {
+		panic(err) // a valid name
+	}
+	w.group = group
+	w.store = newStore(w)
+	for n := range w.plan.units {
+		w.parts = append(w.parts, &partition{w: w, number: n})
+	}
+	return w
+}
+
+// run lives through the faults, and then waits for the good end.
+func (w *world) run() {
+	w.tracef("scenario: %s", w.plan)
+	for range w.plan.members {
+		w.later(w.upTo(time.Second), func() { w.newNode("") })
+	}
+	for _, p := range w.parts {
+		p.fill()
+	}
+	start := w.now
+	w.schedule()
+	w.until(start+w.plan.horizon, func() bool { return false })
+	w.heal()
+	patience := 2*(w.plan.ttl+w.plan.drain+2*w.plan.grace) + w.plan.window + 40*time.Second
+	if w.until(w.now+patience, w.settled) {
+		w.leave()
+		return
+	}
+	if w.err == nil {
+		w.err = fmt.Errorf("%s after the last fault the group has not come to rest: %s", patience, w.unsettled())
+	}
+}
+
+// until runs the queue until the moment comes or done says so, which it looks at now and then.
+func (w *world) until(end time.Duration, done func() bool) bool {
+	const glance = 250 * time.Millisecond
+	next := w.now
+	for w.err == nil {
+		if w.now >= next {
+			if done() {
+				return true
+			}
+			next = w.now + glance
+		}
+		if len(w.queue) == 0 || w.queue[0].at > end {
+			w.now = end
+			return done()
+		}
+		e := heap.Pop(&w.queue).(entry)
+		w.now = e.at
+		w.mix(uint64(e.at), e.seq)
+		if w.steps++; w.steps > maxSteps {
+			w.err = fmt.Errorf("more than %d events: the members keep each other busy", maxSteps)
+		}
+		e.do()
+	}
+	return false
+}
+
+// later runs f after a while. Things that happen at the same moment happen in the order asked for.
+func (w *world) later(d time.Duration, f func()) {
+	w.seq++
+	heap.Push(&w.queue, entry{at: w.now + d, seq: w.seq, do: f})
+}
+
+// tell gives an event to the checker.
+func (w *world) tell(e history.Event) {
+	w.moment++
+	e.At = w.moment
+	w.mix(uint64(e.Unit), uint64(e.Epoch), uint64(e.Offset), uint64(len(e.Kind)))
+	if w.trace != nil {
+		w.tracef("%s", e)
+	}
+	w.check.Add(e)
+	if r := w.check.Report(); r.Violated > 0 && w.err == nil {
+		w.err = fmt.Errorf("a promise was broken %s into the history", w.now-time.Hour)
+		w.tracef("BROKEN PROMISE: %s", r.Violations[0])
+	}
+}
+
+// mix adds to the hash of the history (FNV-1a, a word at a time).
+func (w *world) mix(words ...uint64) {
+	for _, x := range words {
+		w.hash = (w.hash ^ x) * 1099511628211
+	}
+}
+
+func (w *world) tracef(format string, args ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%12.6fs  %s\n", (w.now - time.Hour).Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// chance is true with a probability of one in n.
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d) + 1)) }
+
+// brief is a delay as between machines or threads: mostly far below a millisecond, now and then 20.
+func (w *world) brief() time.Duration {
+	return 20*time.Microsecond + w.upTo(time.Millisecond<<w.rng.IntN(5)>>w.rng.IntN(5))
+}
+
+type entry struct {
+	at  time.Duration
+	seq uint64
+	do  func()
+}
+
+// queue is a heap in the order of time.
+type queue []entry
+
+func (q queue) Len() int      { return len(q) }
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q queue) Less(i, j int) bool {
+	if q[i].at != q[j].at {
+		return q[i].at < q[j].at
+	}
+	return q[i].seq < q[j].seq
+}
+func (q *queue) Push(x any) { *q = append(*q, x.(entry)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last].do = nil
+	*q = (*q)[:last]
+	return e
+}
