@@ -2,50 +2,135 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/fileregistry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
-// builtin are the stores that need no client library.
+// builtin are the stores that need no client library: a directory, and memory.
 func builtin(mustExist bool) []Backend {
+	dirs := directories{mustExist: mustExist}
 	return []Backend{
-		{
-			Scheme: "mem",
-			OpenLog: func(_ context.Context, u *url.URL, _ driver.Options) (*commitlog.Log, error) {
-				if err := noParameters(u); err != nil {
-					return nil, err
-				}
-				return memlog.New(), nil
-			},
-			OpenRegistry: func(_ context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
-				if err := noParameters(u); err != nil {
-					return nil, err
-				}
-				h, err := memregistry.NewStore().OpenOptions(o)
-				if err != nil {
-					return nil, err
-				}
-				return h.Registry, nil
-			},
-		},
+		{Scheme: "file", OpenLog: dirs.openLog, OpenRegistry: dirs.openRegistry},
+		{Scheme: "mem", OpenLog: openMemLog, OpenRegistry: openMemRegistry},
 	}
 }
 
-// noParameters refuses a query: an option that nobody reads must not pass for one that works.
-func noParameters(u *url.URL) error {
-	if len(u.Query()) == 0 {
-		return nil
+// directories opens file: URLs.
+type directories struct{ mustExist bool }
+
+func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
+	q, err := parameters(u, "durability", "segment")
+	if err != nil {
+		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(u.Query()))
-	return fmt.Errorf("%s: unknown parameter %s; expected none: %w", u.Redacted(), strings.Join(names, ", "), ErrInvalid)
+	cfg := filelog.Config{Options: o}
+	if v := q.Get("durability"); v != "" {
+		cfg.Durability = driver.Durability(v)
+	}
+	if v := q.Get("segment"); v != "" {
+		if cfg.SegmentBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s: segment=%s: expected a number of bytes: %w", u.Redacted(), v, ErrInvalid)
+		}
+	}
+	if cfg.Dir, err = d.find(u, "log"); err != nil {
+		return nil, err
+	}
+	return filelog.Open(ctx, cfg)
+}
+
+func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
+	q, err := parameters(u, "durability")
+	if err != nil {
+		return nil, err
+	}
+	cfg := fileregistry.Config{Options: o}
+	switch v := Durability(q.Get("durability")); v {
+	case "", Sync:
+	case OS:
+		cfg.NoSync = true
+	default:
+		return nil, fmt.Errorf("%s: durability=%s: expected %q or %q: %w", u.Redacted(), v, Sync, OS, ErrInvalid)
+	}
+	if cfg.Dir, err = d.find(u, "registry"); err != nil {
+		return nil, err
+	}
+	return fileregistry.Open(ctx, cfg)
+}
+
+// find returns the directory that a file: URL names: file:///abs, or file:rel below the working
+// directory. part is what has to be in it when it must exist.
+func (d directories) find(u *url.URL, part string) (string, error) {
+	dir := u.Path
+	if u.Opaque != "" {
+		dir = u.Opaque
+	}
+	if dir == "" || u.Host != "" {
+		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", u.Redacted(), ErrInvalid)
+	}
+	dir = filepath.FromSlash(dir)
+	if !d.mustExist {
+		return dir, nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, ErrNotFound)
+	}
+	return dir, nil // other errors are told better by whoever opens it
+}
+
+func openMemLog(_ context.Context, u *url.URL, _ driver.Options) (*commitlog.Log, error) {
+	if _, err := parameters(u); err != nil {
+		return nil, err
+	}
+	return memlog.New(), nil
+}
+
+func openMemRegistry(_ context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
+	if _, err := parameters(u); err != nil {
+		return nil, err
+	}
+	h, err := memregistry.NewStore().OpenOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	return h.Registry, nil
+}
+
+// parameters returns the query of a URL and refuses what is not known: an option that nobody
+// reads must not pass for one that works.
+func parameters(u *url.URL, known ...string) (url.Values, error) {
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the part behind '?' is malformed: %w", u.Redacted(), ErrInvalid)
+	}
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return q, nil
+	}
+	expected := "none"
+	if len(known) > 0 {
+		expected = strings.Join(known, ", ")
+	}
+	return nil, fmt.Errorf("%s: unknown parameter %s; expected %s: %w", u.Redacted(), strings.Join(unknown, ", "), expected, ErrInvalid)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -163,7 +164,7 @@ func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitIn
 		}
 		p.Lag = max(0, b.Next-from-p.Done)
 		if from < b.Next {
-			recs, _, err := st.Read(ctx, u.Number, from, nil, oneRecord)
+			recs, _, err := st.Read(ctx, u.Number, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
 			if err != nil && !errors.Is(err, ErrOutOfRange) {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/dispatch"
 	"github.com/ringfence/ringfence/registry"
@@ -135,5 +134,3 @@ func oldest(s dispatch.Stats) time.Time {
 	}
 	return time.Now().Add(-s.Longest)
 }
-
-var oneRecord = &commitlog.ReadOptions{MaxBytes: 1}
