@@ -74,13 +74,7 @@ func tidy(g ringfence.GroupInfo) ringfence.GroupInfo {
 func groupTable(r *report, groups []ringfence.GroupInfo) {
 	var rows [][]cell
 	for _, g := range groups {
-		state := "running"
-		switch {
-		case g.Paused:
-			state = "paused"
-		case len(g.Members) == 0:
-			state = "no members"
-		}
+		state := stateOf(g.Paused, len(g.Members))
 		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(state != "running", left(state))})
 	}
 	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, rows)
@@ -151,14 +145,12 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 }
 
 func describeGroup(r *report, g ringfence.GroupInfo) {
-	state := r.paint(green, "running")
-	switch {
-	case g.Paused:
-		state = r.paint(yellow, "paused")
-	case len(g.Members) == 0:
-		state = r.paint(yellow, "no members")
+	state := stateOf(g.Paused, len(g.Members))
+	st := green
+	if state != "running" {
+		st = yellow
 	}
-	r.line("group       %s (%s)", r.paint(bold, g.Name), state)
+	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, state))
 	r.line("topic       %s", g.Topic)
 	r.line("lag         %s, the oldest waits since %s", plural(g.Lag, "record"), ageText(g.OldestMillis))
 	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))

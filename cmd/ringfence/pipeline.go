@@ -79,6 +79,11 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 		for len(lines) > 0 && p.free() && p.sum.err == nil {
 			p.queue(ctx, lines[0])
 			lines = lines[1:]
+			select {
+			case a := <-p.answers: // soonest of all for a line that is refused at once
+				p.take(a)
+			default:
+			}
 		}
 		if len(lines) == 0 && noMore != nil && !errors.Is(noMore, io.EOF) {
 			p.refuse(p.queued+1, noMore)
@@ -124,7 +129,7 @@ func (p *pipeline) queue(ctx context.Context, line []byte) {
 	})
 }
 
-// refuse notes that a line was never queued.
+// refuse notes that a line was not stored, or not even queued. The first one counts.
 func (p *pipeline) refuse(line int64, err error) {
 	if p.sum.failed == 0 || line < p.sum.failed {
 		p.sum.failed, p.sum.err = line, err
@@ -136,6 +141,9 @@ func (p *pipeline) take(a answer) {
 	for {
 		p.ring[(a.line-1)%int64(len(p.ring))] = a
 		p.open--
+		if a.err != nil {
+			p.refuse(a.line, a.err)
+		}
 		select {
 		case a = <-p.answers:
 			continue
@@ -164,18 +172,17 @@ func (p *pipeline) settle(a *answer) {
 		if p.sum.failed > 0 && a.line > p.sum.failed {
 			p.sum.later++
 		}
-		p.print(a.at)
+		if p.sum.failed == 0 || a.line < p.sum.failed { // later, nobody could tell which line a place belongs to
+			p.print(a.at)
+		}
 	case errors.Is(a.err, ringfence.ErrUnknown):
 		p.sum.unknown++
-		fallthrough
-	default:
-		p.refuse(a.line, a.err)
 	}
 }
 
 func (p *pipeline) print(at ringfence.Position) {
-	if p.out == nil || p.sum.output != nil || p.sum.err != nil {
-		return // after a line that failed, nobody could tell which line a place belongs to
+	if p.out == nil || p.sum.output != nil {
+		return
 	}
 	b, err := json.Marshal(at)
 	if err == nil {

@@ -74,13 +74,12 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
   seq 1000 | ringfence produce payments
   ringfence consume payments --group billing --from earliest --idle-exit 2s
   ringfence group describe billing`,
-		SilenceErrors:              true,
-		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 2,
-		Version:                    buildVersion(),
-		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
-		RunE:                       a.needsSubcommand,
-		Args:                       cobra.ArbitraryArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           buildVersion(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
+		RunE:              a.needsSubcommand,
+		Args:              cobra.ArbitraryArgs,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -89,7 +88,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.globalFlags(root)
-	root.AddCommand(a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.groupCommand(), a.demoCommand(), a.demoMember(), a.configTopic(), a.versionCommand())
+	root.AddCommand(a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.groupCommand(), a.topCommand(), a.demoCommand(), a.demoMember(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
 	return root
 }
@@ -180,6 +179,7 @@ func (a *app) needsSubcommand(cmd *cobra.Command, args []string) error {
 		_ = cmd.Help() // to stderr, which may be closed
 		return fmt.Errorf("%q needs a command: %w: %w", cmd.CommandPath(), errReported, fault.Invalid)
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		msg += "; did you mean " + strings.Join(near, " or ") + "?"

@@ -33,7 +33,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 		}
 		name := envName(f.Name)
 		value, ok := a.getenv(name)
-		if !ok || f.Name == "help" || f.Name == "version" {
+		if !ok || value == "" || f.Name == "help" || f.Name == "version" {
 			return
 		}
 		given[f.Name] = true

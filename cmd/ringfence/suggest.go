@@ -60,7 +60,7 @@ func wrapUsage(cmd *cobra.Command) {
 	}
 	cmd.Args = func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return fmt.Errorf("%w; usage: %s: %w", err, c.UseLine(), fault.Invalid)
+			return fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func wrapUsage(cmd *cobra.Command) {
 
 // nearest is the word of a list that word was most likely meant to be; "" when none is near.
 func nearest(word string, list []string) string {
-	best, bestDistance := "", max(1, len(word)/3)+1
+	best, bestDistance := "", max(1, min(2, len(word)-2), len(word)/3)+1
 	for _, w := range list {
 		d := editDistance(word, w)
 		if len(word) >= 3 && strings.HasPrefix(w, word) {

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"ringfence": func() { os.Exit(start()) },
+	})
+}
+
+// TestScripts runs the command line as people and scripts do; see testdata.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			// A setting of the machine must not change what a script sees.
+			for _, kv := range os.Environ() {
+				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, envPrefix) {
+					e.Setenv(name, "")
+				}
+			}
+			e.Setenv("TMPDIR", e.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"big":   big,
+			"match": match,
+		},
+	})
+}
+
+// outcome is what one run of the command line in this process left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// runCLI runs a command line in this process.
+func runCLI(ctx context.Context, stdin string, environ []string, args ...string) outcome {
+	var out, errs bytes.Buffer
+	a := &app{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, environ: environ}
+	code := a.run(ctx, args)
+	return outcome{code, out.String(), errs.String()}
+}

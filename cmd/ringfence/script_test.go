@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// exits runs a command that must end with an exit code: exits 3 ringfence topic describe x.
+// Its output is for the stdout and stderr commands, as that of exec.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("%s: exit code %d; expected %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// big writes a file: big FILE BYTES of the letter x, with one newline at the end; with "nul" as
+// third argument a key with a NUL byte and ":value" follow as a line of their own.
+func big(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: big FILE BYTES [nul]")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	content := append(bytes.Repeat([]byte("x"), n), '\n')
+	if len(args) == 3 {
+		content = []byte("a\x00b:value\n\xff\xfe:\xfd\n")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o600))
+}
+
+// match counts lines of a file that hold a text: match FILE N TEXT.
+func match(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: match FILE N TEXT")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	got := 0
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if strings.Contains(line, args[2]) {
+			got++
+		}
+	}
+	if got != want {
+		ts.Fatalf("%s: %d lines hold %q; expected %d", args[0], got, args[2], want)
+	}
+}
