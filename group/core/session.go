@@ -176,6 +176,11 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	}
 	s.view.Members[i], s.view.MemberVersions[i] = w.member, s.member
 	if !s.joined {
+		if s.everJoined {
+			// Until a moment ago others could take our units for a dead member's. From now on
+			// they can't, see claim: what a reading says that begins now is true.
+			s.viewStep, s.wantLoad = 0, true
+		}
 		s.joined, s.everJoined = true, true
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}

@@ -41,10 +41,10 @@ func (s *State) acquire(n int) {
 	case s.isMine(o) && o.Epoch == u.seen:
 		s.own(n, "")
 	case s.isMine(o) && !s.leaving && u.worker == none:
-		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch))
+		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:
 	case !s.alive(o):
-		s.claim(n, s.whyFree(o))
+		s.claim(n, s.whyFree(o), o.Member)
 	case s.plan.current:
 		// Its owner lives and should hand it over. When it doesn't, though its own deadline must
 		// have passed, it hangs: the fence makes taking it safe.
@@ -54,7 +54,7 @@ func (s *State) acquire(n int) {
 		}
 		waiting = s.now < u.waitTill
 		if !waiting {
-			s.claim(n, fmt.Sprintf("%s did not hand it over within %s", o.Member, patience))
+			s.claim(n, fmt.Sprintf("%s did not hand it over within %s", o.Member, patience), "")
 		}
 	}
 	if !waiting {
@@ -80,22 +80,31 @@ func (s *State) whyFree(o *registry.Owner) string {
 }
 
 // claim takes a unit from nobody or from the dead. The checkpoint is part of what is checked, so
-// that it is the one to start from when the claim is applied.
-func (s *State) claim(n int, why string) {
+// that it is the one to start from when the claim is applied; and so is that the dead have not
+// come back.
+func (s *State) claim(n int, why, dead string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
 	owner := registry.Owner{
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: max(v.Owner.Epoch, u.seen) + 1, Reason: why, Since: s.wall,
 	}
-	u.write = wClaim
-	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: registry.Txn{
+	txn := registry.Txn{
 		Checks: []registry.Check{
 			{Key: g.OwnerKey(n), Version: v.OwnerVersion},
 			{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
 			{Key: g.MemberKey(s.cfg.Member), Version: s.member},
 		},
 		Puts: []registry.Put{{Key: g.OwnerKey(n), Value: registry.Encode(owner)}},
-	}})
+	}
+	if dead != "" && dead != s.cfg.Member {
+		check := registry.Check{Key: g.MemberKey(dead)}
+		if i, ok := s.find(dead); ok { // in another incarnation
+			check.Version = s.view.MemberVersions[i]
+		}
+		txn.Checks = append(txn.Checks, check)
+	}
+	u.write = wClaim
+	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: txn})
 }
 
 // own begins the time as owner that the view shows.
