@@ -5,6 +5,7 @@ package kv
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -113,6 +114,17 @@ func (m *Map) List(prefix string) []driver.Entry {
 		out = append(out, e)
 	}
 	return out
+}
+
+// All goes through the entries in the order of their keys; their values must not be changed.
+func (m *Map) All() iter.Seq[driver.Entry] {
+	return func(yield func(driver.Entry) bool) {
+		for _, k := range m.keys {
+			if !yield(m.entries[k]) {
+				return
+			}
+		}
+	}
 }
 
 // AddSession makes a session live.

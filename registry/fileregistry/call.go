@@ -1,0 +1,113 @@
+package fileregistry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// call hands a request to the core and waits for the answer. taken is false when the error means
+// that nothing was done.
+func (s *store) call(ctx context.Context, r *request) (_ reply, taken bool, _ error) {
+	if err := ctx.Err(); err != nil {
+		return reply{}, false, err
+	}
+	select {
+	case <-s.quit:
+		return reply{}, false, fmt.Errorf("file registry: %w", fault.Closed)
+	default:
+	}
+	r.reply = make(chan reply, 1)
+	select {
+	case s.core.requests <- r:
+	case <-ctx.Done():
+		return reply{}, false, ctx.Err()
+	case <-s.quit:
+		return reply{}, false, fmt.Errorf("file registry: %w", fault.Closed)
+	}
+	select {
+	case rep := <-r.reply:
+		return rep, true, rep.err
+	case <-ctx.Done():
+		return reply{}, true, ctx.Err()
+	}
+}
+
+func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	rep, _, err := s.call(ctx, &request{list: true, prefix: prefix})
+	return rep.snap, err
+}
+
+func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
+	results := make([]driver.Result, 0, len(txns))
+	for len(txns) > 0 {
+		n, size := portion(txns)
+		if size > maxTxn {
+			results = append(results, driver.Result{Err: fmt.Errorf("a transaction of %d bytes; at most %d are allowed: %w", size, maxTxn, fault.Invalid)})
+			txns = txns[n:]
+			continue
+		}
+		rep, taken, err := s.call(ctx, &request{txns: txns[:n:n], size: size})
+		switch {
+		case err != nil && !taken && len(results) == 0:
+			return nil, err
+		case err != nil:
+			if taken && ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", err, fault.Unknown)
+			}
+			if !taken || rep.results == nil && ctx.Err() == nil {
+				if len(results) == 0 && n == len(txns) {
+					return nil, err
+				}
+			}
+			rep.results = make([]driver.Result, n)
+			for i := range rep.results {
+				rep.results[i].Err = err
+			}
+		}
+		results = append(results, rep.results...)
+		txns = txns[n:]
+	}
+	return results, nil
+}
+
+// portion is how many of txns are written at once, and how large their ops are at most.
+func portion(txns []driver.Txn) (n, size int) {
+	for n < len(txns) {
+		more := txnSize(&txns[n])
+		if n > 0 && size+more > maxBatch {
+			break
+		}
+		size += more
+		n++
+	}
+	return n, size
+}
+
+const opOverhead = 32 // kind and lengths
+
+func txnSize(t *driver.Txn) int {
+	size := 0
+	for i := range t.Puts {
+		p := &t.Puts[i]
+		size += len(p.Key) + len(p.Value) + len(p.Session) + opOverhead
+	}
+	for _, k := range t.Deletes {
+		size += len(k) + opOverhead
+	}
+	return size
+}
+
+func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
+	// A list first: what was written before the watch is seen, and signals what comes after.
+	if _, _, err := s.call(ctx, &request{list: true, prefix: prefix + "\x00"}); err != nil {
+		return nil, err
+	}
+	ch, ok := s.core.watches.Add(ctx, prefix)
+	if !ok {
+		return nil, fmt.Errorf("file registry: %w", fault.Closed)
+	}
+	return ch, nil
+}

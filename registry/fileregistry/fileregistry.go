@@ -1,0 +1,315 @@
+// Package fileregistry is a registry in a directory, shared by the processes of one host.
+//
+// All of them append their transactions to one journal, in the order that a kernel lock gives
+// them, and hold the whole content in memory. A crash of a process is noticed through the
+// kernel, a stopped one through its heartbeat; watches across processes wake by inotify. The
+// goroutines of a registry: the core owns the view and writes, the syncer makes durable and
+// answers, the keeper renews the sessions of this process and watches those of others, the
+// listener waits for other processes' writes; Close joins them all.
+package fileregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+)
+
+// Config says where the store is.
+type Config struct {
+	// Dir is the data directory; the store lies in Dir/registry. It is made when it is missing.
+	Dir string
+	// FS is used instead of Dir when it is set: the data directory as a file system.
+	FS vfs.FS
+	// NoSync leaves it to the operating system when transactions reach the disk: they survive
+	// kill -9 but the last seconds of them not a power loss.
+	NoSync bool
+
+	driver.Options
+}
+
+const dirName = "registry"
+
+// Open opens the store, and makes it when there is none. ErrInvalid for a network or read-only
+// file system, a newer format or bad options; fault.Corrupt, with the place, when it is damaged.
+func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	d, err := kv.Namespace(s, cfg.Namespace)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return registry.New(d), nil
+}
+
+// store is the driver.
+type store struct {
+	fs       vfs.FS
+	ownsFS   bool
+	real     bool // fs is the kernel's: FIFOs and inotify work
+	handle   string
+	log      *slog.Logger
+	lockFile vfs.File
+	ctl      *control
+	j        *journal
+	core     *core
+	syncer   *syncer
+	keeper   *keeper
+	waker    waker
+
+	quit   chan struct{} // closed first: no more calls
+	wg     sync.WaitGroup
+	syncWG sync.WaitGroup
+	once   sync.Once
+	err    error
+}
+
+func open(ctx context.Context, cfg Config) (_ *store, err error) {
+	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), quit: make(chan struct{})}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.fs == nil {
+		osfs, err := vfs.CreateOS(cfg.Dir, 0o755)
+		if err != nil {
+			return nil, fmt.Errorf("file registry: data directory: %w", err)
+		}
+		s.fs, s.ownsFS = osfs, true
+	}
+	_, s.real = s.fs.(*vfs.OS)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if err := s.openFiles(); err != nil {
+		return nil, err
+	}
+	if err := s.lockFile.Lock(true); err != nil {
+		return nil, fmt.Errorf("file registry: lock: %w", err)
+	}
+	err = s.attach()
+	if uerr := s.lockFile.Unlock(); err == nil {
+		err = uerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openWaker(); err != nil {
+		return nil, fmt.Errorf("file registry: %w", err)
+	}
+	s.start(cfg.NoSync)
+	s.keeper.sweep(ctx)
+	return s, nil
+}
+
+// openFiles makes the directory if need be and opens the control file.
+func (s *store) openFiles() error {
+	kind, err := s.fs.Kind(".")
+	if err != nil {
+		return fmt.Errorf("file registry: %w", err)
+	}
+	where := s.fs.Path(".")
+	if kind.Network {
+		return fmt.Errorf("file registry: %s is on a network file system (%s), whose locks do not hold between hosts; use a local disk, or another registry: %w", where, kind.Type, fault.Invalid)
+	}
+	if kind.ReadOnly {
+		return fmt.Errorf("file registry: %s is on a read-only file system: %w", where, fault.Invalid)
+	}
+	if _, err := s.fs.Stat(dirName); errors.Is(err, fs.ErrNotExist) {
+		if err := s.fs.MkdirAll(dirName, 0o755); err != nil {
+			return fmt.Errorf("file registry: %w", err)
+		}
+		if err := s.fs.SyncDir("."); err != nil {
+			return fmt.Errorf("file registry: %w", err)
+		}
+	}
+	s.lockFile, err = s.fs.OpenFile(dirName+"/control", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("file registry: %w", err)
+	}
+	return nil
+}
+
+// attach loads the content. Under the lock.
+func (s *store) attach() error {
+	if err := s.checkFormat(); err != nil {
+		return err
+	}
+	size, err := s.lockFile.Size()
+	if err == nil && size < controlSize {
+		err = s.lockFile.Truncate(controlSize)
+	}
+	if err != nil {
+		return fmt.Errorf("file registry: control file: %w", err)
+	}
+	if s.ctl, err = mapControl(s.lockFile); err != nil {
+		return fmt.Errorf("file registry: control file: %w", err)
+	}
+	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl}
+	fresh := !s.ctl.current(s.fs.BootID())
+	if err := s.j.attach(s.fs.BootID()); err != nil {
+		return err
+	}
+	if fresh {
+		s.removeFIFOs()
+	}
+	return nil
+}
+
+const formatText = "ringfence file registry, format 1\n"
+
+// checkFormat writes the format file of a new store, or refuses a store of a newer format.
+func (s *store) checkFormat() error {
+	name := dirName + "/FORMAT"
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("file registry: %w", err)
+	}
+	defer f.Close()
+	b := make([]byte, 2*len(formatText))
+	n, _ := f.ReadAt(b, 0)
+	have := string(b[:n])
+	if have == formatText {
+		return nil
+	}
+	if strings.Trim(have, "\x00") != "" && !strings.HasPrefix(formatText, have) {
+		return fmt.Errorf("file registry: %s says %.60q, expected %q: the directory is no registry, or a newer version wrote it; use that version: %w",
+			s.fs.Path(name), have, formatText, fault.Invalid)
+	}
+	if err := writeSynced(f, []byte(formatText), 0); err != nil {
+		return fmt.Errorf("file registry: %w", err)
+	}
+	return s.fs.SyncDir(dirName)
+}
+
+// removeFIFOs clears what an earlier boot left.
+func (s *store) removeFIFOs() {
+	list, err := s.fs.ReadDir(dirName)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), livePrefix) {
+			_ = s.fs.Remove(dirName + "/" + e.Name())
+		}
+	}
+}
+
+func (s *store) openWaker() error {
+	if !s.real {
+		s.waker = newPollWaker(s.ctl)
+		return nil
+	}
+	w, err := newInotifyWaker(s.fs.Path(dirName + "/wake"))
+	if err != nil {
+		return err
+	}
+	s.waker = w
+	return nil
+}
+
+func (s *store) start(noSync bool) {
+	s.syncer = &syncer{
+		ctl: s.ctl, noSync: noSync, log: s.log, more: make(chan struct{}, 1),
+		open: func(i uint64) (vfs.File, error) {
+			return s.fs.OpenFile(dirName+"/"+journalName(i), os.O_RDWR, 0o600)
+		},
+		redo: s.rotate,
+		wake: s.waker.poke,
+	}
+	s.core = &core{
+		j:    s.j,
+		lock: &locker{f: s.lockFile, ctl: s.ctl, pid: os.Getpid(), quit: s.quit},
+		log:  s.log, syncer: s.syncer,
+		requests: make(chan *request), pokes: make(chan struct{}, 1), quit: make(chan struct{}),
+		tableNew: make(chan struct{}, 1),
+	}
+	s.keeper = newKeeper(s)
+	s.core.fenced = s.keeper.fenced
+	s.core.publish(&change{sessions: true})
+	s.syncWG.Go(s.syncer.run) // these are joined by Close
+	s.wg.Go(s.core.run)
+	s.wg.Go(s.listen)
+	s.keeper.start()
+}
+
+// listen passes the wake-ups of other processes on.
+func (s *store) listen() {
+	for s.waker.wait() == nil {
+		s.poke()
+	}
+}
+
+func (s *store) poke() {
+	select {
+	case s.core.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// rotate has the core write the journal anew; the syncer calls it.
+func (s *store) rotate() error {
+	r := &request{rotate: true, reply: make(chan reply, 1)}
+	select {
+	case s.core.requests <- r:
+		return (<-r.reply).err
+	case <-s.core.quit:
+		return fmt.Errorf("file registry: %w", fault.Closed)
+	}
+}
+
+// Close ends this process's sessions and watches.
+func (s *store) Close() error {
+	s.once.Do(func() {
+		s.keeper.stop(true)
+		s.shutDown()
+	})
+	return s.err
+}
+
+func (s *store) shutDown() {
+	close(s.quit)
+	s.syncer.finish()
+	s.syncWG.Wait() // while the core still runs: a failed sync needs it
+	close(s.core.quit)
+	s.core.watches.Close()
+	s.err = s.waker.close()
+	s.wg.Wait()
+	s.syncer.drop()
+	s.waker = nil
+	s.err = errors.Join(s.err, s.syncer.close(), s.release())
+}
+
+// release closes what open had opened.
+func (s *store) release() error {
+	var errs []error
+	if s.waker != nil {
+		errs = append(errs, s.waker.close())
+	}
+	if s.j != nil {
+		errs = append(errs, s.j.close())
+	}
+	if s.ctl != nil {
+		errs = append(errs, s.ctl.m.Close())
+	}
+	if s.lockFile != nil {
+		errs = append(errs, s.lockFile.Close())
+	}
+	if c, ok := s.fs.(*vfs.OS); ok && s.ownsFS {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,45 @@
+package fileregistry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+type dirStore string
+
+func (d dirStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	s, err := open(t.Context(), Config{Dir: string(d), Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := kv.Namespace(s, o.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &registrytest.Process{
+		Registry: registry.New(inner),
+		Kill:     s.crash,
+		Freeze:   func() { s.keeper.frozen.Store(true) },
+		Thaw:     func() { s.keeper.frozen.Store(false) },
+	}
+}
+
+// crash stops everything as the death of the process would, as far as others can see.
+func (s *store) crash() {
+	s.once.Do(func() {
+		s.keeper.stop(false)
+		s.shutDown()
+	})
+}
+
+func TestConformance(t *testing.T) {
+	registrytest.Run(t, registrytest.Harness{
+		Store:        func(t testing.TB) registrytest.Store { return dirStore(t.TempDir()) },
+		CrashNoticed: time.Second,
+	})
+}

@@ -1,0 +1,326 @@
+package fileregistry
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+const (
+	firstSpace = 1 << 20 // room for frames in the first generation
+	minSpace   = 8 << 20 // and in later ones
+)
+
+// journal is one process's view of the shared journal. It is used by one goroutine at a time;
+// what changes the files needs the kernel lock as well.
+type journal struct {
+	fs    vfs.FS
+	dir   string
+	files [2]vfs.File
+	ctl   *control
+
+	hdr      header // of the generation that the view follows
+	st       *state // nil: to be loaded
+	applied  uint64 // LSN up to which st is
+	rev      uint64
+	capacity int64 // size of the generation's file
+	buf      []byte
+}
+
+func journalName(i uint64) string { return fmt.Sprintf("journal-%d", i) }
+
+func (j *journal) file(gen uint64) vfs.File { return j.files[gen%2] }
+
+// place names a position for messages.
+func (j *journal) place(gen uint64, off int64) string {
+	return fmt.Sprintf("%s at byte %d", j.fs.Path(j.dir+"/"+journalName(gen%2)), off)
+}
+
+// refresh brings the view up to what was written.
+func (j *journal) refresh(ch *change) error {
+	for {
+		gen := j.ctl.gen.Load()
+		if j.st == nil || gen != j.hdr.gen {
+			if err := j.follow(gen, ch); err != nil {
+				if j.ctl.gen.Load() != gen {
+					continue // it was reused while it was read
+				}
+				return err
+			}
+		}
+		end := j.ctl.written.Load()
+		if j.applied >= end {
+			return nil
+		}
+		err := j.readFrames(end, ch)
+		if err == nil {
+			return nil
+		}
+		if j.ctl.gen.Load() == gen {
+			return err
+		}
+	}
+}
+
+// follow switches the view to a generation.
+func (j *journal) follow(gen uint64, ch *change) error {
+	if err := j.openFile(gen%2, 0); err != nil {
+		return err
+	}
+	f := j.file(gen)
+	hdr, err := readHeader(f)
+	if err == nil && hdr.gen != gen {
+		err = fmt.Errorf("it is of generation %d, expected %d", hdr.gen, gen)
+	}
+	if err != nil {
+		return fmt.Errorf("registry journal %s: %w: %w", j.place(gen, 0), err, fault.Corrupt)
+	}
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if j.st == nil || j.applied != hdr.base {
+		st, err := j.loadSnapshot(&hdr)
+		if err != nil {
+			return err
+		}
+		j.st, j.applied, j.rev = st, hdr.base, hdr.rev
+		ch.all, ch.sessions = true, true
+	}
+	j.hdr, j.capacity = hdr, size
+	return nil
+}
+
+func readHeader(f vfs.File) (header, error) {
+	b := make([]byte, headerSize)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return header{}, err
+	}
+	return decodeHeader(b)
+}
+
+func (j *journal) loadSnapshot(hdr *header) (*state, error) {
+	b := make([]byte, hdr.snapLen)
+	if _, err := j.file(hdr.gen).ReadAt(b, pageSize); err != nil && len(b) > 0 {
+		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.place(hdr.gen, pageSize), err, fault.Corrupt)
+	}
+	if crc32.Checksum(b, castagnoli) != hdr.snapCRC {
+		return nil, fmt.Errorf("registry snapshot %s: the checksum of its %d bytes is wrong; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), len(b), fault.Corrupt)
+	}
+	st, err := decodeState(b)
+	if err != nil {
+		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.place(hdr.gen, pageSize), err, fault.Corrupt)
+	}
+	return st, nil
+}
+
+// readFrames applies the frames in [applied, end).
+func (j *journal) readFrames(end uint64, ch *change) error {
+	off := j.hdr.offset(j.applied)
+	if int64(end-j.applied) > j.capacity-off {
+		return fmt.Errorf("registry journal %s: it ends before what was written: %w", j.place(j.hdr.gen, off), fault.Corrupt)
+	}
+	b := j.scratch(int(end - j.applied))
+	if _, err := j.file(j.hdr.gen).ReadAt(b, off); err != nil {
+		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, off), err)
+	}
+	for len(b) > 0 {
+		fr, err := parseFrame(b, j.hdr.nonce, j.applied)
+		if err == nil {
+			err = j.applyFrame(&fr, ch)
+		}
+		if err != nil {
+			return fmt.Errorf("registry journal %s: %w; restore the directory from a backup: %w", j.place(j.hdr.gen, j.hdr.offset(j.applied)), err, fault.Corrupt)
+		}
+		b = b[fr.size:]
+	}
+	return nil
+}
+
+func (j *journal) applyFrame(fr *frame, ch *change) error {
+	if fr.rev != j.rev {
+		return fmt.Errorf("a frame that follows revision %d, expected %d", fr.rev, j.rev)
+	}
+	for ops := fr.ops; len(ops) > 0; {
+		o, rest, err := nextOp(ops)
+		if err != nil {
+			j.st = nil // half of the frame is applied
+			return err
+		}
+		j.rev++
+		j.st.apply(&o, j.hdr.version(j.rev), ch)
+		ops = rest
+	}
+	j.applied += uint64(fr.size)
+	return nil
+}
+
+func (j *journal) scratch(n int) []byte {
+	if cap(j.buf) < n {
+		j.buf = make([]byte, n)
+	}
+	return j.buf[:n]
+}
+
+// append writes a frame of ops that are applied to the view already, starting after revision
+// rev, and publishes it. Under the lock; room was made before.
+func (j *journal) append(b []byte, rev uint64) error {
+	lsn := j.applied
+	b = sealFrame(b, j.hdr.nonce, lsn, j.ctl.synced.Load(), rev)
+	if _, err := j.file(j.hdr.gen).WriteAt(b, j.hdr.offset(lsn)); err != nil {
+		j.st = nil // the view has what the journal has not
+		return err
+	}
+	j.applied += uint64(len(b))
+	j.ctl.written.Store(j.applied)
+	return nil
+}
+
+// room makes sure that a frame of up to n bytes fits. Under the lock, with a fresh view.
+func (j *journal) room(n int) error {
+	if j.hdr.offset(j.applied)+int64(n) <= j.capacity {
+		return nil
+	}
+	return j.rotate(n)
+}
+
+// rotate writes the view as the snapshot of a new generation into the other file, durably, and
+// makes it the current one. Under the lock, with a fresh view. All that was written before is
+// durable afterwards.
+func (j *journal) rotate(need int) error {
+	snap := j.st.encode()
+	hdr := header{
+		gen: j.hdr.gen + 1, base: j.applied, rev: j.rev, nonce: newNonce(j.hdr.nonce),
+		snapLen: uint64(len(snap)), snapCRC: crc32.Checksum(snap, castagnoli),
+	}
+	if err := j.openFile(hdr.gen%2, os.O_CREATE); err != nil {
+		return err
+	}
+	f := j.file(hdr.gen)
+	capacity, err := j.prepare(f, &hdr, snap, need)
+	if err != nil {
+		return fmt.Errorf("registry: start journal generation %d: %w", hdr.gen, err)
+	}
+	j.ctl.rotating.Store(hdr.gen)
+	if err := writeSynced(f, hdr.encode(), 0); err != nil {
+		return fmt.Errorf("registry: start journal generation %d: %w", hdr.gen, err)
+	}
+	j.hdr, j.capacity = hdr, capacity
+	j.ctl.written.Store(hdr.base)
+	j.ctl.gen.Store(hdr.gen)
+	j.ctl.raiseSynced(hdr.base)
+	j.ctl.rotating.Store(0)
+	return nil
+}
+
+// undoRotation takes back a header whose writer failed or died before the new generation was in
+// force: the old one goes on, and after a power loss the stale header must not win. Under the lock.
+func (j *journal) undoRotation() error {
+	gen := j.ctl.rotating.Load()
+	if gen == 0 {
+		return nil
+	}
+	if gen != j.hdr.gen {
+		if err := j.openFile(gen%2, os.O_CREATE); err != nil {
+			return err
+		}
+		if err := writeSynced(j.file(gen), make([]byte, headerSize), 0); err != nil {
+			return fmt.Errorf("registry: take back journal generation %d: %w", gen, err)
+		}
+	}
+	j.ctl.rotating.Store(0)
+	return nil
+}
+
+func writeSynced(f vfs.File, b []byte, off int64) error {
+	if _, err := f.WriteAt(b, off); err != nil {
+		return err
+	}
+	return f.SyncData()
+}
+
+// prepare writes the snapshot and room for frames behind it, full of zeros so that appending
+// changes no file metadata, and syncs it. When the disk is too full to grow, a file that has
+// some room is good enough.
+func (j *journal) prepare(f vfs.File, hdr *header, snap []byte, need int) (int64, error) {
+	size, err := f.Size()
+	if err != nil {
+		return 0, err
+	}
+	space := int64(minSpace)
+	if hdr.gen == 1 {
+		space = firstSpace
+	}
+	least := hdr.dataStart() + int64(need)
+	want := hdr.dataStart() + max(space, int64(2*need), 4*int64(len(snap)))
+	if size < want {
+		grown, err := fillZeros(f, size, want)
+		if err != nil && max(size, grown) < least {
+			return 0, err
+		}
+		size = max(size, grown)
+	}
+	if _, err := f.WriteAt(snap, pageSize); err != nil && len(snap) > 0 {
+		return 0, err
+	}
+	return size, f.SyncData()
+}
+
+// fillZeros writes zeros into [from, to) and returns how far it got.
+func fillZeros(f vfs.File, from, to int64) (int64, error) {
+	zeros := make([]byte, min(to-from, 1<<20))
+	for from < to {
+		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-from)], from)
+		from += int64(n)
+		if err != nil {
+			return from, err
+		}
+	}
+	return from, nil
+}
+
+// openFile opens journal file i if it is not open yet.
+func (j *journal) openFile(i uint64, flag int) error {
+	if j.files[i] != nil {
+		return nil
+	}
+	f, err := j.fs.OpenFile(j.dir+"/"+journalName(i), os.O_RDWR|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	if flag&os.O_CREATE != 0 {
+		if err := j.fs.SyncDir(j.dir); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	j.files[i] = f
+	return nil
+}
+
+func (j *journal) close() error {
+	var errs []error
+	for _, f := range j.files {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newNonce is random and another than the last one.
+func newNonce(last uint32) uint32 {
+	for {
+		var b [4]byte
+		rand.Read(b[:])
+		if n := binary.LittleEndian.Uint32(b[:]); n != last && n != 0 {
+			return n
+		}
+	}
+}

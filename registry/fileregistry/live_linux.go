@@ -1,0 +1,63 @@
+package fileregistry
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that has sessions keeps a FIFO open for writing. When it dies, however it dies, the
+// kernel closes it, and whoever reads from the FIFO sees its end at once. No thread waits for
+// that: the runtime's poller does. It works across PID namespaces, needs no PID that could be
+// reused, and a child between fork and exec only delays it (the descriptors are close-on-exec).
+
+// announce makes the FIFO and holds it.
+func announce(path string) (io.Closer, error) {
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+	}
+	return os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0) // for reading too, so that it needs no reader
+}
+
+// peer is a process that is watched.
+type peer struct{ f *os.File }
+
+// watchPeer opens the FIFO of a process; ErrNotExist when it has none.
+func watchPeer(path string) (*peer, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &peer{f: f}, nil
+}
+
+// wait returns true when the process is dead, false after close.
+func (p *peer) wait() bool {
+	var b [1]byte
+	for {
+		_, err := p.f.Read(b[:])
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+func (p *peer) close() { _ = p.f.Close() }
+
+// gone says whether the process behind a FIFO is dead, without waiting.
+func gone(path string) bool {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false // no FIFO: its heartbeat tells
+	}
+	defer unix.Close(fd)
+	var b [1]byte
+	n, err := unix.Read(fd, b[:])
+	return err == nil && n == 0
+}

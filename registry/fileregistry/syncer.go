@@ -1,0 +1,157 @@
+package fileregistry
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// syncer makes written frames durable and answers those who wait for that. Everything that
+// gathers while one fdatasync runs shares the next one, with other processes as well: whoever
+// synced last tells up to where in the control page.
+type syncer struct {
+	ctl    *control
+	open   func(i uint64) (vfs.File, error) // journal file i
+	files  [2]vfs.File                      // its own descriptors, opened when they are needed
+	redo   func() error                     // writes the journal anew, into another file, after a failed sync
+	wake   func()                           // tells other processes that something changed
+	noSync bool
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	queue  []synced
+	closed bool
+	more   chan struct{} // capacity 1: the queue grew, or closed
+}
+
+// synced is an answer that waits for its LSN to be durable.
+type synced struct {
+	lsn  uint64
+	loud bool
+	r    *request
+}
+
+func (s *syncer) add(w synced) {
+	s.mu.Lock()
+	s.queue = append(s.queue, w)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *syncer) signal() {
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// finish makes run return once the queue is empty.
+func (s *syncer) finish() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *syncer) take() (queue []synced, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue, s.queue = s.queue, nil
+	return queue, s.closed
+}
+
+func (s *syncer) run() {
+	for range s.more {
+		queue, closed := s.take()
+		if len(queue) > 0 {
+			s.serve(queue)
+		}
+		if closed {
+			return
+		}
+	}
+}
+
+func (s *syncer) serve(queue []synced) {
+	var lsn uint64
+	loud := false
+	for _, w := range queue {
+		lsn = max(lsn, w.lsn)
+		loud = loud || w.loud
+	}
+	err := s.sync(lsn)
+	if err != nil {
+		s.log.Error("the registry's journal can't be made durable", "error", err)
+	}
+	if loud {
+		s.wake()
+	}
+	for _, w := range queue {
+		if err != nil {
+			w.r.r.unknown(err)
+		}
+		w.r.reply <- w.r.r
+	}
+}
+
+// sync returns when all below lsn is durable.
+func (s *syncer) sync(lsn uint64) error {
+	for !s.noSync && s.ctl.synced.Load() < lsn {
+		gen := s.ctl.gen.Load()
+		written := s.ctl.written.Load()
+		if s.ctl.gen.Load() != gen {
+			continue // written may be of the next generation
+		}
+		if s.ctl.failed.Load() == gen {
+			if err := s.redo(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.syncFile(gen); err != nil {
+			// The dirty pages may be marked clean now: no later success covers them.
+			s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
+			s.ctl.failed.CompareAndSwap(s.ctl.failed.Load(), gen)
+			continue
+		}
+		if s.ctl.failed.Load() != gen {
+			s.ctl.raiseSynced(written)
+		}
+	}
+	return nil
+}
+
+func (s *syncer) syncFile(gen uint64) error {
+	f := s.files[gen%2]
+	if f == nil {
+		var err error
+		if f, err = s.open(gen % 2); err != nil {
+			return err
+		}
+		s.files[gen%2] = f
+	}
+	return f.SyncData()
+}
+
+// drop answers what was added after run returned: it can't be known to be durable.
+func (s *syncer) drop() {
+	queue, _ := s.take()
+	for _, w := range queue {
+		w.r.r.unknown(fault.Closed)
+		w.r.reply <- w.r.r
+	}
+}
+
+// close releases the files, after run has returned.
+func (s *syncer) close() error {
+	var errs []error
+	for _, f := range s.files {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

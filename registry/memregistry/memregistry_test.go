@@ -1,0 +1,27 @@
+package memregistry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+type store struct{ s *memregistry.Store }
+
+func (s store) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	h, err := s.s.OpenOptions(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &registrytest.Process{Registry: h.Registry, Kill: h.Kill, Freeze: h.Freeze, Thaw: h.Thaw}
+}
+
+func TestConformance(t *testing.T) {
+	registrytest.Run(t, registrytest.Harness{
+		Store:        func(testing.TB) registrytest.Store { return store{memregistry.NewStore()} },
+		CrashNoticed: time.Second,
+	})
+}

@@ -1,0 +1,221 @@
+package registrytest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func sessionClose(s *suite) {
+	a, b := s.open(), s.open()
+	x, y := s.session(a, 10*time.Second), s.session(a, 10*time.Second)
+	if x.ID() == y.ID() || x.ID() == "" {
+		s.Fatalf("sessions have the IDs %q and %q", x.ID(), y.ID())
+	}
+	s.bind(a, x, "bound/1")
+	s.bind(b, x, "bound/2") // by another process, in its name
+	s.bind(a, y, "bound/other")
+	s.put(a, "bound/free", "x")
+	e, err := b.Get(s.ctx(), "bound/1")
+	s.ok(err)
+	if e.Session != x.ID() {
+		s.Fatalf("the entry is bound to %q, expected %q", e.Session, x.ID())
+	}
+	if isClosed(x.Done()) {
+		s.Fatal("Done is closed while the session lives")
+	}
+	s.ok(x.Close(s.ctx()))
+	s.ok(x.Close(s.ctx()))
+	if !isClosed(x.Done()) {
+		s.Fatal("Done is open after Close")
+	}
+	if s.get(b, "bound/1") != "<absent>" || s.get(b, "bound/2") != "<absent>" {
+		s.Fatal("entries of a closed session are still there when Close returns")
+	}
+	if s.get(b, "bound/other") != "here" || s.get(b, "bound/free") != "x" {
+		s.Fatal("entries of others went with the session")
+	}
+}
+
+func sessionLives(s *suite) {
+	a, b := s.open(), s.open()
+	x := s.session(a, s.h.TTL)
+	s.bind(a, x, "alive")
+	end := time.Now().Add(3 * s.h.TTL)
+	for time.Now().Before(end) {
+		if left := time.Until(x.Deadline()); left > s.h.TTL || left < 0 {
+			s.Fatalf("the deadline is %s away; the TTL is %s", left, s.h.TTL)
+		}
+		if isClosed(x.Done()) || s.get(b, "alive") != "here" {
+			s.Fatal("a session that is renewed ended")
+		}
+		time.Sleep(s.h.TTL / 10)
+	}
+}
+
+func sessionFenced(s *suite) {
+	a, b := s.open(), s.open()
+	x := s.session(a, 10*time.Second)
+	s.bind(a, x, "f/1")
+	s.ok(x.Close(s.ctx()))
+	for _, p := range []*Process{a, b} {
+		for _, id := range []string{x.ID(), "no such session"} {
+			res, err := p.Apply(s.ctx(), []registry.Txn{
+				{Puts: []registry.Put{{Key: "f/plain", Value: []byte("x")}, {Key: "f/2", Session: id}}},
+				{Puts: []registry.Put{{Key: "f/3", Value: []byte("x")}}},
+			})
+			s.ok(err)
+			s.is(res[0].Err, registry.ErrFenced)
+			s.ok(res[1].Err)
+		}
+	}
+	if s.get(a, "f/plain") != "<absent>" || s.get(a, "f/2") != "<absent>" {
+		s.Fatal("a fenced transaction left a trace")
+	}
+}
+
+func sessionRebind(s *suite) {
+	a := s.open()
+	x, y := s.session(a, 10*time.Second), s.session(a, 10*time.Second)
+	s.bind(a, x, "r/moved")
+	s.bind(a, y, "r/moved")
+	s.bind(a, x, "r/freed")
+	s.put(a, "r/freed", "free")
+	s.ok(x.Close(s.ctx()))
+	if s.get(a, "r/moved") != "here" || s.get(a, "r/freed") != "free" {
+		s.Fatal("an entry went with a session that it was bound to before")
+	}
+	s.ok(y.Close(s.ctx()))
+	if s.get(a, "r/moved") != "<absent>" {
+		s.Fatal("an entry outlived the session it was bound to last")
+	}
+}
+
+func registryClose(s *suite) {
+	a, b := s.open(), s.open()
+	x := s.session(a, 10*time.Second)
+	s.bind(a, x, "c/1")
+	s.ok(a.Close())
+	if !isClosed(x.Done()) {
+		s.Error("Done is open after the registry was closed")
+	}
+	if s.get(b, "c/1") != "<absent>" {
+		s.Error("the entry of a closed registry's session is still there")
+	}
+}
+
+func killed(s *suite) {
+	a, b, c := s.open(), s.open(), s.open()
+	if a.Kill == nil {
+		return
+	}
+	ttl := s.h.TTL
+	limit := 4 * ttl
+	if s.h.CrashNoticed > 0 {
+		ttl, limit = 20*time.Second, s.h.CrashNoticed
+	}
+	x := s.session(a, ttl)
+	keep := s.session(c, ttl)
+	s.bind(a, x, "k/dead")
+	s.bind(c, keep, "k/alive")
+	other := s.watch(c, "k/")
+	drain(other, 20*time.Millisecond)
+	a.Kill()
+	took := s.within(limit+soon, b, "the entry of a killed process vanishes", func() bool { return s.get(b, "k/dead") == "<absent>" })
+	if took > limit {
+		s.Errorf("noticed after %s, expected within %s", took, limit)
+	}
+	s.signalled(other, "the death of a process")
+	if s.get(c, "k/alive") != "here" || isClosed(keep.Done()) {
+		s.Error("a living process's session ended as well")
+	}
+}
+
+func frozen(s *suite) {
+	a, b := s.open(), s.open()
+	if a.Freeze == nil {
+		return
+	}
+	x := s.session(a, s.h.TTL)
+	s.bind(a, x, "z/1")
+	a.Freeze()
+	began := time.Now()
+	s.within(soon, b, "the entry of a frozen process vanishes", func() bool { return s.get(b, "z/1") == "<absent>" })
+	if took := time.Since(began); took < s.h.TTL/2 {
+		s.Errorf("a frozen session ended after %s; its TTL is %s", took, s.h.TTL)
+	}
+	_, err := a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})
+	s.is(err, registry.ErrFenced)
+	a.Thaw()
+	select {
+	case <-x.Done():
+	case <-time.After(soon):
+		s.Error("Done is still open after the process goes on")
+	}
+	_, err = a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})
+	s.is(err, registry.ErrFenced)
+	again := s.session(a, s.h.TTL)
+	s.bind(a, again, "z/1")
+	s.ok(again.Close(s.ctx()))
+}
+
+// groups goes through the life of a consumer group once.
+func groups(s *suite) {
+	ctx := s.ctx()
+	a, b := s.open(), s.open()
+	ga, err := a.Group("g")
+	s.ok(err)
+	gb, err := b.Group("g")
+	s.ok(err)
+	_, err = ga.EnsureMeta(ctx, registry.Meta{Topic: "t", Units: 4})
+	s.ok(err)
+	xa, xb := s.session(a, 10*time.Second), s.session(b, 10*time.Second)
+	_, err = ga.Register(ctx, xa, registry.Member{ID: "a", Incarnation: "a1"}, nil)
+	s.ok(err)
+	_, err = gb.Register(ctx, xb, registry.Member{ID: "b", Incarnation: "b1"}, nil)
+	s.ok(err)
+	st, err := ga.Load(ctx, true)
+	s.ok(err)
+	claims, err := ga.Claims(ctx, st, []int{0, 1, 2, 3}, "a", "a1", "start", nil)
+	s.ok(err)
+	for _, c := range claims {
+		s.ok(c.Err)
+	}
+	at := func(n int64) registry.Checkpoint {
+		return registry.Checkpoint{Positions: []registry.Position{{Next: n}}}
+	}
+	s.ok(ga.Handoff(ctx, claims[0].Grant, at(10), "b", "b1", "handoff from a"))
+	res, err := ga.Checkpoints(ctx, []registry.CheckpointWrite{{Grant: claims[0].Grant, Checkpoint: at(11)}, {Grant: claims[1].Grant, Checkpoint: at(21)}})
+	s.ok(err)
+	s.is(res[0].Err, registry.ErrFenced)
+	s.ok(res[1].Err)
+	s.ok(xa.Close(ctx))
+	expired, err := gb.Expired(ctx)
+	s.ok(err)
+	if len(expired) != 3 {
+		s.Fatalf("%d units expired with their owner, expected 3", len(expired))
+	}
+	grant, err := gb.Claim(ctx, 1, "b", "b1", 1, "a left", nil)
+	s.ok(err)
+	if err := ga.Checkpoint(ctx, claims[1].Grant, at(22)); !errors.Is(err, registry.ErrFenced) {
+		s.Fatalf("a checkpoint under an old grant: %v", err)
+	}
+	s.ok(gb.Checkpoint(ctx, grant, at(23)))
+	u, err := gb.Unit(ctx, 1)
+	s.ok(err)
+	if u.Owner.Epoch != 2 || u.Checkpoint.Positions[0].Next != 23 {
+		s.Fatalf("unit 1: %+v, %+v", u.Owner, u.Checkpoint)
+	}
+	s.ok(xb.Close(ctx))
+	s.ok(gb.Delete(ctx))
+}
