@@ -42,6 +42,7 @@ type Engine struct {
 	paused    bool
 	fate      error // what Run is going to return
 	sched     schedule
+	pool      nodePool
 	inputs    []*input
 	turn      int                 // where the search for an input to read begins
 	others    []registry.Position // of partitions that are no input

@@ -29,6 +29,7 @@ type input struct {
 	rest    []commitlog.Record // was read and not taken in yet
 	data    *memory            // what rest lies in
 	upTo    int64              // the offset after rest
+	hashes  []uint64           // of the keys of what is taken in
 	bytes   int                // average of a record; 0: not known
 }
 
@@ -157,15 +158,15 @@ func (e *Engine) budget(in *input) int {
 
 // takeIn moves a block of what was read into the schedule.
 func (e *Engine) takeIn(in *input) {
-	nodes := e.prepare(in, min(len(in.rest), blockRecords, e.cfg.MaxInFlight))
+	recs := e.prepare(in, min(len(in.rest), blockRecords, e.cfg.MaxInFlight))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.phase == stopped {
 		return
 	}
 	used := 0
-	for used < len(in.rest) && used < len(nodes) && e.sched.unfinished < e.cfg.MaxInFlight {
-		e.admit(in, &nodes[used], used)
+	for used < len(in.rest) && used < len(recs) && e.sched.unfinished < e.cfg.MaxInFlight {
+		e.admit(in, &recs[used], used)
 		used++
 	}
 	if used == 0 && in.upTo == in.tracker.next {
@@ -180,41 +181,35 @@ func (e *Engine) takeIn(in *input) {
 	}
 }
 
-// prepare makes the nodes of the first k records of in.rest, without holding the lock.
-func (e *Engine) prepare(in *input, k int) []node {
+// prepare makes the first k records of in.rest what handlers get, without holding the lock.
+func (e *Engine) prepare(in *input, k int) []Record {
 	if k == 0 {
 		return nil
 	}
 	recs := make([]Record, k)
-	nodes := make([]node, k)
-	homes := make([]memory, (k+homeNodes-1)/homeNodes)
-	ordered := e.cfg.Concurrency == 1
-	for i := range nodes {
-		r, n := &in.rest[i], &nodes[i]
+	in.hashes = in.hashes[:0]
+	for i := range recs {
+		r := &in.rest[i]
 		recs[i] = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
-		n.rec, n.from, n.data, n.home = &recs[i], &in.tracker, in.data, &homes[i/homeNodes]
-		n.keyed = r.Key != nil || ordered
-		if n.keyed {
-			n.hash = maphash.Bytes(e.seed, r.Key)
-		}
+		in.hashes = append(in.hashes, maphash.Bytes(e.seed, r.Key))
 	}
-	return nodes
+	return recs
 }
 
 // admit takes in the i-th record of in.rest, unless it was finished before the start.
-func (e *Engine) admit(in *input, n *node, i int) {
+func (e *Engine) admit(in *input, r *Record, i int) {
 	after := in.upTo
 	if i+1 < len(in.rest) {
 		after = in.rest[i+1].Offset
 	}
-	if in.tracker.done(n.rec.Offset) {
-		e.release(n.data)
+	if in.tracker.done(r.Offset) {
+		e.release(in.data)
 		return
 	}
-	if n.home.live++; n.home.live == 1 {
-		n.home.bytes = homeNodes * nodeBytes
-		e.retained += n.home.bytes
-	}
+	n := e.pool.get()
+	n.rec, n.from, n.data, n.hash = r, &in.tracker, in.data, in.hashes[i]
+	n.keyed = r.Key != nil || e.cfg.Concurrency == 1
+	e.retained += nodeBytes
 	in.tracker.add(n, after)
 	e.sched.add(n)
 }

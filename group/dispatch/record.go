@@ -30,16 +30,14 @@ const (
 	ready                 // in the ready list
 	claimed               // a worker has it
 	retrying              // failed, waits for its next attempt
-	finished
 )
 
-// node is a record in flight. All links are cleared when it is finished: a record that a handler
-// keeps must not keep the engine's lists alive.
+// node is a record in flight. Handlers never see it, so it is used again when it is finished; the
+// Record is not.
 type node struct {
 	rec   *Record
 	from  *tracker
 	data  *memory // what rec lies in
-	home  *memory // what the node lies in
 	hash  uint64
 	state state
 	keyed bool // it is ordered with others of its key
@@ -73,7 +71,27 @@ type memory struct {
 
 // What a record in flight costs beyond its key, value and headers.
 const (
-	recordBytes = 136
-	nodeBytes   = 152
-	homeNodes   = 32 // nodes allocated together: one that stays keeps few others
+	recordBytes = 112
+	nodeBytes   = 144
 )
+
+// nodePool keeps nodes for use again, as many as were in flight at the same time.
+type nodePool struct{ free []*node }
+
+func (p *nodePool) get() *node {
+	if len(p.free) == 0 {
+		more := make([]node, 64)
+		for i := range more {
+			p.free = append(p.free, &more[i])
+		}
+	}
+	k := len(p.free) - 1
+	n := p.free[k]
+	p.free = p.free[:k]
+	return n
+}
+
+func (p *nodePool) put(n *node) {
+	*n = node{}
+	p.free = append(p.free, n)
+}

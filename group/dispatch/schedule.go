@@ -75,7 +75,6 @@ func (s *schedule) giveBack(nodes []*node) {
 // finish removes a claimed leader that was handled; the next record of its key may run.
 func (s *schedule) finish(n *node) {
 	s.unfinished--
-	n.state, n.lead = finished, false
 	next := n.behind
 	if n.keyed {
 		s.leaders.replace(n, next)
@@ -86,7 +85,6 @@ func (s *schedule) finish(n *node) {
 			s.pushBack(next)
 		}
 	}
-	n.behind, n.last, n.chain, n.link = nil, nil, nil, nil
 }
 
 // retry parks a claimed leader until n.fail.due.

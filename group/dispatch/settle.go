@@ -37,7 +37,8 @@ func (e *Engine) finish(n *node) {
 	e.sched.finish(n)
 	n.from.finish(n)
 	e.release(n.data)
-	e.release(n.home)
+	e.retained -= nodeBytes
+	e.pool.put(n)
 	e.done++
 	e.version++
 }

@@ -134,7 +134,6 @@ func (t *tracker) finish(n *node) {
 	} else {
 		q.prev = p
 	}
-	n.prev, n.next = nil, nil
 }
 
 // gapAfter says whether a finished range follows n directly.
