@@ -25,16 +25,19 @@ func (s *State) checkLease() {
 
 // open asks for a session when there is none.
 func (s *State) open() {
-	if s.exited || s.session != "" || s.opening || s.leaving || s.blocked() {
+	if s.exited || s.session != "" || s.opening != 0 || (s.leaving && s.kept() == 0) || s.blocked() {
 		return
 	}
 	s.nextID++
-	s.opening = true
+	s.opening = s.nextID
 	s.out = append(s.out, OpenSession{ID: s.nextID, TTL: s.cfg.SessionTTL})
 }
 
 func (s *State) sessionOpened(ev SessionOpened) {
-	s.opening = false
+	if ev.ID != s.opening {
+		return
+	}
+	s.opening = 0
 	if ev.Err != nil {
 		s.storeFailed("opening a session", ev.Err)
 		return
@@ -82,11 +85,22 @@ func (s *State) busy() (n int) {
 	return n
 }
 
+// kept counts the units that a leaving member still has to hand over, or to store the progress of.
+func (s *State) kept() (n int) {
+	for i := range s.units {
+		if u := &s.units[i]; u.granted && (!s.cfg.Static || u.dirty) {
+			n++
+		}
+	}
+	return n
+}
+
 // self is this member's document.
 func (s *State) self() registry.Member {
 	return registry.Member{
 		ID: s.cfg.Member, Incarnation: s.cfg.Incarnation, Weight: s.cfg.Weight, Zone: s.cfg.Zone,
 		Static: s.cfg.Static, Host: s.cfg.Host, PID: s.cfg.PID, Joined: s.wall,
+		Draining: s.leaving && !s.cfg.Static,
 	}
 }
 
@@ -99,7 +113,7 @@ func (s *State) find(id string) (int, bool) {
 
 // join puts the member entry, and the group's document when there is none yet.
 func (s *State) join() {
-	if s.exited || s.leaving || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.memberMark.stale || s.blocked() {
+	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.memberMark.stale || s.blocked() {
 		return
 	}
 	g := s.cfg.Group
@@ -137,9 +151,8 @@ func (s *State) announce() {
 		return
 	}
 	m := s.self()
-	m.Draining = true
 	key := s.cfg.Group.MemberKey(m.ID)
-	s.joining, s.announced = true, true
+	s.joining = true
 	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: registry.Txn{
 		Checks: []registry.Check{{Key: key, Version: s.member}},
 		Puts:   []registry.Put{{Key: key, Value: registry.Encode(m), Session: s.session}},
@@ -160,11 +173,10 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		return
 	}
 	if o != done {
-		s.announced = s.announced && s.joined && !w.member.Draining
 		s.wantLoad = true
 		return
 	}
-	s.member = versions[0]
+	s.member, s.announced = versions[0], w.member.Draining
 	i, ok := s.find(w.member.ID)
 	if ok && !older(s.view.MemberVersions[i], w.txn.Checks[0].Version, s.member) {
 		s.memberMark.stale, s.wantLoad = true, true // somebody has replaced it meanwhile
@@ -200,18 +212,13 @@ func (s *State) leave() {
 	if !s.leaving || s.exited {
 		return
 	}
-	busy, kept := s.busy(), 0
-	for n := range s.units {
-		if u := &s.units[n]; u.granted && (!s.cfg.Static || u.dirty) {
-			kept++
-		}
-	}
+	busy, kept := s.busy(), s.kept()
 	name := s.cfg.Group.Name()
 	switch {
 	case !s.joined && busy == 0 && kept == 0:
 		s.exit(nil)
-	case !s.joined && busy == 0:
-		s.exit(fmt.Errorf("member %q left group %q without a session, so that %d units could not be handed over; others claim them: %w",
+	case s.session == "" && s.storeFailures > 0 && busy == 0:
+		s.exit(fmt.Errorf("member %q left group %q without a session, for the store does not answer, so that %d units could not be handed over; others claim them: %w",
 			s.cfg.Member, name, kept, registry.ErrUnavailable))
 	case s.now >= s.leaveUntil:
 		s.exit(fmt.Errorf("member %q left group %q in a hurry: %d workers were still busy and %d units not handed over when its time to drain was up; others claim them: %w",

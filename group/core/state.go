@@ -57,7 +57,7 @@ type State struct {
 	// The session, and the membership that is bound to it.
 	session    string
 	lease      time.Duration
-	opening    bool
+	opening    uint64 // ID of the OpenSession under way
 	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool
 	everJoined bool
