@@ -1,0 +1,106 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Description is a group as the store knows it.
+type Description struct {
+	Meta       registry.Meta
+	Members    []registry.Member // live ones, by ID
+	Awaited    []string          // static members that are away, and whose units wait for them
+	Units      []Status
+	Assignment registry.Assignment // zero: none was written yet
+	Control    registry.Control
+}
+
+// Phase is what is going on with a unit.
+type Phase string
+
+// The phases.
+const (
+	Unowned  Phase = "unowned"  // nobody ever had it, or it was released
+	Owned    Phase = "owned"    // its owner lives and should have it
+	Moving   Phase = "moving"   // its owner lives; Target should have it
+	Orphaned Phase = "orphaned" // its owner is dead; Target takes it over
+	Awaiting Phase = "awaiting" // its owner is a static member that may come back
+	Paused   Phase = "paused"   // its owner lives and was told to rest
+)
+
+// Status is one unit.
+type Status struct {
+	registry.Unit
+	Phase  Phase
+	Target string // the member that should own it; "": none yet
+	Why    string // it is where it is, or on its way
+}
+
+// Describe reads a group; no member needs to be alive. ErrNotFound when there is no such group.
+func Describe(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
+	g, err := r.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := g.Load(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if st.Meta == nil {
+		return nil, fmt.Errorf("group %q: %w", name, fault.NotFound)
+	}
+	return describe(st), nil
+}
+
+func describe(st *registry.State) *Description {
+	d := &Description{Meta: *st.Meta, Members: st.Members, Control: st.Control}
+	if st.Assignment != nil {
+		d.Assignment = *st.Assignment
+	}
+	for _, s := range st.Static {
+		if _, _, live := st.Member(s.ID); !live {
+			d.Awaited = append(d.Awaited, s.ID)
+		}
+	}
+	for i := range st.Units {
+		d.Units = append(d.Units, d.status(st, &st.Units[i]))
+	}
+	return d
+}
+
+func (d *Description) status(st *registry.State, u *registry.Unit) Status {
+	s := Status{Unit: *u, Why: u.Owner.Reason}
+	if u.Number < len(d.Assignment.Targets) {
+		s.Target = d.Assignment.Targets[u.Number]
+	}
+	o := &u.Owner
+	switch {
+	case o.Member == "":
+		s.Phase = Unowned
+		if o.Epoch == 0 {
+			s.Why = "nobody has owned it yet"
+		}
+	case !st.Alive(*o) && slices.Contains(d.Awaited, o.Member) && s.Target == o.Member:
+		s.Phase = Awaiting
+		s.Why = fmt.Sprintf("static member %q is away; its units wait for its restart", o.Member)
+	case !st.Alive(*o):
+		s.Phase = Orphaned
+		s.Why = fmt.Sprintf("%q (incarnation %s) is gone", o.Member, o.Incarnation)
+	case s.Target != "" && s.Target != o.Member:
+		s.Phase = Moving
+		s.Why = fmt.Sprintf("%q hands it over to %q: %s", o.Member, s.Target, d.Assignment.Reason)
+	case d.Control.Paused || slices.Contains(d.Control.PausedUnits, u.Number):
+		s.Phase = Paused
+		s.Why = "paused"
+		if d.Control.By != "" {
+			s.Why += " by " + d.Control.By
+		}
+	default:
+		s.Phase = Owned
+	}
+	return s
+}

@@ -1,0 +1,65 @@
+package group_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// described says that all units are in one phase, with a reason that contains why.
+func (c *cluster) described(phase group.Phase, why string) *group.Description {
+	c.t.Helper()
+	d, err := group.Describe(c.t.Context(), c.admin.Registry(), "g")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, u := range d.Units {
+		if u.Phase != phase || !contains(u.Why, why) {
+			c.t.Errorf("unit %d is %s because %q; want %s because %q", u.Number, u.Phase, u.Why, phase, why)
+		}
+	}
+	return d
+}
+
+func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		if _, err := group.Describe(t.Context(), c.admin.Registry(), "g"); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("a group that does not exist gives %v; want ErrNotFound", err)
+		}
+		a := c.start("a", func(p *proc) { p.cfg.Static = true })
+		pass(time.Second)
+		d := c.described(group.Owned, "first owner")
+		if len(d.Members) != 1 || d.Assignment.Reason != "a joined" || d.Units[3].Checkpoint == nil {
+			t.Errorf("the description is %+v", d)
+		}
+		if err := c.admin.Pause(t.Context(), "ops"); err != nil {
+			t.Fatal(err)
+		}
+		c.described(group.Paused, "paused by ops")
+		a.kill()
+		d = c.described(group.Awaiting, "a")
+		if len(d.Members) != 0 || len(d.Awaited) != 1 {
+			t.Errorf("with no member alive the description is %+v", d)
+		}
+		if err := c.admin.ForgetStatic(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		c.described(group.Orphaned, "is gone")
+		if err := c.admin.Resume(t.Context(), "ops"); err != nil {
+			t.Fatal(err)
+		}
+		b := c.start("b")
+		pass(time.Second)
+		c.described(group.Owned, "a is gone")
+		if err := b.stop(); err != nil {
+			t.Errorf("b left with %v", err)
+		}
+		c.described(group.Unowned, "released by b")
+		if err := c.admin.Delete(t.Context()); err != nil {
+			t.Errorf("the group without members could not be deleted: %v", err)
+		}
+	})
+}
