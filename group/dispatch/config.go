@@ -75,8 +75,8 @@ type Retry struct {
 	// MaxAttempts is after how many attempts OnGiveUp is asked. Zero: never.
 	MaxAttempts int
 	// OnGiveUp decides on a record that has used up its attempts, in the place of the handler: nil
-	// finishes the record; an error keeps it, and it is asked again after a pause. It is needed
-	// with MaxAttempts.
+	// finishes the record; an error keeps it, and it is asked again after a pause. last is the
+	// handler's last error. It is needed with MaxAttempts.
 	OnGiveUp func(ctx context.Context, r *Record, last error) error
 }
 

@@ -50,8 +50,10 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 		n.fail = &failure{since: now}
 	}
 	f := n.fail
+	if most := e.cfg.Retry.MaxAttempts; most == 0 || f.attempts < most { // else it is OnGiveUp's
+		f.err = err
+	}
 	f.attempts++
-	f.err = err
 	f.due = now.Add(e.cfg.Retry.pause(f.attempts))
 	e.sched.retry(n)
 	e.arm(f.due)

@@ -1,0 +1,180 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(30, 3)
+		var mu sync.Mutex
+		var at []time.Duration
+		var calls []string
+		began := time.Now()
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if string(r.Key) == "k0" {
+				calls = append(calls, fmt.Sprintf("%d/%d", r.Offset, r.Attempt))
+			}
+			if r.Offset == 3 && r.Attempt <= 4 {
+				at = append(at, time.Since(began))
+				return errors.New("not yet")
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		synctest.Wait()
+		if s := e.Stats(); s.InFlight != 9 || s.Retrying != 1 || s.Failed != 1 || s.Finished != 21 {
+			t.Errorf("after the first failure: %+v", s)
+		}
+		b := e.Blocked(10)
+		if len(b) != 1 || b[0].Offset != 3 || string(b[0].Key) != "k0" || b[0].Followers != 8 || b[0].Err.Error() != "not yet" {
+			t.Errorf("blocked: %+v", b)
+		}
+		time.Sleep(time.Minute)
+		if got := strings.Join(calls, " "); got != "0/1 3/1 3/2 3/3 3/4 3/5 6/1 9/1 12/1 15/1 18/1 21/1 24/1 27/1" {
+			t.Errorf("calls for the key: %s", got)
+		}
+		for i := 1; i < len(at); i++ {
+			full := 100 * time.Millisecond << (i - 1)
+			if d := at[i] - at[i-1]; d < full/2 || d > full {
+				t.Errorf("pause %d was %s; expected %s to %s", i, d, full/2, full)
+			}
+		}
+		drain(t, e, stop)
+	})
+}
+
+func TestPausesStayBelowTheirMaximum(t *testing.T) {
+	t.Parallel()
+	r := Retry{Initial: 100 * time.Millisecond, Max: 30 * time.Second}
+	for attempts := 1; attempts < 100; attempts++ {
+		if d := r.pause(attempts); d < r.Initial/2 || d > r.Max {
+			t.Errorf("pause after %d attempts: %s", attempts, d)
+		}
+	}
+}
+
+func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2, 1)
+		asked, handled := 0, 0
+		boom := errors.New("boom")
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			handled++
+			if r.Offset == 0 {
+				return boom
+			}
+			return nil
+		}, Retry: Retry{MaxAttempts: 3, OnGiveUp: func(_ context.Context, r *Record, last error) error {
+			if asked++; r.Offset != 0 || !errors.Is(last, boom) {
+				t.Errorf("asked about %d: %v", r.Offset, last)
+			}
+			if asked == 1 {
+				return errors.New("the dead-letter topic is away")
+			}
+			return nil
+		}}})
+		stop := launch(t, e)
+		time.Sleep(time.Minute)
+		if asked != 2 || handled != 4 {
+			t.Errorf("asked %d times, handled %d times", asked, handled)
+		}
+		if p := e.Progress().Positions[0]; p.Next != 2 {
+			t.Errorf("progress %+v", p)
+		}
+		drain(t, e, stop)
+	})
+}
+
+func TestAPanicIsAFailureOfTheRecordAndIsLoggedWithItsStack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(3, 3)
+		var out bytes.Buffer
+		e := mustNew(t, Config{Inputs: l.input(), Logger: slog.New(slog.NewTextHandler(&out, nil)), Handler: func(_ context.Context, r *Record) error {
+			if r.Offset == 1 && r.Attempt == 1 {
+				panic("the sky falls")
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		time.Sleep(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 3 {
+			t.Errorf("progress %+v", p)
+		}
+		drain(t, e, stop)
+		if s := out.String(); !strings.Contains(s, "the sky falls") || !strings.Contains(s, "retry_test.go") {
+			t.Errorf("log: %s", s)
+		}
+	})
+}
+
+func TestAHandlerThatEndsItsGoroutineIsAFailureOfTheRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1000, 10)
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			if r.Offset%100 == 50 && r.Attempt == 1 {
+				runtime.Goexit()
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		time.Sleep(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 1000 || e.Stats().Failed != 10 {
+			t.Errorf("progress %+v, %+v", p, e.Stats())
+		}
+		drain(t, e, stop)
+	})
+}
+
+func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		value := strings.Repeat("x", 1000)
+		for i := range 30000 { // one in 50 is of the poison key
+			l.add(fmt.Sprintf("k%d", i%50), value, 0)
+		}
+		const limit = 1 << 20
+		most := int64(0)
+		var e *Engine
+		e = mustNew(t, Config{Inputs: l.input(), MaxBytes: limit, MaxRanges: 5000, Handler: func(_ context.Context, r *Record) error {
+			if string(r.Key) == "k7" {
+				return errors.New("poison")
+			}
+			if r.Offset%100 == 0 {
+				most = max(most, e.Stats().Bytes)
+			}
+			return nil
+		}, Concurrency: 1})
+		stop := launch(t, e)
+		time.Sleep(time.Second)
+		// 600 followers of 1.3 KiB fit, the reads that brought them (30 MB) do not.
+		if s := e.Stats(); s.Finished != 30000-600 || s.InFlight != 600 {
+			t.Errorf("%+v", s)
+		}
+		if most > limit*3/2 {
+			t.Errorf("%d bytes were in flight; the bound is %d", most, limit)
+		}
+		drain(t, e, stop)
+	})
+}

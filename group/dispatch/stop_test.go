@@ -1,0 +1,296 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+func TestADrainStartsNothingAndKeepsWhatRunningHandlersFinish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(100, 0)
+		var started atomic.Int32
+		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 4, Handler: func(ctx context.Context, r *Record) error {
+			started.Add(1)
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}})
+		res := make(chan error, 1)
+		go func() { res <- e.Run(t.Context()) }() // joined below
+		synctest.Wait()
+		e.Drain()
+		began := time.Now()
+		if err := <-res; err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d != time.Second || started.Load() != 4 {
+			t.Errorf("drained after %s with %d handlers started", d, started.Load())
+		}
+		if p := e.Final().Positions; len(p) != 1 || p[0].Next != 4 || p[0].Done != nil {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestADrainThatTakesTooLongCancelsHandlersAndKeepsWhatTheyFinish(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2, 2)
+		e := mustNew(t, Config{Inputs: l.input(), DrainTimeout: time.Second, Handler: func(ctx context.Context, r *Record) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				t.Errorf("cause %v", context.Cause(ctx))
+			}
+			if r.Offset == 1 {
+				return nil // it got done all the same
+			}
+			return ctx.Err()
+		}})
+		res := make(chan error, 1)
+		go func() { res <- e.Run(t.Context()) }() // joined below
+		synctest.Wait()
+		e.Drain()
+		if err := <-res; err != nil {
+			t.Error(err)
+		}
+		if p := e.Final().Positions[0]; p.Next != 0 || !slices.Equal(p.Done, []registry.Range{{1, 2}}) {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestLostOwnershipCancelsHandlersAndFreezesProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(10, 0)
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(ctx context.Context, r *Record) error {
+			if r.Offset < 3 {
+				return nil
+			}
+			<-ctx.Done()
+			return nil // too late to count
+		}})
+		lost := errors.New("somebody else owns it")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		res := make(chan error, 1)
+		go func() { res <- e.Run(ctx) }() // joined below
+		synctest.Wait()
+		began := time.Now()
+		cancel(lost)
+		if err := <-res; !errors.Is(err, lost) || time.Since(began) != 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if p := e.Final().Positions[0]; p.Next != 3 || p.Done != nil {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestAHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1, 0)
+		e := mustNew(t, Config{Inputs: l.input(), DrainTimeout: time.Second, AbandonAfter: 2 * time.Second, Handler: func(context.Context, *Record) error {
+			time.Sleep(time.Hour)
+			return nil
+		}})
+		res := make(chan error, 1)
+		go func() { res <- e.Run(t.Context()) }() // joined below
+		synctest.Wait()
+		e.Drain()
+		began := time.Now()
+		var stuck *StuckError
+		if err := <-res; !errors.As(err, &stuck) || stuck.Offset != 0 || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		time.Sleep(2 * time.Hour) // it comes back, and changes nothing
+		if p := e.Final().Positions[0]; p.Next != 0 || p.Done != nil {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestAHungHandlerGivesTheUnitUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2000, 0)
+		e := mustNew(t, Config{Inputs: l.input(), ProgressTimeout: 10 * time.Second, Handler: func(ctx context.Context, r *Record) error {
+			if r.Offset == 1234 {
+				<-ctx.Done()
+			}
+			return nil
+		}})
+		began := time.Now()
+		err := e.Run(t.Context())
+		var stuck *StuckError
+		if !errors.As(err, &stuck) || stuck.Offset != 1234 || stuck.For != 10*time.Second || time.Since(began) > 10*time.Second+50*time.Millisecond {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if p := e.Final().Positions[0]; p.Next != 1234 || !slices.Equal(p.Done, []registry.Range{{1235, 2000}}) {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestDamageStopsTheUnitAfterWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(500, 5)
+		l.fault = func(offset int64) error {
+			if offset >= 500 {
+				return &commitlog.CorruptError{Topic: "fake", Offset: offset, Resume: -1}
+			}
+			return nil
+		}
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			time.Sleep(time.Millisecond)
+			if r.Offset == 99 {
+				return errors.New("poison") // must not keep the damage from being told
+			}
+			return nil
+		}})
+		if err := e.Run(t.Context()); !errors.Is(err, fault.Corrupt) {
+			t.Errorf("Run returned %v", err)
+		}
+		p := e.Final().Positions[0]
+		if p.Next != 99 || !covers(e.Final().Positions, 498) || covers(e.Final().Positions, 500) {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
+func TestReadErrorsThatPassAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(10, 2)
+		back := time.Now().Add(5 * time.Minute)
+		l.fault = func(int64) error {
+			if time.Now().Before(back) {
+				return fault.Unavailable
+			}
+			return nil
+		}
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
+		stop := launch(t, e)
+		time.Sleep(6 * time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 40 {
+			t.Errorf("progress %+v after %d reads", p, l.reads)
+		}
+		drain(t, e, stop)
+	})
+}
+
+func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		policy Place
+		start  []registry.Position
+		next   int64
+		fails  bool
+	}{
+		{"fails by default", "", []registry.Position{{Next: 5}}, 5, true},
+		{"moves to the earliest", Earliest, []registry.Position{{Next: 5}}, 100, false},
+		{"moves to the latest", Latest, []registry.Position{{Next: 5}}, 100, false},
+		{"beyond the end fails by default", "", []registry.Position{{Next: 500}}, 500, true},
+		{"beyond the end moves to the earliest", Earliest, []registry.Position{{Next: 500}}, 100, false},
+		{"without a checkpoint it begins at the first that is kept", "", nil, 100, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newFakeLog()
+				l.fill(100, 2)
+				l.trim(20)
+				handled := 0
+				e := mustNew(t, Config{Inputs: l.input(), Start: c.start, OutOfRange: c.policy, Concurrency: 1, Handler: func(context.Context, *Record) error {
+					handled++
+					return nil
+				}})
+				stop := launch(t, e)
+				synctest.Wait()
+				if p := e.Progress().Positions[0]; p.Next != c.next {
+					t.Errorf("progress %+v", p)
+				}
+				if want := map[Place]int{Latest: 0, Earliest: 80, "": 80}[c.policy]; !c.fails && handled != want {
+					t.Errorf("%d records were handled; expected %d", handled, want)
+				}
+				if err := stop(); errors.Is(err, fault.OutOfRange) != c.fails {
+					t.Errorf("Run returned %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAPauseStartsNothingAndAResumeGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1000, 0)
+		var handled atomic.Int32
+		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 2, Handler: func(context.Context, *Record) error {
+			time.Sleep(time.Millisecond)
+			handled.Add(1)
+			return nil
+		}})
+		stop := launch(t, e)
+		time.Sleep(100*time.Millisecond + 500*time.Microsecond)
+		e.Pause()
+		time.Sleep(time.Hour)
+		if n := handled.Load(); n != 202 || !e.Stats().Paused {
+			t.Errorf("%d were handled", n)
+		}
+		e.Resume()
+		time.Sleep(time.Second)
+		if n := handled.Load(); n != 1000 {
+			t.Errorf("%d were handled at the end", n)
+		}
+		drain(t, e, stop)
+	})
+}
+
+func TestADrainBeforeRunEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newFakeLog()
+	e := mustNew(t, Config{Inputs: l.input(), Start: []registry.Position{{Next: 7}, {Storage: 3, Next: 9}}, Handler: func(context.Context, *Record) error { return nil }})
+	e.Drain()
+	if err := e.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if p := e.Final().Positions; len(p) != 2 || p[0].Next != 7 || p[1].Storage != 3 || p[1].Next != 9 {
+		t.Errorf("positions are %+v", p)
+	}
+}
+
+func TestASealedPartitionIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(10, 2)
+		l.seal()
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
+		stop := launch(t, e)
+		time.Sleep(time.Hour)
+		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 5 {
+			t.Errorf("progress %+v after %d reads", p, l.reads)
+		}
+		drain(t, e, stop)
+	})
+}

@@ -1,0 +1,131 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/registry"
+	"pgregory.net/rapid"
+)
+
+// TestTrackerAgreesWithASet plays records with gaps, finished in any order, some of them before
+// the start, against a plain set of finished offsets.
+func TestTrackerAgreesWithASet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		start := rapid.Int64Range(0, 50).Draw(rt, "start")
+		var done []registry.Range
+		for range rapid.IntRange(0, 4).Draw(rt, "ranges") {
+			from := rapid.Int64Range(0, 150).Draw(rt, "from")
+			done = append(done, registry.Range{from, from + rapid.Int64Range(0, 20).Draw(rt, "length")})
+		}
+		initial := registry.Position{Next: start, Done: slices.Clone(done)}
+		var tr tracker
+		tr.begin(initial)
+		exists := map[int64]bool{}
+		finished := map[int64]bool{}
+		var open []*node
+		next := tr.next
+		for step := range rapid.IntRange(0, 200).Draw(rt, "steps") {
+			if len(open) > 0 && rapid.Bool().Draw(rt, "finish") {
+				i := rapid.IntRange(0, len(open)-1).Draw(rt, "which")
+				tr.finish(open[i])
+				finished[open[i].rec.Offset] = true
+				open = slices.Delete(open, i, i+1)
+			} else {
+				off := next + rapid.Int64Range(0, 2).Draw(rt, "gap")
+				next = off + 1
+				exists[off] = true
+				if covers([]registry.Position{initial}, off) {
+					finished[off] = true
+				}
+				if tr.done(off) != finished[off] {
+					rt.Fatalf("step %d: done(%d) is %v", step, off, !finished[off])
+				}
+				if !finished[off] {
+					n := &node{rec: &Record{Record: commitlog.Record{Offset: off}}}
+					tr.add(n, next)
+					open = append(open, n)
+				}
+			}
+			checkTracker(rt, &tr, initial, exists, finished, open)
+		}
+	})
+}
+
+func checkTracker(rt *rapid.T, tr *tracker, initial registry.Position, exists, finished map[int64]bool, open []*node) {
+	p := tr.position(1 << 20)
+	for off := range exists {
+		if covers([]registry.Position{p}, off) != finished[off] {
+			rt.Fatalf("offset %d: finished %v, position %+v", off, finished[off], p)
+		}
+	}
+	for off := tr.next; off < tr.next+200; off++ { // not read yet
+		if covers([]registry.Position{p}, off) != covers([]registry.Position{initial}, off) {
+			rt.Fatalf("offset %d ahead: position %+v, start %+v", off, p, initial)
+		}
+	}
+	if !slices.IsSortedFunc(p.Done, func(a, b registry.Range) int { return int(a[1] - b[0]) }) {
+		rt.Fatalf("ranges overlap or are out of order: %+v", p)
+	}
+	if len(open) == 0 && p.Next != tr.next {
+		rt.Fatalf("all is finished up to %d, and Next is %d", tr.next, p.Next)
+	}
+	if cut := tr.position(2); cut.Next != p.Next || !slices.Equal(cut.Done, p.Done[:min(2, len(p.Done))]) {
+		rt.Fatalf("cut to two ranges: %+v of %+v", cut, p)
+	}
+}
+
+func TestScheduleRunsOneRecordOfAKeyAndForgetsIdleKeys(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var s schedule
+		order := map[string][]*node{} // by key, unfinished
+		var claims []*node
+		for range rapid.IntRange(1, 300).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 3).Draw(rt, "step") {
+			case 0:
+				key := fmt.Sprint(rapid.IntRange(0, 200).Draw(rt, "key"))
+				n := &node{rec: &Record{Record: commitlog.Record{Key: []byte(key)}}, keyed: true, hash: uint64(len(key))} // all collide
+				order[key] = append(order[key], n)
+				s.add(n)
+			case 1:
+				claims = s.take(claims, len(claims)+rapid.IntRange(1, 5).Draw(rt, "claim"))
+			case 2:
+				if len(claims) > 0 {
+					n := claims[0]
+					claims = claims[1:]
+					key := string(n.rec.Key)
+					if order[key][0] != n {
+						rt.Fatalf("a record of key %s is claimed before an earlier one", key)
+					}
+					order[key] = order[key][1:]
+					s.finish(n)
+				}
+			case 3:
+				k := rapid.IntRange(0, len(claims)).Draw(rt, "keep")
+				s.giveBack(claims[k:])
+				claims = claims[:k]
+			}
+		}
+		keys := 0
+		for _, open := range order {
+			if len(open) > 0 {
+				keys++
+			}
+		}
+		if s.leaders.count != keys {
+			rt.Fatalf("%d keys are known; %d have records", s.leaders.count, keys)
+		}
+		for s.giveBack(claims); s.ready > 0; {
+			for _, n := range s.take(nil, 1) {
+				s.finish(n)
+			}
+		}
+		if s.unfinished != 0 || s.leaders.count != 0 {
+			rt.Fatalf("%d records and %d keys are left", s.unfinished, s.leaders.count)
+		}
+	})
+}
