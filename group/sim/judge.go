@@ -67,7 +67,7 @@ func (w *world) leave() {
 		w.err = fmt.Errorf("members that were asked to leave are still there after %s", patience)
 	}
 	for _, n := range leaving {
-		if n.exit != nil && w.err == nil && !w.hasAny(Twin, Restart, Static) { // who was started again ends as fenced
+		if n.exit != nil && w.err == nil {
 			w.err = fmt.Errorf("%s was asked to leave a healthy group and ended with: %w", n, n.exit)
 		}
 	}
@@ -75,7 +75,7 @@ func (w *world) leave() {
 
 // calm adds what must hold in histories without certain faults.
 func (w *world) calm(r *history.Report) error {
-	if !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Delay, Hang) && r.Stale > 0 {
+	if !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Static, Delay, Hang) && r.Stale > 0 {
 		return fmt.Errorf("%d deliveries by members whose lease should have told them that they are replaced", r.Stale)
 	}
 	disturbing := []Fault{
@@ -97,8 +97,8 @@ func (w *world) hasAny(kinds ...Fault) bool {
 // handsOver says whether a write of this node passes on a unit that it held and has drained. Not
 // when it gave up on handlers that never return, nor when the write took so long that the node had
 // gone on without it.
-func (n *node) handsOver(unit int, was registry.Owner) bool {
-	if n == nil || n.lateCall || was.Member != n.name || was.Incarnation != n.incarnation {
+func (n *node) handsOver(unit int, was, is registry.Owner) bool {
+	if n == nil || n.lateCall || is.Member == n.name || was.Member != n.name || was.Incarnation != n.incarnation {
 		return false
 	}
 	k := n.workers[unit]

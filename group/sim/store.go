@@ -163,7 +163,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 		o := s.entries[key].doc.(registry.Owner)
 		s.w.tell(history.Event{
 			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, Partition: n,
-			Positions: s.positions(n), Handoff: by.handsOver(n, was), Reason: o.Reason,
+			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Reason: o.Reason,
 		})
 	case "checkpoints":
 		if by == nil {

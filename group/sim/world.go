@@ -68,13 +68,23 @@ func (w *world) run() {
 	w.until(start+w.plan.horizon, func() bool { return false })
 	w.heal()
 	patience := 2*(w.plan.ttl+w.plan.drain+2*w.plan.grace) + w.plan.window + 40*time.Second
-	if w.until(w.now+patience, w.settled) {
+	if w.rests(w.now + patience) {
 		w.leave()
-		return
-	}
-	if w.err == nil {
+	} else if w.err == nil {
 		w.err = fmt.Errorf("%s after the last fault the group has not come to rest: %s", patience, w.unsettled())
 	}
+}
+
+// rests waits until the group is settled and writes nothing for two leases.
+func (w *world) rests(end time.Duration) bool {
+	for w.until(end, w.settled) && w.now < end {
+		writes := w.store.count
+		w.until(w.now+2*w.plan.ttl, func() bool { return false })
+		if w.store.count == writes && w.settled() {
+			return true
+		}
+	}
+	return false
 }
 
 // until runs the queue until the moment comes or done says so, which it looks at now and then.

@@ -247,7 +247,7 @@ func (c *Checker) ended(e *Event) {
 		c.report.Duplicated++
 	}
 	pg.done[w] |= bit
-	if !undone && e.Offset >= p.frontier && !u.soughtAfter(e.Epoch) {
+	if !undone && e.Offset >= p.frontier {
 		p.finished[e.Offset] = max(p.finished[e.Offset], e.Epoch)
 	}
 }

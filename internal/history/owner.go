@@ -198,13 +198,7 @@ func (c *Checker) rollback(e *Event) {
 	}
 	for at, pos := range now {
 		p := c.partitionOf(e.Unit, at)
-		p.frontier = pos.Next
-		c.report.Delivered += p.restore(pos)
-		for o, epoch := range p.finished {
-			if epoch > e.Epoch {
-				delete(p.finished, o)
-			}
-		}
+		c.report.Delivered -= p.restore(pos, e.Epoch)
 		p.scan(pos.Next, p.end, started, func(o int64) {
 			if !now.has(at, o) {
 				c.report.InFlight++

@@ -139,7 +139,6 @@ func (p *partition) seek(next int64) (undone int64) {
 		pg.done[w] &^= bit
 		pg.started[w] &^= bit
 	})
-	clear(p.finished)
 	p.excused = slices.DeleteFunc(p.excused, func(r registry.Range) bool { return r[0] >= next })
 	for i := range p.excused {
 		p.excused[i][1] = min(p.excused[i][1], next)
@@ -148,18 +147,29 @@ func (p *partition) seek(next int64) (undone int64) {
 	return undone
 }
 
-// restore marks as done what a checkpoint covers, as when a seek behind it is undone.
-func (p *partition) restore(pos registry.Position) (n int64) {
-	for _, r := range append([]registry.Range{{0, pos.Next}}, pos.Done...) {
-		p.scan(r[0], r[1], known, func(o int64) {
-			pg, w, bit := p.slot(o)
-			if pg.done[w]&bit == 0 {
-				pg.done[w] |= bit
-				n++
-			}
-		})
+// restore goes back to a checkpoint and the epoch that it was written in: what it covers is done
+// again, as when a seek behind it is undone, and so is what owners up to that epoch finished.
+func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
+	finish := func(o int64) {
+		pg, w, bit := p.slot(o)
+		pg.started[w] |= bit
+		if pg.done[w]&bit == 0 {
+			pg.done[w] |= bit
+			undone--
+		}
 	}
-	return n
+	for _, r := range append([]registry.Range{{0, pos.Next}}, pos.Done...) {
+		p.scan(r[0], r[1], known, finish)
+	}
+	for o, by := range p.finished {
+		if by > epoch {
+			delete(p.finished, o)
+		} else {
+			finish(o)
+		}
+	}
+	p.frontier = pos.Next
+	return undone
 }
 
 func (p *partition) excuse(from, to int64) {
