@@ -49,10 +49,10 @@ func (h *header) offset(lsn uint64) int64 { return h.dataStart() + int64(lsn-h.b
 // version is the version of the entry that the op with that revision put. The nonce makes it
 // different from one of a transaction that a power loss took back.
 func (h *header) version(rev uint64) driver.Version {
-	b := make([]byte, 0, 24)
-	b = strconv.AppendUint(b, uint64(h.nonce), 36)
-	b = append(b, '-')
-	return driver.Version(strconv.AppendUint(b, rev, 36))
+	var b [24]byte
+	out := strconv.AppendUint(b[:0], uint64(h.nonce), 16)
+	out = append(out, '-')
+	return driver.Version(strconv.AppendUint(out, rev, 16))
 }
 
 func (h *header) encode() []byte {

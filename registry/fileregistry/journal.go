@@ -16,6 +16,7 @@ import (
 const (
 	firstSpace = 1 << 20 // room for frames in the first generation
 	minSpace   = 8 << 20 // and in later ones
+	entryBytes = 200     // a guess at what one entry takes
 )
 
 // journal is one process's view of the shared journal. It is used by one goroutine at a time;
@@ -114,7 +115,7 @@ func (j *journal) loadSnapshot(hdr *header) (*state, error) {
 	if crc32.Checksum(b, castagnoli) != hdr.snapCRC {
 		return nil, fmt.Errorf("registry snapshot %s: the checksum of its %d bytes is wrong; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), len(b), fault.Corrupt)
 	}
-	st, err := decodeState(b)
+	st, err := decodeState(b, int(min((hdr.snapLen+j.ctl.written.Load()-min(hdr.base, j.ctl.written.Load()))/entryBytes, 1<<16)))
 	if err != nil {
 		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.place(hdr.gen, pageSize), err, fault.Corrupt)
 	}

@@ -62,8 +62,10 @@ func (s *state) encode() []byte {
 	return b
 }
 
-func decodeState(b []byte) (*state, error) {
+// decodeState reads a snapshot; about hint entries are expected in the end.
+func decodeState(b []byte, hint int) (*state, error) {
 	s := newState()
+	s.m.Grow(hint)
 	var ignored change
 	for len(b) > 0 {
 		o, rest, err := nextOp(b)

@@ -25,6 +25,14 @@ func New() *Map {
 	return &Map{entries: make(map[string]driver.Entry), bound: make(map[string]map[string]struct{})}
 }
 
+// Grow makes room for n entries in an empty map.
+func (m *Map) Grow(n int) {
+	if len(m.entries) == 0 {
+		m.entries = make(map[string]driver.Entry, n)
+		m.keys = make([]string, 0, n)
+	}
+}
+
 // Len is the number of entries.
 func (m *Map) Len() int { return len(m.keys) }
 

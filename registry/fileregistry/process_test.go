@@ -1,0 +1,364 @@
+package fileregistry
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// The test binary runs itself as other processes on the store.
+func TestMain(m *testing.M) {
+	if role := os.Getenv("FILEREGISTRY_ROLE"); role != "" {
+		if err := play(role, os.Getenv("FILEREGISTRY_DIR")); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func play(role, dir string) error {
+	ctx := context.Background()
+	r, err := Open(ctx, Config{Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	name, arg, _ := strings.Cut(role, ":")
+	switch name {
+	case "count":
+		n, _ := strconv.Atoi(arg)
+		return playCount(ctx, r, "shared", n, false)
+	case "forever":
+		return playCount(ctx, r, "own/"+arg, 1<<30, true)
+	case "member", "forked":
+		if name == "forked" {
+			cmd := exec.Command("sleep", "60") // outlives this process
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			fmt.Println("child", cmd.Process.Pid)
+		}
+		ttl, _ := time.ParseDuration(arg)
+		return playMember(ctx, r, ttl)
+	case "idle":
+		return playIdle(ctx, r)
+	}
+	return fmt.Errorf("no role %q", role)
+}
+
+// playCount increments a counter by compare-and-set, and says so after each.
+func playCount(ctx context.Context, r *registry.Registry, key string, n int, loud bool) error {
+	for i := 0; i < n; {
+		e, err := r.Get(ctx, key)
+		if err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return err
+		}
+		have, _ := strconv.Atoi(string(e.Value))
+		_, err = r.Txn(ctx, registry.Txn{
+			Checks: []registry.Check{{Key: key, Version: e.Version}},
+			Puts:   []registry.Put{{Key: key, Value: []byte(strconv.Itoa(have + 1))}},
+		})
+		switch {
+		case err == nil:
+			i++
+			if loud {
+				fmt.Println("acked", have+1)
+			}
+		case !errors.Is(err, registry.ErrConflict):
+			return err
+		}
+	}
+	return nil
+}
+
+// playMember holds a session; for each line on stdin it tries to write in its name.
+func playMember(ctx context.Context, r *registry.Registry, ttl time.Duration) error {
+	s, err := r.OpenSession(ctx, ttl)
+	if err != nil {
+		return err
+	}
+	put := registry.Txn{Puts: []registry.Put{{Key: "member", Value: []byte("here"), Session: s.ID()}}}
+	if _, err := r.Txn(ctx, put); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		_, err := r.Txn(ctx, put)
+		if !errors.Is(err, registry.ErrFenced) {
+			return fmt.Errorf("write: %v, expected it to be fenced", err)
+		}
+		<-s.Done()
+		fmt.Println("fenced")
+	}
+	return nil
+}
+
+// playIdle prints what CPU time two seconds of an idle member with a watch take.
+func playIdle(ctx context.Context, r *registry.Registry) error {
+	if _, err := r.OpenSession(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	if _, err := r.Watch(ctx, ""); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	bufio.NewScanner(os.Stdin).Scan()
+	before := cpuTime()
+	time.Sleep(2 * time.Second) // what is measured is a time of nothing
+	fmt.Println("cpu", (cpuTime() - before).Microseconds())
+	return nil
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// actor is a real process that plays a role.
+type actor struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  *os.File
+	out *bufio.Scanner
+}
+
+func spawn(t *testing.T, dir, role string) *actor {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "FILEREGISTRY_ROLE="+role, "FILEREGISTRY_DIR="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = r
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	t.Cleanup(func() {
+		w.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &actor{t: t, cmd: cmd, in: w, out: bufio.NewScanner(out)}
+}
+
+func (a *actor) signal(sig syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(sig); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// expect reads lines until one starts with word, and returns the rest of it.
+func (a *actor) expect(word string) string {
+	a.t.Helper()
+	for a.out.Scan() {
+		if rest, ok := strings.CutPrefix(a.out.Text(), word); ok {
+			return strings.TrimSpace(rest)
+		}
+		if strings.HasPrefix(a.out.Text(), "error") {
+			a.t.Fatal(a.out.Text())
+		}
+	}
+	a.t.Fatalf("the process ended without saying %q", word)
+	return ""
+}
+
+func (a *actor) say() {
+	a.t.Helper()
+	if _, err := fmt.Fprintln(a.in, "go on"); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func openDir(t *testing.T, dir string) *registry.Registry {
+	t.Helper()
+	r, err := Open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func value(t *testing.T, r *registry.Registry, key string) string {
+	t.Helper()
+	e, err := r.Get(t.Context(), key)
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return string(e.Value)
+}
+
+func TestThreeProcessesCountEveryIncrement(t *testing.T) {
+	t.Parallel()
+	const each = 150
+	dir := t.TempDir()
+	actors := []*actor{spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each))}
+	for _, a := range actors {
+		for a.out.Scan() {
+			t.Error(a.out.Text())
+		}
+	}
+	if got := value(t, openDir(t, dir), "shared"); got != strconv.Itoa(3*each) {
+		t.Fatalf("the counter is at %s after %d increments", got, 3*each)
+	}
+}
+
+func TestKill9InTheMiddleOfWritesLosesNothingAcked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := openDir(t, dir)
+	for round := range 12 {
+		a := spawn(t, dir, fmt.Sprint("forever:", round))
+		last := 0
+		for range 20 + 7*round {
+			last, _ = strconv.Atoi(a.expect("acked"))
+		}
+		a.signal(syscall.SIGKILL)
+		for a.out.Scan() {
+			if rest, ok := strings.CutPrefix(a.out.Text(), "acked "); ok {
+				last, _ = strconv.Atoi(rest)
+			}
+		}
+		got, _ := strconv.Atoi(value(t, r, fmt.Sprint("own/", round)))
+		if got != last && got != last+1 {
+			t.Fatalf("round %d: %d were acked, the store has %d", round, last, got)
+		}
+		if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "after", Value: []byte("x")}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAStoppedProcessExpiresAndItsNextWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := openDir(t, dir)
+	a := spawn(t, dir, "member:300ms")
+	a.expect("ready")
+	a.signal(syscall.SIGSTOP)
+	awaitGone(t, r, 10*time.Second)
+	a.signal(syscall.SIGCONT)
+	a.say()
+	a.expect("fenced")
+}
+
+// Nobody else is there to notice: the process itself has to.
+func TestAStoppedProcessAloneRefusesItsOwnWriteAfterTheTTL(t *testing.T) {
+	t.Parallel()
+	a := spawn(t, t.TempDir(), "member:200ms")
+	a.expect("ready")
+	a.signal(syscall.SIGSTOP)
+	time.Sleep(400 * time.Millisecond) // the TTL has to pass for a process that does not run
+	a.say()
+	a.signal(syscall.SIGCONT)
+	a.expect("fenced")
+}
+
+// awaitGone returns how long it took until the member's entry had vanished, driven by signals.
+func awaitGone(t *testing.T, r *registry.Registry, limit time.Duration) time.Duration {
+	t.Helper()
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	ch, err := r.Watch(ctx, "member")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value(t, r, "member") != "" {
+		if _, open := <-ch; !open {
+			t.Fatalf("the entry of the member is still there after %s", limit)
+		}
+	}
+	return time.Since(start)
+}
+
+func TestADeadProcessIsNoticedThroughTheKernel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := openDir(t, dir)
+	var took []time.Duration
+	for range 8 {
+		a := spawn(t, dir, "member:60s")
+		a.expect("ready")
+		value(t, r, "member") // this process has seen the session, and watches it
+		a.signal(syscall.SIGKILL)
+		took = append(took, awaitGone(t, r, 10*time.Second))
+	}
+	slices.Sort(took)
+	t.Logf("from kill -9 to the watch's list: median %s, worst %s", took[len(took)/2], took[len(took)-1])
+	if took[len(took)/2] > time.Second {
+		t.Errorf("median %s", took[len(took)/2])
+	}
+}
+
+func TestADeadProcessIsNoticedAlthoughItsChildLives(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := openDir(t, dir)
+	a := spawn(t, dir, "forked:60s")
+	child, _ := strconv.Atoi(a.expect("child"))
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
+	a.expect("ready")
+	a.signal(syscall.SIGKILL)
+	awaitGone(t, r, 10*time.Second)
+}
+
+func TestAProcessThatDiedUnwatchedIsFoundAtOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := spawn(t, dir, "member:60s")
+	a.expect("ready")
+	a.signal(syscall.SIGKILL)
+	_ = a.cmd.Wait()
+	if got := value(t, openDir(t, dir), "member"); got != "" {
+		t.Fatalf("the entry of a dead process reads %q", got)
+	}
+}
+
+func TestThreeIdleProcessesTakeLessThanOnePercentOfACore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	actors := []*actor{spawn(t, dir, "idle"), spawn(t, dir, "idle"), spawn(t, dir, "idle")}
+	for _, a := range actors {
+		a.expect("ready")
+	}
+	for _, a := range actors {
+		a.say()
+	}
+	total := 0
+	for _, a := range actors {
+		us, _ := strconv.Atoi(a.expect("cpu"))
+		total += us
+	}
+	t.Logf("three idle processes took %.3f %% of one core", float64(total)/2e4)
+	if total > 20_000 {
+		t.Errorf("%d µs in two seconds", total)
+	}
+}
