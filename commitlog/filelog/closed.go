@@ -1,7 +1,6 @@
 package filelog
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +26,14 @@ func (s *store) closed(g *seg) (*closedPart, error) {
 	if c := g.closed.Load(); c != nil {
 		return c, nil
 	}
-	after, err := s.segs.get(g.number + 1)
+	after, err := s.headerFrom(g.number + 1)
 	if err != nil {
 		return nil, err
 	}
-	defer s.segs.put(after)
-	c := &closedPart{end: min(after.h.PrevEnd, int64(len(g.data))), ends: after.h.Bases}
+	c := &closedPart{end: g.limit, ends: after.Bases}
+	if after.Number == g.number+1 {
+		c.end = min(after.PrevEnd, g.limit)
+	}
 	name := path.Join(s.dir, indexName(g.number))
 	if b, err := readFile(s.fs, name); err == nil {
 		c.index, err = segment.ParseIndex(b, g.h, c.end)
@@ -41,7 +42,7 @@ func (s *store) closed(g *seg) (*closedPart, error) {
 		}
 	}
 	if c.index == nil {
-		if c.index, err = s.buildIndex(g, c.end, name); err != nil {
+		if c.index, err = s.buildIndex(g, c, name); err != nil {
 			return nil, err
 		}
 	}
@@ -51,9 +52,9 @@ func (s *store) closed(g *seg) (*closedPart, error) {
 
 // buildIndex makes the index of a closed segment and stores it for the next time. Two processes
 // may do so at once; they write the same.
-func (s *store) buildIndex(g *seg, end int64, name string) (*segment.Index, error) {
+func (s *store) buildIndex(g *seg, c *closedPart, name string) (*segment.Index, error) {
 	var b []byte
-	if err := guard(func() { b = segment.BuildIndex(g.data, g.h, end) }); err != nil {
+	if err := guard(func() { b = segment.BuildIndex(g.data[:c.end], g.h, c.ends) }); err != nil {
 		return nil, err
 	}
 	tmp := fmt.Sprintf("%s.%d.tmp", name, os.Getpid())
@@ -64,7 +65,7 @@ func (s *store) buildIndex(g *seg, end int64, name string) (*segment.Index, erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("an index file could not be stored", "file", s.fs.Path(name), "error", err)
 	}
-	return segment.ParseIndex(b, g.h, end)
+	return segment.ParseIndex(b, g.h, c.end)
 }
 
 // find returns the closed segment that holds offset of a partition, with a reference.
@@ -75,11 +76,12 @@ func (s *store) find(partition int, offset int64) (*seg, *closedPart, error) {
 	low, top := s.page.low(), s.page.written().Number()
 	var failed error
 	n := sort.Search(int(top-low), func(i int) bool {
-		base, err := s.baseOf(low+uint64(i)+1, partition)
+		h, err := s.headerFrom(low + uint64(i) + 1)
 		if err != nil {
 			failed = err
+			return true
 		}
-		return base > offset
+		return h.Bases[partition] > offset
 	})
 	if failed != nil {
 		return nil, nil, failed
@@ -96,18 +98,26 @@ func (s *store) find(partition int, offset int64) (*seg, *closedPart, error) {
 	return g, c, nil
 }
 
-// baseOf reads one base out of a segment header, without opening all of the segment.
-func (s *store) baseOf(n uint64, partition int) (int64, error) {
+// headerFrom is the header of segment n. When n has none, because a sync error hit it before it
+// held anything that was promised, it is that of the first one behind it.
+func (s *store) headerFrom(n uint64) (*segment.Header, error) {
+	for ; ; n++ {
+		h, err := s.headerOf(n)
+		if err == nil || n >= s.page.written().Number() || !errors.Is(err, segment.ErrHeader) {
+			return h, err
+		}
+	}
+}
+
+// headerOf reads a header without opening all of the segment.
+func (s *store) headerOf(n uint64) (*segment.Header, error) {
 	f, err := s.fs.OpenFile(path.Join(s.dir, segmentName(n)), os.O_RDONLY, 0)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer f.Close()
-	var b [8]byte
-	if _, err := f.ReadAt(b[:], segment.BaseAt(partition)); err != nil {
-		return 0, err
-	}
-	return int64(binary.LittleEndian.Uint64(b[:])), nil
+	h, _, err := readHeader(f)
+	return h, err
 }
 
 // holding is an open closed segment that holds the offset, with a reference; nil when none does.
@@ -140,15 +150,14 @@ func (s *store) lowBases() ([]int64, error) {
 		if c := s.lowCache.p.Load(); c != nil && c.number == low {
 			return c.bases, nil
 		}
-		g, err := s.segs.get(low)
+		h, err := s.headerFrom(low)
 		if err != nil {
 			if s.page.low() != low {
 				continue // retention was faster
 			}
 			return nil, fmt.Errorf("topic %q: the oldest segment: %w: %w", s.name, fault.Unavailable, err)
 		}
-		s.lowCache.p.Store(&numbered{number: low, bases: g.h.Bases})
-		s.segs.put(g)
+		s.lowCache.p.Store(&numbered{number: low, bases: h.Bases})
 	}
 }
 

@@ -34,6 +34,10 @@ func (l *fileLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 	old, err := readMeta(l.fs, topicDir(c.Name))
 	switch {
 	case err == nil && old.Config == c:
+		// Its maker may have failed in the last step.
+		if err := l.fs.SyncDir(topicsDir); err != nil {
+			return explain("sync "+l.fs.Path(topicsDir), err)
+		}
 		return nil
 	case err == nil:
 		return fmt.Errorf("topic %q is there with %+v; asked for %+v: %w", c.Name, old.Config, c, fault.Exists)
@@ -86,13 +90,13 @@ func (l *fileLog) makeTopic(tmp string, c driver.TopicConfig) error {
 // makeFirst writes the first segment, zeros included: it is small.
 func (l *fileLog) makeFirst(name string, h *segment.Header) error {
 	b := segment.AppendHeader(nil, h)
-	b = append(b, make([]byte, h.Size-int64(len(b)))...)
+	b = append(append(b, make([]byte, h.Size-2*h.Length)...), b...)
 	return writeFile(l.fs, name, b)
 }
 
 // firstSize is the size of a topic's first segment.
 func firstSize(partitions int, limit int64) int64 {
-	return segment.HeaderSize(partitions) + min(firstSegmentBytes, limit)
+	return 2*segment.HeaderSize(partitions) + min(firstSegmentBytes, limit)
 }
 
 // DeleteTopic marks the topic for those who have it open, then takes it out of sight and removes it.

@@ -131,7 +131,7 @@ func (s *store) prepareNext() error {
 		return err
 	}
 	defer s.segs.put(g)
-	if at.Off() < int64(len(g.data))/2 {
+	if at.Off() < g.limit/2 {
 		return nil
 	}
 	lock, err := s.fs.OpenFile(path.Join(s.dir, "prepare.lock"), os.O_RDWR|os.O_CREATE, 0o644)
@@ -147,7 +147,7 @@ func (s *store) prepareNext() error {
 		if time.Since(time.UnixMilli(g.h.Created)) < fastFill {
 			return nil
 		}
-		if err := s.zeroFile(tmp, s.growTo(g.h)+g.h.Length); err != nil {
+		if err := s.zeroFile(tmp, s.growTo(g.h)+2*g.h.Length); err != nil {
 			return err
 		}
 	} else if err != nil {

@@ -61,12 +61,15 @@ func (l *fileLog) prepare() error {
 	return l.writeFormat()
 }
 
+// writeFormat makes the directories durable, then the file: whoever sees the file can rely on them.
 func (l *fileLog) writeFormat() error {
+	for _, dir := range []string{root, "."} {
+		if err := l.fs.SyncDir(dir); err != nil {
+			return explain("sync "+l.fs.Path(dir), err)
+		}
+	}
 	if err := replaceFile(l.fs, formatFile, []byte(formatText+strconv.Itoa(formatLevel)+"\n")); err != nil {
 		return explain("write "+l.fs.Path(formatFile), err)
-	}
-	if err := l.fs.SyncDir("."); err != nil {
-		return explain("sync "+l.fs.Path("."), err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (s *store) recover(boot uint64) error {
 		return err
 	}
 	for n := sc.from; n <= cut.Number(); n++ {
-		if err := s.syncSegment(n); err != nil {
+		if err := s.settle(n); err != nil {
 			return explain(fmt.Sprintf("sync segment %d", n), err)
 		}
 	}
@@ -61,6 +61,25 @@ func (s *store) recover(boot uint64) error {
 	s.page.word(pageMagic).Store(magicWord)
 	s.page.word(pageBoot).Store(boot)
 	return nil
+}
+
+// settle makes what a crash left of a segment durable, with a header at its start.
+func (s *store) settle(n uint64) error {
+	g, err := s.segs.get(n)
+	if errors.Is(err, segment.ErrHeader) {
+		return nil // see headerFrom
+	}
+	if err != nil {
+		return err
+	}
+	defer s.segs.put(g)
+	if !g.names(g.data) {
+		s.reportDamage(n, &segment.Damage{To: g.h.Length, Detail: "the header was restored from its copy"})
+		if _, err := g.f.WriteAt(segment.AppendHeader(nil, g.h), 0); err != nil {
+			return err
+		}
+	}
+	return g.f.SyncData()
 }
 
 // leaveDamaged starts a new segment when the newest one is damaged, past all offsets that the
@@ -149,19 +168,30 @@ func (s *store) started(n uint64, only bool) (bool, error) {
 		return true, nil
 	}
 	found := int64(-1)
-	err = guard(func() { found = segment.Find(g.data, g.h.Epoch(), g.h.Length) })
+	err = guard(func() { found = segment.Find(g.data[:g.limit], g.h.Epoch(), g.h.Length) })
 	return found >= 0, err
 }
 
-// startedBare looks at a segment without a sound header. When frames are in it, the header was
-// damaged after it was written; it is an error that a person must look at.
+// startedBare looks at a segment without a sound header. Frames in it that nothing promised are
+// what a crash left of the start of a segment. Promised ones mean that the header was damaged
+// later, with its copy: an error that a person must look at.
 func (s *store) startedBare(n uint64, name string, cause error) (bool, error) {
 	b, err := readFile(s.fs, path.Join(s.dir, segmentName(n)))
 	if err != nil {
 		return false, explain("read segment "+name, err)
 	}
-	if at := segment.Find(b, segment.Epoch(s.meta.ID, n), 0); at >= 0 {
-		return false, fmt.Errorf("%s has sound frames from byte %d on but its header is damaged: %w: %w", name, at, fault.Corrupt, cause)
+	promised := s.page.hint()
+	var f segment.Frame
+	epoch := segment.Epoch(s.meta.ID, n)
+	at := segment.Find(b, epoch, 0)
+	for first := at; at >= 0; at = segment.Find(b, epoch, at+segment.Align) {
+		if segment.Check(b, epoch, at, &f) == nil {
+			promised = max(promised, f.Synced)
+		}
+		if promised > segment.At(n, 0) {
+			return false, fmt.Errorf("%s holds acknowledged frames from byte %d on, but its header and the copy of it are damaged: %w: %w",
+				name, first, fault.Corrupt, cause)
+		}
 	}
 	return false, nil
 }
@@ -232,18 +262,21 @@ func (sc *scan) run(low, top uint64) error {
 // one scans a segment. Of a segment that is not the newest, the next one tells the end.
 func (sc *scan) one(n uint64, newest bool) error {
 	g, err := sc.s.segs.get(n)
+	if errors.Is(err, segment.ErrHeader) && !newest {
+		return nil // see headerFrom
+	}
 	if err != nil {
 		return err
 	}
 	defer sc.s.segs.put(g)
-	end := int64(len(g.data))
+	end := g.limit
 	if !newest {
-		after, err := sc.s.segs.get(n + 1)
-		if err != nil {
+		switch after, err := sc.s.headerOf(n + 1); {
+		case err == nil:
+			end = min(end, after.PrevEnd)
+		case !errors.Is(err, segment.ErrHeader):
 			return err
 		}
-		end = min(end, after.h.PrevEnd)
-		sc.s.segs.put(after)
 	}
 	sc.promised = max(sc.promised, g.h.Synced)
 	return guard(func() { sc.frames(g, end) })

@@ -89,12 +89,11 @@ func (s *store) oldestEnds() ([]int64, bool, error) {
 	if low >= min(s.page.written().Number(), s.page.synced().Number()) {
 		return nil, false, nil
 	}
-	g, err := s.segs.get(low + 1)
+	h, err := s.headerFrom(low + 1)
 	if err != nil {
 		return nil, false, err
 	}
-	defer s.segs.put(g)
-	return g.h.Bases, true, nil
+	return h.Bases, true, nil
 }
 
 // drop removes the oldest segment. A full-sized one is kept for reuse.
@@ -102,7 +101,7 @@ func (s *store) drop(why string) error {
 	low := s.page.low()
 	name := path.Join(s.dir, segmentName(low))
 	g, err := s.segs.get(low)
-	full := err == nil && int64(len(g.data)) >= s.c.SegmentBytes
+	full := err == nil && g.limit >= s.c.SegmentBytes
 	if err == nil {
 		s.segs.put(g)
 	}
@@ -245,13 +244,12 @@ func (s *store) expired() (string, error) {
 		}
 	}
 	if c.RetentionAgeMillis > 0 {
-		g, err := s.segs.get(low + 1)
+		h, err := s.headerFrom(low + 1)
 		if err != nil {
 			return "", err
 		}
-		defer s.segs.put(g)
 		// Nothing was appended to the oldest segment after the next one was started.
-		if g.h.Created < time.Now().UnixMilli()-c.RetentionAgeMillis {
+		if h.Created < time.Now().UnixMilli()-c.RetentionAgeMillis {
 			return "age", nil
 		}
 	}

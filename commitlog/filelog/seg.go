@@ -26,15 +26,24 @@ type seg struct {
 	f      vfs.File
 	m      vfs.Mapping
 	data   []byte                     // the whole file, mapped
+	limit  int64                      // where the room for frames ends
 	closed atomic.Pointer[closedPart] // once the next segment was started
 	refs   int                        // guarded by segs.mu
 	used   uint64
 }
 
-// recycled tells whether the file got another life since it was opened.
+// recycled tells whether the file got another life since it was opened. One of the two headers
+// may be damaged.
 func (g *seg) recycled() bool {
-	crc, number := segment.Identity(g.data)
-	return crc != g.h.CRC || number != g.number
+	return !g.names(g.data) && !g.names(g.data[g.limit:])
+}
+
+func (g *seg) names(b []byte) bool {
+	if len(b) < segment.Block {
+		return false
+	}
+	crc, number := segment.Identity(b)
+	return crc == g.h.CRC && number == g.number
 }
 
 func (g *seg) close() error { return errors.Join(g.m.Close(), g.f.Close()) }
@@ -64,10 +73,10 @@ func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*s
 		f.Close()
 		return nil, fmt.Errorf("map %s: %w", fsys.Path(name), err)
 	}
-	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes()}, nil
+	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes(), limit: h.Limit(size)}, nil
 }
 
-// readHeader reads the header of a segment and the size of its file.
+// readHeader reads the header of a segment, or the copy of it, and the size of its file.
 func readHeader(f vfs.File) (*segment.Header, int64, error) {
 	size, err := f.Size()
 	if err != nil {
@@ -76,25 +85,42 @@ func readHeader(f vfs.File) (*segment.Header, int64, error) {
 	if size < segment.Block {
 		return nil, size, fmt.Errorf("a segment of %d bytes: %w", size, segment.ErrHeader)
 	}
+	h, err := readFirstHeader(f, size)
+	if !errors.Is(err, segment.ErrHeader) {
+		return h, size, err
+	}
+	tail := make([]byte, min(size, maxCopy))
+	if _, e := f.ReadAt(tail, size-int64(len(tail))); e != nil {
+		return nil, size, e
+	}
+	if h, e := segment.FindCopy(tail); e == nil {
+		return h, size, nil
+	}
+	return nil, size, err
+}
+
+// maxCopy bounds where the copy of a header is looked for.
+const maxCopy = 1 << 20
+
+func readFirstHeader(f vfs.File, size int64) (*segment.Header, error) {
 	b := make([]byte, segment.Block)
 	if _, err := f.ReadAt(b, 0); err != nil {
-		return nil, size, err
+		return nil, err
 	}
 	n, err := segment.HeaderLength(b)
 	if err != nil {
-		return nil, size, err
+		return nil, err
 	}
 	if n > size {
-		return nil, size, fmt.Errorf("a header of %d bytes in a file of %d: %w", n, size, segment.ErrHeader)
+		return nil, fmt.Errorf("a header of %d bytes in a file of %d: %w", n, size, segment.ErrHeader)
 	}
 	if n > segment.Block {
 		b = make([]byte, n)
 		if _, err := f.ReadAt(b, 0); err != nil {
-			return nil, size, err
+			return nil, err
 		}
 	}
-	h, err := segment.ParseHeader(b)
-	return h, size, err
+	return segment.ParseHeader(b)
 }
 
 // segs are the open segments of one topic. mu guards the map and the counts.

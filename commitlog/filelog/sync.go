@@ -71,13 +71,12 @@ func (s *store) settled(end segment.Pos) (bool, error) {
 		return false, nil
 	}
 	// The log went on in another segment. It tells where end's segment was cut.
-	g, err := s.segs.get(end.Number() + 1)
+	h, err := s.headerOf(end.Number() + 1)
 	if err != nil {
 		return true, fmt.Errorf("topic %q: read the segment after %d: %w: %w", s.name, end.Number(), fault.Unknown, err)
 	}
-	defer s.segs.put(g)
-	if g.h.PrevEnd < end.Off() {
-		return true, fmt.Errorf("topic %q: segment %d was cut at %d after a sync error: %w", s.name, end.Number(), g.h.PrevEnd, fault.Unknown)
+	if h.PrevEnd < end.Off() {
+		return true, fmt.Errorf("topic %q: segment %d was cut at %d after a sync error: %w", s.name, end.Number(), h.PrevEnd, fault.Unknown)
 	}
 	return true, nil
 }

@@ -132,11 +132,14 @@ func (w *writer) start(need int64) error {
 		return explain("make segment "+s.fs.Path(name), err)
 	}
 	h.Size, err = f.Size()
-	if want := h.Length + max(s.growTo(w.seg.h), need); err == nil && h.Size < want {
+	if want := 2*h.Length + max(s.growTo(w.seg.h), need); err == nil && h.Size < want {
 		h.Size, err = want, f.Truncate(want)
 	}
 	if err == nil {
 		b = segment.AppendHeader(b[:0], &h)
+		_, err = f.WriteAt(b, h.Size-h.Length)
+	}
+	if err == nil {
 		_, err = f.WriteAt(b, 0)
 	}
 	if e := f.Close(); err == nil {
@@ -158,7 +161,7 @@ func (w *writer) start(need int64) error {
 
 // growTo is the room for frames of the segment after the one with header h.
 func (s *store) growTo(h *segment.Header) int64 {
-	return min(4*(h.Size-h.Length), s.c.SegmentBytes)
+	return min(4*(h.Size-2*h.Length), s.c.SegmentBytes)
 }
 
 // roll starts a new segment. At level sync the old one is synced first, so that a sync error is
@@ -258,7 +261,7 @@ func (w *writer) layout(frames []*pending) (n int, size int64) {
 	off, epoch, synced := w.off, w.seg.h.Epoch(), w.s.page.synced()
 	for _, p := range frames {
 		room := segment.AlignUp(int64(len(p.buf)))
-		if off+room > int64(len(w.seg.data)) || n > 0 && int64(len(w.buf))+room > maxWrite {
+		if off+room > w.seg.limit || n > 0 && int64(len(w.buf))+room > maxWrite {
 			break
 		}
 		n++
@@ -289,7 +292,7 @@ func (w *writer) put(frames []*pending, size int64) error {
 		return nil
 	}
 	end := (w.off + size + segment.Block - 1) &^ (segment.Block - 1)
-	pad := min(end, int64(len(w.seg.data))) - w.off - size
+	pad := min(end, w.seg.limit) - w.off - size
 	if _, err := w.seg.f.WriteAt(append(w.buf, zeros[:pad]...), w.off); err != nil {
 		return w.undo(err)
 	}
@@ -300,7 +303,7 @@ func (w *writer) put(frames []*pending, size int64) error {
 	if !w.s.syncing() {
 		page.raise(pageAcked, uint64(at))
 	}
-	if half := int64(len(w.seg.data)) / 2; w.off >= half && w.off-size < half {
+	if half := w.seg.limit / 2; w.off >= half && w.off-size < half {
 		w.s.nudge()
 	}
 	return nil
@@ -314,7 +317,7 @@ var zeros [segment.Block]byte
 func (w *writer) undo(err error) error {
 	defer w.forget()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		wipe := zeros[:min(segment.FrameHeader, int64(len(w.seg.data))-w.off)]
+		wipe := zeros[:min(segment.FrameHeader, w.seg.limit-w.off)]
 		_, e := w.seg.f.WriteAt(wipe, w.off)
 		if e == nil {
 			e = w.seg.f.SyncData()

@@ -12,6 +12,8 @@
 //	+--------------------------------+ written
 //	| zeros, or bytes of an earlier  |  (their checksums can't hold here)
 //	| life of a recycled file        |
+//	+--------------------------------+ size - header length
+//	| copy of the header             |
 //	+--------------------------------+ size, fixed when the segment is made
 //
 // # Segment header

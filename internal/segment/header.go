@@ -55,13 +55,26 @@ type Header struct {
 // Epoch seeds the checksums of the segment's frames.
 func (h *Header) Epoch() uint64 { return Epoch(h.TopicID, h.Number) }
 
+// Limit is where the room for frames ends, in a file of so many bytes: the copy of the header
+// stands behind it.
+func (h *Header) Limit(size int64) int64 { return max(min(h.Size, size)-h.Length, h.Length) }
+
+// FindCopy looks for a copy of a header at the end of a file of which b is the last part, for
+// when the one at the start is damaged.
+func FindCopy(b []byte) (*Header, error) {
+	for n := Block; n <= len(b); n += Block {
+		c := b[len(b)-n:]
+		if length, err := HeaderLength(c); err == nil && length == int64(n) {
+			return ParseHeader(c)
+		}
+	}
+	return nil, fmt.Errorf("no copy at the end of the file either: %w", ErrHeader)
+}
+
 // HeaderSize is the padded size of a header for so many partitions, without producers.
 func HeaderSize(partitions int) int64 {
 	return (headerFixed + 8*int64(partitions) + Block - 1) &^ (Block - 1)
 }
-
-// BaseAt is where the base of a partition stands in a segment file.
-func BaseAt(partition int) int64 { return headerFixed + 8*int64(partition) }
 
 // AppendHeader encodes h behind b, which must be empty, and sets its CRC and Length.
 func AppendHeader(b []byte, h *Header) []byte {

@@ -33,9 +33,11 @@ type Index struct {
 	partitions int
 }
 
-// BuildIndex walks the frames of a segment up to end and returns the bytes of its index file.
-func BuildIndex(data []byte, h *Header, end int64) []byte {
-	n := len(h.Bases)
+// BuildIndex walks the frames of a segment up to the end of data and returns the bytes of its
+// index file. ends are the bases of the next segment: what starts there or later is not part of
+// the log.
+func BuildIndex(data []byte, h *Header, ends []int64) []byte {
+	n, end := len(h.Bases), int64(len(data))
 	lists := make([][]Entry, n)
 	latest := make([]int64, n)
 	for i := range latest {
@@ -49,7 +51,7 @@ func BuildIndex(data []byte, h *Header, end int64) []byte {
 		if err != nil {
 			break
 		}
-		if bad != nil || f.Kind != Records || f.Partition >= n || f.Base-h.Bases[f.Partition] > math.MaxUint32 {
+		if bad != nil || f.Kind != Records || f.Partition >= n || f.Base >= ends[f.Partition] || f.Base-h.Bases[f.Partition] > math.MaxUint32 {
 			continue
 		}
 		lists[f.Partition] = append(lists[f.Partition], Entry{f.Base, off})

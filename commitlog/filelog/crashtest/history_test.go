@@ -150,7 +150,7 @@ func (h *history) holds(all found, before *history, first [partitions]int64) err
 	for _, a := range before.attempts {
 		at, ok := all[a.value]
 		switch {
-		case a.acked && !ok && (a.first >= first[a.partition] || a.first < 0):
+		case a.acked && !ok && a.first >= first[a.partition]:
 			return fmt.Errorf("%.20q was acked at offset %d of partition %d and is lost", a.value, a.first, a.partition)
 		case a.acked && ok && at != a.first && a.first >= 0:
 			return fmt.Errorf("%.20q was acked at offset %d and stands at %d", a.value, a.first, at)
@@ -270,18 +270,24 @@ func (h *history) goOn(ctx context.Context, t *commitlog.Topic) error {
 		return err
 	}
 	for _, a := range h.attempts {
+		// From now on the log is what counts: acks after the crash went with it.
+		a.first, a.acked = 0, false
+		if at, ok := all[a.value]; ok {
+			a.first, a.acked = at, true
+		}
 		a.refused = false
 		if !idempotent(a.writer) {
 			continue
 		}
 		first, err := t.Append(ctx, a.partition, a.records(), a.options())
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("%.20q again: %w", a.value, err)
+		case a.acked && first != a.first && first != -1:
+			return fmt.Errorf("%.20q stands at %d, and repeating it was acked at %d", a.value, a.first, first)
+		case !a.acked && first != -1: // -1: stored once, and trimmed
+			a.first, a.acked = first, true
 		}
-		if at, ok := all[a.value]; ok && at != first && first != -1 {
-			return fmt.Errorf("%.20q stands at %d, and repeating it was acked at %d", a.value, at, first)
-		}
-		a.acked, a.first = true, first
 	}
 	if h.counts == nil {
 		h.counts = map[[2]int]int64{}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -30,7 +32,11 @@ func testContext(t *testing.T) context.Context {
 }
 
 func openOn(ctx context.Context, fsys vfs.FS) (*commitlog.Log, error) {
-	return filelog.Open(ctx, filelog.Config{FS: fsys, SegmentBytes: filelog.MinSegmentBytes})
+	return openAt(ctx, fsys, driver.Sync)
+}
+
+func openAt(ctx context.Context, fsys vfs.FS, d driver.Durability) (*commitlog.Log, error) {
+	return filelog.Open(ctx, filelog.Config{FS: fsys, SegmentBytes: filelog.MinSegmentBytes, Options: driver.Options{Durability: d}})
 }
 
 // workload is a few dozen appends of two processes that take turns, enough to fill some
@@ -41,10 +47,13 @@ type workload struct {
 	steps int
 	fss   []vfs.FS // one for each process
 	retry int      // how often an operation that failed is repeated
+	level driver.Durability
+	// writers are the first of two writers of this workload: 0 and 1, or 2 and 3.
+	writers int
 }
 
 func newWorkload(seed uint64, fss ...vfs.FS) *workload {
-	return &workload{h: newHistory(), rng: rand.New(rand.NewPCG(seed, 1)), steps: 24, fss: fss}
+	return &workload{h: newHistory(), rng: rand.New(rand.NewPCG(seed, 1)), steps: 24, fss: fss, level: driver.Sync}
 }
 
 var sizes = []int{8, 8, 8, 200, 3000, 9000, 20000}
@@ -55,7 +64,7 @@ func (w *workload) run(ctx context.Context) error {
 	topics := make([]*commitlog.Topic, len(w.fss))
 	for i, fsys := range w.fss {
 		var l *commitlog.Log
-		if err := w.again(func() (err error) { l, err = openOn(ctx, fsys); return err }); err != nil {
+		if err := w.again(func() (err error) { l, err = openAt(ctx, fsys, w.level); return err }); err != nil {
 			return fmt.Errorf("open: %w", err)
 		}
 		defer l.Close()
@@ -95,7 +104,7 @@ func (w *workload) again(f func() error) (err error) {
 func (w *workload) step(ctx context.Context, t *commitlog.Topic) error {
 	var sent []*attempt
 	for range 1 + w.rng.IntN(4) {
-		writer := w.rng.IntN(2)
+		writer := w.writers + w.rng.IntN(2)
 		sent = append(sent, w.h.begin(writer, w.rng.IntN(partitions), sizes[w.rng.IntN(len(sizes))]))
 	}
 	for try := 0; ; try++ {
@@ -192,7 +201,7 @@ func each[T any](t *testing.T, items []T, f func(T) error) {
 	for range 2 {
 		wg.Go(func() {
 			for item := range next {
-				if err := f(item); err != nil {
+				if err := guarded(f, item); err != nil {
 					mu.Lock()
 					if failures++; failures <= 5 {
 						t.Error(err)
@@ -210,6 +219,16 @@ func each[T any](t *testing.T, items []T, f func(T) error) {
 	if failures > 5 {
 		t.Errorf("and %d more", failures-5)
 	}
+}
+
+// guarded makes a panic an ordinary failure, so that the others of a matrix are still seen.
+func guarded[T any](f func(T) error, item T) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%+v: panic: %v\n%s", item, r, debug.Stack())
+		}
+	}()
+	return f(item)
 }
 
 var errGone = errors.New("this process is gone")

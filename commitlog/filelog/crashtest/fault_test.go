@@ -1,0 +1,94 @@
+package crashtest
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// faultCase is how one operation of one process fails.
+type faultCase struct {
+	at      int64
+	process int
+	err     error
+	short   bool // writes are cut short
+	reads   bool // operations that only read count and fail, too
+	times   int64
+}
+
+func (c faultCase) String() string {
+	return fmt.Sprintf("%d times from operation %d of process %d: %v, short writes %v, reads too %v", c.times, c.at, c.process, c.err, c.short, c.reads)
+}
+
+func (c faultCase) hook(failed *string) func(op *vfs.Op) error {
+	count := make(chan int64, 1)
+	count <- 0
+	return func(op *vfs.Op) error {
+		if op.Kind == vfs.OpClose || op.Kind == vfs.OpUnlock || !c.reads && !op.Kind.Changes() {
+			return nil
+		}
+		n := <-count + 1
+		count <- n
+		if n < c.at || n >= c.at+c.times {
+			return nil
+		}
+		if n == c.at {
+			*failed = fmt.Sprintf("%s %s", op.Kind, op.Name)
+		}
+		if c.short && op.Kind == vfs.OpWrite {
+			op.Short = op.Length / 2
+		}
+		return c.err
+	}
+}
+
+// One operation fails, in either of two processes, wherever it is. Who asked for it gets an error
+// that says what became of it, nothing that was acked is lost, and after some retries everybody
+// goes on.
+func TestAnErrorAtEveryOperation(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	for name, c := range map[string]faultCase{
+		"EIO":            {err: syscall.EIO, times: 1},
+		"EIO also reads": {err: syscall.EIO, times: 1, reads: true},
+		"ENOSPC":         {err: syscall.ENOSPC, times: 1},
+		"short writes":   {err: syscall.ENOSPC, times: 3, short: true},
+		"EROFS":          {err: syscall.EROFS, times: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var cases []faultCase
+			for i, at := range positions(uint64(len(name)), 40) {
+				c.at, c.process = at, i%2
+				cases = append(cases, c)
+			}
+			each(t, cases, func(c faultCase) error { return failAt(ctx, c) })
+		})
+	}
+}
+
+func failAt(ctx context.Context, c faultCase) error {
+	mem := vfs.NewMem(uint64(c.at))
+	var failed string
+	fss := []vfs.FS{mem, mem.Process()}
+	fss[c.process] = vfs.Inject(fss[c.process], c.hook(&failed))
+	w := newWorkload(uint64(c.at), fss...)
+	w.retry = 10
+	if err := w.run(ctx); err != nil {
+		return fmt.Errorf("%v (%s): the workload did not get over it: %w", c, failed, err)
+	}
+	before := w.h.snapshot()
+	i := &image{disk: mem.Crash(), before: before, after: before.snapshot()}
+	other := mem.Process()
+	if err := before.snapshot().verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, other) }, before, false); err != nil {
+		return fmt.Errorf("%v (%s): %w", c, failed, err)
+	}
+	if err := i.after.verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, i.disk) }, before, false); err != nil {
+		return fmt.Errorf("%v (%s), then a crash: %w", c, failed, err)
+	}
+	return nil
+}
