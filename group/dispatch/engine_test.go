@@ -36,6 +36,12 @@ func launch(t *testing.T, e *Engine) (stop func() error) {
 	}
 }
 
+// rest lets fake time pass and everything that it wakes happen.
+func rest(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func drain(t *testing.T, e *Engine, stop func() error) {
 	t.Helper()
 	e.Drain()
@@ -89,7 +95,7 @@ func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 			return nil
 		}})
 		stop := launch(t, e)
-		time.Sleep(time.Second)
+		rest(time.Second)
 		p := e.Progress().Positions[0]
 		// The slow one and its followers, one in a hundred, are unfinished; all others are not.
 		if p.Next != 7007 || len(p.Done) == 0 || p.Done[0] != (registry.Range{7008, 7107}) {
@@ -98,7 +104,7 @@ func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 		if s := e.Stats(); s.InFlight != 130 || s.Running != 1 || s.Oldest != 1000+7007 || s.Longest < 900*time.Millisecond {
 			t.Errorf("stats %+v", s)
 		}
-		time.Sleep(time.Hour)
+		rest(time.Hour)
 		if p := e.Progress().Positions[0]; p.Next != 20000 || p.Done != nil {
 			t.Errorf("at the end %+v", p)
 		}

@@ -44,7 +44,7 @@ func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testin
 		if len(b) != 1 || b[0].Offset != 3 || string(b[0].Key) != "k0" || b[0].Followers != 8 || b[0].Err.Error() != "not yet" {
 			t.Errorf("blocked: %+v", b)
 		}
-		time.Sleep(time.Minute)
+		rest(time.Minute)
 		if got := strings.Join(calls, " "); got != "0/1 3/1 3/2 3/3 3/4 3/5 6/1 9/1 12/1 15/1 18/1 21/1 24/1 27/1" {
 			t.Errorf("calls for the key: %s", got)
 		}
@@ -91,7 +91,7 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 			return nil
 		}}})
 		stop := launch(t, e)
-		time.Sleep(time.Minute)
+		rest(time.Minute)
 		if asked != 2 || handled != 4 {
 			t.Errorf("asked %d times, handled %d times", asked, handled)
 		}
@@ -115,7 +115,7 @@ func TestAPanicIsAFailureOfTheRecordAndIsLoggedWithItsStack(t *testing.T) {
 			return nil
 		}})
 		stop := launch(t, e)
-		time.Sleep(time.Minute)
+		rest(time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 3 {
 			t.Errorf("progress %+v", p)
 		}
@@ -138,7 +138,7 @@ func TestAHandlerThatEndsItsGoroutineIsAFailureOfTheRecord(t *testing.T) {
 			return nil
 		}})
 		stop := launch(t, e)
-		time.Sleep(time.Minute)
+		rest(time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 1000 || e.Stats().Failed != 10 {
 			t.Errorf("progress %+v, %+v", p, e.Stats())
 		}
@@ -167,7 +167,7 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 			return nil
 		}, Concurrency: 1})
 		stop := launch(t, e)
-		time.Sleep(time.Second)
+		rest(time.Second)
 		// 600 followers of 1.3 KiB fit, the reads that brought them (30 MB) do not.
 		if s := e.Stats(); s.Finished != 30000-600 || s.InFlight != 600 {
 			t.Errorf("%+v", s)

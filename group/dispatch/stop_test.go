@@ -116,7 +116,7 @@ func TestAHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 		if err := <-res; !errors.As(err, &stuck) || stuck.Offset != 0 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		time.Sleep(2 * time.Hour) // it comes back, and changes nothing
+		rest(2 * time.Hour) // it comes back, and changes nothing
 		if p := e.Final().Positions[0]; p.Next != 0 || p.Done != nil {
 			t.Errorf("final %+v", p)
 		}
@@ -188,7 +188,7 @@ func TestReadErrorsThatPassAreWaitedFor(t *testing.T) {
 		}
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
 		stop := launch(t, e)
-		time.Sleep(6 * time.Minute)
+		rest(6 * time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 40 {
 			t.Errorf("progress %+v after %d reads", p, l.reads)
 		}
@@ -251,14 +251,14 @@ func TestAPauseStartsNothingAndAResumeGoesOn(t *testing.T) {
 			return nil
 		}})
 		stop := launch(t, e)
-		time.Sleep(100*time.Millisecond + 500*time.Microsecond)
+		rest(100*time.Millisecond + 500*time.Microsecond)
 		e.Pause()
-		time.Sleep(time.Hour)
+		rest(time.Hour)
 		if n := handled.Load(); n != 202 || !e.Stats().Paused {
 			t.Errorf("%d were handled", n)
 		}
 		e.Resume()
-		time.Sleep(time.Second)
+		rest(time.Second)
 		if n := handled.Load(); n != 1000 {
 			t.Errorf("%d were handled at the end", n)
 		}
@@ -287,7 +287,7 @@ func TestASealedPartitionIsNotAskedAgain(t *testing.T) {
 		l.seal()
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
 		stop := launch(t, e)
-		time.Sleep(time.Hour)
+		rest(time.Hour)
 		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 5 {
 			t.Errorf("progress %+v after %d reads", p, l.reads)
 		}
