@@ -36,6 +36,8 @@ type Config struct {
 	NoSync bool
 
 	driver.Options
+
+	space int64 // room for frames; 0: the usual
 }
 
 const dirName = "registry"
@@ -100,7 +102,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := s.lockFile.Lock(true); err != nil {
 		return nil, fmt.Errorf("file registry: lock: %w", err)
 	}
-	err = s.attach()
+	err = s.attach(cfg.space)
 	if uerr := s.lockFile.Unlock(); err == nil {
 		err = uerr
 	}
@@ -144,7 +146,7 @@ func (s *store) openFiles() error {
 }
 
 // attach loads the content. Under the lock.
-func (s *store) attach() error {
+func (s *store) attach(space int64) error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func (s *store) attach() error {
 	if s.ctl, err = mapControl(s.lockFile); err != nil {
 		return fmt.Errorf("file registry: control file: %w", err)
 	}
-	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl}
+	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl, space: space}
 	fresh := !s.ctl.current(s.fs.BootID())
 	if err := s.j.attach(s.fs.BootID()); err != nil {
 		return err

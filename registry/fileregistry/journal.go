@@ -32,6 +32,7 @@ type journal struct {
 	applied  uint64 // LSN up to which st is
 	rev      uint64
 	capacity int64 // size of the generation's file
+	space    int64 // room for frames; 0: the usual
 	buf      []byte
 }
 
@@ -73,19 +74,19 @@ func (j *journal) refresh(ch *change) error {
 // follow switches the view to a generation.
 func (j *journal) follow(gen uint64, ch *change) error {
 	if err := j.openFile(gen%2, 0); err != nil {
-		return err
+		return fmt.Errorf("registry journal %s: %w: %w", j.place(gen, 0), err, fault.Unavailable)
 	}
 	f := j.file(gen)
 	hdr, err := readHeader(f)
 	if err == nil && hdr.gen != gen {
-		err = fmt.Errorf("it is of generation %d, expected %d", hdr.gen, gen)
+		err = fmt.Errorf("it is of generation %d, expected %d: %w", hdr.gen, gen, fault.Corrupt)
 	}
 	if err != nil {
-		return fmt.Errorf("registry journal %s: %w: %w", j.place(gen, 0), err, fault.Corrupt)
+		return fmt.Errorf("registry journal %s: %w", j.place(gen, 0), err)
 	}
 	size, err := f.Size()
 	if err != nil {
-		return err
+		return readError(err)
 	}
 	if j.st == nil || j.applied != hdr.base {
 		st, err := j.loadSnapshot(&hdr)
@@ -102,15 +103,27 @@ func (j *journal) follow(gen uint64, ch *change) error {
 func readHeader(f vfs.File) (header, error) {
 	b := make([]byte, headerSize)
 	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return header{}, err
+		return header{}, readError(err)
 	}
-	return decodeHeader(b)
+	h, err := decodeHeader(b)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", err, fault.Corrupt)
+	}
+	return h, err
+}
+
+// readError tells a file that is too short from one that can't be read now.
+func readError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("it is too short: %w", fault.Corrupt)
+	}
+	return fmt.Errorf("%w: %w", err, fault.Unavailable)
 }
 
 func (j *journal) loadSnapshot(hdr *header) (*state, error) {
 	b := make([]byte, hdr.snapLen)
 	if _, err := j.file(hdr.gen).ReadAt(b, pageSize); err != nil && len(b) > 0 {
-		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.place(hdr.gen, pageSize), err, fault.Corrupt)
+		return nil, fmt.Errorf("registry snapshot %s: %w", j.place(hdr.gen, pageSize), readError(err))
 	}
 	if crc32.Checksum(b, castagnoli) != hdr.snapCRC {
 		return nil, fmt.Errorf("registry snapshot %s: the checksum of its %d bytes is wrong; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), len(b), fault.Corrupt)
@@ -130,7 +143,7 @@ func (j *journal) readFrames(end uint64, ch *change) error {
 	}
 	b := j.scratch(int(end - j.applied))
 	if _, err := j.file(j.hdr.gen).ReadAt(b, off); err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, off), err)
+		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, off), readError(err))
 	}
 	for len(b) > 0 {
 		fr, err := parseFrame(b, j.hdr.nonce, j.applied)
@@ -255,9 +268,13 @@ func (j *journal) prepare(f vfs.File, hdr *header, snap []byte, need int) (int64
 	if err != nil {
 		return 0, err
 	}
-	space := int64(minSpace)
-	if hdr.gen == 1 {
+	space := j.space
+	switch {
+	case space > 0:
+	case hdr.gen == 1:
 		space = firstSpace
+	default:
+		space = minSpace
 	}
 	least := hdr.dataStart() + int64(need)
 	want := hdr.dataStart() + max(space, int64(2*need), 4*int64(len(snap)))

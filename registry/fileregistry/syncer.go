@@ -114,7 +114,7 @@ func (s *syncer) sync(lsn uint64) error {
 		if err := s.syncFile(gen); err != nil {
 			// The dirty pages may be marked clean now: no later success covers them.
 			s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
-			s.ctl.failed.CompareAndSwap(s.ctl.failed.Load(), gen)
+			s.ctl.failed.Store(gen)
 			continue
 		}
 		if s.ctl.failed.Load() != gen {

@@ -1,0 +1,433 @@
+package fileregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+	"github.com/ringfence/ringfence/registry"
+)
+
+const tiny = 2048 // room for frames, so that a few transactions need a new generation
+
+func openFS(t testing.TB, fsys vfs.FS) (*registry.Registry, error) {
+	return Open(t.Context(), Config{FS: fsys, space: tiny})
+}
+
+func mustOpenFS(t testing.TB, fsys vfs.FS) *registry.Registry {
+	t.Helper()
+	r, err := openFS(t, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// content is the store as one line for comparison.
+func content(t testing.TB, r *registry.Registry) string {
+	t.Helper()
+	snap, err := r.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range snap.Entries {
+		lines = append(lines, e.Key+"="+string(e.Value))
+	}
+	return strings.Join(lines, " ")
+}
+
+// step is transaction i of the workload: two keys that change together, one that is new, and
+// one that goes.
+func step(i int) registry.Txn {
+	n := []byte(fmt.Sprint(i))
+	return registry.Txn{
+		Puts:    []registry.Put{{Key: "a", Value: n}, {Key: "b", Value: n}, {Key: fmt.Sprintf("n/%03d", i), Value: []byte(strings.Repeat("x", 40))}},
+		Deletes: []string{fmt.Sprintf("n/%03d", i-3)},
+		Quiet:   i%2 == 0,
+	}
+}
+
+// model is the content after the first n steps.
+func model(n int) string {
+	m := map[string]string{}
+	for i := 1; i <= n; i++ {
+		t := step(i)
+		for _, p := range t.Puts {
+			m[p.Key] = string(p.Value)
+		}
+		for _, k := range t.Deletes {
+			delete(m, k)
+		}
+	}
+	var lines []string
+	for k, v := range m {
+		lines = append(lines, k+"="+v)
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, " ")
+}
+
+// TestAPowerLossAtEveryOperationKeepsWhatWasAcked crashes the machine before every operation
+// that changes the disk, several times each: what survives differs.
+func TestAPowerLossAtEveryOperationKeepsWhatWasAcked(t *testing.T) {
+	t.Parallel()
+	const steps = 40
+	type crash struct {
+		at               string
+		fs               *vfs.Mem
+		acked, attempted int
+	}
+	var acked, attempted atomic.Int64
+	var mu sync.Mutex
+	var crashes []crash
+	mem := vfs.NewMem(1)
+	hook := func(op *vfs.Op) error {
+		if !op.Kind.Changes() {
+			return nil
+		}
+		for range 3 {
+			c := crash{at: fmt.Sprintf("%s of %s at %d", op.Kind, op.Name, op.Offset), acked: int(acked.Load())}
+			c.fs = mem.Crash()
+			c.attempted = int(attempted.Load())
+			mu.Lock()
+			crashes = append(crashes, c)
+			mu.Unlock()
+		}
+		return nil
+	}
+	r := mustOpenFS(t, vfs.Inject(mem, hook))
+	for i := 1; i <= steps; i++ {
+		attempted.Store(int64(i))
+		if _, err := r.Txn(t.Context(), step(i)); err != nil {
+			t.Fatal(err)
+		}
+		acked.Store(int64(i))
+	}
+	r.Close()
+	if len(crashes) < 3*steps {
+		t.Fatalf("only %d crashes: the workload does not reach the disk", len(crashes))
+	}
+	for _, c := range crashes {
+		again, err := openFS(t, c.fs)
+		if err != nil {
+			t.Fatalf("crash before %s, %d acked: %v", c.at, c.acked, err)
+		}
+		got, ok := content(t, again), -1
+		for n := c.acked; n <= c.attempted; n++ {
+			if got == model(n) {
+				ok = n
+			}
+		}
+		if ok < 0 {
+			t.Fatalf("crash before %s: %d acked, %d attempted, but it holds %s", c.at, c.acked, c.attempted, got)
+		}
+		if _, err := again.Txn(t.Context(), step(ok+1)); err != nil {
+			t.Fatal(err)
+		}
+		again.Close()
+		last, err := openFS(t, c.fs.Crash())
+		if err != nil {
+			t.Fatalf("second crash, after one before %s: %v", c.at, err)
+		}
+		if got := content(t, last); got != model(ok+1) {
+			t.Fatalf("second crash, after one before %s: %s, expected %s", c.at, got, model(ok+1))
+		}
+		last.Close()
+	}
+	t.Logf("%d crashes", len(crashes))
+}
+
+// image is a store's files after steps transactions.
+func image(t *testing.T, steps int) map[string][]byte {
+	t.Helper()
+	mem := vfs.NewMem(2)
+	r := mustOpenFS(t, mem)
+	for i := 1; i <= steps; i++ {
+		if _, err := r.Txn(t.Context(), step(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Close()
+	files := map[string][]byte{}
+	list, err := mem.ReadDir(dirName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		f, err := mem.OpenFile(dirName+"/"+e.Name(), os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, _ := f.Size()
+		b := make([]byte, size)
+		if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		files[e.Name()] = b
+		f.Close()
+	}
+	return files
+}
+
+// machineOf is a rebooted machine whose disk holds these files.
+func machineOf(t *testing.T, files map[string][]byte) *vfs.Mem {
+	t.Helper()
+	mem := vfs.NewMem(rand.Uint64())
+	if err := mem.MkdirAll(dirName, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range files {
+		f, err := mem.OpenFile(dirName+"/"+name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil && len(b) > 0 {
+			_, err = f.WriteAt(b, 0)
+		}
+		if err == nil {
+			err = f.SyncData()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	return mem
+}
+
+// damaged opens a damaged image: it must be found corrupt, or hold one of the allowed contents.
+func damaged(t *testing.T, what string, files map[string][]byte, least, most int) {
+	t.Helper()
+	mem := machineOf(t, files)
+	r, err := openFS(t, mem)
+	if err != nil {
+		if !errors.Is(err, fault.Corrupt) {
+			t.Fatalf("%s: %v, expected it to be called corrupt", what, err)
+		}
+		if !strings.Contains(err.Error(), "journal-") {
+			t.Fatalf("%s: the message does not name the place: %v", what, err)
+		}
+		return
+	}
+	defer r.Close()
+	got := content(t, r)
+	for n := least; n <= most; n++ {
+		if got == model(n) {
+			return
+		}
+	}
+	t.Fatalf("%s: it was accepted with the content %q", what, got)
+}
+
+// used is where the data of the newest journal file ends.
+func used(t *testing.T, files map[string][]byte) (name string, end int64) {
+	t.Helper()
+	var newest header
+	for n, b := range files {
+		if h, err := decodeHeader(b); err == nil && h.gen > newest.gen {
+			newest, name = h, n
+		}
+	}
+	b := files[name]
+	lsn := newest.base
+	for {
+		fr, err := parseFrame(b[newest.offset(lsn):], newest.nonce, lsn)
+		if err != nil {
+			return name, newest.offset(lsn)
+		}
+		lsn += uint64(fr.size)
+	}
+}
+
+func with(files map[string][]byte, name string, b []byte) map[string][]byte {
+	out := map[string][]byte{}
+	for n, x := range files {
+		out[n] = x
+	}
+	if b == nil {
+		delete(out, name)
+	} else {
+		out[name] = b
+	}
+	return out
+}
+
+func TestAJournalCutAnywhereIsLoudOrWhole(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	files := image(t, steps)
+	name, end := used(t, files)
+	noEvidence := with(files, "control", nil)
+	for cut := int64(1); cut <= end; cut++ {
+		if cut > headerSize && cut < pageSize && cut%97 != 0 {
+			continue // nothing lies there
+		}
+		least := steps // the control file knows what was durable
+		damaged(t, fmt.Sprintf("%s cut at %d", name, cut), with(files, name, files[name][:cut]), least, steps)
+		damaged(t, fmt.Sprintf("%s cut at %d, control file lost", name, cut), with(noEvidence, name, files[name][:cut]), 0, steps)
+	}
+	damaged(t, "journal missing", with(files, name, nil), steps, steps)
+}
+
+func TestEveryFlippedBitIsLoudOrHarmless(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	files := image(t, steps)
+	name, end := used(t, files)
+	noEvidence := with(files, "control", nil)
+	for at := range end {
+		if at >= headerSize && at < pageSize {
+			continue
+		}
+		for bit := range 8 {
+			b := append([]byte(nil), files[name]...)
+			b[at] ^= 1 << bit
+			what := fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, name)
+			damaged(t, what, with(files, name, b), steps, steps)
+			if bit == 3 {
+				// Without the control file only the last frame has nothing behind it that proves it.
+				damaged(t, what+", control file lost", with(noEvidence, name, b), steps-1, steps)
+			}
+		}
+	}
+}
+
+// TestFailingOperationsAreHonest has operations fail at random: what was acked stays, what
+// certainly failed never shows, and when the disk is well again everything goes on.
+func TestFailingOperationsAreHonest(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(150) {
+		failing(t, seed)
+	}
+}
+
+func failing(t *testing.T, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	var mu sync.Mutex
+	sick := false
+	mem := vfs.NewMem(seed)
+	hook := func(op *vfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !sick || op.Kind == vfs.OpUnlock || op.Kind == vfs.OpClose || rng.IntN(4) != 0 {
+			return nil
+		}
+		if op.Kind == vfs.OpWrite {
+			op.Short = rng.IntN(op.Length + 1)
+		}
+		return []error{syscall.EIO, syscall.ENOSPC}[rng.IntN(2)]
+	}
+	set := func(on bool) { mu.Lock(); sick = on; mu.Unlock() }
+	r := mustOpenFS(t, vfs.Inject(mem, hook))
+	fate := map[string]error{}
+	for i := range 40 {
+		set(i%10 >= 3 && i%10 < 8)
+		key := fmt.Sprintf("f/%03d", i)
+		_, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(strings.Repeat("y", 30))}}})
+		if err != nil && !errors.Is(err, fault.Unknown) && !errors.Is(err, fault.Unavailable) {
+			t.Fatalf("seed %d: a failing disk is %v", seed, err)
+		}
+		fate[key] = err
+	}
+	set(false)
+	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "well"}}}); err != nil {
+		t.Fatalf("seed %d: after the disk is well again: %v", seed, err)
+	}
+	compare(t, fmt.Sprintf("seed %d, live", seed), r, fate)
+	r.Close()
+	again, err := openFS(t, mem.Crash())
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	compare(t, fmt.Sprintf("seed %d, after a power loss", seed), again, fate)
+	again.Close()
+}
+
+func compare(t *testing.T, when string, r *registry.Registry, fate map[string]error) {
+	t.Helper()
+	snap, err := r.List(context.Background(), "f/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, e := range snap.Entries {
+		have[e.Key] = true
+	}
+	for key, err := range fate {
+		switch {
+		case err == nil && !have[key]:
+			t.Fatalf("%s: %s was acked and is gone", when, key)
+		case err != nil && !errors.Is(err, fault.Unknown) && have[key]:
+			t.Fatalf("%s: %s failed (%v) and is there", when, key, err)
+		}
+	}
+}
+
+// TestAProcessKilledAtEveryOperationHarmsNoOther kills one of two processes before each of its
+// operations, and has the other go on.
+func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
+	t.Parallel()
+	for at := int64(1); ; at++ {
+		mem := vfs.NewMem(uint64(at))
+		other := mustOpenFS(t, mem)
+		victimFS := mem.Process()
+		var count atomic.Int64
+		hook := func(op *vfs.Op) error {
+			if op.Kind.Changes() && count.Add(1) == at {
+				victimFS.Kill()
+			}
+			return nil
+		}
+		acked, attempted := 0, 0
+		victim, err := openFS(t, vfs.Inject(victimFS, hook))
+		if err == nil {
+			for attempted < 12 {
+				attempted++
+				if _, err := victim.Txn(t.Context(), step(attempted)); err != nil {
+					break
+				}
+				acked++
+			}
+			victim.Close()
+		}
+		got, n := content(t, other), -1
+		for i := acked; i <= attempted; i++ {
+			if got == model(i) {
+				n = i
+			}
+		}
+		if n < 0 {
+			t.Fatalf("killed before operation %d: %d acked, %d attempted, the other one reads %s", at, acked, attempted, got)
+		}
+		for i := range 12 { // through the next generation
+			n++
+			if _, err := other.Txn(t.Context(), step(n)); err != nil {
+				t.Fatalf("killed before operation %d: step %d of the other: %v", at, i, err)
+			}
+		}
+		other.Close()
+		again, err := openFS(t, mem.Crash())
+		if err != nil {
+			t.Fatalf("killed before operation %d: after a power loss: %v", at, err)
+		}
+		if got := content(t, again); got != model(n) {
+			t.Fatalf("killed before operation %d: after a power loss: %s, expected %s", at, got, model(n))
+		}
+		again.Close()
+		if acked == 12 {
+			t.Logf("killed before each of %d operations", at-1)
+			return
+		}
+	}
+}
