@@ -121,20 +121,16 @@ func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
 	}
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 		ch, err := m.group.Registry().Watch(ctx, m.group.WatchPrefix())
-		if err != nil {
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
+		if err == nil {
+			hint() // what changed before now is seen by the reading that follows
+			for range ch {
+				pause = 50 * time.Millisecond
+				hint()
 			}
-			continue
 		}
-		hint() // what changed before is seen by a reading after
-		for range ch {
-			pause = 50 * time.Millisecond
-			hint()
-		}
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
 		}
 	}
 }
@@ -164,10 +160,10 @@ func (m *member) drain(e core.DrainUnit) {
 
 // revoked tells once that a unit is being drained or stopped.
 func (m *member) revoked(u *Unit, why string) {
-	if u.drained {
+	if u.revoked {
 		return
 	}
-	u.drained = true
+	u.revoked = true
 	m.log().Info("unit revoked", "unit", u.Number(), "epoch", u.Epoch(), "why", why)
 	if f := m.cfg.Events.Revoked; f != nil {
 		f(u.Number(), u.Epoch(), why)

@@ -61,7 +61,7 @@ type Unit struct {
 	// The loop's:
 	run     uint64
 	cancel  context.CancelCauseFunc
-	drained bool // draining is closed
+	revoked bool // that it ends was told
 	stuck   bool // it was reported
 	sent    []registry.Position
 }

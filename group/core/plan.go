@@ -14,6 +14,7 @@ import (
 // member that sees the same computes the same; storing it settles it for all.
 type plan struct {
 	known   bool             // it was computed
+	seen    bool             // nothing that it depends on has changed since
 	members []string         // for whom: "id@incarnation", sorted
 	base    registry.Version // from which stored assignment
 	targets []string         // by unit
@@ -99,6 +100,10 @@ func (s *State) eligible() (members []assign.Member, names []string) {
 
 // replan brings the plan up to date with the view.
 func (s *State) replan() {
+	if s.plan.seen {
+		return
+	}
+	s.plan.seen = true
 	members, names := s.eligible()
 	p, doc := &s.plan, s.view.Assignment
 	if p.known && p.base == s.view.AssignmentVersion && slices.Equal(p.members, names) {
@@ -253,7 +258,7 @@ func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {
 	}
 	if older(s.view.AssignmentVersion, w.txn.Checks[0].Version, versions[0]) {
 		s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
-		s.plan.known = false
+		s.plan.known, s.plan.seen = false, false
 	}
 	s.out = append(s.out, Report{Kind: Planned, Unit: -1, Text: w.plan.Reason})
 }

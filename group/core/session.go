@@ -62,7 +62,7 @@ func (s *State) loseSession(why string) {
 	s.session, s.lease = "", 0
 	s.joined, s.joining, s.announced = false, false, false
 	s.viewStep, s.wantLoad, s.touched = 0, true, true
-	s.plan.known = false
+	s.plan.known, s.plan.seen = false, false
 }
 
 // letGo closes a lost session once the cancelled workers are back: as long as the store keeps it
@@ -187,6 +187,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		s.view.MemberVersions = slices.Insert(s.view.MemberVersions, i, "")
 	}
 	s.view.Members[i], s.view.MemberVersions[i] = w.member, s.member
+	s.plan.seen = false
 	if !s.joined {
 		if s.everJoined {
 			// Until a moment ago others could take our units for a dead member's. From now on
@@ -203,7 +204,7 @@ func (s *State) stop() {
 	if s.leaving {
 		return
 	}
-	s.leaving, s.touched = true, true
+	s.leaving, s.touched, s.plan.seen = true, true, false
 	s.leaveUntil = s.now + s.cfg.DrainTimeout + 2*s.cfg.CancelGrace + max(s.cfg.SessionTTL, time.Second)
 }
 

@@ -144,20 +144,3 @@ type unit struct {
 func New(cfg Config) *State {
 	return &State{cfg: cfg, units: make([]unit, cfg.Units), wantLoad: true}
 }
-
-// Running is the number of units with a worker.
-func (s *State) Running() int {
-	n := 0
-	for i := range s.units {
-		if s.units[i].worker != none {
-			n++
-		}
-	}
-	return n
-}
-
-// Holds says whether the member believes to own the unit, and at which epoch.
-func (s *State) Holds(n int) (epoch int64, ok bool) {
-	u := &s.units[n]
-	return u.grant.Epoch, u.granted
-}

@@ -29,7 +29,7 @@ func (s *State) loaded(ev Loaded) {
 	}
 	s.merge(ev.State)
 	s.memberMark.stale, s.plan.mark.stale = false, false
-	s.viewStep = s.loadStep
+	s.viewStep, s.plan.seen = s.loadStep, false
 	s.sweepAt = 0
 	if s.cfg.Sweep > 0 {
 		s.sweepAt = s.now + s.cfg.Sweep
