@@ -8,9 +8,10 @@ import (
 	"sort"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/internal/fault"
-	"pgregory.net/rapid"
 )
 
 var rules = []assign.Assignor{assign.Sticky{}, assign.FairShare{}, assign.RoundRobin{}}
@@ -291,8 +292,8 @@ func exactShare(req assign.Request, m assign.Member) (int, *big.Rat) {
 // at most its share, and the spare units go where they save the most.
 func fewestMoves(req assign.Request) int {
 	type seat struct {
-		rest         *big.Rat
-		gain, excess int
+		rest *big.Rat
+		gain int
 	}
 	var seats []seat
 	spare, moves := len(req.Current), 0

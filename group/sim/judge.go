@@ -16,7 +16,7 @@ func (w *world) settled() bool { return w.unsettled() == "" }
 // unsettled says what is still missing.
 func (w *world) unsettled() string {
 	var why []string
-	plan, _ := w.store.entries[w.store.assignment].doc.(registry.Assignment)
+	plan := doc[registry.Assignment](w.store, w.store.assignment)
 	for u := range w.parts {
 		o, version := w.store.owner(u)
 		switch n := w.owner(o); {
@@ -34,8 +34,7 @@ func (w *world) unsettled() string {
 		}
 	}
 	for _, n := range w.live() {
-		m, ok := w.store.entries[w.group.MemberKey(n.name)].doc.(registry.Member)
-		if !ok || m.Incarnation != n.incarnation {
+		if m := doc[registry.Member](w.store, w.group.MemberKey(n.name)); m.Incarnation != n.incarnation {
 			why = append(why, fmt.Sprintf("%s is up and no member", n))
 		}
 	}
@@ -87,7 +86,20 @@ func (w *world) calm(r *history.Report) error {
 	if r.Duplicated+r.Failed > 0 {
 		return fmt.Errorf("%d duplicates and %d interrupted handlers, though members only came and left in order", r.Duplicated, r.Failed)
 	}
+	if n := w.interrupted(); n > 0 && !w.hasAny(Control) {
+		return fmt.Errorf("%d times a worker was started again in the same epoch, though its unit stayed where it was", n)
+	}
 	return nil
+}
+
+// interrupted counts the starts of workers that a unit needs not, as it did not move.
+func (w *world) interrupted() (times int) {
+	for _, p := range w.parts {
+		for _, n := range p.starts {
+			times += n - 1
+		}
+	}
+	return times
 }
 
 func (w *world) hasAny(kinds ...Fault) bool {

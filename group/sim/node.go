@@ -39,7 +39,7 @@ type node struct {
 }
 
 // newNode starts a process. An empty name is a new member.
-func (w *world) newNode(name string) *node {
+func (w *world) newNode(name string) {
 	n := &node{w: w, name: name, rate: 1, base: w.upTo(time.Hour), incarnation: fmt.Sprintf("i%d", len(w.nodes))}
 	if name == "" {
 		n.name = string(rune('a' + len(w.nodes)%26))
@@ -50,17 +50,20 @@ func (w *world) newNode(name string) *node {
 	p := &w.plan
 	n.cfg = core.Config{
 		Group: w.group, Topic: "t", Units: p.units, Member: n.name, Incarnation: n.incarnation, Assignor: p.assignor,
-		SessionTTL: p.ttl, DrainTimeout: p.drain, CancelGrace: p.grace, CommitInterval: p.commit, Sweep: p.sweep,
+		SessionTTL: p.ttl, DrainTimeout: p.drain, CancelGrace: p.grace, CommitInterval: p.commit, Sweep: p.sweep, UnitZones: p.zones,
 	}
 	if p.has[Static] && (name != "" || w.chance(2)) {
 		n.cfg.Static, n.cfg.RestartWindow = true, p.window
+	}
+	if p.weighted {
+		n.cfg.Weight = w.rng.IntN(4)
+		n.cfg.Zone = string(rune('x' + w.rng.IntN(3)))
 	}
 	n.core = core.New(n.cfg)
 	n.workers = make([]*worker, p.units)
 	w.nodes = append(w.nodes, n)
 	w.tracef("%s starts", n)
 	n.soon(func() { n.step(core.Tick{}) })
-	return n
 }
 
 func (n *node) String() string { return n.name + "@" + n.incarnation }
@@ -167,6 +170,7 @@ func (n *node) startUnit(e core.StartUnit) {
 		return
 	}
 	n.workers[u] = newWorker(n, e)
+	n.w.parts[u].starts[e.Grant.Epoch]++
 }
 
 // worker finds the worker of that run; nil when it has returned.

@@ -54,6 +54,8 @@ type scenario struct {
 
 	horizon  time.Duration // until here there are faults
 	assignor assign.Assignor
+	weighted bool
+	zones    []string // by unit
 	has      [faultKinds]bool
 }
 
@@ -73,6 +75,11 @@ func choose(r *rand.Rand) scenario {
 		s.assignor = assign.FairShare{}
 	case 1:
 		s.assignor = assign.RoundRobin{}
+	}
+	if s.weighted = r.IntN(6) == 0; s.weighted {
+		for range s.units {
+			s.zones = append(s.zones, string(rune('x'+r.IntN(3))))
+		}
 	}
 	// Few kinds at a time: a history with all of them explores little of each. Some have only
 	// members that come and go, and then nothing at all may be repeated.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/group/sim"
+	"github.com/ringfence/ringfence/internal/history"
 )
 
 var (
@@ -73,6 +74,41 @@ func TestASeedGivesTheSameHistoryEachTime(t *testing.T) {
 		a, b := sim.Run(sim.Config{Seed: seed}), sim.Run(sim.Config{Seed: seed})
 		if a.Hash != b.Hash || a.Steps != b.Steps || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) {
 			t.Fatalf("seed %d: %x after %d steps, then %x after %d", seed, a.Hash, a.Steps, b.Hash, b.Steps)
+		}
+	}
+}
+
+// TestHistoriesAreFullOfTrouble fails when the faults no longer bite.
+func TestHistoriesAreFullOfTrouble(t *testing.T) {
+	t.Parallel()
+	var total history.Report
+	kinds := map[sim.Fault]int{}
+	for seed := uint64(1); seed <= 400; seed++ {
+		res := sim.Run(sim.Config{Seed: seed})
+		for _, f := range res.Faults {
+			kinds[f]++
+		}
+		r := res.Report
+		total.Takeovers += r.Takeovers
+		total.Handoffs += r.Handoffs
+		total.Duplicated += r.Duplicated
+		total.Stale += r.Stale
+		total.Refused += r.Refused
+		total.Seeks += r.Seeks
+		total.Rollbacks += r.Rollbacks
+		total.Failed += r.Failed
+	}
+	for what, n := range map[string]int64{
+		"takeovers": total.Takeovers, "handoffs": total.Handoffs, "duplicates": total.Duplicated, "refused commits": total.Refused,
+		"stale deliveries": total.Stale, "seeks": total.Seeks, "rollbacks": total.Rollbacks, "failed handlers": total.Failed,
+	} {
+		if n < 20 {
+			t.Errorf("400 histories have %d %s", n, what)
+		}
+	}
+	for f := sim.Loss; f <= sim.Eviction; f++ {
+		if kinds[f] < 5 {
+			t.Errorf("400 histories have %s %d times", f, kinds[f])
 		}
 	}
 }

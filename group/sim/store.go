@@ -55,6 +55,7 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 	for i, c := range t.Checks {
 		if s.entries[c.Key].version != c.Version {
 			s.w.tracef("%s conflicts on %s", name(by), c.Key)
+			s.refuse(by, t)
 			return registry.Result{Err: registry.ErrConflict, Failed: i}
 		}
 	}
@@ -68,7 +69,7 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 	res := registry.Result{Versions: make([]registry.Version, len(t.Puts))}
 	was := make([]registry.Owner, len(t.Puts))
 	for i, p := range t.Puts {
-		was[i], _ = s.entries[p.Key].doc.(registry.Owner)
+		was[i] = doc[registry.Owner](s, p.Key)
 		res.Versions[i] = s.put(p)
 	}
 	for _, key := range t.Deletes {
@@ -147,6 +148,12 @@ func decode(p registry.Put) any {
 	panic("sim: a write to the unexpected key " + p.Key)
 }
 
+// doc is the document of a key; the zero one when there is none.
+func doc[T any](s *store, key string) T {
+	d, _ := s.entries[key].doc.(T)
+	return d
+}
+
 func into[T any](p registry.Put) T {
 	var doc T
 	if err := json.Unmarshal(p.Value, &doc); err != nil {
@@ -160,7 +167,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 	switch kindOf(key) {
 	case "owners":
 		n := slices.Index(s.owners, key)
-		o := s.entries[key].doc.(registry.Owner)
+		o := doc[registry.Owner](s, key)
 		s.w.tell(history.Event{
 			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, Partition: n,
 			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Reason: o.Reason,
@@ -170,7 +177,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 			return // a seek, told by itself
 		}
 		n := slices.Index(s.checkpoints, key)
-		c := s.entries[key].doc.(registry.Checkpoint)
+		c := doc[registry.Checkpoint](s, key)
 		s.w.tell(history.Event{
 			Kind: history.Committed, Member: by.name, Incarnation: by.incarnation, Unit: n, Epoch: c.Epoch, Partition: n,
 			Positions: c.Positions,
@@ -178,40 +185,46 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 	}
 }
 
-func (s *store) positions(n int) []registry.Position {
-	if e, ok := s.entries[s.checkpoints[n]]; ok {
-		return e.doc.(registry.Checkpoint).Positions
+// refuse tells the checker of checkpoints that were not stored.
+func (s *store) refuse(by *node, t *registry.Txn) {
+	for _, p := range t.Puts {
+		if kindOf(p.Key) == "checkpoints" {
+			n := slices.Index(s.checkpoints, p.Key)
+			s.w.tell(history.Event{
+				Kind: history.Committed, Member: by.name, Incarnation: by.incarnation, Unit: n, Partition: n, Outcome: history.Refused,
+			})
+		}
 	}
-	return nil
+}
+
+func (s *store) positions(n int) []registry.Position {
+	return doc[registry.Checkpoint](s, s.checkpoints[n]).Positions
 }
 
 func (s *store) owner(n int) (registry.Owner, registry.Version) {
-	e := s.entries[s.owners[n]]
-	o, _ := e.doc.(registry.Owner)
-	return o, e.version
+	return doc[registry.Owner](s, s.owners[n]), s.entries[s.owners[n]].version
 }
 
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
 func (s *store) list() *registry.State {
 	st := &registry.State{}
-	if e, ok := s.entries[s.meta]; ok {
-		m := e.doc.(registry.Meta)
+	if _, ok := s.entries[s.meta]; ok {
+		m := doc[registry.Meta](s, s.meta)
 		st.Meta = &m
 	}
 	for _, key := range s.members {
-		e := s.entries[key]
-		st.Members = append(st.Members, e.doc.(registry.Member))
-		st.MemberVersions = append(st.MemberVersions, e.version)
+		st.Members = append(st.Members, doc[registry.Member](s, key))
+		st.MemberVersions = append(st.MemberVersions, s.entries[key].version)
 	}
 	for _, key := range s.static {
-		st.Static = append(st.Static, s.entries[key].doc.(registry.StaticMember))
+		st.Static = append(st.Static, doc[registry.StaticMember](s, key))
 	}
 	if e, ok := s.entries[s.assignment]; ok {
-		a := e.doc.(registry.Assignment)
+		a := doc[registry.Assignment](s, s.assignment)
 		st.Assignment, st.AssignmentVersion = &a, e.version
 	}
 	if e, ok := s.entries[s.control]; ok {
-		st.Control, st.ControlVersion = e.doc.(registry.Control), e.version
+		st.Control, st.ControlVersion = doc[registry.Control](s, s.control), e.version
 	}
 	if st.Meta != nil {
 		st.Units = make([]registry.Unit, s.w.plan.units)
@@ -227,7 +240,7 @@ func (s *store) list() *registry.State {
 func (s *store) listCheckpoints(st *registry.State) {
 	for n := range st.Units {
 		if e, ok := s.entries[s.checkpoints[n]]; ok {
-			c := e.doc.(registry.Checkpoint)
+			c := doc[registry.Checkpoint](s, s.checkpoints[n])
 			st.Units[n].Checkpoint, st.Units[n].CheckpointVersion = &c, e.version
 		}
 	}

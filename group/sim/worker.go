@@ -16,7 +16,8 @@ const concurrency = 3
 type partition struct {
 	w      *world
 	number int
-	keys   []string // of its records, by offset; "" is no key
+	keys   []string      // of its records, by offset; "" is no key
+	starts map[int64]int // of workers, by epoch
 }
 
 // fill appends the records of the history, most of them while there are faults.

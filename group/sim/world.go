@@ -49,7 +49,7 @@ func newWorld(cfg Config) *world {
 	w.group = group
 	w.store = newStore(w)
 	for n := range w.plan.units {
-		w.parts = append(w.parts, &partition{w: w, number: n})
+		w.parts = append(w.parts, &partition{w: w, number: n, starts: map[int64]int{}})
 	}
 	return w
 }
@@ -102,7 +102,7 @@ func (w *world) until(end time.Duration, done func() bool) bool {
 			w.now = end
 			return done()
 		}
-		e := heap.Pop(&w.queue).(entry)
+		e, _ := heap.Pop(&w.queue).(entry)
 		w.now = e.at
 		w.mix(uint64(e.at), e.seq)
 		if w.steps++; w.steps > maxSteps {
@@ -174,7 +174,11 @@ func (q queue) Less(i, j int) bool {
 	}
 	return q[i].seq < q[j].seq
 }
-func (q *queue) Push(x any) { *q = append(*q, x.(entry)) }
+func (q *queue) Push(x any) {
+	e, _ := x.(entry)
+	*q = append(*q, e)
+}
+
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]

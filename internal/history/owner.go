@@ -18,7 +18,7 @@ func (c *Checker) owned(e *Event) {
 	if newer := u.newer(e.Epoch, e.began()); newer != nil {
 		c.report.violate(EpochsIncrease, []Event{*newer, *e}, "unit %d went from epoch %d to %d", e.Unit, newer.Epoch, e.Epoch)
 	}
-	if c.cfg.Exact && e.Epoch != u.newest()+1 && !(u.rolledBack && e.Epoch > u.newest()) {
+	if c.cfg.Exact && e.Epoch != u.newest()+1 && (!u.rolledBack || e.Epoch <= u.newest()) {
 		c.report.violate(EpochsIncrease, []Event{*e}, "unit %d went from epoch %d to %d, not to the next", e.Unit, u.newest(), e.Epoch)
 	}
 	t := &tenure{owned: *e, start: cover(e.Positions)}

@@ -62,11 +62,11 @@ func (p *partition) know(e *Event) bool {
 		pg.values = new([pageRecords]uint32)
 	}
 	v := &pg.values[e.Offset%pageRecords]
-	print := max(1, uint32(e.Value)^uint32(e.Value>>32))
+	seen := max(1, uint32(e.Value)^uint32(e.Value>>32))
 	if *v == 0 {
-		*v = print
+		*v = seen
 	}
-	return *v == print
+	return *v == seen
 }
 
 // scan calls f for each record in [from, to) of which the words that pick chooses have a bit.

@@ -80,13 +80,13 @@ func (r *Reader) Next() (Event, error) {
 	if len(r.held) == 0 {
 		return Event{}, io.EOF
 	}
-	e := heap.Pop(&r.held).(numbered).Event
+	e, _ := heap.Pop(&r.held).(numbered)
 	if e.At < r.last {
 		return Event{}, fmt.Errorf("history: the event at %d stands more than %d lines after that at %d; all writers must use one clock: %w",
 			e.At, reorderWindow, r.last, fault.Corrupt)
 	}
 	r.last = e.At
-	return e, nil
+	return e.Event, nil
 }
 
 func (r *Reader) read() (Event, error) {
@@ -118,7 +118,11 @@ func (h eventHeap) Less(i, j int) bool {
 	}
 	return h[i].number < h[j].number
 }
-func (h *eventHeap) Push(x any) { *h = append(*h, x.(numbered)) }
+func (h *eventHeap) Push(x any) {
+	e, _ := x.(numbered)
+	*h = append(*h, e)
+}
+
 func (h *eventHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
@@ -138,7 +142,7 @@ func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
 		}
 	}
 	for len(next) > 0 {
-		e := heap.Pop(&next).(numbered)
+		e, _ := heap.Pop(&next).(numbered)
 		c.Add(e.Event)
 		if err := refill(&next, readers[e.number], e.number); err != nil {
 			return nil, err

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
-	"pgregory.net/rapid"
 )
 
 func TestEventsSurviveAFile(t *testing.T) {
