@@ -50,6 +50,7 @@ type Engine struct {
 	parked    []*worker           // of them, those with nothing to do; the last parked is woken first
 	running   int                 // handlers
 	start     func(*worker)       // starts a worker's goroutine
+	lost      func() bool         // the unit is no longer owned
 	stopRead  context.CancelFunc  // ends the reads and waits under way
 	cancel    context.CancelCauseFunc
 	armed     time.Time // when Run's timer fires; zero: never
@@ -116,7 +117,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer cancel(nil)
 	rctx, stopRead := context.WithCancel(hctx)
 	defer stopRead()
-	if err := e.open(hctx, rctx, cancel, stopRead); err != nil {
+	lost := func() bool { return ctx.Err() != nil }
+	if err := e.open(hctx, rctx, cancel, stopRead, lost); err != nil {
 		return err
 	}
 	timer := time.NewTimer(time.Hour)
@@ -140,13 +142,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-func (e *Engine) open(hctx, rctx context.Context, cancel context.CancelCauseFunc, stopRead context.CancelFunc) error {
+func (e *Engine) open(hctx, rctx context.Context, cancel context.CancelCauseFunc, stopRead context.CancelFunc, lost func() bool) error {
 	e.mu.Lock()
 	defer e.unlock()
 	if e.start != nil {
 		return fmt.Errorf("unit %s: Run was called twice: %w", e.cfg.Name, fault.Invalid)
 	}
-	e.cancel, e.stopRead = cancel, stopRead
+	e.cancel, e.stopRead, e.lost = cancel, stopRead, lost
 	e.start = func(w *worker) {
 		go e.work(hctx, rctx, w) // joined by e.gone, in Run
 	}

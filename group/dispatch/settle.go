@@ -17,12 +17,14 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 	e.compactIfFull()
 }
 
-// settle accounts for batch[:upto]. Once progress is frozen it changes nothing.
+// settle accounts for batch[:upto]. Once progress is frozen it changes nothing; that is so from the
+// moment the unit is lost, even when Run has not noticed it yet.
 func (e *Engine) settle(w *worker, upto int, now time.Time) {
+	frozen := e.phase == stopped || e.lost()
 	for ; w.settled < upto; w.settled++ {
 		n, err := w.batch[w.settled], w.errs[w.settled]
 		switch {
-		case e.phase == stopped:
+		case frozen:
 		case err == nil:
 			e.finish(n)
 		case errors.Is(err, errSkipped):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
@@ -128,4 +129,27 @@ func TestScheduleRunsOneRecordOfAKeyAndForgetsIdleKeys(t *testing.T) {
 			rt.Fatalf("%d records and %d keys are left", s.unfinished, s.leaders.count)
 		}
 	})
+}
+
+func TestARetriedRecordDoesNotTakeFollowersThatAreClaimedElsewhere(t *testing.T) {
+	t.Parallel()
+	var s schedule
+	var nodes []*node
+	for range 3 {
+		n := &node{rec: &Record{Record: commitlog.Record{Key: []byte("k")}}, keyed: true}
+		nodes = append(nodes, n)
+		s.add(n)
+	}
+	first := s.take(nil, 2)
+	first[0].fail = &failure{}
+	s.retry(first[0]) // while its worker has not got round to passing over the second one
+	s.expire(time.Now())
+	if second := s.take(nil, 3); len(second) != 1 || second[0] != nodes[0] {
+		t.Fatalf("%d records were claimed; expected only the retried one", len(second))
+	}
+	s.giveBack(first[1:])
+	s.finish(nodes[0])
+	if third := s.take(nil, 3); len(third) != 2 || third[0] != nodes[1] || third[1] != nodes[2] {
+		t.Fatalf("%d records were claimed; expected both followers", len(third))
+	}
 }
