@@ -14,7 +14,8 @@ import (
 
 // produceAtRate is the producing process.
 func produceAtRate(ctx context.Context, j job, say func(answer) error) (err error) {
-	add, done, err := openProducer(ctx, j)
+	// The last ack may come after the last record was consumed and the parent is done with us.
+	add, done, err := openProducer(context.WithoutCancel(ctx), j)
 	if err != nil {
 		return err
 	}

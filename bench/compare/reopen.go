@@ -111,6 +111,11 @@ func fillForever(ctx context.Context, j job, say func(answer) error) error {
 	if _, err := st.Stream(ctx, payload(j.Size), window, func() bool { return asked.Add(1) > j.Records }); err != nil {
 		return err
 	}
+	if f, ok := s.(peer.Flusher); ok {
+		if err := f.Flush(); err != nil {
+			return err
+		}
+	}
 	if err := say(answer{Ready: true}); err != nil {
 		return err
 	}

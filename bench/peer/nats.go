@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -148,20 +147,27 @@ func (s *natsStore) Scan(ctx context.Context, n int64) (records, bytes int64, er
 	if err != nil {
 		return 0, 0, err
 	}
-	it, err := c.Messages(jetstream.PullMaxMessages(8192))
+	done := make(chan struct{})
+	consuming, err := c.Consume(func(m jetstream.Msg) {
+		if records == n {
+			return // more than was asked for
+		}
+		bytes += int64(len(m.Data()))
+		if records++; records == n {
+			close(done)
+		}
+	})
 	if err != nil {
 		return 0, 0, err
 	}
-	defer it.Stop()
-	for records < n {
-		m, err := it.Next()
-		if err != nil {
-			return records, bytes, fmt.Errorf("after %d of %d messages: %w", records, n, err)
-		}
-		records++
-		bytes += int64(len(m.Data()))
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
-	return records, bytes, nil
+	consuming.Stop()
+	<-consuming.Closed()
+	return records, bytes, err
 }
 
 // Count asks the stream.

@@ -38,6 +38,9 @@ func openPebble(ctx context.Context, o Options) (Store, error) {
 	return s, nil
 }
 
+// Flush syncs the log: Pebble hands unsynced commits to the operating system some time later.
+func (s *pebbleStore) Flush() error { return s.db.LogData(nil, pebble.Sync) }
+
 // Count is one more than the last key.
 func (s *pebbleStore) Count(ctx context.Context) (int64, error) {
 	it, err := s.db.NewIterWithContext(ctx, nil)

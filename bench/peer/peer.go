@@ -43,8 +43,8 @@ type Store interface {
 
 // Streamer is a store with a pipelined way to append, of its own.
 type Streamer interface {
-	// Stream appends value again and again with at most window appends in flight, until stop is
-	// true, waits for the rest, and returns how many were acknowledged.
+	// Stream appends value again and again with at most window appends in flight, waits for the
+	// acks, and returns how many came. It asks stop, from any goroutine, before each value.
 	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error)
 }
 
@@ -58,6 +58,12 @@ type Scanner interface {
 // Counter is a store that knows how many records it holds.
 type Counter interface {
 	Count(ctx context.Context) (int64, error)
+}
+
+// Flusher is a store whose acknowledged appends may still be in the memory of the process, so
+// that kill -9 loses them. After Flush it does not.
+type Flusher interface {
+	Flush() error
 }
 
 // Peer is one system that can be measured.
@@ -85,7 +91,7 @@ func All() []Peer {
 		{Name: "raw", About: "one pwrite of 4 KiB and one fdatasync at a time, file written before", Open: openRaw},
 		{Name: "nats", About: "JetStream file store, embedded, in-process connection", Open: openNATS},
 		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Installed: hasRedis, Open: openRedis},
-		{Name: "pebble", About: "one key per record, its own group commit", Open: openPebble},
+		{Name: "pebble", About: "one key per record, its own group commit; unsynced commits wait in the process's memory", Open: openPebble},
 		{Name: "tidwall", About: "tidwall/wal behind a group committer", Open: openTidwall},
 		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Installed: hasPostgres, Open: openPostgres},
 		{Name: "seedfile", About: "a file per message and an offset file, each synced", Open: openSeedFile},

@@ -93,10 +93,14 @@ func (s *redisStore) Stream(ctx context.Context, value []byte, window int, stop 
 	for range cap(results) {
 		go func() { // joined by the receives below
 			var o outcome
-			cmds := make([]rueidis.Completed, half)
-			for o.err == nil && !stop() {
-				for i := range cmds {
-					cmds[i] = s.add(value)
+			cmds := make([]rueidis.Completed, 0, half)
+			for o.err == nil {
+				cmds = cmds[:0]
+				for len(cmds) < half && !stop() {
+					cmds = append(cmds, s.add(value))
+				}
+				if len(cmds) == 0 {
+					break
 				}
 				for _, r := range s.client.DoMulti(ctx, cmds...) {
 					if err := r.Error(); err != nil {
