@@ -9,7 +9,6 @@ import (
 	"sort"
 	"sync/atomic"
 
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -155,7 +154,7 @@ func (s *store) lowBases() ([]int64, error) {
 			if s.page.low() != low {
 				continue // retention was faster
 			}
-			return nil, fmt.Errorf("topic %q: the oldest segment: %w: %w", s.name, fault.Unavailable, err)
+			return nil, fmt.Errorf("topic %q: the oldest segment: %w: %w", s.name, kindOf(err), err)
 		}
 		s.lowCache.p.Store(&numbered{number: low, bases: h.Bases})
 	}
@@ -171,7 +170,7 @@ func (s *store) bounds(partition int) (first, next int64, sealed bool, err error
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err := v.advance(); err != nil {
-		return 0, 0, false, fmt.Errorf("topic %q: %w: %w", s.name, fault.Unavailable, err)
+		return 0, 0, false, fmt.Errorf("topic %q: %w: %w", s.name, kindOf(err), err)
 	}
 	next = v.parts[partition].next
 	return min(max(low[partition], s.page.first(partition)), next), next, v.sealed, nil

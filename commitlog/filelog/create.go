@@ -144,9 +144,6 @@ func (l *fileLog) condemn(dir string) error {
 		return err
 	}
 	p, err := openPage(l.fs, path.Join(dir, "control"), 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -47,13 +47,13 @@ type page struct {
 
 // openPage maps a control page. partitions may be 0 when first is not needed.
 func openPage(fsys vfs.FS, name string, partitions int) (*page, error) {
-	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	size, err := f.Size()
 	if want := pageSize(partitions); err == nil && size < want {
-		// It was cut short by a crash or by hand. Nothing in it is needed.
+		// It was lost or cut short by a crash or by hand. Nothing in it is needed.
 		size, err = want, f.Truncate(want)
 	}
 	if err != nil {

@@ -54,11 +54,15 @@ func (s *store) readError(req *driver.ReadRequest, err error) error {
 	if first, next, _, e := s.bounds(req.Partition); e == nil && req.Offset < first {
 		return &driver.OutOfRangeError{Topic: s.name, Partition: req.Partition, Offset: req.Offset, First: first, End: next}
 	}
-	kind := fault.Unavailable
-	if errors.Is(err, segment.ErrHeader) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.NotFound) {
-		kind = fault.Corrupt
+	return fmt.Errorf("topic %q partition %d offset %d: %w: %w", s.name, req.Partition, req.Offset, kindOf(err), err)
+}
+
+// kindOf tells a segment that is damaged or gone from one that can't be read now.
+func kindOf(err error) error {
+	if errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrVersion) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.NotFound) {
+		return fault.Corrupt
 	}
-	return fmt.Errorf("topic %q partition %d offset %d: %w: %w", s.name, req.Partition, req.Offset, kind, err)
+	return fault.Unavailable
 }
 
 // locate fills r with the frames from the offset on, as many as the byte budget may need.

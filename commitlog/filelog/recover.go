@@ -94,13 +94,17 @@ func (s *store) leaveDamaged(cut segment.Pos, torn []tornRange) error {
 		return err
 	}
 	last := torn[len(torn)-1]
-	w.walkTo(last.From)
+	if _, err := w.walkTo(last.From); err != nil {
+		return err
+	}
 	before := slices.Clone(w.next)
 	w.off = last.To
-	w.walkTo(cut.Off())
+	if _, err := w.walkTo(cut.Off()); err != nil {
+		return err
+	}
 	for p, next := range w.next {
 		if next == before[p] { // nothing behind the damage tells how far it went
-			w.next[p] += (last.To - last.From) / 4
+			w.next[p] += last.Lost()
 		}
 	}
 	if err := w.start(0); err != nil {

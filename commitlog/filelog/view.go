@@ -55,7 +55,9 @@ func (v *view) advance() error {
 			return err
 		}
 	}
-	v.walkTo(at.Off())
+	if err := guard(func() { v.walkTo(at.Off()) }); err != nil {
+		return err
+	}
 	v.at.Store(uint64(at))
 	return nil
 }
@@ -90,12 +92,16 @@ func (v *view) walkTo(end int64) {
 	for {
 		var f segment.Frame
 		off, bad, err := w.Next(end, &f)
+		v.off = w.Off
 		switch {
 		case err != nil:
 			v.off = end
 			return
 		case bad != nil:
 			v.s.reportDamage(v.seg.number, bad)
+			if bad.To >= end {
+				v.skip(bad)
+			}
 		case f.Kind == segment.Seal:
 			v.sealed = true
 			v.wakeAll()
@@ -106,6 +112,14 @@ func (v *view) walkTo(end int64) {
 			p.maxTime = max(p.maxTime, f.MaxTime)
 			v.wake(f.Partition)
 		}
+	}
+}
+
+// skip does as writer.skip, so that readers hear of what was lost at the end.
+func (v *view) skip(bad *segment.Damage) {
+	for i := range v.parts {
+		v.parts[i].next += bad.Lost()
+		v.wake(i)
 	}
 }
 

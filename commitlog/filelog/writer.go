@@ -49,31 +49,34 @@ func (w *writer) load(n uint64) error {
 	return nil
 }
 
-// walkTo takes in the frames up to end, which are part of the log.
-func (w *writer) walkTo(end int64) {
+// walkTo takes in the frames up to end, which are part of the log. It returns damage that reaches
+// to the end: nothing behind it tells which offsets were in there.
+func (w *writer) walkTo(end int64) (tail *segment.Damage, err error) {
 	walk := segment.Walker{Data: w.seg.data, Epoch: w.seg.h.Epoch(), Off: w.off}
-	for {
-		var f segment.Frame
-		off, bad, err := walk.Next(end, &f)
-		if err != nil {
-			break
-		}
-		if bad != nil {
-			w.s.reportDamage(w.seg.number, bad)
-			if bad.To >= end {
-				w.skip(end - off) // nothing behind it tells which offsets were in there
+	err = guard(func() {
+		for {
+			var f segment.Frame
+			_, bad, err := walk.Next(end, &f)
+			switch {
+			case err != nil:
+				return
+			case bad != nil:
+				w.s.reportDamage(w.seg.number, bad)
+				tail = bad
+			default:
+				w.take(&f)
+				tail = nil
 			}
-			continue
 		}
-		w.take(&f)
-	}
+	})
 	w.off = end
+	return tail, err
 }
 
-// skip moves all partitions past any offset that can have been in n damaged bytes.
-func (w *writer) skip(n int64) {
+// skip moves all partitions past any offset that can have been in damaged bytes.
+func (w *writer) skip(bad *segment.Damage) {
 	for p := range w.next {
-		w.next[p] += n / 4
+		w.next[p] += bad.Lost()
 	}
 }
 
@@ -98,10 +101,15 @@ func (w *writer) catchUp() error {
 		}
 	}
 	if page.poison() != at.Number() {
-		if w.off != at.Off() {
-			w.walkTo(at.Off())
+		if w.off == at.Off() {
+			return nil
 		}
-		return nil
+		tail, err := w.walkTo(at.Off())
+		if tail == nil || err != nil {
+			return err
+		}
+		w.skip(tail)
+		return w.start(0)
 	}
 	// Behind the last position that was promised nothing in the segment can be believed.
 	if err := w.load(at.Number()); err != nil {
@@ -112,7 +120,13 @@ func (w *writer) catchUp() error {
 	if promised.Number() == at.Number() {
 		cut = max(cut, promised.Off())
 	}
-	w.walkTo(cut)
+	tail, err := w.walkTo(cut)
+	if err != nil {
+		return err
+	}
+	if tail != nil {
+		w.skip(tail)
+	}
 	w.s.log.Warn("going on in a new segment after a write or sync error", "segment", at.Number(), "cut", cut)
 	return w.start(0)
 }

@@ -174,7 +174,7 @@ func Check(data []byte, epoch uint64, off int64, f *Frame) error {
 // scan goes on behind damage.
 func Find(data []byte, epoch uint64, from int64) int64 {
 	var f Frame
-	for off := AlignUp(from); off+FrameHeader <= int64(len(data)); off += Align {
+	for off := max(AlignUp(from), 0); off+FrameHeader <= int64(len(data)); off += Align {
 		if data[off+12] == frameVersion && Peek(data, epoch, off, &f) == nil {
 			return off
 		}
@@ -188,6 +188,9 @@ type Damage struct {
 	Detail   string
 }
 
+// Lost is more than the number of records that can have stood in the damaged bytes.
+func (d *Damage) Lost() int64 { return (d.To-d.From)/4 + 1 }
+
 // Walker steps through the frames of a segment by their headers, and over damage.
 type Walker struct {
 	Data  []byte // the segment from its first byte
@@ -196,18 +199,19 @@ type Walker struct {
 }
 
 // Next reads the next frame below end and its place. At the end it returns ErrEnd. Where there
-// is no sound frame it returns the damage, moves behind it, and can be called again.
+// is no sound frame, or the file is too short, it returns the damage, moves behind it, and can be called again.
 func (w *Walker) Next(end int64, f *Frame) (off int64, bad *Damage, err error) {
 	off = w.Off
 	if off >= end {
 		return off, nil, ErrEnd
 	}
-	err = Peek(w.Data[:end], w.Epoch, off, f)
+	data := w.Data[:min(end, int64(len(w.Data)))]
+	err = Peek(data, w.Epoch, off, f)
 	if err == nil {
 		w.Off = off + f.Size()
 		return off, nil, nil
 	}
-	to := Find(w.Data[:end], w.Epoch, off+Align)
+	to := Find(data, w.Epoch, off+Align)
 	if to < 0 {
 		to = end
 	}
