@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/commitlog"
 )
@@ -33,7 +34,17 @@ func produceAtRate(ctx context.Context, j job, say func(answer) error) (err erro
 
 // openProducer opens what appends one value and waits for its ack.
 func openProducer(ctx context.Context, j job) (add func([]byte) error, done func() error, err error) {
-	if j.Peer == "nats" {
+	switch j.Peer {
+	case peer.Ringfence:
+		rf, err := openFrontDoor(ctx, j)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(v []byte) error {
+			_, err := rf.Produce(ctx, frontTopic, ringfence.Message{Value: v})
+			return err
+		}, rf.Close, nil
+	case "nats":
 		conn, err := nats.Connect(j.URL)
 		if err != nil {
 			return nil, nil, err
@@ -70,6 +81,8 @@ func consumeAndTime(ctx context.Context, j job, say func(answer) error) error {
 	switch j.Peer {
 	case "nats":
 		err = consumeNATS(ctx, j, w, say)
+	case peer.Ringfence:
+		err = consumeFrontDoor(ctx, j, w, say)
 	default:
 		err = consumeLog(ctx, j, w, say)
 	}
