@@ -93,6 +93,7 @@ func TestAPowerLossAtEveryOperationKeepsWhatWasAcked(t *testing.T) {
 	var acked, attempted atomic.Int64
 	var mu sync.Mutex
 	var crashes []crash
+	versions := map[registry.Version]bool{} // given out before the crash, also by what is lost
 	mem := vfs.NewMem(1)
 	hook := func(op *vfs.Op) error {
 		if !op.Kind.Changes() {
@@ -111,8 +112,12 @@ func TestAPowerLossAtEveryOperationKeepsWhatWasAcked(t *testing.T) {
 	r := mustOpenFS(t, vfs.Inject(mem, hook))
 	for i := 1; i <= steps; i++ {
 		attempted.Store(int64(i))
-		if _, err := r.Txn(t.Context(), step(i)); err != nil {
+		given, err := r.Txn(t.Context(), step(i))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, v := range given {
+			versions[v] = true
 		}
 		acked.Store(int64(i))
 	}
@@ -134,8 +139,14 @@ func TestAPowerLossAtEveryOperationKeepsWhatWasAcked(t *testing.T) {
 		if ok < 0 {
 			t.Fatalf("crash before %s: %d acked, %d attempted, but it holds %s", c.at, c.acked, c.attempted, got)
 		}
-		if _, err := again.Txn(t.Context(), step(ok+1)); err != nil {
+		given, err := again.Txn(t.Context(), step(ok+1))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, v := range given {
+			if versions[v] {
+				t.Fatalf("crash before %s: version %q was given out twice", c.at, v)
+			}
 		}
 		again.Close()
 		last, err := openFS(t, c.fs.Crash())
@@ -378,6 +389,7 @@ func compare(t *testing.T, when string, r *registry.Registry, fate map[string]er
 // operations, and has the other go on.
 func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
 	t.Parallel()
+	const steps = 26 // more than fit into one generation
 	for at := int64(1); ; at++ {
 		mem := vfs.NewMem(uint64(at))
 		other := mustOpenFS(t, mem)
@@ -392,7 +404,7 @@ func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
 		acked, attempted := 0, 0
 		victim, err := openFS(t, vfs.Inject(victimFS, hook))
 		if err == nil {
-			for attempted < 12 {
+			for attempted < steps {
 				attempted++
 				if _, err := victim.Txn(t.Context(), step(attempted)); err != nil {
 					break
@@ -410,7 +422,21 @@ func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
 		if n < 0 {
 			t.Fatalf("killed before operation %d: %d acked, %d attempted, the other one reads %s", at, acked, attempted, got)
 		}
-		for i := range 12 { // through the next generation
+		// First something small, which needs no new generation where the victim did.
+		if _, err := other.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "a", Value: []byte("s")}}}); err != nil {
+			t.Fatalf("killed before operation %d: %v", at, err)
+		}
+		for range 8 {
+			small, err := openFS(t, mem.Crash())
+			if err != nil {
+				t.Fatalf("killed before operation %d: after a power loss: %v", at, err)
+			}
+			if got := value(t, small, "a"); got != "s" {
+				t.Fatalf("killed before operation %d: a power loss brought %q back", at, got)
+			}
+			small.Close()
+		}
+		for i := range steps { // through the next generation
 			n++
 			if _, err := other.Txn(t.Context(), step(n)); err != nil {
 				t.Fatalf("killed before operation %d: step %d of the other: %v", at, i, err)
@@ -425,7 +451,7 @@ func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
 			t.Fatalf("killed before operation %d: after a power loss: %s, expected %s", at, got, model(n))
 		}
 		again.Close()
-		if acked == 12 {
+		if acked == steps {
 			t.Logf("killed before each of %d operations", at-1)
 			return
 		}
