@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/peer"
+)
+
+func TestEveryMistakeInTheFlagsIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := parse([]string{"-run", "fly", "-peers", "kafka", "-durability", "maybe", "-inflight", "many"}, io.Discard)
+	if !errors.Is(err, errUsage) {
+		t.Fatalf("got %v; want a usage error", err)
+	}
+	for _, want := range []string{`"fly"`, `"kafka"`, `"maybe"`, `"many"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+	for _, args := range [][]string{{"-nope"}, {"extra"}, {"-rounds", "-1"}, {"-inflight", "0"}} {
+		if _, err := parse(args, io.Discard); !errors.Is(err, errUsage) {
+			t.Errorf("%v: got %v; want a usage error", args, err)
+		}
+	}
+}
+
+func TestRingfenceIsAlwaysMeasured(t *testing.T) {
+	t.Parallel()
+	s, err := parse([]string{"-peers", "tidwall,nats"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Peers) != 3 || s.Peers[0].Name != peer.Ringfence {
+		t.Errorf("got %v; want ringfence first", s.Peers)
+	}
+}
+
+func TestRunPrintsOneJSONObjectAReport(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	args := []string{"-run", "produce", "-peers", "raw", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	reports := 0
+	for dec := json.NewDecoder(&out); dec.More(); reports++ {
+		var r measure.Report
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Title == "" || r.Rounds != 1 {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if reports != 4 {
+		t.Errorf("got %d reports; want 4", reports)
+	}
+}

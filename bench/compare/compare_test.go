@@ -1,0 +1,175 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/peer"
+)
+
+// TestMain makes the test binary a child process when a measurement starts it as one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(ChildVariable); text != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := Child(ctx, text, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// tiny is one short round of the named peers; what is measured means nothing.
+func tiny(t *testing.T, names ...string) Config {
+	t.Helper()
+	peers, err := peer.Named(append(names, peer.Ringfence))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Peers: peers, Rounds: 1, Turn: 20 * time.Millisecond, InFlight: []int{1, 4}, Dir: t.TempDir(), Records: 3200, Rate: 500}
+}
+
+// gather collects the reports of one kind of measurement.
+func gather(t *testing.T, measureAll func(context.Context, Config, func(measure.Report) error) error, c Config) []measure.Report {
+	t.Helper()
+	var mu sync.Mutex
+	var all []measure.Report
+	err := measureAll(t.Context(), c, func(r measure.Report) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		if len(r.Rows) == 0 || r.Rows[0].Name != peer.Ringfence {
+			t.Errorf("%s: rows %v; want ringfence first", r.Title, r.Rows)
+		}
+		for _, row := range r.Rows {
+			if row.Median <= 0 {
+				t.Errorf("%s: %s has median %v", r.Title, row.Name, row.Median)
+			}
+		}
+	}
+	return all
+}
+
+// names are the contestants of a report.
+func names(r measure.Report) string {
+	var all []string
+	for _, row := range r.Rows {
+		all = append(all, row.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestProduceMeasuresEveryEmbeddedPeer(t *testing.T) {
+	t.Parallel()
+	c := tiny(t, "raw", "nats", "pebble", "tidwall", "seedfile")
+	reports := gather(t, Produce, c)
+	// Two levels, each with 1 and 4 in flight, pipelined and in batches; and one for the bandwidth.
+	if len(reports) != 9 {
+		t.Fatalf("got %d reports; want 9", len(reports))
+	}
+	if got, want := names(reports[0]), "ringfence raw nats pebble tidwall seedfile"; got != want {
+		t.Errorf("durable, one in flight: %s; want %s", got, want)
+	}
+	if got, want := names(reports[4]), "ringfence raw"; got != want {
+		t.Errorf("bandwidth: %s; want %s", got, want)
+	}
+}
+
+func TestConsumeReadsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	reports := gather(t, Consume, tiny(t, "nats", "pebble", "tidwall"))
+	if len(reports) != 2 || names(reports[0]) != "ringfence nats pebble tidwall" {
+		t.Fatalf("got %v", reports)
+	}
+	for _, r := range reports {
+		if len(r.Bounds) != 1 {
+			t.Errorf("%s: bounds %v; want the floor", r.Title, r.Bounds)
+		}
+	}
+}
+
+func TestLatencyHandsOverBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	c := tiny(t, "raw", "nats")
+	c.Durability = []peer.Durability{peer.OS}
+	reports := gather(t, Latency, c)
+	if len(reports) != 1 || names(reports[0]) != "ringfence "+logReader+" nats" {
+		t.Fatalf("got %v", reports)
+	}
+}
+
+func TestReopenFindsEveryRecordAfterKill(t *testing.T) {
+	t.Parallel()
+	reports := gather(t, Reopen, tiny(t, "pebble", "tidwall"))
+	if len(reports) != 2 || len(reports[1].Bounds) != 2 {
+		t.Fatalf("got %v", reports)
+	}
+}
+
+func TestPromisedRatiosStandInTheScenarios(t *testing.T) {
+	t.Parallel()
+	c := Config{}.withDefaults()
+	want := map[string]float64{
+		"durable, 1 in flight raw": 0.95, "durable, 16 in flight raw": 0.85, "durable, 256 in flight nats": 100,
+		"durable, 256 in flight redis": 9, "durable, 256 in flight pebble": 2, "durable, 256 in flight tidwall": 1.3,
+		"durable, 256 in flight postgres": 10, "durable, 256 in flight seedfile": 300, "durable, asynchronous nats": 500,
+		"cache, batches of 100 pebble": 4, "cache, 16 in flight redis": 2,
+	}
+	scenarios := c.scenarios()
+	for key, ratio := range want {
+		cut := strings.LastIndex(key, " ")
+		title, name := key[:cut], key[cut+1:]
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return strings.Contains(s.title, title) })
+		if i < 0 || scenarios[i].need[name] != ratio {
+			t.Errorf("%s: no scenario asks for %v of %s", title, ratio, name)
+		}
+	}
+}
+
+func TestValidateNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []Config{
+		{},
+		{Peers: []peer.Peer{{Name: "nats"}}},
+		{Peers: peer.All(), Rounds: -1},
+		{Peers: peer.All(), InFlight: []int{0}},
+		{Peers: peer.All(), Size: 2 << 20},
+	} {
+		if err := c.Validate(); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+	if err := (Config{Peers: peer.All()}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		got, need float64
+		atMost    bool
+		ok        bool
+	}{{2, 1, false, true}, {1, 2, false, false}, {1, 2, true, true}, {3, 2, true, false}, {0, 2, true, false}} {
+		if b := bound("x", c.got, c.need, c.atMost); b.OK != c.ok {
+			t.Errorf("%+v: %t; want %t", c, b.OK, c.ok)
+		}
+	}
+}
