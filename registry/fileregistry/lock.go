@@ -18,6 +18,8 @@ type locker struct {
 	ctl  *control
 	pid  int
 	quit <-chan struct{}
+	// patience is lockPatience, but in tests.
+	patience time.Duration
 	// waiting is a Lock under way in the kernel, which can't be called off: it is taken up by the
 	// next acquire. It outlives Close only while another process sits on the lock.
 	waiting chan error
@@ -37,7 +39,7 @@ func (l *locker) acquire() error {
 		l.waiting = wait
 		go func() { wait <- l.f.Lock(true) }() // joined by the receive below, see waiting
 	}
-	patience := time.NewTimer(lockPatience)
+	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
 	select {
 	case err := <-l.waiting:
@@ -51,7 +53,7 @@ func (l *locker) acquire() error {
 		return fmt.Errorf("file registry: %w", fault.Closed)
 	case <-patience.C:
 		return fmt.Errorf("process %d has held the registry's lock for more than %s; it is probably stopped: continue or kill it: %w",
-			l.ctl.holder.Load(), lockPatience, fault.Unavailable)
+			l.ctl.holder.Load(), l.patience, fault.Unavailable)
 	}
 }
 

@@ -1,0 +1,217 @@
+package fileregistry
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+func refused(t *testing.T, cfg Config, kind error, parts ...string) {
+	t.Helper()
+	r, err := Open(t.Context(), cfg)
+	if err == nil {
+		r.Close()
+		t.Fatal("it was opened")
+	}
+	if !errors.Is(err, kind) {
+		t.Fatalf("error %v, expected %v", err, kind)
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("the message %q does not say %q", err, p)
+		}
+	}
+}
+
+func TestAMissingDirectoryIsMade(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	openDir(t, dir)
+	if _, err := os.Stat(filepath.Join(dir, "registry", "journal-1")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFileInTheWayIsAnError(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, Config{Dir: file}, syscall.ENOTDIR, file)
+}
+
+func TestADirectoryWithoutRightsIsAnError(t *testing.T) {
+	t.Parallel()
+	denied := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error { // root may write anywhere
+		if op.Kind == vfs.OpMkdir {
+			return syscall.EACCES
+		}
+		return nil
+	})
+	refused(t, Config{FS: denied}, fs.ErrPermission, "registry")
+}
+
+func TestANewerFormatIsRefusedAndNotTouched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	openDir(t, dir).Close()
+	name := filepath.Join(dir, "registry", "FORMAT")
+	newer := strings.Replace(formatText, "1", "2", 1)
+	if err := os.WriteFile(name, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, Config{Dir: dir}, fault.Invalid, "format 2", "newer")
+	if got, _ := os.ReadFile(name); string(got) != newer {
+		t.Fatalf("the format file was changed to %q", got)
+	}
+}
+
+func TestNetworkAndReadOnlyFileSystemsAreRefused(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	mem.SetKind(vfs.Kind{Type: "nfs", Network: true})
+	refused(t, Config{FS: mem}, fault.Invalid, "nfs", "network")
+	mem.SetKind(vfs.Kind{Type: "ext4", ReadOnly: true})
+	refused(t, Config{FS: mem}, fault.Invalid, "read-only")
+}
+
+func TestABadNamespaceIsRefused(t *testing.T) {
+	t.Parallel()
+	refused(t, Config{Dir: t.TempDir(), Options: driver.Options{Namespace: "a\x00b"}}, fault.Invalid, "NUL")
+}
+
+func TestAFullDiskRefusesCleanlyAndHeals(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	r := mustOpenFS(t, mem)
+	if _, err := r.Txn(t.Context(), step(1)); err != nil {
+		t.Fatal(err)
+	}
+	mem.SetCapacity(1)
+	large := registry.Txn{Puts: []registry.Put{{Key: "large", Value: make([]byte, 100_000)}}}
+	if _, err := r.Txn(t.Context(), large); !errors.Is(err, fault.Unavailable) || !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("error %v, expected no space, and unavailable", err)
+	}
+	for i := 2; i < 60; i++ { // through several generations: room that is there is used again
+		_, err := r.Txn(t.Context(), step(i))
+		if err != nil && !errors.Is(err, fault.Unavailable) {
+			t.Fatal(err)
+		}
+	}
+	if value(t, r, "large") != "" {
+		t.Fatal("what failed is there")
+	}
+	mem.SetCapacity(0)
+	if _, err := r.Txn(t.Context(), large); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+}
+
+func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {
+	t.Parallel()
+	r := openDir(t, t.TempDir())
+	var huge registry.Txn
+	for i := range maxTxn/registry.MaxValueBytes + 1 {
+		huge.Puts = append(huge.Puts, registry.Put{Key: string(rune('a' + i)), Value: make([]byte, registry.MaxValueBytes)})
+	}
+	res, err := r.Apply(t.Context(), []registry.Txn{step(1), huge, step(2)})
+	if err != nil || res[0].Err != nil || res[2].Err != nil || !errors.Is(res[1].Err, fault.Invalid) {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if got := content(t, r); got != model(2) {
+		t.Fatalf("the store holds %s", got)
+	}
+}
+
+// A process that is stopped while it holds the lock must not make others hang for ever.
+func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.core.lock.patience = 50 * time.Millisecond
+	r := registry.New(s)
+	holder, err := open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.core.lock.acquire(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err = r.Txn(t.Context(), step(1))
+		if !errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "stopped") {
+			t.Fatalf("error %v, expected unavailable, because of a stopped process", err)
+		}
+	}
+	if got := content(t, r); got != "" {
+		t.Fatalf("reads %q", got) // and does not wait for the lock
+	}
+	if err := holder.core.lock.release(); err != nil {
+		t.Fatal(err)
+	}
+	s.core.lock.patience = lockPatience
+	if _, err := r.Txn(t.Context(), step(1)); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	holder.Close()
+}
+
+func TestDamageIsFoundByTheNextProcess(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	a := mustOpenFS(t, mem)
+	for i := range 3 {
+		if _, err := a.Txn(t.Context(), step(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := mem.OpenFile(dirName+"/journal-1", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(make([]byte, 8), pageSize); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, Config{FS: mem, space: tiny}, fault.Corrupt, "journal-1 at byte 4096")
+}
+
+func TestACallThatIsGivenUpIsUnknownOrWasNotDone(t *testing.T) {
+	t.Parallel()
+	block := make(chan struct{})
+	slow := false
+	mem := vfs.NewMem(1)
+	r := mustOpenFS(t, vfs.Inject(mem, func(op *vfs.Op) error {
+		if slow && op.Kind == vfs.OpSync {
+			<-block
+		}
+		return nil
+	}))
+	slow = true
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, err := r.Txn(ctx, step(1))
+	if !errors.Is(err, fault.Unknown) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a write that may be done: %v, expected unknown", err)
+	}
+	close(block)
+	if got := content(t, r); got != model(1) {
+		t.Fatalf("the store holds %q", got)
+	}
+}
