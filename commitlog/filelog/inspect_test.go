@@ -1,0 +1,79 @@
+package filelog_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+)
+
+func TestInspectCountsEveryRecordAndNamesDamage(t *testing.T) {
+	t.Parallel()
+	c := filelog.Config{Dir: t.TempDir(), SegmentBytes: filelog.MinSegmentBytes}
+	l := open(t, c)
+	topic := openTopic(t, l, "orders", 2)
+	value := make([]byte, 20_000)
+	for i := range 10 {
+		if _, err := topic.Append(t.Context(), i%2, []commitlog.Record{{Value: value}, {Key: []byte("k")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := topic.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	o := &filelog.InspectOptions{Record: func(filelog.FrameInfo, *driver.Record) error { seen++; return nil }}
+	report, err := filelog.Inspect(t.Context(), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := report.Topics[0]
+	if seen != 20 || got.Records != 20 || got.Next[0] != 10 || got.Next[1] != 10 || !got.Sealed || report.Damaged() {
+		t.Fatalf("saw %d records in %+v", seen, got)
+	}
+	flip(t, got.Segments[0].File, 4096+500)
+	if report, err = filelog.Inspect(t.Context(), c, nil); err != nil {
+		t.Fatal(err)
+	}
+	d := report.Topics[0].Damage
+	if len(d) != 1 || d[0].File != got.Segments[0].File || d[0].From != 4096 {
+		t.Fatalf("damage reported as %+v", d)
+	}
+	_, _, err = topic.Read(t.Context(), 0, 0, nil, nil)
+	var bad *commitlog.CorruptError
+	if !errors.As(err, &bad) || bad.Position != 4096 || bad.Resume != 2 {
+		t.Fatalf("a read of damaged data: %+v", err)
+	}
+	if recs, _, err := topic.Read(t.Context(), 0, bad.Resume, nil, nil); err != nil || recs[0].Offset != bad.Resume {
+		t.Fatalf("a read behind the damage: %v, %v", recs, err)
+	}
+}
+
+func flip(t *testing.T, file string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Clean(file), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 1
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInspectOfNoLogSaysSo(t *testing.T) {
+	t.Parallel()
+	_, err := filelog.Inspect(t.Context(), filelog.Config{Dir: t.TempDir()}, nil)
+	if !errors.Is(err, commitlog.ErrNotFound) {
+		t.Fatalf("inspected nothing: %v", err)
+	}
+}
