@@ -17,14 +17,11 @@ func TestCommitsGoInOneBatchAtATime(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	w.pass(time.Second)
-	var p Progress
-	for u := range 8 {
-		p.Units = append(p.Units, UnitProgress{Unit: u, Run: a.running[u].Run, Checkpoint: at(5)})
-	}
 	var sent []Apply
-	for i := range 3 {
-		for j := range p.Units {
-			p.Units[j].Checkpoint = at(int64(5 + i))
+	for _, units := range [][]int{{0, 1, 2}, {3, 4}, {0, 5}} {
+		var p Progress
+		for _, u := range units {
+			p.Units = append(p.Units, UnitProgress{Unit: u, Run: a.running[u].Run, Checkpoint: at(5)})
 		}
 		w.now += time.Second
 		for _, e := range a.s.Step(Input{Now: w.now, Event: p}) {
@@ -33,8 +30,8 @@ func TestCommitsGoInOneBatchAtATime(t *testing.T) {
 			}
 		}
 	}
-	if len(sent) != 1 || len(sent[0].Txns) != 8 {
-		t.Fatalf("%d calls are under way; want 1 with 8 transactions", len(sent))
+	if len(sent) != 1 || len(sent[0].Txns) != 3 {
+		t.Fatalf("%d calls are under way; want 1 with 3 transactions", len(sent))
 	}
 	for _, txn := range sent[0].Txns {
 		if !txn.Quiet {
@@ -75,11 +72,17 @@ func TestFullDiskIsNoBusyLoop(t *testing.T) {
 
 func TestLeaseThatRunsOutStopsEverythingInTime(t *testing.T) {
 	t.Parallel()
+	for _, renewed := range []time.Duration{0, time.Second} {
+		leaseRunsOut(t, renewed)
+	}
+}
+
+func leaseRunsOut(t *testing.T, after time.Duration) {
 	w := newWorld(t)
 	a := w.start("a")
-	w.pass(time.Second)
+	w.pass(after)
 	w.store.down = true
-	lease := a.s.lease
+	lease := w.now + ttl
 	for len(a.running) > 0 {
 		if w.now >= lease {
 			t.Fatalf("units %v run though the lease is over", a.units())

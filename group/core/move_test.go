@@ -95,9 +95,9 @@ func TestHandoffChecksThatItsTargetLives(t *testing.T) {
 	}
 	a.hangs = false
 	w.quiet()
-	for u, st := range w.load().Units {
-		if st.Owner.Member == "b" {
-			t.Errorf("unit %d was given to b, which is dead", u)
+	for _, r := range a.reports {
+		if r.Kind == Moved && r.To == "b" {
+			t.Errorf("unit %d was given to b, which is dead", r.Unit)
 		}
 	}
 	w.nodes = []*node{a, c}

@@ -116,6 +116,7 @@ type node struct {
 	starts   map[int]int // by unit
 	exit     *Exit
 	reports  []Report
+	last     Effect // the last call that it made
 	inbox    []func() Event
 }
 
@@ -177,11 +178,13 @@ func (n *node) do(effect Effect) {
 	ctx := context.Background()
 	switch e := effect.(type) {
 	case Load:
+		n.last = e
 		n.inbox = append(n.inbox, func() Event {
 			st, err := w.group.Load(ctx, true)
 			return Loaded{ID: e.ID, State: st, Err: err}
 		})
 	case Apply:
+		n.last = e
 		n.inbox = append(n.inbox, func() Event {
 			res, err := w.reg.Apply(ctx, e.Txns)
 			return Applied{ID: e.ID, Results: res, Err: err}

@@ -73,6 +73,7 @@ func (s *State) applied(ev Applied) {
 	}
 	writes := s.pending[i].writes
 	s.pending = slices.Delete(s.pending, i, i+1)
+	var failed error
 	for k := range writes {
 		res := registry.Result{Err: ev.Err}
 		if ev.Err == nil {
@@ -83,17 +84,19 @@ func (s *State) applied(ev Applied) {
 		case o == done || o == conflict:
 			s.storeWorks(true)
 		case o == unavailable:
-			s.writesFail = true
-			s.storeFailed("writing to the group", res.Err)
+			failed = res.Err
 		case o == unknown && !errors.Is(res.Err, registry.ErrUnknown): // not a failure that passes soon
-			s.writesFail = true
-			s.storeFailed("writing to the group", res.Err)
+			failed = res.Err
 			s.commitAt = s.now + retryUnit
 		}
+		s.written(&writes[k], o, &res)
 		if s.exited {
 			return
 		}
-		s.written(&writes[k], o, &res)
+	}
+	if failed != nil {
+		s.writesFail = true
+		s.storeFailed("writing to the group", failed)
 	}
 }
 
