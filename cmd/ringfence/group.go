@@ -152,7 +152,11 @@ func describeGroup(r *report, g ringfence.GroupInfo) {
 	}
 	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, state))
 	r.line("topic       %s", g.Topic)
-	r.line("lag         %s, the oldest waits since %s", plural(g.Lag, "record"), ageText(g.OldestMillis))
+	lag := plural(g.Lag, "record")
+	if g.OldestMillis > 0 {
+		lag += ", the oldest has waited for " + ageText(g.OldestMillis)
+	}
+	r.line("lag         %s", lag)
 	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))
 	r.line("")
 	r.table([]string{"PARTITION", "OWNER", "EPOCH", "CHECKPOINT", "END", "LAG", "OLDEST", "WHY"}, unitRows(g))

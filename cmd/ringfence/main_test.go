@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -32,6 +33,12 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("TMPDIR", e.WorkDir)
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "unprivileged" {
+				return os.Geteuid() != 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,

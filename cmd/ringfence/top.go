@@ -147,7 +147,11 @@ func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {
 		return err
 	}
 	r := a.newReport()
-	s.render(r, byLag)
+	keys := ""
+	if live {
+		keys = "q quits, s sorts"
+	}
+	s.render(r, byLag, keys)
 	text := r.String()
 	if live {
 		height := 0

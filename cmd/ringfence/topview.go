@@ -106,8 +106,8 @@ func (s *topSnapshot) find(row *topPartition) *topPartition {
 	return nil
 }
 
-func (s *topSnapshot) render(r *report, byLag bool) {
-	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At.Format("15:04:05"), r.paint(faint, "q quits, s sorts"))
+func (s *topSnapshot) render(r *report, byLag bool, keys string) {
+	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At.Local().Format("15:04:05"), r.paint(faint, keys))
 	r.line("")
 	var rows [][]cell
 	for _, g := range s.Groups {

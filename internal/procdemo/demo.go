@@ -254,13 +254,15 @@ func (st *stage) sleepwalk(ctx context.Context) error {
 // finish produces the rest, waits for all of it, and lets everybody leave.
 func (st *stage) finish(ctx context.Context) error {
 	st.screen.scene("The rest is processed, and everybody leaves")
+	began := time.Now()
 	if err := st.produce(ctx, st.Messages-st.produced); err != nil {
 		return err
 	}
 	if _, err := st.await(ctx, "everything is processed", caughtUp); err != nil {
 		return err
 	}
-	began := time.Now()
+	st.screen.say("all %d records are processed after %s", st.produced, ms(time.Since(began)))
+	began = time.Now()
 	var errs []error
 	for _, a := range st.actors {
 		errs = append(errs, a.leave())

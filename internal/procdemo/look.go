@@ -139,7 +139,7 @@ func (st *stage) measureStale(ctx context.Context, since int64, epochs map[int]i
 		before := st.result.StaleCommits
 		st.result.StaleCommits, st.result.StaleRefused = 0, 0
 		err := readFile(st.histories[who], since, func(e history.Event) {
-			if epoch, had := epochs[e.Unit]; e.Kind != history.Committed || !had || e.Epoch != epoch {
+			if epoch, had := epochs[e.Unit]; e.Kind != history.Committed || e.Began < since || !had || e.Epoch != epoch {
 				return
 			}
 			st.result.StaleCommits++

@@ -26,6 +26,7 @@ type observer struct {
 	member      string
 	incarnation string             // of this member, once it is registered
 	owners      map[tenure]string  // incarnations that were seen to own a unit at an epoch
+	known       map[tenure]bool    // the history has been told of that owner
 	last        map[int]driver.Txn // by unit: the last checkpoint that the store accepted
 }
 
@@ -38,7 +39,7 @@ type tenure struct {
 func newObserver(inner driver.Registry, group *registry.Group, member string, tell func(history.Event), pass func()) *observer {
 	return &observer{
 		Registry: inner, group: group, tell: tell, pass: pass, member: member,
-		owners: make(map[tenure]string), last: make(map[int]driver.Txn),
+		owners: make(map[tenure]string), known: make(map[tenure]bool), last: make(map[int]driver.Txn),
 	}
 }
 
@@ -63,12 +64,14 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 			continue
 		}
 		var owner registry.Owner
-		if json.Unmarshal(e.Value, &owner) == nil && o.isNew(unit, owner) && o.isMe(owner) {
-			o.tell(history.Event{
-				Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
-				Unit: unit, Epoch: owner.Epoch, Positions: o.positions(ctx, unit), Reason: owner.Reason,
-			})
+		if json.Unmarshal(e.Value, &owner) != nil || !o.isNews(unit, owner) {
+			continue
 		}
+		o.tell(history.Event{
+			Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
+			Unit: unit, Epoch: owner.Epoch, Positions: o.positions(ctx, unit), Reason: owner.Reason,
+		})
+		o.knows(unit, owner)
 	}
 	return snap, err
 }
@@ -140,34 +143,37 @@ func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
 }
 
 func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) {
-	if !o.isNew(unit, *owner) {
-		return
-	}
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 		Unit: unit, Epoch: owner.Epoch, Reason: owner.Reason,
 	}
+	if owner.Member != o.member { // given away by its owner: as of the question, as for the checkpoint
+		e.At, e.Handoff = began+1, owner.Member != ""
+	}
 	if last != nil {
-		e.At, e.Handoff, e.Positions = began+1, true, last.Positions
+		e.Positions = last.Positions
 	} else {
 		e.Positions = o.positions(ctx, unit)
 	}
 	o.tell(e)
+	o.knows(unit, *owner)
 }
 
-// isNew notes an owner, and says whether it was not known before.
-func (o *observer) isNew(unit int, owner registry.Owner) bool {
+// isNews says whether this member owns the unit and the history has not been told. Two that ask
+// at once may both tell: better twice than after the member began to work.
+func (o *observer) isNews(unit int, owner registry.Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, known := o.owners[tenure{unit, owner.Epoch}]
-	o.owners[tenure{unit, owner.Epoch}] = owner.Incarnation
-	return !known
+	at := tenure{unit, owner.Epoch}
+	o.owners[at] = owner.Incarnation
+	return owner.Member == o.member && owner.Incarnation == o.incarnation && !o.known[at]
 }
 
-func (o *observer) isMe(owner registry.Owner) bool {
+func (o *observer) knows(unit int, owner registry.Owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return owner.Member == o.member && owner.Incarnation == o.incarnation
+	at := tenure{unit, owner.Epoch}
+	o.owners[at], o.known[at] = owner.Incarnation, true
 }
 
 // at names the incarnation that owns a unit at an epoch.
