@@ -1,0 +1,94 @@
+package benchkit
+
+import (
+	"errors"
+	"hash/crc32"
+	"os"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// rawSync writes 4 KiB and syncs it, over and over, into a file that was written full of zeros:
+// the least that a durable append can cost on this disk.
+type rawSync struct {
+	fs   *vfs.OS
+	file vfs.File
+	at   int64
+}
+
+const (
+	rawBlock = 4 << 10
+	rawBytes = 16 << 20
+)
+
+func newRawSync(dir string) (*rawSync, error) {
+	fs, err := vfs.CreateOS(dir, 0o755)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fs.OpenFile("raw", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, errors.Join(err, fs.Close())
+	}
+	r := &rawSync{fs: fs, file: f}
+	if _, err := f.WriteAt(make([]byte, rawBytes), 0); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, f.SyncData()
+}
+
+// measure runs for d and returns the writes a second.
+func (r *rawSync) measure(d time.Duration, h *histogram) (float64, error) {
+	buf := make([]byte, rawBlock)
+	n, began := 0, time.Now()
+	for last := began; last.Sub(began) < d; n++ {
+		buf[0] = byte(n)
+		if _, err := r.file.WriteAt(buf, r.at); err != nil {
+			return 0, err
+		}
+		if err := r.file.SyncData(); err != nil {
+			return 0, err
+		}
+		r.at = (r.at + rawBlock) % rawBytes
+		now := time.Now()
+		h.add(now.Sub(last))
+		last = now
+	}
+	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// Close closes its file.
+func (r *rawSync) Close() error { return errors.Join(r.file.Close(), r.fs.Close()) }
+
+// rawRead reads a file in 256 KiB pieces and checksums it: the least that a verified read costs.
+func rawRead(dir string, bytes int64, record int) (perSecond float64, err error) {
+	fs, err := vfs.CreateOS(dir, 0o755)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, fs.Close()) }()
+	f, err := fs.OpenFile("raw-read", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, 256<<10)
+	if size, err := f.Size(); err != nil || size < bytes {
+		for at := size; at < bytes; at += int64(len(buf)) {
+			if _, err := f.WriteAt(buf, at); err != nil {
+				return 0, err
+			}
+		}
+	}
+	table, sum, began := crc32.MakeTable(crc32.Castagnoli), uint32(0), time.Now()
+	for at := int64(0); at < bytes; at += int64(len(buf)) {
+		if _, err := f.ReadAt(buf, at); err != nil {
+			return 0, err
+		}
+		sum ^= crc32.Checksum(buf, table)
+	}
+	took := time.Since(began)
+	buf[0] = byte(sum) // the sum is needed
+	return float64(bytes) / float64(record) / took.Seconds(), nil
+}
