@@ -88,7 +88,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.globalFlags(root)
-	root.AddCommand(a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.groupCommand(), a.topCommand(), a.demoCommand(), a.demoMember(), a.configTopic(), a.versionCommand())
+	root.AddCommand(a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.groupCommand(), a.topCommand(), a.demoCommand(), a.demoMember(), a.benchCommand(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
 	return root
 }
