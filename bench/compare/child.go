@@ -110,7 +110,8 @@ func (c *child) hear() (answer, error) {
 	if !c.lines.Scan() {
 		return a, fmt.Errorf("the %s process ended without an answer: %w", c.role, errors.Join(c.lines.Err(), io.ErrUnexpectedEOF))
 	}
-	return a, json.Unmarshal(c.lines.Bytes(), &a)
+	err := json.Unmarshal(c.lines.Bytes(), &a)
+	return a, err
 }
 
 // stop lets the child end and waits for it.

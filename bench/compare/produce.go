@@ -2,6 +2,7 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -231,7 +232,7 @@ func (c Config) bandwidth(ctx context.Context, size int) (_ measure.Sample, err 
 	if err != nil {
 		return measure.Sample{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	store, err := peer.NewRawBandwidth(dir, bandwidth)
 	if err != nil {
 		return measure.Sample{}, err

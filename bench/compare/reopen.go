@@ -47,14 +47,20 @@ func Reopen(ctx context.Context, c Config, emit func(measure.Report) error) erro
 	return nil
 }
 
-func (c Config) reopenAll(ctx context.Context, n int64) ([]measure.Series, error) {
+func (c Config) reopenAll(ctx context.Context, n int64) (_ []measure.Series, err error) {
 	var contestants []measure.Contestant
+	var dirs []string
+	defer func() {
+		for _, dir := range dirs {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
 	for _, p := range c.available(nil, []string{"raw", "seedfile", "redis", "postgres"}) {
 		dir, err := c.folder()
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)
+		dirs = append(dirs, dir)
 		fmt.Fprintf(c.Progress, "filling %s with %d records and killing it …\n", p.Name, n)
 		j := job{Role: roleFill, Peer: p.Name, Dir: dir, Durability: peer.OS, Size: c.Size, Records: n}
 		if err := c.killAfterAnswer(ctx, j, func(answer) error { return nil }); err != nil {

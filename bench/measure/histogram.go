@@ -25,7 +25,7 @@ func (h *Histogram) Record(d time.Duration) {
 
 // Merge adds the counts of o.
 func (h *Histogram) Merge(o *Histogram) {
-	for i, c := range o.counts {
+	for i, c := range &o.counts {
 		h.counts[i] += c
 	}
 	h.n += o.n
@@ -42,7 +42,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 		rank = h.n - 1
 	}
 	var seen int64
-	for i, c := range h.counts {
+	for i, c := range &h.counts {
 		seen += c
 		if c > 0 && seen > rank {
 			return time.Duration(middle(i))

@@ -36,8 +36,8 @@ func startProcess(ctx context.Context, cmd *exec.Cmd, log string, ready func() e
 	for last := ready(); last != nil; last = ready() {
 		select {
 		case err := <-p.done:
-			text, _ := os.ReadFile(log) //nolint:errcheck // the log only explains the error
-			return nil, fmt.Errorf("%s ended during its start (%v): %s", cmd.Path, err, text)
+			text, _ := os.ReadFile(log) // it only explains the error
+			return nil, fmt.Errorf("%s ended during its start: %w: %s", cmd.Path, err, text)
 		case <-limit:
 			return nil, errors.Join(fmt.Errorf("%s was not ready within 30 s: %w", cmd.Path, last), p.stop())
 		case <-ctx.Done():

@@ -22,7 +22,10 @@ type seedFile struct {
 
 func openSeedFile(_ context.Context, o Options) (Store, error) {
 	s := &seedFile{dir: o.Dir, sync: o.Durability == Sync}
-	return s, s.write("offset.txt", []byte("0"))
+	if err := s.write("offset.txt", []byte("0")); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *seedFile) Appender() (Append, error) {

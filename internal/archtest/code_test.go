@@ -92,7 +92,7 @@ func checkGlobals(files []*source) []string {
 			if len(v.Values) == 0 && zeros(files, v.Type) {
 				continue
 			}
-			if len(v.Values) == 0 || !slices.ContainsFunc(v.Values, func(e ast.Expr) bool { return constant(e) }) {
+			if len(v.Values) == 0 || !slices.ContainsFunc(v.Values, constant) {
 				bad = append(bad, fmt.Sprintf("%s:%d: package variable %s can change: give it to whoever needs it", s.path, s.line(v), name))
 			}
 		}

@@ -24,30 +24,31 @@ import (
 	"github.com/ringfence/ringfence/bench/peer"
 )
 
-func main() {
+func main() { os.Exit(program()) }
+
+// program returns the exit code: 0 ok, 1 failure, 2 usage.
+func program() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	var err error
 	if job := os.Getenv(compare.ChildVariable); job != "" {
-		if err := compare.Child(ctx, job, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "peers:", err)
-			os.Exit(1)
-		}
-		return
+		err = compare.Child(ctx, job, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
 	case errors.Is(err, errUsage):
 		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
+		return 2
 	}
+	fmt.Fprintln(os.Stderr, "peers:", err)
+	return 1
 }
 
 var (
-	errUsage  = errors.New("see peers -h")
+	errUsage  = errors.New("usage: peers -h")
 	errMissed = errors.New("a promised figure was missed")
 )
 
@@ -121,7 +122,7 @@ func parse(args []string, w io.Writer) (settings, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return s, err
 		}
-		return s, fmt.Errorf("%w: %w", errUsage, err)
+		return s, fmt.Errorf("%w (%w)", err, errUsage)
 	}
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: %w", f.Arg(0), errUsage)
@@ -152,10 +153,10 @@ func parse(args []string, w io.Writer) (settings, error) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return s, fmt.Errorf("%w: %w", errUsage, err)
+		return s, fmt.Errorf("%w (%w)", err, errUsage)
 	}
 	if err := s.Validate(); err != nil {
-		return s, fmt.Errorf("%w: %w", errUsage, err)
+		return s, fmt.Errorf("%w (%w)", err, errUsage)
 	}
 	return s, nil
 }
