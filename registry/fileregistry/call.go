@@ -42,33 +42,32 @@ func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 
 func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	results := make([]driver.Result, 0, len(txns))
-	for len(txns) > 0 {
-		n, size := portion(txns)
+	for len(results) < len(txns) {
+		n, size := portion(txns[len(results):])
+		batch := txns[len(results):][:n:n]
 		if size > maxTxn {
 			results = append(results, driver.Result{Err: fmt.Errorf("a transaction of %d bytes; at most %d are allowed: %w", size, maxTxn, fault.Invalid)})
-			txns = txns[n:]
 			continue
 		}
-		rep, taken, err := s.call(ctx, &request{txns: txns[:n:n], size: size})
-		switch {
-		case err != nil && !taken && len(results) == 0:
-			return nil, err
-		case err != nil:
-			if taken && ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", err, fault.Unknown)
-			}
-			if !taken || rep.results == nil && ctx.Err() == nil {
-				if len(results) == 0 && n == len(txns) {
-					return nil, err
-				}
-			}
-			rep.results = make([]driver.Result, n)
-			for i := range rep.results {
-				rep.results[i].Err = err
-			}
+		rep, taken, err := s.call(ctx, &request{txns: batch, size: size})
+		if err == nil {
+			results = append(results, rep.results...)
+			continue
 		}
-		results = append(results, rep.results...)
-		txns = txns[n:]
+		unknown := taken && ctx.Err() != nil // given up while it was being written
+		if len(results) == 0 && !unknown {
+			return nil, err
+		}
+		for range batch {
+			r := driver.Result{Err: err}
+			if unknown {
+				r.Err = fmt.Errorf("%w: %w", err, fault.Unknown)
+			}
+			results = append(results, r)
+		}
+		for range txns[len(results):] { // not even tried
+			results = append(results, driver.Result{Err: fmt.Errorf("%w: %w", err, fault.Unavailable)})
+		}
 	}
 	return results, nil
 }

@@ -202,7 +202,7 @@ func (c *core) txn(t *driver.Txn, ch *change) driver.Result {
 	failed, err := c.j.st.m.Refuse(t)
 	for i := 0; err == nil && i < len(t.Puts); i++ {
 		if s := t.Puts[i].Session; s != "" {
-			err = c.fenced(s)
+			err = c.over(s)
 		}
 	}
 	if err != nil {
@@ -220,6 +220,19 @@ func (c *core) txn(t *driver.Txn, ch *change) driver.Result {
 		}
 	}
 	return res
+}
+
+// over refuses a session whose end is certain but not in the journal yet: its owner knows that it
+// is past its deadline, or somebody has declared it dead.
+func (c *core) over(id string) error {
+	if err := c.fenced(id); err != nil { // first: an owner that lets go of it has declared it dead
+		return err
+	}
+	info := c.j.st.sessions[id]
+	if w := c.j.ctl.slot(info.slot).Load(); !tagged(w, info.tag) || w&dead != 0 {
+		return fmt.Errorf("session %q has expired: %w", id, fault.Fenced)
+	}
+	return nil
 }
 
 // do applies an op to the view and adds it to the frame.

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -70,6 +71,7 @@ type store struct {
 	syncer   *syncer
 	keeper   *keeper
 	waker    waker
+	fifo     io.Closer // others see its end when this process dies; nil: they can't
 
 	quit   chan struct{} // closed first: no more calls
 	wg     sync.WaitGroup
@@ -109,9 +111,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openWaker(); err != nil {
-		return nil, fmt.Errorf("file registry: %w", err)
-	}
+	s.openKernel()
 	s.start(cfg.NoSync)
 	s.keeper.sweep(ctx)
 	return s, nil
@@ -161,14 +161,7 @@ func (s *store) attach(space int64) error {
 		return fmt.Errorf("file registry: control file: %w", err)
 	}
 	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl, space: space}
-	fresh := !s.ctl.current(s.fs.BootID())
-	if err := s.j.attach(s.fs.BootID()); err != nil {
-		return err
-	}
-	if fresh {
-		s.removeFIFOs()
-	}
-	return nil
+	return s.j.attach(s.fs.BootID())
 }
 
 const formatText = "ringfence file registry, format 1\n"
@@ -197,30 +190,24 @@ func (s *store) checkFormat() error {
 	return s.fs.SyncDir(dirName)
 }
 
-// removeFIFOs clears what an earlier boot left.
-func (s *store) removeFIFOs() {
-	list, err := s.fs.ReadDir(dirName)
-	if err != nil {
+// openKernel opens what the kernel tells other processes through. Where it can't, because inotify
+// instances have run out for example, the store works all the same, more slowly.
+func (s *store) openKernel() {
+	s.waker = newPollWaker(s.ctl)
+	if !s.real {
 		return
 	}
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), livePrefix) {
-			_ = s.fs.Remove(dirName + "/" + e.Name())
-		}
+	if w, err := newInotifyWaker(s.fs.Path(dirName + "/wake")); err != nil {
+		s.log.Warn("changes by other processes are polled for", "error", err)
+	} else {
+		_ = s.waker.close()
+		s.waker = w
 	}
-}
-
-func (s *store) openWaker() error {
-	if !s.real {
-		s.waker = newPollWaker(s.ctl)
-		return nil
+	if f, err := announce(s.fs.Path(dirName+"/"+tempPrefix+s.handle), s.fs.Path(dirName+"/"+livePrefix+s.handle)); err != nil {
+		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
+	} else {
+		s.fifo = f
 	}
-	w, err := newInotifyWaker(s.fs.Path(dirName + "/wake"))
-	if err != nil {
-		return err
-	}
-	s.waker = w
-	return nil
 }
 
 func (s *store) start(noSync bool) {
@@ -277,6 +264,9 @@ func (s *store) rotate() error {
 func (s *store) Close() error {
 	s.once.Do(func() {
 		s.keeper.stop(true)
+		if s.fifo != nil {
+			_ = s.fs.Remove(dirName + "/" + livePrefix + s.handle)
+		}
 		s.shutDown()
 	})
 	return s.err
@@ -300,6 +290,9 @@ func (s *store) release() error {
 	var errs []error
 	if s.waker != nil {
 		errs = append(errs, s.waker.close())
+	}
+	if s.fifo != nil {
+		errs = append(errs, s.fifo.Close())
 	}
 	if s.j != nil {
 		errs = append(errs, s.j.close())

@@ -215,3 +215,24 @@ func TestACallThatIsGivenUpIsUnknownOrWasNotDone(t *testing.T) {
 		t.Fatalf("the store holds %q", got)
 	}
 }
+
+func TestASessionDeclaredDeadIsFencedBeforeItsEndIsWritten(t *testing.T) {
+	t.Parallel()
+	s, err := open(t.Context(), Config{FS: vfs.NewMem(1), space: tiny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registry.New(s)
+	defer r.Close()
+	s.keeper.frozen.Store(true) // nobody writes its end
+	x, err := r.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := x.(*session).info
+	bury(s.ctl.slot(info.slot), info.tag)
+	_, err = r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "k", Session: x.ID()}}})
+	if !errors.Is(err, fault.Fenced) {
+		t.Fatalf("error %v, expected fenced", err)
+	}
+}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +37,6 @@ type keeper struct {
 
 	mu     sync.Mutex
 	own    map[string]*session
-	fifo   io.Closer
 	closed bool
 
 	seen  map[string]sighting
@@ -70,7 +69,6 @@ func (k *keeper) stop(end bool) {
 	k.mu.Lock()
 	k.closed = true
 	own := slices.Collect(maps.Values(k.own))
-	fifo := k.fifo
 	k.mu.Unlock()
 	var ids []string
 	for _, x := range own {
@@ -86,30 +84,6 @@ func (k *keeper) stop(end bool) {
 			k.s.log.Warn("sessions could not be ended at close; they expire", "error", err)
 		}
 	}
-	if fifo != nil {
-		fifo.Close()
-		if end {
-			_ = k.s.fs.Remove(dirName + "/" + livePrefix + k.s.handle)
-		}
-	}
-}
-
-// announce makes the death of this process noticeable, once.
-func (k *keeper) announce() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return fault.Closed
-	}
-	if k.fifo != nil || !k.s.real {
-		return nil
-	}
-	f, err := announce(k.path(k.s.handle))
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	k.fifo = f
-	return err
 }
 
 func (k *keeper) path(handle string) string { return k.s.fs.Path(dirName + "/" + livePrefix + handle) }
@@ -339,7 +313,8 @@ func (k *keeper) end(ids []string, handle string) {
 	})
 }
 
-// sweep ends the sessions of processes that died while nobody watched.
+// sweep ends the sessions of processes that died while nobody watched, and removes what FIFOs
+// they left.
 func (k *keeper) sweep(ctx context.Context) {
 	if !k.s.real {
 		return
@@ -352,10 +327,19 @@ func (k *keeper) sweep(ctx context.Context) {
 		bury(k.s.ctl.slot(info.slot), info.tag)
 		dead[info.handle] = append(dead[info.handle], info.id)
 	}
-	for handle, ids := range dead {
+	for _, ids := range dead {
 		if _, _, err := k.s.call(ctx, &request{end: ids, size: 2 * opOverhead * len(ids)}); err != nil {
 			return // the rounds go on trying
 		}
-		_ = k.s.fs.Remove(dirName + "/" + livePrefix + handle)
+	}
+	list, err := k.s.fs.ReadDir(dirName)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		handle, ok := strings.CutPrefix(e.Name(), livePrefix)
+		if ok && gone(k.path(handle)) {
+			_ = k.s.fs.Remove(dirName + "/" + e.Name())
+		}
 	}
 }

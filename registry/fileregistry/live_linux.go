@@ -14,12 +14,20 @@ import (
 // that: the runtime's poller does. It works across PID namespaces, needs no PID that could be
 // reused, and a child between fork and exec only delays it (the descriptors are close-on-exec).
 
-// announce makes the FIFO and holds it.
-func announce(path string) (io.Closer, error) {
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+// announce makes the FIFO and holds it. It gets its name only once it is held: whoever finds one
+// without a holder may take it for a dead process's.
+func announce(temp, path string) (io.Closer, error) {
+	if err := unix.Mkfifo(temp, 0o600); err != nil {
+		return nil, &fs.PathError{Op: "mkfifo", Path: temp, Err: err}
 	}
-	return os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0) // for reading too, so that it needs no reader
+	f, err := os.OpenFile(temp, os.O_RDWR|unix.O_NONBLOCK, 0) // for reading too: it needs no reader
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(temp))
+	}
+	return f, nil
 }
 
 // peer is a process that is watched.

@@ -9,7 +9,7 @@ import (
 
 // Without the kernel's help, a dead process is noticed by its heartbeat.
 
-func announce(string) (io.Closer, error) { return nil, errors.ErrUnsupported }
+func announce(string, string) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 type peer struct{}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -341,6 +342,22 @@ func TestAProcessThatDiedUnwatchedIsFoundAtOpen(t *testing.T) {
 	_ = a.cmd.Wait()
 	if got := value(t, openDir(t, dir), "member"); got != "" {
 		t.Fatalf("the entry of a dead process reads %q", got)
+	}
+}
+
+func TestDeadProcessesLeaveNoFilesBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, role := range []string{"member:60s", "forever:x"} {
+		a := spawn(t, dir, role)
+		a.expect(map[string]string{"member:60s": "ready", "forever:x": "acked"}[role])
+		a.signal(syscall.SIGKILL)
+		_ = a.cmd.Wait()
+	}
+	openDir(t, dir).Close()
+	left, err := filepath.Glob(filepath.Join(dir, dirName, livePrefix+"*"))
+	if err != nil || len(left) != 0 {
+		t.Fatalf("%v, %v are left", left, err)
 	}
 }
 

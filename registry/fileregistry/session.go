@@ -14,7 +14,11 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-const livePrefix = "live-"
+// FIFOs are named by the handle that holds them.
+const (
+	livePrefix = "live-"
+	tempPrefix = "temp-"
+)
 
 func newID() string { return rand.Text()[:16] }
 
@@ -35,9 +39,6 @@ type session struct {
 }
 
 func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
-	if err := s.keeper.announce(); err != nil {
-		return nil, fmt.Errorf("file registry: open a session: %w", err)
-	}
 	sent := time.Now()
 	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl), pid: os.Getpid()}
 	r := &request{open: &info, size: 2 * (len(info.id) + len(info.handle) + 2*opOverhead)}
