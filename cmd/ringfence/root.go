@@ -88,7 +88,17 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.globalFlags(root)
-	root.AddCommand(a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.groupCommand(), a.topCommand(), a.demoCommand(), a.demoMember(), a.benchCommand(), a.benchAgent(), a.configTopic(), a.versionCommand())
+	root.AddGroup(&cobra.Group{ID: "work", Title: "Work:"}, &cobra.Group{ID: "look", Title: "Look and steer:"}, &cobra.Group{ID: "prove", Title: "Prove and measure:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+		}
+		root.AddCommand(commands...)
+	}
+	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand())
+	add("look", a.groupCommand(), a.topCommand(), a.logCommand())
+	add("prove", a.demoCommand(), a.benchCommand())
+	add("", a.demoMember(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
 	return root
 }

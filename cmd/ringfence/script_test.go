@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -62,5 +64,38 @@ func match(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("%s: %d lines hold %q; expected %d", args[0], got, args[2], want)
+	}
+}
+
+// flip changes one bit of the only place below a directory that holds a text: flip DIR TEXT.
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: flip DIR TEXT")
+	}
+	found := 0
+	err := filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		at := bytes.Index(b, []byte(args[1]))
+		if at < 0 {
+			return nil
+		}
+		found++
+		b[at] ^= 1
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(b[at:at+1], int64(at))
+		return errors.Join(err, f.Close())
+	})
+	ts.Check(err)
+	if found != 1 {
+		ts.Fatalf("%d files hold %q; expected 1", found, args[1])
 	}
 }
