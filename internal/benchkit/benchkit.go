@@ -6,7 +6,6 @@
 package benchkit
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -94,8 +93,14 @@ func (c *contest) add(name, unit, to string, scale float64, measure func(*histog
 	c.rows = append(c.rows, &entry{Row: Row{Name: name, Unit: unit, To: to}, scale: scale, measure: measure})
 }
 
-// run plays the rounds and sums them up.
+// run plays the rounds and sums them up. A first round that does not count warms up files, caches
+// and processes.
 func (c *contest) run(rounds int, logf func(string, ...any)) ([]Row, error) {
+	for _, e := range c.rows {
+		if _, err := e.measure(new(histogram)); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
 	for r := range rounds {
 		for _, e := range c.rows {
 			v, err := e.measure(&e.latency)
@@ -204,9 +209,3 @@ func (d *demand) that(ok bool, format string, args ...any) {
 }
 
 func (d *demand) positive(name string, v int) { d.that(v > 0, "%s is %d; expected 1 or more", name, v) }
-
-// orDefault is v, or else def.
-func orDefault[T cmp.Ordered](v, def T) T {
-	setDefault(&v, def)
-	return v
-}
