@@ -237,3 +237,46 @@ func TestStoreThatWentBack(t *testing.T) {
 		t.Errorf("unit 1 has checkpoint %d; want the 20 that its owner knows", got)
 	}
 }
+
+// A worker that begins at the end of a partition stores that itself before it handles anything. One
+// that is started after it must begin there too.
+func TestRestartedWorkerBeginsWhereTheFirstDid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a")
+	w.pass(time.Second)
+	u := w.load().Units[0]
+	if err := w.group.Checkpoint(t.Context(), registry.Grant{Unit: 0, Epoch: 1, Version: u.OwnerVersion}, at(42)); err != nil {
+		t.Fatal(err)
+	}
+	run := a.running[0].Run
+	delete(a.running, 0)
+	a.post(UnitEnded{Unit: 0, Run: run, Err: registry.ErrUnavailable})
+	w.pass(time.Second)
+	if c := a.running[0].Checkpoint; c == nil || c.Positions[0].Next != 42 {
+		t.Errorf("the second worker began from %+v; want 42", c)
+	}
+	a.work(1)
+	w.pass(time.Second)
+	if got := w.load().Units[0].Checkpoint.Positions[0].Next; got != 43 {
+		t.Errorf("the checkpoint is %d; want 43", got)
+	}
+}
+
+// Beside a handler that never came back nothing may run in the same epoch.
+func TestUnitWithAHandlerLeftBehindGoesOnInANewEpoch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a")
+	w.pass(time.Second)
+	a.work(3)
+	run := a.running[0].Run
+	delete(a.running, 0)
+	a.post(UnitEnded{Unit: 0, Run: run, Err: registry.ErrUnavailable, Stuck: true})
+	w.pass(time.Second)
+	w.complete()
+	st := a.running[0]
+	if st.Grant.Epoch != 2 || st.Checkpoint.Positions[0].Next != 3 || !strings.Contains(st.Why, "never came back") {
+		t.Errorf("unit 0 runs at epoch %d from %+v because %q; want epoch 2 from 3", st.Grant.Epoch, st.Checkpoint, st.Why)
+	}
+}

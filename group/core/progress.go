@@ -45,7 +45,13 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.touched = true
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
-	u.worker, u.deadline, u.hung = none, 0, ev.Stuck || u.stuck >= maxStuck
+	u.worker, u.deadline = none, 0
+	u.hung, u.haunted = ev.Stuck || u.stuck >= maxStuck, u.haunted || (ev.Stuck && u.runEpoch == u.grant.Epoch)
+	if u.checkpoint == nil {
+		// The worker may have stored where it started, which no hint tells of. The next one
+		// must not choose a start anew.
+		u.mark, s.wantLoad = mark{step: s.step, stale: true}, true
+	}
 	if was != running && (was != draining || ev.Err == nil) {
 		return // as it was asked to
 	}

@@ -131,6 +131,7 @@ type unit struct {
 	failures int
 	stuck    int           // times that a handler hung, without progress in between
 	hung     bool          // better let another member try
+	haunted  bool          // a handler was left behind: nothing more may be started in this epoch
 	retryAt  time.Duration // no start before
 
 	// A live owner that should hand it over to us.

@@ -20,10 +20,12 @@ func (s *State) reconcile(n int) {
 	switch {
 	case !u.granted:
 		s.acquire(n)
+	case u.stored != v.CheckpointVersion && u.checkpoint == nil:
+		u.stored, u.checkpoint = v.CheckpointVersion, v.Checkpoint // the worker stored its start itself
 	case u.stored != v.CheckpointVersion:
 		// A write of ours whose fate was unknown, or a store that went back to an older state:
 		// only we may write it, and what we know is the newest.
-		u.stored, u.dirty = v.CheckpointVersion, u.checkpoint != nil
+		u.stored, u.dirty = v.CheckpointVersion, true
 	}
 	if u.granted {
 		s.hold(n)
@@ -113,6 +115,7 @@ func (s *State) own(n int, from string) {
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
+	u.haunted = false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
@@ -156,7 +159,11 @@ func (s *State) hold(n int) {
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
 		case (mine || s.plan.current) && !s.paused(n) && s.now >= u.retryAt:
-			s.start(n)
+			if u.haunted {
+				s.handoff(n, s.cfg.Member)
+			} else {
+				s.start(n)
+			}
 		}
 	}
 }
@@ -198,7 +205,8 @@ func (s *State) late(n int) {
 }
 
 // handoff gives the unit and its final checkpoint away in one write. An empty target leaves it
-// without an owner: there is nobody.
+// without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
+// that was left behind is no part.
 func (s *State) handoff(n int, target string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
@@ -212,6 +220,9 @@ func (s *State) handoff(n int, target string) {
 		m := &s.view.Members[i]
 		owner.Member, owner.Incarnation = m.ID, m.Incarnation
 		owner.Reason = "handoff from " + s.cfg.Member + ": " + s.plan.reason
+		if u.haunted {
+			owner.Reason = fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member)
+		}
 		w.txn.Checks = append(w.txn.Checks, registry.Check{Key: g.MemberKey(m.ID), Version: s.view.MemberVersions[i]})
 	}
 	if u.dirty {
