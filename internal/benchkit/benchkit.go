@@ -6,8 +6,10 @@
 package benchkit
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"text/tabwriter"
@@ -45,6 +47,9 @@ func setDefault[T comparable](field *T, value T) {
 // tempDir makes a directory that remove takes away.
 func (c *Common) tempDir() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp(c.Dir, "ringfence-bench-")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, fmt.Errorf("--dir %q: expected a directory on the disk to be measured: %w", c.Dir, fault.NotFound)
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("a directory for the measurement: %w", err)
 	}
