@@ -236,3 +236,101 @@ func TestASessionDeclaredDeadIsFencedBeforeItsEndIsWritten(t *testing.T) {
 		t.Fatalf("error %v, expected fenced", err)
 	}
 }
+
+func TestCheckpointsWakeNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a, b := openDir(t, dir), openDir(t, dir)
+	own, err := a.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := b.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		if _, err := a.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "c", Value: []byte{byte(i)}}}, Quiet: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := value(t, b, "c"); got != string([]byte{49}) {
+		t.Fatalf("another process reads %q", got)
+	}
+	for name, ch := range map[string]<-chan struct{}{"own": own, "other": other} {
+		select {
+		case <-ch:
+			t.Errorf("the %s watch was woken by quiet transactions", name)
+		default:
+		}
+	}
+}
+
+func TestSessionsOfOneProcessEndOneByOneAndTheirSlotsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	s, err := open(t.Context(), Config{FS: vfs.NewMem(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registry.New(s)
+	defer r.Close()
+	var last registry.Session
+	for range 3 * 20 { // a slot is free again as soon as its session is closed
+		x, err := r.OpenSession(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slot := x.(*session).info.slot; slot > 1 {
+			t.Fatalf("slot %d with two sessions open", slot)
+		}
+		if last != nil {
+			if err := last.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if renew(last.(*session).slot, last.(*session).info.tag) {
+				t.Fatal("a closed session can be renewed")
+			}
+		}
+		last = x
+	}
+}
+
+func TestAnObserverThatDidNotRunItselfJudgesNobody(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem(1)
+	a, err := open(t.Context(), Config{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := open(t.Context(), Config{FS: fs.Process()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ttl := 10 * time.Second
+	x, err := a.OpenSession(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.keeper.frozen.Store(true)
+	b.keeper.stop(false) // this test plays its rounds
+	k := newKeeper(b)
+	defer k.cancel()
+	info := x.(*session).info
+	word := a.ctl.slot(info.slot).Load()
+	table := []sessionInfo{info}
+	old := time.Now().Add(-2 * ttl)
+	k.last, k.seen = old, map[string]sighting{info.id: {word: word, since: old}}
+	k.observe(table, ttl)
+	if w := a.ctl.slot(info.slot).Load(); w&dead != 0 {
+		t.Fatal("an observer that was stopped as well ended the session")
+	}
+	k.last, k.seen = time.Now(), map[string]sighting{info.id: {word: word, since: old}}
+	k.observe(table, ttl)
+	if w := a.ctl.slot(info.slot).Load(); w&dead == 0 {
+		t.Fatal("a heartbeat that stood still for the TTL was not noticed")
+	}
+	k.wg.Wait()
+	b.keeper = newKeeper(b) // for Close
+}

@@ -16,7 +16,7 @@ import (
 const (
 	firstSpace = 1 << 20 // room for frames in the first generation
 	minSpace   = 8 << 20 // and in later ones
-	entryBytes = 200     // a guess at what one entry takes
+	entryBytes = 100     // a guess at what one entry takes
 )
 
 // journal is one process's view of the shared journal. It is used by one goroutine at a time;

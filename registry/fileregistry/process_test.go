@@ -93,7 +93,7 @@ func playMember(ctx context.Context, r *registry.Registry, ttl time.Duration) er
 	if err != nil {
 		return err
 	}
-	put := registry.Txn{Puts: []registry.Put{{Key: "member", Value: []byte("here"), Session: s.ID()}}}
+	put := registry.Txn{Puts: []registry.Put{{Key: fmt.Sprint("member/", os.Getpid()), Value: []byte("here"), Session: s.ID()}}}
 	if _, err := r.Txn(ctx, put); err != nil {
 		return err
 	}
@@ -284,19 +284,29 @@ func TestAStoppedProcessAloneRefusesItsOwnWriteAfterTheTTL(t *testing.T) {
 	a.expect("fenced")
 }
 
-// awaitGone returns how long it took until the member's entry had vanished, driven by signals.
+// members is how many member entries there are.
+func members(t *testing.T, r *registry.Registry) int {
+	t.Helper()
+	snap, err := r.List(t.Context(), "member/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(snap.Entries)
+}
+
+// awaitGone returns how long it took until all member entries had vanished, driven by signals.
 func awaitGone(t *testing.T, r *registry.Registry, limit time.Duration) time.Duration {
 	t.Helper()
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	ch, err := r.Watch(ctx, "member")
+	ch, err := r.Watch(ctx, "member/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value(t, r, "member") != "" {
+	for members(t, r) > 0 {
 		if _, open := <-ch; !open {
-			t.Fatalf("the entry of the member is still there after %s", limit)
+			t.Fatalf("%d members are still there after %s", members(t, r), limit)
 		}
 	}
 	return time.Since(start)
@@ -310,7 +320,9 @@ func TestADeadProcessIsNoticedThroughTheKernel(t *testing.T) {
 	for range 8 {
 		a := spawn(t, dir, "member:60s")
 		a.expect("ready")
-		value(t, r, "member") // this process has seen the session, and watches it
+		if members(t, r) != 1 { // from here on this process watches it
+			t.Fatal("a member that is ready is not listed")
+		}
 		a.signal(syscall.SIGKILL)
 		took = append(took, awaitGone(t, r, 10*time.Second))
 	}
@@ -319,6 +331,27 @@ func TestADeadProcessIsNoticedThroughTheKernel(t *testing.T) {
 	if took[len(took)/2] > time.Second {
 		t.Errorf("median %s", took[len(took)/2])
 	}
+}
+
+// Each process watches two others only: the deaths have to be found along the ring.
+func TestManyProcessesThatDieTogetherAreAllNoticed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := openDir(t, dir)
+	var all []*actor
+	for range 6 {
+		all = append(all, spawn(t, dir, "member:60s"))
+	}
+	for _, a := range all {
+		a.expect("ready")
+	}
+	if n := members(t, r); n != len(all) {
+		t.Fatalf("%d members, expected %d", n, len(all))
+	}
+	for _, a := range all {
+		a.signal(syscall.SIGKILL)
+	}
+	awaitGone(t, r, 10*time.Second)
 }
 
 func TestADeadProcessIsNoticedAlthoughItsChildLives(t *testing.T) {
@@ -340,8 +373,8 @@ func TestAProcessThatDiedUnwatchedIsFoundAtOpen(t *testing.T) {
 	a.expect("ready")
 	a.signal(syscall.SIGKILL)
 	_ = a.cmd.Wait()
-	if got := value(t, openDir(t, dir), "member"); got != "" {
-		t.Fatalf("the entry of a dead process reads %q", got)
+	if members(t, openDir(t, dir)) != 0 {
+		t.Fatal("the entry of a dead process is there")
 	}
 }
 
