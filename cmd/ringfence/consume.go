@@ -154,7 +154,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 // when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout, stderr: a.stderr, logger: a.logger()}
+		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout, stderr: a.stderr, logger: a.logger(), running: &a.children}
 		return x.process, func() {}
 	}
 	if f.print == "none" {

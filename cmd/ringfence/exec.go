@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -20,6 +21,37 @@ type execRunner struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	logger  *slog.Logger
+	running *children
+}
+
+// children are the commands that run now, for a process that quits without a clean end.
+type children struct {
+	mu   sync.Mutex
+	pids map[int]bool
+}
+
+func (c *children) add(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pids == nil {
+		c.pids = make(map[int]bool)
+	}
+	c.pids[pid] = true
+}
+
+func (c *children) remove(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pids, pid)
+}
+
+// kill ends all of them, with what they had started.
+func (c *children) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.pids {
+		killGroup(pid)
+	}
 }
 
 // execGrace is how long a command whose partition was lost has between SIGTERM and SIGKILL.
@@ -39,9 +71,13 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = execGrace
-	err = cmd.Run()
-	if cmd.Process != nil && ctx.Err() != nil {
-		killGroup(cmd.Process.Pid) // what the shell had started and that outlived it
+	if err = cmd.Start(); err == nil {
+		x.running.add(cmd.Process.Pid)
+		err = cmd.Wait()
+		x.running.remove(cmd.Process.Pid)
+		if ctx.Err() != nil {
+			killGroup(cmd.Process.Pid) // what the shell had started and that outlived it
+		}
 	}
 	if err == nil {
 		return nil

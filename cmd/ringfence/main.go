@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,7 +25,7 @@ func start() int {
 	}
 	// A reader that went away (| head) is an error of a write, so that a consumer can drain.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := untilSignalled(context.Background(), a.stderr)
+	ctx, stop := a.untilSignalled(context.Background())
 	defer stop()
 	return a.run(ctx, os.Args[1:])
 }
@@ -36,7 +35,7 @@ var errSignalled = errors.New("interrupted by a signal")
 
 // untilSignalled returns a context that the first SIGINT or SIGTERM ends, so that the command
 // drains; the second one quits at once, with the exit code of a killed process.
-func untilSignalled(parent context.Context, stderr io.Writer) (context.Context, func()) {
+func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -51,7 +50,8 @@ func untilSignalled(parent context.Context, stderr io.Writer) (context.Context, 
 		if !ok {
 			return
 		}
-		fmt.Fprintln(stderr, "ringfence: second signal: quitting without a clean end")
+		a.children.kill()
+		fmt.Fprintln(a.stderr, "ringfence: second signal: quitting without a clean end")
 		code := 128
 		if n, ok := second.(syscall.Signal); ok {
 			code += int(n)

@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits,
 			"big":   big,
 			"match": match,
+			"await": await,
 			"flip":  flip,
 		},
 	})

@@ -22,8 +22,9 @@ type app struct {
 	stderr  io.Writer
 	environ []string // NAME=value
 
-	global  globals
-	running bool // a command was found and its flags were accepted
+	global   globals
+	children children
+	running  bool // a command was found and its flags were accepted
 }
 
 // globals are the flags that every command has.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -98,4 +99,20 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	if found != 1 {
 		ts.Fatalf("%d files hold %q; expected 1", found, args[1])
 	}
+}
+
+// await waits until a file exists, which a command that was started in the background makes.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await FILE")
+	}
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for range 4000 {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		<-look.C
+	}
+	ts.Fatalf("%s did not appear within 20 s", args[0])
 }
