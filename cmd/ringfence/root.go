@@ -114,7 +114,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringVar(&g.namespace, "namespace", "", "`name` that isolates users of one registry")
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
-	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `time` with exit code 124 (0: never)")
+	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	}
