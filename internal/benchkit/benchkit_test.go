@@ -79,7 +79,7 @@ func TestConsumeMeasuresReadsAndHandlers(t *testing.T) {
 func TestLatencyMeasuresAnotherProcess(t *testing.T) {
 	t.Parallel()
 	r, err := Latency(t.Context(), LatencyConfig{Common: tiny(t)})
-	check(t, r, err, "one raw 4 KiB write + fdatasync", "produce to handler, durability os", "produce to handler, durability sync")
+	check(t, r, err, "one raw 4 KiB write + fdatasync, at that rate", "produce to handler, durability os", "produce to handler, durability sync")
 }
 
 func TestFailoverMeasuresKillsAndCleanMoves(t *testing.T) {

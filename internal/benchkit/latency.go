@@ -43,11 +43,11 @@ func Latency(ctx context.Context, c LatencyConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
-	const rawName = "one raw 4 KiB write + fdatasync"
+	const rawName = "one raw 4 KiB write + fdatasync, at that rate"
 	var game contest
 	game.add(rawName, "µs, median", "", 1, func(h *histogram) (float64, error) {
 		var round histogram
-		_, err := raw.measure(c.For, &round)
+		err := raw.paced(c.For, time.Second/time.Duration(c.Rate), &round)
 		h.merge(round.sparse())
 		return round.micros(0.5), err
 	})

@@ -15,6 +15,7 @@ type rawSync struct {
 	fs   *vfs.OS
 	file vfs.File
 	at   int64
+	buf  []byte
 }
 
 const (
@@ -31,7 +32,7 @@ func newRawSync(dir string) (*rawSync, error) {
 	if err != nil {
 		return nil, errors.Join(err, fs.Close())
 	}
-	r := &rawSync{fs: fs, file: f}
+	r := &rawSync{fs: fs, file: f, buf: make([]byte, rawBlock)}
 	if _, err := f.WriteAt(make([]byte, rawBytes), 0); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -40,22 +41,41 @@ func newRawSync(dir string) (*rawSync, error) {
 
 // measure runs for d and returns the writes a second.
 func (r *rawSync) measure(d time.Duration, h *histogram) (float64, error) {
-	buf := make([]byte, rawBlock)
 	n, began := 0, time.Now()
-	for last := began; last.Sub(began) < d; n++ {
-		buf[0] = byte(n)
-		if _, err := r.file.WriteAt(buf, r.at); err != nil {
+	for time.Since(began) < d {
+		if err := r.write(h); err != nil {
 			return 0, err
 		}
-		if err := r.file.SyncData(); err != nil {
-			return 0, err
-		}
-		r.at = (r.at + rawBlock) % rawBytes
-		now := time.Now()
-		h.add(now.Sub(last))
-		last = now
+		n++
 	}
 	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// paced is measure with a pause between writes: a disk that had time to fall asleep is slower.
+func (r *rawSync) paced(d, every time.Duration, h *histogram) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < d; {
+		<-tick.C
+		if err := r.write(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rawSync) write(h *histogram) error {
+	began := time.Now()
+	if _, err := r.file.WriteAt(r.buf, r.at); err != nil {
+		return err
+	}
+	if err := r.file.SyncData(); err != nil {
+		return err
+	}
+	r.at = (r.at + rawBlock) % rawBytes
+	r.buf[0]++
+	h.add(time.Since(began))
+	return nil
 }
 
 // Close closes its file.
