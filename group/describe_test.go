@@ -63,3 +63,31 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		}
 	})
 }
+
+// A deletion that was cut short leaves a mark and some entries; the next member finishes it and
+// begins anew.
+func TestMemberFinishesADeletionThatWasCutShort(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		a := c.start("a")
+		pass(time.Second)
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
+		old := c.last(0)
+		meta, err := c.admin.Meta(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta.Deleting = true
+		put := registry.Put{Key: c.admin.MetaKey(), Value: registry.Encode(meta)}
+		if _, err := c.admin.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{put}}); err != nil {
+			t.Fatal(err)
+		}
+		b := c.start("b")
+		pass(time.Second)
+		c.shared(b)
+		if first := c.of(0)[old.offset+1]; first.offset != 0 || first.epoch != 1 {
+			t.Errorf("the new group began unit 0 with offset %d at epoch %d; want 0 and 1", first.offset, first.epoch)
+		}
+	})
+}

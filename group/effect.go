@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,8 +16,9 @@ import (
 func (m *member) do(ctx context.Context, effect core.Effect) {
 	switch e := effect.(type) {
 	case core.Load:
+		joined := m.joined
 		m.wg.Go(func() {
-			st, err := m.load(ctx)
+			st, err := m.load(ctx, joined)
 			m.send(message{event: core.Loaded{ID: e.ID, State: st, Err: err}})
 		})
 	case core.Apply:
@@ -59,21 +61,27 @@ func silent(err, kind error) error {
 	return err
 }
 
-func (m *member) load(ctx context.Context) (*registry.State, error) {
+// load reads the group. A deletion that was cut short would be in the way of a new beginning: a
+// member that is not in yet finishes it.
+func (m *member) load(ctx context.Context, joined bool) (*registry.State, error) {
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
 	st, err := m.group.Load(ctx, true)
-	if err == nil && st.Meta == nil {
-		// A deletion that was cut short would be in the way of a new beginning.
-		if _, err := m.group.Registry().Get(ctx, m.group.MetaKey()); err == nil {
-			if err := m.group.Delete(ctx); err != nil {
-				return nil, silent(err, registry.ErrUnavailable)
-			}
+	if err == nil && st.Meta == nil && !joined && m.deleting(ctx) {
+		_, err = m.group.EnsureMeta(ctx, registry.Meta{
+			Topic: m.cfg.Topic, Units: m.cfg.Units, Assignor: m.cfg.Assignor.Name(), Created: time.Now().UnixMilli(),
+		})
+		if err == nil {
 			st, err = m.group.Load(ctx, true)
-			return st, silent(err, registry.ErrUnavailable)
 		}
 	}
 	return st, silent(err, registry.ErrUnavailable)
+}
+
+func (m *member) deleting(ctx context.Context) bool {
+	e, err := m.group.Registry().Get(ctx, m.group.MetaKey())
+	var meta registry.Meta
+	return err == nil && json.Unmarshal(e.Value, &meta) == nil && meta.Deleting
 }
 
 func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Result, error) {

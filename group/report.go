@@ -15,6 +15,7 @@ func (m *member) report(r *core.Report) {
 	ev, log := &m.cfg.Events, m.log()
 	switch r.Kind {
 	case core.Joined:
+		m.joined = true
 		log.Info("joined", "incarnation", m.cfg.Incarnation)
 		if ev.Joined != nil {
 			ev.Joined(m.cfg.Incarnation)

@@ -50,6 +50,7 @@ type member struct {
 	sessions map[string]registry.Session
 	current  string // the session in use
 	lease    time.Time
+	joined   bool
 	timer    *time.Timer
 	commit   *time.Ticker // runs while units do
 	exit     *core.Exit

@@ -33,6 +33,11 @@ func TestJoinMovesOnlyWhatItMust(t *testing.T) {
 			t.Errorf("unit %d stayed on a but was started %d times", u, a.starts[u])
 		}
 	}
+	for _, r := range w.nodes[1].reports {
+		if r.Kind == Assigned && (r.From != "a" || r.Text != "handoff from a: b joined") {
+			t.Errorf("b got unit %d from %q because %q; want from a, because b joined", r.Unit, r.From, r.Text)
+		}
+	}
 	before := slices.Clone(a.units())
 	w.start("c")
 	w.quiet()

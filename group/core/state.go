@@ -138,6 +138,7 @@ type unit struct {
 	waitFor  registry.Version
 	waitTill time.Duration
 	why      string // it came to us
+	from     string // who had it before, as far as was seen
 
 }
 

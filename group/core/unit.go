@@ -41,7 +41,7 @@ func (s *State) acquire(n int) {
 	waiting := false
 	switch {
 	case s.isMine(o) && o.Epoch == u.seen:
-		s.own(n, "")
+		s.own(n, u.from)
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:

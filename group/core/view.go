@@ -72,6 +72,9 @@ func (s *State) merge(st *registry.State) {
 	}
 	for n := range s.units {
 		u := &s.units[n]
+		if old != nil && old.Meta != nil && old.Units[n].OwnerVersion != st.Units[n].OwnerVersion {
+			u.from = old.Units[n].Owner.Member
+		}
 		if u.mark.step <= s.loadStep {
 			u.mark.stale = false
 			continue
