@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -455,5 +456,57 @@ func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
 			t.Logf("killed before each of %d operations", at-1)
 			return
 		}
+	}
+}
+
+// TestWithoutSyncAPowerLossLeavesAPrefix: less is promised, but never a damaged store.
+func TestWithoutSyncAPowerLossLeavesAPrefix(t *testing.T) {
+	t.Parallel()
+	const steps = 40
+	mem := vfs.NewMem(3)
+	r, err := Open(t.Context(), Config{FS: mem, NoSync: true, space: tiny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := 1; i <= steps; i++ {
+		if _, err := r.Txn(t.Context(), step(i)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			again, err := openFS(t, mem.Crash())
+			if err != nil {
+				t.Fatalf("after step %d: %v", i, err)
+			}
+			got, ok := content(t, again), false
+			for n := range i + 1 {
+				ok = ok || got == model(n)
+			}
+			if !ok {
+				t.Fatalf("after step %d: it holds %s", i, got)
+			}
+			again.Close()
+		}
+	}
+}
+
+func TestNoSessionSurvivesAReboot(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(4)
+	r := mustOpenFS(t, mem)
+	x, err := r.OpenSession(t.Context(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn := registry.Txn{Puts: []registry.Put{{Key: "bound", Session: x.ID()}, {Key: "free"}}}
+	if _, err := r.Txn(t.Context(), txn); err != nil {
+		t.Fatal(err)
+	}
+	again := mustOpenFS(t, mem.Crash())
+	if got := content(t, again); got != "free=" {
+		t.Fatalf("after the reboot it holds %q", got)
+	}
+	if _, err := again.Txn(t.Context(), txn); !errors.Is(err, fault.Fenced) {
+		t.Fatalf("a session of the last boot: %v, expected fenced", err)
 	}
 }
