@@ -1,0 +1,207 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+// TestEpochsFenceWhateverHappens has members claim, hand off, release, checkpoint, die and come
+// back at random, while the store loses requests and replies, and checks after each step that
+// epochs only rise, that an epoch belongs to one owner, and that nobody writes a checkpoint but
+// the owner under the epoch it was granted.
+func TestEpochsFenceWhateverHappens(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		defer w.close()
+		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
+			w.step()
+			w.check()
+		}
+	})
+}
+
+const worldUnits = 2
+
+type actor struct {
+	id, inc string
+	h       *memregistry.Handle
+	g       *registry.Group
+	grants  map[int]registry.Grant // what it believes to own
+}
+
+type world struct {
+	rt      *rapid.T
+	ctx     context.Context
+	store   *memregistry.Store
+	watcher *memregistry.Handle
+	g       *registry.Group
+	actors  []*actor
+	starts  int
+	epochs  [worldUnits]int64
+	owners  map[string]string // unit and epoch → who it belongs to
+	next    [worldUnits]int64 // the checkpoint as it has to be
+	counter int64
+}
+
+func newWorld(rt *rapid.T) *world {
+	w := &world{rt: rt, ctx: context.Background(), store: memregistry.NewStore(), owners: map[string]string{}}
+	w.watcher = w.store.Open()
+	w.g = w.group(w.watcher)
+	if _, err := w.g.EnsureMeta(w.ctx, registry.Meta{Topic: "t", Units: worldUnits}); err != nil {
+		rt.Fatal(err)
+	}
+	for i := range 3 {
+		w.actors = append(w.actors, &actor{id: fmt.Sprint("m", i)})
+		w.join(w.actors[i])
+	}
+	return w
+}
+
+func (w *world) group(h *memregistry.Handle) *registry.Group {
+	g, err := h.Group("g")
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return g
+}
+
+func (w *world) join(a *actor) {
+	w.starts++
+	a.inc, a.h, a.grants = fmt.Sprint("i", w.starts), w.store.Open(), map[int]registry.Grant{}
+	a.g = w.group(a.h)
+	s, err := a.h.OpenSession(w.ctx, time.Hour)
+	if err == nil {
+		_, err = a.g.Register(w.ctx, s, registry.Member{ID: a.id, Incarnation: a.inc}, &registry.RegisterOptions{Replace: true})
+	}
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+}
+
+func (w *world) close() {
+	for _, a := range w.actors {
+		a.h.Close()
+	}
+	w.watcher.Close()
+}
+
+func (w *world) step() {
+	a := rapid.SampledFrom(w.actors).Draw(w.rt, "actor")
+	unit := rapid.IntRange(0, worldUnits-1).Draw(w.rt, "unit")
+	switch rapid.IntRange(0, 3).Draw(w.rt, "fault") {
+	case 0:
+		a.h.LoseReplies(rapid.IntRange(1, 4).Draw(w.rt, "replies"))
+	case 1:
+		a.h.LoseRequests(rapid.IntRange(1, 4).Draw(w.rt, "requests"))
+	}
+	defer func() { a.h.LoseReplies(0); a.h.LoseRequests(0) }()
+	w.counter++
+	ck := registry.Checkpoint{Positions: []registry.Position{{Next: w.counter}}}
+	grant := a.grants[unit]
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "force", "checkpoint", "checkpoint", "handoff", "release", "seek", "restart"}).Draw(w.rt, "what"); what {
+	case "claim", "force":
+		epoch := w.epochs[unit] - int64(rapid.IntRange(0, 1).Draw(w.rt, "stale"))
+		got, err := a.g.Claim(w.ctx, unit, a.id, a.inc, max(epoch, 0), what, &registry.ClaimOptions{Force: what == "force"})
+		if err == nil {
+			a.grants[unit] = got
+			w.belongs(unit, got.Epoch, a.id+"@"+a.inc)
+		}
+		w.allowed(err, registry.ErrConflict, registry.ErrUnknown)
+	case "checkpoint":
+		err := a.g.Checkpoint(w.ctx, grant, ck)
+		w.fencedUnlessCurrent(unit, grant, err)
+		w.wrote(unit, err)
+	case "handoff":
+		to := rapid.SampledFrom(w.actors).Draw(w.rt, "target")
+		err := a.g.Handoff(w.ctx, grant, ck, to.id, to.inc, "handoff")
+		w.fencedUnlessCurrent(unit, grant, err)
+		w.wrote(unit, err)
+	case "release":
+		err := a.g.Release(w.ctx, grant, &ck, "release")
+		w.fencedUnlessCurrent(unit, grant, err)
+		w.wrote(unit, err)
+	case "seek":
+		err := a.g.Seek(w.ctx, unit, ck, "seek")
+		w.allowed(err, registry.ErrUnknown)
+		w.wrote(unit, err)
+	case "restart":
+		a.h.Kill()
+		w.join(a)
+	}
+}
+
+// fencedUnlessCurrent: success under an old epoch is the one thing that must never be.
+func (w *world) fencedUnlessCurrent(unit int, grant registry.Grant, err error) {
+	if err == nil && grant.Epoch != w.epochs[unit] {
+		w.rt.Fatalf("unit %d: a write under epoch %d was accepted at epoch %d", unit, grant.Epoch, w.epochs[unit])
+	}
+	w.allowed(err, registry.ErrFenced, registry.ErrUnknown, registry.ErrInvalid)
+}
+
+func (w *world) allowed(err error, kinds ...error) {
+	for _, k := range kinds {
+		if errors.Is(err, k) {
+			return
+		}
+	}
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+}
+
+// wrote notes what the checkpoint has to be now; after an unknown outcome it may be either.
+func (w *world) wrote(unit int, err error) {
+	switch {
+	case err == nil:
+		w.next[unit] = w.counter
+	case errors.Is(err, registry.ErrUnknown):
+		if u := w.unit(unit); u.Checkpoint != nil && u.Checkpoint.Positions[0].Next == w.counter {
+			w.next[unit] = w.counter
+		}
+	}
+}
+
+func (w *world) unit(unit int) registry.Unit {
+	u, err := w.g.Unit(w.ctx, unit)
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+	return u
+}
+
+func (w *world) belongs(unit int, epoch int64, who string) {
+	at := fmt.Sprint(unit, "/", epoch)
+	if was, ok := w.owners[at]; ok && was != who {
+		w.rt.Fatalf("unit %d: epoch %d was given to %s and to %s", unit, epoch, was, who)
+	}
+	w.owners[at] = who
+}
+
+func (w *world) check() {
+	for n := range worldUnits {
+		u := w.unit(n)
+		if u.Owner.Epoch < w.epochs[n] || u.Owner.Epoch > w.epochs[n]+1 {
+			w.rt.Fatalf("unit %d went from epoch %d to %d in one step", n, w.epochs[n], u.Owner.Epoch)
+		}
+		w.epochs[n] = u.Owner.Epoch
+		if u.Owner.Member != "" {
+			w.belongs(n, u.Owner.Epoch, u.Owner.Member+"@"+u.Owner.Incarnation)
+		}
+		next := int64(0)
+		if u.Checkpoint != nil {
+			next = u.Checkpoint.Positions[0].Next
+		}
+		if next != w.next[n] {
+			w.rt.Fatalf("unit %d has checkpoint %d, expected %d", n, next, w.next[n])
+		}
+	}
+}
