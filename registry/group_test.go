@@ -517,3 +517,53 @@ func TestAFrozenMemberExpiresAndItsNextRegistrationIsRefused(t *testing.T) {
 		f.h.Close()
 	})
 }
+
+// once runs f just before the handle's next Apply.
+func once(t *testing.T, h *memregistry.Handle, f func()) {
+	t.Helper()
+	done := false
+	h.OnApply(func([]string) error {
+		if !done {
+			done = true
+			f()
+		}
+		return nil
+	})
+}
+
+func TestOfTwoClaimsThatSawTheSameEpochOneWins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1)
+	ctx := t.Context()
+	ha, a, _ := f.join("a", "a1")
+	_, b, _ := f.join("b", "b1")
+	var theirs registry.Grant
+	once(t, ha, func() {
+		var err error
+		theirs, err = b.Claim(ctx, 0, "b", "b1", 0, "", nil)
+		must(t, err)
+	})
+	_, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
+	wantErr(t, err, registry.ErrConflict)
+	must(t, b.Checkpoint(ctx, theirs, at(1)))
+}
+
+func TestAnOwnerThatComesBackBeforeTheClaimKeepsItsUnit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1)
+	ctx := t.Context()
+	_, a, s := f.join("a", "a1")
+	grant, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
+	must(t, err)
+	must(t, s.Close(ctx))
+	hb, b, _ := f.join("b", "b1")
+	once(t, hb, func() {
+		again, err := f.h.OpenSession(ctx, time.Second)
+		must(t, err)
+		_, err = a.Register(ctx, again, registry.Member{ID: "a", Incarnation: "a1"}, nil)
+		must(t, err)
+	})
+	_, err = b.Claim(ctx, 0, "b", "b1", 1, "a died", nil)
+	wantErr(t, err, registry.ErrConflict)
+	must(t, a.Checkpoint(ctx, grant, at(1)))
+}
