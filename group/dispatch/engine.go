@@ -35,32 +35,33 @@ type Engine struct {
 
 	// mu guards all that follows. It is held for bounded work in memory only: never while reading,
 	// waiting, logging, sending or handling.
-	mu        sync.Mutex
-	phase     phase
-	closed    bool // gone is
-	expelled  bool // the handlers' context was cancelled because a drain took too long
-	paused    bool
-	fate      error // what Run is going to return
-	sched     schedule
-	pool      nodePool
-	inputs    []*input
-	turn      int                 // where the search for an input to read begins
-	others    []registry.Position // of partitions that are no input
-	workers   []*worker           // that were started and have not left
-	parked    []*worker           // of them, those with nothing to do; the last parked is woken first
-	running   int                 // handlers
-	start     func(*worker)       // starts a worker's goroutine
-	lost      func() bool         // the unit is no longer owned
-	stopRead  context.CancelFunc  // ends the reads and waits under way
-	cancel    context.CancelCauseFunc
-	armed     time.Time // when Run's timer fires; zero: never
-	drainBy   time.Time // zero: no limit
-	pace      pace
-	retained  int64  // bytes of memory in flight
-	compacted uint64 // done when memory was compacted last
-	done      uint64 // records finished
-	failed    uint64 // attempts failed
-	version   uint64 // of the progress
+	mu         sync.Mutex
+	phase      phase
+	closed     bool // gone is
+	expelled   bool // the handlers' context was cancelled because a drain took too long
+	paused     bool
+	fate       error // what Run is going to return
+	sched      schedule
+	pool       nodePool
+	inputs     []*input
+	turn       int                 // where the search for an input to read begins
+	others     []registry.Position // of partitions that are no input
+	workers    []*worker           // that were started and have not left
+	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
+	running    int                 // handlers
+	start      func(*worker)       // starts a worker's goroutine
+	lost       func() bool         // the unit is no longer owned
+	stopRead   context.CancelFunc  // ends the reads and waits under way
+	cancel     context.CancelCauseFunc
+	armed      time.Time // when Run's timer fires; zero: never
+	drainBy    time.Time // zero: no limit
+	wasStalled bool      // what people were told last
+	pace       pace
+	retained   int64  // bytes of memory in flight
+	compacted  uint64 // done when memory was compacted last
+	done       uint64 // records finished
+	failed     uint64 // attempts failed
+	version    uint64 // of the progress
 }
 
 // New makes an engine and starts nothing. The error lists every fault of the configuration and
@@ -138,6 +139,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if abandoned {
 			return e.result()
 		}
+		e.warnOfStall()
 		timer.Reset(wait)
 	}
 }

@@ -49,6 +49,19 @@ func (e *Engine) readable() *input {
 	return nil
 }
 
+// full says whether a bound keeps every input from being read.
+func (e *Engine) full() bool {
+	if !e.room() || e.retained >= e.cfg.MaxBytes && e.sched.unfinished > 0 {
+		return true
+	}
+	for _, in := range e.inputs {
+		if in.tracker.gaps < e.cfg.MaxRanges {
+			return false
+		}
+	}
+	return true
+}
+
 // room says whether enough records may be taken in to be worth the effort.
 func (e *Engine) room() bool {
 	return e.cfg.MaxInFlight-e.sched.unfinished >= min(blockRecords, max(1, e.cfg.MaxInFlight/4))

@@ -60,6 +60,32 @@ func (e *Engine) expire(now time.Time) {
 	}
 }
 
+// stalled says whether failing keys keep the engine from reading on, when that has changed.
+func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	failing = len(e.sched.retries)
+	stalled = e.phase == active && e.full()
+	if !e.wasStalled { // a bound that others than failing keys have reached is nothing to tell
+		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.running == 0
+	}
+	changed = stalled != e.wasStalled
+	e.wasStalled = stalled
+	return stalled, changed, e.sched.unfinished, failing
+}
+
+// warnOfStall tells people that nothing is read because of failing keys, and when that is over.
+func (e *Engine) warnOfStall() {
+	switch stalled, changed, waiting, failing := e.stalled(); {
+	case !changed:
+	case stalled:
+		e.log.Warn("nothing more is read: too many records wait for failing ones of their key; see what the handler returns, or raise the bounds",
+			"waiting", waiting, "failing", failing, "max_in_flight", e.cfg.MaxInFlight, "max_bytes", e.cfg.MaxBytes, "max_ranges", e.cfg.MaxRanges)
+	default:
+		e.log.Info("reading goes on")
+	}
+}
+
 // watch looks for workers that don't get on: what they have claimed is taken back after patience,
 // and after ProgressTimeout the unit is given up.
 func (e *Engine) watch(now time.Time) {

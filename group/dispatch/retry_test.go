@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,51 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 		}
 		if most > limit*3/2 {
 			t.Errorf("%d bytes were in flight; the bound is %d", most, limit)
+		}
+		drain(t, e, stop)
+	})
+}
+
+// notes is a buffer that may be read while it is written.
+type notes struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.buf.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.buf.String()
+}
+
+func TestPeopleAreToldWhenFailingKeysStopTheReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1000, 2)
+		var out notes
+		var well atomic.Bool
+		e := mustNew(t, Config{Inputs: l.input(), MaxInFlight: 100, Logger: slog.New(slog.NewTextHandler(&out, nil)), Handler: func(_ context.Context, r *Record) error {
+			if r.Offset == 7 && !well.Load() {
+				return errors.New("poison")
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		rest(time.Minute)
+		if n := strings.Count(out.String(), "nothing more is read"); n != 1 || !strings.Contains(out.String(), "failing=1") {
+			t.Errorf("told %d times: %s", n, out.String())
+		}
+		well.Store(true)
+		rest(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 1000 || strings.Count(out.String(), "reading goes on") != 1 {
+			t.Errorf("progress %+v, log %s", p, out.String())
 		}
 		drain(t, e, stop)
 	})
