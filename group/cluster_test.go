@@ -63,7 +63,8 @@ type proc struct {
 	mu     sync.Mutex
 	starts []*group.Unit
 	live   map[int]*group.Unit
-	hang   func(u *group.Unit, offset int64) bool // the handler of it ignores everything but dead
+	hang   func(u *group.Unit, offset int64) bool          // the handler of it ignores everything but dead
+	wait   func(u *group.Unit, offset int64) time.Duration // that the handler takes; nil: pace
 	events []string
 }
 
@@ -135,12 +136,16 @@ func (p *proc) work(ctx context.Context, u *group.Unit) error {
 			<-p.dead
 			return nil
 		}
+		takes := pace
+		if p.wait != nil {
+			takes = p.wait(u, next)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.dead:
 			return nil
-		case <-time.After(pace):
+		case <-time.After(takes):
 		}
 		p.c.handled(p.name, u, next)
 		mu.Lock()
