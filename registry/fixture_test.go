@@ -1,0 +1,98 @@
+package registry_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+// fixture is a group on a store of its own, seen by one process.
+type fixture struct {
+	t     *testing.T
+	store *memregistry.Store
+	h     *memregistry.Handle
+	g     *registry.Group
+}
+
+func newFixture(t *testing.T, units int) *fixture {
+	t.Helper()
+	f := &fixture{t: t, store: memregistry.NewStore()}
+	f.h = f.store.Open()
+	t.Cleanup(func() { f.h.Close() })
+	f.g = groupOf(t, f.h.Registry)
+	_, err := f.g.EnsureMeta(t.Context(), registry.Meta{Topic: "payments", Units: units, Assignor: "sticky"})
+	must(t, err)
+	return f
+}
+
+func groupOf(t *testing.T, r *registry.Registry) *registry.Group {
+	t.Helper()
+	g, err := r.Group("billing")
+	must(t, err)
+	return g
+}
+
+// join registers a member through a handle of its own.
+func (f *fixture) join(id, incarnation string) (*memregistry.Handle, *registry.Group, registry.Session) {
+	f.t.Helper()
+	h := f.store.Open()
+	f.t.Cleanup(func() { h.Close() })
+	s, err := h.OpenSession(f.t.Context(), time.Second)
+	must(f.t, err)
+	g := groupOf(f.t, h.Registry)
+	_, err = g.Register(f.t.Context(), s, registry.Member{ID: id, Incarnation: incarnation}, &registry.RegisterOptions{Replace: true})
+	must(f.t, err)
+	return h, g, s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Fatalf("error %v, expected %v", err, kind)
+	}
+}
+
+func at(next int64) registry.Checkpoint {
+	return registry.Checkpoint{Positions: []registry.Position{{Next: next}}}
+}
+
+func numbers(units []registry.Unit) []int {
+	var out []int
+	for _, u := range units {
+		out = append(out, u.Number)
+	}
+	return out
+}
+
+func nextOf(t *testing.T, g *registry.Group, unit int) int64 {
+	t.Helper()
+	u, err := g.Unit(t.Context(), unit)
+	must(t, err)
+	if u.Checkpoint == nil {
+		return -1
+	}
+	return u.Checkpoint.Positions[0].Next
+}
+
+// once runs f just before the handle's next Apply.
+func once(t *testing.T, h *memregistry.Handle, f func()) {
+	t.Helper()
+	done := false
+	h.OnApply(func([]string) error {
+		if !done {
+			done = true
+			f()
+		}
+		return nil
+	})
+}
