@@ -3,14 +3,16 @@ package commitlog
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
 
 // Topic is an open storage topic. Its methods may be called concurrently.
 type Topic struct {
-	d driver.Topic
-	c TopicConfig
+	d     driver.Topic
+	c     TopicConfig
+	waits sync.Pool // of *appendWait
 }
 
 // Config is what the topic was created with.
@@ -27,21 +29,55 @@ type appendResult struct {
 	err   error
 }
 
+// appendWait is where one Append waits for its answer. They are reused: a blocking append
+// allocates nothing.
+type appendWait struct {
+	req  driver.AppendRequest
+	ch   chan appendResult
+	done func(first int64, err error)
+}
+
+func (t *Topic) newWait() *appendWait {
+	if w, ok := t.waits.Get().(*appendWait); ok {
+		return w
+	}
+	w := &appendWait{ch: make(chan appendResult, 1)}
+	w.done = func(first int64, err error) { w.ch <- appendResult{first, err} }
+	return w
+}
+
+// answer takes the result that arrived and makes w free for the next Append.
+func (t *Topic) answer(w *appendWait, r appendResult) (int64, error) {
+	w.req = driver.AppendRequest{}
+	t.waits.Put(w)
+	return r.first, r.err
+}
+
 // Append writes records to one partition as one atomic batch and waits until it is durable at
 // the log's level. It returns the first offset; the others follow densely or with gaps, as the
 // backend has it. When ctx ends first the error is ErrUnknown: the batch may still be stored.
 func (t *Topic) Append(ctx context.Context, partition int, records []Record, opts *AppendOptions) (int64, error) {
-	ch := make(chan appendResult, 1)
-	t.AppendAsync(ctx, partition, records, opts, func(first int64, err error) { ch <- appendResult{first, err} })
+	if err := t.check(partition, records); err != nil {
+		return 0, err
+	}
+	w := t.newWait()
+	w.req = driver.AppendRequest{Partition: partition, Records: records}
+	if opts != nil {
+		w.req.Producer = opts.Producer
+	}
+	t.d.Append(ctx, &w.req, w.done)
+	if ctx.Done() == nil {
+		return t.answer(w, <-w.ch)
+	}
 	select {
-	case r := <-ch:
-		return r.first, r.err
+	case r := <-w.ch:
+		return t.answer(w, r)
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-ch:
-		return r.first, r.err
-	default:
+	case r := <-w.ch:
+		return t.answer(w, r)
+	default: // w is not reused: its answer is still to come
 		return 0, fmt.Errorf("append to topic %q partition %d: %w before the answer came: %w", t.c.Name, partition, ErrUnknown, ctx.Err())
 	}
 }

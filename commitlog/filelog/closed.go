@@ -115,7 +115,7 @@ func (s *store) headerOf(n uint64) (*segment.Header, error) {
 		return nil, err
 	}
 	defer f.Close()
-	h, _, err := readHeader(f)
+	h, _, err := readHeader(f, s.meta.ID, n)
 	return h, err
 }
 

@@ -59,7 +59,9 @@ func (s *store) commit(b *batch) {
 	for _, p := range b.frames {
 		err := p.err
 		if errors.Is(err, errDuplicate) {
-			err = nil
+			if err = nil; p.frame.Base < 0 {
+				p.frame.Base, err = s.firstOf(&p.frame)
+			}
 		}
 		for _, a := range p.acks {
 			if err != nil {

@@ -75,3 +75,29 @@ func (s *store) appendLine(name string, line []byte) error {
 	}
 	return errors.Join(err, f.Close())
 }
+
+// loss is what a walk over damage can't tell: how far each partition went in the damaged bytes.
+// A later frame of the partition tells.
+type loss struct {
+	bytes int64
+	since map[int]bool // partitions with a frame behind the damage
+}
+
+func (l *loss) add(bad *segment.Damage) {
+	l.bytes += bad.Lost()
+	l.since = map[int]bool{}
+}
+
+func (l *loss) saw(f *segment.Frame) {
+	if l.bytes > 0 && f.Kind == segment.Records {
+		l.since[f.Partition] = true
+	}
+}
+
+// of is more than the records of a partition that can have been lost.
+func (l *loss) of(partition int) int64 {
+	if l.bytes == 0 || l.since[partition] {
+		return 0
+	}
+	return l.bytes
+}

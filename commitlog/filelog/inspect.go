@@ -189,18 +189,18 @@ func (in *inspector) segment(dir string, n uint64, last bool) error {
 		return explain("open "+file, err)
 	}
 	defer f.Close()
-	h, size, err := readHeader(f)
+	h, size, err := readHeader(f, in.meta.ID, n)
 	if err != nil && (last || in.written != 0 && n > in.written.Number()) {
 		return nil // a file in preparation
 	}
 	switch {
-	case errors.Is(err, segment.ErrHeader):
+	case errors.Is(err, segment.ErrHeader), errors.Is(err, fault.NotFound):
 		in.damage(file, &segment.Damage{To: segment.Block, Detail: err.Error()})
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
-	case h.Number != n || h.TopicID != in.meta.ID || in.written != 0 && n > in.written.Number():
-		return nil // a file in preparation, or for reuse
+	case in.written != 0 && n > in.written.Number():
+		return nil // a file in preparation
 	}
 	m, err := f.Map(size, false)
 	if err != nil {
@@ -226,8 +226,8 @@ func (in *inspector) end(dir string, h *segment.Header, size int64) (int64, bool
 	if in.written.Number() == h.Number {
 		return in.written.Off(), true
 	}
-	s := &store{fs: in.fs, dir: dir}
-	if after, err := s.headerOf(h.Number + 1); err == nil && after.Number == h.Number+1 && after.TopicID == h.TopicID {
+	s := &store{fs: in.fs, dir: dir, meta: in.meta}
+	if after, err := s.headerOf(h.Number + 1); err == nil {
 		return after.PrevEnd, true
 	}
 	return h.Limit(size), false

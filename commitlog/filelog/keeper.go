@@ -6,6 +6,9 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 const (
@@ -17,6 +20,12 @@ const (
 	// ahead of them would take more from the disk than they save.
 	fastFill  = 250 * time.Millisecond
 	zeroPiece = 256 << 10
+	// zeroAhead is how much of the newest segment is filled with zeros at a time, when it was not
+	// prepared, and zeroSlack how close to their end a small write may come first. Large writes
+	// do without: each allocates its blocks once for many records.
+	zeroAhead  = 4 << 20
+	zeroSlack  = 128 << 10
+	smallWrite = 64 << 10
 )
 
 // nudge asks the keeper to look.
@@ -83,6 +92,7 @@ func (s *store) keep() {
 	if s.page.deleted() {
 		return
 	}
+	s.warn("filling a segment with zeros", s.zeroMore())
 	s.warn("preparing a segment", s.prepareNext())
 	s.warn("indexing a segment", s.indexNewest())
 	s.warn("retention", s.retain())
@@ -176,6 +186,53 @@ func (s *store) zeroFile(name string, size int64) error {
 		err = errors.Join(err, s.fs.Remove(name))
 	}
 	return errors.Join(err, f.Close())
+}
+
+// zeroMore fills the newest segment with zeros ahead of the writers, when they get close to what
+// was filled before. It writes under the write lock, in small pieces.
+func (s *store) zeroMore() error {
+	at := s.page.written()
+	if at+zeroSlack <= s.page.pos(pageZeroed) {
+		return nil
+	}
+	g, err := s.segs.get(at.Number())
+	if err != nil {
+		return err
+	}
+	defer s.segs.put(g)
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	piece := make([]byte, zeroPiece)
+	done, more := 0, true
+	for ; done < zeroAhead/zeroPiece && more && err == nil; done++ {
+		more, err = s.zeroOne(lock, g, piece)
+	}
+	if err != nil || done == 1 {
+		return err
+	}
+	return s.lazySync()
+}
+
+// zeroOne fills one piece; false when there is nothing left to fill.
+func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
+	if err := lock.Lock(true); err != nil {
+		return false, err
+	}
+	at := s.page.written()
+	from := max(at, s.page.pos(pageZeroed)).Off()
+	from = (from + segment.Block - 1) &^ (segment.Block - 1)
+	more := at.Number() == g.number && s.page.poison() != g.number && from < g.limit
+	var err error
+	if more {
+		to := min(from+zeroPiece, g.limit)
+		if _, err = g.f.WriteAt(piece[:to-from], from); err == nil {
+			s.page.word(pageZeroed).Store(uint64(segment.At(g.number, to)))
+		}
+	}
+	return more && err == nil, errors.Join(err, lock.Unlock())
 }
 
 // install gives a prepared file its name, under the write lock: the segment may have been started

@@ -51,7 +51,7 @@ func (s *store) recover(boot uint64) error {
 	}
 	s.page.half(pageWaiters).Store(0)
 	s.page.word(pageLow).Store(low)
-	for _, off := range []int{pageWritten, pageSynced, pageAcked} {
+	for _, off := range []int{pageWritten, pageSynced, pageAcked, pageZeroed} {
 		s.page.word(off).Store(uint64(cut))
 	}
 	if err := s.leaveDamaged(cut, torn); err != nil {
@@ -85,27 +85,15 @@ func (s *store) settle(n uint64) error {
 // leaveDamaged starts a new segment when the newest one is damaged, past all offsets that the
 // damaged bytes can have held.
 func (s *store) leaveDamaged(cut segment.Pos, torn []tornRange) error {
-	i := slices.IndexFunc(torn, func(t tornRange) bool { return t.number == cut.Number() })
-	if i < 0 {
+	if !slices.ContainsFunc(torn, func(t tornRange) bool { return t.number == cut.Number() }) {
 		return nil
 	}
 	w := &s.w
 	if err := w.load(cut.Number()); err != nil {
 		return err
 	}
-	last := torn[len(torn)-1]
-	if _, err := w.walkTo(last.From); err != nil {
-		return err
-	}
-	before := slices.Clone(w.next)
-	w.off = last.To
 	if _, err := w.walkTo(cut.Off()); err != nil {
 		return err
-	}
-	for p, next := range w.next {
-		if next == before[p] { // nothing behind the damage tells how far it went
-			w.next[p] += last.Lost()
-		}
 	}
 	if err := w.start(0); err != nil {
 		return err

@@ -56,13 +56,9 @@ func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*s
 	if err != nil {
 		return nil, err
 	}
-	h, size, err := readHeader(f)
-	switch {
-	case err != nil:
-	case h.TopicID != topicID || h.Number != n:
-		err = fmt.Errorf("%s is segment %d of topic %x, not started as %d yet: %w", fsys.Path(name), h.Number, h.TopicID, n, fault.NotFound)
-	case len(h.Bases) != partitions:
-		err = fmt.Errorf("%s has %d partitions, the topic %d: %w", fsys.Path(name), len(h.Bases), partitions, fault.Corrupt)
+	h, size, err := readHeader(f, topicID, n)
+	if err == nil && len(h.Bases) != partitions {
+		err = fmt.Errorf("%d partitions, the topic has %d: %w", len(h.Bases), partitions, segment.ErrHeader)
 	}
 	if err != nil {
 		f.Close()
@@ -76,8 +72,10 @@ func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*s
 	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes(), limit: h.Limit(size)}, nil
 }
 
-// readHeader reads the header of a segment, or the copy of it, and the size of its file.
-func readHeader(f vfs.File) (*segment.Header, int64, error) {
+// readHeader reads the header of segment n, or the copy of it, and the size of its file.
+// fault.NotFound when there is a sound header, but of another segment: an earlier life of a file
+// that was not started as n yet. segment.ErrHeader when there is none.
+func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
 	size, err := f.Size()
 	if err != nil {
 		return nil, 0, err
@@ -85,16 +83,20 @@ func readHeader(f vfs.File) (*segment.Header, int64, error) {
 	if size < segment.Block {
 		return nil, size, fmt.Errorf("a segment of %d bytes: %w", size, segment.ErrHeader)
 	}
+	ours := func(h *segment.Header) bool { return h.TopicID == topicID && h.Number == n }
 	h, err := readFirstHeader(f, size)
-	if !errors.Is(err, segment.ErrHeader) {
+	if err == nil && ours(h) || err != nil && !errors.Is(err, segment.ErrHeader) {
 		return h, size, err
 	}
 	tail := make([]byte, min(size, maxCopy))
 	if _, e := f.ReadAt(tail, size-int64(len(tail))); e != nil {
 		return nil, size, e
 	}
-	if h, e := segment.FindCopy(tail); e == nil {
+	if h, e := segment.FindCopy(tail); e == nil && ours(h) {
 		return h, size, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("the header is that of segment %d of topic %x: %w", h.Number, h.TopicID, fault.NotFound)
 	}
 	return nil, size, err
 }

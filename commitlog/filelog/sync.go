@@ -50,6 +50,25 @@ func (s *store) awaitSync(end segment.Pos) error {
 	}
 }
 
+// leadAlone is lead with the sync lock, if that can be had in time.
+func (s *store) leadAlone() error {
+	for start := time.Now(); time.Since(start) < leaderPatience; {
+		bell := s.page.half(pageBell).Load()
+		won, err := s.syncLock.TryLock(true)
+		if err != nil {
+			return fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
+		}
+		if won {
+			defer s.syncLock.Unlock()
+			break
+		}
+		s.page.half(pageWaiters).Add(1)
+		futexWait(&s.page.b[pageBell], bell, syncNap)
+		s.page.half(pageWaiters).Add(^uint32(0))
+	}
+	return s.lead()
+}
+
 // leadFor syncs unless the leader before did.
 func (s *store) leadFor(end segment.Pos) error {
 	if done, _ := s.settled(end); done {

@@ -89,6 +89,8 @@ func (v *view) enter(n uint64) error {
 
 func (v *view) walkTo(end int64) {
 	w := segment.Walker{Data: v.seg.data, Epoch: v.seg.h.Epoch(), Off: v.off}
+	var lost loss
+	defer v.skip(&lost)
 	for {
 		var f segment.Frame
 		off, bad, err := w.Next(end, &f)
@@ -99,9 +101,7 @@ func (v *view) walkTo(end int64) {
 			return
 		case bad != nil:
 			v.s.reportDamage(v.seg.number, bad)
-			if bad.To >= end {
-				v.skip(bad)
-			}
+			lost.add(bad)
 		case f.Kind == segment.Seal:
 			v.sealed = true
 			v.wakeAll()
@@ -109,17 +109,20 @@ func (v *view) walkTo(end int64) {
 			p := &v.parts[f.Partition]
 			p.frames.add(uint32(f.Base-p.base), uint32(off))
 			p.next = f.Next()
+			lost.saw(&f)
 			p.maxTime = max(p.maxTime, f.MaxTime)
 			v.wake(f.Partition)
 		}
 	}
 }
 
-// skip does as writer.skip, so that readers hear of what was lost at the end.
-func (v *view) skip(bad *segment.Damage) {
+// skip does as writer.walkTo, so that readers hear of what was lost.
+func (v *view) skip(lost *loss) {
 	for i := range v.parts {
-		v.parts[i].next += bad.Lost()
-		v.wake(i)
+		if n := lost.of(i); n > 0 {
+			v.parts[i].next += n
+			v.wake(i)
+		}
 	}
 }
 

@@ -49,10 +49,12 @@ func (w *writer) load(n uint64) error {
 	return nil
 }
 
-// walkTo takes in the frames up to end, which are part of the log. It returns damage that reaches
-// to the end: nothing behind it tells which offsets were in there.
-func (w *writer) walkTo(end int64) (tail *segment.Damage, err error) {
+// walkTo takes in the frames up to end, which are part of the log. When some are damaged, and
+// nothing behind the damage tells how far a partition went, the partition moves past any offset
+// that can have been in there.
+func (w *writer) walkTo(end int64) (damaged bool, err error) {
 	walk := segment.Walker{Data: w.seg.data, Epoch: w.seg.h.Epoch(), Off: w.off}
+	var lost loss
 	err = guard(func() {
 		for {
 			var f segment.Frame
@@ -62,22 +64,18 @@ func (w *writer) walkTo(end int64) (tail *segment.Damage, err error) {
 				return
 			case bad != nil:
 				w.s.reportDamage(w.seg.number, bad)
-				tail = bad
+				lost.add(bad)
 			default:
 				w.take(&f)
-				tail = nil
+				lost.saw(&f)
 			}
 		}
 	})
 	w.off = end
-	return tail, err
-}
-
-// skip moves all partitions past any offset that can have been in damaged bytes.
-func (w *writer) skip(bad *segment.Damage) {
 	for p := range w.next {
-		w.next[p] += bad.Lost()
+		w.next[p] += lost.of(p)
 	}
+	return lost.bytes > 0, err
 }
 
 func (w *writer) take(f *segment.Frame) {
@@ -104,11 +102,10 @@ func (w *writer) catchUp() error {
 		if w.off == at.Off() {
 			return nil
 		}
-		tail, err := w.walkTo(at.Off())
-		if tail == nil || err != nil {
+		damaged, err := w.walkTo(at.Off())
+		if !damaged || err != nil {
 			return err
 		}
-		w.skip(tail)
 		return w.start(0)
 	}
 	// Behind the last position that was promised nothing in the segment can be believed.
@@ -120,12 +117,8 @@ func (w *writer) catchUp() error {
 	if promised.Number() == at.Number() {
 		cut = max(cut, promised.Off())
 	}
-	tail, err := w.walkTo(cut)
-	if err != nil {
+	if _, err := w.walkTo(cut); err != nil {
 		return err
-	}
-	if tail != nil {
-		w.skip(tail)
 	}
 	w.s.log.Warn("going on in a new segment after a write or sync error", "segment", at.Number(), "cut", cut)
 	return w.start(0)
@@ -146,6 +139,7 @@ func (w *writer) start(need int64) error {
 		return explain("make segment "+s.fs.Path(name), err)
 	}
 	h.Size, err = f.Size()
+	zeroed := h.Size
 	if want := 2*h.Length + max(s.growTo(w.seg.h), need); err == nil && h.Size < want {
 		h.Size, err = want, f.Truncate(want)
 	}
@@ -168,6 +162,7 @@ func (w *writer) start(need int64) error {
 	if err := w.load(n); err != nil {
 		return err
 	}
+	s.page.word(pageZeroed).Store(uint64(segment.At(n, max(zeroed, w.off))))
 	s.page.word(pageWritten).Store(uint64(segment.At(n, w.off)))
 	s.nudge()
 	return nil
@@ -182,7 +177,7 @@ func (s *store) growTo(h *segment.Header) int64 {
 // always one of the newest segment.
 func (w *writer) roll(need int64) error {
 	if w.s.syncing() {
-		if err := w.s.lead(); err != nil {
+		if err := w.s.leadAlone(); err != nil {
 			return err
 		}
 	}
@@ -317,7 +312,8 @@ func (w *writer) put(frames []*pending, size int64) error {
 	if !w.s.syncing() {
 		page.raise(pageAcked, uint64(at))
 	}
-	if half := w.seg.limit / 2; w.off >= half && w.off-size < half {
+	half := w.seg.limit / 2
+	if w.off >= half && w.off-size < half || size < smallWrite && at+zeroSlack > page.pos(pageZeroed) {
 		w.s.nudge()
 	}
 	return nil

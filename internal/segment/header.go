@@ -124,9 +124,6 @@ func HeaderLength(b []byte) (int64, error) {
 	if len(b) < headerFixed || [8]byte(b[8:16]) != headerMagic {
 		return 0, fmt.Errorf("no magic: %w", ErrHeader)
 	}
-	if v := binary.LittleEndian.Uint32(b[16:]); v > headerVersion {
-		return 0, fmt.Errorf("segment header version %d, this program knows up to %d: %w", v, headerVersion, ErrVersion)
-	}
 	n := int64(binary.LittleEndian.Uint32(b[4:]))
 	if n < Block || n%Block != 0 || n > maxHeader {
 		return 0, fmt.Errorf("a length of %d: %w", n, ErrHeader)
@@ -155,6 +152,9 @@ func ParseHeader(b []byte) (*Header, error) {
 	h := &Header{CRC: le.Uint32(b), Length: n}
 	if crc32.Checksum(b[4:], castagnoli) != h.CRC {
 		return nil, fmt.Errorf("checksum mismatch: %w", ErrHeader)
+	}
+	if v := le.Uint32(b[16:]); v > headerVersion {
+		return nil, fmt.Errorf("segment header version %d, this program knows up to %d: %w", v, headerVersion, ErrVersion)
 	}
 	partitions, producers := int(le.Uint32(b[20:])), int(le.Uint32(b[80:]))
 	h.TopicID = le.Uint64(b[24:])

@@ -47,8 +47,7 @@ type RecordsOptions struct {
 func Decode(b []byte, f *Frame, o RecordsOptions, dst []driver.Record) ([]driver.Record, int, error) {
 	c := cursor{b: b, i: FrameHeader}
 	for n := range f.Count {
-		zz := c.uvarint()
-		key, value, headers := c.uvarint(), c.uvarint(), c.uvarint()
+		time, key, value, headers := c.lengths()
 		off := f.Base + int64(n)
 		var hs []driver.Header
 		size := 0
@@ -63,7 +62,7 @@ func Decode(b []byte, f *Frame, o RecordsOptions, dst []driver.Record) ([]driver
 			continue
 		}
 		dst = append(dst, driver.Record{
-			Offset: off, Timestamp: f.Time + (int64(zz>>1) ^ -int64(zz&1)), Key: k, Value: v, Headers: hs,
+			Offset: off, Timestamp: f.Time + (int64(time>>1) ^ -int64(time&1)), Key: k, Value: v, Headers: hs,
 		})
 		o.Budget -= size + len(k) + len(v)
 		if o.Budget <= 0 {
@@ -78,6 +77,17 @@ type cursor struct {
 	b   []byte
 	i   int
 	bad bool
+}
+
+// lengths reads the four numbers at the start of a record. Mostly each is one byte.
+func (c *cursor) lengths() (time, key, value, headers uint64) {
+	if i := c.i; i+4 <= len(c.b) {
+		if b := c.b[i : i+4 : i+4]; (b[0]|b[1]|b[2]|b[3])&0x80 == 0 {
+			c.i += 4
+			return uint64(b[0]), uint64(b[1]), uint64(b[2]), uint64(b[3])
+		}
+	}
+	return c.uvarint(), c.uvarint(), c.uvarint(), c.uvarint()
 }
 
 func (c *cursor) uvarint() uint64 {
