@@ -20,6 +20,8 @@ const (
 	largeSize  = 1024    // bytes of the records whose bandwidth is measured
 	bandwidth  = 1 << 20 // bytes of one raw write when bandwidth is measured
 	bandwidthR = 0.8     // of that, at least
+	ageRecords = 400_000 // of largeSize bytes are written before the first turn, at most,
+	ageTurns   = 3       // within the time of so many turns
 )
 
 // scenario is one comparison of ways to append.
@@ -135,6 +137,9 @@ func (c Config) produce(ctx context.Context, s scenario) ([]measure.Series, erro
 		return nil, err
 	}
 	defer closeAll(c.Progress, stores)
+	if err := c.age(ctx, stores); err != nil {
+		return nil, err
+	}
 	var contestants []measure.Contestant
 	for _, o := range stores {
 		if run := c.turn(o, s); run != nil {
@@ -142,6 +147,25 @@ func (c Config) produce(ctx context.Context, s scenario) ([]measure.Series, erro
 		}
 	}
 	return measure.Interleave(ctx, c.Rounds, contestants, c.rest)
+}
+
+// age writes to every store that pipelines what it would have after some minutes of use: Pebble
+// and Ringfence write to files that they use again, and only a store that has rolled has those.
+func (c Config) age(ctx context.Context, stores []opened) error {
+	for _, o := range stores {
+		st, ok := o.Store.(peer.Streamer)
+		if !ok {
+			continue
+		}
+		c.rest()
+		var asked atomic.Int64
+		end := time.Now().Add(ageTurns * c.Turn)
+		stop := func() bool { return asked.Add(1) > ageRecords || time.Now().After(end) }
+		if _, err := st.Stream(ctx, payload(largeSize), window, stop); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	return nil
 }
 
 // turn is what a store does in one round; nil when it has no way to do it.

@@ -12,7 +12,7 @@ import (
 const (
 	topicName = "bench"
 	// Old segments are used again once so much is kept, as in a log that has run for a while.
-	keepBytes = 1 << 30
+	keepBytes = 160 << 20
 )
 
 // ringfenceStore is one partition of a storage topic in a directory.
