@@ -79,7 +79,7 @@ func TestAStoppedProcessExpiresAndItsNextWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := openDir(t, dir)
-	a := spawn(t, dir, "member:300ms")
+	a := spawn(t, dir, "member:1s")
 	a.expect("ready")
 	a.signal(syscall.SIGSTOP)
 	awaitGone(t, r, 10*time.Second)
@@ -91,10 +91,10 @@ func TestAStoppedProcessExpiresAndItsNextWriteIsRefused(t *testing.T) {
 // Nobody else is there to notice: the process itself has to.
 func TestAStoppedProcessAloneRefusesItsOwnWriteAfterTheTTL(t *testing.T) {
 	t.Parallel()
-	a := spawn(t, t.TempDir(), "member:200ms")
+	a := spawn(t, t.TempDir(), "member:600ms")
 	a.expect("ready")
 	a.signal(syscall.SIGSTOP)
-	time.Sleep(400 * time.Millisecond) // the TTL has to pass for a process that does not run
+	time.Sleep(time.Second) // the TTL has to pass for a process that does not run
 	a.say()
 	a.signal(syscall.SIGCONT)
 	a.expect("fenced")

@@ -41,7 +41,7 @@ type Harness struct {
 	// CrashNoticed is within what the end of a killed process's sessions is noticed, without
 	// waiting for their TTL. 0: the store can do no better than the TTL.
 	CrashNoticed time.Duration
-	// TTL is the shortest session TTL that makes sense on the store. 0: 300 ms.
+	// TTL is the shortest session TTL that makes sense on the store. 0: 800 ms.
 	TTL time.Duration
 	// Many is how many keys the test of many keys writes. 0: 2,000.
 	Many int
@@ -50,7 +50,7 @@ type Harness struct {
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	if h.TTL == 0 {
-		h.TTL = 300 * time.Millisecond
+		h.TTL = 800 * time.Millisecond
 	}
 	if h.Many == 0 {
 		h.Many = 2000
