@@ -29,6 +29,7 @@ func TestWeightsAndZonesAreHonoured(t *testing.T) {
 }
 
 func TestEveryAssignorSettles(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []assign.Assignor{assign.FairShare{}, assign.RoundRobin{}, assign.Sticky{}} {
 		t.Run(rule.Name(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster) {

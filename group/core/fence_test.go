@@ -122,14 +122,13 @@ func TestFailedReadingStartsNothing(t *testing.T) {
 	w.pass(time.Second)
 	w.kill(a)
 	b := w.start("b")
-	fail := true
 	for range 100 {
 		w.now += 50 * time.Millisecond
 		b.post(Tick{})
 		for len(b.inbox) > 0 {
 			ev := b.inbox[0]()
 			b.inbox = b.inbox[1:]
-			if l, ok := ev.(Loaded); ok && fail {
+			if l, ok := ev.(Loaded); ok {
 				ev = Loaded{ID: l.ID, Err: registry.ErrUnavailable}
 			}
 			b.step(ev)
@@ -138,7 +137,6 @@ func TestFailedReadingStartsNothing(t *testing.T) {
 	if len(b.running) != 0 {
 		t.Fatalf("b started %d units though it could not read", len(b.running))
 	}
-	fail = false
 	w.pass(5 * time.Second)
 	w.complete()
 	for u, st := range b.running {
