@@ -10,8 +10,9 @@ GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
 # The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
 
-# Packages whose tests stay quick under the race detector.
-RACE ?= ./...
+# Packages whose tests stay quick under the race detector: not those that search many histories or
+# crashes in one goroutine, nor those that mostly start programs.
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cmd/ringfence)$$')
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -45,7 +46,7 @@ test: setup ## All tests of all modules; sets up what it needs
 	$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
 
 .PHONY: check
-check: format vet lint test race deps ## Everything a change must pass
+check: format vet lint test race sim mutants deps ## Everything a change must pass
 
 .PHONY: format
 format: ## Fail on files that gofmt would change
