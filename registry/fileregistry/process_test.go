@@ -36,9 +36,15 @@ func value(t *testing.T, r *registry.Registry, key string) string {
 
 func TestThreeProcessesCountEveryIncrement(t *testing.T) {
 	t.Parallel()
-	const each = 150
+	const each = 300
 	dir := t.TempDir()
 	actors := []*actor{spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each))}
+	for i := range 30 { // stopped anywhere, with the lock as well, a process only holds others up
+		p := actors[i%3].cmd.Process
+		_ = p.Signal(syscall.SIGSTOP) // it may be done
+		time.Sleep(3 * time.Millisecond)
+		_ = p.Signal(syscall.SIGCONT)
+	}
 	for _, a := range actors {
 		for a.out.Scan() {
 			t.Error(a.out.Text())
