@@ -3,7 +3,6 @@ package ringfence
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
@@ -83,6 +82,3 @@ func place(t *topic.Topic, m *Message, opts *ProduceOptions) (storage, partition
 	}
 	return storage, partition, nil
 }
-
-// timestamp is the time of a record as messages carry it.
-func timestamp(millis int64) time.Time { return time.UnixMilli(millis) }

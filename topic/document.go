@@ -22,6 +22,7 @@ const format = 1
 // the state lets whoever comes next finish what a crash interrupted.
 type State string
 
+// The states.
 const (
 	Creating State = "creating"
 	Ready    State = "ready"
