@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/memlog"
 )
 
 // endless is a source that always has more, and costs next to nothing: 100-byte values under
@@ -81,4 +82,39 @@ func runBench(b *testing.B, s Source, concurrency int) {
 	cancel()
 	<-res
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrec/s")
+}
+
+// BenchmarkWakeUp is the way of a single record through an idle engine: from the append to the
+// handler.
+func BenchmarkWakeUp(b *testing.B) {
+	log := memlog.New()
+	defer func() { _ = log.Close() }()
+	if err := log.CreateTopic(b.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		b.Fatal(err)
+	}
+	topic, err := log.Topic(b.Context(), "t")
+	if err != nil {
+		b.Fatal(err)
+	}
+	handled := make(chan struct{}, 1)
+	e, err := New(Config{Inputs: []Input{{Source: Partition(topic, 0)}}, Handler: func(context.Context, *Record) error {
+		handled <- struct{}{}
+		return nil
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	res := make(chan error, 1)
+	go func() { res <- e.Run(b.Context()) }() // joined below
+	rec := []commitlog.Record{{Key: []byte("k"), Value: make([]byte, 100)}}
+	for b.Loop() {
+		if _, err := topic.Append(b.Context(), 0, rec, nil); err != nil {
+			b.Fatal(err)
+		}
+		<-handled
+	}
+	e.Drain()
+	if err := <-res; err != nil {
+		b.Fatal(err)
+	}
 }
