@@ -70,7 +70,7 @@ func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
 		}
 		read(fmt.Sprintf("read one of %d interleaved", c.Interleaved), "many")
 	}
-	var heap atomic.Uint64
+	var heap heapUse
 	round := 0
 	game.add("Consume, empty handler", "records/s", rawName, 1, func(*histogram) (float64, error) {
 		round++
@@ -82,7 +82,8 @@ func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
 	}
 	return &Result{Bench: "consume", Rows: rows,
 		About: fmt.Sprintf("%d records of %d bytes, %d keys, warm, checksums verified, %d rounds taken in turn", c.Records, c.Size, max(0, c.Keys), c.Rounds),
-		Notes: []string{fmt.Sprintf("most heap in use during Consume: %.1f MiB", float64(heap.Load())/(1<<20))}}, nil
+		Notes: []string{fmt.Sprintf("most heap in use during Consume: %.1f MiB in the first tenth of the records, %.1f MiB later",
+			float64(heap.early.Load())/(1<<20), float64(heap.late.Load())/(1<<20))}}, nil
 }
 
 // fill writes the records of partition 0, and as many to each of the others, in turn.
@@ -156,7 +157,7 @@ func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name str
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, group string, heap *atomic.Uint64) (float64, error) {
+func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, group string, heap *heapUse) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var n atomic.Int64
@@ -168,10 +169,8 @@ func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, group
 		case k == int64(c.Records):
 			ended.Store(time.Now().UnixNano())
 			cancel()
-		case k%(1<<18) == 0:
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			heap.Store(max(heap.Load(), m.HeapInuse))
+		case k%max(1, int64(c.Records)/50) == 0:
+			heap.note(k <= int64(c.Records)/10)
 		}
 		return nil
 	}, &ringfence.ConsumeOptions{Concurrency: c.Concurrency})
@@ -179,4 +178,18 @@ func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, group
 		return 0, errors.Join(err, ctx.Err())
 	}
 	return float64(c.Records) / (float64(ended.Load()-began.Load()) / 1e9), nil
+}
+
+// heapUse is the most heap that was in use early and late in a run: what grows with the records
+// shows as a difference.
+type heapUse struct{ early, late atomic.Uint64 }
+
+func (h *heapUse) note(early bool) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	most := &h.late
+	if early {
+		most = &h.early
+	}
+	most.Store(max(most.Load(), m.HeapInuse))
 }
