@@ -95,6 +95,38 @@ func leaseRunsOut(t *testing.T, after time.Duration) {
 	w.complete()
 }
 
+// After an outage everybody goes on with what it had: who is back first takes nothing from those who
+// are a moment later.
+func TestOutageMovesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	w.pass(2 * time.Second)
+	before := w.load()
+	w.store.down = true
+	w.pass(time.Minute)
+	w.store.down = false
+	b.frozen = true // a is back first
+	w.pass(time.Second)
+	b.frozen = false
+	w.pass(5 * time.Second)
+	w.complete()
+	after := w.load()
+	for u := range after.Units {
+		if after.Units[u].OwnerVersion != before.Units[u].OwnerVersion {
+			t.Errorf("unit %d went from %+v to %+v", u, before.Units[u].Owner, after.Units[u].Owner)
+		}
+	}
+	if after.Assignment.Version != before.Assignment.Version {
+		t.Errorf("the assignment was written anew: %s", after.Assignment.Reason)
+	}
+	b.frozen = true
+	w.store.end(b.session)
+	w.pass(time.Second)
+	w.nodes = []*node{a}
+	w.complete()
+}
+
 func TestStaticMemberIsAwaited(t *testing.T) {
 	t.Parallel()
 	static := func(c *Config) { c.Static, c.RestartWindow = true, 20*time.Second }

@@ -205,17 +205,20 @@ func (s *State) planAt() time.Duration {
 	if !p.known || p.current || p.writing || !s.joined {
 		return 0
 	}
+	if s.leaving {
+		return max(p.since, 1)
+	}
 	rank := 0
 	for i := range s.view.Members {
 		m := &s.view.Members[i]
-		if m.ID == s.cfg.Member || s.leaving {
+		if m.ID == s.cfg.Member {
 			break
 		}
 		if !m.Draining {
 			rank++
 		}
 	}
-	return max(p.since+time.Duration(min(rank, 20))*planDelay, 1)
+	return max(p.since+time.Duration(min(rank, 20))*planDelay, s.calmUntil, 1)
 }
 
 func (s *State) writePlan() {

@@ -193,6 +193,9 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 			// Until a moment ago others could take our units for a dead member's. From now on
 			// they can't, see claim: what a reading says that begins now is true.
 			s.viewStep, s.wantLoad = 0, true
+			// If it was the store that was away, the others lost their sessions too, and are
+			// about to be back. Who comes first must not take everything.
+			s.calmUntil = s.now + calm
 		}
 		s.joined, s.everJoined = true, true
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})

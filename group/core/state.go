@@ -34,11 +34,12 @@ type Config struct {
 
 // Delays that are not worth an option.
 const (
-	planDelay  = 100 * time.Millisecond // between one member's turn to write the assignment and the next
-	retryFirst = 50 * time.Millisecond  // after a failure of the store or a worker; doubles
-	retryStore = time.Second            // at most, for the store
-	retryUnit  = 5 * time.Second        // at most, for a worker
-	maxStuck   = 3                      // hung handlers of a unit in a row before another member tries
+	planDelay  = 100 * time.Millisecond            // between one member's turn to write the assignment and the next
+	retryFirst = 50 * time.Millisecond             // after a failure of the store or a worker; doubles
+	retryStore = time.Second                       // at most, for the store
+	retryUnit  = 5 * time.Second                   // at most, for a worker
+	calm       = retryStore + 500*time.Millisecond // after coming back, for the others to come back too
+	maxStuck   = 3                                 // hung handlers of a unit in a row before another member tries
 )
 
 // State is a member as the protocol sees it. One goroutine owns it.
@@ -65,6 +66,7 @@ type State struct {
 	member     registry.Version
 	memberMark mark
 	announced  bool // that it is leaving
+	calmUntil  time.Duration
 
 	// The store as it was last seen, with our own confirmed writes put in.
 	view     *registry.State

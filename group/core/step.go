@@ -166,6 +166,7 @@ func (s *State) arm() {
 	next(s.storeRetry)
 	next(s.sweepAt)
 	next(s.planAt())
+	next(s.calmUntil)
 	next(s.absentAt())
 	if s.leaving {
 		next(s.leaveUntil)

@@ -45,6 +45,7 @@ func (s *State) acquire(n int) {
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:
+	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)
 	case s.plan.current:
@@ -158,7 +159,7 @@ func (s *State) hold(n int) {
 		case s.leaving:
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
-		case (mine || s.plan.current) && !s.paused(n) && s.now >= u.retryAt:
+		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.now >= u.retryAt:
 			if u.haunted {
 				s.handoff(n, s.cfg.Member)
 			} else {
