@@ -9,8 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
 	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/registry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
 	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/registry"
 )
 
 // plan is one generated history: a log, handlers that take time and fail, and lives of the unit

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
-	"pgregory.net/rapid"
 )
 
 // TestTrackerAgreesWithASet plays records with gaps, finished in any order, some of them before

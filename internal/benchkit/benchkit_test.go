@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/fault"
 	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // TestMain lets the test program be its own agent.

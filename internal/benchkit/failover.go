@@ -124,7 +124,6 @@ type failover struct {
 	dir     string
 	members []*agent
 	readers sync.WaitGroup
-	closing bool
 	events  chan heard
 	owner   []owner
 	last    map[int]event // by partition, of the owner before

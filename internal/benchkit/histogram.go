@@ -42,7 +42,7 @@ func (h *histogram) micros(q float64) float64 {
 		return float64(h.most) / 1e3
 	}
 	rank := uint64(math.Ceil(q * float64(h.count)))
-	for b, n := range h.counts {
+	for b, n := range &h.counts {
 		if n >= rank {
 			return float64(lowest(b)) / 1e3
 		}
@@ -70,7 +70,7 @@ type sparse struct {
 
 func (h *histogram) sparse() sparse {
 	s := sparse{Most: h.most}
-	for b, n := range h.counts {
+	for b, n := range &h.counts {
 		if n > 0 {
 			s.Buckets = append(s.Buckets, [2]uint64{uint64(b), n})
 		}

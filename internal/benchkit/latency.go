@@ -51,12 +51,18 @@ func Latency(ctx context.Context, c LatencyConfig) (_ *Result, err error) {
 		h.merge(round.sparse())
 		return round.micros(0.5), err
 	})
+	var stages []*stage
+	defer func() {
+		for _, s := range stages {
+			s.close()
+		}
+	}()
 	for _, durability := range []ringfence.Durability{ringfence.OS, ringfence.Sync} {
 		s, err := c.open(ctx, fmt.Sprintf("%s/%s", dir, durability), durability)
 		if err != nil {
 			return nil, err
 		}
-		defer s.close()
+		stages = append(stages, s)
 		game.add("produce to handler, durability "+string(durability), "µs, median", rawName, 1, func(h *histogram) (float64, error) {
 			return s.round(ctx, &c, h)
 		})
