@@ -74,7 +74,7 @@ func (w *world) leave() {
 
 // calm adds what must hold in histories without certain faults.
 func (w *world) calm(r *history.Report) error {
-	if !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Static, Delay, Hang) && r.Stale > 0 {
+	if w.forced == 0 && !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Static, Delay, Hang) && r.Stale > 0 {
 		return fmt.Errorf("%d deliveries by members whose lease should have told them that they are replaced", r.Stale)
 	}
 	disturbing := []Fault{
@@ -92,11 +92,13 @@ func (w *world) calm(r *history.Report) error {
 	return nil
 }
 
-// interrupted counts the starts of workers that a unit needs not, as it did not move.
+// interrupted counts the starts of workers that a unit needs not, as nobody asked it to move.
 func (w *world) interrupted() (times int) {
 	for _, p := range w.parts {
-		for _, n := range p.starts {
-			times += n - 1
+		for epoch, n := range p.starts {
+			if !p.asked[epoch] {
+				times += n - 1
+			}
 		}
 	}
 	return times
@@ -113,6 +115,5 @@ func (n *node) handsOver(unit int, was, is registry.Owner) bool {
 	if n == nil || n.lateCall || is.Member == n.name || was.Member != n.name || was.Incarnation != n.incarnation {
 		return false
 	}
-	k := n.workers[unit]
-	return k == nil || !k.abandoned()
+	return !n.gaveUp[unit]
 }

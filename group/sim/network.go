@@ -107,11 +107,16 @@ func (n *node) load(id uint64) {
 }
 
 func (n *node) apply(e core.Apply) {
+	gaveUp := make([]bool, len(n.workers))
+	for u, k := range n.workers {
+		gaveUp[u] = k != nil && k.abandoned()
+	}
 	n.send(&request{
 		n:       n,
 		lost:    func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnknown} },
 		refused: func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnavailable} },
 		serve: func() core.Event {
+			n.gaveUp = gaveUp
 			results := make([]registry.Result, len(e.Txns))
 			torn := len(e.Txns)
 			if n.w.plan.has[Torn] && !n.w.heals && n.w.chance(4) {

@@ -165,9 +165,18 @@ func into[T any](p registry.Put) T {
 // tell tells the checker what a write meant.
 func (s *store) tell(by *node, key string, was registry.Owner) {
 	switch kindOf(key) {
+	case "assignment":
+		for n, target := range doc[registry.Assignment](s, key).Targets {
+			if o, _ := s.owner(n); o.Member != target {
+				s.w.parts[n].asked[o.Epoch] = true
+			}
+		}
 	case "owners":
 		n := slices.Index(s.owners, key)
 		o := doc[registry.Owner](s, key)
+		if strings.Contains(o.Reason, "did not hand it over") {
+			s.w.forced++
+		}
 		s.w.tell(history.Event{
 			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, Partition: n,
 			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Reason: o.Reason,

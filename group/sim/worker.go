@@ -16,8 +16,9 @@ const concurrency = 3
 type partition struct {
 	w      *world
 	number int
-	keys   []string      // of its records, by offset; "" is no key
-	starts map[int64]int // of workers, by epoch
+	keys   []string       // of its records, by offset; "" is no key
+	starts map[int64]int  // of workers, by epoch
+	asked  map[int64]bool // epochs in which an assignment gave the unit to somebody else
 }
 
 // fill appends the records of the history, most of them while there are faults.

@@ -34,6 +34,8 @@ type world struct {
 	parts []*partition
 	nodes []*node // all that ever were, in order of their start
 	heals bool    // the faults are over
+
+	forced int // claims from owners that live but were too slow
 }
 
 func newWorld(cfg Config) *world {
@@ -49,7 +51,7 @@ func newWorld(cfg Config) *world {
 	w.group = group
 	w.store = newStore(w)
 	for n := range w.plan.units {
-		w.parts = append(w.parts, &partition{w: w, number: n, starts: map[int64]int{}})
+		w.parts = append(w.parts, &partition{w: w, number: n, starts: map[int64]int{}, asked: map[int64]bool{}})
 	}
 	return w
 }

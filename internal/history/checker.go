@@ -216,7 +216,7 @@ func (c *Checker) started(e *Event) {
 		c.report.Stale++
 	}
 	t.running++
-	if !undone && t.last.has(e.place(), e.Offset) {
+	if !undone && !u.soughtAfter(e.Epoch) && t.last.has(e.place(), e.Offset) {
 		c.report.violate(NotAgain, []Event{t.owned, t.lastCommit, *e}, "the checkpoint of unit %d covers %d already", e.Unit, e.Offset)
 	}
 	pg, w, bit := p.slot(e.Offset)
@@ -248,6 +248,6 @@ func (c *Checker) ended(e *Event) {
 	}
 	pg.done[w] |= bit
 	if !undone && e.Offset >= p.frontier {
-		p.finished[e.Offset] = max(p.finished[e.Offset], e.Epoch)
+		p.finished[e.Offset] = p.finished[e.Offset].with(e.Epoch)
 	}
 }

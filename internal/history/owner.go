@@ -39,7 +39,7 @@ func (c *Checker) takeover(u *unit, t *tenure) {
 	for _, at := range inOrder(t.start) {
 		p := c.partitionOf(e.Unit, at)
 		c.passed(e, p, at, t.start[at], func(o int64) bool {
-			return p.finished[o] != 0 || p.isExcused(o) || before != nil && before.last.has(at, o)
+			return p.finished[o].top != 0 || p.isExcused(o) || before != nil && before.last.has(at, o)
 		})
 	}
 	if before != nil {
@@ -96,8 +96,8 @@ func (c *Checker) handoff(before, t *tenure) {
 	for _, at := range c.partitionsOf(t.owned.Unit) {
 		p := c.parts[at]
 		first, n := int64(math.MaxInt64), 0
-		for o, epoch := range p.finished {
-			if epoch == before.owned.Epoch && !t.start.has(at, o) {
+		for o, by := range p.finished {
+			if by.top == before.owned.Epoch && !t.start.has(at, o) {
 				first = min(first, o)
 				n++
 			}
@@ -141,7 +141,7 @@ func (c *Checker) committed(e *Event) {
 			c.report.violate(NotPast, []Event{*e}, "the checkpoint of %s is beyond its end %d", at, p.end)
 		}
 		if !u.soughtAfter(e.Epoch) {
-			c.passed(e, p, at, now[at], func(o int64) bool { return p.finished[o] >= e.Epoch || t.start.has(at, o) })
+			c.passed(e, p, at, now[at], func(o int64) bool { return p.finished[o].top >= e.Epoch || t.start.has(at, o) })
 		}
 	}
 	if gone := now.missing(t.last); gone != "" {

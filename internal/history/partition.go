@@ -18,6 +18,31 @@ type page struct {
 	values  *[pageRecords]uint32     // fingerprints; 0: not known
 }
 
+// epochs are those in which somebody finished a record.
+type epochs struct {
+	top  int64 // the highest
+	rest []int64
+}
+
+func (s epochs) with(epoch int64) epochs {
+	switch {
+	case epoch == s.top:
+		return s
+	case s.top == 0:
+		return epochs{top: epoch}
+	}
+	return epochs{top: max(s.top, epoch), rest: append(slices.Clip(s.rest), min(s.top, epoch))}
+}
+
+func (s epochs) upTo(epoch int64) (kept epochs) {
+	for _, e := range append(slices.Clip(s.rest), s.top) {
+		if e <= epoch && e != 0 {
+			kept = kept.with(e)
+		}
+	}
+	return kept
+}
+
 // partition is what is known of the records of one partition.
 type partition struct {
 	unit      int // that works on it; none as long as nobody did
@@ -25,13 +50,13 @@ type partition struct {
 	low, high int64 // numbers of the first and last page
 	end       int64 // one past the highest record that is known
 
-	frontier int64           // where the checkpoint stands
-	finished map[int64]int64 // records at or above frontier: the highest epoch that finished it
+	frontier int64            // where the checkpoint stands
+	finished map[int64]epochs // who finished a record at or above frontier
 	excused  []registry.Range
 }
 
 func newPartition() *partition {
-	return &partition{unit: none, pages: map[int64]*page{}, finished: map[int64]int64{}}
+	return &partition{unit: none, pages: map[int64]*page{}, finished: map[int64]epochs{}}
 }
 
 // slot returns the page, word and bit of an offset.
@@ -162,11 +187,12 @@ func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
 		p.scan(r[0], r[1], known, finish)
 	}
 	for o, by := range p.finished {
-		if by > epoch {
+		if by = by.upTo(epoch); by.top == 0 {
 			delete(p.finished, o)
-		} else {
-			finish(o)
+			continue
 		}
+		p.finished[o] = by
+		finish(o)
 	}
 	p.frontier = pos.Next
 	return undone

@@ -1,0 +1,44 @@
+package main
+
+// dispatchMutants are bugs of the engine that runs the records of one unit.
+func dispatchMutants() []mutant {
+	const dispatch, model = "group/dispatch", "TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished$"
+	return []mutant{
+		{
+			name: "checkpoint-one-too-far", breaks: "the lowest unfinished record is skipped after a crash",
+			file: "group/dispatch/tracker.go",
+			find: "	return t.head.rec.Offset\n", put: "	return t.head.rec.Offset + 1\n",
+			pkg: dispatch, test: model,
+		},
+		{
+			name: "checkpoint-at-the-highest-finished", breaks: "a slow record is skipped when later ones are finished",
+			file: "group/dispatch/tracker.go",
+			find: "	return t.head.rec.Offset\n", put: "	return t.tail.rec.Offset\n",
+			pkg: dispatch, test: model,
+		},
+		{
+			name: "done-ranges-ignored-at-restart", breaks: "what was finished out of order is repeated by the next owner",
+			file: "group/dispatch/tracker.go",
+			find: "	t.skip = normalize(p.Done)\n", put: "	t.skip = normalize(p.Done[:0])\n",
+			pkg: dispatch, test: model,
+		},
+		{
+			name: "key-order-broken-on-retry", breaks: "the followers of a failed record overtake it",
+			file: "group/dispatch/schedule.go",
+			find: "	if l == nil {\n		n.last = n\n", put: "	if l == nil || l.state == retrying {\n		n.last = n\n",
+			pkg: dispatch, test: model,
+		},
+		{
+			name: "failed-record-counts-as-done", breaks: "a record whose handler failed is never tried again",
+			file: "group/dispatch/settle.go",
+			find: "			e.fail(n, err, now)\n", put: "			e.finish(n)\n",
+			pkg: dispatch, test: model,
+		},
+		{
+			name: "progress-after-the-unit-is-lost", breaks: "a handler that was cancelled still moves the checkpoint",
+			file: "group/dispatch/settle.go",
+			find: "frozen := e.phase == stopped || e.lost()", put: "frozen := false",
+			pkg: dispatch, test: "TestLostOwnershipCancelsHandlersAndFreezesProgress$",
+		},
+	}
+}

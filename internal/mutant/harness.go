@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// mutant is one deliberate bug.
+type mutant struct {
+	name   string
+	breaks string // what is wrong with it, for people
+	file   string // below the module's directory
+	find   string // occurs exactly once in file …
+	put    string // … and is replaced by this
+	pkg    string // with the test that catches it
+	test   string // regular expression of the test's name
+	limit  string // of the test's time, when its failure is that it waits for ever; else 60s
+}
+
+// outcome is what came of a test run.
+type outcome string
+
+const (
+	passed outcome = "passed"
+	failed outcome = "failed"
+	broken outcome = "did not compile"
+	absent outcome = "does not exist"
+)
+
+type verdict struct {
+	outcome outcome
+	output  string
+	took    time.Duration
+}
+
+// harness runs tests with a changed file.
+type harness struct {
+	root string // of the module
+	dir  string // for its own files
+}
+
+// mutate returns the content of the mutant's file with the bug in it.
+func (h harness) mutate(m mutant) ([]byte, error) {
+	src, err := os.ReadFile(filepath.Join(h.root, m.file))
+	if err != nil {
+		return nil, fmt.Errorf("mutant %q: %w", m.name, err)
+	}
+	if n := bytes.Count(src, []byte(m.find)); n != 1 {
+		return nil, fmt.Errorf("mutant %q: %s contains %d times, not once, the text:\n%s\nadapt internal/mutant to the new code", m.name, m.file, n, m.find)
+	}
+	return bytes.Replace(src, []byte(m.find), []byte(m.put), 1), nil
+}
+
+// overlay writes the changed file and returns the compiler's overlay file for it.
+func (h harness) overlay(m mutant) (string, error) {
+	src, err := h.mutate(m)
+	if err != nil {
+		return "", err
+	}
+	original, err := filepath.Abs(filepath.Join(h.root, m.file))
+	if err != nil {
+		return "", err
+	}
+	changed, list := filepath.Join(h.dir, "changed.go"), filepath.Join(h.dir, "overlay.json")
+	doc, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		return "", err
+	}
+	return list, errors.Join(os.WriteFile(changed, src, 0o600), os.WriteFile(list, doc, 0o600))
+}
+
+// test runs the mutant's test, with the overlay if there is one.
+func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, error) {
+	args := []string{"test", "-count=1", "-timeout=" + cmp.Or(m.limit, "60s"), "-run=" + m.test}
+	if overlay != "" {
+		args = append(args, "-overlay="+overlay)
+	}
+	args = append(args, "./"+m.pkg)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = h.root
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	v := verdict{output: tail(string(out)), took: time.Since(began)}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return v, ctx.Err()
+	case err == nil && bytes.Contains(out, []byte("no tests to run")):
+		v.outcome = absent
+	case err == nil:
+		v.outcome = passed
+	case !errors.As(err, &exit):
+		return v, fmt.Errorf("go test: %w", err)
+	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
+		v.outcome = broken
+	default:
+		v.outcome = failed
+	}
+	return v, nil
+}
+
+// tail is the end of a long output.
+func tail(s string) string {
+	const most = 2000
+	if len(s) > most {
+		return "…" + s[len(s)-most:]
+	}
+	return s
+}

@@ -1,0 +1,8 @@
+package main
+
+import "slices"
+
+// mutants are all bugs.
+func mutants() []mutant {
+	return slices.Concat(groupMutants(), dispatchMutants(), registryMutants(), logMutants())
+}

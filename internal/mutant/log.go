@@ -1,0 +1,51 @@
+package main
+
+// logMutants are bugs of the log on a disk.
+func logMutants() []mutant {
+	const crash, powerLoss = "commitlog/filelog/crashtest", "TestPowerLossAtEveryOperation$"
+	return []mutant{
+		{
+			name: "skip-the-fsync", breaks: "acknowledged records vanish when the power fails",
+			file: "commitlog/filelog/sync.go",
+			find: "	defer s.segs.put(g)\n	return g.f.SyncData()\n", put: "	defer s.segs.put(g)\n	return nil\n",
+			pkg: crash, test: powerLoss,
+		},
+		{
+			name: "ack-before-the-sync", breaks: "a record is acknowledged while its sync is still under way",
+			file: "commitlog/filelog/committer.go",
+			find: "		return s.awaitSync(end)\n", put: "		go s.awaitSync(end)\n		return nil\n",
+			pkg: crash, test: powerLoss,
+		},
+		{
+			name: "crc-not-checked", breaks: "a flipped bit is handed out as data",
+			file: "internal/segment/frame.go",
+			find: "		crc32.Update(seed(epoch, off), castagnoli, b[4:]) == binary.LittleEndian.Uint32(b)\n",
+			put:  "		crc32.Update(seed(epoch, off), castagnoli, b[4:]) != binary.LittleEndian.Uint32(b)+1\n",
+			pkg:  crash, test: powerLoss,
+		},
+		{
+			name: "torn-tail-accepted", breaks: "a frame of which only the header reached the disk becomes part of the log",
+			file: "commitlog/filelog/recover.go",
+			find: "		err := segment.Check(data, epoch, off, &f)\n", put: "		err := segment.Peek(data, epoch, off, &f)\n",
+			pkg: crash, test: powerLoss,
+		},
+		{
+			name: "failed-sync-tried-again", breaks: "an fdatasync that failed is believed the second time",
+			file: "commitlog/filelog/sync.go",
+			find: "			s.poisonSegment(n, err)\n			return fmt.Errorf(\"topic %q: fdatasync", put: "			return fmt.Errorf(\"topic %q: fdatasync",
+			pkg: crash, test: "TestAnErrorAtEveryOperation$",
+		},
+		{
+			name: "duplicate-append-stored", breaks: "a produce that is tried again is stored twice",
+			file: "commitlog/filelog/writer.go",
+			find: "	if f.ProducerID != 0 && f.Kind == segment.Records {\n", put: "	if f.ProducerID == 0 && f.Kind == segment.Records {\n",
+			pkg: "commitlog/filelog", test: "TestConformanceInMemory$",
+		},
+		{
+			name: "lost-wake-up", breaks: "a reader at the end sleeps on although records came",
+			file: "commitlog/memlog/topic.go",
+			find: "	p.wakeAll()\n	t.retain()\n", put: "	t.retain()\n",
+			pkg: "commitlog/memlog", test: "TestConformance$/dense/Wait/ReturnsOnlyWhenARecordIsReadable", limit: "10s",
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEveryMutantFitsTheCode(t *testing.T) {
+	t.Parallel()
+	h := harness{root: "../.."}
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		if _, err := h.mutate(m); err != nil {
+			t.Error(err)
+		}
+		if names[m.name] {
+			t.Errorf("two mutants are called %q", m.name)
+		}
+		names[m.name] = true
+		if !testExists(t, m) {
+			t.Errorf("mutant %q: %s has no test %q", m.name, m.pkg, m.test)
+		}
+	}
+	if len(names) < 12 {
+		t.Errorf("%d mutants; at least 12 are promised", len(names))
+	}
+}
+
+func testExists(t *testing.T, m mutant) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", m.pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(strings.TrimSuffix(m.test, "$"), "/")
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(src, []byte("func "+strings.TrimSuffix(strings.TrimPrefix(name, "^"), "$")+"(t *testing.T)")) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAnUnknownMutantIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := run(context.Background(), []string{"-run", "nothing-like-it"}, new(bytes.Buffer)); err == nil {
+		t.Error("expected an error")
+	}
+}
+
+func TestMutantsCanBeListed(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(context.Background(), []string{"-list"}, &out); err != nil || strings.Count(out.String(), "\n") != len(mutants()) {
+		t.Errorf("%v:\n%s", err, &out)
+	}
+}
