@@ -37,7 +37,12 @@ var errSkipped = errors.New("skipped")
 
 // work is the life of a worker. hctx is the handlers' context, rctx that of reads.
 func (e *Engine) work(hctx, rctx context.Context, w *worker) {
-	defer e.leave(w)
+	defer func() {
+		if v := recover(); v != nil {
+			panic(v) // not a handler's: a bug, and mu may be locked
+		}
+		e.leave(w)
+	}()
 	e.mu.Lock()
 	for {
 		switch in := e.readable(); {
