@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync/atomic"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -102,10 +103,15 @@ func (s *store) find(partition int, offset int64) (*seg, *closedPart, error) {
 func (s *store) headerFrom(n uint64) (*segment.Header, error) {
 	for ; ; n++ {
 		h, err := s.headerOf(n)
-		if err == nil || n >= s.page.written().Number() || !errors.Is(err, segment.ErrHeader) {
+		if err == nil || n >= s.page.written().Number() || !neverStarted(err) {
 			return h, err
 		}
 	}
+}
+
+// neverStarted tells whether a segment has no header of its own: none, or that of an earlier life.
+func neverStarted(err error) bool {
+	return errors.Is(err, segment.ErrHeader) || errors.Is(err, fault.NotFound)
 }
 
 // headerOf reads a header without opening all of the segment.

@@ -60,7 +60,7 @@ func (s *store) commit(b *batch) {
 		err := p.err
 		if errors.Is(err, errDuplicate) {
 			if err = nil; p.frame.Base < 0 {
-				p.frame.Base, err = s.firstOf(&p.frame)
+				p.frame.Base = s.firstOf(&p.frame)
 			}
 		}
 		for _, a := range p.acks {

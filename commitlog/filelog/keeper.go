@@ -99,11 +99,11 @@ func (s *store) keep() {
 }
 
 func (s *store) lazySync() error {
-	won, err := s.syncLock.TryLock(true)
+	won, err := s.lazyLock.TryLock(true)
 	if err != nil || !won {
 		return err
 	}
-	defer s.syncLock.Unlock()
+	defer s.lazyLock.Unlock()
 	if s.page.synced() == s.page.written() {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (p *page) half(off int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Poi
 
 func (p *page) pos(off int) segment.Pos { return segment.Pos(p.word(off).Load()) }
 func (p *page) written() segment.Pos    { return p.pos(pageWritten) }
-func (p *page) synced() segment.Pos     { return p.pos(pageSynced) }
+func (p *page) synced() segment.Pos     { return p.pos(pageSynced) &^ frozen }
 func (p *page) deleted() bool           { return p.word(pageDeleted).Load() != 0 }
 func (p *page) poison() uint64          { return p.word(pagePoison).Load() }
 func (p *page) low() uint64             { return p.word(pageLow).Load() }
@@ -102,10 +102,45 @@ func (p *page) raise(off int, v uint64) {
 	}
 }
 
-// setSynced publishes that all below pos is on stable storage.
-func (p *page) setSynced(pos segment.Pos) {
-	p.raise(pageSynced, uint64(pos))
-	p.word(pageCheck).Store(hintOf(p.synced()))
+// frozen marks a synced word that can't move on in its segment, because the segment was
+// poisoned: whoever cuts the segment there can rely on it. Positions are multiples of 8.
+const frozen = 1
+
+// setSynced publishes that all below pos is on stable storage; false when pos lies in a segment
+// that was poisoned meanwhile.
+func (p *page) setSynced(pos segment.Pos) bool {
+	w := p.word(pageSynced)
+	for {
+		old := w.Load()
+		at := segment.Pos(old) &^ frozen
+		switch {
+		case at >= pos:
+			return true
+		case old&frozen != 0 && at.Number() == pos.Number():
+			return false
+		case w.CompareAndSwap(old, uint64(pos)):
+			p.word(pageCheck).Store(hintOf(pos))
+			return true
+		}
+	}
+}
+
+// freeze keeps synced from moving on in segment n. complete says that all before n is synced.
+func (p *page) freeze(n uint64, complete bool) {
+	w := p.word(pageSynced)
+	for {
+		old := w.Load()
+		next := old | frozen
+		switch at := segment.Pos(old); {
+		case at.Number() > n, at.Number() < n && !complete:
+			return
+		case at.Number() < n:
+			next = uint64(segment.At(n, 0)) | frozen
+		}
+		if w.CompareAndSwap(old, next) {
+			return
+		}
+	}
 }
 
 // hintOf guards the synced word on disk. The page reaches the disk whenever the kernel likes, so

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
 const (
 	maxProducers = 4096 // pairs of producer and partition that a topic remembers
-	keptFirsts   = 8    // first offsets that are kept of each
+	keptFirsts   = driver.ProducerWindow
 )
 
 type producerKey struct {

@@ -66,7 +66,7 @@ func (s *store) recover(boot uint64) error {
 // settle makes what a crash left of a segment durable, with a header at its start.
 func (s *store) settle(n uint64) error {
 	g, err := s.segs.get(n)
-	if errors.Is(err, segment.ErrHeader) {
+	if neverStarted(err) {
 		return nil // see headerFrom
 	}
 	if err != nil {
@@ -254,7 +254,7 @@ func (sc *scan) run(low, top uint64) error {
 // one scans a segment. Of a segment that is not the newest, the next one tells the end.
 func (sc *scan) one(n uint64, newest bool) error {
 	g, err := sc.s.segs.get(n)
-	if errors.Is(err, segment.ErrHeader) && !newest {
+	if neverStarted(err) && !newest {
 		return nil // see headerFrom
 	}
 	if err != nil {
@@ -266,7 +266,7 @@ func (sc *scan) one(n uint64, newest bool) error {
 		switch after, err := sc.s.headerOf(n + 1); {
 		case err == nil:
 			end = min(end, after.PrevEnd)
-		case !errors.Is(err, segment.ErrHeader):
+		case !neverStarted(err):
 			return err
 		}
 	}

@@ -107,19 +107,27 @@ func (s *store) drop(why string) error {
 	}
 	s.page.raise(pageLow, low+1)
 	s.segs.forget(low+1, math.MaxUint64)
-	spare := path.Join(s.dir, "spare")
-	if _, err := s.fs.Stat(spare); full && errors.Is(err, fs.ErrNotExist) {
-		err = s.fs.Rename(name, spare)
-		if err != nil {
-			return err
-		}
-	} else if err := s.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.putAway(name, full); err != nil {
+		// The next drop must not leave a gap: this one did not happen.
+		s.page.word(pageLow).Store(low)
 		return err
 	}
 	if err := s.fs.Remove(path.Join(s.dir, indexName(low))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	s.log.Info("dropped a segment", "segment", low, "why", why)
+	return nil
+}
+
+// putAway renames a segment to the spare file, or removes it.
+func (s *store) putAway(name string, keep bool) error {
+	spare := path.Join(s.dir, "spare")
+	if _, err := s.fs.Stat(spare); keep && errors.Is(err, fs.ErrNotExist) {
+		return s.fs.Rename(name, spare)
+	}
+	if err := s.fs.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return nil
 }
 

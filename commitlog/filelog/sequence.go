@@ -1,15 +1,10 @@
 package filelog
 
-import (
-	"fmt"
-
-	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/segment"
-)
+import "github.com/ringfence/ringfence/internal/segment"
 
 // firstOf finds the first offset of an append whose producer went on since, by more than is
-// remembered: the newest segments first.
-func (s *store) firstOf(f *segment.Frame) (int64, error) {
+// remembered: the newest segments first. It is -1 when it was trimmed.
+func (s *store) firstOf(f *segment.Frame) int64 {
 	for n := s.page.written().Number(); n >= max(1, s.page.low()); n-- {
 		g, err := s.segs.get(n)
 		if err != nil {
@@ -19,11 +14,10 @@ func (s *store) firstOf(f *segment.Frame) (int64, error) {
 		err = guard(func() { base, ok = findSequence(g, s.endOf(g), f) })
 		s.segs.put(g)
 		if err == nil && ok {
-			return base, nil
+			return base
 		}
 	}
-	return 0, fmt.Errorf("topic %q: sequence %d of producer %x is stored already, but the place of it was trimmed: %w",
-		s.name, f.Sequence, f.ProducerID, fault.Unknown)
+	return -1
 }
 
 // endOf is where the frames of a segment end now.

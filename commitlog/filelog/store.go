@@ -26,7 +26,8 @@ type store struct {
 
 	page      *page
 	writeLock vfs.File // held only by the committer
-	syncLock  vfs.File // held only by the committer and, at level OS, by the keeper
+	syncLock  vfs.File // held only by the committer
+	lazyLock  vfs.File // the sync lock, as the keeper holds it
 	segs      *segs
 	in        *intake
 	view      view
@@ -90,6 +91,9 @@ func (s *store) openFiles() (err error) {
 	if s.syncLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return explain("open the sync lock", err)
 	}
+	if s.lazyLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR, 0); err != nil {
+		return explain("open the sync lock", err)
+	}
 	if s.page, err = openPage(s.fs, path.Join(s.dir, "control"), s.meta.Config.Partitions); err != nil {
 		return explain("open the control page", err)
 	}
@@ -129,7 +133,7 @@ func (s *store) closeFiles() error {
 	if s.page != nil {
 		errs = append(errs, s.page.close())
 	}
-	for _, f := range []vfs.File{s.writeLock, s.syncLock} {
+	for _, f := range []vfs.File{s.writeLock, s.syncLock, s.lazyLock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -142,7 +146,7 @@ func (s *store) syncing() bool { return s.c.Durability == driver.Sync }
 // visible is the position below which readers of this process may read.
 func (s *store) visible() uint64 {
 	if s.syncing() {
-		return s.page.word(pageSynced).Load()
+		return uint64(s.page.synced())
 	}
 	return s.page.word(pageWritten).Load()
 }

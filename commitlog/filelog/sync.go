@@ -115,7 +115,9 @@ func (s *store) lead() error {
 			return fmt.Errorf("topic %q: fdatasync of segment %d: %w: %w", s.name, n, fault.Unknown, err)
 		}
 	}
-	s.page.setSynced(written)
+	if !s.page.setSynced(written) {
+		return fmt.Errorf("topic %q: segment %d had a sync error: %w", s.name, written.Number(), fault.Unknown)
+	}
 	s.ring()
 	return nil
 }
@@ -131,6 +133,7 @@ func (s *store) syncSegment(n uint64) error {
 
 // poisonSegment makes everybody stop waiting for a segment and writing to it.
 func (s *store) poisonSegment(n uint64, err error) {
+	s.page.freeze(n, s.syncing())
 	s.page.raise(pagePoison, n)
 	s.ring()
 	s.log.Error("write or sync error; what waits for it has an unknown outcome", "segment", n, "error", err)

@@ -40,7 +40,7 @@ func (w *writer) close() {
 func (w *writer) load(n uint64) error {
 	g, err := w.s.segs.get(n)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", kindOf(err), err)
 	}
 	w.close()
 	w.seg, w.off, w.chain = g, g.h.Length, g.h.CRC
@@ -233,9 +233,11 @@ func notDone(err error) error {
 	return fmt.Errorf("nothing was appended: %w: %w", fault.NotDone, err)
 }
 
+// failAll fails frames that were not refused for a reason of their own. One that is stored already
+// shares the fate of what is written now: it may wait for the same sync.
 func failAll(frames []*pending, err error) {
 	for _, p := range frames {
-		if p.err == nil {
+		if p.err == nil || errors.Is(p.err, errDuplicate) {
 			p.err = err
 		}
 	}
