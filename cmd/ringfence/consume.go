@@ -143,7 +143,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	case err != nil:
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
-		return fmt.Errorf("%s processed in %s: %w", plural(t.processed(), "record"), a.global.timeout, cause)
+		return fmt.Errorf("%s processed: %w", plural(t.processed(), "record"), cause)
 	case errors.Is(cause, errEnough), errors.Is(cause, errSignalled), errors.Is(cause, syscall.EPIPE):
 		return nil
 	}

@@ -164,6 +164,9 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) {
 			return errSignalled
 		}
+		if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err)
+		}
 		return err
 	}
 }

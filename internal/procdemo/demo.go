@@ -171,12 +171,12 @@ func (st *stage) work(ctx context.Context) error {
 
 // crash kills the first consumer in the middle of its work.
 func (st *stage) crash(ctx context.Context) error {
-	victim := name(0)
-	st.screen.scene("kill -9 %s, in the middle of its work", st.describe(victim))
 	before, err := st.info(ctx)
 	if err != nil {
 		return err
 	}
+	victim := st.owners(before)[0]
+	st.screen.scene("kill -9 %s, in the middle of its work", st.describe(victim))
 	if err := st.produce(ctx, st.Messages/4); err != nil { // more than they can do at once
 		return err
 	}
@@ -199,7 +199,7 @@ func (st *stage) crash(ctx context.Context) error {
 
 // comeBack starts the dead consumer again.
 func (st *stage) comeBack(ctx context.Context) error {
-	who := name(0)
+	who := st.missing()
 	st.screen.scene("%s comes back: a new incarnation of the same member", who)
 	before, err := st.info(ctx)
 	if err != nil {
@@ -213,19 +213,23 @@ func (st *stage) comeBack(ctx context.Context) error {
 		return err
 	}
 	st.result.MovedOnReturn, st.result.LeastOnReturn = moved(before, after), st.Partitions/st.Consumers
-	st.screen.say("%d partitions moved to it, handed over with their progress; %d did not notice", st.result.MovedOnReturn, st.Partitions-st.result.MovedOnReturn)
+	if st.result.MovedOnReturn == 0 {
+		st.screen.say("every partition has an owner: it stands by")
+	} else {
+		st.screen.say("%d partitions moved to it, handed over with their progress; %d did not notice", st.result.MovedOnReturn, st.Partitions-st.result.MovedOnReturn)
+	}
 	return st.showOwners(ctx)
 }
 
 // sleepwalk stops the last consumer until its lease is over, and wakes it up.
 func (st *stage) sleepwalk(ctx context.Context) error {
-	who := name(st.Consumers - 1)
-	st.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", st.describe(who), sessionTTL)
-	if err := st.produce(ctx, st.Messages/4); err != nil {
-		return err
-	}
 	before, err := st.info(ctx)
 	if err != nil {
+		return err
+	}
+	who := st.owners(before)[len(st.owners(before))-1]
+	st.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", st.describe(who), sessionTTL)
+	if err := st.produce(ctx, st.Messages/4); err != nil {
 		return err
 	}
 	at := history.Now()

@@ -34,6 +34,17 @@ func TestPlayedDemoKeepsEveryPromise(t *testing.T) {
 	}
 }
 
+func TestPlayedDemoWithMoreConsumersThanPartitions(t *testing.T) {
+	t.Parallel()
+	r, err := Run(t.Context(), Config{Partitions: 2, Consumers: 4, Messages: 200, InProcess: true, Fresh: true, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatalf("%v %+v", err, r)
+	}
+	if r.MovedOnReturn != 0 {
+		t.Errorf("%d partitions moved to a member that has nothing to do", r.MovedOnReturn)
+	}
+}
+
 func TestDemoThatIsInterruptedLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

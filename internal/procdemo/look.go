@@ -48,6 +48,25 @@ func (st *stage) without(who string) func(ringfence.GroupInfo) bool {
 	}
 }
 
+// owners are those who have partitions, in the order of their names.
+func (st *stage) owners(g ringfence.GroupInfo) (names []string) {
+	for i := range st.Consumers {
+		if len(owned(g, name(i))) > 0 {
+			names = append(names, name(i))
+		}
+	}
+	return names
+}
+
+// missing is the first consumer that is not on stage.
+func (st *stage) missing() string {
+	i := 0
+	for st.actors[name(i)] != nil {
+		i++
+	}
+	return name(i)
+}
+
 // owned are the units of a member, with their epochs.
 func owned(g ringfence.GroupInfo, who string) map[int]int64 {
 	units := make(map[int]int64)

@@ -105,7 +105,10 @@ func (st *stage) bar(units []ringfence.UnitInfo, who string) string {
 }
 
 func (st *stage) shorten(units []string) string {
-	if len(units) > 16 {
+	switch {
+	case len(units) == 0:
+		return "stands by"
+	case len(units) > 16:
 		return fmt.Sprintf("%d partitions", len(units))
 	}
 	return "partitions " + strings.Join(units, " ")
