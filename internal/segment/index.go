@@ -102,6 +102,9 @@ func ParseIndex(b []byte, h *Header, end int64) (*Index, error) {
 	if le.Uint64(b[16:]) != h.Number || le.Uint32(b[24:]) != h.CRC || n != len(h.Bases) || int64(le.Uint64(b[32:])) != end {
 		return nil, fmt.Errorf("it belongs to another segment: %w", ErrIndex)
 	}
+	if len(b) < indexFixed+indexPart*n {
+		return nil, fmt.Errorf("%d bytes for %d partitions: %w", len(b), n, ErrIndex)
+	}
 	x := &Index{b: b, partitions: n}
 	sum := uint64(0)
 	for p := range n {

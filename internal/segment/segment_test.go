@@ -1,0 +1,184 @@
+package segment_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/segment"
+)
+
+const epoch = 77
+
+// frame makes a sealed frame for a place.
+func frame(f *segment.Frame, off int64, recs []driver.Record) []byte {
+	b := make([]byte, segment.FrameHeader)
+	for i := range recs {
+		b = segment.AppendRecord(b, &recs[i], f.Time, f.Time)
+	}
+	f.Kind, f.Count = segment.Records, len(recs)
+	segment.SealFrame(b, f, epoch, off)
+	return b
+}
+
+func genRecord(t *rapid.T) driver.Record {
+	blob := rapid.SliceOfN(rapid.Byte(), 0, 300)
+	r := driver.Record{Timestamp: rapid.Int64().Draw(t, "time"), Key: blob.Draw(t, "key"), Value: blob.Draw(t, "value")}
+	if r.Timestamp == 0 {
+		r.Timestamp = 1
+	}
+	if rapid.Bool().Draw(t, "nil key") {
+		r.Key = nil
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "headers") {
+		r.Headers = append(r.Headers, driver.Header{Name: rapid.String().Draw(t, "name"), Value: blob.Draw(t, "header")})
+	}
+	return r
+}
+
+func TestRecordsComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.SliceOfN(rapid.Custom(genRecord), 1, 20).Draw(t, "records")
+		f := segment.Frame{Base: rapid.Int64Range(0, 1<<50).Draw(t, "base"), Time: rapid.Int64().Draw(t, "frame time")}
+		b := frame(&f, 4096, in)
+		var got segment.Frame
+		if !segment.Open(b, epoch, 4096, &got) || !reflect.DeepEqual(got, f) {
+			t.Fatalf("frame %+v; want %+v", got, f)
+		}
+		out, _, err := segment.Decode(b, &got, segment.RecordsOptions{Budget: 1 << 30}, nil)
+		if err != nil || len(out) != len(in) {
+			t.Fatalf("%d records, %v", len(out), err)
+		}
+		for i := range in {
+			want := in[i]
+			want.Offset = f.Base + int64(i)
+			if !reflect.DeepEqual(out[i], want) {
+				t.Fatalf("record %d is %+v; want %+v", i, out[i], want)
+			}
+		}
+	})
+}
+
+func TestNoFlippedBitOfAFrameGoesUnnoticed(t *testing.T) {
+	t.Parallel()
+	f := segment.Frame{Partition: 3, Base: 9, Time: 1000}
+	b := frame(&f, 8192, []driver.Record{{Key: []byte("k"), Value: []byte("some value")}})
+	for bit := range 8 * len(b) {
+		b[bit/8] ^= 1 << (bit % 8)
+		var got segment.Frame
+		if segment.Open(b, epoch, 8192, &got) {
+			t.Fatalf("bit %d of byte %d was flipped and nobody noticed", bit%8, bit/8)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+func TestAFrameIsSoundInItsPlaceOnly(t *testing.T) {
+	t.Parallel()
+	var f segment.Frame
+	b := frame(&f, 4096, []driver.Record{{Value: []byte("x")}})
+	if !segment.Sum(b, epoch, 4096) || segment.Sum(b, epoch, 4104) || segment.Sum(b, epoch+1, 4096) {
+		t.Error("a frame is sound elsewhere too, or not in its place")
+	}
+}
+
+func TestAWalkGoesOnBehindDamage(t *testing.T) {
+	t.Parallel()
+	data := make([]byte, segment.Block)
+	var places []int64
+	for i := range 5 {
+		f := segment.Frame{Base: int64(i)}
+		off := int64(len(data))
+		places = append(places, off)
+		data = append(data, frame(&f, off, []driver.Record{{Value: bytes.Repeat([]byte{1}, 50+i)}})...)
+		data = append(data, make([]byte, segment.AlignUp(int64(len(data)))-int64(len(data)))...)
+	}
+	data[places[2]+5] ^= 0x40 // its length
+	var bases []int64
+	var damage []segment.Damage
+	w := segment.Walker{Data: data, Epoch: epoch, Off: segment.Block}
+	for {
+		var f segment.Frame
+		_, bad, err := w.Next(int64(len(data)), &f)
+		if errors.Is(err, segment.ErrEnd) {
+			break
+		}
+		if bad != nil {
+			damage = append(damage, *bad)
+		} else {
+			bases = append(bases, f.Base)
+		}
+	}
+	if !reflect.DeepEqual(bases, []int64{0, 1, 3, 4}) {
+		t.Errorf("walked over %v", bases)
+	}
+	if len(damage) != 1 || damage[0].From != places[2] || damage[0].To != places[3] {
+		t.Errorf("damage %+v; frames stand at %v", damage, places)
+	}
+}
+
+func TestAHeaderComesBackAndItsCopyIsFound(t *testing.T) {
+	t.Parallel()
+	h := segment.Header{
+		TopicID: 5, Number: 7, Size: 1 << 20, PrevEnd: 4096, Synced: segment.At(6, 8192), Created: 99, Salt: 3, Sealed: true,
+		Bases: make([]int64, 1000), Producers: []segment.Producer{{ID: 8, Partition: 999, Epoch: 2, Sequence: 4, First: []int64{9, 7}}},
+	}
+	h.Bases[999] = 12
+	b := segment.AppendHeader(nil, &h)
+	got, err := segment.ParseHeader(b)
+	if err != nil || !reflect.DeepEqual(*got, h) {
+		t.Fatalf("%+v, %v; want %+v", got, err, h)
+	}
+	if got, err = segment.FindCopy(append(make([]byte, 3*segment.Block), b...)); err != nil || !reflect.DeepEqual(*got, h) {
+		t.Fatalf("the copy: %+v, %v", got, err)
+	}
+	b[200] ^= 1
+	if _, err := segment.ParseHeader(b); !errors.Is(err, segment.ErrHeader) {
+		t.Errorf("a damaged header: %v", err)
+	}
+}
+
+func TestAnIndexFindsEveryFrame(t *testing.T) {
+	t.Parallel()
+	h := segment.Header{TopicID: 1, Number: 2, Bases: []int64{10, 20}}
+	data := segment.AppendHeader(nil, &h)
+	next := []int64{10, 20}
+	want := map[[2]int64]int64{}
+	for i := range 40 {
+		p := i % 2
+		f := segment.Frame{Partition: p, Base: next[p], Kind: segment.Records, Count: 3, MaxTime: int64(i)}
+		b := make([]byte, segment.FrameHeader)
+		off := int64(len(data))
+		segment.SealFrame(b, &f, h.Epoch(), off)
+		data = append(data, b...)
+		for o := next[p]; o < next[p]+3; o++ {
+			want[[2]int64{int64(p), o}] = off
+		}
+		next[p] += 3
+	}
+	b := segment.BuildIndex(data, &h, next)
+	x, err := segment.ParseIndex(b, &h, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, off := range want {
+		if e := x.At(int(k[0]), x.Search(int(k[0]), k[1])); e.Off != off {
+			t.Errorf("partition %d offset %d: frame at %d; want %d", k[0], k[1], e.Off, off)
+		}
+	}
+	if x.MaxTime(0) != 38 || x.MaxTime(1) != 39 {
+		t.Errorf("latest times %d and %d", x.MaxTime(0), x.MaxTime(1))
+	}
+	for i := range b {
+		b[i] ^= 4
+		if _, err := segment.ParseIndex(b, &h, int64(len(data))); !errors.Is(err, segment.ErrIndex) {
+			t.Fatalf("byte %d flipped: %v", i, err)
+		}
+		b[i] ^= 4
+	}
+}
