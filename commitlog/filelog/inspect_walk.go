@@ -23,7 +23,7 @@ func (w *segmentWalk) run(end int64, known bool) error {
 		off, bad, err := walk.Next(end, &f)
 		switch {
 		case err != nil:
-			return nil
+			return nil //nolint:nilerr // the end of the data
 		case bad != nil && bad.To >= end && !known:
 			return nil
 		case bad != nil:
@@ -63,7 +63,7 @@ func (w *segmentWalk) records(info FrameInfo, b []byte) error {
 	w.in.recs, _, err = segment.Decode(b, &info.Frame, opts, w.in.recs[:0])
 	if err != nil {
 		w.in.damage(w.file, &segment.Damage{From: info.Position, To: info.Position + info.Frame.Size(), Detail: err.Error()})
-		return nil
+		return nil //nolint:nilerr // it was reported as damage
 	}
 	if w.in.o.Record == nil {
 		return nil

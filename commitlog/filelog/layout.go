@@ -100,7 +100,7 @@ func (l *fileLog) lock() (unlock func(), err error) {
 	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o644)
 	if err == nil {
 		if err = f.Lock(true); err == nil {
-			return func() { f.Close() }, nil
+			return func() { _ = f.Close() }, nil
 		}
 		f.Close()
 	}
@@ -168,7 +168,7 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	}
 	b := make([]byte, size)
 	n, err := f.ReadAt(b, 0)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return b[:n], err

@@ -27,11 +27,11 @@ const (
 	pagePrepared = 208 // the segment whose file has a durable name and is full of zeros
 	pageLow      = 216 // the oldest segment that is kept
 	pageDeleted  = 224
-	pageHolder   = 232 // process that took the write lock last, for messages
-	pageZeroed   = 240 // Pos: the newest segment's file is allocated and full of zeros up to here
-	pageBell     = 256 // u32 futex: changes when there is news
-	pageWaiters  = 260 // u32: processes that sleep on bell; the dead may stay counted
-	pageFirst    = 4096
+
+	pageZeroed  = 240 // Pos: the newest segment's file is allocated and full of zeros up to here
+	pageBell    = 256 // u32 futex: changes when there is news
+	pageWaiters = 260 // u32: processes that sleep on bell; the dead may stay counted
+	pageFirst   = 4096
 
 	magicWord = 0x3165_6761_5066_5231
 )

@@ -36,7 +36,10 @@ func (s *store) read(req *driver.ReadRequest, dst []driver.Record) ([]driver.Rec
 		return dst, next, nil
 	}
 	var r run
-	if err := s.locate(&r, req); err != nil {
+	if e := guard(func() { err = s.locate(&r, req) }); e != nil {
+		err = e
+	}
+	if err != nil {
 		return dst, req.Offset, s.readError(req, err)
 	}
 	defer s.segs.put(r.g)
