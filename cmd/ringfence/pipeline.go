@@ -201,7 +201,7 @@ func (p *pipeline) flush() {
 func (s *summary) fault() error {
 	if s.err == nil {
 		if s.output != nil {
-			return fmt.Errorf("%s stored, but their places can't be printed: %w", plural(s.acked, "line"), s.output)
+			return fmt.Errorf("%s stored: %w: %w", plural(s.acked, "line"), errPlacesLost, s.output)
 		}
 		return nil
 	}
@@ -218,6 +218,9 @@ func (s *summary) fault() error {
 	}
 	return fmt.Errorf("%s (%s): %w", what, story, s.err)
 }
+
+// errPlacesLost ends a produce whose caller would not learn where its records are.
+var errPlacesLost = errors.New("their places can't be printed")
 
 // batch is some lines that were read together, and why there are no more.
 type batch struct {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -163,6 +164,9 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 		err := body(ctx, args)
 		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) {
 			return errSignalled
+		}
+		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, errPlacesLost) {
+			return nil // the reader has seen enough (| head)
 		}
 		if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err)
