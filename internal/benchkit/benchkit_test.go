@@ -62,13 +62,16 @@ func check(t *testing.T, r *Result, err error, rows ...string) {
 
 func TestProduceMeasuresCallersAWindowAndSeveralProcesses(t *testing.T) {
 	t.Parallel()
-	r, err := Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{1, 4}, Async: 64, Partitions: 3})
+	r, err := Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{1, 4}, Async: 64})
 	check(t, r, err, "raw 4 KiB write + fdatasync", "1 in flight", "4 in flight", "one goroutine, window 64")
 	if r.Rows[2].To != "4 x raw 4 KiB write + fdatasync" || r.Rows[2].P99 < r.Rows[2].P50 || r.Rows[2].P50 <= 0 {
 		t.Errorf("row %+v", r.Rows[2])
 	}
-	r, err = Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{5}, Processes: 2})
-	check(t, r, err, "raw 4 KiB write + fdatasync", "5 in flight")
+	r, err = Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{2, 5}, Processes: 2, Partitions: 3})
+	check(t, r, err, "raw 4 KiB write + fdatasync", "1 in flight, one partition, one process", "2 in flight", "5 in flight, one partition, one process", "5 in flight")
+	if r.Rows[2].To != r.Rows[1].Name || r.Rows[4].To != r.Rows[3].Name {
+		t.Errorf("ratios are to %q and %q", r.Rows[2].To, r.Rows[4].To)
+	}
 }
 
 func TestConsumeMeasuresReadsAndHandlers(t *testing.T) {

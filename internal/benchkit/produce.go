@@ -69,14 +69,7 @@ func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 	var game contest
 	game.add(rawName, "writes/s", "", 1, func(h *histogram) (float64, error) { return raw.measure(c.For, h) })
 	for _, n := range c.InFlight {
-		job := produceJob{Dir: dir + "/data", Partitions: c.Partitions, InFlight: n, Size: c.Size, Batch: c.Batch, Durability: c.Durability, For: c.For}
-		scale := 1.0
-		if n <= 16 {
-			scale = float64(n)
-		}
-		game.add(fmt.Sprintf("%d in flight", n), "records/s", rawName, scale, func(h *histogram) (float64, error) {
-			return c.measure(ctx, job, h)
-		})
+		c.enter(ctx, &game, rawName, produceJob{Dir: dir + "/data", Partitions: c.Partitions, InFlight: n, Size: c.Size, Batch: c.Batch, Durability: c.Durability, For: c.For})
 	}
 	if c.Async > 0 && c.Processes == 1 {
 		job := produceJob{Dir: dir + "/data", Partitions: c.Partitions, InFlight: c.Async, Async: true, Size: c.Size, Batch: c.Batch, Durability: c.Durability, For: c.For}
@@ -90,6 +83,26 @@ func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 	}
 	return &Result{Bench: "produce", Rows: rows, About: fmt.Sprintf("%d-byte values, %d an append, %d partitions, %d processes, durability %s, %d rounds of %s taken in turn",
 		c.Size, c.Batch, c.Partitions, c.Processes, c.Durability, c.Rounds, c.For)}, nil
+}
+
+// enter adds the rows of one number of appends in flight: with several partitions or processes, one
+// of each is measured too, and is what the ratio is to.
+func (c *ProduceConfig) enter(ctx context.Context, game *contest, rawName string, job produceJob) {
+	n, to, scale := job.InFlight, rawName, 1.0
+	if n <= 16 {
+		scale = float64(n)
+	}
+	if c.Partitions > 1 || c.Processes > 1 {
+		one, alone := *c, job
+		one.Processes, alone.Partitions = 1, 1
+		if n == c.Processes { // one in flight in each
+			alone.InFlight, scale = 1, 1
+		}
+		to = fmt.Sprintf("%d in flight, one partition, one process", alone.InFlight)
+		game.add(to, "records/s", rawName, scale, func(h *histogram) (float64, error) { return one.measure(ctx, alone, h) })
+		scale = 1
+	}
+	game.add(fmt.Sprintf("%d in flight", n), "records/s", to, scale, func(h *histogram) (float64, error) { return c.measure(ctx, job, h) })
 }
 
 // measure runs one job, in this process or split over several.
