@@ -173,7 +173,8 @@ func ParseHeader(b []byte) (*Header, error) {
 	for i := range h.Bases {
 		h.Bases[i] = int64(le.Uint64(b[8*i:]))
 	}
-	return h, h.parseProducers(b[8*partitions:], producers)
+	err = h.parseProducers(b[8*partitions:], producers)
+	return h, err
 }
 
 func (h *Header) parseProducers(b []byte, n int) error {
