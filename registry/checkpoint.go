@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (g *Group) checkpointResult(ctx context.Context, w *CheckpointWrite, t *Txn
 		}
 		if res = again[0]; errors.Is(res.Err, ErrConflict) && res.Failed == 1 { // our own first try?
 			e, err := g.r.lookup(ctx, t.Puts[0].Key)
-			if err == nil && string(e.Value) == string(t.Puts[0].Value) {
+			if err == nil && bytes.Equal(e.Value, t.Puts[0].Value) {
 				return CheckpointResult{Version: e.Version}
 			}
 		}

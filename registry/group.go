@@ -146,12 +146,25 @@ func (g *Group) Name() string { return g.name }
 // WatchPrefix is the prefix under which all but checkpoints changes.
 func (g *Group) WatchPrefix() string { return "groups/" + g.name + "/" }
 
-func (g *Group) MetaKey() string            { return "groups/" + g.name + "/meta" }
+// MetaKey and the others below are the keys of the group's documents.
+func (g *Group) MetaKey() string { return "groups/" + g.name + "/meta" }
+
+// MemberKey is the key of a member that is alive.
 func (g *Group) MemberKey(id string) string { return "groups/" + g.name + "/members/" + id }
+
+// StaticKey is the key of what is remembered of a static member.
 func (g *Group) StaticKey(id string) string { return "groups/" + g.name + "/static/" + id }
-func (g *Group) AssignmentKey() string      { return "groups/" + g.name + "/assignment" }
-func (g *Group) ControlKey() string         { return "groups/" + g.name + "/control" }
-func (g *Group) OwnerKey(unit int) string   { return fmt.Sprintf("groups/%s/owners/%08d", g.name, unit) }
+
+// AssignmentKey is the key of who should own what.
+func (g *Group) AssignmentKey() string { return "groups/" + g.name + "/assignment" }
+
+// ControlKey is the key of what people ordered: pauses.
+func (g *Group) ControlKey() string { return "groups/" + g.name + "/control" }
+
+// OwnerKey is the key of who owns a unit, under which epoch.
+func (g *Group) OwnerKey(unit int) string { return fmt.Sprintf("groups/%s/owners/%08d", g.name, unit) }
+
+// CheckpointKey is the key of how far a unit got.
 func (g *Group) CheckpointKey(unit int) string {
 	return g.checkpointPrefix() + fmt.Sprintf("%08d", unit)
 }

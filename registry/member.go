@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (g *Group) register(ctx context.Context, meta, have Entry, session Session,
 	if err != nil {
 		return "", false, err
 	}
-	if now.Version != "" && now.Session == session.ID() && string(now.Value) == string(t.Puts[0].Value) {
+	if now.Version != "" && now.Session == session.ID() && bytes.Equal(now.Value, t.Puts[0].Value) {
 		return now.Version, false, nil // ours, the reply was lost
 	}
 	return "", true, nil

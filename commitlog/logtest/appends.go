@@ -226,7 +226,9 @@ func appendConcurrently(e *env) {
 		next := map[int]int{}
 		for i := 0; i < len(recs); i += size {
 			var w, round, j int
-			fmt.Sscanf(string(recs[i].Value), "%d/%d/%d", &w, &round, &j)
+			if _, err := fmt.Sscanf(string(recs[i].Value), "%d/%d/%d", &w, &round, &j); err != nil {
+				e.Fatalf("partition %d: value %q: %v", p, recs[i].Value, err)
+			}
 			if round != next[w] {
 				e.Fatalf("partition %d: batch %d of writer %d stands where %d was due", p, round, w, next[w])
 			}

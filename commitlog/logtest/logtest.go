@@ -71,7 +71,6 @@ type test struct {
 	run   func(*env)
 }
 
-func severalLogs(f Features) bool  { return !f.SingleLog }
 func hasProducers(f Features) bool { return !f.NoProducers }
 func strictDelete(f Features) bool { return !f.EventualDelete }
 func strictTrim(f Features) bool   { return !f.EventualTrim }
@@ -80,7 +79,7 @@ func strictTrim(f Features) bool   { return !f.EventualTrim }
 type env struct {
 	*testing.T
 	h    Harness
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // the test's own
 	open func() *commitlog.Log
 }
 
@@ -171,11 +170,6 @@ func (e *env) bounds(t *commitlog.Topic, partition int) commitlog.Bounds {
 func (e *env) first(t *commitlog.Topic, partition int) int64 {
 	e.Helper()
 	return e.bounds(t, partition).First
-}
-
-func firstOffset(ctx context.Context, t *commitlog.Topic, partition int) (int64, error) {
-	b, err := t.Bounds(ctx, partition)
-	return b.First, err
 }
 
 // all reads what a handle sees of a partition now.

@@ -22,7 +22,6 @@ func TestWhatWasSyncedSurvivesEveryCrash(t *testing.T) {
 		must(t, mem.SyncDir("."))
 		f := create(t, mem, "d/f")
 		must(t, mem.SyncDir("d"))
-		synced := []byte{}
 		live := []byte{}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			off := rapid.IntRange(0, 12000).Draw(t, "off")
@@ -41,11 +40,10 @@ func TestWhatWasSyncedSurvivesEveryCrash(t *testing.T) {
 				}
 			case "sync":
 				must(t, f.SyncData())
-				synced = bytes.Clone(live)
 			}
 		}
 		must(t, f.SyncData())
-		synced = bytes.Clone(live)
+		synced := bytes.Clone(live)
 		next := mem
 		for range 3 {
 			next = next.Crash()

@@ -139,7 +139,9 @@ func (m *machine) open(name string, flag int, perm fs.FileMode) (*fileNode, erro
 			return nil, syscall.EEXIST
 		}
 		if flag&os.O_TRUNC != 0 {
-			return n, n.truncate(m, 0)
+			if err := n.truncate(m, 0); err != nil {
+				return nil, err
+			}
 		}
 		return n, nil
 	default:

@@ -196,7 +196,7 @@ func checkName(op, name string) error {
 
 func ignoreEINTR(f func() error) error {
 	for {
-		if err := f(); err != unix.EINTR {
+		if err := f(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ func (c *core) process(batch []*request) {
 			r.r.unknown(err)
 		case err != nil:
 			r.r.err = err
-		case r.list && err == nil:
+		case r.list:
 			r.r.snap = driver.Snapshot{Entries: c.j.st.m.List(r.prefix), Revision: int64(c.j.rev)}
 		}
 		if err != nil || r.rotate {

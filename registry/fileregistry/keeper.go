@@ -30,7 +30,7 @@ type keeper struct {
 	changed chan struct{}
 	died    chan string
 	quit    chan struct{}
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // its lifetime: cancelled by close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	frozen  atomic.Bool // tests play a stopped process with it

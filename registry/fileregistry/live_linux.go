@@ -64,7 +64,7 @@ func gone(path string) bool {
 	if err != nil {
 		return false // no FIFO: its heartbeat tells
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var b [1]byte
 	n, err := unix.Read(fd, b[:])
 	return err == nil && n == 0

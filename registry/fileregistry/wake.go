@@ -17,7 +17,7 @@ type waker interface {
 // pollWaker is for file systems the kernel does not watch for us, such as the one in memory: it
 // looks at the journal's end.
 type pollWaker struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by close
 	cancel context.CancelFunc
 	ctl    *control
 	last   uint64

@@ -30,11 +30,11 @@ func explainable(history []operation) bool {
 		if bits.OnesCount64(done) == len(history) {
 			return true
 		}
-		if at := (situation{done, value}); tried[at] {
+		at := situation{done, value}
+		if tried[at] {
 			return false
-		} else {
-			tried[at] = true
 		}
+		tried[at] = true
 		first := time.Duration(1<<63 - 1)
 		for i, op := range history {
 			if done&(1<<i) == 0 {

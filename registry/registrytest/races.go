@@ -197,7 +197,7 @@ func startAtOnce(s *suite) {
 		}
 	}
 	for _, p := range procs {
-		wg.Go(func() { p.Close() })
+		wg.Go(func() { _ = p.Close() })
 	}
 	wg.Wait()
 }

@@ -111,7 +111,7 @@ func (s *suite) open() *Process { return s.openIn("") }
 func (s *suite) openIn(namespace string) *Process {
 	s.Helper()
 	p := s.store.Open(s.T, driver.Options{Namespace: namespace})
-	s.Cleanup(func() { p.Close() })
+	s.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
