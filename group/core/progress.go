@@ -16,11 +16,11 @@ func (s *State) progress(p *UnitProgress) {
 	s.advance(p.Unit, &p.Checkpoint)
 }
 
-// advance takes a newer checkpoint of the worker. One that started under an earlier epoch has
-// nothing to say.
+// advance takes a newer checkpoint of the worker. One that started under an earlier grant has
+// nothing to say. Its epoch would not tell: a store that went back gives the same number again.
 func (s *State) advance(n int, c *registry.Checkpoint) {
 	u := &s.units[n]
-	if !u.granted || u.runEpoch != u.grant.Epoch || c == nil || len(c.Positions) == 0 {
+	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
 	}
 	if u.checkpoint != nil && samePositions(u.checkpoint.Positions, c.Positions) {
@@ -46,7 +46,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
 	u.worker, u.deadline = none, 0
-	u.hung, u.haunted = ev.Stuck || u.stuck >= maxStuck, u.haunted || (ev.Stuck && u.runEpoch == u.grant.Epoch)
+	u.hung, u.haunted = ev.Stuck || u.stuck >= maxStuck, u.haunted || (ev.Stuck && u.runGrant == u.grant.Version)
 	if u.checkpoint == nil {
 		// The worker may have stored where it started, which no hint tells of. The next one
 		// must not choose a start anew.

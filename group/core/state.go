@@ -128,8 +128,8 @@ type unit struct {
 
 	worker   worker
 	run      uint64
-	runEpoch int64         // under which the worker was started
-	deadline time.Duration // of draining or stopping
+	runGrant registry.Version // under which the worker was started
+	deadline time.Duration    // of draining or stopping
 	failures int
 	stuck    int           // times that a handler hung, without progress in between
 	hung     bool          // better let another member try

@@ -141,6 +141,7 @@ func (s *State) flush() {
 	s.nextID++
 	txns := make([]registry.Txn, len(s.batch))
 	for i := range s.batch {
+		s.batch[i].sent = s.step
 		txns[i] = s.batch[i].txn
 	}
 	s.pending = append(s.pending, call{id: s.nextID, writes: s.batch})

@@ -173,7 +173,7 @@ func (s *State) start(n int) {
 	u := &s.units[n]
 	s.nextID++
 	u.run, u.worker, u.deadline, u.retryAt = s.nextID, running, 0, 0
-	u.runEpoch = u.grant.Epoch
+	u.runGrant = u.grant.Version
 	s.out = append(s.out, StartUnit{Run: u.run, Grant: u.grant, Checkpoint: u.checkpoint, Why: u.why})
 }
 

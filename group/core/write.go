@@ -33,6 +33,7 @@ type write struct {
 	epoch      int64
 	owner      registry.Owner
 	checkpoint *registry.Checkpoint // put by it; nil: none
+	sent       uint64               // the step that sent it
 }
 
 // call is one Apply under way.
@@ -153,6 +154,7 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 func (s *State) unitStored(w *write, versions []registry.Version) {
 	u, v := &s.units[w.unit], &s.view.Units[w.unit]
 	if w.checkpoint != nil {
+		s.doubt(w, v.CheckpointVersion, w.txn.Checks[1].Version)
 		if older(v.CheckpointVersion, w.txn.Checks[1].Version, versions[0]) {
 			v.Checkpoint, v.CheckpointVersion, u.stored = w.checkpoint, versions[0], versions[0]
 		}
@@ -162,6 +164,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	if w.kind == wCommit {
 		return
 	}
+	s.doubt(w, v.OwnerVersion, w.txn.Checks[0].Version)
 	from, current := v.Owner.Member, older(v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
 	if current {
 		v.Owner, v.OwnerVersion = w.owner, versions[0]
@@ -173,6 +176,14 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 		s.out = append(s.out, Report{Kind: Moved, Unit: w.unit, Epoch: w.owner.Epoch, From: s.cfg.Member, To: w.owner.Member, Text: w.owner.Reason})
 	case current:
 		s.own(w.unit, from)
+	}
+}
+
+// doubt looks again when a reading that was asked for after a write was sent shows what was before
+// it: mostly the reading was the quicker one, but it may be that the store lost the write.
+func (s *State) doubt(w *write, has, before registry.Version) {
+	if has == before && s.viewStep >= w.sent {
+		s.wantLoad = true
 	}
 }
 

@@ -221,7 +221,7 @@ func (w *world) heal() {
 	for _, n := range w.nodes {
 		n.thaw()
 		n.reconnect()
-		staying = staying || n.up() && !n.leaving
+		staying = staying || n.up() && !n.leaving && !w.startedAgain(n)
 	}
 	if w.plan.has[Control] {
 		w.setControl(registry.Control{})
@@ -229,4 +229,10 @@ func (w *world) heal() {
 	if !staying {
 		w.newNode("")
 	}
+}
+
+// startedAgain says whether a later process has the same member id: it replaces this one.
+func (w *world) startedAgain(n *node) bool {
+	later := w.nodes[slices.Index(w.nodes, n)+1:]
+	return slices.ContainsFunc(later, func(o *node) bool { return o.name == n.name })
 }

@@ -23,6 +23,11 @@ func (c *Checker) owned(e *Event) {
 	}
 	t := &tenure{owned: *e, start: cover(e.Positions)}
 	t.last = t.start
+	for _, old := range u.undone {
+		// After a rollback the same owner can get the same epoch again: what it did before the
+		// store went back can't be told from what it does now.
+		t.shaken = t.shaken || old.owned.Epoch == e.Epoch && old.owned.who() == e.who()
+	}
 	c.takeover(u, t)
 	u.add(t)
 }
