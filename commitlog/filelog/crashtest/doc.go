@@ -5,7 +5,8 @@
 //	                 and again during the recovery from it
 //	kill_test.go     a process killed or stopped before every operation while another goes on
 //	fault_test.go    EIO, ENOSPC, EROFS and short writes at every operation
-//	damage_test.go   files cut at every byte, bits flipped, pages replaced
+//	damage_test.go   files cut at every byte, bits flipped, pages replaced; specimen_test.go says
+//	                 what a damaged log must still do
 //	fuzz_test.go     every decoder on arbitrary bytes
 //
 // What must hold each time is in history_test.go: what was acked is there, at its offset, with

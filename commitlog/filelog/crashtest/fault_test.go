@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -91,4 +92,50 @@ func failAt(ctx context.Context, c faultCase) error {
 		return fmt.Errorf("%v (%s), then a crash: %w", c, failed, err)
 	}
 	return nil
+}
+
+// The disk fills up: appends fail cleanly, what is there can be read, and once there is space
+// again everything goes on.
+func TestAFullDiskHeals(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	mem := vfs.NewMem(1)
+	l, err := openOn(ctx, mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(ctx, topicName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem.SetCapacity(400 << 10)
+	h, w := newHistory(), newWorkload(1)
+	w.h = h
+	h.created = true
+	for full := 0; full < 5; {
+		failed, err := w.send(ctx, topic, []*attempt{h.begin(1, full%partitions, 9000)})
+		if err != nil && !errors.Is(err, commitlog.ErrNotAppended) {
+			t.Fatalf("an append to a full disk: %v, %d to repeat; want ErrNotAppended", err, len(failed))
+		}
+		if err != nil {
+			full++
+		}
+		if len(h.attempts) > 1000 {
+			t.Fatal("the disk is never full")
+		}
+	}
+	if err := h.look(ctx, topic, h.snapshot(), false); err != nil {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	mem.SetCapacity(0)
+	if err := h.verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, mem.Process()) }, h.snapshot(), false); err != nil {
+		t.Fatalf("when there is space again: %v", err)
+	}
+	if _, err := topic.Append(ctx, 0, h.begin(1, 0, 10).records(), nil); err != nil {
+		t.Errorf("an append through the old handle: %v", err)
+	}
 }
