@@ -13,7 +13,8 @@ import (
 var sleepers = map[string]string{
 	"commitlog/filelog/bench_test.go":       "a benchmark's set-up gives the background time to prepare segments, as a calm producer does",
 	"commitlog/filelog/process_test.go":     "real processes are killed and stopped at random moments, and a random time is the fault",
-	"registry/fileregistry/process_test.go": "a real process is stopped for longer than its TTL, and the cost of two idle seconds is measured",
+	"registry/fileregistry/play_test.go":    "the cost of two idle seconds is measured",
+	"registry/fileregistry/process_test.go": "a real process is stopped for longer than its TTL",
 }
 
 // calls are the selectors of an imported package that a file uses.
