@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -161,14 +162,11 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
 	}
 	s := newSink(a.stdout, stop)
-	render := appendRecord
-	if f.print == "value" {
-		render = func(buf []byte, m *ringfence.Message) ([]byte, error) {
-			return append(append(buf, m.Value...), '\n'), nil
-		}
-	}
 	return func(ctx context.Context, m *ringfence.Message) error {
-		line, err := render(nil, m)
+		if f.print == "value" {
+			return s.write(ctx, append(slices.Clip(m.Value), '\n'))
+		}
+		line, err := recordJSON(m)
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ const execGrace = 2 * time.Second
 // process runs the command with the record on stdin. It ends with ctx: the partition is lost
 // then, and the command must not go on beside that of the new owner.
 func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
-	line, err := appendRecord(nil, m)
+	line, err := recordJSON(m)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -48,18 +46,4 @@ func TestScripts(t *testing.T) {
 			"flip":  flip,
 		},
 	})
-}
-
-// outcome is what one run of the command line in this process left behind.
-type outcome struct {
-	code           int
-	stdout, stderr string
-}
-
-// runCLI runs a command line in this process.
-func runCLI(ctx context.Context, stdin string, environ []string, args ...string) outcome {
-	var out, errs bytes.Buffer
-	a := &app{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, environ: environ}
-	code := a.run(ctx, args)
-	return outcome{code, out.String(), errs.String()}
 }

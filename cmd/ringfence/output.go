@@ -94,7 +94,6 @@ func right(s string) cell           { return cell{text: s, right: true} }
 func number(n int64) cell           { return right(thousands(n)) }
 func styled(st style, c cell) cell  { c.style = st; return c }
 func age(millis int64) cell         { return right(ageText(millis)) }
-func orDash(s string) cell          { return left(dash(s)) }
 func warnIf(bad bool, c cell) cell  { return styleIf(bad, yellow, c) }
 func alarmIf(bad bool, c cell) cell { return styleIf(bad, red, c) }
 

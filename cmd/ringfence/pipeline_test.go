@@ -65,7 +65,7 @@ func TestProduceKeepsTheOrderOfLinesWithinAPartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer topic.Close() //nolint:errcheck // only read
+	defer topic.Close()
 	var recs []commitlog.Record
 	for next := int64(0); next < 10_000; {
 		if recs, next, err = topic.Read(t.Context(), 0, next, recs, nil); err != nil {
@@ -177,7 +177,7 @@ func TestProduceStopsWhenItsOutputIsGone(t *testing.T) {
 func TestProduceEndsWithItsContextThoughTheInputIsSilent(t *testing.T) {
 	t.Parallel()
 	silent, keep := io.Pipe()
-	defer keep.Close() //nolint:errcheck // a pipe in memory
+	defer keep.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := newPipeline(memClient(t, 1), "t", &messageMaker{}, produceFlags{partition: -1, inFlight: 16}, nil)
 	done := make(chan summary)

@@ -97,7 +97,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, k
 		if err != nil {
 			return inputError(err)
 		}
-		defer file.Close() //nolint:errcheck // only read
+		defer file.Close()
 		input = file
 	} else if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")

@@ -39,8 +39,8 @@ type jsonHeader struct {
 	ValueEncoding string `json:"value_encoding,omitempty"`
 }
 
-// appendRecord appends m as a line of JSON to buf.
-func appendRecord(buf []byte, m *ringfence.Message) ([]byte, error) {
+// recordJSON is m as a line of JSON.
+func recordJSON(m *ringfence.Message) ([]byte, error) {
 	r := jsonRecord{
 		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch,
 		Timestamp: timeText(m.Timestamp.UnixMilli()),
@@ -59,8 +59,8 @@ func appendRecord(buf []byte, m *ringfence.Message) ([]byte, error) {
 		r.Headers[i].Name = h.Name
 		r.Headers[i].Value, r.Headers[i].ValueEncoding = encodeText(h.Value)
 	}
-	out := bytes.NewBuffer(buf)
-	enc := json.NewEncoder(out)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(&r)
 	return out.Bytes(), err
@@ -83,7 +83,7 @@ func decodeText(text, encoding string) ([]byte, error) {
 	return nil, fmt.Errorf("encoding %q: expected %q or none", encoding, base64Encoding)
 }
 
-// parseRecord reads a line of JSON as appendRecord writes it. Place and epoch are not those of
+// parseRecord reads a line of JSON as recordJSON writes it. Place and epoch are not those of
 // the message that is produced from it; its time is.
 func parseRecord(line []byte) (ringfence.Message, error) {
 	var r jsonRecord

@@ -19,7 +19,7 @@ func TestRecordLineIsTheContract(t *testing.T) {
 		Key: []byte("acct-1"), Value: []byte("<+10 & more>"), Timestamp: time.UnixMilli(1767225600123),
 		Headers: []ringfence.Header{{Name: "source", Value: []byte("web")}, {Name: "source", Value: []byte{0xff}}},
 	}
-	got, err := appendRecord(nil, m)
+	got, err := recordJSON(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestRecordsSurviveTheirLine(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "headers") {
 			m.Headers = append(m.Headers, ringfence.Header{Name: rapid.String().Draw(t, "name"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "header")})
 		}
-		line, err := appendRecord(nil, m)
+		line, err := recordJSON(m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := appendRecord(nil, &m); err != nil {
+		if _, err := recordJSON(&m); err != nil {
 			t.Error(err)
 		}
 	})

@@ -261,7 +261,7 @@ func (a *app) complete(cmd *cobra.Command, list func(context.Context, *ringfence
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer rf.Close() //nolint:errcheck // nothing was written
+	defer rf.Close()
 	names, err := list(ctx, rf)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -180,6 +180,9 @@ func (st *stage) crash(ctx context.Context) error {
 	if err := st.produce(ctx, st.Messages/4); err != nil { // more than they can do at once
 		return err
 	}
+	if before, err = st.info(ctx); err != nil {
+		return err
+	}
 	at := history.Now()
 	if err := st.bury(victim); err != nil {
 		return err
@@ -230,6 +233,9 @@ func (st *stage) sleepwalk(ctx context.Context) error {
 	who := st.owners(before)[len(st.owners(before))-1]
 	st.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", st.describe(who), sessionTTL)
 	if err := st.produce(ctx, st.Messages/4); err != nil {
+		return err
+	}
+	if before, err = st.info(ctx); err != nil {
 		return err
 	}
 	at := history.Now()

@@ -106,7 +106,7 @@ func readFile(path string, since int64, each func(history.Event)) error {
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	for r := history.NewReader(f); ; {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -184,14 +184,10 @@ func (st *stage) judge() error {
 	if err != nil {
 		return err
 	}
-	var readers []io.Reader
-	for _, path := range files {
-		f, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("history: %w", err)
-		}
-		defer f.Close() //nolint:errcheck // only read
-		readers = append(readers, f)
+	readers, shut, err := openAll(files)
+	defer shut()
+	if err != nil {
+		return err
 	}
 	report, err := history.Check(history.Config{}, true, readers...)
 	if err != nil {
@@ -215,4 +211,22 @@ func (st *stage) judge() error {
 		return fmt.Errorf("%d of them: %w", len(r.Broken), ErrBroken)
 	}
 	return nil
+}
+
+// openAll opens files to read; shut closes those that were opened.
+func openAll(paths []string) (readers []io.Reader, shut func(), err error) {
+	var files []*os.File
+	shut = func() {
+		for _, f := range files {
+			_ = f.Close() // only read
+		}
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, shut, fmt.Errorf("history: %w", err)
+		}
+		files, readers = append(files, f), append(readers, f)
+	}
+	return readers, shut, nil
 }
