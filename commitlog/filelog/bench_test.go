@@ -286,7 +286,39 @@ func readAll(b *testing.B, t *commitlog.Topic) {
 	b.ReportMetric(float64(n)/time.Since(start).Seconds()/1e6, "Mrecords/s")
 }
 
-func BenchmarkDurableOne(b *testing.B) {
+func BenchmarkDurable4096(b *testing.B) {
 	t := benchTopic(b, driver.Sync, 1)
-	report(b, []produceCase{{name: "1 in flight", run: inFlight(b, t, 1, 1, 1)}})
+	report(b, []produceCase{{name: "4096 in flight", run: inFlight(b, t, 1, 4096, 1)}})
+}
+
+// BenchmarkReopen opens a log with 5 million records. Nothing is written at close, so this is
+// what an open after kill -9 does, too.
+func BenchmarkReopen(b *testing.B) {
+	c := filelog.Config{Dir: b.TempDir(), Options: driver.Options{Durability: driver.OS}}
+	l := mustOpen(b, c)
+	t := openTopic(b, l, "big", 1)
+	recs := make([]commitlog.Record, 16)
+	for i := range recs {
+		recs[i].Value = value100
+	}
+	var wg sync.WaitGroup
+	for range 5_000_000 / len(recs) {
+		wg.Add(1)
+		t.AppendAsync(b.Context(), 0, recs, nil, func(int64, error) { wg.Done() })
+	}
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		l := mustOpen(b, c)
+		t, err := l.Topic(b.Context(), "big")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if bounds, err := t.Bounds(b.Context(), 0); err != nil || bounds.Next < 4_999_000 {
+			b.Fatal(bounds, err)
+		}
+		l.Close()
+	}
 }

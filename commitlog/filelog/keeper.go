@@ -23,9 +23,9 @@ const (
 	// zeroAhead is how much of the newest segment is filled with zeros at a time, when it was not
 	// prepared, and zeroSlack how close to their end a small write may come first. Large writes
 	// do without: each allocates its blocks once for many records.
-	zeroAhead  = 4 << 20
-	zeroSlack  = 128 << 10
-	smallWrite = 64 << 10
+	zeroAhead  = 8 << 20
+	zeroSlack  = 1 << 20
+	smallWrite = 512 << 10
 )
 
 // nudge asks the keeper to look.
@@ -188,18 +188,24 @@ func (s *store) zeroFile(name string, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
+// wantsZeros tells whether the zeros behind at, in a segment with room up to limit, run out.
+func (s *store) wantsZeros(at segment.Pos, limit int64) bool {
+	zeroed := s.page.pos(pageZeroed)
+	return at+zeroSlack > zeroed && segment.At(at.Number(), limit) > zeroed
+}
+
 // zeroMore fills the newest segment with zeros ahead of the writers, when they get close to what
 // was filled before. It writes under the write lock, in small pieces.
 func (s *store) zeroMore() error {
 	at := s.page.written()
-	if at+zeroSlack <= s.page.pos(pageZeroed) {
-		return nil
-	}
 	g, err := s.segs.get(at.Number())
 	if err != nil {
 		return err
 	}
 	defer s.segs.put(g)
+	if !s.wantsZeros(at, g.limit) {
+		return nil
+	}
 	lock, err := s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR, 0)
 	if err != nil {
 		return err

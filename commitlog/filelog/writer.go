@@ -315,7 +315,7 @@ func (w *writer) put(frames []*pending, size int64) error {
 		page.raise(pageAcked, uint64(at))
 	}
 	half := w.seg.limit / 2
-	if w.off >= half && w.off-size < half || size < smallWrite && at+zeroSlack > page.pos(pageZeroed) {
+	if w.off >= half && w.off-size < half || size < smallWrite && w.s.wantsZeros(at, w.seg.limit) {
 		w.s.nudge()
 	}
 	return nil
