@@ -49,6 +49,7 @@ type Engine struct {
 	workers    []*worker           // that were started and have not left
 	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
 	running    int                 // handlers
+	blocked    int                 // of them, those that showed to be slow
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
 	stopRead   context.CancelFunc  // ends the reads and waits under way

@@ -97,13 +97,17 @@ func (e *Engine) watch(now time.Time) {
 		busy = true
 		if e.pace.hurried(w.limit) && now.Sub(w.begun) >= patience {
 			e.reclaim(w, now)
-			e.pace.slow()
+			e.pace.reset()
+			if !w.blocked {
+				w.blocked = true
+				e.blocked++
+			}
 		}
 		e.watchdog(w, now)
 	}
 	switch {
 	case !busy:
-		e.pace.slow()
+		e.pace.reset()
 	case e.pace.width < e.pace.full || e.pace.batch > 1:
 		e.arm(now.Add(patience))
 	}

@@ -13,7 +13,7 @@ const (
 // workers are worth waking. Unknown handlers are taken to be slow.
 type pace struct {
 	batch int // records to claim
-	width int // handlers to run at the same time
+	width int // handlers to run at the same time, besides those that have blocked
 	full  int // width for slow handlers: what was configured
 	cores int
 	each  float64 // moving average of the time of one record, in ns
@@ -44,10 +44,8 @@ func (p *pace) took(records int, d time.Duration) {
 	}
 }
 
-// slow forgets what was learnt: a handler has blocked, or there was nothing to do.
-func (p *pace) slow() {
-	p.batch, p.width, p.each = 1, p.full, 0
-}
+// reset forgets how long handlers take: one has blocked, or there was nothing to do.
+func (p *pace) reset() { p.batch, p.width, p.each = 1, p.full, 0 }
 
 // hurried says whether slowness must be watched for.
 func (p *pace) hurried(claimed int) bool { return claimed > 1 || p.width < p.full }

@@ -11,6 +11,10 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 	clear(w.batch)
 	w.busy = false
 	e.running--
+	if w.blocked {
+		w.blocked = false
+		e.blocked--
+	}
 	if e.phase == active || e.phase == ending {
 		e.pace.took(w.limit, now.Sub(w.begun))
 	}

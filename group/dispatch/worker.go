@@ -23,6 +23,7 @@ type worker struct {
 
 	// Guarded by Engine.mu:
 	busy    bool
+	blocked bool      // for longer than patience
 	limit   int       // batch[limit:] was taken back
 	settled int       // batch[:settled] is accounted for
 	begun   time.Time // when the batch was
@@ -125,7 +126,8 @@ func (e *Engine) helper() *worker {
 
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
-	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && !e.paused && e.running < e.pace.width
+	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && !e.paused &&
+		e.running < e.cfg.Concurrency && e.running-e.blocked < e.pace.width
 }
 
 // over says whether idle workers leave.
