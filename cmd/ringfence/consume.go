@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -131,15 +132,15 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	defer done()
 	t := newTally(process, f.max, func() { stop(errEnough) })
 	f.opts.Events.Revoked = func(unit int, _ int64, _ string) { t.forget(unit) }
-	watched := make(chan struct{})
-	go func() { // joined below
-		defer close(watched)
-		t.watch(working, f.idleExit, func() { stop(errEnough) })
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { t.watch(working, f.idleExit, func() { stop(errEnough) }) }) // joined below
+	if isTerminal(a.stderr) && !isTerminal(a.stdout) {
+		watching.Go(func() { a.showProcessed(working, t) }) // joined below
+	}
 	err := rf.Consume(working, topic, f.group, t.handle, &f.opts)
 	cause := context.Cause(working) // before the end of this function gives it another
 	stop(nil)
-	<-watched
+	watching.Wait()
 	switch {
 	case err != nil:
 		return err
@@ -149,6 +150,21 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 		return nil
 	}
 	return cause
+}
+
+// showProcessed tells a person who does not see the records how many there were, until ctx ends.
+func (a *app) showProcessed(ctx context.Context, t *tally) {
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	defer bar.clear()
+	for {
+		select {
+		case <-ticker.C:
+			bar.show(t.processed(), "records processed")
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // processor is what is done with a record, and how to end it. stop is called with the reason

@@ -230,7 +230,19 @@ func damageError(r *filelog.Report) error {
 }
 
 func (a *app) checkLog(ctx context.Context, dir string) error {
-	found, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, nil)
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	records := int64(0)
+	found, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, &filelog.InspectOptions{Frame: func(i filelog.FrameInfo) error {
+		records += int64(i.Frame.Count)
+		select {
+		case <-ticker.C:
+			bar.show(records, "records checked")
+		default:
+		}
+		return nil
+	}})
+	bar.clear()
 	if err != nil {
 		return err
 	}
