@@ -26,7 +26,7 @@ func (c *Checker) owned(e *Event) {
 	for _, old := range u.undone {
 		// After a rollback the same owner can get the same epoch again: what it did before the
 		// store went back can't be told from what it does now.
-		t.shaken = t.shaken || old.owned.Epoch == e.Epoch && old.owned.who() == e.who()
+		t.twice = t.twice || old.owned.Epoch == e.Epoch && old.owned.who() == e.who()
 	}
 	c.takeover(u, t)
 	u.add(t)
@@ -95,7 +95,7 @@ func (c *Checker) handoff(before, t *tenure) {
 	if before.running > 0 {
 		c.report.violate(CleanHandoff, []Event{before.owned, t.owned}, "unit %d was handed over while %d handlers were at work", t.owned.Unit, before.running)
 	}
-	if before.shaken {
+	if before.shaken || before.twice {
 		return
 	}
 	for _, at := range c.partitionsOf(t.owned.Unit) {
