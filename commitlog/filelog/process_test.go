@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childDir) != "" {
 		appendForEver()
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 const procPartitions = 3
