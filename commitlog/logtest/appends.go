@@ -197,9 +197,12 @@ func appendConcurrently(e *env) {
 	_, a, b := e.two(3)
 	const writers, size = 6, 5
 	rounds := e.n(30, 5)
-	var wg sync.WaitGroup
+	var wg, ready sync.WaitGroup
+	ready.Add(writers)
 	for w := range writers {
 		wg.Go(func() {
+			ready.Done()
+			ready.Wait() // all at once
 			t := []*commitlog.Topic{a, b}[w%2]
 			for i := range rounds {
 				batch := make([]string, size)

@@ -36,19 +36,7 @@ var brokenLogs = []broken{
 			t.Append(ctx, &less, done)
 		}}
 	}},
-	{"tears batches apart", "Append/BatchesAreAtomicAndAdjacent", func(t driver.Topic) driver.Topic {
-		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
-			for i := range req.Records {
-				one, last := *req, i == len(req.Records)-1
-				one.Records = req.Records[i : i+1]
-				t.Append(ctx, &one, func(first int64, err error) {
-					if last {
-						done(first, err)
-					}
-				})
-			}
-		}}
-	}},
+	{"tears batches apart", "Append/BatchesAreAtomicAndAdjacent", tear()},
 	{"reorders what one goroutine sends", "Append/BatchesOfOneGoroutineKeepTheirOrder", reorder},
 	{"answers twice", "Append/BatchesOfOneGoroutineKeepTheirOrder", func(t driver.Topic) driver.Topic {
 		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
@@ -280,6 +268,39 @@ func reorder(t driver.Topic) driver.Topic {
 			held = nil
 		}
 	}}
+}
+
+// tear stores the first record of a batch alone. The first batch of a partition then waits until
+// another one came in between.
+func tear() func(driver.Topic) driver.Topic {
+	var mu sync.Mutex
+	met := map[int]chan struct{}{}
+	return func(t driver.Topic) driver.Topic {
+		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
+			head, tail := *req, *req
+			head.Records, tail.Records = req.Records[:1], req.Records[1:]
+			if len(tail.Records) == 0 {
+				t.Append(ctx, req, done)
+				return
+			}
+			t.Append(ctx, &head, func(int64, error) {})
+			mu.Lock()
+			ch, second := met[req.Partition]
+			switch {
+			case !second:
+				ch = make(chan struct{})
+				met[req.Partition] = ch
+			case ch != nil:
+				close(ch)
+				met[req.Partition] = nil
+			}
+			mu.Unlock()
+			if !second {
+				<-ch
+			}
+			t.Append(ctx, &tail, done)
+		}}
+	}
 }
 
 // remember returns the same memory for each read of an offset.
