@@ -247,3 +247,28 @@ func time(o int64) string {
 	}
 	return string(b)
 }
+
+func TestAStoreThatGoesBackIsNoExcuseForALostRecord(t *testing.T) {
+	t.Parallel()
+	rollback := func(s *story, epoch int64, to registry.Position) *story {
+		return s.add(history.Event{Kind: history.Rollback, Epoch: epoch, Positions: []registry.Position{to}})
+	}
+	undone := func() *story {
+		s := begun().process("a", 1, "k", 0).commit("a", 1, next(1)).own("b", 2, next(1)).process("b", 2, "k", 1).commit("b", 2, next(2))
+		return rollback(s, 1, next(1))
+	}
+	good := undone().own("c", 3, next(1)).process("b", 2, "k", 2). // b has not noticed yet
+									process("c", 3, "k", 1, 2, 3).commit("c", 3, next(4))
+	if report := good.check(true, true); report.Err() != nil || report.Stale != 1 || report.Duplicated != 2 {
+		t.Errorf("got:\n%s", report)
+	}
+	for name, s := range map[string]*story{
+		"the forgotten owner commits":     undone().own("c", 3, next(1)).commit("b", 2, next(2)),
+		"the next owner skips the record": undone().own("c", 3, next(1)).process("c", 3, "k", 2, 3).commit("c", 3, next(4)),
+		"the next owner starts too far":   undone().own("c", 3, next(2)),
+	} {
+		if report := s.check(true, false); report.Err() == nil {
+			t.Errorf("%s: no violation:\n%s", name, report)
+		}
+	}
+}
