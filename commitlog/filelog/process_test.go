@@ -30,6 +30,9 @@ const (
 
 // TestMain runs the tests, or, in a process started by one of them, an appender.
 func TestMain(m *testing.M) {
+	if os.Getenv(childInFlight) != "" {
+		produceForAWhile()
+	}
 	if os.Getenv(childDir) != "" {
 		appendForEver()
 	}
