@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,37 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if a.global.config != "" {
 		errs = append(errs, a.readFile(cmd, given)...)
 	}
-	return errors.Join(append(errs, a.checkGlobals()...)...)
+	errs = append(errs, a.checkGlobals()...)
+	a.warnOfTypos(cmd.Root())
+	return errors.Join(errs...)
+}
+
+// warnOfTypos names variables that look like a setting and are none. They are no error: others
+// may use the prefix too, as the commands of consume --exec do.
+func (a *app) warnOfTypos(root *cobra.Command) {
+	known := make(map[string]bool)
+	var collect func(*cobra.Command)
+	collect = func(c *cobra.Command) {
+		note := func(f *pflag.Flag) { known[f.Name] = true }
+		c.Flags().VisitAll(note)
+		c.PersistentFlags().VisitAll(note)
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(root)
+	names := slices.Sorted(maps.Keys(known))
+	for _, kv := range a.environ {
+		variable, value, _ := strings.Cut(kv, "=")
+		suffix, ours := strings.CutPrefix(variable, envPrefix)
+		setting := strings.ToLower(strings.ReplaceAll(suffix, "_", "-"))
+		if !ours || value == "" || known[setting] {
+			continue
+		}
+		if near := nearest(setting, names); near != "" {
+			a.logger().Warn("an environment variable is no setting", "variable", variable, "did_you_mean", envName(near))
+		}
+	}
 }
 
 // needsStores tells the commands that work for the shell and the reader, not on stores: they
@@ -132,12 +163,7 @@ func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]
 	if !cmd.HasParent() {
 		flags = cmd.PersistentFlags()
 	}
-	keys := make([]string, 0, len(tree))
-	for k := range tree {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		full := prefix + key
 		if flags.Lookup(key) != nil && key != "help" && key != "config" {
 			r.flag(cmd, flags, key, full, tree[key])
