@@ -20,6 +20,7 @@ const (
 	// ahead of them would take more from the disk than they save.
 	fastFill  = 250 * time.Millisecond
 	zeroPiece = 256 << 10
+	maxRest   = 20 * time.Millisecond
 	// zeroAhead is how much of the newest segment is filled with zeros at a time, when it was not
 	// prepared, and zeroSlack how close to their end a small write may come first. Large writes
 	// do without: each allocates its blocks once for many records.
@@ -175,9 +176,11 @@ func (s *store) zeroFile(name string, size int64) error {
 	}
 	piece := make([]byte, zeroPiece)
 	for off := int64(0); off < size && err == nil && !s.watch.stopped(); off += zeroPiece {
+		start := time.Now()
 		if _, err = f.WriteAt(piece[:min(zeroPiece, size-off)], off); err == nil {
 			err = f.SyncData()
 		}
+		s.rest(2 * time.Since(start))
 	}
 	if err == nil && s.watch.stopped() {
 		err = errClosed
@@ -239,6 +242,16 @@ func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
 		}
 	}
 	return more && err == nil, errors.Join(err, lock.Unlock())
+}
+
+// rest leaves the disk to others for a while.
+func (s *store) rest(d time.Duration) {
+	t := time.NewTimer(min(d, maxRest))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.stop:
+	}
 }
 
 // install gives a prepared file its name, under the write lock: the segment may have been started
