@@ -40,9 +40,10 @@ func (k OpKind) Changes() bool {
 type Op struct {
 	Kind   OpKind
 	Name   string
-	Offset int64 // of a read or write; the new size of a truncation
-	Length int   // of a read or write; the size of a mapping
-	Count  int64 // 1 for the first operation of the file system
+	Offset int64  // of a read or write; the new size of a truncation
+	Length int    // of a read or write; the size of a mapping
+	Data   []byte // of a write; not to be changed or kept
+	Count  int64  // 1 for the first operation of the file system
 	// Short lets the first Short bytes of a write that fails be written.
 	Short int
 }
@@ -155,7 +156,7 @@ func (f *injectedFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *injectedFile) WriteAt(p []byte, off int64) (int, error) {
-	op := &Op{Kind: OpWrite, Name: f.Name(), Offset: off, Length: len(p)}
+	op := &Op{Kind: OpWrite, Name: f.Name(), Offset: off, Length: len(p), Data: p}
 	if err := f.fs.ask(op); err != nil {
 		if op.Short > 0 {
 			n, _ := f.File.WriteAt(p[:min(op.Short, len(p))], off)

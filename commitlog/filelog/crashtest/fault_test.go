@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -92,6 +94,49 @@ func failAt(ctx context.Context, c faultCase) error {
 		return fmt.Errorf("%v (%s), then a crash: %w", c, failed, err)
 	}
 	return nil
+}
+
+// A producer that repeats itself while its first try is under way hears the same of both.
+func TestADuplicateSharesTheFateOfItsOriginal(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	mem := vfs.NewMem(1)
+	var broken atomic.Bool
+	fsys := vfs.Inject(mem, func(op *vfs.Op) error {
+		if op.Kind == vfs.OpSync && broken.Load() {
+			return syscall.EIO
+		}
+		return nil
+	})
+	l, err := openOn(ctx, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(ctx, topicName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	a := newHistory().begin(0, 0, 8)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Add(1)
+		topic.AppendAsync(ctx, 0, a.records(), a.options(), func(first int64, err error) {
+			defer wg.Done()
+			if err == nil {
+				t.Errorf("acked at %d although no sync succeeded", first)
+			}
+		})
+	}
+	wg.Wait()
+	broken.Store(false)
+	if _, err := topic.Append(ctx, 0, a.records(), a.options()); err != nil {
+		t.Errorf("the same append after it healed: %v", err)
+	}
 }
 
 // The disk fills up: appends fail cleanly, what is there can be read, and once there is space

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,13 +18,13 @@ import (
 // later operations stop, too, until release; then they go on, or fail when it was killed.
 type halt struct {
 	at      int64
-	kill    func() // nil: it is only stopped
+	kill    func(*vfs.Op) // nil: it is only stopped
 	reached chan struct{}
 	release chan struct{}
 	once    sync.Once
 }
 
-func newHalt(at int64, kill func()) *halt {
+func newHalt(at int64, kill func(*vfs.Op)) *halt {
 	return &halt{at: at, kill: kill, reached: make(chan struct{}), release: make(chan struct{})}
 }
 
@@ -33,7 +34,7 @@ func (h *halt) hook(op *vfs.Op) error {
 	}
 	h.once.Do(func() {
 		if h.kill != nil {
-			h.kill()
+			h.kill(op)
 		}
 		close(h.reached)
 	})
@@ -113,7 +114,12 @@ func positions(seed uint64, n int) []int64 {
 
 func killAt(ctx context.Context, level driver.Durability, at int64) (err error) {
 	mem := vfs.NewMem(uint64(at))
-	h := newHalt(at, mem.Kill)
+	h := newHalt(at, func(op *vfs.Op) {
+		if op.Kind == vfs.OpWrite && at%3 > 0 { // in the middle of the write, or right behind it
+			writeBy(mem.Process(), op, op.Length/int(at%3))
+		}
+		mem.Kill()
+	})
 	p, err := newPair(ctx, uint64(at), level, h, mem)
 	if err != nil {
 		return err
@@ -128,13 +134,35 @@ func killAt(ctx context.Context, level driver.Durability, at int64) (err error) 
 			return err
 		default:
 		}
-		if _, err := p.b.send(ctx, p.t, []*attempt{p.b.h.begin(3, int(at)%partitions, 500)}); err != nil && p.sealed() == nil {
+		if _, err := p.b.send(ctx, p.t, []*attempt{p.b.h.begin(3, int(at)%partitions, 8)}); err != nil && p.sealed() == nil {
 			return fmt.Errorf("the bystander's append: %w", err)
 		}
 	}
 	before := p.a.h.snapshot()
+	var images []*image
+	for level == driver.Sync && len(images) < 2 {
+		images = append(images, &image{disk: mem.Crash(), before: before, after: before.snapshot()})
+	}
 	c := p.mem.Process()
-	return before.snapshot().verify(ctx, func() (*commitlog.Log, error) { return openAt(ctx, c, level) }, before, true)
+	if err := before.snapshot().verify(ctx, func() (*commitlog.Log, error) { return openAt(ctx, c, level) }, before, true); err != nil {
+		return err
+	}
+	for _, i := range images {
+		if err := i.verify(ctx); err != nil {
+			return fmt.Errorf("then a power loss: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeBy does the first n bytes of another process's write.
+func writeBy(fsys vfs.FS, op *vfs.Op, n int) {
+	f, err := fsys.OpenFile(op.Name, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteAt(op.Data[:n], op.Offset)
+	_ = f.Close()
 }
 
 // sealed is the ends of the seal that a sends at its end, when it did.
