@@ -32,10 +32,12 @@ func waitBelow(e *env) {
 func waitReadable(e *env) {
 	_, a, b := e.two(1)
 	rounds := e.n(100, 10)
-	got := make(chan error, 1)
+	got, atEnd := make(chan error, 1), make(chan struct{})
 	at := e.first(b, 0)
 	go func() {
-		for i := 0; i < rounds; {
+		defer close(atEnd)
+		for range rounds {
+			atEnd <- struct{}{} // from here on the next append may come
 			if err := b.Wait(e.ctx, 0, at); err != nil {
 				got <- err
 				return
@@ -45,14 +47,28 @@ func waitReadable(e *env) {
 				got <- fmt.Errorf("Wait(%d) returned, and a read from there gives %d records, %w", at, len(recs), err)
 				return
 			}
-			at, i = next, i+len(recs)
+			for len(recs) == 0 { // a gap only
+				if recs, next, err = readNext(e.ctx, b, next); err != nil {
+					got <- err
+					return
+				}
+			}
+			at = next
 		}
 		got <- nil
 	}()
-	for i := range rounds {
-		e.add(a, 0, fmt.Sprint(i))
+	for range atEnd {
+		e.add(a, 0, "x")
 	}
 	e.must(<-got)
+}
+
+// readNext waits for what comes behind a gap.
+func readNext(ctx context.Context, t *commitlog.Topic, at int64) ([]commitlog.Record, int64, error) {
+	if err := t.Wait(ctx, 0, at); err != nil {
+		return nil, at, err
+	}
+	return t.Read(ctx, 0, at, nil, nil)
 }
 
 // Two parties answer each other; one lost wake-up and both wait for ever.
