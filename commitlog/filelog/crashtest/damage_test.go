@@ -17,7 +17,7 @@ func TestATruncatedSegment(t *testing.T) {
 		t.Run(boot.name, func(t *testing.T) {
 			t.Parallel()
 			var sizes []int64
-			for size := int64(0); size < s.size; size++ {
+			for size := range s.size {
 				near := size < 4 || size >= s.header-4 && size < s.used+20 || size > s.size-4
 				if near || size%int64(soak(509, 1)) == 0 {
 					sizes = append(sizes, size)
@@ -47,7 +47,7 @@ func TestAFlippedBitInASegment(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(1, 3))
 			var bits []int64
-			for bit := int64(0); bit < 8*s.size; bit++ {
+			for bit := range 8 * s.size {
 				step := soak(2000, 50) // in zeros
 				if at := bit / 8; at < 160 || at >= s.header && at < s.used {
 					step = soak(8, 1)

@@ -171,7 +171,6 @@ type image struct {
 	before   *history // told before the crash
 	after    *history // tried until after it
 	where    string
-	recovery bool // taken during the recovery of another
 }
 
 // camera takes images of a machine.

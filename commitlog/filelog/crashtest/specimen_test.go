@@ -219,7 +219,7 @@ func (s *specimen) inspectPartition(ctx context.Context, t *commitlog.Topic, p i
 		at = next
 	}
 	missing := int64(-1)
-	for o := int64(0); o < s.next[p]; o++ {
+	for o := range s.next[p] {
 		switch {
 		case got[o] || o < excused:
 			if missing >= 0 {
