@@ -62,6 +62,11 @@ func (f *osFile) Unlock() error {
 
 func (f *osFile) Map(size int64, writable bool) (Mapping, error) {
 	var m Mapping
+	if writable {
+		if err := f.call("allocate", func(fd int) error { return fillHoles(fd, size) }); err != nil {
+			return nil, err
+		}
+	}
 	err := f.call("mmap", func(fd int) (err error) {
 		m, err = mapShared(fd, size, writable)
 		return err
@@ -88,6 +93,29 @@ func lockMode(exclusive bool) int {
 		return unix.LOCK_EX
 	}
 	return unix.LOCK_SH
+}
+
+// fillHoles gives the first size bytes of a file their blocks, whatever others store there at the
+// same time. A file system that can't, because it is older than fallocate or moves what it
+// writes, is left as it is.
+func fillHoles(fd int, size int64) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if size <= 0 || size > st.Size {
+		return unix.EINVAL
+	}
+	// Nobody uses the descriptor's own offset. Some file systems want free blocks for an
+	// allocation of what is allocated, so it is asked for only where there is a hole.
+	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole >= size {
+		return nil
+	}
+	err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return nil
+	}
+	return err
 }
 
 // mapShared maps the first size bytes of a descriptor. A mapping past the end of the file would

@@ -59,7 +59,9 @@ type File interface {
 	TryLock(exclusive bool) (bool, error)
 	Unlock() error
 	// Map maps the first size bytes, shared with all other mappings and with ReadAt/WriteAt.
-	// The file must be at least that large, and must never shrink while it is mapped.
+	// The file must be at least that large, and must never shrink while it is mapped. A writable
+	// mapping has a block behind every page, holes included: ENOSPC is an error here, since at a
+	// store into the mapping it would be a SIGBUS.
 	Map(size int64, writable bool) (Mapping, error)
 }
 
