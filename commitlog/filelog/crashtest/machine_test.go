@@ -167,10 +167,10 @@ func (w *workload) seal(ctx context.Context, t *commitlog.Topic) error {
 
 // image is what a crash left, and the histories around it.
 type image struct {
-	disk     *vfs.Mem
-	before   *history // told before the crash
-	after    *history // tried until after it
-	where    string
+	disk   *vfs.Mem
+	before *history // told before the crash
+	after  *history // tried until after it
+	where  string
 }
 
 // camera takes images of a machine.
