@@ -76,6 +76,10 @@ deps: setup ## Import direction, file sizes, dependency list, and that go.sum is
 sim: setup ## 100,000 simulated histories of the group protocol (RINGFENCE_SIM=n)
 	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim
 
+.PHONY: damage
+damage: setup ## A segment cut at every byte, and every bit of it flipped
+	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
+
 .PHONY: mutants
 mutants: setup ## Put known bugs into the code and show that a named test catches each
 	$(GO) run ./internal/mutant
