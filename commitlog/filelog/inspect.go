@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 
@@ -93,6 +94,9 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 	l := &fileLog{c: c, fs: c.FS}
 	if c.FS == nil {
 		fsys, err := vfs.OpenOS(c.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("data directory %s does not exist: %w", c.Dir, fault.NotFound)
+		}
 		if err != nil {
 			return nil, explain("open data directory "+c.Dir, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -72,8 +73,14 @@ func flip(t *testing.T, file string, at int64) {
 
 func TestInspectOfNoLogSaysSo(t *testing.T) {
 	t.Parallel()
-	_, err := filelog.Inspect(t.Context(), filelog.Config{Dir: t.TempDir()}, nil)
-	if !errors.Is(err, commitlog.ErrNotFound) {
-		t.Fatalf("inspected nothing: %v", err)
+	empty := t.TempDir()
+	for _, dir := range []string{empty, filepath.Join(empty, "missing")} {
+		_, err := filelog.Inspect(t.Context(), filelog.Config{Dir: dir}, nil)
+		if !errors.Is(err, commitlog.ErrNotFound) || !strings.Contains(err.Error(), dir) {
+			t.Fatalf("inspected nothing: %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(empty, "missing")); err == nil {
+			t.Fatal("it was made")
+		}
 	}
 }

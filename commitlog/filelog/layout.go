@@ -87,9 +87,9 @@ func (l *fileLog) checkFormat() (bool, error) {
 	level, err := strconv.Atoi(text)
 	switch {
 	case !ok || err != nil:
-		return false, fmt.Errorf("%s holds %.40q; expected %q and a number: %w", l.fs.Path(formatFile), b, formatText, fault.Corrupt)
+		return false, fmt.Errorf("%s holds %.40q; expected %q and a number: the file is damaged, or not a file of Ringfence: %w", l.fs.Path(formatFile), b, formatText, fault.Corrupt)
 	case level > formatLevel:
-		return false, fmt.Errorf("%s was written by a newer program (format %d, this one knows up to %d); upgrade this program: %w",
+		return false, fmt.Errorf("%s was written by a newer version of this program (format %d, this one knows up to %d); upgrade this program: %w",
 			l.fs.Path(root), level, formatLevel, fault.Invalid)
 	}
 	return true, nil

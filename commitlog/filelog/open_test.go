@@ -50,15 +50,17 @@ func TestOpenRefusesANewerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]error{
-		strings.Replace(string(b), " 1", " 2", 1): commitlog.ErrInvalid,
-		"something else": commitlog.ErrCorrupt,
-	} {
+	newer := strings.Replace(string(b), " 1", " 2", 1)
+	for text, want := range map[string]error{newer: commitlog.ErrInvalid, "something else": commitlog.ErrCorrupt} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := filelog.Open(t.Context(), c); !errors.Is(err, want) {
-			t.Errorf("FORMAT %q: %v; want %v", text, err, want)
+		word := "not a file of Ringfence"
+		if text == newer {
+			word = "upgrade"
+		}
+		if _, err := filelog.Open(t.Context(), c); !errors.Is(err, want) || !strings.Contains(err.Error(), word) {
+			t.Errorf("FORMAT %q: %v; want %v, with %q", text, err, want, word)
 		}
 	}
 }

@@ -16,8 +16,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -150,21 +152,42 @@ func (s *store) attach(space int64) error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
-	size, err := s.lockFile.Size()
-	if err == nil && size < controlSize {
-		err = s.lockFile.Truncate(controlSize)
-	}
-	if err != nil {
-		return fmt.Errorf("file registry: control file: %w", err)
-	}
-	if s.ctl, err = mapControl(s.lockFile); err != nil {
-		return fmt.Errorf("file registry: control file: %w", err)
+	if err := s.openControl(); err != nil {
+		return fmt.Errorf("file registry: control file: %w", explain(err))
 	}
 	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl, space: space}
-	return s.j.attach(s.fs.BootID())
+	return explain(s.j.attach(s.fs.BootID()))
 }
 
-const formatText = "ringfence file registry, format 1\n"
+// openControl maps the control file. It is written in full before: a store into a page without a
+// block kills the process when the disk is full.
+func (s *store) openControl() error {
+	size, err := s.lockFile.Size()
+	if err == nil && size < controlSize {
+		if _, err = fillZeros(s.lockFile, size, controlSize); err == nil {
+			err = s.lockFile.SyncData()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.ctl, err = mapControl(s.lockFile)
+	return err
+}
+
+// explain adds the kind, and what to do, to an error of the file system.
+func explain(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w (no space is left; free some and try again)", fault.Unavailable, err)
+	}
+	return err
+}
+
+const (
+	formatHead  = "ringfence file registry, format "
+	formatLevel = 1
+	formatText  = formatHead + "1\n"
+)
 
 // checkFormat writes the format file of a new store, or refuses a store of a newer format.
 func (s *store) checkFormat() error {
@@ -181,13 +204,22 @@ func (s *store) checkFormat() error {
 		return nil
 	}
 	if strings.Trim(have, "\x00") != "" && !strings.HasPrefix(formatText, have) {
-		return fmt.Errorf("file registry: %s says %.60q, expected %q: the directory is no registry, or a newer version wrote it; use that version: %w",
-			s.fs.Path(name), have, formatText, fault.Invalid)
+		return refuseFormat(s.fs.Path(name), have)
 	}
 	if err := writeSynced(f, []byte(formatText), 0); err != nil {
-		return fmt.Errorf("file registry: %w", err)
+		return fmt.Errorf("file registry: write %s: %w", s.fs.Path(name), explain(err))
 	}
 	return s.fs.SyncDir(dirName)
+}
+
+// refuseFormat tells a newer format, which an upgrade helps against, from a file that is not ours.
+func refuseFormat(file, have string) error {
+	text, ours := strings.CutPrefix(strings.TrimSpace(have), formatHead)
+	if level, err := strconv.Atoi(text); ours && err == nil && level > formatLevel {
+		return fmt.Errorf("%s: a newer version of this program wrote the registry (format %d, this one knows up to %d); upgrade this program: %w",
+			file, level, formatLevel, fault.Invalid)
+	}
+	return fmt.Errorf("%s holds %.40q; expected %q and a number: the file is damaged, or not a file of Ringfence: %w", file, have, formatHead, fault.Corrupt)
 }
 
 // openKernel opens what the kernel tells other processes through. Where it can't, because inotify

@@ -72,9 +72,27 @@ func TestANewerFormatIsRefusedAndNotTouched(t *testing.T) {
 	if err := os.WriteFile(name, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, Config{Dir: dir}, fault.Invalid, "format 2", "newer")
+	refused(t, Config{Dir: dir}, fault.Invalid, "format 2", "newer", "upgrade", name)
 	if got, _ := os.ReadFile(name); string(got) != newer {
 		t.Fatalf("the format file was changed to %q", got)
+	}
+}
+
+func TestAFormatFileOfSomebodyElseIsRefusedAndNotTouched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "registry", "FORMAT")
+	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"npm cache v2\n", formatHead + "one\n", formatHead + "0\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, Config{Dir: dir}, fault.Corrupt, name, "not a file of Ringfence")
+		if got, _ := os.ReadFile(name); string(got) != text {
+			t.Fatalf("the format file was changed to %q", got)
+		}
 	}
 }
 
@@ -90,33 +108,6 @@ func TestNetworkAndReadOnlyFileSystemsAreRefused(t *testing.T) {
 func TestABadNamespaceIsRefused(t *testing.T) {
 	t.Parallel()
 	refused(t, Config{Dir: t.TempDir(), Options: driver.Options{Namespace: "a\x00b"}}, fault.Invalid, "NUL")
-}
-
-func TestAFullDiskRefusesCleanlyAndHeals(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(1)
-	r := mustOpenFS(t, mem)
-	if _, err := r.Txn(t.Context(), step(1)); err != nil {
-		t.Fatal(err)
-	}
-	mem.SetCapacity(1)
-	large := registry.Txn{Puts: []registry.Put{{Key: "large", Value: make([]byte, 100_000)}}}
-	if _, err := r.Txn(t.Context(), large); !errors.Is(err, fault.Unavailable) || !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("error %v, expected no space, and unavailable", err)
-	}
-	for i := 2; i < 60; i++ { // through several generations: room that is there is used again
-		_, err := r.Txn(t.Context(), step(i))
-		if err != nil && !errors.Is(err, fault.Unavailable) {
-			t.Fatal(err)
-		}
-	}
-	if value(t, r, "large") != "" {
-		t.Fatal("what failed is there")
-	}
-	mem.SetCapacity(0)
-	if _, err := r.Txn(t.Context(), large); err != nil {
-		t.Fatalf("with room again: %v", err)
-	}
 }
 
 func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {

@@ -21,6 +21,14 @@ func newInotifyWaker(path string) (*inotifyWaker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if st, err := file.Stat(); err != nil || st.Size() == 0 {
+		if err == nil {
+			_, err = file.WriteAt([]byte{1}, 0) // a block to poke at, also when the disk is full
+		}
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("inotify (raise fs.inotify.max_user_instances?): %w", err), file.Close())
