@@ -19,8 +19,30 @@ const runFrames = 512
 type run struct {
 	g      *seg
 	n      int
-	places [runFrames]segment.Entry
+	places [runFrames]place
+	total  int   // bytes of all the frames
 	after  int64 // where the offsets go on behind the run
+}
+
+// place is where a frame stands, and the length it claims.
+type place struct {
+	segment.Entry
+	length int
+}
+
+// add appends a frame whose offsets begin at base; false when the run is long enough for a read
+// of so many bytes without it.
+func (r *run) add(base, off int64, budget int) bool {
+	if r.n == runFrames || r.total >= budget {
+		r.after = base
+		return false
+	}
+	p := &r.places[r.n]
+	p.Base, p.Off = base, off
+	p.length = max(segment.Raw(r.g.data, off), segment.FrameHeader)
+	r.total += p.length
+	r.n++
+	return true
 }
 
 // read is Topic.Read.
@@ -78,15 +100,11 @@ func (s *store) locate(r *run, req *driver.ReadRequest) error {
 		return err
 	}
 	r.g, r.after = g, c.ends[req.Partition]
-	i, count, sum := max(c.index.Search(req.Partition, req.Offset), 0), c.index.Len(req.Partition), 0
-	for ; i < count; i++ {
-		if r.n == runFrames || sum >= req.MaxBytes {
-			r.after = c.index.At(req.Partition, i).Base
+	count := c.index.Len(req.Partition)
+	for i := max(c.index.Search(req.Partition, req.Offset), 0); i < count; i++ {
+		if e := c.index.At(req.Partition, i); !r.add(e.Base, e.Off, req.MaxBytes) {
 			break
 		}
-		r.places[r.n] = c.index.At(req.Partition, i)
-		sum += s.peekLength(g, r.places[r.n].Off)
-		r.n++
 	}
 	return nil
 }
@@ -104,39 +122,38 @@ func (v *view) locate(r *run, req *driver.ReadRequest) (bool, error) {
 	}
 	r.g = v.s.segs.take(v.seg.number, v.seg)
 	r.after = p.next
-	sum := 0
 	for i := max(p.frames.search(req.Offset-p.base), 0); i < p.frames.n; i++ {
-		e := p.frames.at(i)
-		if r.n == runFrames || sum >= req.MaxBytes {
-			r.after = p.base + int64(e.rel)
+		if e := p.frames.at(i); !r.add(p.base+int64(e.rel), int64(e.off), req.MaxBytes) {
 			break
 		}
-		r.places[r.n] = segment.Entry{Base: p.base + int64(e.rel), Off: int64(e.off)}
-		sum += v.s.peekLength(v.seg, int64(e.off))
-		r.n++
 	}
 	return true, nil
 }
 
-func (s *store) peekLength(g *seg, off int64) int {
-	return max(segment.Raw(g.data, off), segment.FrameHeader)
-}
-
 // copyOut copies the frames of a run into memory of the caller's, verifies the copies and decodes
-// them. It stops in front of damage, and reports damage that stands at the very offset.
+// them. It stops in front of damage, and reports damage that stands at the very offset. It also
+// stops in front of a frame that has no room in the memory that the caller gave, or of which the
+// budget allows only a part: the next read would have to verify it again.
 func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
 	want, have := req.Offset, len(dst)
 	opts := segment.RecordsOptions{From: req.Offset, Budget: req.MaxBytes}
-	buf := s.bufferFor(r, req.Buf)
-	epoch := r.g.h.Epoch()
+	buf := bufferFor(r, req.Buf)
+	epoch, end := r.g.h.Epoch(), int64(len(r.g.data))
 	for i := range r.n {
-		at := r.places[i]
+		at := &r.places[i]
 		if at.Base > want {
 			return s.stopAt(r, req, i-1, dst, have, want, "frames are missing here")
 		}
-		n := segment.Raw(r.g.data, at.Off)
-		if n > cap(buf)-len(buf) { // the file changed under us, or is damaged
+		n := at.length
+		if at.Off+int64(n) > end {
 			return s.stopAt(r, req, i, dst, have, want, "a damaged frame length")
+		}
+		room := n <= cap(buf)-len(buf)
+		if len(dst) > have && (!room || opts.Budget < n/2) {
+			return dst, want, nil
+		}
+		if !room {
+			buf = make([]byte, 0, n)
 		}
 		b := append(buf[len(buf):], r.g.data[at.Off:at.Off+int64(n)]...)
 		buf = buf[:len(buf)+n]
@@ -162,16 +179,12 @@ func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([
 	return dst, want, nil
 }
 
-// bufferFor is room for all frames of a run.
-func (s *store) bufferFor(r *run, given []byte) []byte {
-	total := 0
-	for i := range r.n {
-		total += segment.Raw(r.g.data, r.places[i].Off)
-	}
-	if cap(given) >= total {
+// bufferFor is the caller's memory, or else room for all frames of a run.
+func bufferFor(r *run, given []byte) []byte {
+	if cap(given) > 0 {
 		return given[:0]
 	}
-	return make([]byte, 0, total)
+	return make([]byte, 0, r.total)
 }
 
 // stopAt ends a read in front of frame i (or behind it, when frames are missing there): with the

@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
@@ -46,30 +47,42 @@ type RecordsOptions struct {
 // slices of b. It returns what is left of the budget.
 func Decode(b []byte, f *Frame, o RecordsOptions, dst []driver.Record) ([]driver.Record, int, error) {
 	c := cursor{b: b, i: FrameHeader}
+	skip := max(o.From-f.Base, 0)
+	if f.Count > cap(dst)-len(dst) {
+		dst = slices.Grow(dst, expected(len(b), int64(f.Count)-skip, f.Count, o.Budget))
+	}
 	for n := range f.Count {
-		time, key, value, headers := c.lengths()
-		off := f.Base + int64(n)
-		var hs []driver.Header
-		size := 0
-		if headers != 0 {
-			hs, size = c.headers(headers, off >= o.From)
-		}
-		k, v := c.bytes(key), c.bytes(value)
-		if c.bad {
-			return dst, o.Budget, fmt.Errorf("record %d of %d ends behind its frame: %w", n, f.Count, ErrFrame)
-		}
-		if off < o.From {
+		if int64(n) < skip {
+			var passed driver.Record
+			if c.record(&passed, false); c.bad {
+				return dst, o.Budget, beyond(n, f)
+			}
 			continue
 		}
-		dst = append(dst, driver.Record{
-			Offset: off, Timestamp: f.Time + (int64(time>>1) ^ -int64(time&1)), Key: k, Value: v, Headers: hs,
-		})
-		o.Budget -= size + len(k) + len(v)
-		if o.Budget <= 0 {
-			return dst, o.Budget, nil
+		dst = append(dst, driver.Record{}) // filled in place: a record is large
+		r := &dst[len(dst)-1]
+		size := c.record(r, true)
+		if c.bad {
+			return dst[:len(dst)-1], o.Budget, beyond(n, f)
+		}
+		r.Offset = f.Base + int64(n)
+		r.Timestamp += f.Time
+		if o.Budget -= size; o.Budget <= 0 {
+			break
 		}
 	}
 	return dst, o.Budget, nil
+}
+
+func beyond(n int, f *Frame) error {
+	return fmt.Errorf("record %d of %d ends behind its frame: %w", n, f.Count, ErrFrame)
+}
+
+// expected is about how many records Decode returns; it is bounded by the bytes that there are.
+func expected(length int, wanted int64, count, budget int) int {
+	body := max(length-FrameHeader, 0)
+	average := max(body/max(count, 1)-minRecord, 1)
+	return int(max(min(wanted, int64(body/minRecord), int64(budget/average)+1), 0))
 }
 
 // cursor reads a frame's records. After bad input it stays bad and yields zeros.
@@ -79,15 +92,44 @@ type cursor struct {
 	bad bool
 }
 
-// lengths reads the four numbers at the start of a record. Mostly each is one byte.
-func (c *cursor) lengths() (time, key, value, headers uint64) {
-	if i := c.i; i+4 <= len(c.b) {
-		if b := c.b[i : i+4 : i+4]; (b[0]|b[1]|b[2]|b[3])&0x80 == 0 {
-			c.i += 4
-			return uint64(b[0]), uint64(b[1]), uint64(b[2]), uint64(b[3])
+// minRecord is what an empty record takes.
+const minRecord = 4
+
+// record reads one record into r, with its time relative to the frame's, and returns its size as
+// budgets count it. Mostly each of the four numbers in front is one byte and there are no headers.
+func (c *cursor) record(r *driver.Record, keep bool) int {
+	if i := c.i; i+minRecord <= len(c.b) {
+		if h := binary.LittleEndian.Uint32(c.b[i:]); h&0xff808080 == 0 {
+			key, value := int(h>>8&0x7f), int(h>>16&0x7f)
+			k := i + minRecord + max(key-1, 0)
+			v := k + max(value-1, 0)
+			if v > len(c.b) {
+				c.bad = true
+				return 0
+			}
+			if key != 0 {
+				r.Key = c.b[i+minRecord : k : k]
+			}
+			if value != 0 {
+				r.Value = c.b[k:v:v]
+			}
+			r.Timestamp = int64(h&0x7f>>1) ^ -int64(h&1)
+			c.i = v
+			return v - i - minRecord
 		}
 	}
-	return c.uvarint(), c.uvarint(), c.uvarint(), c.uvarint()
+	return c.longRecord(r, keep)
+}
+
+func (c *cursor) longRecord(r *driver.Record, keep bool) int {
+	time, key, value, headers := c.uvarint(), c.uvarint(), c.uvarint(), c.uvarint()
+	size := 0
+	if headers != 0 {
+		r.Headers, size = c.headers(headers, keep)
+	}
+	r.Timestamp = int64(time>>1) ^ -int64(time&1)
+	r.Key, r.Value = c.bytes(key), c.bytes(value)
+	return size + len(r.Key) + len(r.Value)
 }
 
 func (c *cursor) uvarint() uint64 {
