@@ -47,23 +47,27 @@ func (s *store) nudgeIfDirty() {
 // runKeeper does what need not be done in an append: it prepares the next segment, indexes closed
 // ones, applies retention, and syncs at level OS. It sleeps while nothing happens.
 func (s *store) runKeeper() {
-	lazy, retain := stopped(), stopped()
+	lazy, retain, retry := stopped(), stopped(), stopped()
 	armed := false // lazy runs
 	defer lazy.Stop()
 	defer retain.Stop()
+	defer retry.Stop()
 	if s.meta.Config.RetentionAgeMillis > 0 {
 		retain.Reset(retainEvery)
 	}
+	chores := s.chores()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-s.duty:
-			s.keep()
+			s.keep(chores, retry)
 			if s.dirty.Load() && !armed {
 				lazy.Reset(lazySync)
 				armed = true
 			}
+		case <-retry.C:
+			s.keep(chores, retry)
 		case <-lazy.C:
 			armed = false
 			s.dirty.Store(false)
@@ -71,7 +75,7 @@ func (s *store) runKeeper() {
 				s.log.Error("sync in the background", "error", err)
 			}
 		case <-retain.C:
-			s.warn("retention", s.retain())
+			s.keep(chores, retry)
 			retain.Reset(retainEvery)
 		}
 	}
@@ -83,20 +87,17 @@ func stopped() *time.Timer {
 	return t
 }
 
-func (s *store) warn(what string, err error) {
-	if err != nil && !s.page.deleted() && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn(what+" failed; it is tried again", "error", err)
+// keep looks at all chores, and has retry ring when one that failed is due again.
+func (s *store) keep(chores []*chore, retry *time.Timer) {
+	var next time.Duration
+	for _, c := range chores {
+		if wait := c.try(s.log); wait > 0 && (next == 0 || wait < next) {
+			next = wait
+		}
 	}
-}
-
-func (s *store) keep() {
-	if s.page.deleted() {
-		return
+	if next > 0 {
+		retry.Reset(next)
 	}
-	s.warn("filling a segment with zeros", s.zeroMore())
-	s.warn("preparing a segment", s.prepareNext())
-	s.warn("indexing a segment", s.indexNewest())
-	s.warn("retention", s.retain())
 }
 
 func (s *store) lazySync() error {

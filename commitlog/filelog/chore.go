@@ -1,0 +1,82 @@
+package filelog
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// chore is a duty of the keeper. Appends ask for it thousands of times a second, and it may fail
+// for hours, on a full disk for example: then it is tried at longer and longer intervals, and only
+// the first failure, another one, and the end of them are logged.
+type chore struct {
+	name string
+	do   func() error
+
+	pause time.Duration // 0: it went well
+	due   time.Time     // when it may be tried again
+	cause error         // the last failure that was logged, as far as it tells one from another
+}
+
+// try does the chore unless it failed a moment ago. It returns how long to wait before it is
+// tried again though nobody asks; 0: until somebody asks.
+func (c *chore) try(log *slog.Logger) time.Duration {
+	if wait := time.Until(c.due); c.pause > 0 && wait > 0 {
+		return wait
+	}
+	err := c.do()
+	if err == nil {
+		if c.pause > 0 {
+			log.Info(c.name + " works again")
+		}
+		c.pause, c.cause = 0, nil
+		return 0
+	}
+	cause := causeOf(err)
+	if c.pause == 0 || cause != c.cause {
+		log.Warn(c.name+" failed; it is tried again until it works", "error", err)
+	}
+	c.pause, c.cause = min(max(2*c.pause, firstPause), longestPause), cause
+	c.due = time.Now().Add(c.pause)
+	return c.pause
+}
+
+// causeOf is what distinguishes one failure from another: messages name segments, which move on.
+func causeOf(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	return nil
+}
+
+// chores are the duties of the keeper, in the order in which they are looked at.
+func (s *store) chores() []*chore {
+	return []*chore{
+		{name: "filling a segment with zeros", do: s.unlessOver(s.zeroMore)},
+		{name: "preparing a segment", do: s.unlessOver(s.prepareNext)},
+		{name: "indexing a segment", do: s.unlessOver(s.indexNewest)},
+		{name: "retention", do: s.unlessOver(s.retain)},
+	}
+}
+
+// unlessOver passes over what fails because the topic is deleted or closed, or a segment removed.
+func (s *store) unlessOver(do func() error) func() error {
+	return func() error {
+		if s.page.deleted() {
+			return nil
+		}
+		err := do()
+		if err != nil && (errors.Is(err, fs.ErrNotExist) || s.page.deleted() || s.watch.stopped()) {
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,169 @@
+package filelog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+	"github.com/ringfence/ringfence/internal/vfs/vfstest"
+)
+
+// diary keeps what is logged.
+type diary struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.b.Write(p)
+}
+
+// lines counts the lines that hold a text.
+func (d *diary) lines(text string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(d.b.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *diary) logger() *slog.Logger { return slog.New(slog.NewTextHandler(d, nil)) }
+
+func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var d diary
+		tries, err := 0, error(syscall.ENOSPC)
+		c := &chore{name: "a chore", do: func() error {
+			tries++
+			if err != nil {
+				return fmt.Errorf("segment %d: %w", tries, err)
+			}
+			return nil
+		}}
+		for range 60_000 { // a minute of appends, each of which asks for it
+			c.try(d.logger())
+			time.Sleep(time.Millisecond)
+		}
+		// 0.1 + 0.2 + … + 3.2 s, then every 5 s
+		if tries < 15 || tries > 20 {
+			t.Errorf("%d tries in a minute", tries)
+		}
+		if n := d.lines("level=WARN"); n != 1 {
+			t.Errorf("%d lines for one state", n)
+		}
+		err = syscall.EIO
+		time.Sleep(longestPause)
+		c.try(d.logger())
+		if n := d.lines("level=WARN"); n != 2 {
+			t.Errorf("%d lines after another failure, expected a second one", n)
+		}
+		err = nil
+		time.Sleep(longestPause)
+		if wait := c.try(d.logger()); wait != 0 || d.lines("works again") != 1 {
+			t.Errorf("healed: next try in %s, %d lines", wait, d.lines("works again"))
+		}
+		before := tries
+		c.try(d.logger())
+		c.try(d.logger())
+		if tries != before+2 || d.lines("works again") != 1 {
+			t.Error("a chore that works is not done whenever it is asked for")
+		}
+	})
+}
+
+// fill appends until it fails.
+func fill(t *testing.T, topic *commitlog.Topic) error {
+	t.Helper()
+	for {
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 20_000)}}, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func openOne(t *testing.T, c Config) *commitlog.Topic {
+	t.Helper()
+	l, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic
+}
+
+// fullAndHealed appends to a topic on a full disk, again and again; heal gives it room.
+func fullAndHealed(t *testing.T, c Config, heal func()) {
+	var d diary
+	c.Options = driver.Options{Logger: d.logger()}
+	topic := openOne(t, c)
+	var err error
+	n := 0
+	for start := time.Now(); time.Since(start) < 300*time.Millisecond; n++ {
+		if err = fill(t, topic); !errors.Is(err, fault.NotDone) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space is left") {
+			t.Fatalf("append %d on a full disk: %v", n, err)
+		}
+	}
+	if got := d.lines("level=WARN"); got > 4 {
+		t.Errorf("%d warnings during %d appends on a full disk: %s", got, n, d.b.String())
+	}
+	end, err := topic.Bounds(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heal()
+	at, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("after")}}, nil)
+	if err != nil || at != end.Next {
+		t.Fatalf("with room again: offset %d, %v; expected %d", at, err, end.Next)
+	}
+	recs, _, err := topic.Read(context.WithoutCancel(t.Context()), 0, at, nil, nil)
+	if err != nil || len(recs) != 1 || string(recs[0].Value) != "after" {
+		t.Fatalf("%v, %v", recs, err)
+	}
+}
+
+func TestAFullDiskIsAClearErrorAndFewLinesOfLog(t *testing.T) {
+	t.Parallel()
+	t.Run("played", func(t *testing.T) {
+		t.Parallel()
+		mem := vfs.NewMem(1)
+		mem.SetCapacity(3 << 20)
+		fullAndHealed(t, Config{FS: mem, SegmentBytes: 1 << 20}, func() { mem.SetCapacity(0) })
+	})
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		dir, ok := vfstest.SmallDisk(t, "4m")
+		if !ok {
+			t.Log("this user may not mount a file system; the played one has to do")
+			return
+		}
+		c := Config{Dir: dir, SegmentBytes: 1 << 20}
+		openOne(t, c)
+		fullAndHealed(t, c, vfstest.Fill(t, dir))
+	})
+}
