@@ -44,11 +44,15 @@ type ConsumeOptions struct {
 	RetryInitial     time.Duration // backoff after the first failure of a record; default 100 ms
 	RetryMax         time.Duration // and at most; default 30 s
 
-	Assignor      string        // "sticky" (default), "fair" or "roundrobin"; must be the same for all members
-	Weight        int           // share of the partitions relative to the others; default 1
-	Zone          string        // where the member runs
-	Static        bool          // keep its partitions through a restart that takes at most RestartWindow
-	RestartWindow time.Duration // default 30 s
+	Assignor string // "sticky" (default), "fair" or "roundrobin"; must be the same for all members
+	Weight   int    // share of the partitions relative to the others; default 1
+	Zone     string // where the member runs
+	// PartitionZones is, by partition, the zone of the members that own it best ("": any); nil for
+	// none. It breaks ties only: balance, and leaving partitions where they are, go first. It must
+	// be the same for all members.
+	PartitionZones []string
+	Static         bool          // keep its partitions through a restart that takes at most RestartWindow
+	RestartWindow  time.Duration // default 30 s
 
 	// Events tell what happens to this member and its partitions. They must not block.
 	Events Events
@@ -71,9 +75,6 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if opts == nil {
 		opts = &ConsumeOptions{}
 	}
-	if err := opts.validate(); err != nil {
-		return err
-	}
 	if h == nil {
 		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
 	}
@@ -90,35 +91,37 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 		return err
 	}
 	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
+	if doc := t.Document(); doc.RetentionBytes == 0 && doc.RetentionAgeMS == 0 {
+		return group.Run(ctx, cfg, w)
+	}
+	hold := retentionHold{group: g, topic: t, logger: c.logger}
+	hold.begin(ctx)
 	hctx, cancel := context.WithCancel(ctx)
 	var holding sync.WaitGroup
-	if doc := t.Document(); doc.RetentionBytes > 0 || doc.RetentionAgeMS > 0 {
-		holding.Go(func() { holdRetention(hctx, g, t, c.logger) })
-	}
+	holding.Go(func() { hold.run(hctx) })
 	err = group.Run(ctx, cfg, w)
 	cancel()
 	holding.Wait()
+	hold.end(ctx)
 	return err
 }
 
 func (c *Client) groupConfig(topicName, groupName string, units int, o *ConsumeOptions) (group.Config, error) {
 	cfg := group.Config{
 		Registry: c.reg, Group: groupName, Topic: topicName, Units: units,
-		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Static: o.Static, RestartWindow: o.RestartWindow,
+		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones,
+		Static: o.Static, RestartWindow: o.RestartWindow,
 		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
 		ProgressTimeout: o.HandlerTimeout, Logger: c.logger, Events: o.Events,
 	}
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
 	}
+	var err error
 	if o.Assignor != "" {
-		a, err := assign.ByName(o.Assignor)
-		if err != nil {
-			return cfg, err
-		}
-		cfg.Assignor = a
+		cfg.Assignor, err = assign.ByName(o.Assignor)
 	}
-	return cfg, cfg.Validate()
+	return cfg, errors.Join(o.validate(), err, cfg.Validate())
 }
 
 // validate reports every fault of the options that the group does not check itself.

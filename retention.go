@@ -13,48 +13,86 @@ import (
 // stored: it protects the records also while no member runs, only less of them than it could free.
 const holdEvery = 5 * time.Second
 
-// holdRetention keeps retention from dropping what a group has not processed, until ctx ends.
-func holdRetention(ctx context.Context, g *registry.Group, t *topic.Topic, logger *slog.Logger) {
+// retentionHold keeps retention from dropping what a group has not processed.
+type retentionHold struct {
+	group  *registry.Group
+	topic  *topic.Topic
+	logger *slog.Logger
+}
+
+// begin stores the hold before the first record is handled: retention must not be faster than
+// the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
+func (h retentionHold) begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
+
+// run moves the hold along with the checkpoints until ctx ends.
+func (h retentionHold) run(ctx context.Context) {
 	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
 	for {
-		if err := holdOnce(ctx, g, t); err != nil && ctx.Err() == nil {
-			logger.Warn("retention does not know yet how far the group got", "group", g.Name(), "error", err)
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			h.warn(ctx, h.store(ctx, false))
 		}
 	}
 }
 
-func holdOnce(ctx context.Context, g *registry.Group, t *topic.Topic) error {
-	st, err := g.Load(ctx, true)
-	if err != nil || st.Meta == nil {
+// end stores where the group is now. A group that does not consume the topic after all, because
+// it consumes another or was deleted, must hold nothing.
+func (h retentionHold) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdEvery)
+	defer cancel()
+	h.warn(ctx, h.store(ctx, false))
+}
+
+func (h retentionHold) warn(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		h.logger.Warn("retention could not be told how far the group got", "group", h.group.Name(), "error", err)
+	}
+}
+
+// store tells the log the lowest offsets that the group needs. A group that does not exist yet is
+// going to need everything.
+func (h retentionHold) store(ctx context.Context, first bool) error {
+	st, err := h.group.Load(ctx, true)
+	if err != nil {
 		return err
 	}
-	for storage, s := range t.Document().Storage {
-		lowest := make([]int64, s.Partitions)
-		for _, u := range st.Units {
-			if u.Checkpoint == nil {
-				continue // nothing processed: from the first record on
-			}
-			for _, p := range u.Checkpoint.Positions {
-				if p.Storage == storage && p.Partition >= 0 && p.Partition < len(lowest) {
-					lowest[p.Partition] = p.Next
-				}
-			}
+	doc := h.topic.Document()
+	if st.Meta == nil && !first || st.Meta != nil && st.Meta.Topic != doc.Name {
+		if first {
+			return nil // the group is going to refuse this member
 		}
-		log, err := t.Storage(storage)
+		return releaseRetention(ctx, h.group.Name(), h.topic)
+	}
+	for storage, s := range doc.Storage {
+		log, err := h.topic.Storage(storage)
 		if err != nil {
 			return err
 		}
-		if err := log.Hold(ctx, g.Name(), lowest); err != nil {
+		if err := log.Hold(ctx, h.group.Name(), lowest(st.Units, storage, s.Partitions)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lowest is the next offset that the units need of each partition; 0, all that is kept, of those
+// without a checkpoint.
+func lowest(units []registry.Unit, storage, partitions int) []int64 {
+	offsets := make([]int64, partitions)
+	for _, u := range units {
+		if u.Checkpoint == nil {
+			continue
+		}
+		for _, p := range u.Checkpoint.Positions {
+			if p.Storage == storage && p.Partition >= 0 && p.Partition < partitions {
+				offsets[p.Partition] = p.Next
+			}
+		}
+	}
+	return offsets
 }
 
 // releaseRetention forgets what a deleted group held.

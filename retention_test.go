@@ -1,0 +1,92 @@
+package ringfence_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ringfence/ringfence"
+)
+
+// retained opens a directory with small segments and makes a topic that keeps little.
+func retained(t *testing.T, topics ...string) *ringfence.Client {
+	t.Helper()
+	dir := t.TempDir()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "file://" + dir + "?segment=65536", Registry: "file://" + dir, Durability: ringfence.OS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rf.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range topics {
+		if err := rf.EnsureTopic(t.Context(), name, ringfence.TopicConfig{Partitions: 1, RetentionBytes: 128 << 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rf
+}
+
+// flood produces a few segments of records.
+func flood(t *testing.T, rf *ringfence.Client, topic string) {
+	t.Helper()
+	m := ringfence.Message{Value: make([]byte, 8<<10)}
+	for range 100 {
+		if _, err := rf.Produce(t.Context(), topic, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func first(t *testing.T, rf *ringfence.Client, topic string) int64 {
+	t.Helper()
+	info, err := rf.DescribeTopic(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Storage[0].Partitions[0].First
+}
+
+// A consumer that runs for a moment only must be enough: what its group has not processed is
+// kept, while the same flood without a group is trimmed.
+func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
+	t.Parallel()
+	rf := retained(t, "held", "free")
+	got := newRecorder()
+	produce(t, rf, "held", 0, 5, 1)
+	c := consume(t, rf, "held", "g", got.handle, ringfence.ConsumeOptions{})
+	got.waitFor(t, 5)
+	c.leave(t)
+	flood(t, rf, "held")
+	flood(t, rf, "free")
+	waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > 0 })
+	flood(t, rf, "held")
+	if at := first(t, rf, "held"); at > 5 {
+		t.Fatalf("the topic begins at offset %d; group g has processed 5 records only", at)
+	}
+	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "retention to go on without the group", func() bool {
+		flood(t, rf, "held")
+		return first(t, rf, "held") > 5
+	})
+}
+
+func TestARefusedConsumerHoldsNothing(t *testing.T) {
+	t.Parallel()
+	rf := retained(t, "own", "foreign")
+	got := newRecorder()
+	produce(t, rf, "own", 0, 1, 1)
+	c := consume(t, rf, "own", "g", got.handle, ringfence.ConsumeOptions{})
+	got.waitFor(t, 1)
+	c.leave(t)
+	if err := rf.Consume(t.Context(), "foreign", "g", got.handle, nil); !errors.Is(err, ringfence.ErrExists) {
+		t.Fatalf("consume of another topic: %v; expected ErrExists", err)
+	}
+	waitFor(t, "retention to trim the foreign topic", func() bool {
+		flood(t, rf, "foreign")
+		return first(t, rf, "foreign") > 0
+	})
+}
