@@ -20,32 +20,45 @@ type chore struct {
 	name string
 	do   func() error
 
-	pause time.Duration // 0: it went well
-	due   time.Time     // when it may be tried again
-	cause error         // the last failure that was logged, as far as it tells one from another
+	pause  time.Duration // 0: nothing is wrong
+	due    time.Time     // when it may be tried again
+	failed time.Time     // the last time
+	cause  error         // what was logged, as far as it tells one failure from another
 }
 
 // try does the chore unless it failed a moment ago. It returns how long to wait before it is
 // tried again though nobody asks; 0: until somebody asks.
 func (c *chore) try(log *slog.Logger) time.Duration {
-	if wait := time.Until(c.due); c.pause > 0 && wait > 0 {
-		return wait
+	now := time.Now()
+	if now.Before(c.due) {
+		return c.due.Sub(now)
 	}
 	err := c.do()
 	if err == nil {
-		if c.pause > 0 {
-			log.Info(c.name + " works again")
-		}
-		c.pause, c.cause = 0, nil
-		return 0
+		return c.recovered(log, now)
 	}
 	cause := causeOf(err)
 	if c.pause == 0 || cause != c.cause {
 		log.Warn(c.name+" failed; it is tried again until it works", "error", err)
 	}
 	c.pause, c.cause = min(max(2*c.pause, firstPause), longestPause), cause
-	c.due = time.Now().Add(c.pause)
+	c.failed = time.Now()
+	c.due = c.failed.Add(c.pause)
 	return c.pause
+}
+
+// recovered is what a chore says that went well. On a disk that is almost full some tries do, so
+// it takes a while to call it healed.
+func (c *chore) recovered(log *slog.Logger, now time.Time) time.Duration {
+	if c.pause == 0 {
+		return 0
+	}
+	if rest := longestPause - now.Sub(c.failed); rest > 0 {
+		return rest
+	}
+	log.Info(c.name + " works again")
+	c.pause, c.cause = 0, nil
+	return 0
 }
 
 // causeOf is what distinguishes one failure from another: messages name segments, which move on.

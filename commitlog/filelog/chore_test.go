@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,10 +83,23 @@ func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
 		if wait := c.try(d.logger()); wait != 0 || d.lines("works again") != 1 {
 			t.Errorf("healed: next try in %s, %d lines", wait, d.lines("works again"))
 		}
+		for range 1_000 { // now it works, now it does not
+			err = nil
+			c.try(d.logger())
+			err = syscall.ENOSPC
+			c.try(d.logger())
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := d.lines("level=WARN"); n != 3 {
+			t.Errorf("%d lines of a chore that changes its mind, expected one more than before", n)
+		}
+		err = nil
+		time.Sleep(longestPause)
+		c.try(d.logger())
 		before := tries
 		c.try(d.logger())
 		c.try(d.logger())
-		if tries != before+2 || d.lines("works again") != 1 {
+		if tries != before+2 || d.lines("works again") != 2 {
 			t.Error("a chore that works is not done whenever it is asked for")
 		}
 	})
@@ -94,7 +109,7 @@ func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
 func fill(t *testing.T, topic *commitlog.Topic) error {
 	t.Helper()
 	for {
-		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 20_000)}}, nil); err != nil {
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 2_000)}}, nil); err != nil {
 			return err
 		}
 	}
@@ -152,18 +167,20 @@ func TestAFullDiskIsAClearErrorAndFewLinesOfLog(t *testing.T) {
 	t.Run("played", func(t *testing.T) {
 		t.Parallel()
 		mem := vfs.NewMem(1)
-		mem.SetCapacity(3 << 20)
-		fullAndHealed(t, Config{FS: mem, SegmentBytes: 1 << 20}, func() { mem.SetCapacity(0) })
+		mem.SetCapacity(5 << 20)
+		fullAndHealed(t, Config{FS: mem}, func() { mem.SetCapacity(0) })
 	})
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		dir, ok := vfstest.SmallDisk(t, "4m")
+		dir, ok := vfstest.SmallDisk(t, "6m")
 		if !ok {
 			t.Log("this user may not mount a file system; the played one has to do")
 			return
 		}
-		c := Config{Dir: dir, SegmentBytes: 1 << 20}
-		openOne(t, c)
-		fullAndHealed(t, c, vfstest.Fill(t, dir))
+		ballast := filepath.Join(dir, "ballast")
+		if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fullAndHealed(t, Config{Dir: dir}, func() { _ = os.Remove(ballast) })
 	})
 }
