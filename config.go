@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // Durability says what an acknowledged produce has survived.
@@ -37,7 +38,7 @@ type Config struct {
 	Registry string
 	// Durability of records: Sync (default) or OS.
 	Durability Durability
-	// Namespace isolates users of one registry. Default "".
+	// Namespace isolates users of one log and registry: their topics and groups don't meet. Default "".
 	Namespace string
 	// MustExist makes Open fail with ErrNotFound, not make an empty store, when Dir is missing.
 	MustExist bool
@@ -102,11 +103,10 @@ func (c Config) Validate() error {
 	} else if b.OpenRegistry == nil {
 		errs = append(errs, fmt.Errorf("registry %q: %s: is no registry; expected one of %s: %w", redact(c.Registry), b.Scheme, schemes(backends, false), ErrInvalid))
 	}
-	if c.Namespace != "" {
-		if err := registry.CheckID("namespace", c.Namespace); err != nil {
-			errs = append(errs, err)
-		}
+	if (c.Log == "mem:") != (c.Registry == "mem:") {
+		errs = append(errs, fmt.Errorf("log %s with registry %s: one would outlive the other; use mem: for both or for none: %w", redact(c.Log), redact(c.Registry), ErrInvalid))
 	}
+	errs = append(errs, topic.CheckNamespace(c.Namespace))
 	return errors.Join(errs...)
 }
 

@@ -9,12 +9,12 @@ import (
 // Header is one name and value attached to a message. Names may repeat; order is kept.
 type Header = commitlog.Header
 
-// Message is a record as users see it. To Produce, set Key, Value, Headers and, if need be,
-// Timestamp or Partition; the rest is set on delivery.
+// Message is a record as users see it. To produce, set Key, Value, Headers and, if need be,
+// Timestamp; the rest is set on delivery.
 type Message struct {
 	Topic     string
-	Storage   int   // index of the storage topic within the topic
-	Partition int   // in Produce: ignored, see ProduceOptions.Partition
+	Storage   int // index of the storage topic within the topic
+	Partition int
 	Offset    int64 // strictly increasing within (Storage, Partition), not always dense
 	// Epoch is the fencing token of the owner that delivers the record: the handler may pass it
 	// on, so that a receiver can refuse a stale owner.

@@ -54,7 +54,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	if cl.reg, err = b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open registry %s: %w", redact(c.Registry), err), cl.log.Close())
 	}
-	cl.catalog = topic.NewCatalog(cl.log, cl.reg)
+	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
 	return cl, nil
 }
 

@@ -16,13 +16,15 @@ const prefix = "topics/"
 
 // Catalog keeps the topics of one commit log in one registry. It has no state of its own.
 type Catalog struct {
-	log *commitlog.Log
-	reg *registry.Registry
+	log       *commitlog.Log
+	reg       *registry.Registry
+	namespace string
 }
 
-// NewCatalog returns the catalog of log kept in reg.
-func NewCatalog(log *commitlog.Log, reg *registry.Registry) *Catalog {
-	return &Catalog{log: log, reg: reg}
+// NewCatalog returns the catalog of log kept in reg. The namespace must be the one that reg was
+// opened with: registries keep namespaces apart by themselves, logs don't.
+func NewCatalog(log *commitlog.Log, reg *registry.Registry, namespace string) *Catalog {
+	return &Catalog{log: log, reg: reg, namespace: namespace}
 }
 
 // Create makes a topic. It is nil when the same one exists already, ErrExists when the name is
@@ -38,7 +40,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 		case errors.Is(err, fault.NotFound):
 			doc = &Document{
 				Format: format, Name: name, State: Creating,
-				Storage: []Storage{{Name: storageName(name, 0), Partitions: cfg.Partitions, K: 1}},
+				Storage: []Storage{{Name: storageName(c.namespace, name, 0), Partitions: cfg.Partitions, K: 1}},
 				Router:  cfg.Router, Hash: cfg.Hash,
 				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
 				Created: time.Now().UnixMilli(),
@@ -54,16 +56,27 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 		case doc.State == Ready:
 			return nil
 		default:
-			if err := c.log.CreateTopic(ctx, doc.storageConfig(0)); err != nil {
-				return err
-			}
-			doc.State = Ready
-			err = c.store(ctx, doc, version)
+			err = c.finishCreate(ctx, doc, version)
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
 			return err
 		}
 	}
+}
+
+// finishCreate makes the storage topic of a definition and declares it ready. When the log holds
+// another topic of that name, the definition is taken back: it must not be left half made.
+func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version registry.Version) error {
+	err := c.log.CreateTopic(ctx, doc.storageConfig(0))
+	if errors.Is(err, fault.Exists) {
+		return errors.Join(fmt.Errorf("topic %q: the log holds records under its name already, of a topic of another shape: create it in that shape to adopt them: %w",
+			doc.Name, err), c.drop(ctx, doc, version))
+	}
+	if err != nil {
+		return err
+	}
+	doc.State = Ready
+	return c.store(ctx, doc, version)
 }
 
 // Get returns the definition of a topic.
@@ -126,6 +139,10 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 			return err
 		}
 	}
+	return c.drop(ctx, doc, version)
+}
+
+func (c *Catalog) drop(ctx context.Context, doc *Document, version registry.Version) error {
 	_, err := c.reg.Txn(ctx, registry.Txn{
 		Checks:  []registry.Check{{Key: prefix + doc.Name, Version: version}},
 		Deletes: []string{prefix + doc.Name},
@@ -154,7 +171,7 @@ func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
 	e, err := c.reg.Get(ctx, prefix+name)
 	if errors.Is(err, fault.NotFound) {
-		return nil, "", fmt.Errorf("topic %q: %w (ringfence topic list shows what there is)", name, fault.NotFound)
+		return nil, "", fmt.Errorf("topic %q: %w", name, fault.NotFound)
 	}
 	if err != nil {
 		return nil, "", err

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -30,7 +31,7 @@ func newSetup(t *testing.T) *setup {
 			t.Error(err)
 		}
 	})
-	return &setup{log: log, reg: h.Registry, handle: h, catalog: topic.NewCatalog(log, h.Registry)}
+	return &setup{log: log, reg: h.Registry, handle: h, catalog: topic.NewCatalog(log, h.Registry, "")}
 }
 
 // put writes a definition as a process that died half way would leave it.
@@ -178,5 +179,56 @@ func TestRecordsWithoutAKeyGoRoundRobin(t *testing.T) {
 	}
 	if count != [4]int{10, 10, 10, 10} {
 		t.Errorf("40 records were spread as %v", count)
+	}
+}
+
+// A log knows no namespaces: what keeps them apart is the storage topics' names.
+func TestNamespacesDoNotShareRecords(t *testing.T) {
+	t.Parallel()
+	log, store := memlog.New(), memregistry.NewStore()
+	catalogs := make(map[string]*topic.Catalog)
+	for _, ns := range []string{"", "b", "a.b"} {
+		h, err := store.OpenOptions(driver.Options{Namespace: ns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalogs[ns] = topic.NewCatalog(log, h.Registry, ns)
+		if err := catalogs[ns].Create(t.Context(), "p", topic.Config{Partitions: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if topics, err := log.Topics(t.Context()); err != nil || len(topics) != 3 {
+		t.Fatalf("storage topics %v, %v; expected three", topics, err)
+	}
+	if err := catalogs["b"].Delete(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{"", "a.b"} {
+		if _, err := catalogs[ns].Open(t.Context(), "p"); err != nil {
+			t.Errorf("namespace %q: %v", ns, err)
+		}
+	}
+	for _, bad := range []string{"a..b", "a/b", ".a", strings.Repeat("n", 61)} {
+		if err := topic.CheckNamespace(bad); !errors.Is(err, fault.Invalid) {
+			t.Errorf("namespace %q: %v; expected Invalid", bad, err)
+		}
+	}
+}
+
+// A registry that was lost is made again over a log that has the records still.
+func TestACreationThatClashesWithTheLogLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "p..0", Partitions: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "adopt") {
+		t.Fatalf("another shape: %v; expected Exists and what to do", err)
+	}
+	if _, err := s.catalog.Get(t.Context(), "p"); !errors.Is(err, fault.NotFound) {
+		t.Errorf("after the clash: %v; expected NotFound", err)
+	}
+	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); err != nil {
+		t.Errorf("the same shape: %v; expected the records to be adopted", err)
 	}
 }

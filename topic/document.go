@@ -13,8 +13,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// MaxNameBytes leaves room for the suffix of the storage topics' names.
-const MaxNameBytes = 180
+// MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index, in the names of
+// storage topics.
+const (
+	MaxNameBytes      = 128
+	MaxNamespaceBytes = 60
+)
 
 const format = 1
 
@@ -82,13 +86,24 @@ func (c Config) validate(name string) error {
 	return errors.Join(errs...)
 }
 
+// CheckNamespace says whether name can be a namespace; "" is the default one.
+func CheckNamespace(name string) error {
+	if len(name) > MaxNamespaceBytes {
+		return fmt.Errorf("namespace %.20q has %d bytes; at most %d are allowed: %w", name, len(name), MaxNamespaceBytes, fault.Invalid)
+	}
+	if name != "" && (commitlog.CheckName(name) != nil || strings.Contains(name, "..")) {
+		return fmt.Errorf("namespace %q: expected letters, digits, '_', '-' and single dots, the first a letter or digit: %w", name, fault.Invalid)
+	}
+	return nil
+}
+
 // CheckName says whether name can name a topic.
 func CheckName(name string) error {
+	if len(name) == 0 || len(name) > MaxNameBytes {
+		return fmt.Errorf("topic name %.20q has %d bytes; expected 1 to %d: %w", name, len(name), MaxNameBytes, fault.Invalid)
+	}
 	if err := commitlog.CheckName(name); err != nil {
 		return err
-	}
-	if len(name) > MaxNameBytes {
-		return fmt.Errorf("topic name %.20q… has %d bytes; at most %d are allowed: %w", name, len(name), MaxNameBytes, fault.Invalid)
 	}
 	if strings.Contains(name, "..") {
 		return fmt.Errorf("topic name %q contains \"..\"; expected letters, digits, '_', '-' and single dots: %w", name, fault.Invalid)
@@ -96,8 +111,14 @@ func CheckName(name string) error {
 	return nil
 }
 
-// storageName is the name of storage topic i in the log. No topic name contains "..": no clash.
-func storageName(topic string, i int) string { return fmt.Sprintf("%s..%d", topic, i) }
+// storageName is the name of storage topic i in the log, which knows no namespaces. Neither a
+// namespace nor the name of a topic contains "..", so no two topics share one.
+func storageName(namespace, topic string, i int) string {
+	if namespace != "" {
+		namespace += ".."
+	}
+	return fmt.Sprintf("%s%s..%d", namespace, topic, i)
+}
 
 func (d *Document) same(c Config) bool {
 	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash
