@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Groups lists the consumer groups, sorted by name, with their members and without lag.
+// Groups lists the consumer groups, sorted by name, with their members, without units and lag.
 func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 	names, err := c.reg.ListGroups(ctx)
 	if err != nil {
@@ -19,20 +20,14 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 	}
 	infos := make([]GroupInfo, 0, len(names))
 	for _, name := range names {
-		g, err := c.reg.Group(name)
-		if err != nil {
-			return nil, err
-		}
-		st, err := g.Load(ctx, false)
-		if err != nil {
-			return nil, err
-		}
-		if st.Meta == nil {
+		d, err := group.Describe(ctx, c.reg, name)
+		if errors.Is(err, ErrNotFound) {
 			continue // deleted since it was listed
 		}
-		info := groupInfo(name, st)
-		info.Units = nil
-		infos = append(infos, info)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, groupInfo(name, d))
 	}
 	return infos, nil
 }

@@ -3,10 +3,10 @@ package ringfence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -18,8 +18,9 @@ type GroupInfo struct {
 	Assignor string       `json:"assignor"`
 	Paused   bool         `json:"paused"`
 	Members  []MemberInfo `json:"members"`
-	Units    []UnitInfo   `json:"units,omitempty"` // DescribeGroup only
-	Lag      int64        `json:"lag"`             // records not processed yet, over all units
+	Awaited  []string     `json:"awaited,omitempty"` // static members that are away and may come back
+	Units    []UnitInfo   `json:"units,omitempty"`   // DescribeGroup only
+	Lag      int64        `json:"lag"`               // records not processed yet, over all units
 	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
 	// Assignment is why the units are where they are.
@@ -50,6 +51,7 @@ type AssignmentInfo struct {
 // UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got.
 type UnitInfo struct {
 	Unit      int            `json:"unit"`
+	Phase     group.Phase    `json:"phase"` // what is going on with it
 	Owner     string         `json:"owner"` // "": nobody
 	Alive     bool           `json:"alive"` // the owner is a live member
 	Epoch     int64          `json:"epoch"`
@@ -73,70 +75,67 @@ type PositionInfo struct {
 	Lag        int64 `json:"lag"`
 	// OldestMillis is the age in milliseconds of the record at the checkpoint; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
+	// Damaged says what is wrong with the record at the checkpoint, and where to seek; "": nothing.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 // DescribeGroup describes a group with its members, its units and their lag; it needs no member
 // to be alive.
 func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, error) {
-	g, err := c.reg.Group(name)
+	d, err := group.Describe(ctx, c.reg, name)
 	if err != nil {
 		return GroupInfo{}, err
 	}
-	st, err := g.Load(ctx, true)
-	if err != nil {
-		return GroupInfo{}, err
-	}
-	if st.Meta == nil {
-		return GroupInfo{}, fmt.Errorf("group %q: %w (ringfence group list shows what there is)", name, ErrNotFound)
-	}
-	info := groupInfo(name, st)
-	t, err := c.open(ctx, st.Meta.Topic)
+	info := groupInfo(name, d)
+	t, err := c.open(ctx, d.Meta.Topic)
 	if err != nil {
 		return GroupInfo{}, err
 	}
 	now := time.Now().UnixMilli()
-	for i := range info.Units {
-		if err := measure(ctx, t, &st.Units[i], &info.Units[i], now); err != nil {
+	for i := range d.Units {
+		u, err := unitInfo(ctx, t, &d.Units[i], now)
+		if err != nil {
 			return GroupInfo{}, err
 		}
-		info.Lag += info.Units[i].Lag
-		info.OldestMillis = max(info.OldestMillis, info.Units[i].OldestMillis)
+		info.Units = append(info.Units, u)
+		info.Lag += u.Lag
+		info.OldestMillis = max(info.OldestMillis, u.OldestMillis)
 	}
 	return info, nil
 }
 
-func groupInfo(name string, st *registry.State) GroupInfo {
-	info := GroupInfo{Name: name, Topic: st.Meta.Topic, Assignor: st.Meta.Assignor, Paused: st.Control.Paused}
+func groupInfo(name string, d *group.Description) GroupInfo {
+	info := GroupInfo{
+		Name: name, Topic: d.Meta.Topic, Assignor: d.Meta.Assignor, Paused: d.Control.Paused, Awaited: d.Awaited,
+		Assignment: AssignmentInfo{Version: d.Assignment.Version, By: d.Assignment.By, Reason: d.Assignment.Reason},
+	}
 	owned := make(map[string]int)
-	live := make(map[string]string, len(st.Members))
-	for _, m := range st.Members {
-		live[m.ID] = m.Incarnation
-	}
-	paused := make(map[int]bool, len(st.Control.PausedUnits))
-	for _, u := range st.Control.PausedUnits {
-		paused[u] = true
-	}
-	for i, u := range st.Units {
-		ui := UnitInfo{Unit: i, Owner: u.Owner.Member, Epoch: u.Owner.Epoch, Why: u.Owner.Reason, Paused: st.Control.Paused || paused[i]}
-		ui.Alive = u.Owner.Member != "" && live[u.Owner.Member] == u.Owner.Incarnation
-		if ui.Alive {
-			owned[u.Owner.Member]++
+	for i := range d.Units {
+		if alive(d.Units[i].Phase) {
+			owned[d.Units[i].Owner.Member]++
 		}
-		if a := st.Assignment; a != nil && i < len(a.Targets) && a.Targets[i] != u.Owner.Member {
-			ui.Target = a.Targets[i]
-		}
-		info.Units = append(info.Units, ui)
 	}
-	for _, m := range st.Members {
+	for _, m := range d.Members {
 		info.Members = append(info.Members, MemberInfo{
 			ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Weight: max(m.Weight, 1), Zone: m.Zone,
 			Static: m.Static, Draining: m.Draining, Joined: m.Joined, Units: owned[m.ID],
 		})
 	}
-	if a := st.Assignment; a != nil {
-		info.Assignment = AssignmentInfo{Version: a.Version, By: a.By, Reason: a.Reason}
-	}
 	return info
+}
+
+// alive says whether a unit in that phase has an owner that lives.
+func alive(p group.Phase) bool { return p == group.Owned || p == group.Moving || p == group.Paused }
+
+func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (UnitInfo, error) {
+	info := UnitInfo{
+		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
+		Why: s.Why, Paused: s.Phase == group.Paused,
+	}
+	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
+		info.Target = s.Target
+	}
+	return info, measure(ctx, t, &s.Unit, &info, now)
 }
 
 // measure fills in the positions and the lag of one unit.
@@ -165,10 +164,12 @@ func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitIn
 		p.Lag = max(0, b.Next-from-p.Done)
 		if from < b.Next {
 			recs, _, err := st.Read(ctx, u.Number, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
-			if err != nil && !errors.Is(err, ErrOutOfRange) {
+			switch {
+			case errors.Is(err, ErrCorrupt):
+				p.Damaged = err.Error() // to be told, not to hide all the rest
+			case err != nil && !errors.Is(err, ErrOutOfRange):
 				return err
-			}
-			if len(recs) > 0 {
+			case len(recs) > 0:
 				p.OldestMillis = max(0, now-recs[0].Timestamp)
 			}
 		}

@@ -1,7 +1,11 @@
 package ringfence_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
@@ -89,4 +93,71 @@ func TestARefusedConsumerHoldsNothing(t *testing.T) {
 		flood(t, rf, "foreign")
 		return first(t, rf, "foreign") > 0
 	})
+}
+
+// One damaged record must not hide the state of the group, nor keep anybody from seeking over it.
+func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := ringfence.Config{Dir: dir}
+	rf, err := ringfence.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, rf, "orders", 0, 1, 1)
+	got := newRecorder()
+	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
+	got.waitFor(t, 1)
+	c.leave(t)
+	if _, err := rf.Produce(t.Context(), "orders", ringfence.Message{Value: []byte("damage-me")}); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, rf, "orders", 2, 3, 1)
+	if err := rf.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, filepath.Join(dir, "log", "topics", "orders..0", "0000000000000001.seg"), "damage-me")
+
+	rf, err = ringfence.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rf.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	info, err := rf.DescribeGroup(t.Context(), "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := info.Units[0].Positions[0]; p.Checkpoint != 1 || p.Lag != 4 || !strings.Contains(p.Damaged, "seek") {
+		t.Errorf("%+v; expected lag 4 and the damage at 1 with its remedy", p)
+	}
+	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(2), nil); err != nil {
+		t.Fatal(err)
+	}
+	c = consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
+	got.waitFor(t, 4)
+	c.leave(t)
+}
+
+// damage flips a bit in the place of a file where a text stands.
+func damage(t *testing.T, name, text string) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := bytes.Index(b, []byte(text))
+	if i < 0 {
+		t.Fatalf("%s does not hold %q", name, text)
+	}
+	b[i] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
