@@ -140,12 +140,13 @@ func (l *fileLog) condemn(dir string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Lock(true); err != nil {
-		return err
-	}
 	p, err := openPage(l.fs, path.Join(dir, "control"), 0)
 	if err != nil {
 		return err
+	}
+	s := &store{page: p, log: l.c.Logger.With("dir", l.fs.Path(dir))}
+	if err := s.lockWrite(f); err != nil {
+		return errors.Join(err, p.close())
 	}
 	p.word(pageDeleted).Store(1)
 	p.shout()

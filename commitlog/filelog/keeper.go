@@ -228,7 +228,7 @@ func (s *store) zeroMore() error {
 
 // zeroOne fills one piece; false when there is nothing left to fill.
 func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
-	if err := lock.Lock(true); err != nil {
+	if err := s.lockWrite(lock); err != nil {
 		return false, err
 	}
 	at := s.page.written()
@@ -263,7 +263,7 @@ func (s *store) install(tmp string, n uint64) error {
 		return err
 	}
 	defer lock.Close()
-	if err := lock.Lock(true); err != nil {
+	if err := s.lockWrite(lock); err != nil {
 		return err
 	}
 	if s.page.written().Number()+1 != n {

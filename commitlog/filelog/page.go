@@ -20,6 +20,7 @@ const (
 	pageMagic    = 0
 	pageBoot     = 8   // of whom the words below are; 0: of nobody
 	pageWritten  = 64  // Pos: every frame below it is part of the log
+	pageHolder   = 72  // the process that took the write lock last, for messages
 	pageSynced   = 128 // Pos: every byte below it is on stable storage
 	pageCheck    = 136 // a function of synced; a hint for recovery, see hintOf
 	pageAcked    = 192 // Pos: acknowledged at level OS

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childInFlight) != "" {
 		produceForAWhile()
 	}
+	if dir := os.Getenv(childStops); dir != "" {
+		stopInsideTheLock(dir)
+	}
 	if os.Getenv(childDir) != "" {
 		appendForEver()
 	}

@@ -36,6 +36,7 @@ type store struct {
 	lowCache  lowCache
 	damage    damageLog
 	dirty     atomic.Bool   // at level OS: bytes wait for the lazy sync
+	stuck     atomic.Bool   // somebody was said not to let go of the write lock
 	duty      chan struct{} // capacity 1: the keeper has something to look at
 
 	gate   gate           // calls under way
@@ -101,7 +102,7 @@ func (s *store) openFiles() (err error) {
 	if s.page.trusted(boot) {
 		return nil
 	}
-	if err := s.writeLock.Lock(true); err != nil {
+	if err := s.lockWrite(s.writeLock); err != nil {
 		return explain("take the write lock", err)
 	}
 	if !s.page.trusted(boot) {

@@ -1,0 +1,113 @@
+package filelog_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+const childStops = "RINGFENCE_TEST_FILELOG_STOPS"
+
+// stopInsideTheLock appends, and stops itself just before the record is written.
+func stopInsideTheLock(dir string) {
+	fsys, err := vfs.OpenOS(dir)
+	exitOn(err)
+	l, err := filelog.Open(context.Background(), filelog.Config{FS: vfs.Inject(fsys, func(op *vfs.Op) error {
+		if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") {
+			fmt.Println("stopping")
+			return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		return nil
+	})})
+	exitOn(err)
+	topic, err := l.Topic(context.Background(), "t")
+	exitOn(err)
+	_, err = topic.Append(context.Background(), 0, []commitlog.Record{{Value: []byte("stopped")}}, nil)
+	exitOn(err)
+	os.Exit(0)
+}
+
+// lineLog passes on what is logged.
+type lineLog chan string
+
+func (l lineLog) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+func (l lineLog) expect(t *testing.T, texts ...string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case line := <-l:
+			if !strings.Contains(line, texts[0]) {
+				continue
+			}
+			for _, text := range texts {
+				if !strings.Contains(line, text) {
+					t.Fatalf("the line %q does not say %q", line, text)
+				}
+			}
+			return
+		case <-late:
+			t.Fatalf("no line says %q", texts[0])
+		}
+	}
+}
+
+// A process that is stopped with the write lock in its hand can't be overruled: what it would do
+// when it wakes up is not known. Whoever waits for it says so, once, and goes on when it is gone.
+func TestAWriterThatIsStoppedInsideTheLockIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lines := make(lineLog, 1000)
+	c := filelog.Config{Dir: dir, Options: driver.Options{Logger: slog.New(slog.NewTextHandler(lines, nil))}}
+	topic := openTopic(t, open(t, c), "t", 1)
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childStops+"="+dir)
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	if _, err := out.Read(make([]byte, len("stopping\n"))); err != nil {
+		t.Fatal(err)
+	}
+	acked := make(chan error, 1)
+	topic.AppendAsync(t.Context(), 0, []commitlog.Record{{Value: []byte("waits")}}, nil, func(_ int64, err error) { acked <- err })
+	lines.expect(t, "write lock", "level=WARN", fmt.Sprintf("pid=%d", child.Process.Pid), "kill -CONT", "kill -9")
+	again := time.NewTimer(1500 * time.Millisecond) // it would be said again by then
+	defer again.Stop()
+	select {
+	case line := <-lines:
+		t.Errorf("said again: %s", line)
+	case err := <-acked:
+		t.Errorf("an append passed the lock: %v", err)
+	case <-again.C:
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-acked; err != nil {
+		t.Fatalf("after the holder was killed: %v", err)
+	}
+	lines.expect(t, "was let go")
+}
