@@ -206,8 +206,10 @@ func ownerCell(u ringfence.UnitInfo) cell {
 }
 
 func why(u ringfence.UnitInfo) string {
-	if u.Paused {
-		return strings.TrimSuffix("paused; "+u.Why, "; ")
+	for _, p := range u.Positions {
+		if p.Damaged != "" {
+			return "DAMAGED at its checkpoint: " + p.Damaged
+		}
 	}
 	return u.Why
 }
