@@ -161,7 +161,6 @@ func (m *member) drain(e core.DrainUnit) {
 	if u == nil {
 		return
 	}
-	u.drainBy.Store(m.began.Add(e.Deadline - time.Hour).UnixNano())
 	close(u.draining)
 	m.revoked(u, e.Why)
 }

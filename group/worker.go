@@ -55,7 +55,6 @@ type Unit struct {
 	start       *registry.Checkpoint
 	why         string
 	draining    chan struct{}
-	drainBy     atomic.Int64 // Unix ns, set before draining is closed
 	progress    atomic.Pointer[func() Progress]
 
 	// The loop's:
@@ -89,14 +88,6 @@ func (u *Unit) Why() string { return u.why }
 
 // Draining is closed when the worker should come to its end.
 func (u *Unit) Draining() <-chan struct{} { return u.draining }
-
-// DrainBy is when ctx is cancelled if the drain is not over; zero before Draining is closed.
-func (u *Unit) DrainBy() time.Time {
-	if ns := u.drainBy.Load(); ns != 0 {
-		return time.Unix(0, ns)
-	}
-	return time.Time{}
-}
 
 // Track names the function that tells how far the worker got. It is called every commit interval
 // and once after the worker returned, possibly at the same time as the worker's own code, and
