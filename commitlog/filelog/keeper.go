@@ -59,6 +59,7 @@ func (s *store) runKeeper() {
 	for {
 		select {
 		case <-s.stop:
+			s.syncLeftovers()
 			return
 		case <-s.duty:
 			s.keep(chores, retry)
@@ -71,9 +72,7 @@ func (s *store) runKeeper() {
 		case <-lazy.C:
 			armed = false
 			s.dirty.Store(false)
-			if err := s.lazySync(); err != nil {
-				s.log.Error("sync in the background", "error", err)
-			}
+			s.syncLeftovers()
 		case <-retain.C:
 			s.keep(chores, retry)
 			retain.Reset(retainEvery)
@@ -97,6 +96,17 @@ func (s *store) keep(chores []*chore, retry *time.Timer) {
 	}
 	if next > 0 {
 		retry.Reset(next)
+	}
+}
+
+// syncLeftovers makes durable what was written at level OS, perhaps by a process that is gone:
+// readers at level sync see nothing that is not.
+func (s *store) syncLeftovers() {
+	if s.page.deleted() {
+		return
+	}
+	if err := s.lazySync(); err != nil {
+		s.log.Error("sync in the background", "error", err)
 	}
 }
 

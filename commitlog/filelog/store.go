@@ -79,6 +79,7 @@ func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
 		s.closeFiles()
 		return nil, fmt.Errorf("open topic %q: %w", name, err)
 	}
+	s.syncLeftovers()
 	s.joined.Go(s.runCommitter)
 	s.joined.Go(s.runKeeper)
 	s.joined.Go(s.watch.run)

@@ -32,7 +32,11 @@ func (w *watcher) run() {
 		for w.s.view.waiting.Load() > 0 && !w.stopped() {
 			bell := w.s.page.half(pageBell).Load()
 			w.s.view.news()
+			before := w.s.page.written()
 			w.nap(bell)
+			if at := w.s.page.written(); at == before && at != w.s.page.synced() && w.s.syncing() {
+				w.s.nudgeIfDirty() // its writer may have died before it could sync
+			}
 		}
 	}
 }
