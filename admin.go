@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
@@ -35,6 +36,8 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 // SeekOptions are the options of SeekGroup.
 type SeekOptions struct {
 	Partitions []int // empty: all
+	// DryRun finds the positions, or why there are none, and changes nothing.
+	DryRun bool
 }
 
 // SeekGroup sends a group, live or not, to a place in its topic and returns the new positions.
@@ -44,10 +47,11 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 	if err != nil {
 		return nil, err
 	}
-	units := make([]int, 0, t.Units())
-	if opts != nil && len(opts.Partitions) > 0 {
-		units = append(units, opts.Partitions...)
-	} else {
+	if opts == nil {
+		opts = &SeekOptions{}
+	}
+	units := slices.Clone(opts.Partitions)
+	if len(units) == 0 {
 		for u := range t.Units() {
 			units = append(units, u)
 		}
@@ -64,6 +68,9 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 			targets[i].Positions = append(targets[i].Positions, registry.Position{Storage: p.Storage, Partition: p.Partition, Next: p.Checkpoint})
 		}
 		infos = append(infos, ps...)
+	}
+	if opts.DryRun {
+		return infos, nil
 	}
 	for i, u := range units {
 		if err := g.Seek(ctx, u, targets[i], "seek to "+to.String()); err != nil {

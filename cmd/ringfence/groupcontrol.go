@@ -47,12 +47,7 @@ from there, and what they were processing can't move the checkpoint any more.`,
 		if err != nil {
 			return err
 		}
-		if dryRun {
-			if rf, err = a.rehearsal(ctx, rf); err != nil {
-				return err
-			}
-		}
-		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: partitions})
+		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: partitions, DryRun: dryRun})
 		if err != nil {
 			return err
 		}
