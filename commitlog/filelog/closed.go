@@ -63,6 +63,7 @@ func (s *store) buildIndex(g *seg, c *closedPart, name string) (*segment.Index, 
 		err = s.fs.Rename(tmp, name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_ = s.fs.Remove(tmp) // on a full disk it would take room for nothing
 		s.log.Warn("an index file could not be stored", "file", s.fs.Path(name), "error", err)
 	}
 	return segment.ParseIndex(b, g.h, c.end)
