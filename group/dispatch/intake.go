@@ -29,7 +29,7 @@ type input struct {
 	rest    []commitlog.Record // was read and not taken in yet
 	data    *memory            // what rest lies in
 	upTo    int64              // the offset after rest
-	hashes  []uint64           // of the keys of what is taken in
+	nodes   []*node            // of what is being taken in
 	bytes   int                // average of a record; 0: not known
 }
 
@@ -132,7 +132,7 @@ func (e *Engine) fetch(ctx context.Context, in *input) error {
 	}
 	if len(recs) > 0 {
 		in.bytes = total/len(recs) + 1
-		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total + recordBytes*len(recs))}
+		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total)}
 		e.mu.Lock()
 		e.retained += in.data.bytes
 		e.mu.Unlock()
@@ -171,16 +171,19 @@ func (e *Engine) budget(in *input) int {
 
 // takeIn moves a block of what was read into the schedule.
 func (e *Engine) takeIn(in *input) {
-	recs := e.prepare(in, min(len(in.rest), blockRecords, e.cfg.MaxInFlight))
+	nodes := e.prepare(in, min(len(in.rest), blockRecords, e.cfg.MaxInFlight))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.phase == stopped {
 		return
 	}
 	used := 0
-	for used < len(in.rest) && used < len(recs) && e.sched.unfinished < e.cfg.MaxInFlight {
-		e.admit(in, &recs[used], used)
+	for used < len(nodes) && e.sched.unfinished < e.cfg.MaxInFlight {
+		e.admit(in, nodes[used], used)
 		used++
+	}
+	for _, n := range nodes[used:] {
+		e.pool.put(n)
 	}
 	if used == 0 && in.upTo == in.tracker.next {
 		return
@@ -194,34 +197,34 @@ func (e *Engine) takeIn(in *input) {
 	}
 }
 
-// prepare makes the first k records of in.rest what handlers get, without holding the lock.
-func (e *Engine) prepare(in *input, k int) []Record {
-	if k == 0 {
-		return nil
+// prepare makes nodes of the first k records of in.rest, mostly without holding the lock.
+func (e *Engine) prepare(in *input, k int) []*node {
+	in.nodes = in.nodes[:0]
+	e.mu.Lock()
+	for range k {
+		in.nodes = append(in.nodes, e.pool.get())
 	}
-	recs := make([]Record, k)
-	in.hashes = in.hashes[:0]
-	for i := range recs {
+	e.mu.Unlock()
+	for i, n := range in.nodes {
 		r := &in.rest[i]
-		recs[i] = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
-		in.hashes = append(in.hashes, maphash.Bytes(e.seed, r.Key))
+		n.rec = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
+		n.from, n.data, n.hash = &in.tracker, in.data, maphash.Bytes(e.seed, r.Key)
+		n.keyed = r.Key != nil || e.cfg.Concurrency == 1
 	}
-	return recs
+	return in.nodes
 }
 
 // admit takes in the i-th record of in.rest, unless it was finished before the start.
-func (e *Engine) admit(in *input, r *Record, i int) {
+func (e *Engine) admit(in *input, n *node, i int) {
 	after := in.upTo
 	if i+1 < len(in.rest) {
 		after = in.rest[i+1].Offset
 	}
-	if in.tracker.done(r.Offset) {
+	if in.tracker.done(n.rec.Offset) {
 		e.release(in.data)
+		e.pool.put(n)
 		return
 	}
-	n := e.pool.get()
-	n.rec, n.from, n.data, n.hash = r, &in.tracker, in.data, in.hashes[i]
-	n.keyed = r.Key != nil || e.cfg.Concurrency == 1
 	e.retained += nodeBytes
 	in.tracker.add(n, after)
 	e.sched.add(n)

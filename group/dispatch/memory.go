@@ -30,16 +30,16 @@ func (e *Engine) compactIfFull() {
 	}
 }
 
-// moveOut gives a record memory of its own. A handler that has kept the old one is not disturbed.
+// moveOut gives a record memory of its own. A handler that has kept the old bytes is not disturbed.
 func (e *Engine) moveOut(n *node) {
-	own := *n.rec
-	own.Key, own.Value = bytes.Clone(own.Key), bytes.Clone(own.Value)
-	own.Headers = make([]commitlog.Header, len(n.rec.Headers))
-	for i, h := range n.rec.Headers {
-		own.Headers[i] = commitlog.Header{Name: h.Name, Value: bytes.Clone(h.Value)}
+	r := &n.rec
+	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)
+	own := make([]commitlog.Header, len(r.Headers))
+	for i, h := range r.Headers {
+		own[i] = commitlog.Header{Name: h.Name, Value: bytes.Clone(h.Value)}
 	}
+	r.Headers = own
 	e.release(n.data)
-	n.rec = &own
-	n.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&own.Record) + recordBytes)}
+	n.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&r.Record))}
 	e.retained += n.data.bytes
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// Record is a record as a handler gets it. It stays valid, and its bytes never change, for as
-// long as the handler keeps it; a kept record keeps up to some hundred KiB of its neighbours in
-// memory, so copy what is kept for long. Handlers must not write to it.
+// Record is a record as a handler gets it: valid until the handler returns. Its key, value and
+// headers may be kept, and never change; each keeps up to some hundred KiB of its neighbours in
+// memory, so copy what is kept for long. Handlers must not write to them.
 type Record struct {
 	commitlog.Record
 	Storage   int // index of the storage topic
@@ -32,12 +32,11 @@ const (
 	retrying              // failed, waits for its next attempt
 )
 
-// node is a record in flight. Handlers never see it, so it is used again when it is finished; the
-// Record is not.
+// node is a record in flight. It is used again when it is finished.
 type node struct {
-	rec   *Record
+	rec   Record
 	from  *tracker
-	data  *memory // what rec lies in
+	data  *memory // what the bytes of rec lie in
 	hash  uint64
 	state state
 	keyed bool // it is ordered with others of its key
@@ -69,11 +68,8 @@ type memory struct {
 	bytes int64 // approximately
 }
 
-// What a record in flight costs beyond its key, value and headers.
-const (
-	recordBytes = 112
-	nodeBytes   = 144
-)
+// nodeBytes is what a record in flight costs beyond its key, value and headers.
+const nodeBytes = 288
 
 // nodePool keeps nodes for use again, as many as were in flight at the same time.
 type nodePool struct{ free []*node }

@@ -152,7 +152,7 @@ func (t *table) get(like *node) *node {
 		return nil
 	}
 	for l := *t.bucket(like.hash); l != nil; l = l.chain {
-		if l.hash == like.hash && sameKey(l.rec, like.rec) {
+		if l.hash == like.hash && sameKey(&l.rec, &like.rec) {
 			return l
 		}
 	}

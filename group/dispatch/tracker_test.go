@@ -47,7 +47,7 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 					rt.Fatalf("step %d: done(%d) is %v", step, off, !finished[off])
 				}
 				if !finished[off] {
-					n := &node{rec: &Record{Record: commitlog.Record{Offset: off}}}
+					n := &node{rec: Record{Record: commitlog.Record{Offset: off}}}
 					tr.add(n, next)
 					open = append(open, n)
 				}
@@ -90,7 +90,7 @@ func TestScheduleRunsOneRecordOfAKeyAndForgetsIdleKeys(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {
 			case 0:
 				key := fmt.Sprint(rapid.IntRange(0, 200).Draw(rt, "key"))
-				n := &node{rec: &Record{Record: commitlog.Record{Key: []byte(key)}}, keyed: true, hash: uint64(len(key))} // all collide
+				n := &node{rec: Record{Record: commitlog.Record{Key: []byte(key)}}, keyed: true, hash: uint64(len(key))} // all collide
 				order[key] = append(order[key], n)
 				s.add(n)
 			case 1:
@@ -137,7 +137,7 @@ func TestARetriedRecordDoesNotTakeFollowersThatAreClaimedElsewhere(t *testing.T)
 	var s schedule
 	var nodes []*node
 	for range 3 {
-		n := &node{rec: &Record{Record: commitlog.Record{Key: []byte("k")}}, keyed: true}
+		n := &node{rec: Record{Record: commitlog.Record{Key: []byte("k")}}, keyed: true}
 		nodes = append(nodes, n)
 		s.add(n)
 	}

@@ -170,13 +170,13 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 			return
 		}
 		n := w.batch[i]
-		if bad != nil && n.keyed && sameKey(bad, n.rec) {
+		if bad != nil && n.keyed && sameKey(bad, &n.rec) {
 			w.errs[i] = errSkipped
 			continue
 		}
 		err := e.handle(ctx, n)
 		if err != nil {
-			bad = n.rec
+			bad = &n.rec
 		}
 		w.errs[i] = err
 	}
@@ -192,11 +192,11 @@ func (e *Engine) handle(ctx context.Context, n *node) (err error) {
 		}
 	}()
 	if f := n.fail; f != nil {
-		again := *n.rec
+		again := n.rec
 		if again.Attempt = f.attempts + 1; e.cfg.Retry.MaxAttempts > 0 && f.attempts >= e.cfg.Retry.MaxAttempts {
 			return e.cfg.Retry.OnGiveUp(ctx, &again, f.err)
 		}
 		return e.cfg.Handler(ctx, &again)
 	}
-	return e.cfg.Handler(ctx, n.rec)
+	return e.cfg.Handler(ctx, &n.rec)
 }
