@@ -253,7 +253,7 @@ func (s *store) start(noSync bool) {
 	}
 	s.core = &core{
 		j:    s.j,
-		lock: &locker{f: s.lockFile, ctl: s.ctl, pid: os.Getpid(), quit: s.quit, patience: lockPatience},
+		lock: &locker{f: s.lockFile, ctl: s.ctl, pid: os.Getpid(), log: s.log, quit: s.quit, patience: lockPatience},
 		log:  s.log, syncer: s.syncer,
 		requests: make(chan *request), pokes: make(chan struct{}, 1), quit: make(chan struct{}),
 		tableNew: make(chan struct{}, 1),

@@ -3,7 +3,9 @@ package fileregistry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,7 +132,9 @@ func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := open(t.Context(), Config{Dir: dir})
+	var lines strings.Builder // written by the core only, read after Close
+	cfg := Config{Dir: dir, Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}
+	s, err := open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +165,9 @@ func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
 	}
 	r.Close()
 	holder.Close()
+	if log := lines.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, fmt.Sprintf("pid=%d", os.Getpid())) || !strings.Contains(log, "let go;") {
+		t.Errorf("one incident was logged as %q", log)
+	}
 }
 
 func TestDamageIsFoundByTheNextProcess(t *testing.T) {
