@@ -55,7 +55,8 @@ func (t *Topic) answer(w *appendWait, r appendResult) (int64, error) {
 
 // Append writes records to one partition as one atomic batch and waits until it is durable at
 // the log's level. It returns the first offset; the others follow densely or with gaps, as the
-// backend has it. When ctx ends first the error is ErrUnknown: the batch may still be stored.
+// backend has it. When ctx ends first the error is ErrUnknown: the batch may still be stored. A
+// backend may finish a write and sync of its own that it has begun, and then tells its outcome.
 func (t *Topic) Append(ctx context.Context, partition int, records []Record, opts *AppendOptions) (int64, error) {
 	if err := t.check(partition, records); err != nil {
 		return 0, err
@@ -65,7 +66,11 @@ func (t *Topic) Append(ctx context.Context, partition int, records []Record, opt
 	if opts != nil {
 		w.req.Producer = opts.Producer
 	}
-	t.d.Append(ctx, &w.req, w.done)
+	if d, ok := t.d.(driver.InlineAppender); ok {
+		d.AppendInline(ctx, &w.req, w.done)
+	} else {
+		t.d.Append(ctx, &w.req, w.done)
+	}
 	if ctx.Done() == nil {
 		return t.answer(w, <-w.ch)
 	}

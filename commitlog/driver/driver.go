@@ -160,6 +160,15 @@ type Topic interface {
 	Close() error
 }
 
+// InlineAppender is what a Topic may also be, to spare a caller that waits for each append the
+// way through another goroutine.
+type InlineAppender interface {
+	// AppendInline is Append for a caller that does nothing else until done was called. It may
+	// do the work of the append itself: then it blocks for as long as that takes, whatever
+	// happens to ctx, and has called done when it returns.
+	AppendInline(ctx context.Context, req *AppendRequest, done func(first int64, err error))
+}
+
 // OutOfRangeError says that an offset can't be read. It is fault.OutOfRange.
 type OutOfRangeError struct {
 	Topic              string

@@ -21,9 +21,11 @@
 //
 // # Who does what
 //
-// Append encodes into the pending batch and returns. One committer goroutine per topic takes
-// what is pending, takes the write lock, learns what other processes wrote (they are frames like
-// its own), writes behind the control page's written position, moves that position, and unlocks.
+// Append encodes into the pending batch and returns. One goroutine at a time has the turn to
+// commit: the committer of the topic, or a caller who waits for its append while nothing else is
+// under way. It takes what is pending, takes the write lock, learns what other processes wrote
+// (they are frames like its own), writes behind the control page's written position, moves that
+// position, and unlocks.
 // Moving written is the one atomic step that makes frames part of the log: what a writer left
 // behind it when it died is overwritten by the next. Then whoever gets the sync lock syncs for
 // all and moves the synced position; everybody is woken through a futex in the control page.

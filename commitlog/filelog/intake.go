@@ -38,16 +38,22 @@ type batch struct {
 }
 
 // intake collects appends. mu is held for the encoding of one append at most.
+//
+// busy is the turn to commit: who sets it may take, and must look for more once it was given up.
+// So an append needs to wake the committer only when nobody has the turn.
 type intake struct {
 	limit int
-	kick  chan struct{} // capacity 1: there is something pending
-	count atomic.Int64  // appends in cur
+	kick  chan struct{} // capacity 1: there is something pending and nobody has the turn
+	count atomic.Int64  // appends in cur; changed under mu
+	busy  atomic.Bool
+	last  int64 // appends that were taken last; owned by who has the turn
 
 	mu     sync.Mutex
 	cur    *batch
 	spare  *batch
 	free   []*pending
-	room   chan struct{} // closed when cur was taken
+	room   chan struct{} // closed when cur was taken and somebody waited for it
+	full   bool          // somebody waits for room
 	closed bool
 }
 
@@ -60,32 +66,50 @@ func newIntake(partitions, limit int) *intake {
 
 // add queues one append; it waits while the batch is full.
 func (in *intake) add(ctx context.Context, req *driver.AppendRequest, now int64, done func(int64, error)) error {
-	size := sizeOf(req.Records)
-	if size > segment.MaxFrame-segment.FrameHeader {
-		return fmt.Errorf("a batch that takes %d bytes in the log; at most %d are allowed: %w", size, segment.MaxFrame-segment.FrameHeader, fault.Invalid)
-	}
 	for {
-		in.mu.Lock()
-		if in.closed {
-			in.mu.Unlock()
-			return errClosed
+		room, err := in.tryAdd(req, now, done)
+		if room == nil {
+			return err
 		}
-		if in.cur.bytes == 0 || in.cur.bytes+size <= in.limit {
-			break
-		}
-		room := in.room
-		in.mu.Unlock()
 		select {
 		case <-room:
 		case <-ctx.Done():
 			return fmt.Errorf("the write buffer is full (%d bytes): %w: %w", in.limit, fault.NotDone, ctx.Err())
 		}
 	}
-	p := in.frameFor(req, size, now)
-	in.encode(p, req, now, done)
+}
+
+// tryAdd queues one append; when the batch is full it returns what to wait for.
+func (in *intake) tryAdd(req *driver.AppendRequest, now int64, done func(int64, error)) (room chan struct{}, err error) {
+	size := sizeOf(req.Records)
+	if size > segment.MaxFrame-segment.FrameHeader {
+		return nil, fmt.Errorf("a batch that takes %d bytes in the log; at most %d are allowed: %w", size, segment.MaxFrame-segment.FrameHeader, fault.Invalid)
+	}
+	in.mu.Lock()
+	if in.closed {
+		in.mu.Unlock()
+		return nil, errClosed
+	}
+	if in.cur.bytes != 0 && in.cur.bytes+size > in.limit {
+		room, in.full = in.room, true
+		in.mu.Unlock()
+		return room, nil
+	}
+	in.encode(in.frameFor(req, size, now), req, now, done)
 	in.mu.Unlock()
 	in.wake()
-	return nil
+	return nil, nil
+}
+
+// begin takes the turn to commit, if it is free.
+func (in *intake) begin() bool { return !in.busy.Load() && in.busy.CompareAndSwap(false, true) }
+
+// end gives the turn up and has the committer look when something is pending.
+func (in *intake) end() {
+	in.busy.Store(false)
+	if in.count.Load() > 0 {
+		in.wake()
+	}
 }
 
 // addSeal queues a seal behind all that is pending.
@@ -99,13 +123,20 @@ func (in *intake) addSeal(done func(int64, error)) error {
 	p.frame.Kind = segment.Seal
 	p.acks = append(p.acks, ack{done: done})
 	clear(in.cur.open)
-	in.mu.Unlock()
 	in.count.Add(1)
+	in.mu.Unlock()
 	in.wake()
 	return nil
 }
 
+// wake has the committer look, unless somebody has the turn and will do so.
 func (in *intake) wake() {
+	if !in.busy.Load() {
+		in.kickOff()
+	}
+}
+
+func (in *intake) kickOff() {
 	select {
 	case in.kick <- struct{}{}:
 	default:
@@ -176,19 +207,54 @@ func sizeOf(recs []driver.Record) int {
 	return n
 }
 
-// take swaps the pending batch for an empty one; nil when nothing is pending.
+// takeBytes bounds what is committed at once, so that producers can encode more meanwhile.
+const takeBytes = 1 << 20
+
+// take swaps the pending batch for an empty one, or for what is beyond takeBytes of it; nil when
+// nothing is pending. The caller has the turn.
 func (in *intake) take() *batch {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.last = in.count.Load()
 	if len(in.cur.frames) == 0 {
 		return nil
 	}
 	b := in.cur
 	in.cur, in.spare = in.spare, nil
 	in.count.Store(0)
-	close(in.room)
-	in.room = make(chan struct{})
+	in.leave(b)
+	in.last -= in.count.Load()
+	if in.full {
+		in.full = false
+		close(in.room)
+		in.room = make(chan struct{})
+	}
 	return b
+}
+
+// leave moves what is too much for one commit from b into cur.
+func (in *intake) leave(b *batch) {
+	if b.bytes <= takeBytes {
+		return
+	}
+	n, size := 0, 0
+	for n < len(b.frames) && (n == 0 || size+len(b.frames[n].buf) <= takeBytes) {
+		size += len(b.frames[n].buf)
+		n++
+	}
+	rest := b.frames[n:]
+	in.cur.frames = append(in.cur.frames, rest...)
+	in.cur.bytes, b.bytes = b.bytes-size, size
+	appends := 0
+	for _, p := range rest {
+		appends += len(p.acks)
+		if b.open[p.frame.Partition] == p {
+			in.cur.open[p.frame.Partition] = p
+		}
+	}
+	in.count.Store(int64(appends))
+	clear(rest)
+	b.frames = b.frames[:n]
 }
 
 // giveBack recycles a batch that was answered. Large buffers go to the garbage collector.
@@ -216,7 +282,7 @@ func (in *intake) close() {
 	in.closed = true
 	close(in.room)
 	in.room = make(chan struct{})
-	in.wake()
+	in.kickOff()
 }
 
 // drained tells whether the intake is closed and nothing is pending.

@@ -25,13 +25,13 @@ type store struct {
 	log  *slog.Logger
 
 	page      *page
-	writeLock vfs.File // held only by the committer
-	syncLock  vfs.File // held only by the committer
+	writeLock vfs.File // held only by who has the turn to commit
+	syncLock  vfs.File // held only by who has the turn to commit
 	lazyLock  vfs.File // the sync lock, as the keeper holds it
 	segs      *segs
 	in        *intake
 	view      view
-	w         writer // owned by the committer
+	w         writer // owned by who has the turn to commit
 	watch     watcher
 	lowCache  lowCache
 	damage    damageLog

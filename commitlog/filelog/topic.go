@@ -17,7 +17,10 @@ type topic struct {
 	closed atomic.Bool
 }
 
-var _ driver.Topic = (*topic)(nil)
+var (
+	_ driver.Topic          = (*topic)(nil)
+	_ driver.InlineAppender = (*topic)(nil)
+)
 
 func (t *topic) Config() driver.TopicConfig { return t.s.meta.Config }
 
@@ -29,6 +32,14 @@ func (t *topic) enter(ctx context.Context) error {
 }
 
 func (t *topic) Append(ctx context.Context, req *driver.AppendRequest, done func(first int64, err error)) {
+	t.append(ctx, req, done, false)
+}
+
+func (t *topic) AppendInline(ctx context.Context, req *driver.AppendRequest, done func(first int64, err error)) {
+	t.append(ctx, req, done, true)
+}
+
+func (t *topic) append(ctx context.Context, req *driver.AppendRequest, done func(int64, error), inline bool) {
 	if err := t.enter(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = notDone(err)
@@ -37,7 +48,13 @@ func (t *topic) Append(ctx context.Context, req *driver.AppendRequest, done func
 		return
 	}
 	defer t.s.leave()
-	if err := t.s.in.add(ctx, req, time.Now().UnixMilli(), done); err != nil {
+	err, now := error(nil), time.Now().UnixMilli()
+	if inline {
+		err = t.s.appendInline(ctx, req, now, done)
+	} else {
+		err = t.s.in.add(ctx, req, now, done)
+	}
+	if err != nil {
 		done(0, fmt.Errorf("append to topic %q: %w", t.s.name, err))
 	}
 }
