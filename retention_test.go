@@ -2,11 +2,13 @@ package ringfence_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence"
 )
@@ -59,15 +61,26 @@ func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
 	rf := retained(t, "held", "free")
 	got := newRecorder()
 	produce(t, rf, "held", 0, 5, 1)
-	c := consume(t, rf, "held", "g", got.handle, ringfence.ConsumeOptions{})
+	c := consume(t, rf, "held", "g", func(ctx context.Context, m *ringfence.Message) error {
+		if m.Offset < 5 {
+			return got.handle(ctx, m)
+		}
+		<-ctx.Done() // it gets no further
+		return ctx.Err()
+	}, ringfence.ConsumeOptions{DrainTimeout: 10 * time.Millisecond})
 	got.waitFor(t, 5)
-	c.leave(t)
-	flood(t, rf, "held")
-	flood(t, rf, "free")
-	waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > 0 })
-	flood(t, rf, "held")
-	if at := first(t, rf, "held"); at > 5 {
-		t.Fatalf("the topic begins at offset %d; group g has processed 5 records only", at)
+	for _, when := range []string{"while it runs", "after it left"} {
+		flood(t, rf, "held")
+		flood(t, rf, "free")
+		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > 0 })
+		flood(t, rf, "held")
+		if at := first(t, rf, "held"); at > 5 {
+			t.Fatalf("%s the topic begins at offset %d; group g has processed 5 records only", when, at)
+		}
+		if c != nil {
+			c.leave(t)
+			c = nil
+		}
 	}
 	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ func groupMutants() []mutant {
 		{
 			name: "commit-without-the-fence", breaks: "a replaced owner overwrites the checkpoint of its successor",
 			file: "group/core/progress.go",
-			find: "				{Key: g.OwnerKey(n), Version: u.grant.Version},\n", put: "",
+			find: "				{Key: g.OwnerKey(n), Version: u.grant.Version},\n", put: "				{Key: g.CheckpointKey(n), Version: u.stored},\n",
 			pkg: sim, test: simulation,
 		},
 		{
