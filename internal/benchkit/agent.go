@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 )
 
 // task is what an agent, a process of its own, is to do: one of its fields.
@@ -17,15 +18,19 @@ type task struct {
 	Produce *produceJob `json:",omitempty"`
 	Receive *receiveJob `json:",omitempty"`
 	Member  *memberJob  `json:",omitempty"`
+	Reopen  *reopenJob  `json:",omitempty"`
+	Memory  *memoryJob  `json:",omitempty"`
 }
 
 // message is a line that an agent prints.
 type message struct {
-	Ready     bool    `json:"ready,omitempty"`
-	PerSecond float64 `json:"per_second,omitempty"`
-	Count     int64   `json:"count,omitempty"`
-	Latency   sparse  `json:"latency"`
-	Event     *event  `json:"event,omitempty"`
+	Ready     bool          `json:"ready,omitempty"`
+	PerSecond float64       `json:"per_second,omitempty"`
+	Count     int64         `json:"count,omitempty"`
+	Took      time.Duration `json:"took,omitempty"`
+	Bytes     int64         `json:"bytes,omitempty"`
+	Latency   sparse        `json:"latency"`
+	Event     *event        `json:"event,omitempty"`
 }
 
 // Agent is the body of an agent: arg is its task, stdin tells it when to begin and to end.
@@ -56,6 +61,14 @@ func Agent(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) e
 		return t.Receive.run(ctx, lines, out)
 	case t.Member != nil:
 		return t.Member.run(ctx, lines, out)
+	case t.Reopen != nil:
+		return t.Reopen.run(ctx, func(m message) error { return out.Encode(m) }, func() { lines.Scan() })
+	case t.Memory != nil:
+		m, err := t.Memory.run(ctx)
+		if err != nil {
+			return err
+		}
+		return out.Encode(m)
 	}
 	return errors.New("a bench agent without a task")
 }

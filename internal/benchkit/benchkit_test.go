@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -60,6 +61,14 @@ func check(t *testing.T, r *Result, err error, rows ...string) {
 	}
 }
 
+func names(figures []Figure) []string {
+	var all []string
+	for _, f := range figures {
+		all = append(all, f.Name)
+	}
+	return all
+}
+
 func TestProduceMeasuresCallersAWindowAndSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	r, err := Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{1, 4}, Async: 64})
@@ -67,17 +76,36 @@ func TestProduceMeasuresCallersAWindowAndSeveralProcesses(t *testing.T) {
 	if r.Rows[2].To != "4 x raw 4 KiB write + fdatasync" || r.Rows[2].P99 < r.Rows[2].P50 || r.Rows[2].P50 <= 0 {
 		t.Errorf("row %+v", r.Rows[2])
 	}
-	r, err = Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{2, 5}, Processes: 2, Partitions: 3})
-	check(t, r, err, "raw 4 KiB write + fdatasync", "1 in flight, one partition, one process", "2 in flight", "5 in flight, one partition, one process", "5 in flight")
+	if got := names(r.Figures); len(got) != 1 || got[0] != "durable, 1 in flight, of a raw write + fdatasync" {
+		t.Errorf("figures %q", got)
+	}
+	r, err = Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{2, 5}, Processes: 2, Partitions: []int{3}})
+	check(t, r, err, "raw 4 KiB write + fdatasync", "1 in flight, one partition, one process", "2 in flight, 3 partitions, 2 processes",
+		"5 in flight, one partition, one process", "5 in flight, 3 partitions, 2 processes")
 	if r.Rows[2].To != r.Rows[1].Name || r.Rows[4].To != r.Rows[3].Name {
 		t.Errorf("ratios are to %q and %q", r.Rows[2].To, r.Rows[4].To)
 	}
 }
 
+func TestProduceComparesPartitionsWithOneAndLargeRecordsWithTheBandwidth(t *testing.T) {
+	t.Parallel()
+	r, err := Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{256}, Partitions: []int{16, 64}, Async: -1})
+	check(t, r, err, "raw 4 KiB write + fdatasync", "256 in flight, one partition, one process", "256 in flight, 16 partitions", "256 in flight, 64 partitions")
+	if len(r.Figures) != 4 || r.Figures[0].Need != 0.85 || r.Figures[1].Need != 2 || !r.Figures[1].AtMost || r.Figures[2].Need != 0.75 {
+		t.Errorf("figures %+v", r.Figures)
+	}
+	r, err = Produce(t.Context(), ProduceConfig{Common: tiny(t), InFlight: []int{}, Size: 1024, Async: 64})
+	check(t, r, err, "raw 4 KiB write + fdatasync", "raw 1 MiB writes + fdatasync, in records", "one goroutine, window 64")
+	if len(r.Figures) != 1 || r.Figures[0].Need != 0.8 || r.Figures[0].Median != r.Rows[2].Ratio {
+		t.Errorf("figures %+v, ratio %v", r.Figures, r.Rows[2].Ratio)
+	}
+}
+
 func TestConsumeMeasuresReadsAndHandlers(t *testing.T) {
 	t.Parallel()
-	r, err := Consume(t.Context(), ConsumeConfig{Common: tiny(t), Records: 5000, Interleaved: 4})
-	check(t, r, err, "raw pread + CRC32C of as many bytes", "read one partition", "read one of 4 interleaved", "Consume, empty handler")
+	r, err := Consume(t.Context(), ConsumeConfig{Common: tiny(t), Records: 5000, Interleaved: 4, Partitions: 3})
+	check(t, r, err, "raw pread + CRC32C of as many bytes", "read one partition", "read one of 4 interleaved",
+		"Consume, empty handler, 1 partition", "Consume, empty handler, 3 partitions")
 }
 
 func TestLatencyMeasuresAnotherProcess(t *testing.T) {
@@ -86,27 +114,50 @@ func TestLatencyMeasuresAnotherProcess(t *testing.T) {
 	check(t, r, err, "one raw 4 KiB write + fdatasync, at that rate", "produce to handler, durability os", "produce to handler, durability sync")
 }
 
+func TestReopenKillsTheWriterAndTimesTheNextOne(t *testing.T) {
+	t.Parallel()
+	r, err := Reopen(t.Context(), ReopenConfig{Common: tiny(t), Records: 3000})
+	check(t, r, err, "reopen after kill -9 with 300 records", "reopen after kill -9 with 3,000 records")
+	if got := names(r.Figures); len(got) != 2 {
+		t.Errorf("figures %q", got)
+	}
+}
+
 func TestFailoverMeasuresKillsAndCleanMoves(t *testing.T) {
 	t.Parallel()
 	r, err := Failover(t.Context(), FailoverConfig{Common: tiny(t), Kills: 2, Leaves: 1, Partitions: 4, Processes: 2, Rate: 400})
-	check(t, r, err, "kill -9 to first record of new owner", "kill -9 to the last of its partitions",
-		"clean move, last record to first record", "partition that stays, longest gap meanwhile")
-	if last := r.Notes[len(r.Notes)-1]; !strings.HasSuffix(last, ": 0") {
-		t.Error(last)
+	check(t, r, err, "kill -9 to first record of new owner", "kill -9 to the last of its partitions", "clean move, last record to first record",
+		"partition that stays, longest gap while others move", "the same partition, as long a time without moves")
+	for _, f := range r.Figures {
+		if f.Need == 0 && !f.OK {
+			t.Errorf("%+v", f)
+		}
 	}
+}
+
+func TestIdleMeasuresProcessorTime(t *testing.T) {
+	t.Parallel()
+	r, err := Idle(t.Context(), IdleConfig{Common: tiny(t), Partitions: 4, Processes: 2})
+	check(t, r, err, "an idle group")
+}
+
+func TestMemoryMeasuresWholeProcesses(t *testing.T) {
+	t.Parallel()
+	r, err := Memory(t.Context(), MemoryConfig{Common: tiny(t), Records: 1000, Partitions: []int{2}})
+	check(t, r, err, "Consume 100 records", "Consume 1,000 records", "open log, 2 active partitions, 20 records", "open log, 2 active partitions, 200 records")
 }
 
 func TestAssignMeasuresTimeAndMoves(t *testing.T) {
 	t.Parallel()
 	r, err := Assign(t.Context(), AssignConfig{Common: tiny(t), Units: 100, Members: 10})
-	if err != nil || len(r.Rows) != 9 || r.Notes[1] != "sticky, a member joins: 9 units of live members move; at least 9 must" {
+	if err != nil || len(r.Rows) != 9 || r.Notes[1] != "sticky, a member joins: 9 units of live members move; at least 9 must" || r.Missed() != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
 
 func TestWrongSettingsAreAllReported(t *testing.T) {
 	t.Parallel()
-	_, err := Produce(t.Context(), ProduceConfig{InFlight: []int{0}, Partitions: -1, Size: -5, Processes: 2})
+	_, err := Produce(t.Context(), ProduceConfig{InFlight: []int{0}, Partitions: []int{-1}, Size: -5, Processes: 2})
 	if !errors.Is(err, fault.Invalid) {
 		t.Fatalf("Produce returned %v", err)
 	}
@@ -144,12 +195,97 @@ func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
 func TestRatiosAreMediansOverRounds(t *testing.T) {
 	t.Parallel()
 	var c contest
-	raw, ours := []float64{1, 10, 20, 10}, []float64{1, 40, 20, 20}
-	turn := -1
-	c.add("raw", "x", "", 1, func(*histogram) (float64, error) { turn++; return raw[turn], nil })
-	c.add("ours", "x", "raw", 2, func(*histogram) (float64, error) { return ours[turn], nil })
-	rows, err := c.run(3, func(string, ...any) {})
+	series := func(values ...float64) func(*histogram) (float64, error) {
+		turn := -1
+		return func(h *histogram) (float64, error) {
+			turn++
+			h.add(time.Duration(values[turn]) * time.Microsecond)
+			return values[turn], nil
+		}
+	}
+	raw := c.add("raw", "x", "", 1, series(1, 10, 20, 10))
+	ours := c.add("ours", "x", "raw", 2, series(1, 40, 20, 20))
+	ours.ratioAtLeast("ratio", 1)
+	ours.atMost("value", 19)
+	ours.p99AtMost("p99", 2, raw)
+	rows, figures, err := c.run(3, func(string, ...any) {})
 	if err != nil || rows[1].Ratio != 1 || rows[1].Median != 20 || rows[1].To != "2 x raw" || len(rows[0].Rounds) != 3 {
 		t.Errorf("%v, %+v", err, rows)
+	}
+	if f := figures[0]; f.Median != 1 || f.Min != 0.5 || f.Max != 2 || !f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[1]; f.Median != 20 || f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[2]; f.Median < 1.9 || f.Median > 2.1 || f.Unit != "x" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTurnsShiftFromRoundToRound(t *testing.T) {
+	t.Parallel()
+	var c contest
+	order := ""
+	for _, name := range []string{"a", "b", "c"} {
+		c.add(name, "x", "", 1, func(*histogram) (float64, error) { order += name; return 1, nil })
+	}
+	if _, _, err := c.run(3, func(string, ...any) {}); err != nil || order != "abc"+"abc"+"bca"+"cab" {
+		t.Errorf("%v, %s", err, order)
+	}
+}
+
+func TestAFigureIsMissedWhenItIsNotReached(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		series []float64
+		need   float64
+		atMost bool
+		ok     bool
+	}{
+		{[]float64{1, 2, 3}, 2, false, true},
+		{[]float64{1, 2, 3}, 2, true, true},
+		{[]float64{1, 2, 3}, 2.5, false, false},
+		{[]float64{1, 2, 3}, 1.5, true, false},
+		{[]float64{0}, 0, true, true},
+		{[]float64{math.NaN()}, 0, true, false},
+		{nil, 1, true, false},
+	} {
+		if f := newFigure("f", "x", c.series, c.need, c.atMost); f.OK != c.ok {
+			t.Errorf("%+v of %v: expected ok %t", f, c.series, c.ok)
+		}
+	}
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(i + 1)
+	}
+	if f := tail("p99", hundred, 99); f.Median != 99 || !f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := total("count", []float64{0, 0, 1, 0}); f.OK {
+		t.Errorf("one interruption in four looks is passed: %+v", f)
+	}
+}
+
+func TestTablesLeaveOutEmptyColumnsAndTrailingBlanks(t *testing.T) {
+	t.Parallel()
+	s := Summary{About: "x", Figures: []Figure{newFigure("speed", "x", []float64{1}, 2, false), newFigure("pause", "ms", []float64{1}, 2, true)},
+		Results: []*Result{{Bench: "b", About: "y", Rows: []Row{{Name: "row", Unit: "ms", Median: 1234, Min: 1, Max: 2000}}}}}
+	var text strings.Builder
+	if err := s.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasSuffix(line, " \n") {
+			t.Errorf("%q ends with a blank", line)
+		}
+	}
+	for _, want := range []string{"1,234", "≥ 2.00    MISSED", "≤ 2.00    ok", "1 of 2 figures are as promised"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "p99") {
+		t.Errorf("an empty column is shown:\n%s", text.String())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -15,10 +14,11 @@ import (
 // ConsumeConfig says what to measure; zero fields have defaults.
 type ConsumeConfig struct {
 	Common
-	Records     int // in one partition; default 2,000,000
+	Records     int // of each topic; default 2,000,000
 	Size        int // bytes of a value; default 100
 	Keys        int // different ones; default 1,000; negative: records have none
 	Interleaved int // partitions of a second topic, written in turn, 16 records a frame; default 16; negative: none
+	Partitions  int // of a third topic, for the handlers; default 8; negative: none
 	Concurrency int // handlers at once; default that of Consume
 }
 
@@ -28,6 +28,7 @@ func (c ConsumeConfig) withDefaults() (ConsumeConfig, error) {
 	setDefault(&c.Size, 100)
 	setDefault(&c.Keys, 1000)
 	setDefault(&c.Interleaved, 16)
+	setDefault(&c.Partitions, 8)
 	var d demand
 	d.positive("--records", c.Records)
 	d.positive("--size", c.Size)
@@ -51,43 +52,80 @@ func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rf.Close()) }()
-	c.Logf("writing %d records", c.Records)
-	if err := c.fill(ctx, rf, "one", 1, 1000); err != nil {
-		return nil, err
-	}
-	var game contest
-	rawName := "raw pread + CRC32C of as many bytes"
-	game.add(rawName, "records/s", "", 1, func(*histogram) (float64, error) {
+	game := contest{rest: c.rest}
+	game.add(rawReadName, "records/s", "", 1, func(*histogram) (float64, error) {
 		return rawRead(dir+"/raw", int64(c.Records)*int64(c.Size), c.Size)
 	})
-	read := func(name, topic string) {
-		game.add(name, "records/s", rawName, 1, func(*histogram) (float64, error) { return c.read(ctx, rf, topic) })
+	if err := c.enterReads(ctx, &game, rf); err != nil {
+		return nil, err
 	}
-	read("read one partition", "one")
-	if c.Interleaved > 0 {
-		if err := c.fill(ctx, rf, "many", c.Interleaved, 16); err != nil {
-			return nil, err
-		}
-		read(fmt.Sprintf("read one of %d interleaved", c.Interleaved), "many")
+	if err := c.enterHandlers(ctx, &game, rf); err != nil {
+		return nil, err
 	}
-	var heap heapUse
-	round := 0
-	game.add("Consume, empty handler", "records/s", rawName, 1, func(*histogram) (float64, error) {
-		round++
-		return c.consume(ctx, rf, fmt.Sprintf("group-%d", round), &heap)
-	})
-	rows, err := game.run(c.Rounds, c.Logf)
+	rows, figures, err := game.run(c.Rounds, c.Logf)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "consume", Rows: rows,
-		About: fmt.Sprintf("%d records of %d bytes, %d keys, warm, checksums verified, %d rounds taken in turn", c.Records, c.Size, max(0, c.Keys), c.Rounds),
-		Notes: []string{fmt.Sprintf("most heap in use during Consume: %.1f MiB in the first tenth of the records, %.1f MiB later",
-			float64(heap.early.Load())/(1<<20), float64(heap.late.Load())/(1<<20))}}, nil
+	return &Result{Bench: "consume", Rows: rows, Figures: figures,
+		About: fmt.Sprintf("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn",
+			many(c.Records, "record"), c.Size, many(max(0, c.Keys), "key"), many(c.Rounds, "round"))}, nil
 }
 
-// fill writes the records of partition 0, and as many to each of the others, in turn.
+const (
+	rawReadName = "raw pread + CRC32C of as many bytes"
+
+	readFloor    = 20e6 // records a second through commitlog
+	consumeFloor = 2e6  // and through Consume
+)
+
+// enterReads fills the topics that are read through commitlog and enters the reads.
+func (c *ConsumeConfig) enterReads(ctx context.Context, game *contest, rf *ringfence.Client) error {
+	for _, t := range []struct {
+		topic, name       string
+		partitions, batch int
+	}{
+		{"one", "read one partition", 1, 1000},
+		{"many", fmt.Sprintf("read one of %d interleaved", c.Interleaved), c.Interleaved, 16},
+	} {
+		if t.partitions < 1 {
+			continue
+		}
+		if err := c.fill(ctx, rf, t.topic, t.partitions, t.batch); err != nil {
+			return err
+		}
+		e := game.add(t.name, "records/s", rawReadName, 1, func(*histogram) (float64, error) { return c.read(ctx, rf, t.topic) })
+		if c.Size <= 100 {
+			e.atLeast(t.name+", warm, verified", readFloor)
+		}
+	}
+	return nil
+}
+
+// enterHandlers enters Consume with an empty handler, on one partition and on several.
+func (c *ConsumeConfig) enterHandlers(ctx context.Context, game *contest, rf *ringfence.Client) error {
+	round := 0
+	enter := func(topic string, partitions int) {
+		name := "Consume, empty handler, " + many(partitions, "partition")
+		records := c.Records / partitions * partitions
+		e := game.add(name, "records/s", rawReadName, 1, func(*histogram) (float64, error) {
+			round++
+			return c.consume(ctx, rf, topic, fmt.Sprintf("group-%d", round), records)
+		})
+		if c.Size <= 100 {
+			e.atLeast(name, consumeFloor)
+		}
+	}
+	enter("one", 1)
+	if c.Partitions < 1 {
+		return nil
+	}
+	enter("some", c.Partitions)
+	return c.fill(ctx, rf, "some", c.Partitions, 1000)
+}
+
+// fill makes a topic and writes its records, so many at a time to each partition in turn.
 func (c *ConsumeConfig) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, batch int) error {
+	c.Logf("writing %s to %s", many(c.Records, "record"), many(partitions, "partition"))
 	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}); err != nil {
 		return err
 	}
@@ -96,33 +134,16 @@ func (c *ConsumeConfig) fill(ctx context.Context, rf *ringfence.Client, name str
 		return err
 	}
 	defer func() { _ = topic.Close() }() // only this handle
-	value := make([]byte, c.Size)
-	window := make(chan error, 64)
-	for range cap(window) {
-		window <- nil
+	return appendAll(ctx, topic, c.Records/partitions*partitions, batch, c.record)
+}
+
+// record is the i-th record of a topic.
+func (c *ConsumeConfig) record(i int) commitlog.Record {
+	r := commitlog.Record{Value: make([]byte, c.Size)}
+	if c.Keys > 0 {
+		r.Key = fmt.Appendf(nil, "key-%d", i%c.Keys)
 	}
-	records := c.Records / partitions
-	for at := 0; at < records; at += batch {
-		recs := make([]commitlog.Record, min(batch, records-at))
-		for i := range recs {
-			recs[i].Value = value
-			if c.Keys > 0 {
-				recs[i].Key = fmt.Appendf(nil, "key-%d", (at+i)%c.Keys)
-			}
-		}
-		for p := range partitions {
-			if err := <-window; err != nil {
-				return err
-			}
-			topic.AppendAsync(ctx, p, recs, nil, func(_ int64, err error) { window <- err })
-		}
-	}
-	for range cap(window) {
-		if err := <-window; err != nil {
-			return err
-		}
-	}
-	return nil
+	return r
 }
 
 // storage opens the only storage topic of a topic.
@@ -134,6 +155,8 @@ func storage(ctx context.Context, rf *ringfence.Client, name string) (*commitlog
 	return rf.Log().Topic(ctx, d.Storage[0].Name)
 }
 
+// read reads partition 0 into a buffer that is used again and again, from the beginning to the end
+// and for at least a round's time.
 func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name string) (float64, error) {
 	topic, err := storage(ctx, rf, name)
 	if err != nil {
@@ -144,52 +167,38 @@ func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name str
 	if err != nil {
 		return 0, err
 	}
-	opts := commitlog.ReadOptions{Buf: make([]byte, 256<<10)}
+	opts := commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 512<<10)}
 	var recs []commitlog.Record
 	n, began := 0, time.Now()
-	for at := b.First; at < b.Next; {
-		recs, at, err = topic.Read(ctx, 0, at, recs[:0], &opts)
-		if err != nil {
-			return 0, err
+	for n == 0 || time.Since(began) < c.For/2 {
+		for at := b.First; at < b.Next; {
+			recs, at, err = topic.Read(ctx, 0, at, recs[:0], &opts)
+			if err != nil {
+				return 0, err
+			}
+			n += len(recs)
 		}
-		n += len(recs)
 	}
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, group string, heap *heapUse) (float64, error) {
+// consume handles all records of a topic as a new group, with checkpoints and order per key.
+func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, topic, group string, records int) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var n atomic.Int64
-	var began, ended atomic.Int64
-	err := rf.Consume(ctx, "one", group, func(context.Context, *ringfence.Message) error {
-		switch k := n.Add(1); {
-		case k == 1:
+	var n, began, ended atomic.Int64
+	err := rf.Consume(ctx, topic, group, func(context.Context, *ringfence.Message) error {
+		switch n.Add(1) {
+		case 1:
 			began.Store(time.Now().UnixNano())
-		case k == int64(c.Records):
+		case int64(records):
 			ended.Store(time.Now().UnixNano())
 			cancel()
-		case k%max(1, int64(c.Records)/50) == 0:
-			heap.note(k <= int64(c.Records)/10)
 		}
 		return nil
 	}, &ringfence.ConsumeOptions{Concurrency: c.Concurrency})
 	if err != nil || ended.Load() == 0 {
 		return 0, errors.Join(err, ctx.Err())
 	}
-	return float64(c.Records) / (float64(ended.Load()-began.Load()) / 1e9), nil
-}
-
-// heapUse is the most heap that was in use early and late in a run: what grows with the records
-// shows as a difference.
-type heapUse struct{ early, late atomic.Uint64 }
-
-func (h *heapUse) note(early bool) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	most := &h.late
-	if early {
-		most = &h.early
-	}
-	most.Store(max(most.Load(), m.HeapInuse))
+	return float64(records) / (float64(ended.Load()-began.Load()) / 1e9), nil
 }

@@ -44,7 +44,7 @@ func Latency(ctx context.Context, c LatencyConfig) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
 	const rawName = "one raw 4 KiB write + fdatasync, at that rate"
-	var game contest
+	game := contest{rest: c.rest}
 	game.add(rawName, "µs, median", "", 1, func(h *histogram) (float64, error) {
 		var round histogram
 		err := raw.paced(c.For, time.Second/time.Duration(c.Rate), &round)
@@ -63,16 +63,21 @@ func Latency(ctx context.Context, c LatencyConfig) (_ *Result, err error) {
 			return nil, err
 		}
 		stages = append(stages, s)
-		game.add("produce to handler, durability "+string(durability), "µs, median", rawName, 1, func(h *histogram) (float64, error) {
+		e := game.add("produce to handler, durability "+string(durability), "µs, median", rawName, 1, func(h *histogram) (float64, error) {
 			return s.round(ctx, &c, h)
 		})
+		if durability == ringfence.OS {
+			e.atMost("produce to handler in another process, durability os", 100)
+		} else {
+			e.ratioAtMost("produce to handler in another process, durable, of one raw write + fdatasync", 2)
+		}
 	}
-	rows, err := game.run(c.Rounds, c.Logf)
+	rows, figures, err := game.run(c.Rounds, c.Logf)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "latency", Rows: rows, About: fmt.Sprintf("%d records/s of %d bytes to a consumer in another process, %d rounds of %s taken in turn",
-		c.Rate, c.Size, c.Rounds, c.For)}, nil
+	return &Result{Bench: "latency", Rows: rows, Figures: figures, About: fmt.Sprintf("%d records/s of %d bytes to a consumer in another process, %s of %s taken in turn",
+		c.Rate, c.Size, many(c.Rounds, "round"), c.For)}, nil
 }
 
 // stage is a client here and a consumer in another process.

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
+	"slices"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/commitlog/filelog"
 )
 
 // ProduceConfig says what to measure; zero fields have defaults.
@@ -18,7 +14,7 @@ type ProduceConfig struct {
 	Common
 	InFlight   []int             // appends under way at once, in all processes together; default 1, 16, 256
 	Async      int               // window of one goroutine that does not wait; default 4,096; negative: none
-	Partitions int               // default 1; the appends are spread evenly
+	Partitions []int             // the appends are spread evenly over so many; default 1
 	Size       int               // bytes of a value; default 100
 	Batch      int               // records of one append; default 1
 	Durability driver.Durability // default sync
@@ -27,11 +23,13 @@ type ProduceConfig struct {
 
 func (c ProduceConfig) withDefaults() (ProduceConfig, error) {
 	c.Common = c.Common.withDefaults()
-	if len(c.InFlight) == 0 {
+	if c.InFlight == nil {
 		c.InFlight = []int{1, 16, 256}
 	}
+	if len(c.Partitions) == 0 {
+		c.Partitions = []int{1}
+	}
 	setDefault(&c.Async, 4096)
-	setDefault(&c.Partitions, 1)
 	setDefault(&c.Size, 100)
 	setDefault(&c.Batch, 1)
 	setDefault(&c.Processes, 1)
@@ -41,12 +39,26 @@ func (c ProduceConfig) withDefaults() (ProduceConfig, error) {
 		d.positive("--in-flight", n)
 		d.that(n >= c.Processes, "--in-flight %d is less than --processes %d", n, c.Processes)
 	}
-	d.positive("--partitions", c.Partitions)
+	for _, n := range c.Partitions {
+		d.positive("--partitions", n)
+	}
 	d.positive("--size", c.Size)
 	d.positive("--batch", c.Batch)
 	d.positive("--processes", c.Processes)
 	d.that(c.Processes == 1 || len(c.Command) > 0, "--processes needs a program to start")
 	return c, errors.Join(d.errs...)
+}
+
+const (
+	rawSyncName      = "raw 4 KiB write + fdatasync"
+	rawBandwidthName = "raw 1 MiB writes + fdatasync, in records"
+)
+
+// produce is a run of Produce.
+type produce struct {
+	*ProduceConfig
+	dir  string
+	game contest
 }
 
 // Produce measures appends through commitlog on a file log against raw synced writes.
@@ -65,52 +77,135 @@ func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
-	const rawName = "raw 4 KiB write + fdatasync"
-	var game contest
-	game.add(rawName, "writes/s", "", 1, func(h *histogram) (float64, error) { return raw.measure(c.For, h) })
+	p := &produce{ProduceConfig: &c, dir: dir + "/data", game: contest{rest: c.rest}}
+	p.game.add(rawSyncName, "writes/s", "", 1, func(h *histogram) (float64, error) { return raw.measure(c.For, rawBlock, h) })
 	for _, n := range c.InFlight {
-		c.enter(ctx, &game, rawName, produceJob{Dir: dir + "/data", Partitions: c.Partitions, InFlight: n, Size: c.Size, Batch: c.Batch, Durability: c.Durability, For: c.For})
+		p.enter(ctx, n)
 	}
 	if c.Async > 0 && c.Processes == 1 {
-		job := produceJob{Dir: dir + "/data", Partitions: c.Partitions, InFlight: c.Async, Async: true, Size: c.Size, Batch: c.Batch, Durability: c.Durability, For: c.For}
-		game.add(fmt.Sprintf("one goroutine, window %d", c.Async), "records/s", rawName, 1, func(h *histogram) (float64, error) {
-			return c.measure(ctx, job, h)
-		})
+		p.enterAsync(ctx, raw)
 	}
-	rows, err := game.run(c.Rounds, c.Logf)
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(c.Partitions), 1)))) {
+		if err := p.age(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	rows, figures, err := p.game.run(c.Rounds, c.Logf)
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "produce", Rows: rows, About: fmt.Sprintf("%d-byte values, %d an append, %d partitions, %d processes, durability %s, %d rounds of %s taken in turn",
-		c.Size, c.Batch, c.Partitions, c.Processes, c.Durability, c.Rounds, c.For)}, nil
+	return &Result{Bench: "produce", Rows: rows, Figures: figures, About: fmt.Sprintf("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn",
+		c.Size, c.Batch, many(c.Processes, "process"), c.Durability, many(c.Rounds, "round"), c.For)}, nil
 }
 
-// enter adds the rows of one number of appends in flight: with several partitions or processes, one
-// of each is measured too, and is what the ratio is to.
-func (c *ProduceConfig) enter(ctx context.Context, game *contest, rawName string, job produceJob) {
-	n, to, scale := job.InFlight, rawName, 1.0
+func (p *produce) job(inFlight, partitions int) produceJob {
+	return produceJob{Dir: p.dir, Partitions: partitions, InFlight: inFlight, Size: p.Size, Batch: p.Batch, Durability: p.Durability, For: p.For}
+}
+
+// enter adds the rows of one number of appends in flight. With several partitions or processes, one
+// of each is measured too, and is what their ratio is to.
+func (p *produce) enter(ctx context.Context, n int) {
+	scale := 1.0
 	if n <= 16 {
 		scale = float64(n)
 	}
-	if c.Partitions > 1 || c.Processes > 1 {
-		one, alone := *c, job
-		one.Processes, alone.Partitions = 1, 1
-		if n == c.Processes { // one in flight in each
-			alone.InFlight, scale = 1, 1
-		}
-		to = fmt.Sprintf("%d in flight, one partition, one process", alone.InFlight)
-		game.add(to, "records/s", rawName, scale, func(h *histogram) (float64, error) { return one.measure(ctx, alone, h) })
-		scale = 1
+	if p.Processes == 1 && slices.Max(p.Partitions) == 1 {
+		e := p.row(ctx, fmt.Sprintf("%d in flight", n), rawSyncName, scale, 1, p.job(n, 1))
+		p.promiseAlone(e, n)
+		return
 	}
-	game.add(fmt.Sprintf("%d in flight", n), "records/s", to, scale, func(h *histogram) (float64, error) { return c.measure(ctx, job, h) })
+	alone := n
+	if n == p.Processes { // one in flight in each
+		alone, scale = 1, 1
+	}
+	one := p.row(ctx, fmt.Sprintf("%d in flight, one partition, one process", alone), rawSyncName, scale, 1, p.job(alone, 1))
+	for _, partitions := range p.Partitions {
+		if partitions == 1 && p.Processes == 1 {
+			continue // that is the row above
+		}
+		name := fmt.Sprintf("%d in flight, %s", n, many(partitions, "partition"))
+		if p.Processes > 1 {
+			name += fmt.Sprintf(", %d processes", p.Processes)
+		}
+		e := p.row(ctx, name, one.Name, 1, p.Processes, p.job(n, partitions))
+		p.promiseSpread(e, one, n, partitions)
+	}
+}
+
+func (p *produce) row(ctx context.Context, name, to string, scale float64, processes int, job produceJob) *entry {
+	return p.game.add(name, "records/s", to, scale, func(h *histogram) (float64, error) { return p.measure(ctx, processes, job, h) })
+}
+
+// bandwidthSize is the size of records that are compared with the bandwidth of the disk.
+const bandwidthSize = 1024
+
+// enterAsync adds the rows of the goroutine that does not wait. Large records are compared with
+// the bandwidth of synced writes.
+func (p *produce) enterAsync(ctx context.Context, raw *rawSync) {
+	to := rawSyncName
+	if p.Size >= bandwidthSize {
+		to = rawBandwidthName
+		p.game.add(to, "records/s", "", 1, func(h *histogram) (float64, error) {
+			writes, err := raw.measure(p.For, rawLarge, h)
+			return writes * rawLarge / float64(p.Size), err
+		})
+	}
+	for _, partitions := range p.Partitions {
+		job := p.job(p.Async, partitions)
+		job.Async = true
+		name := fmt.Sprintf("one goroutine, window %d", p.Async)
+		if slices.Max(p.Partitions) > 1 {
+			name += ", " + many(partitions, "partition")
+		}
+		e := p.row(ctx, name, to, 1, 1, job)
+		if p.Durability == driver.Sync && p.Size >= bandwidthSize {
+			e.ratioAtLeast(fmt.Sprintf("durable, records of %d bytes, of the raw bandwidth", p.Size), 0.8)
+		}
+	}
+}
+
+// promiseAlone states what is promised of one partition and one process.
+func (p *produce) promiseAlone(e *entry, n int) {
+	switch {
+	case p.Durability != driver.Sync:
+	case n == 1:
+		e.ratioAtLeast("durable, 1 in flight, of a raw write + fdatasync", 0.95)
+	case n == 16:
+		e.ratioAtLeast("durable, 16 in flight, of 16 x a raw write + fdatasync", 0.85)
+	}
+}
+
+// promiseSpread states what is promised of several partitions or processes, compared with one.
+func (p *produce) promiseSpread(e, one *entry, n, partitions int) {
+	least := map[int]float64{16: 0.85, 64: 0.75, 256: 0.6}[partitions]
+	switch {
+	case p.Durability != driver.Sync:
+	case p.Processes == 1 && n == 256 && least > 0:
+		e.ratioAtLeast(fmt.Sprintf("durable, 256 in flight, %d partitions, of one", partitions), least)
+		e.p99AtMost(fmt.Sprintf("durable, 256 in flight, %d partitions, p99 of that of one", partitions), 2, one)
+	case p.Processes == 4 && n == 256 && partitions == 1:
+		e.ratioAtLeast("durable, 4 processes x 64 in flight, of one with 256", 0.65)
+	case p.Processes == 4 && n == 4 && partitions == 1:
+		e.ratioAtLeast("durable, 4 processes x 1 in flight, of one with 1", 1.8)
+		e.p99AtMost("durable, 4 processes x 1 in flight, p99", 1500, nil)
+	}
+}
+
+// age writes what a log would hold after some minutes of use: one that has dropped segments has
+// some to use again.
+func (p *produce) age(ctx context.Context, partitions int) error {
+	job := produceJob{Dir: p.dir, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, Durability: driver.OS, For: 2 * p.For}
+	p.Logf("writing segments to use again, %s", many(partitions, "partition"))
+	_, err := job.run(ctx, nil)
+	return err
 }
 
 // measure runs one job, in this process or split over several.
-func (c *ProduceConfig) measure(ctx context.Context, job produceJob, h *histogram) (float64, error) {
+func (p *produce) measure(ctx context.Context, processes int, job produceJob, h *histogram) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if c.Processes == 1 {
+	if processes == 1 {
 		out, err := job.run(ctx, nil)
 		h.merge(out.Latency)
 		return out.PerSecond, err
@@ -121,10 +216,13 @@ func (c *ProduceConfig) measure(ctx context.Context, job produceJob, h *histogra
 			a.kill()
 		}
 	}()
-	for i := range c.Processes {
+	for i := range processes {
 		part := job
-		part.InFlight = job.InFlight/c.Processes + btoi(i < job.InFlight%c.Processes)
-		a, err := startAgent(ctx, c.Command, task{Produce: &part})
+		part.InFlight = job.InFlight / processes
+		if i < job.InFlight%processes {
+			part.InFlight++
+		}
+		a, err := startAgent(ctx, p.Command, task{Produce: &part})
 		if err != nil {
 			return 0, err
 		}
@@ -148,116 +246,4 @@ func (c *ProduceConfig) measure(ctx context.Context, job produceJob, h *histogra
 		h.merge(m.Latency)
 	}
 	return total, nil
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// produceJob is what one process does.
-type produceJob struct {
-	Dir        string
-	Partitions int
-	InFlight   int
-	Async      bool
-	Size       int
-	Batch      int
-	Durability driver.Durability
-	For        time.Duration
-}
-
-// run produces for a while. With ready it says that it is set up and waits for the start.
-func (j *produceJob) run(ctx context.Context, ready func() error) (out message, err error) {
-	log, err := filelog.Open(ctx, filelog.Config{Dir: j.Dir, Options: driver.Options{Durability: j.Durability}})
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	name := fmt.Sprintf("bench-%d", j.Partitions)
-	if err := log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: j.Partitions, RetentionBytes: 256 << 20}); err != nil {
-		return out, err
-	}
-	topic, err := log.Topic(ctx, name)
-	if err != nil {
-		return out, err
-	}
-	if ready != nil {
-		if err := ready(); err != nil {
-			return out, err
-		}
-	}
-	if j.Async {
-		return j.stream(ctx, topic)
-	}
-	return j.callers(ctx, topic)
-}
-
-func (j *produceJob) records() []commitlog.Record {
-	recs := make([]commitlog.Record, j.Batch)
-	value := make([]byte, j.Size)
-	for i := range recs {
-		recs[i].Value = value
-	}
-	return recs
-}
-
-// callers are goroutines that each wait for their append before the next one.
-func (j *produceJob) callers(ctx context.Context, topic *commitlog.Topic) (message, error) {
-	var total atomic.Int64
-	var wg sync.WaitGroup
-	hists, errs := make([]histogram, j.InFlight), make([]error, j.InFlight)
-	began := time.Now()
-	for i := range j.InFlight {
-		wg.Go(func() {
-			recs := j.records()
-			n := int64(0)
-			for last := began; last.Sub(began) < j.For; {
-				if _, errs[i] = topic.Append(ctx, i%j.Partitions, recs, nil); errs[i] != nil {
-					return
-				}
-				now := time.Now()
-				hists[i].add(now.Sub(last))
-				last = now
-				n++
-			}
-			total.Add(n)
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
-	var all histogram
-	for i := range hists {
-		all.merge(hists[i].sparse())
-	}
-	return message{PerSecond: float64(total.Load()) * float64(j.Batch) / took.Seconds(), Latency: all.sparse()}, errors.Join(errs...)
-}
-
-// stream is one goroutine that keeps a window of appends under way.
-func (j *produceJob) stream(ctx context.Context, topic *commitlog.Topic) (message, error) {
-	window := make(chan struct{}, j.InFlight)
-	var failed atomic.Pointer[error]
-	done := func(_ int64, err error) {
-		if err != nil {
-			failed.Store(&err)
-		}
-		<-window
-	}
-	// Records must stay untouched until they are stored; these are never touched.
-	recs := j.records()
-	n, began := 0, time.Now()
-	for ; n%64 != 0 || time.Since(began) < j.For; n++ {
-		window <- struct{}{}
-		topic.AppendAsync(ctx, n%j.Partitions, recs, nil, done)
-	}
-	for range j.InFlight {
-		window <- struct{}{}
-	}
-	took := time.Since(began)
-	if err := failed.Load(); err != nil {
-		return message{}, *err
-	}
-	return message{PerSecond: float64(n) * float64(j.Batch) / took.Seconds()}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// rawSync writes 4 KiB and syncs it, over and over, into a file that was written full of zeros:
+// rawSync writes a block and syncs it, over and over, into a file that was written full of zeros:
 // the least that a durable append can cost on this disk.
 type rawSync struct {
 	fs   *vfs.OS
@@ -20,7 +20,8 @@ type rawSync struct {
 
 const (
 	rawBlock = 4 << 10
-	rawBytes = 16 << 20
+	rawLarge = 1 << 20 // when the bandwidth is measured
+	rawBytes = 64 << 20
 )
 
 func newRawSync(dir string) (*rawSync, error) {
@@ -32,18 +33,20 @@ func newRawSync(dir string) (*rawSync, error) {
 	if err != nil {
 		return nil, errors.Join(err, fs.Close())
 	}
-	r := &rawSync{fs: fs, file: f, buf: make([]byte, rawBlock)}
-	if _, err := f.WriteAt(make([]byte, rawBytes), 0); err != nil {
-		return nil, errors.Join(err, r.Close())
+	r := &rawSync{fs: fs, file: f, buf: make([]byte, rawLarge)}
+	for at := int64(0); at < rawBytes; at += rawLarge {
+		if _, err := f.WriteAt(r.buf, at); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
 	}
 	return r, f.SyncData()
 }
 
-// measure runs for d and returns the writes a second.
-func (r *rawSync) measure(d time.Duration, h *histogram) (float64, error) {
+// measure writes blocks of so many bytes for d and returns the writes a second.
+func (r *rawSync) measure(d time.Duration, block int, h *histogram) (float64, error) {
 	n, began := 0, time.Now()
 	for time.Since(began) < d {
-		if err := r.write(h); err != nil {
+		if err := r.write(block, h); err != nil {
 			return 0, err
 		}
 		n++
@@ -57,24 +60,27 @@ func (r *rawSync) paced(d, every time.Duration, h *histogram) error {
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < d; {
 		<-tick.C
-		if err := r.write(h); err != nil {
+		if err := r.write(rawBlock, h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *rawSync) write(h *histogram) error {
+func (r *rawSync) write(block int, h *histogram) error {
+	if r.at+int64(block) > rawBytes {
+		r.at = 0
+	}
 	began := time.Now()
-	if _, err := r.file.WriteAt(r.buf, r.at); err != nil {
+	if _, err := r.file.WriteAt(r.buf[:block], r.at); err != nil {
 		return err
 	}
 	if err := r.file.SyncData(); err != nil {
 		return err
 	}
-	r.at = (r.at + rawBlock) % rawBytes
-	r.buf[0]++
 	h.add(time.Since(began))
+	r.at += int64(block)
+	r.buf[0]++
 	return nil
 }
 
