@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 )
 
 type consumeFlags struct {
@@ -58,6 +60,10 @@ partitions are handed over. A second signal quits at once.`,
 	f.register(cmd.Flags())
 	_ = cmd.MarkFlagRequired("group") // made just above
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	completeWith(cmd, "from", "earliest", "latest")
+	completeWith(cmd, "print", "json", "value", "none")
+	completeWith(cmd, "assignor", "sticky", "fair", "roundrobin")
+	a.checkedBy(cmd, f.check)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		return a.consume(ctx, rf, args[0], &f)
 	})
@@ -91,49 +97,77 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 // check reports every flag that can't be right.
 func (f *consumeFlags) check() error {
 	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf(format+": %w", append(args, fault.Invalid)...))
-	}
-	if f.from != "earliest" && f.from != "latest" {
-		bad("--from %q: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", f.from)
-	}
-	if f.print != "json" && f.print != "value" && f.print != "none" {
-		bad("--print %q: expected \"json\", \"value\" or \"none\"", f.print)
-	}
-	if f.max < 0 {
-		bad("--max %d: expected 0 (no end) or more", f.max)
-	}
-	if f.opts.Static && f.opts.Member == "" {
-		bad("--static needs --member: the ID is how the member is known again")
-	}
-	for name, d := range map[string]time.Duration{
-		"idle-exit": f.idleExit, "commit-interval": f.opts.CommitInterval, "drain-timeout": f.opts.DrainTimeout,
-		"session-ttl": f.opts.SessionTTL, "handler-timeout": f.opts.HandlerTimeout, "retry-initial": f.opts.RetryInitial,
-		"retry-max": f.opts.RetryMax, "restart-window": f.opts.RestartWindow,
-	} {
-		if d < 0 {
-			bad("--%s %s is negative", name, d)
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format+": %w", append(args, fault.Invalid)...))
 		}
 	}
-	f.opts.From = ringfence.From(f.from)
+	o := &f.opts
+	o.From = ringfence.From(f.from)
+	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
+		"--from %q: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", f.from)
+	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %q: expected \"json\", \"value\" or \"none\"", f.print)
+	demand(f.max >= 0, "--max %d: expected 0 (no end) or more", f.max)
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"concurrency", o.Concurrency}, {"max-in-flight", o.MaxInFlight}, {"weight", o.Weight}} {
+		demand(n.value >= 0, "--%s %d: expected 1 or more (0: the default)", n.flag, n.value)
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"idle-exit", f.idleExit}, {"commit-interval", o.CommitInterval}, {"drain-timeout", o.DrainTimeout}, {"session-ttl", o.SessionTTL},
+		{"handler-timeout", o.HandlerTimeout}, {"retry-initial", o.RetryInitial}, {"retry-max", o.RetryMax}, {"restart-window", o.RestartWindow},
+	} {
+		demand(d.value >= 0, "--%s %s is negative", d.flag, d.value)
+	}
+	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL, "--session-ttl %s: expected at least %s", o.SessionTTL, registry.MinSessionTTL)
+	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
+	if f.group != "" { // otherwise that is said by who finds that it is required
+		errs = append(errs, registry.CheckID("--group", f.group))
+	}
+	if o.Member != "" {
+		errs = append(errs, registry.CheckID("--member", o.Member))
+	}
+	if o.Assignor != "" {
+		_, err := assign.ByName(o.Assignor)
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 
-// errEnough ends a consume that has what it wanted.
-var errEnough = errors.New("nothing more to consume")
+// Why a consume ends by itself.
+var (
+	errMaximum = errors.New("as many records as wanted were processed")
+	errIdle    = errors.New("nothing was there to do")
+)
 
 func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f *consumeFlags) error {
-	if err := f.check(); err != nil {
-		return err
-	}
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	process, done := a.processor(f, stop)
 	defer done()
-	t := newTally(process, f.max, func() { stop(errEnough) })
-	f.opts.Events.Revoked = func(unit int, _ int64, _ string) { t.forget(unit) }
+	var left unreadable
+	t := newTally(func(ctx context.Context, m *ringfence.Message) error {
+		err := process(ctx, m)
+		if err == nil {
+			left.clear(m.Partition)
+		}
+		return err
+	}, f.max, func() { stop(errMaximum) })
+	ev := &f.opts.Events
+	ev.Trouble = left.trouble
+	ev.Assigned = func(unit int, _ int64, _, _ string) { left.clear(unit) }
+	ev.Revoked = func(unit int, _ int64, _ string) {
+		t.forget(unit)
+		if working.Err() == nil { // it goes elsewhere; at the end it is given up as it is
+			left.clear(unit)
+		}
+	}
 	var watching sync.WaitGroup
-	watching.Go(func() { t.watch(working, f.idleExit, func() { stop(errEnough) }) }) // joined below
+	watching.Go(func() { t.watch(working, f.idleExit, func() { stop(errIdle) }) }) // joined below
 	if isTerminal(a.stderr) && !isTerminal(a.stdout) {
 		watching.Go(func() { a.showProcessed(working, t) }) // joined below
 	}
@@ -146,7 +180,9 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
 		return fmt.Errorf("%s processed: %w", plural(t.processed(), "record"), cause)
-	case errors.Is(cause, errEnough), errors.Is(cause, errSignalled), errors.Is(cause, syscall.EPIPE):
+	case errors.Is(cause, errIdle), errors.Is(cause, errSignalled):
+		return left.fault(f.group)
+	case errors.Is(cause, errMaximum), errors.Is(cause, syscall.EPIPE):
 		return nil
 	}
 	return cause

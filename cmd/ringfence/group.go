@@ -43,12 +43,12 @@ func (a *app) groupList() *cobra.Command {
 }
 
 // describeAll describes every group, without its units.
-func describeAll(ctx context.Context, rf *ringfence.Client) ([]ringfence.GroupInfo, error) {
+func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error) {
 	list, err := rf.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	groups := make([]ringfence.GroupInfo, 0, len(list))
+	groups := make([]*groupDoc, 0, len(list))
 	for _, g := range list {
 		full, err := rf.DescribeGroup(ctx, g.Name)
 		switch {
@@ -58,24 +58,15 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]ringfence.GroupIn
 			return nil, err
 		}
 		full.Units = nil
-		groups = append(groups, tidy(full))
+		groups = append(groups, documentGroup(full))
 	}
 	return groups, nil
 }
 
-// tidy makes a description that has no null where a program expects a list.
-func tidy(g ringfence.GroupInfo) ringfence.GroupInfo {
-	if g.Members == nil {
-		g.Members = []ringfence.MemberInfo{}
-	}
-	return g
-}
-
-func groupTable(r *report, groups []ringfence.GroupInfo) {
+func groupTable(r *report, groups []*groupDoc) {
 	var rows [][]cell
 	for _, g := range groups {
-		state := stateOf(g.Paused, len(g.Members))
-		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(state != "running", left(state))})
+		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(g.State != "running", left(g.State))})
 	}
 	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, rows)
 }
@@ -97,13 +88,15 @@ these is, and why the owner has it. It works with no member alive.`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
+	a.checkedBy(cmd, func() error { return checkEvery(every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		show := func(ctx context.Context) error {
 			g, err := rf.DescribeGroup(ctx, args[0])
 			if err != nil {
-				return err
+				return knownGroups(err)
 			}
-			return a.emit(tidy(g), func(r *report) { describeGroup(r, g) })
+			d := documentGroup(g)
+			return a.emit(d, func(r *report) { describeGroup(r, d) })
 		}
 		if !watch {
 			return show(ctx)
@@ -115,9 +108,6 @@ these is, and why the owner has it. It works with no member alive.`,
 
 // again shows something until ctx ends: on a terminal in place, elsewhere one after the other.
 func (a *app) again(ctx context.Context, every time.Duration, show func(context.Context) error) error {
-	if every < 50*time.Millisecond {
-		return fmt.Errorf("--every %s: expected at least 50ms: %w", every, fault.Invalid)
-	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -144,13 +134,20 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 	}
 }
 
-func describeGroup(r *report, g ringfence.GroupInfo) {
-	state := stateOf(g.Paused, len(g.Members))
+// checkEvery refuses a pace that would keep the stores busy.
+func checkEvery(every time.Duration) error {
+	if every < 50*time.Millisecond {
+		return fmt.Errorf("--every %s: expected at least 50ms: %w", every, fault.Invalid)
+	}
+	return nil
+}
+
+func describeGroup(r *report, g *groupDoc) {
 	st := green
-	if state != "running" {
+	if g.State != "running" {
 		st = yellow
 	}
-	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, state))
+	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, g.State))
 	r.line("topic       %s", g.Topic)
 	lag := plural(g.Lag, "record")
 	if g.OldestMillis > 0 {
@@ -166,12 +163,12 @@ func describeGroup(r *report, g ringfence.GroupInfo) {
 	r.line("")
 	var rows [][]cell
 	for _, m := range g.Members {
-		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(timeText(m.Joined)), left(traits(m))})
+		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(m.Joined), left(traits(m.MemberInfo))})
 	}
 	r.table([]string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, rows)
 }
 
-func unitRows(g ringfence.GroupInfo) [][]cell {
+func unitRows(g *groupDoc) [][]cell {
 	var rows [][]cell
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
@@ -198,7 +195,11 @@ func ownerCell(u ringfence.UnitInfo) cell {
 	case u.Owner == "":
 		return styled(yellow, left("-"))
 	case !u.Alive:
-		return styled(red, left(u.Owner+" (gone)"))
+		owner := u.Owner + " (gone)"
+		if u.Target != "" && u.Target != u.Owner {
+			owner += " > " + u.Target
+		}
+		return styled(red, left(owner))
 	case u.Target != "":
 		return styled(yellow, left(u.Owner+" > "+u.Target))
 	}

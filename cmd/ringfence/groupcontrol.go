@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,10 +13,10 @@ import (
 
 // seekResult says where a group was sent, or would be.
 type seekResult struct {
-	Group     string                   `json:"group"`
-	To        string                   `json:"to"`
-	Done      bool                     `json:"done"` // false: --dry-run
-	Positions []ringfence.PositionInfo `json:"positions"`
+	Group     string          `json:"group"`
+	To        string          `json:"to"`
+	Done      bool            `json:"done"` // false: --dry-run
+	Positions []movedPosition `json:"positions"`
 }
 
 func (a *app) groupSeek() *cobra.Command {
@@ -38,6 +39,7 @@ from there, and what they were processing can't move the checkpoint any more.`,
 	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show where each partition would go")
 	_ = cmd.MarkFlagRequired("to") // made just above
+	completeWith(cmd, "to", "earliest", "latest")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		target, err := ringfence.ParseSeek(to)
 		if err != nil {
@@ -45,32 +47,26 @@ from there, and what they were processing can't move the checkpoint any more.`,
 		}
 		before, err := rf.DescribeGroup(ctx, args[0])
 		if err != nil {
-			return err
+			return knownGroups(err)
 		}
-		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: partitions, DryRun: dryRun})
+		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: distinct(partitions), DryRun: dryRun})
 		if err != nil {
 			return err
 		}
-		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: positions}
-		return a.emit(result, func(r *report) { seekTable(r, before, result) })
+		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: movedPositions(before, positions)}
+		return a.emit(result, func(r *report) { seekTable(r, result) })
 	})
 	return cmd
 }
 
-func seekTable(r *report, before ringfence.GroupInfo, s seekResult) {
-	old := make(map[[2]int]int64)
-	for _, u := range before.Units {
-		for _, p := range u.Positions {
-			old[[2]int{p.Storage, p.Partition}] = p.Checkpoint
-		}
-	}
+func seekTable(r *report, s seekResult) {
 	var rows [][]cell
 	for _, p := range s.Positions {
 		from := right("-")
-		if c, ok := old[[2]int{p.Storage, p.Partition}]; ok && c >= 0 {
-			from = number(c)
+		if p.From >= 0 {
+			from = number(p.From)
 		}
-		rows = append(rows, []cell{number(int64(p.Partition)), from, number(p.Checkpoint), number(p.Next), number(p.Lag)})
+		rows = append(rows, []cell{number(int64(p.Partition)), from, number(p.To), number(p.Next), number(p.Lag)})
 	}
 	verb := "moved"
 	if !s.Done {
@@ -84,7 +80,8 @@ func seekTable(r *report, before ringfence.GroupInfo, s seekResult) {
 type controlResult struct {
 	Group      string `json:"group"`
 	Paused     bool   `json:"paused"`
-	Partitions []int  `json:"partitions"` // empty: all
+	All        bool   `json:"all"`        // every partition
+	Partitions []int  `json:"partitions"` // those it is about
 }
 
 func (a *app) groupPause() *cobra.Command {
@@ -113,14 +110,25 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 	}
 	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if err := control(ctx, rf, args[0], partitions); err != nil {
-			return err
+		some := distinct(partitions)
+		if err := control(ctx, rf, args[0], some); err != nil {
+			return knownGroups(err)
 		}
-		result := controlResult{Group: args[0], Paused: paused, Partitions: append([]int{}, partitions...)}
+		result := controlResult{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
+		if result.All {
+			g, err := rf.DescribeGroup(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			result.Partitions = make([]int, len(g.Units))
+			for i, u := range g.Units {
+				result.Partitions[i] = u.Unit
+			}
+		}
 		return a.emit(result, func(r *report) {
 			what := "all partitions"
-			if len(partitions) > 0 {
-				what = fmt.Sprintf("partitions %v", partitions)
+			if !result.All {
+				what = strings.Trim(strings.ReplaceAll("partitions "+fmt.Sprint(some), "[", ""), "]")
 			}
 			r.line("%sd group %s: %s", verb, args[0], what)
 		})
@@ -144,10 +152,13 @@ terminal it never asks.`,
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.DescribeGroup(ctx, args[0])
 		if err != nil {
-			return err
+			return knownGroups(err)
 		}
 		result := deletion{What: "group", Name: g.Name, Deleted: !dryRun}
 		if dryRun {
+			if n := len(g.Members); n > 0 {
+				return fmt.Errorf("group %q has %s, %q among them; it would not be deleted before they are stopped: %w", g.Name, plural(int64(n), "live member"), g.Members[0].ID, fault.Conflict)
+			}
 			return a.emitDeletion(result)
 		}
 		if !yes && !a.confirm(fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {

@@ -53,6 +53,13 @@ Topics are the storage topics: the first one of a topic NAME is NAME..0.`,
 	cmd.Flags().StringVar(&f.topic, "topic", "", "only this storage topic")
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "only this partition")
 	cmd.Flags().BoolVar(&f.records, "records", false, "the records of each frame")
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeStorages) // made just above
+	a.checkedBy(cmd, func() error {
+		if f.partition < -1 {
+			return fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid)
+		}
+		return nil
+	})
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		return a.onLog(args, func(dir string) error { return a.dumpLog(ctx, dir, f) })
 	})
@@ -119,9 +126,6 @@ type recordLine struct {
 }
 
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
-	if f.partition < -1 {
-		return fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid)
-	}
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	asJSON := a.global.format == "json"
 	opts := &filelog.InspectOptions{Topic: f.topic}
@@ -146,10 +150,15 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	if err != nil {
 		return err
 	}
+	most := 0
 	for _, t := range report.Topics {
+		most = max(most, t.Config.Partitions)
 		for _, d := range t.Damage {
 			fmt.Fprintln(a.stderr, damageText(t.Config.Name, d))
 		}
+	}
+	if f.partition >= most {
+		return fmt.Errorf("--partition %d: expected at most %d, which is the last one here: %w", f.partition, most-1, fault.Invalid)
 	}
 	return damageError(report)
 }
@@ -246,35 +255,8 @@ func (a *app) checkLog(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = a.emit(found, func(r *report) {
-		var rows [][]cell
-		for _, t := range found.Topics {
-			var size int64
-			for _, s := range t.Segments {
-				size += s.End
-			}
-			state := "sound"
-			if t.Sealed {
-				state = "sound, sealed"
-			}
-			if t.Untrusted {
-				state += ", to be recovered"
-			}
-			if n := len(t.Damage); n > 0 {
-				state = plural(int64(n), "damaged place")
-			}
-			rows = append(rows, []cell{
-				left(t.Config.Name), number(int64(t.Config.Partitions)), number(int64(len(t.Segments))), number(t.Frames), number(t.Records), number(size),
-				alarmIf(len(t.Damage) > 0, left(state)),
-			})
-		}
-		r.table([]string{"TOPIC", "PARTITIONS", "SEGMENTS", "FRAMES", "RECORDS", "BYTES", "STATE"}, rows)
-		for _, t := range found.Topics {
-			for _, d := range t.Damage {
-				r.line("%s", damageText(t.Config.Name, d))
-			}
-		}
-	})
+	checked := checkedTopics(found)
+	err = a.emit(checked, func(r *report) { checkTable(r, checked) })
 	if err != nil {
 		return err
 	}

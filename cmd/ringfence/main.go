@@ -23,8 +23,9 @@ func start() int {
 		stderr:  os.Stderr,
 		environ: os.Environ(),
 	}
-	// A reader that went away (| head) is an error of a write, so that a consumer can drain.
-	signal.Ignore(syscall.SIGPIPE)
+	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The
+	// signal is caught and not ignored: what --exec runs would inherit that it is ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := a.untilSignalled(context.Background())
 	defer stop()
 	return a.run(ctx, os.Args[1:])

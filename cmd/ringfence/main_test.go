@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +14,13 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ringfence": func() { os.Exit(start()) },
+		"powerless-ringfence": func() {
+			if err := dropRights(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(99)
+			}
+			os.Exit(start())
+		},
 	})
 }
 
@@ -30,7 +39,8 @@ func TestScripts(t *testing.T) {
 				}
 			}
 			e.Setenv("TMPDIR", e.WorkDir)
-			return nil
+			// What "powerless" runs must reach the work directory.
+			return errors.Join(os.Chmod(filepath.Dir(e.WorkDir), 0o755), os.Chmod(e.WorkDir, 0o755))
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "unprivileged" {
@@ -39,11 +49,13 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-			"big":   big,
-			"match": match,
-			"await": await,
-			"flip":  flip,
+			"exits":     exits,
+			"powerless": powerless,
+			"mkfifo":    mkfifo,
+			"big":       big,
+			"match":     match,
+			"await":     await,
+			"flip":      flip,
 		},
 	})
 }

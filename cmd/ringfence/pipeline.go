@@ -63,7 +63,8 @@ func newPipeline(rf *ringfence.Client, topic string, maker *messageMaker, f prod
 }
 
 // run produces the lines of in until they end, one fails, or ctx ends, and returns when every
-// line that was queued has its answer. show is called at each tick.
+// line that was queued has its answer. A signal ends only the reading: what is under way then is
+// finished. show is called at each tick.
 func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Time, show func(acked int64)) summary {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -72,12 +73,14 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 	// be called off, and nothing it reads afterwards is used.
 	go scan(reading, in, batches)
 
+	storing, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer giveUp(nil)
 	var lines [][]byte // read, not queued yet
 	var noMore error   // why no more will be read
 	interrupted := ctx.Done()
 	for {
 		for len(lines) > 0 && p.free() && p.sum.err == nil {
-			p.queue(ctx, lines[0])
+			p.queue(storing, lines[0])
 			lines = lines[1:]
 			select {
 			case a := <-p.answers: // soonest of all for a line that is refused at once
@@ -103,7 +106,13 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 			p.take(a)
 		case <-interrupted:
 			interrupted = nil
-			p.refuse(p.queued+1, context.Cause(ctx))
+			why := context.Cause(ctx)
+			if !over {
+				p.refuse(p.queued+1, why)
+			}
+			if !errors.Is(why, errSignalled) {
+				giveUp(why)
+			}
 		case <-tick:
 			show(p.sum.acked)
 		}
@@ -204,6 +213,9 @@ func (s *summary) fault() error {
 			return fmt.Errorf("%s stored: %w: %w", plural(s.acked, "line"), errPlacesLost, s.output)
 		}
 		return nil
+	}
+	if errors.Is(s.err, errSignalled) && s.output == nil && s.unknown == 0 {
+		return fmt.Errorf("%s stored, and the input had not ended; line %d is the first that was not: %w", plural(s.acked, "line"), s.failed, s.err)
 	}
 	what := fmt.Sprintf("line %d was not stored", s.failed)
 	if errors.Is(s.err, ringfence.ErrUnknown) {

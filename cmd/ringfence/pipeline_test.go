@@ -174,6 +174,43 @@ func TestProduceStopsWhenItsOutputIsGone(t *testing.T) {
 	}
 }
 
+// A signal ends the reading and cuts off nothing that was queued: every line before the named one
+// is stored, and none after it.
+func TestProduceTellsWhatIsStoredWhenASignalEndsIt(t *testing.T) {
+	t.Parallel()
+	rf := memClient(t, 1)
+	in, feed := io.Pipe()
+	defer feed.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p := newPipeline(rf, "t", &messageMaker{}, produceFlags{partition: -1, inFlight: 1 << 10}, nil)
+	var sum summary
+	ended := make(chan struct{})
+	go func() { // joined by ended
+		defer close(ended)
+		sum = p.run(ctx, newLineReader(in), nil, nil)
+	}()
+	for range 5000 { // a write returns when it was read
+		if _, err := io.WriteString(feed, "line\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel(errSignalled)
+	<-ended
+	info, err := rf.DescribeTopic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := info.Storage[0].Partitions[0].Next
+	if sum.acked != kept || sum.failed != kept+1 || sum.unknown != 0 {
+		t.Errorf("%v, and %d records in the log", &sum, kept)
+	}
+	fault := sum.fault()
+	want := fmt.Sprintf("%s stored, and the input had not ended; line %d is the first that was not", plural(kept, "line"), kept+1)
+	if fault == nil || !strings.HasPrefix(fault.Error(), want) || !errors.Is(fault, errSignalled) {
+		t.Errorf("fault %v; expected %q", fault, want)
+	}
+}
+
 func TestProduceEndsWithItsContextThoughTheInputIsSilent(t *testing.T) {
 	t.Parallel()
 	silent, keep := io.Pipe()

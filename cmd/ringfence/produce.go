@@ -33,8 +33,13 @@ is durable. Many lines are under way at once, and the records of one key keep th
 order of their lines.
 
 When a line can't be stored, reading stops and the message says how many lines were
-stored and which is the first that was not. --format json prints the place of each
-record, in the order of the lines.
+stored and which is the first that was not. After the cause is gone, go on with that
+line: tail -n +LINE FILE | ringfence produce TOPIC. When lines after it were stored
+("and 3 after it") these come twice then; when it "may or may not be stored", it may.
+--format json prints the place of each record, in the order of the lines.
+
+SIGINT and SIGTERM stop reading; what is under way is finished, and the message says
+how many lines are stored and with which one to go on. The exit code is 1, as the input had not ended.
 
 With --input json a line is a record as "ringfence consume" prints it, with its key,
 value, headers and timestamp.`,
@@ -54,12 +59,18 @@ value, headers and timestamp.`,
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+	completeWith(cmd, "input", "lines", "json")
+	var maker *messageMaker
+	a.checkedBy(cmd, func() (err error) {
 		var key []byte
 		if cmd.Flags().Changed("key") {
 			key = []byte(f.key)
 		}
-		return a.produce(ctx, rf, args[0], key, f)
+		maker, err = f.maker(key)
+		return err
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		return a.produce(ctx, rf, args[0], maker, f)
 	})
 	return cmd
 }
@@ -68,6 +79,9 @@ func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
 	var errs []error
 	if f.inFlight < 1 || f.inFlight > 1<<20 {
 		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
+	}
+	if f.partition < -1 {
+		errs = append(errs, fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid))
 	}
 	if f.input != "lines" && f.input != "json" {
 		errs = append(errs, fmt.Errorf("--input %q: expected \"lines\" or \"json\": %w", f.input, fault.Invalid))
@@ -83,11 +97,7 @@ func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
 	return m, errors.Join(append(errs, err)...)
 }
 
-func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, key []byte, f produceFlags) error {
-	maker, err := f.maker(key)
-	if err != nil {
-		return err
-	}
+func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *messageMaker, f produceFlags) error {
 	if _, err := rf.DescribeTopic(ctx, topic); err != nil {
 		return err // before a line is read
 	}

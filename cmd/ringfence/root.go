@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ type app struct {
 	environ []string // NAME=value
 
 	global   globals
+	checks   map[*cobra.Command]func() error // of the flags of a command, see checkedBy
 	children children
 	running  bool // a command was found and its flags were accepted
 }
@@ -116,13 +118,13 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
 	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
-	fixed := func(values ...string) cobra.CompletionFunc {
-		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
-	}
-	// The names are those of flags made above, so these can't fail.
-	_ = root.RegisterFlagCompletionFunc("durability", fixed("sync", "os"))
-	_ = root.RegisterFlagCompletionFunc("format", fixed("text", "json"))
-	_ = root.RegisterFlagCompletionFunc("log-level", fixed("debug", "info", "warn", "error"))
+	completeWith(root, "durability", "sync", "os")
+	completeWith(root, "format", "text", "json")
+	completeWith(root, "log-level", "debug", "info", "warn", "error")
+	completeWith(root, "log", "file:", "mem:")
+	completeWith(root, "registry", "file:", "mem:")
+	completeWith(root, "namespace")
+	completeWith(root, "timeout")
 	_ = root.MarkPersistentFlagDirname("data")
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 }
@@ -162,7 +164,7 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 			defer cancel()
 		}
 		err := body(ctx, args)
-		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) {
+		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) && !errors.Is(err, errSignalled) {
 			return errSignalled
 		}
 		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, errPlacesLost) {
@@ -186,8 +188,29 @@ func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfen
 			return err
 		}
 		defer func() { err = errors.Join(err, rf.Close()) }()
-		return body(ctx, rf, args)
+		return a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) })
 	})
+}
+
+// guarded runs a body until the directories that it works in are gone; that is an error then,
+// whatever the body made of it.
+func (a *app) guarded(ctx context.Context, body func(context.Context) error) error {
+	g := a.newGuard()
+	ctx, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { // joined below
+		g.watch(ctx, func(err error) {
+			a.logger().Error("the data directory is gone; this process ends", "error", err)
+			end(err)
+		})
+	})
+	err := body(ctx)
+	end(nil)
+	watching.Wait()
+	if gone := g.check(); gone != nil {
+		return gone
+	}
+	return err
 }
 
 // needsSubcommand is the body of commands that only hold others.
@@ -216,7 +239,7 @@ func (a *app) printError(err error) {
 	switch {
 	case len(lines) == 1:
 		fmt.Fprintln(a.stderr, "ringfence: "+lines[0])
-	case a.running:
+	case a.running && fault.ExitCode(err) != fault.ExitUsage:
 		fmt.Fprintln(a.stderr, "ringfence: "+strings.Join(lines, "\n  "))
 	default:
 		fmt.Fprintf(a.stderr, "ringfence: %d mistakes:\n  - %s\n", len(lines), strings.Join(lines, "\n  - "))

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -33,6 +35,34 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s: exit code %d; expected %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// powerless is exits for ringfence run by a user without rights: powerless exits 1 topic list.
+func powerless(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || args[0] != "exits" {
+		ts.Fatalf("usage: powerless exits CODE ARG...")
+	}
+	exits(ts, false, append([]string{args[1], "powerless-ringfence"}, args[2:]...))
+}
+
+// dropRights makes this process one of a user who owns nothing, unless it is none of the superuser.
+func dropRights() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	const nobody = 65534
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		return fmt.Errorf("become a user without rights: %w", err)
+	}
+	return nil
+}
+
+// mkfifo makes a pipe with a name.
+func mkfifo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: mkfifo NAME")
+	}
+	ts.Check(syscall.Mkfifo(ts.MkAbs(args[0]), 0o600))
 }
 
 // big writes a file: big FILE BYTES of the letter x, with one newline at the end; with "nul" as

@@ -45,9 +45,24 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if a.global.config != "" {
 		errs = append(errs, a.readFile(cmd, given)...)
 	}
+	if f := cmd.Flags().Lookup("data"); f.Changed && f.Value.String() == "" {
+		errs = append(errs, fmt.Errorf("--data is empty; expected a directory: %w", fault.Invalid))
+	}
 	errs = append(errs, a.checkGlobals()...)
+	if check := a.checks[cmd]; check != nil {
+		errs = append(errs, check())
+	}
 	a.warnOfTypos(cmd.Root())
 	return errors.Join(errs...)
+}
+
+// checkedBy names the function that reports every fault in the flags of a command; it is called
+// when they have their final values.
+func (a *app) checkedBy(cmd *cobra.Command, check func() error) {
+	if a.checks == nil {
+		a.checks = make(map[*cobra.Command]func() error)
+	}
+	a.checks[cmd] = check
 }
 
 // warnOfTypos names variables that look like a setting and are none. They are no error: others
@@ -266,10 +281,11 @@ reported at once:
   topic:
     create:
       partitions: 16
+  produce:
+    header: [source=web, region=eu]
   consume:
     group: billing
-    concurrency: 32
-    header: [source=web, region=eu]`,
+    concurrency: 32`,
 	}
 }
 

@@ -49,6 +49,11 @@ func kindOf(flagType string) string {
 	return "a " + flagType
 }
 
+// completeWith offers the values of a flag to the shell; the flag must be there already.
+func completeWith(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
+}
+
 // wrapUsage makes the refusals of argument checks usage errors that show how it goes.
 func wrapUsage(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {

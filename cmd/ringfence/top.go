@@ -41,10 +41,13 @@ one line each.`,
 	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
 	cmd.Flags().BoolVar(&f.lag, "by-lag", false, "largest lag first")
 	cmd.ValidArgsFunction = a.completeGroups
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if f.every < 50*time.Millisecond {
-			return fmt.Errorf("--every %s: expected at least 50ms: %w", f.every, fault.Invalid)
+	a.checkedBy(cmd, func() error {
+		if f.count < 0 {
+			return errors.Join(checkEvery(f.every), fmt.Errorf("--count %d: expected 0 (no end) or more: %w", f.count, fault.Invalid))
 		}
+		return checkEvery(f.every)
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		err := a.top(ctx, rf, args, f)
 		if errors.Is(context.Cause(ctx), errSignalled) {
 			return nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,12 +74,12 @@ func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string
 	if err := create(ctx, name, cfg); err != nil {
 		return err
 	}
-	info, err := rf.DescribeTopic(ctx, name)
+	t, err := describedTopic(ctx, rf, name)
 	if err != nil {
 		return err
 	}
-	return a.emit(info, func(r *report) {
-		r.line("topic %s: %s", info.Name, plural(int64(f.partitions), "partition"))
+	return a.emit(t, func(r *report) {
+		r.line("topic %s: %s", t.Name, plural(int64(f.partitions), "partition"))
 	})
 }
 
@@ -93,22 +94,17 @@ func (a *app) topicList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if topics == nil {
-				topics = []ringfence.TopicInfo{}
-			}
-			return a.emit(topics, func(r *report) {
+			list := listedTopics(topics)
+			return a.emit(list, func(r *report) {
 				var rows [][]cell
-				for _, t := range topics {
-					rows = append(rows, []cell{left(t.Name), number(partitionsOf(t)), number(int64(len(t.Storage))), left(timeText(t.Created))})
+				for _, t := range list {
+					rows = append(rows, []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)})
 				}
 				r.table([]string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, rows)
 			})
 		}),
 	}
 }
-
-// partitionsOf is the number of partitions that new records go to.
-func partitionsOf(t ringfence.TopicInfo) int64 { return int64(len(t.Storage[t.Produce].Partitions)) }
 
 func (a *app) topicDescribe() *cobra.Command {
 	return &cobra.Command{
@@ -117,37 +113,13 @@ func (a *app) topicDescribe() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeTopics,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			t, err := rf.DescribeTopic(ctx, args[0])
+			t, err := describedTopic(ctx, rf, args[0])
 			if err != nil {
 				return err
 			}
-			return a.emit(t, func(r *report) { describeTopic(r, t) })
+			return a.emit(t, func(r *report) { t.render(r) })
 		}),
 	}
-}
-
-func describeTopic(r *report, t ringfence.TopicInfo) {
-	r.line("topic    %s", r.paint(bold, t.Name))
-	r.line("created  %s", timeText(t.Created))
-	r.line("router   %v, hash %v", t.Router, t.Hash)
-	r.line("")
-	var rows [][]cell
-	var total int64
-	for _, s := range t.Storage {
-		for _, p := range s.Partitions {
-			state := "open"
-			switch {
-			case p.Sealed:
-				state = "sealed"
-			case s.Index == t.Produce:
-				state = "producing"
-			}
-			total += p.Next - p.First
-			rows = append(rows, []cell{left(s.Name), number(int64(s.Index)), number(int64(p.Partition)), number(p.First), number(p.Next), number(p.Next - p.First), left(state)})
-		}
-	}
-	r.table([]string{"STORAGE", "INDEX", "PARTITION", "FIRST", "NEXT", "KEPT", "STATE"}, rows)
-	r.line("%s kept at most", plural(total, "record"))
 }
 
 func (a *app) topicDelete() *cobra.Command {
@@ -167,31 +139,72 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		t, err := rf.DescribeTopic(ctx, args[0])
+		result, err := plannedDeletion(ctx, rf, args[0], force)
 		if err != nil {
 			return err
 		}
-		result := deletion{What: "topic", Name: t.Name, Records: recordsOf(t), Deleted: !dryRun}
 		if dryRun {
 			return a.emitDeletion(result)
 		}
-		if !yes && !a.confirm(fmt.Sprintf("Delete topic %s with about %s?", t.Name, plural(result.Records, "record"))) {
-			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", t.Name, fault.NotDone)
+		if !yes && !a.confirm(fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
+			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
 		}
 		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force}); err != nil {
 			return err
 		}
+		result.Deleted = true
 		return a.emitDeletion(result)
 	})
 	return cmd
 }
 
+// plannedDeletion is what deleting a topic would do, or why it would be refused.
+func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, force bool) (deletion, error) {
+	d := deletion{What: "topic", Name: name}
+	info, err := rf.DescribeTopic(ctx, name)
+	if err != nil {
+		// One that is there but can't be described, half made say, can be deleted all the same.
+		if listed, listErr := isListed(ctx, rf, name); listErr != nil || !listed {
+			return d, err
+		}
+	}
+	d.Records = recordsOf(info)
+	groups, err := groupsOf(ctx, rf, name)
+	if err != nil {
+		return d, err
+	}
+	for _, g := range groups {
+		d.Groups = append(d.Groups, g.Group)
+		if force && g.Members > 0 {
+			return d, fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)
+		}
+	}
+	if len(groups) > 0 && !force {
+		return d, fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
+	}
+	return d, nil
+}
+
+// namesOf is "group a" or "groups a, b".
+func namesOf(what string, names []string) string {
+	if len(names) > 1 {
+		what += "s"
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
+func isListed(ctx context.Context, rf *ringfence.Client, name string) (bool, error) {
+	topics, err := rf.Topics(ctx)
+	return slices.ContainsFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == name }), err
+}
+
 // deletion says what a delete command removed, or would remove.
 type deletion struct {
-	What    string `json:"what"`
-	Name    string `json:"name"`
-	Records int64  `json:"records,omitempty"`
-	Deleted bool   `json:"deleted"`
+	What    string   `json:"what"`
+	Name    string   `json:"name"`
+	Records int64    `json:"records"`
+	Groups  []string `json:"groups,omitempty"` // that lose their progress with a topic
+	Deleted bool     `json:"deleted"`
 }
 
 func (a *app) emitDeletion(d deletion) error {
@@ -202,6 +215,9 @@ func (a *app) emitDeletion(d deletion) error {
 		}
 		if d.What == "topic" {
 			r.line("%s topic %s with about %s", verb, d.Name, plural(d.Records, "record"))
+			if len(d.Groups) > 0 {
+				r.line("%s the progress of %s", verb, namesOf("group", d.Groups))
+			}
 			return
 		}
 		r.line("%s %s %s", verb, d.What, d.Name)
@@ -232,6 +248,19 @@ func (a *app) confirm(question string) bool {
 		return true
 	}
 	return false
+}
+
+// completeStorages offers the names of storage topics to the shell.
+func (a *app) completeStorages(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
+		topics, err := rf.Topics(ctx)
+		for _, t := range topics {
+			for _, s := range t.Storage {
+				names = append(names, s.Name)
+			}
+		}
+		return names, err
+	})
 }
 
 // completeTopics offers the names of topics to the shell.

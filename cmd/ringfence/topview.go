@@ -12,15 +12,18 @@ import (
 
 // topSnapshot is one look at some groups.
 type topSnapshot struct {
-	At         time.Time      `json:"at"`
+	At         string         `json:"at"`
 	Groups     []topGroup     `json:"groups"`
 	Partitions []topPartition `json:"partitions"`
+
+	when time.Time
 }
 
 type topGroup struct {
 	Group   string  `json:"group"`
 	Topic   string  `json:"topic"`
 	Members int     `json:"members"`
+	State   string  `json:"state"`
 	Paused  bool    `json:"paused"`
 	Lag     int64   `json:"lag"`
 	Oldest  int64   `json:"oldest_ms"`
@@ -59,22 +62,23 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 			names = append(names, g.Name)
 		}
 	}
-	s := &topSnapshot{At: time.Now().UTC(), Groups: []topGroup{}, Partitions: []topPartition{}}
+	now := time.Now()
+	s := &topSnapshot{when: now, At: timeText(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
 	for _, name := range names {
 		g, err := rf.DescribeGroup(ctx, name)
 		if all && errors.Is(err, ringfence.ErrNotFound) {
 			continue // deleted since it was listed
 		}
 		if err != nil {
-			return nil, err
+			return nil, knownGroups(err)
 		}
-		s.add(g, last)
+		s.add(documentGroup(g), last)
 	}
 	return s, nil
 }
 
-func (s *topSnapshot) add(g ringfence.GroupInfo, last *topSnapshot) {
-	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMillis}
+func (s *topSnapshot) add(g *groupDoc, last *topSnapshot) {
+	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), State: g.State, Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMillis}
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
 			row := topPartition{
@@ -82,7 +86,7 @@ func (s *topSnapshot) add(g ringfence.GroupInfo, last *topSnapshot) {
 				Checkpoint: p.Checkpoint, End: p.Next, Lag: p.Lag, Oldest: p.OldestMillis, Why: why(u), done: p.Next - p.Lag,
 			}
 			if old := last.find(&row); old != nil {
-				seconds := s.At.Sub(last.At).Seconds()
+				seconds := s.when.Sub(last.when).Seconds()
 				row.In = max(0, float64(row.End-old.End)/seconds)
 				row.Out = max(0, float64(row.done-old.done)/seconds) // less than none: somebody sought back
 			}
@@ -107,13 +111,13 @@ func (s *topSnapshot) find(row *topPartition) *topPartition {
 }
 
 func (s *topSnapshot) render(r *report, byLag bool, keys string) {
-	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At.Local().Format("15:04:05"), r.paint(faint, keys))
+	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At, r.paint(faint, keys))
 	r.line("")
 	var rows [][]cell
 	for _, g := range s.Groups {
 		rows = append(rows, []cell{
 			left(g.Group), left(g.Topic), warnIf(g.Members == 0, number(int64(g.Members))), rate(g.In), rate(g.Out),
-			warnIf(g.Lag > 0 && g.Out == 0, number(g.Lag)), age(g.Oldest), warnIf(g.Paused, left(stateOf(g.Paused, g.Members))),
+			warnIf(g.Lag > 0 && g.Out == 0, number(g.Lag)), age(g.Oldest), warnIf(g.Paused, left(g.State)),
 		})
 	}
 	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "IN/S", "OUT/S", "LAG", "OLDEST", "STATE"}, rows)

@@ -66,6 +66,9 @@ type Result struct {
 	InProcess  bool    `json:"in_process"`
 	Seconds    float64 `json:"seconds"`
 
+	// Owners is who had what after each scene that changed it.
+	Owners []Owners `json:"owners"`
+
 	// Takeover is the time from kill -9 until the last partition of the dead had a new owner;
 	// FirstRecord until the new owners had begun with the first record of each.
 	TakeoverMillis    float64 `json:"takeover_ms"`
@@ -86,6 +89,12 @@ type Result struct {
 	Takeovers  int64    `json:"takeovers"`
 	Handoffs   int64    `json:"handoffs"`
 	Broken     []string `json:"broken"` // promises; empty: all were kept
+}
+
+// Owners is who has which partitions at a moment; of who is dead there is no entry.
+type Owners struct {
+	Scene      int              `json:"scene"` // as the story counts them
+	Partitions map[string][]int `json:"partitions"`
 }
 
 // ErrBroken says that a promise was broken: the result says which.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -65,10 +64,14 @@ func (st *stage) showOwners(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	units := make(map[string][]string)
-	for _, u := range g.Units {
-		units[u.Owner] = append(units[u.Owner], strconv.Itoa(u.Unit))
+	units := make(map[string][]int)
+	for who := range st.actors {
+		units[who] = []int{}
 	}
+	for _, u := range g.Units {
+		units[u.Owner] = append(units[u.Owner], u.Unit)
+	}
+	st.result.Owners = append(st.result.Owners, Owners{Scene: st.screen.scenes, Partitions: units})
 	for i := range st.Consumers {
 		who := name(i)
 		a := st.actors[who]
@@ -104,14 +107,14 @@ func (st *stage) bar(units []ringfence.UnitInfo, who string) string {
 	return st.screen.paint(tint(int(who[0]-'A')), b.String())
 }
 
-func (st *stage) shorten(units []string) string {
+func (st *stage) shorten(units []int) string {
 	switch {
 	case len(units) == 0:
 		return "stands by"
 	case len(units) > 16:
 		return fmt.Sprintf("%d partitions", len(units))
 	}
-	return "partitions " + strings.Join(units, " ")
+	return "partitions " + strings.Trim(fmt.Sprint(units), "[]")
 }
 
 // verdict shows what the checker found.

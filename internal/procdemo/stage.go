@@ -51,7 +51,7 @@ func openStage(ctx context.Context, c *Config) (*stage, error) {
 		Config: c, screen: screen{w: c.Out, colour: c.Colour, began: time.Now()},
 		topic: "payments", group: "billing",
 		actors: make(map[string]actor), starts: make(map[string]int), histories: make(map[string]string),
-		result: Result{Partitions: c.Partitions, Consumers: c.Consumers, InProcess: c.InProcess, Broken: []string{}},
+		result: Result{Partitions: c.Partitions, Consumers: c.Consumers, InProcess: c.InProcess, Owners: []Owners{}, Broken: []string{}},
 	}
 	if !c.Fresh {
 		suffix := "-demo-" + strings.ToLower(rand.Text()[:6])
