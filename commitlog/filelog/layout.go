@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -202,6 +203,8 @@ func replaceFile(fsys vfs.FS, name string, b []byte) error {
 func explain(what string, err error) error {
 	kind, hint := fault.Unavailable, ""
 	switch {
+	case errors.Is(err, segment.ErrVersion):
+		kind = fault.Invalid
 	case errors.Is(err, fs.ErrPermission):
 		kind, hint = fault.Invalid, " (this user has no rights there)"
 	case errors.Is(err, syscall.EROFS):

@@ -82,9 +82,13 @@ func (s *store) readError(req *driver.ReadRequest, err error) error {
 	return fmt.Errorf("topic %q partition %d offset %d: %w: %w", s.name, req.Partition, req.Offset, kindOf(err), err)
 }
 
-// kindOf tells a segment that is damaged or gone from one that can't be read now.
+// kindOf tells a segment that is damaged or gone, or of a newer program, from one that can't be
+// read now.
 func kindOf(err error) error {
-	if errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrVersion) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.NotFound) {
+	if errors.Is(err, segment.ErrVersion) {
+		return fault.Invalid
+	}
+	if errors.Is(err, segment.ErrHeader) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.NotFound) {
 		return fault.Corrupt
 	}
 	return fault.Unavailable

@@ -271,15 +271,22 @@ func (sc *scan) one(n uint64, newest bool) error {
 		}
 	}
 	sc.promised = max(sc.promised, g.h.Synced)
-	return guard(func() { sc.frames(g, end) })
+	if e := guard(func() { err = sc.frames(g, end) }); e != nil {
+		return e
+	}
+	return err
 }
 
-func (sc *scan) frames(g *seg, end int64) {
+// frames scans the frames of a segment. Those of a newer program are not ours to cut.
+func (sc *scan) frames(g *seg, end int64) error {
 	off, chain := g.h.Length, g.h.CRC
 	data, epoch := g.data[:end], g.h.Epoch()
 	for off < end {
 		var f segment.Frame
 		err := segment.Check(data, epoch, off, &f)
+		if errors.Is(err, segment.ErrVersion) {
+			return fmt.Errorf("%s at byte %d: %w: %w", sc.s.fs.Path(path.Join(sc.s.dir, segmentName(g.number))), off, fault.Invalid, err)
+		}
 		if err == nil && f.Prev != chain && chain != 0 {
 			err = errors.New("a frame of another chain")
 		}
@@ -294,6 +301,7 @@ func (sc *scan) frames(g *seg, end int64) {
 		chain = f.CRC
 	}
 	sc.end = segment.At(g.number, min(off, end))
+	return nil
 }
 
 // resume is the next place with a fully sound frame, or the end of data.

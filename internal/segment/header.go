@@ -23,8 +23,8 @@ var headerMagic = [8]byte{'R', 'F', 'S', 'E', 'G', 'M', 'T', '1'}
 var (
 	// ErrHeader says that a segment's header is not sound.
 	ErrHeader = errors.New("damaged segment header")
-	// ErrVersion says that a file was written by a newer program.
-	ErrVersion = errors.New("a newer format")
+	// ErrVersion says that a header or a frame was written by a newer program.
+	ErrVersion = errors.New("a newer format; upgrade this program")
 )
 
 // Producer is the state of one idempotent producer in one partition.
