@@ -2,9 +2,11 @@ package filelog
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/segment"
@@ -169,13 +171,27 @@ func (s *store) prepareNext() error {
 		if time.Since(time.UnixMilli(g.h.Created)) < fastFill {
 			return nil
 		}
-		if err := s.zeroFile(tmp, s.growTo(g.h)+2*g.h.Length); err != nil {
+		size := s.growTo(g.h) + 2*g.h.Length
+		if err := s.roomFor(size); err != nil {
+			return err
+		}
+		if err := s.zeroFile(tmp, size); err != nil {
 			return err
 		}
 	} else if err != nil {
 		return err
 	}
 	return s.install(tmp, next)
+}
+
+// roomFor tells whether so many bytes can be taken ahead of their use. What would fill the disk is
+// left to the appends, which may not need it.
+func (s *store) roomFor(size int64) error {
+	kind, err := s.fs.Kind(s.dir)
+	if err != nil || kind.FreeBytes >= 2*size {
+		return err
+	}
+	return fmt.Errorf("%d bytes are free, expected twice the %d of a segment: %w", kind.FreeBytes, size, syscall.ENOSPC)
 }
 
 // zeroFile writes a file full of zeros and syncs it piece by piece, so that appends meanwhile do

@@ -88,6 +88,8 @@ func (s *store) settled(end segment.Pos) (bool, error) {
 		return true, fmt.Errorf("topic %q: an fdatasync of segment %d failed: %w", s.name, end.Number(), fault.Unknown)
 	case synced < end:
 		return false, nil
+	case s.page.poison() < end.Number():
+		return true, nil // it was never cut; the segment after it may be trimmed already
 	}
 	// The log went on in another segment. It tells where end's segment was cut.
 	h, err := s.headerOf(end.Number() + 1)

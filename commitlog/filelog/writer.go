@@ -304,8 +304,8 @@ func (w *writer) put(frames []*pending, size int64) error {
 	}
 	end := (w.off + size + segment.Block - 1) &^ (segment.Block - 1)
 	pad := min(end, w.seg.limit) - w.off - size
-	if _, err := w.seg.f.WriteAt(append(w.buf, zeros[:pad]...), w.off); err != nil {
-		return w.undo(err)
+	if n, err := w.seg.f.WriteAt(append(w.buf, zeros[:pad]...), w.off); err != nil {
+		return w.undo(n, err)
 	}
 	w.off += size
 	at := segment.At(w.seg.number, w.off)
@@ -323,23 +323,27 @@ func (w *writer) put(frames []*pending, size int64) error {
 
 var zeros [segment.Block]byte
 
-// undo deals with a failed write. When the disk is full, the place of the first frame is wiped
-// durably, so that the frames are certainly absent. Any other error poisons the segment: their
-// fate is unknown.
-func (w *writer) undo(err error) error {
+// undo deals with a write that failed after n bytes. When the disk is full, what there is of the
+// first frame's header is wiped durably, so that the frames are certainly absent; not more than
+// that, since there may be no block behind it. Any other error poisons the segment: the fate of
+// the frames is unknown.
+func (w *writer) undo(n int, err error) error {
 	defer w.forget()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		wipe := zeros[:min(segment.FrameHeader, w.seg.limit-w.off)]
-		_, e := w.seg.f.WriteAt(wipe, w.off)
-		if e == nil {
-			e = w.seg.f.SyncData()
-		}
-		if e == nil {
+		if n == 0 || w.wipe(min(n, segment.FrameHeader)) == nil {
 			return notDone(explain("append", err))
 		}
 	}
 	w.s.poisonSegment(w.seg.number, err)
 	return fmt.Errorf("topic %q: write to segment %d: %w: %w", w.s.name, w.seg.number, fault.Unknown, err)
+}
+
+// wipe durably puts n zeros behind the log.
+func (w *writer) wipe(n int) error {
+	if _, err := w.seg.f.WriteAt(zeros[:n], w.off); err != nil {
+		return err
+	}
+	return w.seg.f.SyncData()
 }
 
 // forget makes the next catchUp read the state from the segment again.
