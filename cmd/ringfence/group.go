@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -194,6 +195,8 @@ func ownerCell(u ringfence.UnitInfo) cell {
 	switch {
 	case u.Owner == "":
 		return styled(yellow, left("-"))
+	case u.Phase == group.Awaiting:
+		return styled(yellow, left(u.Owner+" (away)"))
 	case !u.Alive:
 		owner := u.Owner + " (gone)"
 		if u.Target != "" && u.Target != u.Owner {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group"
 )
 
 // topSnapshot is one look at some groups.
@@ -32,20 +33,21 @@ type topGroup struct {
 }
 
 type topPartition struct {
-	Group      string  `json:"group"`
-	Storage    int     `json:"storage"`
-	Partition  int     `json:"partition"`
-	Owner      string  `json:"owner"`
-	Alive      bool    `json:"alive"`
-	Target     string  `json:"target,omitempty"`
-	Epoch      int64   `json:"epoch"`
-	Checkpoint int64   `json:"checkpoint"` // -1: none
-	End        int64   `json:"end"`
-	Lag        int64   `json:"lag"`
-	Oldest     int64   `json:"oldest_ms"`
-	In         float64 `json:"produced_per_s"`
-	Out        float64 `json:"processed_per_s"`
-	Why        string  `json:"why"`
+	Group      string      `json:"group"`
+	Storage    int         `json:"storage"`
+	Partition  int         `json:"partition"`
+	Owner      string      `json:"owner"`
+	Alive      bool        `json:"alive"`
+	Phase      group.Phase `json:"phase"`
+	Target     string      `json:"target,omitempty"`
+	Epoch      int64       `json:"epoch"`
+	Checkpoint int64       `json:"checkpoint"` // -1: none
+	End        int64       `json:"end"`
+	Lag        int64       `json:"lag"`
+	Oldest     int64       `json:"oldest_ms"`
+	In         float64     `json:"produced_per_s"`
+	Out        float64     `json:"processed_per_s"`
+	Why        string      `json:"why"`
 
 	done int64 // how many of End are processed
 }
@@ -82,7 +84,7 @@ func (s *topSnapshot) add(g *groupDoc, last *topSnapshot) {
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
 			row := topPartition{
-				Group: g.Name, Storage: p.Storage, Partition: p.Partition, Owner: u.Owner, Alive: u.Alive, Target: u.Target, Epoch: u.Epoch,
+				Group: g.Name, Storage: p.Storage, Partition: p.Partition, Owner: u.Owner, Alive: u.Alive, Phase: u.Phase, Target: u.Target, Epoch: u.Epoch,
 				Checkpoint: p.Checkpoint, End: p.Next, Lag: p.Lag, Oldest: p.OldestMillis, Why: why(u), done: p.Next - p.Lag,
 			}
 			if old := last.find(&row); old != nil {
@@ -132,7 +134,7 @@ func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 		if p.Storage > 0 {
 			name = fmt.Sprintf("%d/%d", p.Storage, p.Partition)
 		}
-		u := ringfence.UnitInfo{Owner: p.Owner, Alive: p.Alive, Target: p.Target}
+		u := ringfence.UnitInfo{Owner: p.Owner, Alive: p.Alive, Target: p.Target, Phase: p.Phase}
 		rows = append(rows, []cell{
 			left(p.Group), right(name), ownerCell(u), number(p.Epoch), rate(p.In), rate(p.Out),
 			warnIf(p.Lag > 0 && p.Out == 0, number(p.Lag)), age(p.Oldest), left(p.Why),
