@@ -23,7 +23,7 @@ type chore struct {
 	pause  time.Duration // 0: nothing is wrong
 	due    time.Time     // when it may be tried again
 	failed time.Time     // the last time
-	cause  error         // what was logged, as far as it tells one failure from another
+	cause  syscall.Errno // what was logged, as far as it tells one failure from another
 }
 
 // try does the chore unless it failed a moment ago. It returns how long to wait before it is
@@ -39,7 +39,7 @@ func (c *chore) try(log *slog.Logger) time.Duration {
 	}
 	cause := causeOf(err)
 	if c.pause == 0 || cause != c.cause {
-		log.Warn(c.name+" failed; it is tried again until it works", "error", err)
+		log.Warn("work in the background failed; it is tried again until it works", "work", c.name, "error", err)
 	}
 	c.pause, c.cause = min(max(2*c.pause, firstPause), longestPause), cause
 	c.failed = time.Now()
@@ -56,18 +56,15 @@ func (c *chore) recovered(log *slog.Logger, now time.Time) time.Duration {
 	if rest := longestPause - now.Sub(c.failed); rest > 0 {
 		return rest
 	}
-	log.Info(c.name + " works again")
-	c.pause, c.cause = 0, nil
+	log.Info("work in the background works again", "work", c.name)
+	c.pause, c.cause = 0, 0
 	return 0
 }
 
 // causeOf is what distinguishes one failure from another: messages name segments, which move on.
-func causeOf(err error) error {
-	var no syscall.Errno
-	if errors.As(err, &no) {
-		return no
-	}
-	return nil
+func causeOf(err error) (no syscall.Errno) {
+	errors.As(err, &no)
+	return no
 }
 
 // chores are the duties of the keeper, in the order in which they are looked at.
