@@ -29,6 +29,8 @@ type message struct {
 	Count     int64         `json:"count,omitempty"`
 	Took      time.Duration `json:"took,omitempty"`
 	Bytes     int64         `json:"bytes,omitempty"`
+	Early     int64         `json:"early,omitempty"`
+	Late      int64         `json:"late,omitempty"`
 	Latency   sparse        `json:"latency"`
 	Event     *event        `json:"event,omitempty"`
 }

@@ -144,7 +144,7 @@ func TestIdleMeasuresProcessorTime(t *testing.T) {
 func TestMemoryMeasuresWholeProcesses(t *testing.T) {
 	t.Parallel()
 	r, err := Memory(t.Context(), MemoryConfig{Common: tiny(t), Records: 1000, Partitions: []int{2}})
-	check(t, r, err, "Consume 100 records", "Consume 1,000 records", "open log, 2 active partitions, 20 records", "open log, 2 active partitions, 200 records")
+	check(t, r, err, "Consume 1,000 records, in the second tenth", "the same run, in the last tenth", "open log, 2 active partitions, 20 records", "open log, 2 active partitions, 200 records")
 }
 
 func TestAssignMeasuresTimeAndMoves(t *testing.T) {

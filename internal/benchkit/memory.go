@@ -2,6 +2,7 @@ package benchkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,14 @@ type MemoryConfig struct {
 
 const (
 	memoryTopic = "memory"
-	memoryFlat  = 1.25 // the larger backlog may take so many times the memory of a tenth of it
+	memoryFlat  = 1.25 // the larger backlog, or the end of a run, may take so many times the memory
 	logBase     = 10   // MiB of a process with an open log
 	logEach     = 1    // and for each partition that is written and read
 )
 
-// Memory measures the private memory of whole processes: of a consumer with the default settings,
-// and of an open log that is written and read in all of its partitions; each with a backlog (of a
-// fifth of the records, for the log) and with a tenth of it.
+// Memory measures the private memory of whole processes: of a consumer with the default settings
+// early and late in a run, and of an open log that is written and read in all of its partitions,
+// with a backlog of a fifth of the records and with a tenth of that.
 func Memory(ctx context.Context, c MemoryConfig) (*Result, error) {
 	c.Common = c.Common.withDefaults()
 	setDefault(&c.Records, 10_000_000)
@@ -68,26 +69,35 @@ func Memory(ctx context.Context, c MemoryConfig) (*Result, error) {
 		About: fmt.Sprintf("the most private memory (RssAnon) of a process, the Go runtime included, %s", many(c.Rounds, "round"))}, nil
 }
 
-// enterConsumer enters a consumer of all records, and one of a tenth of them.
+// enterConsumer enters a consumer's memory early and late in one run over all records.
 func (c *MemoryConfig) enterConsumer(ctx context.Context, game *contest, dir string) error {
-	few := ""
-	for _, n := range []int{c.Records / 10, c.Records} {
-		job := memoryJob{Dir: fmt.Sprintf("%s/consumer-%d", dir, n), Records: n}
-		if err := c.fillTopic(ctx, job.Dir, n); err != nil {
-			return err
-		}
-		name := "Consume " + many(n, "record")
-		round := 0
-		e := game.add(name, "MiB", few, 1, func(*histogram) (float64, error) {
-			round++
-			job.Group = fmt.Sprintf("group-%d", round)
-			return c.peak(ctx, job)
-		})
-		if n == c.Records {
-			e.ratioAtMost(fmt.Sprintf("memory of a consumer of %s, of that of one of %s", many(n, "record"), thousands(int64(n/10))), memoryFlat)
-		}
-		few = name
+	job := memoryJob{Dir: dir + "/consumer", Records: c.Records}
+	if err := c.fillTopic(ctx, job.Dir, c.Records); err != nil {
+		return err
 	}
+	round := 0
+	var last message
+	fresh := false // last was not asked by both rows yet
+	run := func() (message, error) {
+		if fresh = !fresh; !fresh {
+			return last, nil
+		}
+		round++
+		job.Group = fmt.Sprintf("group-%d", round)
+		var err error
+		last, err = c.once(ctx, job)
+		return last, err
+	}
+	early := fmt.Sprintf("Consume %s, in the second tenth", many(c.Records, "record"))
+	game.add(early, "MiB", "", 1, func(*histogram) (float64, error) {
+		m, err := run()
+		return mib(m.Early), err
+	})
+	e := game.add("the same run, in the last tenth", "MiB", early, 1, func(*histogram) (float64, error) {
+		m, err := run()
+		return mib(m.Late), err
+	})
+	e.ratioAtMost(fmt.Sprintf("memory of a consumer of %s, late of early", many(c.Records, "record")), memoryFlat)
 	return nil
 }
 
@@ -101,7 +111,10 @@ func (c *MemoryConfig) enterLog(ctx context.Context, game *contest, dir string, 
 			return err
 		}
 		name := fmt.Sprintf("open log, %s, %s", many(partitions, "active partition"), many(n, "record"))
-		e := game.add(name, "MiB", few, 1, func(*histogram) (float64, error) { return c.peak(ctx, job) })
+		e := game.add(name, "MiB", few, 1, func(*histogram) (float64, error) {
+			m, err := c.once(ctx, job)
+			return mib(m.Bytes), err
+		})
 		if few != "" {
 			e.atMost("memory of an open log with "+many(partitions, "active partition"), float64(logBase+partitions*logEach))
 			e.ratioAtMost(fmt.Sprintf("the same with %s, of that with a tenth", many(n, "record")), memoryFlat)
@@ -122,16 +135,17 @@ func (c *MemoryConfig) fillTopic(ctx context.Context, dir string, records int) (
 	return fill.fill(ctx, rf, memoryTopic, 1, 1000)
 }
 
-// peak runs a process and returns the most memory that it had, in MiB.
-func (c *MemoryConfig) peak(ctx context.Context, job memoryJob) (float64, error) {
+// once runs a process that watches itself.
+func (c *MemoryConfig) once(ctx context.Context, job memoryJob) (message, error) {
 	a, err := startAgent(ctx, c.Command, task{Memory: &job})
 	if err != nil {
-		return 0, err
+		return message{}, err
 	}
 	defer a.kill()
-	m, err := a.next()
-	return float64(m.Bytes) / (1 << 20), err
+	return a.next()
 }
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 // memoryJob is a process that watches its own memory: a consumer with Group, else an open log.
 type memoryJob struct {
@@ -142,33 +156,56 @@ type memoryJob struct {
 	For        time.Duration
 }
 
+// watched is the most memory that a process had: ever, and in the tenths of the records that are
+// compared.
+type watched struct {
+	handled           atomic.Int64 // records so far
+	most, early, late int64        // bytes; the watching goroutine's
+}
+
+// look samples the memory.
+func (w *watched) look(records int64) error {
+	n, err := privateMemory()
+	if err != nil {
+		return err
+	}
+	w.most = max(w.most, n)
+	switch at := w.handled.Load(); {
+	case records == 0:
+	case at >= records/10 && at < records/5:
+		w.early = max(w.early, n)
+	case at >= records-records/10:
+		w.late = max(w.late, n)
+	}
+	return nil
+}
+
 func (j *memoryJob) run(ctx context.Context) (message, error) {
-	var most atomic.Int64
+	var w watched
 	watching, stop := context.WithCancel(ctx)
-	var watched error
+	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() { // joined below
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		for watched == nil && watching.Err() == nil {
+		for failed == nil && watching.Err() == nil {
 			<-tick.C
-			var n int64
-			n, watched = privateMemory()
-			most.Store(max(most.Load(), n))
+			failed = w.look(int64(j.Records))
 		}
 	})
 	var err error
 	if j.Group != "" {
-		err = j.consume(ctx)
+		err = j.consume(ctx, &w.handled)
 	} else {
 		err = j.use(ctx)
 	}
 	stop()
 	wg.Wait()
-	return message{Bytes: most.Load()}, errors.Join(err, watched)
+	// Of a run too short to be sampled in each tenth, the whole stands for its parts.
+	return message{Bytes: w.most, Early: cmp.Or(w.early, w.most), Late: cmp.Or(w.late, w.most)}, errors.Join(err, failed)
 }
 
-func (j *memoryJob) consume(ctx context.Context) (err error) {
+func (j *memoryJob) consume(ctx context.Context, n *atomic.Int64) (err error) {
 	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Durability: ringfence.OS})
 	if err != nil {
 		return err
@@ -176,7 +213,6 @@ func (j *memoryJob) consume(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, rf.Close()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var n atomic.Int64
 	return rf.Consume(ctx, memoryTopic, j.Group, func(context.Context, *ringfence.Message) error {
 		if n.Add(1) == int64(j.Records) {
 			cancel()
