@@ -1,11 +1,16 @@
 package group
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A unit is a partition of the topic, and that is how people know it.
 func (m *member) log() *slog.Logger {
 	return m.cfg.Logger.With("group", m.cfg.Group, "member", m.cfg.Member)
 }
@@ -21,17 +26,21 @@ func (m *member) report(r *core.Report) {
 			ev.Joined(m.cfg.Incarnation)
 		}
 	case core.Assigned:
-		log.Info("unit assigned", "unit", r.Unit, "epoch", r.Epoch, "from", r.From, "why", r.Text)
+		log.Info("partition assigned", "partition", r.Unit, "epoch", r.Epoch, "from", r.From, "why", r.Text)
 		if ev.Assigned != nil {
 			ev.Assigned(r.Unit, r.Epoch, r.From, r.Text)
 		}
 	case core.Moved:
-		log.Info("unit handed over", "unit", r.Unit, "epoch", r.Epoch, "to", r.To, "why", r.Text)
+		log.Info("partition handed over", "partition", r.Unit, "epoch", r.Epoch, "to", r.To, "why", r.Text)
 		if ev.Moved != nil {
 			ev.Moved(r.Unit, r.Epoch, r.To, r.Text)
 		}
 	case core.Fenced:
-		log.Warn("unit fenced", "unit", r.Unit, "epoch", r.Epoch, "why", r.Text)
+		if r.To == m.cfg.Member {
+			log.Info("partition begins a new epoch", "partition", r.Unit, "epoch", r.Epoch, "why", r.Text)
+		} else {
+			log.Warn("partition lost", "partition", r.Unit, "epoch", r.Epoch, "to", r.To, "why", r.Text)
+		}
 		if ev.Fenced != nil {
 			ev.Fenced(r.Unit, r.Epoch, r.Text)
 		}
@@ -45,11 +54,71 @@ func (m *member) report(r *core.Report) {
 			ev.Paused(r.Text)
 		}
 	case core.Trouble:
-		log.Warn("trouble", "unit", r.Unit, "what", r.Text, "error", r.Err)
+		m.trouble(r)
 		if ev.Trouble != nil {
 			ev.Trouble(r.Unit, r.Text, r.Err)
 		}
 	case core.Planned:
 		log.Info("assignment written", "why", r.Text)
 	}
+}
+
+// trouble tells of what failed: at once when it is new, then now and then while it lasts. What
+// nothing but a person can end is an error.
+func (m *member) trouble(r *core.Report) {
+	repeated, tell := m.hush.ask(r, time.Now())
+	if !tell {
+		return
+	}
+	level, attrs := slog.LevelWarn, []slog.Attr{}
+	if r.Unit >= 0 {
+		attrs = append(attrs, slog.Int("partition", r.Unit), slog.Int64("epoch", r.Epoch))
+	}
+	if r.Err != nil {
+		attrs = append(attrs, slog.Any("error", r.Err))
+	}
+	if repeated > 0 {
+		attrs = append(attrs, slog.Int("repeated", repeated))
+	}
+	if errors.Is(r.Err, fault.Corrupt) || errors.Is(r.Err, fault.OutOfRange) {
+		level = slog.LevelError
+	}
+	m.log().LogAttrs(context.Background(), level, r.Text, attrs...)
+}
+
+// hushEvery is how often the same trouble is told.
+const hushEvery = 10 * time.Second
+
+// hush keeps trouble that comes again and again from being told each time. The zero value has
+// heard of nothing.
+type hush struct{ heard map[int]heard } // by unit
+
+// heard is the latest trouble of a unit.
+type heard struct {
+	what  string
+	at    time.Time // it was told
+	since int       // how often it came again, untold
+}
+
+// ask says whether to tell of r now, and how often it came untold before.
+func (h *hush) ask(r *core.Report, now time.Time) (repeated int, tell bool) {
+	what := r.Text // differs from one time to the next when it names a pause
+	if r.Err != nil {
+		what = r.Err.Error()
+	}
+	last, again := h.heard[r.Unit]
+	again = again && last.what == what
+	if again && now.Sub(last.at) < hushEvery {
+		last.since++
+		h.heard[r.Unit] = last
+		return 0, false
+	}
+	if h.heard == nil {
+		h.heard = map[int]heard{}
+	}
+	h.heard[r.Unit] = heard{what: what, at: now}
+	if !again {
+		return 0, true
+	}
+	return last.since, true
 }

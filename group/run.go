@@ -53,6 +53,7 @@ type member struct {
 	joined   bool
 	timer    *time.Timer
 	commit   *time.Ticker // runs while units do
+	hush     hush
 	exit     *core.Exit
 }
 

@@ -80,7 +80,7 @@ const (
 	Joined    Kind = iota + 1 // this member is in the group
 	Assigned                  // this member got a unit; From had it
 	Moved                     // this member gave a unit to To
-	Fenced                    // a unit was taken from this member
+	Fenced                    // a unit was taken from this member, or began a new epoch here (To)
 	Committed                 // a checkpoint was stored
 	Trouble                   // something failed and is being retried, or needs a person
 	Paused                    // the session was lost: nothing runs until there is a new one

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ringfence/ringfence/registry"
 )
@@ -56,7 +57,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 		return // as it was asked to
 	}
 	u.retryAt = s.now + backoff(u.failures, retryUnit)
-	text := fmt.Sprintf("the worker ended by itself; it is started again in %s", u.retryAt-s.now)
+	text := fmt.Sprintf("the worker ended by itself; it is started again in %s", (u.retryAt - s.now).Round(100*time.Millisecond))
 	u.failures++
 	s.out = append(s.out, Report{Kind: Trouble, Unit: ev.Unit, Epoch: u.grant.Epoch, Text: text, Err: ev.Err})
 }
@@ -68,7 +69,7 @@ func (s *State) unitStuck(ev *UnitStuck) {
 	if u.run != ev.Run || u.worker != running {
 		return
 	}
-	text := fmt.Sprintf("a handler has been running for %s without progress", ev.For)
+	text := fmt.Sprintf("a handler has been running for %s without progress", ev.For.Round(time.Millisecond))
 	s.out = append(s.out, Report{Kind: Trouble, Unit: ev.Unit, Epoch: u.grant.Epoch, Text: text})
 	s.stopWorker(ev.Unit, fmt.Errorf("unit %d: %s: %w", ev.Unit, text, registry.ErrUnavailable))
 	u.retryAt = s.now + backoff(u.failures, retryUnit)

@@ -14,7 +14,7 @@ func (s *State) reconcile(n int) {
 		return // its fate is not known yet
 	}
 	if u.granted && v.OwnerVersion != u.grant.Version {
-		s.lose(n, fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason))
+		s.lose(n, v.Owner.Member, fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason))
 	}
 	u.seen = max(u.seen, v.Owner.Epoch)
 	switch {
@@ -121,12 +121,13 @@ func (s *State) own(n int, from string) {
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
 
-// lose ends the time as owner: somebody else wrote the owner entry.
-func (s *State) lose(n int, why string) {
+// lose ends the time as owner: somebody wrote the owner entry, for a member that may be unknown, or
+// this one.
+func (s *State) lose(n int, to, why string) {
 	u := &s.units[n]
 	u.granted, u.dirty = false, false
 	err := fmt.Errorf("unit %d of group %q, epoch %d: %s: %w", n, s.cfg.Group.Name(), u.grant.Epoch, why, registry.ErrFenced)
-	s.out = append(s.out, Report{Kind: Fenced, Unit: n, Epoch: u.grant.Epoch, From: s.cfg.Member, Text: why})
+	s.out = append(s.out, Report{Kind: Fenced, Unit: n, Epoch: u.grant.Epoch, From: s.cfg.Member, To: to, Text: why})
 	if u.worker == running || u.worker == draining {
 		s.stopWorker(n, err)
 	}

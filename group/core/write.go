@@ -145,7 +145,7 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 	// The first check of a commit or handoff is the fence. No need to look who took the unit
 	// before its handlers are stopped.
 	if o == conflict && res.Failed == 0 && w.kind != wClaim {
-		s.lose(w.unit, "the store refused a write: the unit has another owner or epoch")
+		s.lose(w.unit, "", "the store refused a write: the unit has another owner or epoch")
 	}
 }
 

@@ -32,16 +32,14 @@ func (e *Engine) refused(ctx context.Context, in *input, err error) {
 	}
 }
 
-// doom ends the unit when what was read before is handled.
+// doom ends the unit when what was read before is handled. Run returns why.
 func (e *Engine) doom(in *input, err error) {
-	e.log.Error("the unit stops: its next record can't be read", "storage", in.storage, "partition", in.partition,
-		"offset", in.tracker.next, "error", err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.phase != active {
 		return
 	}
-	e.fate = fmt.Errorf("unit %s: storage %d partition %d: %w", e.cfg.Name, in.storage, in.partition, err)
+	e.fate = fmt.Errorf("unit %s: the next record of storage %d partition %d can't be read: %w", e.cfg.Name, in.storage, in.partition, err)
 	e.enter(ending)
 }
 
