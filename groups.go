@@ -135,7 +135,8 @@ func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (
 	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
 		info.Target = s.Target
 	}
-	return info, measure(ctx, t, &s.Unit, &info, now)
+	err := measure(ctx, t, &s.Unit, &info, now)
+	return info, err
 }
 
 // measure fills in the positions and the lag of one unit.
