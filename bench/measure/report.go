@@ -108,7 +108,11 @@ func (r Report) Text(w io.Writer) error {
 	if r.Lower {
 		better = "lower is better"
 	}
-	fmt.Fprintf(w, "\n%s  (%s, %s, median of %d rounds)\n", r.Title, r.Unit, better, r.Rounds)
+	rounds := fmt.Sprintf("median of %d rounds", r.Rounds)
+	if r.Rounds == 1 {
+		rounds = "one round"
+	}
+	fmt.Fprintf(w, "\n%s  (%s, %s, %s)\n", r.Title, r.Unit, better, rounds)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "\tmedian\tmin\tmax\tp50\tp99\tRingfence is\tasked\t\t")
 	for _, row := range r.Rows {

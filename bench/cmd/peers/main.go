@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +151,10 @@ func parse(args []string, w io.Writer) (settings, error) {
 	}
 	var err error
 	if s.Peers, err = choose(*peers); err != nil {
+		errs = append(errs, err)
+	}
+	// Servers run in folders of their own.
+	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +39,14 @@ func TestRingfenceIsAlwaysMeasured(t *testing.T) {
 	}
 	if len(s.Peers) != 3 || s.Peers[0].Name != peer.Ringfence {
 		t.Errorf("got %v; want ringfence first", s.Peers)
+	}
+}
+
+func TestTheFolderIsAbsolute(t *testing.T) {
+	t.Parallel()
+	s, err := parse([]string{"-dir", "here"}, io.Discard)
+	if err != nil || !filepath.IsAbs(s.Dir) || filepath.Base(s.Dir) != "here" {
+		t.Errorf("%v, %q; a server that runs elsewhere would not find it", err, s.Dir)
 	}
 }
 
