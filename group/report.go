@@ -83,7 +83,7 @@ func (m *member) trouble(r *core.Report) {
 	if errors.Is(r.Err, fault.Corrupt) || errors.Is(r.Err, fault.OutOfRange) {
 		level = slog.LevelError
 	}
-	m.log().LogAttrs(context.Background(), level, r.Text, attrs...)
+	m.log().LogAttrs(context.Background(), level, r.Text, attrs...) //nolint:sloglint // the core has words for what happened
 }
 
 // hushEvery is how often the same trouble is told.

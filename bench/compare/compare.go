@@ -5,6 +5,7 @@ package compare
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -131,7 +132,7 @@ func (c Config) open(ctx context.Context, peers []peer.Peer, o peer.Options) ([]
 		s, err := p.Open(ctx, o)
 		if err != nil {
 			closeAll(c.Progress, all)
-			return nil, fmt.Errorf("open %s: %w", p.Name, err)
+			return nil, errors.Join(fmt.Errorf("open %s: %w", p.Name, err), os.RemoveAll(dir))
 		}
 		all = append(all, opened{s, p.Name, dir})
 	}

@@ -54,6 +54,17 @@ func (e *entry) atMost(name string, need float64) {
 	e.promises = append(e.promises, promise{name: name, unit: e.Unit, need: need, atMost: true, of: func(e *entry) []float64 { return e.Rounds }})
 }
 
+// longerAtMost promises by how much the value of e exceeds that of another entry in a round.
+func (e *entry) longerAtMost(name string, need float64, to *entry) {
+	e.promises = append(e.promises, promise{name: name, unit: e.Unit, need: need, atMost: true, of: func(e *entry) []float64 {
+		more := make([]float64, len(e.Rounds))
+		for r := range more {
+			more[r] = e.Rounds[r] - to.Rounds[r]
+		}
+		return more
+	}})
+}
+
 // p99AtMost promises the 99th percentile of e's latencies: in microseconds, or as a multiple of
 // that of another entry.
 func (e *entry) p99AtMost(name string, need float64, to *entry) {

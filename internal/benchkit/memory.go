@@ -117,7 +117,7 @@ func (c *MemoryConfig) enterLog(ctx context.Context, game *contest, dir string, 
 		})
 		if few != "" {
 			e.atMost("memory of an open log with "+many(partitions, "active partition"), float64(logBase+partitions*logEach))
-			e.ratioAtMost(fmt.Sprintf("the same with %s, of that with a tenth", many(n, "record")), memoryFlat)
+			e.ratioAtMost(fmt.Sprintf("memory of an open log with %s and %s, of that with a tenth of them", many(partitions, "active partition"), many(n, "record")), memoryFlat)
 		}
 		few = name
 	}
