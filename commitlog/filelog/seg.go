@@ -13,8 +13,14 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// maxOpenSegments bounds the segments that stay mapped while nobody uses them.
-const maxOpenSegments = 8
+// Segments stay mapped while nobody uses them: a reader that comes back to one has its pages at
+// hand. fewSegments may always stay; more of them up to maxOpenSegments, as long as their indexes
+// take no more than maxIndexBytes of memory.
+const (
+	fewSegments     = 8
+	maxOpenSegments = 32
+	maxIndexBytes   = 4 << 20
+)
 
 func segmentName(n uint64) string { return fmt.Sprintf("%016d.seg", n) }
 func indexName(n uint64) string   { return fmt.Sprintf("%016d.idx", n) }
@@ -135,6 +141,7 @@ type segs struct {
 	mu   sync.Mutex
 	open map[uint64]*seg
 	tick uint64
+	grew bool // segments were opened since the last look for surplus ones
 }
 
 // get opens segment n or finds it open; the caller must put it back.
@@ -162,6 +169,7 @@ func (s *segs) take(n uint64, fresh *seg) *seg {
 			return nil
 		}
 		s.open[n] = g
+		s.grew = true
 	}
 	s.tick++
 	g.used = s.tick
@@ -177,13 +185,8 @@ func (s *segs) put(g *seg) {
 	switch {
 	case g.refs == 0 && s.open[g.number] != g: // forgotten while it was in use
 		drop = g
-	case len(s.open) > maxOpenSegments:
-		for _, o := range s.open {
-			if o.refs == 0 && (drop == nil || o.used < drop.used) {
-				drop = o
-			}
-		}
-		if drop != nil {
+	case s.grew:
+		if drop = s.surplus(); drop != nil {
 			delete(s.open, drop.number)
 		}
 	}
@@ -191,6 +194,25 @@ func (s *segs) put(g *seg) {
 	if drop != nil {
 		drop.close()
 	}
+}
+
+// surplus is the segment that was unused the longest, when too many are open. The caller holds mu.
+func (s *segs) surplus() *seg {
+	bytes := 0
+	var oldest *seg
+	for _, g := range s.open {
+		if c := g.closed.Load(); c != nil {
+			bytes += c.index.Bytes()
+		}
+		if g.refs == 0 && (oldest == nil || g.used < oldest.used) {
+			oldest = g
+		}
+	}
+	if len(s.open) <= fewSegments || len(s.open) <= maxOpenSegments && bytes <= maxIndexBytes {
+		s.grew = false
+		return nil
+	}
+	return oldest
 }
 
 // forget drops the cached segments below low and above high: they were removed.

@@ -121,6 +121,9 @@ func ParseIndex(b []byte, h *Header, end int64) (*Index, error) {
 
 func (x *Index) part(p int) []byte { return x.b[indexFixed+indexPart*p:][:indexPart] }
 
+// Bytes is the memory that the index takes.
+func (x *Index) Bytes() int { return len(x.b) }
+
 // Len is how many frames partition p has in the segment.
 func (x *Index) Len(p int) int { return int(binary.LittleEndian.Uint32(x.part(p)[4:])) }
 
