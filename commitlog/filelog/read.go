@@ -28,6 +28,7 @@ type run struct {
 type place struct {
 	segment.Entry
 	length int
+	tail   byte // its last one: looking at it early overlaps the cache misses of many frames
 }
 
 // add appends a frame whose offsets begin at base; false when the run is long enough for a read
@@ -40,6 +41,9 @@ func (r *run) add(base, off int64, budget int) bool {
 	p := &r.places[r.n]
 	p.Base, p.Off = base, off
 	p.length = max(segment.Raw(r.g.data, off), segment.FrameHeader)
+	if end := off + int64(p.length); end <= int64(len(r.g.data)) {
+		p.tail = r.g.data[end-1]
+	}
 	r.total += p.length
 	r.n++
 	return true
