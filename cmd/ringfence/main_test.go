@@ -42,12 +42,6 @@ func TestScripts(t *testing.T) {
 			// What "powerless" runs must reach the work directory.
 			return errors.Join(os.Chmod(filepath.Dir(e.WorkDir), 0o755), os.Chmod(e.WorkDir, 0o755))
 		},
-		Condition: func(cond string) (bool, error) {
-			if cond == "unprivileged" {
-				return os.Geteuid() != 0, nil
-			}
-			return false, fmt.Errorf("unknown condition %q", cond)
-		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"powerless": powerless,

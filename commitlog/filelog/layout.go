@@ -206,7 +206,7 @@ func explain(what string, err error) error {
 	case errors.Is(err, segment.ErrVersion):
 		kind = fault.Invalid
 	case errors.Is(err, fs.ErrPermission):
-		kind, hint = fault.Invalid, " (this user has no rights there)"
+		hint = " (this user has no rights there: give it some, or name another directory)"
 	case errors.Is(err, syscall.EROFS):
 		hint = " (the file system is read-only)"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -90,7 +90,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if s.fs == nil {
 		osfs, err := vfs.CreateOS(cfg.Dir, 0o755)
 		if err != nil {
-			return nil, fmt.Errorf("file registry: data directory: %w", err)
+			return nil, refusedIn(cfg.Dir, fmt.Errorf("file registry: data directory: %w", err))
 		}
 		s.fs, s.ownsFS = osfs, true
 	}
@@ -101,7 +101,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		}
 	}()
 	if err := s.openFiles(); err != nil {
-		return nil, err
+		return nil, refusedIn(s.fs.Path(dirName), err)
 	}
 	if err := s.lockFile.Lock(true); err != nil {
 		return nil, fmt.Errorf("file registry: lock: %w", err)
@@ -111,7 +111,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		err = uerr
 	}
 	if err != nil {
-		return nil, err
+		return nil, refusedIn(s.fs.Path(dirName), err)
 	}
 	s.openKernel()
 	s.start(cfg.NoSync)
@@ -179,6 +179,14 @@ func (s *store) openControl() error {
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w (no space is left; free some and try again)", fault.Unavailable, err)
+	}
+	return err
+}
+
+// refusedIn adds to an error of missing rights where they are missing, and what to do.
+func refusedIn(dir string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w: %w (this user has no rights there: give it some, or name another directory)", dir, fault.Unavailable, err)
 	}
 	return err
 }
