@@ -15,23 +15,26 @@ import (
 // Errors: ErrNotFound for an unknown topic, ErrInvalid for what can't be stored, ErrNotAppended
 // when it is certainly not stored, ErrUnknown when nobody can say.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
-	type result struct {
-		at  Position
-		err error
+	t, err := c.open(ctx, topicName)
+	if err != nil {
+		return Position{}, err
 	}
-	ch := make(chan result, 1)
-	c.ProduceAsync(ctx, topicName, m, nil, func(at Position, err error) { ch <- result{at, err} })
-	select {
-	case r := <-ch:
-		return r.at, r.err
-	case <-ctx.Done():
-		select {
-		case r := <-ch:
-			return r.at, r.err
-		default:
-			return Position{}, fmt.Errorf("produce to topic %q: %w before the answer came: %w", topicName, ErrUnknown, ctx.Err())
-		}
+	storage, partition := t.Route(m.Key)
+	at := Position{Topic: topicName, Storage: storage, Partition: partition}
+	at.Offset, err = t.Append(ctx, storage, partition, []commitlog.Record{record(&m)})
+	if err != nil {
+		return Position{}, err
 	}
+	return at, nil
+}
+
+// record is a message as it is stored.
+func record(m *Message) commitlog.Record {
+	r := commitlog.Record{Key: m.Key, Value: m.Value, Headers: m.Headers}
+	if !m.Timestamp.IsZero() {
+		r.Timestamp = m.Timestamp.UnixMilli()
+	}
+	return r
 }
 
 // ProduceOptions are the options of ProduceAsync.
@@ -57,15 +60,11 @@ func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, 
 		done(Position{}, err)
 		return
 	}
-	rec := commitlog.Record{Key: m.Key, Value: m.Value, Headers: m.Headers}
-	if !m.Timestamp.IsZero() {
-		rec.Timestamp = m.Timestamp.UnixMilli()
-	}
 	var ao *commitlog.AppendOptions
 	if opts != nil && opts.Producer.ID != 0 {
 		ao = &commitlog.AppendOptions{Producer: opts.Producer}
 	}
-	t.AppendAsync(ctx, storage, partition, []commitlog.Record{rec}, ao, func(first int64, err error) {
+	t.AppendAsync(ctx, storage, partition, []commitlog.Record{record(&m)}, ao, func(first int64, err error) {
 		done(Position{Topic: topicName, Storage: storage, Partition: partition, Offset: first}, err)
 	})
 }

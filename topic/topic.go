@@ -42,6 +42,16 @@ func (t *Topic) Route(key []byte) (storage, partition int) {
 	return storage, t.doc.Router.Route(t.doc.Hash.sum(key), s.Partitions, s.K)
 }
 
+// Append produces records that belong to one partition of one storage topic, see Route, and
+// waits until they are stored. It returns the first offset.
+func (t *Topic) Append(ctx context.Context, storage, partition int, recs []commitlog.Record) (int64, error) {
+	st, err := t.Storage(storage)
+	if err != nil {
+		return 0, err
+	}
+	return st.Append(ctx, partition, recs, nil)
+}
+
 // AppendAsync produces records that belong to one partition of one storage topic, see Route.
 func (t *Topic) AppendAsync(ctx context.Context, storage, partition int, recs []commitlog.Record, opts *commitlog.AppendOptions, done func(first int64, err error)) {
 	st, err := t.Storage(storage)
