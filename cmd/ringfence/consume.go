@@ -89,7 +89,8 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.DurationVar(&o.RetryMax, "retry-max", 0, "longest wait between two tries (default 30s)")
 	fl.StringVar(&o.Assignor, "assignor", "", "how partitions are shared: sticky, fair or roundrobin (default sticky)")
 	fl.IntVar(&o.Weight, "weight", 0, "share of the partitions relative to other members (default 1)")
-	fl.StringVar(&o.Zone, "zone", "", "`where` the member runs")
+	fl.StringVar(&o.Zone, "zone", "", "`where` the member runs; it is given the partitions of its zone first, see --partition-zones")
+	fl.StringSliceVar(&o.PartitionZones, "partition-zones", nil, "the `zones` of partition 0, 1 … (eu,eu,us,us), the same for all members")
 	fl.BoolVar(&o.Static, "static", false, "keep the partitions through a restart of this member; needs --member")
 	fl.DurationVar(&o.RestartWindow, "restart-window", 0, "how long a static member may be away (default 30s)")
 }
