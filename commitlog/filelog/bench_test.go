@@ -25,10 +25,8 @@ const (
 
 // produceCase is one way to append for a while; it returns records per second.
 type produceCase struct {
-	name       string
-	partitions int
-	inFlight   int
-	run        func(d time.Duration) (rate float64, p99 time.Duration)
+	name string
+	run  func(d time.Duration) (rate float64, p99 time.Duration)
 }
 
 func report(b *testing.B, cases []produceCase) {

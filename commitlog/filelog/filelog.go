@@ -42,7 +42,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("expected either Dir or FS"))
 	}
 	if c.Durability != "" && c.Durability != driver.Sync && c.Durability != driver.OS {
-		errs = append(errs, fmt.Errorf("Durability is %q; expected %q or %q", c.Durability, driver.Sync, driver.OS))
+		errs = append(errs, fmt.Errorf("the field Durability is %q; expected %q or %q", c.Durability, driver.Sync, driver.OS))
 	}
 	if c.SegmentBytes != 0 && (c.SegmentBytes < MinSegmentBytes || c.SegmentBytes > MaxSegmentBytes) {
 		errs = append(errs, fmt.Errorf("SegmentBytes is %d; expected 0 or %d to %d", c.SegmentBytes, MinSegmentBytes, MaxSegmentBytes))
@@ -146,7 +146,7 @@ func (l *fileLog) share(name string, fresh *store) *topic {
 		l.all[s] = struct{}{}
 	}
 	s.handles++
-	return &topic{l: l, s: s}
+	return &topic{l: l, s: s, gone: make(chan struct{})}
 }
 
 // release drops one handle of s and closes it with the last.

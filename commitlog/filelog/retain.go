@@ -267,7 +267,7 @@ func (s *store) expired() (string, error) {
 // encodeOffsets is a small binary file: crc32c, name, one offset for each partition.
 func encodeOffsets(name string, offsets []int64) []byte {
 	le := binary.LittleEndian
-	b := make([]byte, 4)
+	b := le.AppendUint32(nil, 0) // the checksum's place
 	b = le.AppendUint32(b, uint32(len(name)))
 	b = append(b, name...)
 	b = le.AppendUint32(b, uint32(len(offsets)))

@@ -76,8 +76,7 @@ func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
 				err = notFound(name) // deleted meanwhile
 			}
 		}
-		s.closeFiles()
-		return nil, fmt.Errorf("open topic %q: %w", name, err)
+		return nil, errors.Join(fmt.Errorf("open topic %q: %w", name, err), s.closeFiles())
 	}
 	s.syncLeftovers()
 	s.joined.Go(s.runCommitter)

@@ -1,6 +1,7 @@
 package filelog
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,8 +60,7 @@ func (s *store) leadAlone() error {
 			return fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
 		}
 		if won {
-			defer s.syncLock.Unlock()
-			break
+			return errors.Join(s.lead(), s.syncLock.Unlock())
 		}
 		s.page.half(pageWaiters).Add(1)
 		futexWait(&s.page.b[pageBell], bell, syncNap)

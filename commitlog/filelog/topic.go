@@ -15,6 +15,7 @@ type topic struct {
 	l      *fileLog
 	s      *store
 	closed atomic.Bool
+	gone   chan struct{} // closed with the handle: ends its waits, others of the store go on
 }
 
 var (
@@ -48,8 +49,8 @@ func (t *topic) append(ctx context.Context, req *driver.AppendRequest, done func
 		return
 	}
 	defer t.s.leave()
-	err, now := error(nil), time.Now().UnixMilli()
-	if inline {
+	var err error
+	if now := time.Now().UnixMilli(); inline {
 		err = t.s.appendInline(ctx, req, now, done)
 	} else {
 		err = t.s.in.add(ctx, req, now, done)
@@ -72,7 +73,7 @@ func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.wait(ctx, partition, offset)
+	return t.s.wait(ctx, t.gone, partition, offset)
 }
 
 func (t *topic) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
@@ -120,6 +121,7 @@ func (t *topic) Close() error {
 	if t.closed.Swap(true) {
 		return nil
 	}
+	close(t.gone)
 	return t.l.release(t.s)
 }
 

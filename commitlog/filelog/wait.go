@@ -90,8 +90,9 @@ func (w *watcher) start() {
 	}
 }
 
-// wait blocks until partition has a readable record at or after offset or the topic is sealed.
-func (s *store) wait(ctx context.Context, partition int, offset int64) error {
+// wait blocks until partition has a readable record at or after offset or the topic is sealed, or
+// the handle is gone.
+func (s *store) wait(ctx context.Context, gone <-chan struct{}, partition int, offset int64) error {
 	for {
 		ch, err := s.view.register(partition, offset)
 		if ch == nil {
@@ -106,6 +107,9 @@ func (s *store) wait(ctx context.Context, partition int, offset int64) error {
 		case <-ctx.Done():
 			s.view.unregister(partition, ch)
 			return ctx.Err()
+		case <-gone:
+			s.view.unregister(partition, ch)
+			return fmt.Errorf("topic %q: the handle: %w", s.name, errClosed)
 		case <-s.stop:
 			s.view.unregister(partition, ch)
 			return fmt.Errorf("topic %q: %w", s.name, errClosed)

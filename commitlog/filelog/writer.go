@@ -205,7 +205,7 @@ func (w *writer) write(b *batch) segment.Pos {
 			}
 			continue
 		}
-		if err := w.put(rest[:n], size); err != nil {
+		if err := w.put(size); err != nil {
 			failAll(rest[:n], err)
 			failAll(rest[n:], notDone(err))
 			break
@@ -298,7 +298,7 @@ func (w *writer) layout(frames []*pending) (n int, size int64) {
 
 // put writes the buffer behind the log, padded with zeros to a whole block, and makes its frames
 // part of the log.
-func (w *writer) put(frames []*pending, size int64) error {
+func (w *writer) put(size int64) error {
 	if size == 0 {
 		return nil
 	}
