@@ -12,7 +12,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go
 
 # Packages whose tests stay quick under the race detector: not those that search many histories or
 # crashes in one goroutine, nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cmd/ringfence)$$')
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cli)$$')
 
 .DEFAULT_GOAL := help
 SHELL := bash

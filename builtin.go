@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/fileregistry"
@@ -36,7 +34,7 @@ func builtin(mustExist bool) []Backend {
 type directories struct{ mustExist bool }
 
 func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
-	q, err := parameters(u, "durability", "segment")
+	q, err := storeurl.Parameters(u, "durability", "segment")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +54,7 @@ func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) 
 }
 
 func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
-	q, err := parameters(u, "durability")
+	q, err := storeurl.Parameters(u, "durability")
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +93,14 @@ func (d directories) find(u *url.URL, part string) (string, error) {
 }
 
 func openMemLog(_ context.Context, u *url.URL, _ driver.Options) (*commitlog.Log, error) {
-	if _, err := parameters(u); err != nil {
+	if _, err := storeurl.Parameters(u); err != nil {
 		return nil, err
 	}
 	return memlog.New(), nil
 }
 
 func openMemRegistry(_ context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
-	if _, err := parameters(u); err != nil {
+	if _, err := storeurl.Parameters(u); err != nil {
 		return nil, err
 	}
 	h, err := memregistry.NewStore().OpenOptions(o)
@@ -110,27 +108,4 @@ func openMemRegistry(_ context.Context, u *url.URL, o registrydriver.Options) (*
 		return nil, err
 	}
 	return h.Registry, nil
-}
-
-// parameters returns the query of a URL and refuses what is not known: an option that nobody
-// reads must not pass for one that works.
-func parameters(u *url.URL, known ...string) (url.Values, error) {
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, fmt.Errorf("%s: the part behind '?' is malformed: %w", u.Redacted(), ErrInvalid)
-	}
-	var unknown []string
-	for _, name := range slices.Sorted(maps.Keys(q)) {
-		if !slices.Contains(known, name) {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) == 0 {
-		return q, nil
-	}
-	expected := "none"
-	if len(known) > 0 {
-		expected = strings.Join(known, ", ")
-	}
-	return nil, fmt.Errorf("%s: unknown parameter %s; expected %s: %w", u.Redacted(), strings.Join(unknown, ", "), expected, ErrInvalid)
 }

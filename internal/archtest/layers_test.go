@@ -21,11 +21,13 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/fault"}
+var leaf = []string{"internal/fault", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
 	{"internal/fault", nil},
+	{"internal/storeurl", nil},
+	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
 	{"internal/mutant", nil},
@@ -65,6 +67,7 @@ var layers = []layer{
 	// Programs.
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/procdemo", []string{"...", "!cmd/..."}},
+	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},
 }
 

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+type consumeFlags struct {
+	group    string
+	max      int64
+	idleExit time.Duration
+	exec     string
+	print    string
+	from     string
+	opts     ringfence.ConsumeOptions
+}
+
+func (a *app) consumeCommand() *cobra.Command {
+	var f consumeFlags
+	cmd := &cobra.Command{
+		Use:   "consume TOPIC --group NAME",
+		Short: "Process records as a member of a consumer group",
+		Long: `Share the partitions of a topic with the other members of the group and process their
+records. Run it as often as you like, on as many partitions as you have: each
+partition has one owner at a time, and when a member dies the others go on from its
+checkpoints.
+
+Each record is printed as one line of JSON; it counts as processed when the line was
+written. With --exec it counts as processed when the command exits 0; the command
+gets the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
+_OFFSET, _EPOCH, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it holds a
+NUL byte). Another exit code means that the record is handed to it again, in order:
+later records of its key wait, those of other keys go on.
+
+A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
+"value_encoding" says so.
+
+SIGTERM and SIGINT drain: running records finish, the checkpoint is written, the
+partitions are handed over. A second signal quits at once.`,
+		Example: `  ringfence consume payments --group billing
+  ringfence consume payments --group audit --max 10 --idle-exit 2s | jq .value
+  ringfence consume mails --group sender --exec ./send-mail.sh --concurrency 4
+  ringfence consume clicks --group copy --print value > clicks.log`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	f.register(cmd.Flags())
+	_ = cmd.MarkFlagRequired("group") // made just above
+	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	completeWith(cmd, "from", "earliest", "latest")
+	completeWith(cmd, "print", "json", "value", "none")
+	completeWith(cmd, "assignor", "sticky", "fair", "roundrobin")
+	a.checkedBy(cmd, f.check)
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		return a.consume(ctx, rf, args[0], &f)
+	})
+	return cmd
+}
+
+func (f *consumeFlags) register(fl *pflag.FlagSet) {
+	o := &f.opts
+	fl.StringVarP(&f.group, "group", "g", "", "`name` of the consumer group")
+	fl.StringVar(&o.Member, "member", "", "`ID` of this member (default: host, process and a random part)")
+	fl.StringVar(&f.from, "from", "earliest", "where a group without a checkpoint starts: earliest or latest")
+	fl.Int64VarP(&f.max, "max", "n", 0, "exit after so many records (0: never)")
+	fl.DurationVar(&f.idleExit, "idle-exit", 0, "exit when nothing was there to do for so long (0: never)")
+	fl.StringVarP(&f.exec, "exec", "e", "", "run this `command` (with sh -c) for each record")
+	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, value (its bytes and a newline) or none")
+	fl.IntVar(&o.Concurrency, "concurrency", 0, "records processed at once in a partition, each of another key (default 16)")
+	fl.IntVar(&o.MaxInFlight, "max-in-flight", 0, "records of a partition in memory (default 8192)")
+	fl.DurationVar(&o.CommitInterval, "commit-interval", 0, "time between two checkpoints (default 100ms)")
+	fl.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "how long running records may take when a partition moves or at the end (default 10s)")
+	fl.DurationVar(&o.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s)")
+	fl.DurationVar(&o.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its partition up (0: never)")
+	fl.DurationVar(&o.RetryInitial, "retry-initial", 0, "wait after the first failure of a record (default 100ms)")
+	fl.DurationVar(&o.RetryMax, "retry-max", 0, "longest wait between two tries (default 30s)")
+	fl.StringVar(&o.Assignor, "assignor", "", "how partitions are shared: sticky, fair or roundrobin (default sticky)")
+	fl.IntVar(&o.Weight, "weight", 0, "share of the partitions relative to other members (default 1)")
+	fl.StringVar(&o.Zone, "zone", "", "`where` the member runs; it is given the partitions of its zone first, see --partition-zones")
+	fl.StringSliceVar(&o.PartitionZones, "partition-zones", nil, "the `zones` of partition 0, 1 … (eu,eu,us,us), the same for all members")
+	fl.BoolVar(&o.Static, "static", false, "keep the partitions through a restart of this member; needs --member")
+	fl.DurationVar(&o.RestartWindow, "restart-window", 0, "how long a static member may be away (default 30s)")
+}
+
+// check reports every flag that can't be right.
+func (f *consumeFlags) check() error {
+	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format+": %w", append(args, fault.Invalid)...))
+		}
+	}
+	o := &f.opts
+	o.From = ringfence.From(f.from)
+	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
+		"--from %q: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", f.from)
+	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %q: expected \"json\", \"value\" or \"none\"", f.print)
+	demand(f.max >= 0, "--max %d: expected 0 (no end) or more", f.max)
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"concurrency", o.Concurrency}, {"max-in-flight", o.MaxInFlight}, {"weight", o.Weight}} {
+		demand(n.value >= 0, "--%s %d: expected 1 or more (0: the default)", n.flag, n.value)
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"idle-exit", f.idleExit}, {"commit-interval", o.CommitInterval}, {"drain-timeout", o.DrainTimeout}, {"session-ttl", o.SessionTTL},
+		{"handler-timeout", o.HandlerTimeout}, {"retry-initial", o.RetryInitial}, {"retry-max", o.RetryMax}, {"restart-window", o.RestartWindow},
+	} {
+		demand(d.value >= 0, "--%s %s is negative", d.flag, d.value)
+	}
+	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL, "--session-ttl %s: expected at least %s", o.SessionTTL, registry.MinSessionTTL)
+	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
+	if f.group != "" { // otherwise that is said by who finds that it is required
+		errs = append(errs, registry.CheckID("--group", f.group))
+	}
+	if o.Member != "" {
+		errs = append(errs, registry.CheckID("--member", o.Member))
+	}
+	if o.Assignor != "" {
+		_, err := assign.ByName(o.Assignor)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Why a consume ends by itself.
+var (
+	errMaximum = errors.New("as many records as wanted were processed")
+	errIdle    = errors.New("nothing was there to do")
+)
+
+func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f *consumeFlags) error {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	process, done := a.processor(f, stop)
+	defer done()
+	var left unreadable
+	t := newTally(func(ctx context.Context, m *ringfence.Message) error {
+		err := process(ctx, m)
+		if err == nil {
+			left.clear(m.Partition)
+		}
+		return err
+	}, f.max, func() { stop(errMaximum) })
+	ev := &f.opts.Events
+	ev.Trouble = left.trouble
+	ev.Assigned = func(unit int, _ int64, _, _ string) { left.clear(unit) }
+	ev.Revoked = func(unit int, _ int64, _ string) {
+		t.forget(unit)
+		if working.Err() == nil { // it goes elsewhere; at the end it is given up as it is
+			left.clear(unit)
+		}
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() { t.watch(working, f.idleExit, func() { stop(errIdle) }) }) // joined below
+	if isTerminal(a.stderr) && !isTerminal(a.stdout) {
+		watching.Go(func() { a.showProcessed(working, t) }) // joined below
+	}
+	err := rf.Consume(working, topic, f.group, t.handle, &f.opts)
+	cause := context.Cause(working) // before the end of this function gives it another
+	stop(nil)
+	watching.Wait()
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(cause, context.DeadlineExceeded):
+		return fmt.Errorf("%s processed: %w", plural(t.processed(), "record"), cause)
+	case errors.Is(cause, errIdle), errors.Is(cause, errSignalled):
+		return left.fault(f.group)
+	case errors.Is(cause, errMaximum), errors.Is(cause, syscall.EPIPE):
+		return nil
+	}
+	return cause
+}
+
+// showProcessed tells a person who does not see the records how many there were, until ctx ends.
+func (a *app) showProcessed(ctx context.Context, t *tally) {
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	defer bar.clear()
+	for {
+		select {
+		case <-ticker.C:
+			bar.show(t.processed(), "records processed")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// processor is what is done with a record, and how to end it. stop is called with the reason
+// when it can do nothing any more.
+func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
+	if f.exec != "" {
+		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout, stderr: a.stderr, logger: a.logger(), running: &a.children}
+		return x.process, func() {}
+	}
+	if f.print == "none" {
+		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
+	}
+	s := newSink(a.stdout, stop)
+	return func(ctx context.Context, m *ringfence.Message) error {
+		if f.print == "value" {
+			return s.write(ctx, append(slices.Clip(m.Value), '\n'))
+		}
+		line, err := recordJSON(m)
+		if err != nil {
+			return err
+		}
+		return s.write(ctx, line)
+	}, s.close
+}

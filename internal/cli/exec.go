@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// execRunner processes a record by running a command.
+type execRunner struct {
+	command string
+	environ []string
+	stdout  io.Writer
+	stderr  io.Writer
+	logger  *slog.Logger
+	running *children
+}
+
+// children are the commands that run now, for a process that quits without a clean end.
+type children struct {
+	mu   sync.Mutex
+	pids map[int]bool
+}
+
+func (c *children) add(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pids == nil {
+		c.pids = make(map[int]bool)
+	}
+	c.pids[pid] = true
+}
+
+func (c *children) remove(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pids, pid)
+}
+
+// kill ends all of them, with what they had started.
+func (c *children) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.pids {
+		killGroup(pid)
+	}
+}
+
+// execGrace is how long a command whose partition was lost has between SIGTERM and SIGKILL.
+const execGrace = 2 * time.Second
+
+// process runs the command with the record on stdin. It ends with ctx: the partition is lost
+// then, and the command must not go on beside that of the new owner.
+func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
+	line, err := recordJSON(m)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.command)
+	cmd.Stdin = bytes.NewReader(line)
+	cmd.Stdout, cmd.Stderr = x.stdout, x.stderr
+	cmd.Env = append(append([]string{}, x.environ...), recordEnviron(m)...)
+	cmd.SysProcAttr = ownGroup()
+	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
+	cmd.WaitDelay = execGrace
+	if err = cmd.Start(); err == nil {
+		x.running.add(cmd.Process.Pid)
+		err = cmd.Wait()
+		x.running.remove(cmd.Process.Pid)
+		if ctx.Err() != nil {
+			killGroup(cmd.Process.Pid) // what the shell had started and that outlived it
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
+	if ctx.Err() == nil {
+		x.logger.Warn("record failed; it is tried again", "partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
+	}
+	return err
+}
+
+// recordEnviron names a record to the command. The prefix differs from that of the flags, so
+// that a ringfence run by the command does not take the record's key for its --key.
+func recordEnviron(m *ringfence.Message) []string {
+	const p = envPrefix + "RECORD_"
+	env := []string{
+		p + "TOPIC=" + m.Topic,
+		p + "STORAGE=" + strconv.Itoa(m.Storage),
+		p + "PARTITION=" + strconv.Itoa(m.Partition),
+		p + "OFFSET=" + strconv.FormatInt(m.Offset, 10),
+		p + "EPOCH=" + strconv.FormatInt(m.Epoch, 10),
+		p + "ATTEMPT=" + strconv.Itoa(m.Attempt),
+		p + "TIMESTAMP=" + timeText(m.Timestamp.UnixMilli()),
+	}
+	if m.Key != nil && bytes.IndexByte(m.Key, 0) < 0 {
+		env = append(env, p+"KEY="+string(m.Key))
+	}
+	return env
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// When a partition is lost its command must not go on beside that of the new owner, nor may what
+// the command has started.
+func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, lose := context.WithCancelCause(t.Context())
+	lost := errors.New("the partition is lost")
+	out := writerFunc(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "begun") {
+			lose(lost)
+		}
+		return len(p), nil
+	})
+	x := &execRunner{command: "sleep 1000 & echo begun; wait", stdout: out, stderr: io.Discard, logger: slog.New(slog.DiscardHandler), running: &children{}}
+	began := time.Now()
+	if err := x.process(ctx, &ringfence.Message{Value: []byte("v")}); err == nil {
+		t.Error("a command that was cut off passed for done")
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s to end the command", took)
+	}
+	if len(x.running.pids) != 0 {
+		t.Errorf("%v are still noted as running", x.running.pids)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestExecFailsWithTheCommand(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	x := &execRunner{command: "exit 3", stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.NewTextHandler(&log, nil)), running: &children{}}
+	err := x.process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
+	if err == nil || !strings.Contains(err.Error(), "partition 4 offset 17: exit status 3") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(log.String(), "attempt=2") {
+		t.Errorf("log %q does not name the attempt", log.String())
+	}
+}
+
+func TestRecordEnvironmentHasNoKeyThatItCannotHold(t *testing.T) {
+	t.Parallel()
+	has := func(key []byte, want string) {
+		env := recordEnviron(&ringfence.Message{Topic: "t", Key: key, Epoch: 7})
+		if !slices.Contains(env, "RINGFENCE_RECORD_EPOCH=7") {
+			t.Errorf("no epoch in %q", env)
+		}
+		got := ""
+		for _, kv := range env {
+			if strings.HasPrefix(kv, "RINGFENCE_RECORD_KEY") {
+				got = kv
+			}
+		}
+		if got != want {
+			t.Errorf("key %q is %q in the environment; expected %q", key, got, want)
+		}
+	}
+	has(nil, "")
+	has([]byte{}, "RINGFENCE_RECORD_KEY=")
+	has([]byte("a\x00b"), "")
+	has([]byte("a=b"), "RINGFENCE_RECORD_KEY=a=b")
+}

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func (a *app) groupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "group",
+		Short:   "List, describe, move, pause and delete consumer groups",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.needsSubcommand,
+		Aliases: []string{"groups"},
+	}
+	cmd.AddCommand(a.groupList(), a.groupDescribe(), a.groupSeek(), a.groupPause(), a.groupResume(), a.groupDelete())
+	return cmd
+}
+
+func (a *app) groupList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the consumer groups with their members and lag",
+		Aliases: []string{"ls"},
+		Args:    cobra.NoArgs,
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
+			groups, err := describeAll(ctx, rf)
+			if err != nil {
+				return err
+			}
+			return a.emit(groups, func(r *report) { groupTable(r, groups) })
+		}),
+	}
+}
+
+// describeAll describes every group, without its units.
+func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error) {
+	list, err := rf.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups := make([]*groupDoc, 0, len(list))
+	for _, g := range list {
+		full, err := rf.DescribeGroup(ctx, g.Name)
+		switch {
+		case errors.Is(err, ringfence.ErrNotFound):
+			full = g // deleted meanwhile, or its topic is: what the list knows is the best there is
+		case err != nil:
+			return nil, err
+		}
+		full.Units = nil
+		groups = append(groups, documentGroup(full))
+	}
+	return groups, nil
+}
+
+func groupTable(r *report, groups []*groupDoc) {
+	var rows [][]cell
+	for _, g := range groups {
+		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(g.State != "running", left(g.State))})
+	}
+	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, rows)
+}
+
+func (a *app) groupDescribe() *cobra.Command {
+	var watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show who owns what, how far each partition got, and why",
+		Long: `Show the members of a group and, for each partition: its owner, the epoch that fences
+former owners, the checkpoint, how many records lie behind it, how old the oldest of
+these is, and why the owner has it. It works with no member alive.`,
+		Example: `  ringfence group describe billing
+  ringfence group describe billing --watch
+  ringfence group describe billing --format json | jq '.units[] | select(.lag > 0)'`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroupArg,
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
+	a.checkedBy(cmd, func() error { return checkEvery(every) })
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		show := func(ctx context.Context) error {
+			g, err := rf.DescribeGroup(ctx, args[0])
+			if err != nil {
+				return knownGroups(err)
+			}
+			d := documentGroup(g)
+			return a.emit(d, func(r *report) { describeGroup(r, d) })
+		}
+		if !watch {
+			return show(ctx)
+		}
+		return a.again(ctx, every, show)
+	})
+	return cmd
+}
+
+// again shows something until ctx ends: on a terminal in place, elsewhere one after the other.
+func (a *app) again(ctx context.Context, every time.Duration, show func(context.Context) error) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if a.global.format == "text" && isTerminal(a.stdout) {
+			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
+		}
+		if err := show(ctx); err != nil {
+			if errors.Is(context.Cause(ctx), errSignalled) {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errSignalled) {
+				return nil
+			}
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+		if a.global.format == "text" && !isTerminal(a.stdout) {
+			fmt.Fprintln(a.stdout)
+		}
+	}
+}
+
+// checkEvery refuses a pace that would keep the stores busy.
+func checkEvery(every time.Duration) error {
+	if every < 50*time.Millisecond {
+		return fmt.Errorf("--every %s: expected at least 50ms: %w", every, fault.Invalid)
+	}
+	return nil
+}
+
+func describeGroup(r *report, g *groupDoc) {
+	st := green
+	if g.State != "running" {
+		st = yellow
+	}
+	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, g.State))
+	r.line("topic       %s", g.Topic)
+	lag := plural(g.Lag, "record")
+	if g.OldestMillis > 0 {
+		lag += ", the oldest has waited for " + ageText(g.OldestMillis)
+	}
+	r.line("lag         %s", lag)
+	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))
+	r.line("")
+	r.table([]string{"PARTITION", "OWNER", "EPOCH", "CHECKPOINT", "END", "LAG", "OLDEST", "WHY"}, unitRows(g))
+	if len(g.Members) == 0 {
+		return
+	}
+	r.line("")
+	var rows [][]cell
+	for _, m := range g.Members {
+		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(m.Joined), left(traits(m.MemberInfo))})
+	}
+	r.table([]string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, rows)
+}
+
+func unitRows(g *groupDoc) [][]cell {
+	var rows [][]cell
+	for _, u := range g.Units {
+		for _, p := range u.Positions {
+			name := fmt.Sprint(p.Partition)
+			if p.Storage > 0 {
+				name = fmt.Sprintf("%d/%d", p.Storage, p.Partition)
+			}
+			checkpoint := right("-")
+			if p.Checkpoint >= 0 {
+				text := thousands(p.Checkpoint)
+				if p.Done > 0 {
+					text += fmt.Sprintf(" (+%s)", thousands(p.Done))
+				}
+				checkpoint = right(text)
+			}
+			rows = append(rows, []cell{right(name), ownerCell(u), number(u.Epoch), checkpoint, number(p.Next), number(p.Lag), age(p.OldestMillis), left(why(u))})
+		}
+	}
+	return rows
+}
+
+func ownerCell(u ringfence.UnitInfo) cell {
+	switch {
+	case u.Owner == "":
+		return styled(yellow, left("-"))
+	case u.Phase == group.Awaiting:
+		return styled(yellow, left(u.Owner+" (away)"))
+	case !u.Alive:
+		owner := u.Owner + " (gone)"
+		if u.Target != "" && u.Target != u.Owner {
+			owner += " > " + u.Target
+		}
+		return styled(red, left(owner))
+	case u.Target != "":
+		return styled(yellow, left(u.Owner+" > "+u.Target))
+	}
+	return left(u.Owner)
+}
+
+func why(u ringfence.UnitInfo) string {
+	for _, p := range u.Positions {
+		if p.Damaged != "" {
+			return "DAMAGED at its checkpoint: " + p.Damaged
+		}
+	}
+	return u.Why
+}
+
+func traits(m ringfence.MemberInfo) string {
+	var t []string
+	if m.Static {
+		t = append(t, "static")
+	}
+	if m.Draining {
+		t = append(t, "draining")
+	}
+	if m.Weight > 1 {
+		t = append(t, fmt.Sprintf("weight %d", m.Weight))
+	}
+	if m.Zone != "" {
+		t = append(t, "zone "+m.Zone)
+	}
+	return dash(strings.Join(t, ", "))
+}
+
+// completeGroups offers the names of groups to the shell.
+func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
+		groups, err := rf.Groups(ctx)
+		for _, g := range groups {
+			names = append(names, g.Name)
+		}
+		return slices.Compact(names), err
+	})
+}
+
+func (a *app) completeGroupArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeGroups(cmd, args, prefix)
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// seekResult says where a group was sent, or would be.
+type seekResult struct {
+	Group     string          `json:"group"`
+	To        string          `json:"to"`
+	Done      bool            `json:"done"` // false: --dry-run
+	Positions []movedPosition `json:"positions"`
+}
+
+func (a *app) groupSeek() *cobra.Command {
+	var to string
+	var partitions []int
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "seek NAME --to WHERE",
+		Short: "Send a group, live or not, to another place in its topic",
+		Long: `Send a group to another place: earliest, latest, an offset, a time such as
+2026-01-31T12:00:00Z, or an age such as -15m. It may be running: its members go on
+from there, and what they were processing can't move the checkpoint any more.`,
+		Example: `  ringfence group seek billing --to earliest --dry-run
+  ringfence group seek billing --to -15m
+  ringfence group seek billing --to 4711 --partition 3`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroupArg,
+	}
+	cmd.Flags().StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
+	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show where each partition would go")
+	_ = cmd.MarkFlagRequired("to") // made just above
+	completeWith(cmd, "to", "earliest", "latest")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		target, err := ringfence.ParseSeek(to)
+		if err != nil {
+			return err
+		}
+		before, err := rf.DescribeGroup(ctx, args[0])
+		if err != nil {
+			return knownGroups(err)
+		}
+		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: distinct(partitions), DryRun: dryRun})
+		if err != nil {
+			return err
+		}
+		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: movedPositions(before, positions)}
+		return a.emit(result, func(r *report) { seekTable(r, result) })
+	})
+	return cmd
+}
+
+func seekTable(r *report, s seekResult) {
+	var rows [][]cell
+	for _, p := range s.Positions {
+		from := right("-")
+		if p.From >= 0 {
+			from = number(p.From)
+		}
+		rows = append(rows, []cell{number(int64(p.Partition)), from, number(p.To), number(p.Next), number(p.Lag)})
+	}
+	verb := "moved"
+	if !s.Done {
+		verb = "would move"
+	}
+	r.line("%s group %s to %s", verb, s.Group, s.To)
+	r.table([]string{"PARTITION", "FROM", "TO", "END", "LAG"}, rows)
+}
+
+// controlResult says what was paused or resumed.
+type controlResult struct {
+	Group      string `json:"group"`
+	Paused     bool   `json:"paused"`
+	All        bool   `json:"all"`        // every partition
+	Partitions []int  `json:"partitions"` // those it is about
+}
+
+func (a *app) groupPause() *cobra.Command {
+	return a.groupControl("pause", "Stop a group from taking new records; running ones finish", true,
+		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
+			return rf.PauseGroup(ctx, name, partitions...)
+		})
+}
+
+func (a *app) groupResume() *cobra.Command {
+	return a.groupControl("resume", "Let a paused group go on", false,
+		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
+			return rf.ResumeGroup(ctx, name, partitions...)
+		})
+}
+
+func (a *app) groupControl(verb, short string, paused bool, control func(context.Context, *ringfence.Client, string, []int) error) *cobra.Command {
+	var partitions []int
+	cmd := &cobra.Command{
+		Use:   verb + " NAME",
+		Short: short,
+		Example: fmt.Sprintf(`  ringfence group %[1]s billing
+  ringfence group %[1]s billing --partition 3 --partition 5`, verb),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroupArg,
+	}
+	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		some := distinct(partitions)
+		if err := control(ctx, rf, args[0], some); err != nil {
+			return knownGroups(err)
+		}
+		result := controlResult{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
+		if result.All {
+			g, err := rf.DescribeGroup(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			result.Partitions = make([]int, len(g.Units))
+			for i, u := range g.Units {
+				result.Partitions[i] = u.Unit
+			}
+		}
+		return a.emit(result, func(r *report) {
+			what := "all partitions"
+			if !result.All {
+				what = strings.Trim(strings.ReplaceAll("partitions "+fmt.Sprint(some), "[", ""), "]")
+			}
+			r.line("%sd group %s: %s", verb, args[0], what)
+		})
+	})
+	return cmd
+}
+
+func (a *app) groupDelete() *cobra.Command {
+	var dryRun, yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a group and its progress",
+		Long: `Delete a group and its progress; its topic stays. While it has live members that is a
+conflict (exit code 4). On a terminal it asks first; --yes answers. Without a
+terminal it never asks.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroupArg,
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		g, err := rf.DescribeGroup(ctx, args[0])
+		if err != nil {
+			return knownGroups(err)
+		}
+		result := deletion{What: "group", Name: g.Name, Deleted: !dryRun}
+		if dryRun {
+			if n := len(g.Members); n > 0 {
+				return fmt.Errorf("group %q has %s, %q among them; it would not be deleted before they are stopped: %w", g.Name, plural(int64(n), "live member"), g.Members[0].ID, fault.Conflict)
+			}
+			return a.emitDeletion(result)
+		}
+		if !yes && !a.confirm(fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
+			return fmt.Errorf("group %q was not deleted: nobody said yes: %w", g.Name, fault.NotDone)
+		}
+		if err := rf.DeleteGroup(ctx, args[0]); err != nil {
+			return err
+		}
+		return a.emitDeletion(result)
+	})
+	return cmd
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGuardNoticesADirectoryThatIsNotTheOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		harm func(dir string) error
+		says string // "": nothing is wrong
+	}{
+		"nothing happened": {func(string) error { return nil }, ""},
+		"removed":          {os.RemoveAll, "was removed"},
+		"emptied":          {func(dir string) error { return os.Remove(filepath.Join(dir, "registry", "FORMAT")) }, "was emptied"},
+		"moved away":       {func(dir string) error { return os.Rename(dir, dir+".old") }, "was removed"},
+		"replaced": {func(dir string) error {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				return err
+			}
+			return makeStore(dir)
+		}, "was replaced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := makeStore(dir); err != nil {
+				t.Fatal(err)
+			}
+			a := &app{}
+			a.global.data, a.global.log = "elsewhere", "mem:"
+			a.global.registry = "file://" + dir
+			g := a.newGuard()
+			if err := c.harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			err := g.check()
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v; expected %q", err, c.says)
+			}
+		})
+	}
+}
+
+// makeStore makes what a guard looks at.
+func makeStore(dir string) error {
+	for _, part := range []string{"log", "registry"} {
+		if err := os.MkdirAll(filepath.Join(dir, part), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, part, "FORMAT"), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "Look inside the log of a data directory",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  a.needsSubcommand,
+	}
+	cmd.AddCommand(a.logDump(), a.logCheck())
+	return cmd
+}
+
+type dumpFlags struct {
+	topic     string
+	partition int
+	records   bool
+}
+
+func (a *app) logDump() *cobra.Command {
+	var f dumpFlags
+	cmd := &cobra.Command{
+		Use:   "dump [DIR]",
+		Short: "Print every frame of a log, where it lies, and with --records what it holds",
+		Long: `Print every sound frame of the log in a data directory (default: --data), in the order
+of the file: its segment, its first byte there, its partition and its offsets. With
+--records every record too. It changes nothing, and others may use the log meanwhile.
+Damage is told on stderr at the end, and makes the exit code 1.
+
+Topics are the storage topics: the first one of a topic NAME is NAME..0.`,
+		Example: `  ringfence log dump ./ringfence-data --topic payments..0
+  ringfence log dump --partition 3 --records --format json | jq .value`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().StringVar(&f.topic, "topic", "", "only this storage topic")
+	cmd.Flags().IntVar(&f.partition, "partition", -1, "only this partition")
+	cmd.Flags().BoolVar(&f.records, "records", false, "the records of each frame")
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeStorages) // made just above
+	a.checkedBy(cmd, func() error {
+		if f.partition < -1 {
+			return fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid)
+		}
+		return nil
+	})
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		return a.onLog(args, func(dir string) error { return a.dumpLog(ctx, dir, f) })
+	})
+	return cmd
+}
+
+func (a *app) logCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Read every byte of a log, verify every checksum, and name what is damaged",
+		Long: `Read every byte of the log in a data directory (default: --data) and verify every
+checksum. It changes nothing, and others may use the log meanwhile. The exit code is 1
+when anything is damaged.`,
+		Example: `  ringfence log check ./ringfence-data
+  ringfence log check --format json | jq '.topics[].damage'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			return a.onLog(args, func(dir string) error { return a.checkLog(ctx, dir) })
+		}),
+	}
+}
+
+// onLog finds the data directory that is meant.
+func (a *app) onLog(args []string, look func(dir string) error) error {
+	dir := a.global.data
+	if len(args) == 1 {
+		dir = args[0]
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data directory %s: %w", dir, fault.NotFound)
+	}
+	return look(dir)
+}
+
+// frameLine is a frame as a line of JSON.
+type frameLine struct {
+	Topic     string `json:"topic"`
+	File      string `json:"file"`
+	Position  int64  `json:"position"` // byte in File
+	Bytes     int64  `json:"bytes"`
+	Partition int    `json:"partition"`
+	First     int64  `json:"first"` // offset
+	Next      int64  `json:"next"`
+	Records   int    `json:"records"`
+	Kind      string `json:"kind"`
+	Timestamp string `json:"timestamp"` // of the first record
+	Producer  uint64 `json:"producer,omitempty"`
+	Sequence  int64  `json:"sequence,omitempty"`
+}
+
+// recordLine is a record as a line of JSON.
+type recordLine struct {
+	Topic         string       `json:"topic"`
+	Partition     int          `json:"partition"`
+	Offset        int64        `json:"offset"`
+	Key           *string      `json:"key"`
+	KeyEncoding   string       `json:"key_encoding,omitempty"`
+	Value         string       `json:"value"`
+	ValueEncoding string       `json:"value_encoding,omitempty"`
+	Timestamp     string       `json:"timestamp"`
+	Headers       []jsonHeader `json:"headers"`
+	File          string       `json:"file"`
+	Position      int64        `json:"position"` // byte in File where its frame begins
+}
+
+func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
+	out := bufio.NewWriterSize(a.stdout, 64<<10)
+	asJSON := a.global.format == "json"
+	opts := &filelog.InspectOptions{Topic: f.topic}
+	opts.Frame = func(i filelog.FrameInfo) error {
+		if f.partition >= 0 && i.Frame.Partition != f.partition || asJSON && f.records {
+			return nil
+		}
+		return printFrame(out, i, asJSON)
+	}
+	if f.records {
+		opts.Record = func(i filelog.FrameInfo, r *driver.Record) error {
+			if f.partition >= 0 && i.Frame.Partition != f.partition {
+				return nil
+			}
+			return printRecord(out, i, r, asJSON)
+		}
+	}
+	report, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, opts)
+	if flushErr := out.Flush(); err == nil {
+		err = flushErr
+	}
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, t := range report.Topics {
+		most = max(most, t.Config.Partitions)
+		for _, d := range t.Damage {
+			fmt.Fprintln(a.stderr, damageText(t.Config.Name, d))
+		}
+	}
+	if f.partition >= most {
+		return fmt.Errorf("--partition %d: expected at most %d, which is the last one here: %w", f.partition, most-1, fault.Invalid)
+	}
+	return damageError(report)
+}
+
+func printFrame(out *bufio.Writer, i filelog.FrameInfo, asJSON bool) error {
+	fr := &i.Frame
+	line := frameLine{
+		Topic: i.Topic, File: i.File, Position: i.Position, Bytes: fr.Size(), Partition: fr.Partition, First: fr.Base, Next: fr.Next(),
+		Records: fr.Count, Kind: fmt.Sprint(fr.Kind), Timestamp: timeText(fr.Time), Producer: fr.ProducerID, Sequence: fr.Sequence,
+	}
+	if asJSON {
+		return writeJSONLine(out, line)
+	}
+	_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  offsets %d to %d  %s  %s  %s\n", i.Topic, filepath.Base(i.File), i.Position,
+		fr.Partition, fr.Base, fr.Next()-1, plural(int64(fr.Count), "record"), line.Kind, line.Timestamp)
+	return err
+}
+
+func printRecord(out *bufio.Writer, i filelog.FrameInfo, r *driver.Record, asJSON bool) error {
+	if !asJSON {
+		key := "-"
+		if r.Key != nil {
+			key = shortText(r.Key)
+		}
+		_, err := fmt.Fprintf(out, "    %d  %s  %s  %s\n", r.Offset, timeText(r.Timestamp), key, shortText(r.Value))
+		return err
+	}
+	line := recordLine{
+		Topic: i.Topic, Partition: i.Frame.Partition, Offset: r.Offset, Timestamp: timeText(r.Timestamp),
+		Headers: make([]jsonHeader, len(r.Headers)), File: i.File, Position: i.Position,
+	}
+	if r.Key != nil {
+		var key string
+		key, line.KeyEncoding = encodeText(r.Key)
+		line.Key = &key
+	}
+	line.Value, line.ValueEncoding = encodeText(r.Value)
+	for n, h := range r.Headers {
+		line.Headers[n].Name = h.Name
+		line.Headers[n].Value, line.Headers[n].ValueEncoding = encodeText(h.Value)
+	}
+	return writeJSONLine(out, line)
+}
+
+func writeJSONLine(out *bufio.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// shortText is the start of some bytes, quoted where they are no plain text.
+func shortText(b []byte) string {
+	const most = 60
+	tail := ""
+	if len(b) > most {
+		b, tail = b[:most], "…"
+	}
+	s := string(b)
+	if q := strconv.Quote(s); !utf8.ValidString(s) || q != `"`+s+`"` {
+		s = q
+	}
+	return s + tail
+}
+
+func damageText(topic string, d filelog.DamageReport) string {
+	return fmt.Sprintf("damaged: topic %s: %s bytes %d to %d: %s", topic, d.File, d.From, d.To, d.Detail)
+}
+
+func damageError(r *filelog.Report) error {
+	n := int64(0)
+	for _, t := range r.Topics {
+		n += int64(len(t.Damage))
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", plural(n, "damaged place"), fault.Corrupt)
+}
+
+func (a *app) checkLog(ctx context.Context, dir string) error {
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	records := int64(0)
+	found, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, &filelog.InspectOptions{Frame: func(i filelog.FrameInfo) error {
+		records += int64(i.Frame.Count)
+		select {
+		case <-ticker.C:
+			bar.show(records, "records checked")
+		default:
+		}
+		return nil
+	}})
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	checked := checkedTopics(found)
+	err = a.emit(checked, func(r *report) { checkTable(r, checked) })
+	if err != nil {
+		return err
+	}
+	return damageError(found)
+}

@@ -1,0 +1,79 @@
+// Package cli is the command line of Ringfence: topics, producers, consumers and groups in a
+// directory or on the stores that URLs name. Data goes to stdout; logs and progress to stderr.
+// Programs differ in the stores that they know: see cmd/ringfence.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Main runs the command line of this process and returns its exit code. The program knows the
+// stores of backends besides file: and mem:, which the library brings along.
+func Main(backends []ringfence.Backend) int {
+	a := &app{
+		backends: backends,
+		stdin:    os.Stdin,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		environ:  os.Environ(),
+	}
+	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The
+	// signal is caught and not ignored: what --exec runs would inherit that it is ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := a.untilSignalled(context.Background())
+	defer stop()
+	return a.run(ctx, os.Args[1:])
+}
+
+// errSignalled is why the context ended when somebody asked for the end.
+var errSignalled = errors.New("interrupted by a signal")
+
+// untilSignalled returns a context that the first SIGINT or SIGTERM ends, so that the command
+// drains; the second one quits at once, with the exit code of a killed process.
+func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() { // joined by stop
+		defer close(done)
+		if _, ok := <-signals; !ok {
+			return
+		}
+		cancel(errSignalled)
+		second, ok := <-signals
+		if !ok {
+			return
+		}
+		a.children.kill()
+		fmt.Fprintln(a.stderr, "ringfence: second signal: quitting without a clean end")
+		code := 128
+		if n, ok := second.(syscall.Signal); ok {
+			code += int(n)
+		}
+		os.Exit(code)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+		cancel(nil)
+	}
+}
+
+// exitCode is the code of the contract for what a command returned.
+func (a *app) exitCode(err error) int {
+	code := fault.ExitCode(err)
+	if code == fault.ExitFailure && !a.running {
+		return fault.ExitUsage // cobra refused the line before a command ran
+	}
+	return code
+}

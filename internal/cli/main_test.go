@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"ringfence": func() { os.Exit(Main(nil)) },
+		"powerless-ringfence": func() {
+			if err := dropRights(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(99)
+			}
+			os.Exit(Main(nil))
+		},
+	})
+}
+
+// TestScripts runs the command line as people and scripts do; see testdata.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			// A setting of the machine must not change what a script sees.
+			for _, kv := range os.Environ() {
+				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, envPrefix) {
+					e.Setenv(name, "")
+				}
+			}
+			e.Setenv("TMPDIR", e.WorkDir)
+			// What "powerless" runs must reach the work directory.
+			return errors.Join(os.Chmod(filepath.Dir(e.WorkDir), 0o755), os.Chmod(e.WorkDir, 0o755))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"powerless": powerless,
+			"mkfifo":    mkfifo,
+			"big":       big,
+			"match":     match,
+			"await":     await,
+			"flip":      flip,
+		},
+	})
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
+// the same facts.
+func (a *app) emit(v any, text func(*report)) error {
+	var buf bytes.Buffer
+	if a.global.format == "json" {
+		enc := json.NewEncoder(&buf)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	} else {
+		r := a.newReport()
+		text(r)
+		buf.WriteString(r.String())
+	}
+	_, err := a.stdout.Write(buf.Bytes())
+	return err
+}
+
+// newReport starts a text for stdout, with colours when somebody looks at it.
+func (a *app) newReport() *report { return &report{colour: a.colours(a.stdout)} }
+
+// colours says whether w shows colours: a terminal, and nobody objects.
+func (a *app) colours(w io.Writer) bool {
+	if v, _ := a.getenv("NO_COLOR"); v != "" {
+		return false
+	}
+	if v, _ := a.getenv("TERM"); v == "dumb" {
+		return false
+	}
+	return isTerminal(w)
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// style is how a text stands out on a terminal: the parameters of ANSI's SGR.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+// report is a text in the making: lines and tables.
+type report struct {
+	strings.Builder
+	colour bool
+}
+
+func (r *report) line(format string, args ...any) { fmt.Fprintf(r, format+"\n", args...) }
+
+// paint is s in a style, when the reader shows styles.
+func (r *report) paint(st style, s string) string {
+	if !r.colour || st == plain {
+		return s
+	}
+	return "\x1b[" + string(st) + "m" + s + "\x1b[0m"
+}
+
+// cell is one field of a table.
+type cell struct {
+	text  string
+	style style
+	right bool
+}
+
+func left(s string) cell            { return cell{text: s} }
+func right(s string) cell           { return cell{text: s, right: true} }
+func number(n int64) cell           { return right(thousands(n)) }
+func styled(st style, c cell) cell  { c.style = st; return c }
+func age(millis int64) cell         { return right(ageText(millis)) }
+func warnIf(bad bool, c cell) cell  { return styleIf(bad, yellow, c) }
+func alarmIf(bad bool, c cell) cell { return styleIf(bad, red, c) }
+
+func styleIf(cond bool, st style, c cell) cell {
+	if cond {
+		c.style = st
+	}
+	return c
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// table prints aligned columns below a header.
+func (r *report) table(header []string, rows [][]cell) {
+	width := make([]int, len(header))
+	for i, h := range header {
+		width[i] = len(h)
+	}
+	for _, row := range rows {
+		for i, c := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	head := make([]cell, len(header))
+	for i, h := range header {
+		head[i] = styled(bold, cell{text: h, right: len(rows) > 0 && rows[0][i].right})
+	}
+	for _, row := range append([][]cell{head}, rows...) {
+		var line strings.Builder
+		for i, c := range row {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text))
+			switch {
+			case c.right:
+				line.WriteString(pad + r.paint(c.style, c.text))
+			case i == len(row)-1:
+				line.WriteString(r.paint(c.style, c.text))
+			default:
+				line.WriteString(r.paint(c.style, c.text) + pad)
+			}
+			if i < len(row)-1 {
+				line.WriteString("  ")
+			}
+		}
+		r.line("%s", strings.TrimRight(line.String(), " "))
+	}
+}
+
+// thousands is 1234567 as 1,234,567.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if s[0] == '-' {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// ageText is a time span for people: 340ms, 4.2s, 3m12s, 5h3m, 2d4h; "-" for none.
+func ageText(millis int64) string {
+	d := time.Duration(millis) * time.Millisecond
+	switch {
+	case millis <= 0:
+		return "-"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", millis)
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// plural is "1 line" or "3 lines".
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return thousands(n) + " " + word + "s"
+}
+
+// timeText is a Unix time in milliseconds as people and programs read it.
+func timeText(millis int64) string {
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
+}

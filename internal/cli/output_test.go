@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTablesAlignTheirColumns(t *testing.T) {
+	t.Parallel()
+	r := &report{colour: true}
+	r.table([]string{"NAME", "COUNT", "WHY"}, [][]cell{
+		{left("zürich"), number(1234567), left("x")},
+		{styled(red, left("b")), number(-5), left("")},
+	})
+	want := "\x1b[1mNAME\x1b[0m        \x1b[1mCOUNT\x1b[0m  \x1b[1mWHY\x1b[0m\n" +
+		"zürich  1,234,567  x\n" +
+		"\x1b[31mb\x1b[0m              -5\n"
+	if r.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", r.String(), want)
+	}
+}
+
+func TestAgesAreShort(t *testing.T) {
+	t.Parallel()
+	for millis, want := range map[int64]string{
+		0: "-", -3: "-", 7: "7ms", 4200: "4.2s", 42_000: "42s", 192_000: "3m12s", 18_180_000: "5h3m", 187_200_000: "2d4h",
+	} {
+		if got := ageText(millis); got != want {
+			t.Errorf("%d ms is %q; expected %q", millis, got, want)
+		}
+	}
+}
+
+func TestNearestFindsTyposAndNothingElse(t *testing.T) {
+	t.Parallel()
+	list := []string{"group", "partitions", "idle-exit", "max", "format"}
+	for word, want := range map[string]string{
+		"grop": "group", "partitoins": "partitions", "part": "partitions", "idle_exit": "idle-exit", "mx": "max", "zebra": "", "x": "",
+	} {
+		if got := nearest(word, list); got != want {
+			t.Errorf("nearest to %q is %q; expected %q", word, got, want)
+		}
+	}
+}
+
+func TestFitNeverExceedsTheScreen(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("line\n", 100)
+	if got := strings.Count(fit(text, 24), "\r\n"); got != 22 {
+		t.Errorf("%d line ends on a screen of 24 lines; expected 22", got)
+	}
+	if got := fit("a\nb\n", 24); got != "\x1b[Ha\x1b[K\r\nb\x1b[K\x1b[J" {
+		t.Errorf("got %q", got)
+	}
+}

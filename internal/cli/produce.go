@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+type produceFlags struct {
+	key       string
+	keySep    string
+	partition int
+	headers   []string
+	file      string
+	input     string
+	inFlight  int
+}
+
+func (a *app) produceCommand() *cobra.Command {
+	var f produceFlags
+	cmd := &cobra.Command{
+		Use:   "produce TOPIC",
+		Short: "Append one record for each line of the input",
+		Long: `Append one record for each line of stdin (or --file) to a topic. What was acknowledged
+is durable. Many lines are under way at once, and the records of one key keep the
+order of their lines.
+
+When a line can't be stored, reading stops and the message says how many lines were
+stored and which is the first that was not. After the cause is gone, go on with that
+line: tail -n +LINE FILE | ringfence produce TOPIC. When lines after it were stored
+("and 3 after it") these come twice then; when it "may or may not be stored", it may.
+--format json prints the place of each record, in the order of the lines.
+
+SIGINT and SIGTERM stop reading; what is under way is finished, and the message says
+how many lines are stored and with which one to go on. The exit code is 1, as the input had not ended.
+
+With --input json a line is a record as "ringfence consume" prints it, with its key,
+value, headers and timestamp.`,
+		Example: `  echo hello | ringfence produce greetings
+  printf 'acct-1:+10\nacct-2:-3\n' | ringfence produce payments --key-sep :
+  ringfence produce clicks --file clicks.log --header source=web --format json
+  ringfence consume old --group copy --from earliest --idle-exit 1s | ringfence produce new --input json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.key, "key", "k", "", "`key` of every record")
+	fl.StringVar(&f.keySep, "key-sep", "", "what stands between key and value in a line")
+	fl.IntVar(&f.partition, "partition", -1, "`number` of the partition (default: by the key)")
+	fl.StringArrayVarP(&f.headers, "header", "H", nil, "`name=value` attached to every record; may be repeated")
+	fl.StringVarP(&f.file, "file", "f", "", "read this `file`, not stdin")
+	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
+	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
+	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
+	completeWith(cmd, "input", "lines", "json")
+	var maker *messageMaker
+	a.checkedBy(cmd, func() (err error) {
+		var key []byte
+		if cmd.Flags().Changed("key") {
+			key = []byte(f.key)
+		}
+		maker, err = f.maker(key)
+		return err
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		return a.produce(ctx, rf, args[0], maker, f)
+	})
+	return cmd
+}
+
+func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
+	var errs []error
+	if f.inFlight < 1 || f.inFlight > 1<<20 {
+		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
+	}
+	if f.partition < -1 {
+		errs = append(errs, fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid))
+	}
+	if f.input != "lines" && f.input != "json" {
+		errs = append(errs, fmt.Errorf("--input %q: expected \"lines\" or \"json\": %w", f.input, fault.Invalid))
+	}
+	if f.input == "json" && (key != nil || f.keySep != "") {
+		errs = append(errs, fmt.Errorf("--input json: the key is in the record; expected no --key and no --key-sep: %w", fault.Invalid))
+	}
+	headers, err := parseHeaders(f.headers)
+	m := &messageMaker{key: key, json: f.input == "json", headers: headers}
+	if f.keySep != "" {
+		m.separator = []byte(f.keySep)
+	}
+	return m, errors.Join(append(errs, err)...)
+}
+
+func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *messageMaker, f produceFlags) error {
+	if _, err := rf.DescribeTopic(ctx, topic); err != nil {
+		return err // before a line is read
+	}
+	input := a.stdin
+	if f.file != "" {
+		file, err := os.Open(f.file)
+		if err != nil {
+			return inputError(err)
+		}
+		defer file.Close()
+		input = file
+	} else if isTerminal(a.stdin) {
+		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")
+	}
+	var places io.Writer
+	if a.global.format == "json" {
+		places = a.stdout
+	}
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	sum := newPipeline(rf, topic, maker, f, places).run(ctx, newLineReader(input), ticker.C, func(acked int64) { bar.show(acked, "lines stored") })
+	bar.clear()
+	if err := sum.fault(); err != nil {
+		return err
+	}
+	if a.global.format == "json" {
+		return nil
+	}
+	return a.emit(nil, func(r *report) {
+		r.line("stored %s in topic %s (%s/s)", plural(sum.acked, "record"), topic, bar.rate(sum.acked))
+	})
+}
+
+// inputError is an error of a file that the user named.
+func inputError(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("input: %w: %w", err, fault.NotFound)
+	}
+	return fmt.Errorf("input: %w", err)
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// progress tells on stderr how far long work got: a line redrawn in place on a terminal, a line
+// every ten seconds elsewhere. One goroutine uses it.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	started  time.Time
+	drawn    bool
+}
+
+// newProgress starts the clock; the first line comes with the first tick.
+func (a *app) newProgress() (*progress, *time.Ticker) {
+	p := &progress{w: a.stderr, terminal: isTerminal(a.stderr), started: time.Now()}
+	every := 10 * time.Second
+	if p.terminal {
+		every = 200 * time.Millisecond
+	}
+	return p, time.NewTicker(every)
+}
+
+// show draws how many there are of what.
+func (p *progress) show(n int64, what string) {
+	text := fmt.Sprintf("%s %s, %s/s", thousands(n), what, p.rate(n))
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K"+text)
+		p.drawn = true
+		return
+	}
+	fmt.Fprintln(p.w, text)
+}
+
+func (p *progress) rate(n int64) string {
+	seconds := max(time.Since(p.started).Seconds(), 1e-3)
+	return thousands(int64(float64(n) / seconds))
+}
+
+// clear removes the line, so that what follows stands alone.
+func (p *progress) clear() {
+	if p.drawn {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.drawn = false
+	}
+}

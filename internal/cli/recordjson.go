@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// base64Encoding marks a text that is the base64 form of bytes that are no UTF-8.
+const base64Encoding = "base64"
+
+// jsonRecord is a record as a line of JSON. Key, value and header values that are no UTF-8 are in
+// base64, which the encoding field next to them says.
+type jsonRecord struct {
+	Topic         string       `json:"topic"`
+	Storage       int          `json:"storage"`
+	Partition     int          `json:"partition"`
+	Offset        int64        `json:"offset"`
+	Epoch         int64        `json:"epoch"`
+	Key           *string      `json:"key"` // null: the record has no key
+	KeyEncoding   string       `json:"key_encoding,omitempty"`
+	Value         string       `json:"value"`
+	ValueEncoding string       `json:"value_encoding,omitempty"`
+	Timestamp     string       `json:"timestamp"` // RFC 3339, UTC, milliseconds
+	Headers       []jsonHeader `json:"headers"`
+	Attempt       int          `json:"attempt,omitempty"` // from the second delivery on
+}
+
+type jsonHeader struct {
+	Name          string `json:"name"`
+	Value         string `json:"value"`
+	ValueEncoding string `json:"value_encoding,omitempty"`
+}
+
+// recordJSON is m as a line of JSON.
+func recordJSON(m *ringfence.Message) ([]byte, error) {
+	r := jsonRecord{
+		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch,
+		Timestamp: timeText(m.Timestamp.UnixMilli()),
+		Headers:   make([]jsonHeader, len(m.Headers)),
+	}
+	if m.Attempt > 1 {
+		r.Attempt = m.Attempt
+	}
+	if m.Key != nil {
+		var key string
+		key, r.KeyEncoding = encodeText(m.Key)
+		r.Key = &key
+	}
+	r.Value, r.ValueEncoding = encodeText(m.Value)
+	for i, h := range m.Headers {
+		r.Headers[i].Name = h.Name
+		r.Headers[i].Value, r.Headers[i].ValueEncoding = encodeText(h.Value)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(&r)
+	return out.Bytes(), err
+}
+
+func encodeText(b []byte) (text, encoding string) {
+	if utf8.Valid(b) {
+		return string(b), ""
+	}
+	return base64.StdEncoding.EncodeToString(b), base64Encoding
+}
+
+func decodeText(text, encoding string) ([]byte, error) {
+	switch encoding {
+	case "":
+		return []byte(text), nil
+	case base64Encoding:
+		return base64.StdEncoding.DecodeString(text)
+	}
+	return nil, fmt.Errorf("encoding %q: expected %q or none", encoding, base64Encoding)
+}
+
+// parseRecord reads a line of JSON as recordJSON writes it. Place and epoch are not those of
+// the message that is produced from it; its time is.
+func parseRecord(line []byte) (ringfence.Message, error) {
+	var r jsonRecord
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		return ringfence.Message{}, fmt.Errorf("expected a record as \"consume\" prints it: %w: %w", err, fault.Invalid)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return ringfence.Message{}, fmt.Errorf("expected one record in the line, found more: %w", fault.Invalid)
+	}
+	m, err := r.message()
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", err, fault.Invalid)
+	}
+	return m, nil
+}
+
+func (r *jsonRecord) message() (m ringfence.Message, err error) {
+	if r.Key != nil {
+		if m.Key, err = decodeText(*r.Key, r.KeyEncoding); err != nil {
+			return m, fmt.Errorf("key: %w", err)
+		}
+	}
+	if m.Value, err = decodeText(r.Value, r.ValueEncoding); err != nil {
+		return m, fmt.Errorf("value: %w", err)
+	}
+	for _, h := range r.Headers {
+		value, err := decodeText(h.Value, h.ValueEncoding)
+		if err != nil {
+			return m, fmt.Errorf("header %q: %w", h.Name, err)
+		}
+		m.Headers = append(m.Headers, ringfence.Header{Name: h.Name, Value: value})
+	}
+	if r.Timestamp != "" {
+		if m.Timestamp, err = time.Parse(time.RFC3339, r.Timestamp); err != nil {
+			return m, fmt.Errorf("timestamp: %w", err)
+		}
+	}
+	return m, nil
+}

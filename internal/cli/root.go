@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// app is one run of the command line: its streams, its settings, and what it printed.
+type app struct {
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	environ []string // NAME=value
+
+	backends []ringfence.Backend // besides the built-in ones
+
+	global   globals
+	checks   map[*cobra.Command]func() error // of the flags of a command, see checkedBy
+	children children
+	running  bool // a command was found and its flags were accepted
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	config     string
+	data       string
+	log        string
+	registry   string
+	durability string
+	namespace  string
+	format     string
+	logLevel   string
+	timeout    time.Duration
+}
+
+// run executes one command line and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, errReported) {
+		a.printError(err)
+	}
+	return a.exitCode(err)
+}
+
+// errReported marks an error whose story was told on stderr or stdout already.
+var errReported = errors.New("see above")
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ringfence",
+		Short: "Ordered, fenced, parallel message processing that starts as a directory",
+		Long: `Ringfence keeps ordered records in partitions and lets any number of processes share
+them: each partition has one owner at a time, its progress is written under a
+fencing epoch, and when an owner dies another goes on from its checkpoint.
+
+It starts as a directory (--data) and needs no server. See it work with real
+processes and a real kill -9:
+
+  ringfence demo
+
+Every flag can also come from the environment (RINGFENCE_DATA for --data) or from
+a YAML file (--config): flags win over the environment, which wins over the file.
+
+Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 time-out.`,
+		Example: `  ringfence topic create payments --partitions 8
+  seq 1000 | ringfence produce payments
+  ringfence consume payments --group billing --from earliest --idle-exit 2s
+  ringfence group describe billing`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           buildVersion(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
+		RunE:              a.needsSubcommand,
+		Args:              cobra.ArbitraryArgs,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetVersionTemplate("ringfence {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	a.globalFlags(root)
+	root.AddGroup(&cobra.Group{ID: "work", Title: "Work:"}, &cobra.Group{ID: "look", Title: "Look and steer:"}, &cobra.Group{ID: "prove", Title: "Prove and measure:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+		}
+		root.AddCommand(commands...)
+	}
+	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand())
+	add("look", a.groupCommand(), a.topCommand(), a.logCommand())
+	add("prove", a.demoCommand(), a.benchCommand())
+	add("", a.demoMember(), a.benchAgent(), a.configTopic(), a.versionCommand())
+	wrapUsage(root)
+	return root
+}
+
+func (a *app) globalFlags(root *cobra.Command) {
+	g, f := &a.global, root.PersistentFlags()
+	f.StringVar(&g.config, "config", "", "YAML `file` with settings, see \"ringfence help config\"")
+	f.StringVar(&g.data, "data", "./ringfence-data", "`directory` with records and coordination, unless --log and --registry name others")
+	f.StringVar(&g.log, "log", "", "`URL` of the commit log, such as file:///var/lib/rf")
+	f.StringVar(&g.registry, "registry", "", "`URL` of the coordination store, such as file:///var/lib/rf")
+	f.StringVar(&g.durability, "durability", "sync", "what an acknowledged record has survived: sync (power loss) or os (kill -9)")
+	f.StringVar(&g.namespace, "namespace", "", "`name` that isolates users of one registry")
+	f.StringVar(&g.format, "format", "text", "output as text or json")
+	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
+	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
+	completeWith(root, "durability", "sync", "os")
+	completeWith(root, "format", "text", "json")
+	completeWith(root, "log-level", "debug", "info", "warn", "error")
+	completeWith(root, "log", "file:", "mem:")
+	completeWith(root, "registry", "file:", "mem:")
+	completeWith(root, "namespace")
+	completeWith(root, "timeout")
+	_ = root.MarkPersistentFlagDirname("data")
+	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
+}
+
+// clientConfig is what the settings say about the stores.
+func (a *app) clientConfig() ringfence.Config {
+	return ringfence.Config{
+		Dir:        a.global.data,
+		Log:        a.global.log,
+		Registry:   a.global.registry,
+		Durability: ringfence.Durability(a.global.durability),
+		Namespace:  a.global.namespace,
+		Backends:   a.backends,
+		Logger:     a.logger(),
+	}
+}
+
+func (a *app) logger() *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.global.logLevel)); err != nil {
+		level = slog.LevelWarn // settle has refused it already
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// action is the body of a command.
+type action func(ctx context.Context, args []string) error
+
+// do makes a cobra body of an action: it bounds it by --timeout and marks that usage was fine.
+func (a *app) do(body action) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.running = true
+		ctx := cmd.Context()
+		if a.global.timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
+			defer cancel()
+		}
+		err := body(ctx, args)
+		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) && !errors.Is(err, errSignalled) {
+			return errSignalled
+		}
+		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, errPlacesLost) {
+			return nil // the reader has seen enough (| head)
+		}
+		if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err)
+		}
+		return err
+	}
+}
+
+// withClient makes a cobra body of an action on an open client. Unless create is set, a data
+// directory that is missing is an error and is not made.
+func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfence.Client, args []string) error) func(*cobra.Command, []string) error {
+	return a.do(func(ctx context.Context, args []string) (err error) {
+		c := a.clientConfig()
+		c.MustExist = !create
+		rf, err := ringfence.Open(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rf.Close()) }()
+		return a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) })
+	})
+}
+
+// guarded runs a body until the directories that it works in are gone; that is an error then,
+// whatever the body made of it.
+func (a *app) guarded(ctx context.Context, body func(context.Context) error) error {
+	g := a.newGuard()
+	ctx, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { // joined below
+		g.watch(ctx, func(err error) {
+			a.logger().Error("the data directory is gone; this process ends", "error", err)
+			end(err)
+		})
+	})
+	err := body(ctx)
+	end(nil)
+	watching.Wait()
+	if gone := g.check(); gone != nil {
+		return gone
+	}
+	return err
+}
+
+// needsSubcommand is the body of commands that only hold others.
+func (a *app) needsSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		cmd.SetOut(a.stderr)
+		_ = cmd.Help() // to stderr, which may be closed
+		return fmt.Errorf("%q needs a command: %w: %w", cmd.CommandPath(), errReported, fault.Invalid)
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		msg += "; did you mean " + strings.Join(near, " or ") + "?"
+	} else {
+		msg += fmt.Sprintf("; see %q", cmd.CommandPath()+" --help")
+	}
+	return fmt.Errorf("%s: %w", msg, fault.Invalid)
+}
+
+// printError tells an error on stderr, one line for each fault that was joined.
+func (a *app) printError(err error) {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimSuffix(l, ": "+fault.Invalid.Error()) // the message says it better
+	}
+	switch {
+	case len(lines) == 1:
+		fmt.Fprintln(a.stderr, "ringfence: "+lines[0])
+	case a.running && fault.ExitCode(err) != fault.ExitUsage:
+		fmt.Fprintln(a.stderr, "ringfence: "+strings.Join(lines, "\n  "))
+	default:
+		fmt.Fprintf(a.stderr, "ringfence: %d mistakes:\n  - %s\n", len(lines), strings.Join(lines, "\n  - "))
+	}
+}

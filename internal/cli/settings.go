@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+const envPrefix = "RINGFENCE_"
+
+// settle completes the flags of cmd from the environment and the configuration file, and checks
+// all of it. Its error names every mistake, not only the first one.
+func (a *app) settle(cmd *cobra.Command) error {
+	if !needsStores(cmd) {
+		return nil
+	}
+	var errs []error
+	given := make(map[string]bool) // set on the command line or in the environment
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			given[f.Name] = true
+			return
+		}
+		name := envName(f.Name)
+		value, ok := a.getenv(name)
+		if !ok || value == "" || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		given[f.Name] = true
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %w: %w", name, plainFlagError(err), fault.Invalid))
+		}
+	})
+	if a.global.config != "" {
+		errs = append(errs, a.readFile(cmd, given)...)
+	}
+	if f := cmd.Flags().Lookup("data"); f.Changed && f.Value.String() == "" {
+		errs = append(errs, fmt.Errorf("--data is empty; expected a directory: %w", fault.Invalid))
+	}
+	errs = append(errs, a.checkGlobals()...)
+	if check := a.checks[cmd]; check != nil {
+		errs = append(errs, check())
+	}
+	a.warnOfTypos(cmd.Root())
+	return errors.Join(errs...)
+}
+
+// checkedBy names the function that reports every fault in the flags of a command; it is called
+// when they have their final values.
+func (a *app) checkedBy(cmd *cobra.Command, check func() error) {
+	if a.checks == nil {
+		a.checks = make(map[*cobra.Command]func() error)
+	}
+	a.checks[cmd] = check
+}
+
+// warnOfTypos names variables that look like a setting and are none. They are no error: others
+// may use the prefix too, as the commands of consume --exec do.
+func (a *app) warnOfTypos(root *cobra.Command) {
+	known := make(map[string]bool)
+	var collect func(*cobra.Command)
+	collect = func(c *cobra.Command) {
+		note := func(f *pflag.Flag) { known[f.Name] = true }
+		c.Flags().VisitAll(note)
+		c.PersistentFlags().VisitAll(note)
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(root)
+	names := slices.Sorted(maps.Keys(known))
+	for _, kv := range a.environ {
+		variable, value, _ := strings.Cut(kv, "=")
+		suffix, ours := strings.CutPrefix(variable, envPrefix)
+		setting := strings.ToLower(strings.ReplaceAll(suffix, "_", "-"))
+		if !ours || value == "" || known[setting] {
+			continue
+		}
+		if near := nearest(setting, names); near != "" {
+			a.logger().Warn("an environment variable is no setting", "variable", variable, "did_you_mean", envName(near))
+		}
+	}
+}
+
+// needsStores tells the commands that work for the shell and the reader, not on stores: they
+// must not fail for a broken configuration.
+func needsStores(cmd *cobra.Command) bool {
+	if cmd.HasSubCommands() {
+		return false // it only says which commands there are
+	}
+	for c := cmd; c != nil; c = c.Parent() {
+		switch c.Name() {
+		case "help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return false
+		}
+	}
+	return true
+}
+
+// envName is the environment variable of a flag: RINGFENCE_IDLE_EXIT for --idle-exit.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func (a *app) getenv(name string) (string, bool) {
+	for i := len(a.environ) - 1; i >= 0; i-- {
+		if k, v, _ := strings.Cut(a.environ[i], "="); k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// checkGlobals reports the mistakes in the settings that all commands share.
+func (a *app) checkGlobals() []error {
+	var errs []error
+	g := &a.global
+	if g.format != "text" && g.format != "json" {
+		errs = append(errs, fmt.Errorf("format %q: expected \"text\" or \"json\": %w", g.format, fault.Invalid))
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(g.logLevel)); err != nil {
+		errs = append(errs, fmt.Errorf("log-level %q: expected \"debug\", \"info\", \"warn\" or \"error\": %w", g.logLevel, fault.Invalid))
+	}
+	if g.timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout %s is negative; expected 0 (never) or more: %w", g.timeout, fault.Invalid))
+	}
+	return append(errs, a.clientConfig().Validate())
+}
+
+// readFile applies the configuration file to the flags that nobody has given.
+//
+// At the top of the file stand the flags that every command has; the flags of one command stand
+// below its name. A key that is no flag is a mistake, whichever command runs.
+func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
+	raw, err := os.ReadFile(a.global.config)
+	if err != nil {
+		kind := fault.Invalid
+		if errors.Is(err, os.ErrNotExist) {
+			kind = fault.NotFound
+		}
+		return []error{fmt.Errorf("configuration file: %w: %w", err, kind)}
+	}
+	var tree map[string]any
+	if err := yaml.Unmarshal(raw, &tree); err != nil {
+		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+		return []error{fmt.Errorf("configuration file %s: no valid YAML: %s: %w", a.global.config, text, fault.Invalid)}
+	}
+	r := fileReader{path: a.global.config, running: cmd, given: given}
+	r.section(cmd.Root(), "", tree)
+	return r.errs
+}
+
+type fileReader struct {
+	path    string
+	running *cobra.Command
+	given   map[string]bool
+	errs    []error
+}
+
+func (r *fileReader) fail(key, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("configuration file %s: %s: %s: %w", r.path, key, fmt.Sprintf(format, args...), fault.Invalid))
+}
+
+func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]any) {
+	flags := cmd.LocalNonPersistentFlags()
+	if !cmd.HasParent() {
+		flags = cmd.PersistentFlags()
+	}
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		full := prefix + key
+		if flags.Lookup(key) != nil && key != "help" && key != "config" {
+			r.flag(cmd, flags, key, full, tree[key])
+			continue
+		}
+		if sub := child(cmd, key); sub != nil {
+			below, ok := tree[key].(map[string]any)
+			if !ok && tree[key] != nil {
+				r.fail(full, "expected the flags of the command %q below it", sub.CommandPath())
+				continue
+			}
+			r.section(sub, full+".", below)
+			continue
+		}
+		hint := ""
+		if near := nearest(key, fileKeys(cmd, flags)); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		r.fail(full, "unknown setting%s", hint)
+	}
+}
+
+// flag sets one flag. Those of other commands are set too, which nobody sees but their checks.
+func (r *fileReader) flag(cmd *cobra.Command, flags *pflag.FlagSet, name, full string, value any) {
+	if r.given[name] && (!cmd.HasParent() || cmd == r.running) {
+		return
+	}
+	if cmd == r.running {
+		flags = cmd.Flags()
+	}
+	texts, err := scalars(value)
+	if err != nil {
+		r.fail(full, "%s", err)
+		return
+	}
+	for _, text := range texts {
+		if err := flags.Set(name, text); err != nil {
+			r.fail(full, "%s", plainFlagError(err))
+		}
+	}
+}
+
+// scalars are the values of a setting as a command line would have them.
+func scalars(value any) ([]string, error) {
+	switch v := value.(type) {
+	case []any:
+		var all []string
+		for _, e := range v {
+			one, err := scalars(e)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one...)
+		}
+		return all, nil
+	case map[string]any:
+		return nil, errors.New("expected a value or a list of values, found a section")
+	case nil:
+		return nil, errors.New("expected a value, found nothing")
+	default:
+		return []string{fmt.Sprint(v)}, nil
+	}
+}
+
+func child(cmd *cobra.Command, name string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		if c.Name() == name && c.IsAvailableCommand() {
+			return c
+		}
+	}
+	return nil
+}
+
+func fileKeys(cmd *cobra.Command, flags *pflag.FlagSet) []string {
+	var keys []string
+	flags.VisitAll(func(f *pflag.Flag) { keys = append(keys, f.Name) })
+	for _, c := range cmd.Commands() {
+		keys = append(keys, c.Name())
+	}
+	return keys
+}
+
+// configTopic is "ringfence help config".
+func (a *app) configTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "How flags, environment and configuration file work together",
+		Long: `Every flag has three sources. The first one that gives a value wins:
+
+  1. the command line            --data /var/lib/rf
+  2. the environment             RINGFENCE_DATA=/var/lib/rf     (dashes become _)
+  3. the file named by --config or RINGFENCE_CONFIG
+
+In the file the flags that every command has stand at the top, and the flags of one
+command below its name. A setting that does not exist is an error, and all errors are
+reported at once:
+
+  data: /var/lib/rf
+  durability: sync
+  topic:
+    create:
+      partitions: 16
+  produce:
+    header: [source=web, region=eu]
+  consume:
+    group: billing
+    concurrency: 32`,
+	}
+}
+
+// contextOf is the context of a command, also while the shell asks for completions.
+func contextOf(cmd *cobra.Command) context.Context {
+	if ctx := cmd.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}

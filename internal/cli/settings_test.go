@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runLine runs one command line in this process.
+func runLine(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
+	code = a.run(t.Context(), args)
+	return code, out.String(), errs.String()
+}
+
+// exampleOf is the indented block that ends a help text.
+func exampleOf(help string) string {
+	var lines []string
+	for line := range strings.Lines(help) {
+		if !strings.HasPrefix(line, "  ") {
+			lines = nil // an earlier block
+			continue
+		}
+		lines = append(lines, strings.TrimPrefix(line, "  "))
+	}
+	return strings.Join(lines, "")
+}
+
+func TestTheConfigurationFileOfTheHelpIsAccepted(t *testing.T) {
+	t.Parallel()
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	example := exampleOf(a.configTopic().Long)
+	if !strings.Contains(example, "concurrency: 32") {
+		t.Fatalf("found no example in the help, but %q", example)
+	}
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "none")
+	code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", data)
+	if code != 3 || !strings.Contains(stderr, "no Ringfence data") {
+		t.Errorf("exit code %d and %q; expected only that %s is missing", code, stderr, data)
+	}
+}
+
+func TestTheConfigurationFileOfTheGuideIsAccepted(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/guide/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("found no YAML in docs/guide/cli.md")
+	}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", filepath.Join(t.TempDir(), "none"))
+	if code != 3 {
+		t.Errorf("exit code %d and %q; expected only that the directory is missing", code, stderr)
+	}
+}

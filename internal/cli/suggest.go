@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// flagError turns a refusal of pflag into a usage error that names the flag that was meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return fmt.Errorf("unknown flag --%s; did you mean --%s?: %w", unknown.GetSpecifiedName(), near, fault.Invalid)
+		}
+		return fmt.Errorf("unknown flag --%s; see %q: %w", unknown.GetSpecifiedName(), cmd.CommandPath()+" --help", fault.Invalid)
+	}
+	return fmt.Errorf("%w: %w", plainFlagError(err), fault.Invalid)
+}
+
+// plainFlagError drops the call of strconv that pflag shows to people.
+func plainFlagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	f := bad.GetFlag()
+	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), kindOf(f.Value.Type()))
+}
+
+func kindOf(flagType string) string {
+	switch flagType {
+	case "int", "int64", "uint", "uint64", "int32":
+		return "a number"
+	case "duration":
+		return "a time such as 500ms, 2s or 1h"
+	case "bool":
+		return "true or false"
+	case "float64":
+		return "a number such as 0.5"
+	}
+	return "a " + flagType
+}
+
+// completeWith offers the values of a flag to the shell; the flag must be there already.
+func completeWith(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
+}
+
+// wrapUsage makes the refusals of argument checks usage errors that show how it goes.
+func wrapUsage(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		wrapUsage(c)
+	}
+	check := cmd.Args
+	if check == nil {
+		return
+	}
+	cmd.Args = func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
+		}
+		return nil
+	}
+}
+
+// nearest is the word of a list that word was most likely meant to be; "" when none is near.
+func nearest(word string, list []string) string {
+	best, bestDistance := "", max(1, min(2, len(word)-2), len(word)/3)+1
+	for _, w := range list {
+		d := editDistance(word, w)
+		if len(word) >= 3 && strings.HasPrefix(w, word) {
+			d = 1
+		}
+		if d < bestDistance {
+			best, bestDistance = w, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the insertions, removals and replacements of bytes between two words.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// tally counts what a consumer processes, lets at most a given number of records through, and
+// notices when there is nothing to do.
+type tally struct {
+	process ringfence.Handler
+	max     int64  // 0: no end
+	reached func() // called when max records were processed
+
+	mu      sync.Mutex
+	started int64                  // records running or processed, of which at most max
+	done    int64                  // processed
+	running int                    // in process now
+	failing map[int]map[int64]bool // by partition: offsets that failed and will be tried again
+	freed   chan struct{}          // closed when a started record failed, so that another may start
+	last    time.Time              // when something last happened
+}
+
+func newTally(process ringfence.Handler, most int64, reached func()) *tally {
+	return &tally{process: process, max: most, reached: reached, failing: make(map[int]map[int64]bool), freed: make(chan struct{}), last: time.Now()}
+}
+
+var errNoRoom = errors.New("enough records were started")
+
+// handle processes one record, once there is room for it below the maximum.
+func (t *tally) handle(ctx context.Context, m *ringfence.Message) error {
+	if err := t.admit(ctx); err != nil {
+		return err
+	}
+	err := t.process(ctx, m)
+	if t.finish(m, err) {
+		t.reached()
+	}
+	return err
+}
+
+func (t *tally) admit(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		if t.max == 0 || t.started < t.max {
+			t.started++
+			t.running++
+			t.mu.Unlock()
+			return nil
+		}
+		over, freed := t.done == t.max, t.freed
+		t.mu.Unlock()
+		if over {
+			return errNoRoom // the end is near; the record stays for the next start
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// finish notes how a record ended, and says whether it was the last one.
+func (t *tally) finish(m *ringfence.Message, err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running--
+	t.last = time.Now()
+	if err != nil {
+		t.started--
+		if t.failing[m.Partition] == nil {
+			t.failing[m.Partition] = make(map[int64]bool)
+		}
+		t.failing[m.Partition][m.Offset] = true
+	} else {
+		t.done++
+		delete(t.failing[m.Partition], m.Offset)
+	}
+	last := t.max > 0 && t.done == t.max && err == nil
+	if err != nil || last {
+		close(t.freed)
+		t.freed = make(chan struct{})
+	}
+	return last
+}
+
+// forget drops the failures of a partition that is somebody else's now.
+func (t *tally) forget(partition int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.failing, partition)
+}
+
+func (t *tally) processed() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.done
+}
+
+// idleFor is how long nothing has been running or waiting for another try.
+func (t *tally) idleFor() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	busy := t.running
+	for _, f := range t.failing {
+		busy += len(f)
+	}
+	if busy > 0 {
+		return 0
+	}
+	return time.Since(t.last)
+}
+
+// watch calls idle once there was nothing to do for so long; 0 is never. It returns then or when
+// ctx ends.
+func (t *tally) watch(ctx context.Context, after time.Duration, idle func()) {
+	if after == 0 {
+		return
+	}
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		quiet := t.idleFor()
+		if quiet >= after {
+			idle()
+			return
+		}
+		timer.Reset(after - quiet)
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+type topFlags struct {
+	every time.Duration
+	count int
+	lag   bool
+}
+
+func (a *app) topCommand() *cobra.Command {
+	var f topFlags
+	cmd := &cobra.Command{
+		Use:   "top [GROUP...]",
+		Short: "Watch partitions, owners, epochs, lag and rates live",
+		Long: `Show every partition of the groups (all of them by default): its owner and epoch, how
+many records come in and are processed per second, the lag, and the age of the oldest
+record that waits. On a terminal the view is redrawn in place; q quits, s sorts by lag
+or by partition. Elsewhere it prints one snapshot after the other, with --format json
+one line each.`,
+		Example: `  ringfence top
+  ringfence top billing --every 500ms
+  ringfence top --count 1 --format json`,
+	}
+	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time between two looks")
+	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
+	cmd.Flags().BoolVar(&f.lag, "by-lag", false, "largest lag first")
+	cmd.ValidArgsFunction = a.completeGroups
+	a.checkedBy(cmd, func() error {
+		if f.count < 0 {
+			return errors.Join(checkEvery(f.every), fmt.Errorf("--count %d: expected 0 (no end) or more: %w", f.count, fault.Invalid))
+		}
+		return checkEvery(f.every)
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		err := a.top(ctx, rf, args, f)
+		if errors.Is(context.Cause(ctx), errSignalled) {
+			return nil
+		}
+		return err
+	})
+	return cmd
+}
+
+func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f topFlags) error {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	keys := make(chan byte)
+	live := a.global.format == "text" && isTerminal(a.stdout)
+	if live {
+		restore, err := a.takeTerminal()
+		if err != nil {
+			return err
+		}
+		defer restore()
+		if isTerminal(a.stdin) {
+			// It ends with the process: a read of the terminal can't be called off.
+			go readKeys(ctx, a.stdin, keys)
+		}
+	}
+	ticker := time.NewTicker(f.every)
+	defer ticker.Stop()
+	var last *topSnapshot
+	for n := 1; ; n++ {
+		snap, err := look(ctx, rf, groups, last)
+		if err != nil {
+			return err
+		}
+		last = snap
+		for again := true; again; {
+			if err := a.drawTop(snap, live, f.lag); err != nil {
+				return err
+			}
+			if f.count > 0 && n >= f.count {
+				return nil
+			}
+			again = false
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case k := <-keys:
+				switch k {
+				case 'q', 'Q', 3, 4: // Ctrl-C and Ctrl-D, which the terminal does not translate now
+					return nil
+				case 's', 'S':
+					f.lag = !f.lag
+				}
+				again = true
+			}
+		}
+	}
+}
+
+// takeTerminal switches to the other screen of the terminal and to keys without Enter, and
+// returns what undoes it.
+func (a *app) takeTerminal() (restore func(), err error) {
+	undo := func() {}
+	if in, ok := a.stdin.(*os.File); ok && isTerminal(in) {
+		state, err := term.MakeRaw(int(in.Fd()))
+		if err != nil {
+			return nil, fmt.Errorf("terminal: %w", err)
+		}
+		undo = func() { _ = term.Restore(int(in.Fd()), state) }
+	}
+	fmt.Fprint(a.stdout, "\x1b[?1049h\x1b[?25l\x1b[?7l")
+	return func() {
+		fmt.Fprint(a.stdout, "\x1b[?7h\x1b[?25h\x1b[?1049l")
+		undo()
+	}, nil
+}
+
+func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
+	var b [1]byte
+	for {
+		if _, err := in.Read(b[:]); err != nil {
+			return
+		}
+		select {
+		case keys <- b[0]:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drawTop shows a snapshot: in place of the last one on a terminal, else below it.
+func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {
+	if a.global.format == "json" {
+		line, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		_, err = a.stdout.Write(append(line, '\n'))
+		return err
+	}
+	r := a.newReport()
+	keys := ""
+	if live {
+		keys = "q quits, s sorts"
+	}
+	s.render(r, byLag, keys)
+	text := r.String()
+	if live {
+		height := 0
+		if out, ok := a.stdout.(*os.File); ok {
+			_, height, _ = term.GetSize(int(out.Fd())) // unknown: everything
+		}
+		text = fit(text, height)
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return err
+}
+
+// fit makes a text for a terminal in raw mode that overwrites what was there: no more lines than
+// the screen has, each erased to its end, and the rest of the screen too.
+func fit(text string, height int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if height > 1 && len(lines) > height-1 {
+		more := len(lines) - (height - 2)
+		lines = append(lines[:height-2], fmt.Sprintf("… %d more lines; name a group to see less", more))
+	}
+	return "\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J"
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func (a *app) topicCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "topic",
+		Short:   "Create, list, describe and delete topics",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.needsSubcommand,
+		Aliases: []string{"topics"},
+	}
+	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicDelete())
+	return cmd
+}
+
+type topicCreateFlags struct {
+	partitions     int
+	retentionBytes int64
+	retentionAge   time.Duration
+	retentionForce bool
+	mustBeNew      bool
+}
+
+func (a *app) topicCreate() *cobra.Command {
+	var f topicCreateFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a topic",
+		Long: `Create a topic with a fixed number of partitions. Records of one key always go to one
+partition, so the number bounds how many processes of a group share the work.
+
+Creating a topic that is there already with the same shape is fine; with another
+shape it is a conflict (exit code 4).`,
+		Example: `  ringfence topic create payments --partitions 8
+  ringfence topic create clicks --partitions 32 --retention-age 168h --retention-bytes 10000000000`,
+		Args: cobra.ExactArgs(1),
+	}
+	fl := cmd.Flags()
+	fl.IntVarP(&f.partitions, "partitions", "p", 8, "`number` of partitions")
+	fl.Int64Var(&f.retentionBytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
+	fl.DurationVar(&f.retentionAge, "retention-age", 0, "keep records for so long (0: for ever)")
+	fl.BoolVar(&f.retentionForce, "retention-force", false, "let retention drop records that a group has not processed yet")
+	fl.BoolVar(&f.mustBeNew, "must-be-new", false, "fail when the topic exists, also with the same shape")
+	cmd.RunE = a.withClient(true, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		return a.createTopic(ctx, rf, args[0], f)
+	})
+	return cmd
+}
+
+func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string, f topicCreateFlags) error {
+	cfg := ringfence.TopicConfig{
+		Partitions:     f.partitions,
+		RetentionBytes: f.retentionBytes,
+		RetentionAgeMS: f.retentionAge.Milliseconds(),
+		RetentionForce: f.retentionForce,
+	}
+	create := rf.EnsureTopic
+	if f.mustBeNew {
+		create = rf.CreateTopic
+	}
+	if err := create(ctx, name, cfg); err != nil {
+		return err
+	}
+	t, err := describedTopic(ctx, rf, name)
+	if err != nil {
+		return err
+	}
+	return a.emit(t, func(r *report) {
+		r.line("topic %s: %s", t.Name, plural(int64(f.partitions), "partition"))
+	})
+}
+
+func (a *app) topicList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the topics",
+		Aliases: []string{"ls"},
+		Args:    cobra.NoArgs,
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
+			topics, err := rf.Topics(ctx)
+			if err != nil {
+				return err
+			}
+			list := listedTopics(topics)
+			return a.emit(list, func(r *report) {
+				var rows [][]cell
+				for _, t := range list {
+					rows = append(rows, []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)})
+				}
+				r.table([]string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, rows)
+			})
+		}),
+	}
+}
+
+func (a *app) topicDescribe() *cobra.Command {
+	return &cobra.Command{
+		Use:               "describe NAME",
+		Short:             "Show a topic, the range of each partition, and its groups",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			t, err := describedTopic(ctx, rf, args[0])
+			if err != nil {
+				return err
+			}
+			return a.emit(t, func(r *report) { t.render(r) })
+		}),
+	}
+}
+
+func (a *app) topicDelete() *cobra.Command {
+	var force, dryRun, yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a topic and its records",
+		Long: `Delete a topic and its records, for good. While a consumer group has progress in it
+that is a conflict (exit code 4) unless --force drops the groups' progress too.
+On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
+		Example: `  ringfence topic delete payments --dry-run
+  ringfence topic delete payments --force --yes`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "also while groups have progress in it")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		result, err := plannedDeletion(ctx, rf, args[0], force)
+		if err != nil {
+			return err
+		}
+		if dryRun {
+			return a.emitDeletion(result)
+		}
+		if !yes && !a.confirm(fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
+			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
+		}
+		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force}); err != nil {
+			return err
+		}
+		result.Deleted = true
+		return a.emitDeletion(result)
+	})
+	return cmd
+}
+
+// plannedDeletion is what deleting a topic would do, or why it would be refused.
+func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, force bool) (deletion, error) {
+	d := deletion{What: "topic", Name: name}
+	info, err := rf.DescribeTopic(ctx, name)
+	if err != nil {
+		// One that is there but can't be described, half made say, can be deleted all the same.
+		if listed, listErr := isListed(ctx, rf, name); listErr != nil || !listed {
+			return d, err
+		}
+	}
+	d.Records = recordsOf(info)
+	groups, err := groupsOf(ctx, rf, name)
+	if err != nil {
+		return d, err
+	}
+	for _, g := range groups {
+		d.Groups = append(d.Groups, g.Group)
+		if force && g.Members > 0 {
+			return d, fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)
+		}
+	}
+	if len(groups) > 0 && !force {
+		return d, fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
+	}
+	return d, nil
+}
+
+// namesOf is "group a" or "groups a, b".
+func namesOf(what string, names []string) string {
+	if len(names) > 1 {
+		what += "s"
+	}
+	return what + " " + strings.Join(names, ", ")
+}
+
+func isListed(ctx context.Context, rf *ringfence.Client, name string) (bool, error) {
+	topics, err := rf.Topics(ctx)
+	return slices.ContainsFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == name }), err
+}
+
+// deletion says what a delete command removed, or would remove.
+type deletion struct {
+	What    string   `json:"what"`
+	Name    string   `json:"name"`
+	Records int64    `json:"records"`
+	Groups  []string `json:"groups,omitempty"` // that lose their progress with a topic
+	Deleted bool     `json:"deleted"`
+}
+
+func (a *app) emitDeletion(d deletion) error {
+	return a.emit(d, func(r *report) {
+		verb := "deleted"
+		if !d.Deleted {
+			verb = "would delete"
+		}
+		if d.What == "topic" {
+			r.line("%s topic %s with about %s", verb, d.Name, plural(d.Records, "record"))
+			if len(d.Groups) > 0 {
+				r.line("%s the progress of %s", verb, namesOf("group", d.Groups))
+			}
+			return
+		}
+		r.line("%s %s %s", verb, d.What, d.Name)
+	})
+}
+
+func recordsOf(t ringfence.TopicInfo) (n int64) {
+	for _, s := range t.Storage {
+		for _, p := range s.Partitions {
+			n += p.Next - p.First
+		}
+	}
+	return n
+}
+
+// confirm asks a person; where nobody can be asked it is true.
+func (a *app) confirm(question string) bool {
+	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
+		return true
+	}
+	fmt.Fprint(a.stderr, question+" [y/N] ")
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil {
+		return false
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true
+	}
+	return false
+}
+
+// completeStorages offers the names of storage topics to the shell.
+func (a *app) completeStorages(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
+		topics, err := rf.Topics(ctx)
+		for _, t := range topics {
+			for _, s := range t.Storage {
+				names = append(names, s.Name)
+			}
+		}
+		return names, err
+	})
+}
+
+// completeTopics offers the names of topics to the shell.
+func (a *app) completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
+		topics, err := rf.Topics(ctx)
+		for _, t := range topics {
+			names = append(names, t.Name)
+		}
+		return names, err
+	})
+}
+
+// complete offers names from the stores; a store that does not answer offers nothing.
+func (a *app) complete(cmd *cobra.Command, list func(context.Context, *ringfence.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(contextOf(cmd), time.Second)
+	defer cancel()
+	if a.settle(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c := a.clientConfig()
+	c.MustExist = true
+	rf, err := ringfence.Open(ctx, c)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer rf.Close()
+	names, err := list(ctx, rf)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

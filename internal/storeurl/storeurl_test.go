@@ -1,0 +1,34 @@
+package storeurl
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func TestUnknownParametersAreRefusedWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse("kafka://me:hunter2@h:9092?colour=red&password=hunter3&acks=all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Parameters(u, "acks", "password")
+	if !errors.Is(err, fault.Invalid) {
+		t.Fatalf("error %v", err)
+	}
+	for _, want := range []string{"colour", "acks, password"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not name %q", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter") {
+		t.Errorf("%v: shows a secret", err)
+	}
+	q, err := Parameters(u, "acks", "password", "colour")
+	if err != nil || q.Get("acks") != "all" {
+		t.Fatalf("%v, %v", q, err)
+	}
+}

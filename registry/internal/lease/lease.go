@@ -1,0 +1,148 @@
+// Package lease is the process's side of a session in a store that wants to hear, within every
+// TTL, that its holder is alive: the renewals, and the local deadline after which the holder has
+// to think that it is over, whatever the store says.
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// A TTL is renewed three times, and a renewal that failed is tried again soon.
+const (
+	renewals = 3
+	retries  = 20
+)
+
+// Config says how a session is kept in a store.
+type Config struct {
+	ID  string        // unique for ever
+	TTL time.Duration // as the store counts it
+	// Sent is when the request that opened the session was sent.
+	Sent time.Time
+	// Renew tells the store that the holder is alive. fault.Fenced says that the session has
+	// ended there, which is final; any other error is tried again. ctx ends at the deadline.
+	Renew func(ctx context.Context) error
+	// End removes the session, and the entries bound to it, from the store. It may be called when
+	// the session has ended there already, and then does nothing.
+	End func(ctx context.Context) error
+	// Closed is called once when the session is over for this process. nil: nobody.
+	Closed func(*Session)
+	Logger *slog.Logger // not nil
+}
+
+// Session is a driver.Session that a goroutine renews until it is over.
+type Session struct {
+	cfg      Config
+	deadline atomic.Pointer[time.Time]
+	done     chan struct{}
+	lost     chan struct{} // the store, or a notifier, says that it has ended
+	stop     context.CancelFunc
+	once     sync.Once
+	lose     sync.Once
+	wg       sync.WaitGroup
+}
+
+// Start takes over a session that was opened in the store. Close ends it.
+func Start(cfg Config) *Session {
+	s := &Session{cfg: cfg, done: make(chan struct{}), lost: make(chan struct{})}
+	s.sent(cfg.Sent)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wg.Go(func() { s.run(ctx) }) // joined by halt
+	return s
+}
+
+// ID implements driver.Session.
+func (s *Session) ID() string { return s.cfg.ID }
+
+// Done implements driver.Session.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Deadline implements driver.Session.
+func (s *Session) Deadline() time.Time { return *s.deadline.Load() }
+
+// Lost makes the session over: it is known to have ended in the store.
+func (s *Session) Lost() { s.lose.Do(func() { close(s.lost) }) }
+
+// Close implements driver.Session. The first call removes the session from the store; when the
+// store can't be reached it ends there after its TTL.
+func (s *Session) Close(ctx context.Context) error {
+	if !s.halt() {
+		return nil
+	}
+	return s.cfg.End(ctx)
+}
+
+// Abandon stops the renewals and tells the store nothing, as the death of the process would.
+func (s *Session) Abandon() { s.halt() }
+
+func (s *Session) halt() (first bool) {
+	s.once.Do(func() { first = true })
+	s.stop()
+	s.wg.Wait()
+	return first
+}
+
+func (s *Session) sent(at time.Time) {
+	deadline := at.Add(s.cfg.TTL)
+	s.deadline.Store(&deadline)
+}
+
+// run renews until the session is over.
+func (s *Session) run(ctx context.Context) {
+	if s.cfg.Closed != nil {
+		defer s.cfg.Closed(s)
+	}
+	defer close(s.done)
+	next := time.NewTimer(time.Until(s.cfg.Sent.Add(s.cfg.TTL / renewals)))
+	defer next.Stop()
+	warned := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.lost:
+			return
+		case <-next.C:
+		}
+		deadline := s.Deadline()
+		sent := time.Now()
+		if !sent.Before(deadline) {
+			s.cfg.Logger.Warn("session ran out: its store was not reached in time", "session", s.cfg.ID, "ttl", s.cfg.TTL)
+			return
+		}
+		err := s.renew(ctx, deadline)
+		switch {
+		case err == nil:
+			s.sent(sent)
+			warned = false
+			next.Reset(time.Until(sent.Add(s.cfg.TTL / renewals)))
+		case errors.Is(err, fault.Fenced):
+			return
+		default:
+			if !warned && ctx.Err() == nil {
+				warned = true
+				s.cfg.Logger.Warn("a session could not be renewed; trying again until its deadline",
+					"session", s.cfg.ID, "left", time.Until(deadline), "error", err)
+			}
+			next.Reset(min(s.cfg.TTL/retries, time.Until(deadline)))
+		}
+	}
+}
+
+// renew is one try. It takes a third of the TTL at most, so that a connection that swallows
+// requests leaves time for another, and does not outlast the deadline.
+func (s *Session) renew(ctx context.Context, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, s.cfg.TTL/renewals)
+	defer stop()
+	return s.cfg.Renew(ctx)
+}

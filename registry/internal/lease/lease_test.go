@@ -1,0 +1,133 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+const ttl = 3 * time.Second
+
+// store counts what it is asked and answers with fail.
+type store struct {
+	renewed, ended atomic.Int64
+	fail           atomic.Pointer[error]
+}
+
+func (s *store) start() *Session {
+	return Start(Config{
+		ID: "x", TTL: ttl, Sent: time.Now(), Logger: slog.New(slog.DiscardHandler),
+		Renew: func(ctx context.Context) error {
+			if p := s.fail.Load(); p != nil {
+				return *p
+			}
+			s.renewed.Add(1)
+			return ctx.Err()
+		},
+		End: func(context.Context) error { s.ended.Add(1); return nil },
+	})
+}
+
+func over(s *Session) bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestASessionIsRenewedUntilItIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st store
+		s := st.start()
+		time.Sleep(10*ttl + time.Millisecond)
+		if over(s) || st.renewed.Load() < 10*renewals-1 {
+			t.Fatalf("over %v after %d renewals", over(s), st.renewed.Load())
+		}
+		if left := time.Until(s.Deadline()); left < ttl/2 || left > ttl {
+			t.Fatalf("%s are left of a TTL of %s", left, ttl)
+		}
+		for range 2 {
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !over(s) || st.ended.Load() != 1 {
+			t.Fatalf("closed: over %v, ended %d times in the store", over(s), st.ended.Load())
+		}
+	})
+}
+
+func TestASessionThatCantBeRenewedIsOverAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st store
+		s := st.start()
+		time.Sleep(ttl)
+		synctest.Wait()
+		down := fmt.Errorf("down: %w", fault.Unavailable)
+		st.fail.Store(&down)
+		deadline := s.Deadline()
+		<-s.Done()
+		if late := time.Since(deadline); late < 0 || late > ttl/10 {
+			t.Fatalf("it was over %s after its deadline", late)
+		}
+		s.Abandon()
+		if st.ended.Load() != 0 {
+			t.Fatal("an abandoned session was ended in the store")
+		}
+	})
+}
+
+func TestAnOutageShorterThanTheTTLIsSurvived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st store
+		s := st.start()
+		down := errors.New("down")
+		st.fail.Store(&down)
+		time.Sleep(ttl * 9 / 10)
+		st.fail.Store(nil)
+		time.Sleep(ttl)
+		if over(s) {
+			t.Fatal("the session is over though its store answered before the deadline")
+		}
+		s.Abandon()
+	})
+}
+
+func TestASessionThatEndedInTheStoreIsOverAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st store
+		s := st.start()
+		gone := fmt.Errorf("gone: %w", fault.Fenced)
+		st.fail.Store(&gone)
+		start := time.Now()
+		<-s.Done()
+		if d := time.Since(start); d > ttl/renewals {
+			t.Fatalf("it took %s", d)
+		}
+		s.Abandon()
+
+		st.fail.Store(nil)
+		told := st.start()
+		start = time.Now()
+		told.Lost()
+		told.Lost()
+		<-told.Done()
+		if time.Since(start) != 0 {
+			t.Fatal("a notice that the session is lost was not heeded at once")
+		}
+		told.Abandon()
+	})
+}
