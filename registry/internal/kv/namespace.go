@@ -60,3 +60,38 @@ func (n *namespace) OpenSession(ctx context.Context, ttl time.Duration) (driver.
 }
 
 func (n *namespace) Close() error { return n.d.Close() }
+
+// InTx implements driver.Transactional when the inner driver does.
+func (n *namespace) InTx(tx any) (driver.TxEntries, error) {
+	d, ok := n.d.(driver.Transactional)
+	if !ok {
+		return nil, fmt.Errorf("this registry lies in no database that the transaction could be of: %w", driver.ErrInvalid)
+	}
+	inner, err := d.InTx(tx)
+	if err != nil {
+		return nil, err
+	}
+	return &txEntries{inner: inner, prefix: n.prefix}, nil
+}
+
+// txEntries confines the entries of a transaction to a namespace.
+type txEntries struct {
+	inner  driver.TxEntries
+	prefix string
+}
+
+func (t *txEntries) Lock(ctx context.Context, keys ...string) ([]driver.Entry, error) {
+	full := make([]string, len(keys))
+	for i, k := range keys {
+		full[i] = t.prefix + k
+	}
+	entries, err := t.inner.Lock(ctx, full...)
+	for i := range entries {
+		entries[i].Key = entries[i].Key[len(t.prefix):]
+	}
+	return entries, err
+}
+
+func (t *txEntries) Put(ctx context.Context, key string, value []byte) (driver.Version, error) {
+	return t.inner.Put(ctx, t.prefix+key, value)
+}
