@@ -117,7 +117,7 @@ $(GOLANGCI):
 	@mv $(BIN)/golangci-lint $@
 
 .PHONY: services
-services: ## Start Redis and PostgreSQL on ports of their own for tests by hand
+services: ## Start the servers that are installed, on ports of their own; prints their URLs
 	@scripts/services start
 
 .PHONY: services-stop

@@ -1,0 +1,12 @@
+# Redis, with its append-only file: what was acknowledged a second ago survives kill.
+
+redis_packages() { echo redis-server; }
+redis_has() { command -v redis-server; }
+
+redis_start() {
+	run redis-server --port "$(port)" --bind 127.0.0.1 --dir "$dir" --save '' --appendonly yes \
+		--appendfsync everysec --daemonize no
+}
+
+redis_ready() { [ "$(redis-cli -p "$(port)" ping)" = PONG ]; }
+redis_env() { echo "RINGFENCE_REDIS_URL=redis://127.0.0.1:$(port)"; }
