@@ -35,8 +35,9 @@ type message struct {
 	Event     *event        `json:"event,omitempty"`
 }
 
-// Agent is the body of an agent: arg is its task, stdin tells it when to begin and to end.
-func Agent(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) error {
+// Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and
+// to end.
+func Agent(ctx context.Context, s Stores, arg string, stdin io.Reader, stdout io.Writer) error {
 	var t task
 	if err := json.Unmarshal([]byte(arg), &t); err != nil {
 		return fmt.Errorf("the task of a bench agent: %w", err)
@@ -54,15 +55,15 @@ func Agent(ctx context.Context, arg string, stdin io.Reader, stdout io.Writer) e
 	}
 	switch {
 	case t.Produce != nil:
-		m, err := t.Produce.run(ctx, ready)
+		m, err := t.Produce.run(ctx, s, ready)
 		if err != nil {
 			return err
 		}
 		return out.Encode(m)
 	case t.Receive != nil:
-		return t.Receive.run(ctx, lines, out)
+		return t.Receive.run(ctx, s, lines, out)
 	case t.Member != nil:
-		return t.Member.run(ctx, lines, out)
+		return t.Member.run(ctx, s, lines, out)
 	case t.Reopen != nil:
 		return t.Reopen.run(ctx, func(m message) error { return out.Encode(m) }, func() { lines.Scan() })
 	case t.Memory != nil:
@@ -83,12 +84,13 @@ type agent struct {
 	once  sync.Once
 }
 
-func startAgent(ctx context.Context, command []string, t task) (*agent, error) {
+func (c *Common) startAgent(ctx context.Context, t task) (*agent, error) {
 	arg, err := json.Marshal(t)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], string(arg))...)
+	cmd := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:len(c.Command):len(c.Command)], string(arg))...)
+	cmd.Env = c.environ()
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -50,6 +50,9 @@ func All(ctx context.Context, c AllConfig) (*Summary, error) {
 	c.Common = c.Common.withDefaults()
 	setDefault(&c.Records, 2_000_000)
 	setDefault(&c.Kills, 100)
+	if err := c.none("all"); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	s := &Summary{Bench: "all"}
 	for _, m := range c.measurements() {
@@ -91,6 +94,7 @@ func (c *AllConfig) measurements() []measurement {
 		{"failover", func(ctx context.Context) (*Result, error) {
 			return Failover(ctx, FailoverConfig{Common: c.Common, Kills: c.Kills, Leaves: max(1, c.Kills/5)})
 		}},
+		{"registry", func(ctx context.Context) (*Result, error) { return Registry(ctx, RegistryConfig{Common: c.Common}) }},
 		{"assign", func(ctx context.Context) (*Result, error) { return Assign(ctx, AssignConfig{Common: c.Common}) }},
 		{"idle", func(ctx context.Context) (*Result, error) { return Idle(ctx, IdleConfig{Common: c.Common}) }},
 		{"memory", func(ctx context.Context) (*Result, error) {

@@ -22,10 +22,11 @@ import (
 
 // Common is what every command is told.
 type Common struct {
-	Dir     string        // where a temporary data directory is made; default "."
-	Rounds  int           // default 5
-	For     time.Duration // of one round of one measurement; default 1 s
-	Logf    func(format string, args ...any)
+	Dir    string        // where a temporary data directory is made; default "."
+	Rounds int           // default 5
+	For    time.Duration // of one round of one measurement; default 1 s
+	Logf   func(format string, args ...any)
+	Stores
 	Command []string // starts this program as an agent: the program and the arguments before the agent's
 }
 

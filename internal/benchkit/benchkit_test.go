@@ -21,7 +21,7 @@ import (
 // TestMain lets the test program be its own agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "agent" {
-		if err := Agent(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+		if err := Agent(context.Background(), Stores{}, os.Args[2], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -112,6 +112,27 @@ func TestLatencyMeasuresAnotherProcess(t *testing.T) {
 	t.Parallel()
 	r, err := Latency(t.Context(), LatencyConfig{Common: tiny(t)})
 	check(t, r, err, "one raw 4 KiB write + fdatasync, at that rate", "produce to handler, durability os", "produce to handler, durability sync")
+}
+
+func TestRegistryMeasuresCheckpointsAndWhatOthersSee(t *testing.T) {
+	t.Parallel()
+	r, err := Registry(t.Context(), RegistryConfig{Common: tiny(t), Units: 64, Batch: 16})
+	check(t, r, err, "fenced checkpoints, 16 a call, 4 callers", "fenced checkpoints, one a call, one caller",
+		"a session's entry comes, seen by another process", "a session closes, seen by another process")
+}
+
+func TestMeasurementsOfADirectoryRefuseOtherStores(t *testing.T) {
+	t.Parallel()
+	c := tiny(t)
+	c.Stores.Registry = "postgres://localhost/rf"
+	_, reopen := Reopen(t.Context(), ReopenConfig{Common: c})
+	_, memory := Memory(t.Context(), MemoryConfig{Common: c})
+	_, all := All(t.Context(), AllConfig{Common: c})
+	for _, err := range []error{reopen, memory, all} {
+		if !errors.Is(err, fault.Invalid) {
+			t.Errorf("error %v", err)
+		}
+	}
 }
 
 func TestReopenKillsTheWriterAndTimesTheNextOne(t *testing.T) {

@@ -42,16 +42,17 @@ func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Stores = c.apart()
 	dir, remove, err := c.tempDir()
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: dir + "/data", Durability: ringfence.OS})
+	rf, err := c.open(ctx, dir+"/data", ringfence.OS)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
+	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
 	game := contest{rest: c.rest}
 	game.add(rawReadName, "records/s", "", 1, func(*histogram) (float64, error) {
 		return rawRead(dir+"/raw", int64(c.Records)*int64(c.Size), c.Size)
@@ -67,8 +68,8 @@ func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	return &Result{Bench: "consume", Rows: rows, Figures: figures,
-		About: fmt.Sprintf("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn",
-			many(c.Records, "record"), c.Size, many(max(0, c.Keys), "key"), many(c.Rounds, "round"))}, nil
+		About: fmt.Sprintf("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn%s",
+			many(c.Records, "record"), c.Size, many(max(0, c.Keys), "key"), many(c.Rounds, "round"), c.about())}, nil
 }
 
 const (

@@ -19,7 +19,7 @@ type heard struct {
 
 // crew is consumer processes of one group, and who listens to them. One goroutine uses it.
 type crew struct {
-	command []string
+	common  *Common
 	job     memberJob // of each; the names differ
 	members []*agent
 	readers sync.WaitGroup
@@ -27,15 +27,15 @@ type crew struct {
 	note    func(heard) // sees every event first
 }
 
-func newCrew(command []string, size int, job memberJob, note func(heard)) *crew {
-	return &crew{command: command, job: job, members: make([]*agent, size), events: make(chan heard), note: note}
+func newCrew(c *Common, size int, job memberJob, note func(heard)) *crew {
+	return &crew{common: c, job: job, members: make([]*agent, size), events: make(chan heard), note: note}
 }
 
 // start starts member i and the goroutine that listens to it.
 func (c *crew) start(ctx context.Context, i int) error {
 	job := c.job
 	job.Member = fmt.Sprintf("member-%d", i)
-	a, err := startAgent(ctx, c.command, task{Member: &job})
+	a, err := c.common.startAgent(ctx, task{Member: &job})
 	if err != nil {
 		return err
 	}

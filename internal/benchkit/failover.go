@@ -48,16 +48,17 @@ func Failover(ctx context.Context, c FailoverConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Stores = c.apart()
 	dir, remove, err := c.tempDir()
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: dir, Durability: c.Durability})
+	rf, err := c.open(ctx, dir, c.Durability)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
+	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
 	if err := rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ type failover struct {
 func newFailover(c *FailoverConfig, dir string) *failover {
 	f := &failover{c: c, owner: make([]owner, c.Partitions), last: map[int]event{}, broken: make([]int, c.Partitions)}
 	job := memberJob{Dir: dir, Durability: c.Durability, Topic: "failover", SessionTTL: c.SessionTTL}
-	f.crew = newCrew(c.Command, c.Processes, job, f.note)
+	f.crew = newCrew(&c.Common, c.Processes, job, f.note)
 	return f
 }
 

@@ -33,21 +33,22 @@ func Idle(ctx context.Context, c IdleConfig) (_ *Result, err error) {
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, err
 	}
+	c.Stores = c.apart()
 	dir, remove, err := c.tempDir()
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: dir})
+	rf, err := c.open(ctx, dir, ringfence.Sync)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
+	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
 	if err := rf.EnsureTopic(ctx, "idle", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return nil, err
 	}
 	owner := make([]int, c.Partitions) // 0: nobody, else member + 1
-	crew := newCrew(c.Command, c.Processes, memberJob{Dir: dir, Topic: "idle", SessionTTL: 5 * time.Second}, func(h heard) {
+	crew := newCrew(&c.Common, c.Processes, memberJob{Dir: dir, Topic: "idle", SessionTTL: 5 * time.Second}, func(h heard) {
 		if h.Kind == kindAssigned {
 			owner[h.Partition] = h.member + 1
 		}
@@ -83,8 +84,8 @@ func (c *IdleConfig) measure(ctx context.Context, crew *crew) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "idle", Rows: rows, Figures: figures, About: fmt.Sprintf("%s, %s, no records, all processes together, %s of %s",
-		many(c.Processes, "consumer process"), many(c.Partitions, "partition"), many(c.Rounds, "round"), c.For)}, nil
+	return &Result{Bench: "idle", Rows: rows, Figures: figures, About: fmt.Sprintf("%s, %s, no records, all processes together, %s of %s%s",
+		many(c.Processes, "consumer process"), many(c.Partitions, "partition"), many(c.Rounds, "round"), c.For, c.about())}, nil
 }
 
 // even says whether everybody owns its share.

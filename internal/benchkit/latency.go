@@ -76,27 +76,30 @@ func Latency(ctx context.Context, c LatencyConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "latency", Rows: rows, Figures: figures, About: fmt.Sprintf("%d records/s of %d bytes to a consumer in another process, %s of %s taken in turn",
-		c.Rate, c.Size, many(c.Rounds, "round"), c.For)}, nil
+	return &Result{Bench: "latency", Rows: rows, Figures: figures, About: fmt.Sprintf("%d records/s of %d bytes to a consumer in another process, %s of %s taken in turn%s",
+		c.Rate, c.Size, many(c.Rounds, "round"), c.For, c.about())}, nil
 }
 
 // stage is a client here and a consumer in another process.
 type stage struct {
-	rf    *ringfence.Client
-	agent *agent
+	rf     *ringfence.Client
+	agent  *agent
+	stores Stores
 }
 
 func (c *LatencyConfig) open(ctx context.Context, dir string, durability ringfence.Durability) (*stage, error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: dir, Durability: durability})
+	own := c.Common
+	own.Stores = own.apart()
+	rf, err := own.open(ctx, dir, durability)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{rf: rf}
+	s := &stage{rf: rf, stores: own.Stores}
 	if err := rf.EnsureTopic(ctx, "latency", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		s.close()
 		return nil, err
 	}
-	if s.agent, err = startAgent(ctx, c.Command, task{Receive: &receiveJob{Dir: dir, Durability: durability}}); err != nil {
+	if s.agent, err = own.startAgent(ctx, task{Receive: &receiveJob{Dir: dir, Durability: durability}}); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -111,6 +114,7 @@ func (s *stage) close() {
 	if s.agent != nil {
 		s.agent.kill()
 	}
+	_ = s.stores.clean(context.Background(), s.rf)
 	_ = s.rf.Close() // nothing of it is needed any more
 }
 
@@ -155,8 +159,8 @@ type receiveJob struct {
 
 // run consumes until stdin ends. Each line on stdin is a number of records: when they have all
 // come, it prints their latencies and forgets them.
-func (j *receiveJob) run(ctx context.Context, stdin *bufio.Scanner, stdout *json.Encoder) (err error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Durability: j.Durability})
+func (j *receiveJob) run(ctx context.Context, at Stores, stdin *bufio.Scanner, stdout *json.Encoder) (err error) {
+	rf, err := at.open(ctx, j.Dir, j.Durability)
 	if err != nil {
 		return err
 	}

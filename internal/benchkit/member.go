@@ -127,8 +127,8 @@ func (t *teller) cpu() {
 }
 
 // run consumes until stdin says "leave" or ends; "gaps" and "cpu" are questions.
-func (j *memberJob) run(ctx context.Context, stdin *bufio.Scanner, stdout *json.Encoder) (err error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Durability: j.Durability})
+func (j *memberJob) run(ctx context.Context, at Stores, stdin *bufio.Scanner, stdout *json.Encoder) (err error) {
+	rf, err := at.open(ctx, j.Dir, j.Durability)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func Memory(ctx context.Context, c MemoryConfig) (*Result, error) {
 		d.positive("--partitions", n)
 	}
 	d.that(len(c.Command) > 0, "memory needs a program to start")
+	d.errs = append(d.errs, c.none("memory"))
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (c *MemoryConfig) fillTopic(ctx context.Context, dir string, records int) (
 
 // once runs a process that watches itself.
 func (c *MemoryConfig) once(ctx context.Context, job memoryJob) (message, error) {
-	a, err := startAgent(ctx, c.Command, task{Memory: &job})
+	a, err := c.startAgent(ctx, task{Memory: &job})
 	if err != nil {
 		return message{}, err
 	}

@@ -78,8 +78,8 @@ func (f *failover) watch(ctx context.Context, i int, moves func() error) error {
 }
 
 func (f *failover) result() *Result {
-	r := &Result{Bench: "failover", About: fmt.Sprintf("%s and %s, %s, %d consumer processes, %d records/s, durability %s",
-		many(f.c.Kills, "kill"), many(max(0, f.c.Leaves), "clean leave"), many(f.c.Partitions, "partition"), f.c.Processes, f.c.Rate, f.c.Durability)}
+	r := &Result{Bench: "failover", About: fmt.Sprintf("%s and %s, %s, %d consumer processes, %d records/s, durability %s%s",
+		many(f.c.Kills, "kill"), many(max(0, f.c.Leaves), "clean leave"), many(f.c.Partitions, "partition"), f.c.Processes, f.c.Rate, f.c.Durability, f.c.about())}
 	add := func(name string, ms []float64) {
 		if len(ms) == 0 {
 			return

@@ -61,12 +61,13 @@ type produce struct {
 	game contest
 }
 
-// Produce measures appends through commitlog on a file log against raw synced writes.
+// Produce measures appends through commitlog against raw synced writes.
 func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 	c, err = c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	c.Stores = c.apart()
 	dir, remove, err := c.tempDir()
 	if err != nil {
 		return nil, err
@@ -77,6 +78,7 @@ func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, raw.Close()) }()
+	defer func() { err = errors.Join(err, c.removeTopics(ctx)) }()
 	p := &produce{ProduceConfig: &c, dir: dir + "/data", game: contest{rest: c.rest}}
 	p.game.add(rawSyncName, "writes/s", "", 1, func(h *histogram) (float64, error) { return raw.measure(c.For, rawBlock, h) })
 	for _, n := range c.InFlight {
@@ -94,8 +96,25 @@ func Produce(ctx context.Context, c ProduceConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Bench: "produce", Rows: rows, Figures: figures, About: fmt.Sprintf("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn",
-		c.Size, c.Batch, many(c.Processes, "process"), c.Durability, many(c.Rounds, "round"), c.For)}, nil
+	return &Result{Bench: "produce", Rows: rows, Figures: figures, About: fmt.Sprintf("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn%s",
+		c.Size, c.Batch, many(c.Processes, "process"), c.Durability, many(c.Rounds, "round"), c.For, c.about())}, nil
+}
+
+// removeTopics removes what the jobs produced to, in stores that were named.
+func (c *ProduceConfig) removeTopics(ctx context.Context) (err error) {
+	if !c.given() {
+		return nil
+	}
+	dir, remove, err := c.tempDir() // of the store that was not named
+	if err != nil {
+		return err
+	}
+	defer remove()
+	rf, err := c.open(context.WithoutCancel(ctx), dir, c.Durability)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.clean(ctx, rf), rf.Close())
 }
 
 func (p *produce) job(inFlight, partitions int) produceJob {
@@ -196,7 +215,7 @@ func (p *produce) promiseSpread(e, one *entry, n, partitions int) {
 func (p *produce) age(ctx context.Context, partitions int) error {
 	job := produceJob{Dir: p.dir, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, Durability: driver.OS, For: 2 * p.For}
 	p.Logf("writing segments to use again, %s", many(partitions, "partition"))
-	_, err := job.run(ctx, nil)
+	_, err := job.run(ctx, p.Stores, nil)
 	return err
 }
 
@@ -206,7 +225,7 @@ func (p *produce) measure(ctx context.Context, processes int, job produceJob, h 
 		return 0, err
 	}
 	if processes == 1 {
-		out, err := job.run(ctx, nil)
+		out, err := job.run(ctx, p.Stores, nil)
 		h.merge(out.Latency)
 		return out.PerSecond, err
 	}
@@ -222,7 +241,7 @@ func (p *produce) measure(ctx context.Context, processes int, job produceJob, h 
 		if i < job.InFlight%processes {
 			part.InFlight++
 		}
-		a, err := startAgent(ctx, p.Command, task{Produce: &part})
+		a, err := p.startAgent(ctx, task{Produce: &part})
 		if err != nil {
 			return 0, err
 		}

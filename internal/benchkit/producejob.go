@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/commitlog/filelog"
 )
 
 // keepBytes is what is kept of a topic: older segments are used again, as in a log that has run
@@ -30,17 +30,17 @@ type produceJob struct {
 }
 
 // run produces for a while. With ready it says that it is set up and waits for the start.
-func (j *produceJob) run(ctx context.Context, ready func() error) (out message, err error) {
-	log, err := filelog.Open(ctx, filelog.Config{Dir: j.Dir, Options: driver.Options{Durability: j.Durability}})
+func (j *produceJob) run(ctx context.Context, at Stores, ready func() error) (out message, err error) {
+	rf, err := at.open(ctx, j.Dir, j.Durability)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer func() { err = errors.Join(err, rf.Close()) }()
 	name := fmt.Sprintf("bench-%d", j.Partitions)
-	if err := log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: j.Partitions, RetentionBytes: keepBytes}); err != nil {
+	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}); err != nil {
 		return out, err
 	}
-	topic, err := log.Topic(ctx, name)
+	topic, err := storage(ctx, rf, name)
 	if err != nil {
 		return out, err
 	}

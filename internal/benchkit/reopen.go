@@ -34,6 +34,7 @@ func Reopen(ctx context.Context, c ReopenConfig) (*Result, error) {
 	d.that(c.Records >= 10, "--records is %d; expected 10 or more", c.Records)
 	d.positive("--size", c.Size)
 	d.that(len(c.Command) > 0, "reopen needs a program to start and to kill")
+	d.errs = append(d.errs, c.none("reopen"))
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (c *ReopenConfig) killAndReopen(ctx context.Context, job reopenJob) (float6
 
 // once starts a process, hears what it says, and kills it.
 func (c *ReopenConfig) once(ctx context.Context, job reopenJob) (message, error) {
-	a, err := startAgent(ctx, c.Command, task{Reopen: &job})
+	a, err := c.startAgent(ctx, task{Reopen: &job})
 	if err != nil {
 		return message{}, err
 	}

@@ -31,16 +31,19 @@ the median of the ratios of each round. Where the project promises a figure for
 what is measured, it stands below with what is required, and with ok or MISSED;
 --strict makes a missed one exit code 1. Everything happens in a temporary
 directory below --dir, which must be on the disk that is to be measured; --data
-is not touched.`,
+is not touched. With --log or --registry, produce, consume, latency, failover,
+registry and idle measure that store, in a namespace of their own that they
+remove in the end.`,
 		Example: `  ringfence bench all                       every promised figure; some minutes
   ringfence bench produce --in-flight 256 --partitions 16,64,256
   ringfence bench produce --in-flight 4,256 --processes 4
+  ringfence bench failover --registry postgres://localhost/rf
   ringfence bench latency --rate 1000 --format json`,
 		RunE: a.needsSubcommand,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(a.benchAll(), a.benchProduce(), a.benchConsume(), a.benchLatency(), a.benchReopen(), a.benchFailover(),
-		a.benchAssign(), a.benchIdle(), a.benchMemory())
+		a.benchRegistry(), a.benchAssign(), a.benchIdle(), a.benchMemory())
 	return cmd
 }
 
@@ -48,8 +51,13 @@ is not touched.`,
 func (a *app) benchAgent() *cobra.Command {
 	return &cobra.Command{Use: benchAgentName, Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
-			return benchkit.Agent(ctx, args[0], a.stdin, a.stdout)
+			return benchkit.Agent(ctx, a.stores(), args[0], a.stdin, a.stdout)
 		})}
+}
+
+// stores are those that a measurement works on besides its directory.
+func (a *app) stores() benchkit.Stores {
+	return benchkit.Stores{Log: a.global.log, Registry: a.global.registry, Namespace: a.global.namespace, Backends: a.backends}
 }
 
 // outcome is what a measurement brings.
@@ -73,6 +81,7 @@ func (a *app) measurement(use, short string, common *benchkit.Common, flags func
 		if err != nil {
 			return fmt.Errorf("the path of this program: %w", err)
 		}
+		common.Stores = a.stores()
 		common.Command = []string{self, benchAgentName}
 		p, ticker := a.newProgress()
 		ticker.Stop()
@@ -166,6 +175,16 @@ func (a *app) benchFailover() *cobra.Command {
 		c.Durability = a.benchDurability()
 		return measured(benchkit.Failover(ctx, c))
 	})
+}
+
+func (a *app) benchRegistry() *cobra.Command {
+	var c benchkit.RegistryConfig
+	return a.measurement("registry", "Fenced checkpoints a second, and how soon others see a change", &c.Common, func(fl *pflag.FlagSet) {
+		roundFlags(fl, &c.Common)
+		fl.IntVar(&c.Units, "units", 1024, "units whose checkpoints are written")
+		fl.IntVar(&c.Batch, "batch", 256, "checkpoints of one call")
+		fl.IntVar(&c.Callers, "callers", 4, "callers at the same time")
+	}, func(ctx context.Context) (outcome, error) { return measured(benchkit.Registry(ctx, c)) })
 }
 
 func (a *app) benchAssign() *cobra.Command {

@@ -101,6 +101,7 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 		InProcess: f.inProcess, Fresh: fresh || f.inProcess, Keep: f.keep,
 		Client: client, Dir: dir, Binary: binary, Logger: logger,
 		MemberArgs: func(s procdemo.MemberSpec) []string { return a.demoMemberArgs(client, s) },
+		MemberEnv:  []string{envName("log") + "=" + client.Log, envName("registry") + "=" + client.Registry},
 	}
 	if a.global.format == "text" {
 		c.Out, c.Colour = a.stdout, a.colours(a.stdout)
@@ -126,12 +127,12 @@ func demoEnd(r *report, d *procdemo.Result) {
 	r.line("\n%s; see above.", r.paint(red, "Promises were broken"))
 }
 
-// demoMemberArgs is the command line of a consumer process on the same stores.
+// demoMemberArgs is the command line of a consumer process on the same stores; the environment
+// tells their URLs.
 func (a *app) demoMemberArgs(c ringfence.Config, s procdemo.MemberSpec) []string {
 	return []string{
 		demoMemberName,
-		"--data=" + c.Dir, "--log=" + c.Log, "--registry=" + c.Registry,
-		"--durability=" + string(c.Durability), "--namespace=" + c.Namespace, "--log-level=" + a.global.logLevel,
+		"--data=" + c.Dir, "--durability=" + string(c.Durability), "--namespace=" + c.Namespace, "--log-level=" + a.global.logLevel,
 		"--member=" + s.Name, "--topic=" + s.Topic, "--group=" + s.Group, "--history=" + s.History,
 		"--session-ttl=" + s.TTL.String(), "--work=" + s.Work.String(), "--parent=" + strconv.Itoa(os.Getpid()),
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -38,8 +39,9 @@ type process struct {
 }
 
 // startProcess runs this binary as a consumer.
-func startProcess(binary string, args []string, history string) (*process, error) {
+func startProcess(binary string, args, env []string, history string) (*process, error) {
 	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

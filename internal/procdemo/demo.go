@@ -32,9 +32,11 @@ type Config struct {
 	Client ringfence.Config
 	Dir    string
 
-	// Binary and MemberArgs make the command line of a consumer process.
+	// Binary and MemberArgs make the command line of a consumer process; MemberEnv is added to its
+	// environment: URLs, because a command line shows in the list of processes.
 	Binary     string
 	MemberArgs func(MemberSpec) []string
+	MemberEnv  []string
 
 	Out    io.Writer
 	Colour bool

@@ -103,7 +103,7 @@ func (st *stage) start(ctx context.Context, who string) error {
 	}
 	p, err := startProcess(st.Binary, st.MemberArgs(MemberSpec{
 		Name: who, Topic: st.topic, Group: st.group, History: file, TTL: sessionTTL, Work: recordWork,
-	}), file)
+	}), st.MemberEnv, file)
 	if err != nil {
 		return err
 	}

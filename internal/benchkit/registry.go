@@ -1,0 +1,260 @@
+package benchkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// RegistryConfig says what to measure; zero fields have defaults.
+type RegistryConfig struct {
+	Common
+	Units   int // whose checkpoints are written; default 1,024
+	Batch   int // checkpoints of one call; default 256
+	Callers int // at the same time; default 4
+}
+
+func (c RegistryConfig) withDefaults() (RegistryConfig, error) {
+	c.Common = c.Common.withDefaults()
+	setDefault(&c.Units, 1024)
+	setDefault(&c.Batch, 256)
+	setDefault(&c.Callers, 4)
+	var d demand
+	d.positive("--units", c.Units)
+	d.positive("--batch", c.Batch)
+	d.positive("--callers", c.Callers)
+	d.that(c.Units >= c.Batch*c.Callers, "--units %d is less than --batch %d times --callers %d: no two may write the same checkpoint", c.Units, c.Batch, c.Callers)
+	return c, errors.Join(d.errs...)
+}
+
+// checkpointFloor is the number of fenced checkpoints a second that is promised of a store.
+var checkpointFloor = map[string]float64{"postgres": 50_000, "redis": 100_000, "etcd": 30_000}
+
+// seenCeiling is within how many ms others see a member come or go, median, of the stores in
+// which that is promised.
+var seenCeiling = map[string]float64{"": 20, "file": 20, "postgres": 20, "redis": 20, "etcd": 20}
+
+// Registry measures the coordination store: fenced checkpoints, in batches and one at a time, and
+// how soon other processes see that a session's entry comes and goes.
+func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
+	c, err = c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c.Stores = c.apart()
+	dir, remove, err := c.tempDir()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	rf, err := c.open(ctx, dir, ringfence.Sync)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
+	other, err := c.open(ctx, dir, ringfence.Sync)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	r := &registryRun{c: &c, rf: rf, other: other}
+	if err := r.claim(ctx); err != nil {
+		return nil, err
+	}
+	scheme, _, _ := strings.Cut(c.Stores.Registry, ":")
+	game := contest{rest: c.rest}
+	batched := game.add(fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, many(c.Callers, "caller")), "checkpoints/s", "", 1,
+		func(h *histogram) (float64, error) { return r.write(ctx, h, c.Callers, c.Batch) })
+	if floor := checkpointFloor[scheme]; floor > 0 {
+		batched.atLeast("fenced checkpoints in batches", floor)
+	}
+	game.add("fenced checkpoints, one a call, one caller", "checkpoints/s", "", 1,
+		func(h *histogram) (float64, error) { return r.write(ctx, h, 1, 1) })
+	for _, leaves := range []bool{false, true} {
+		name := "a session's entry comes, seen by another process"
+		if leaves {
+			name = "a session closes, seen by another process"
+		}
+		e := game.add(name, "ms, median", "", 1, func(h *histogram) (float64, error) { return r.seen(ctx, h, leaves) })
+		if ceiling := seenCeiling[scheme]; ceiling > 0 {
+			e.atMost(name+", median", ceiling)
+		}
+	}
+	rows, figures, err := game.run(c.Rounds, c.Logf)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.verify(ctx); err != nil {
+		return nil, err
+	}
+	return &Result{Bench: "registry", Rows: rows, Figures: figures, About: fmt.Sprintf("%s of one member, %s of %s taken in turn%s",
+		many(c.Units, "unit"), many(c.Rounds, "round"), c.For, c.about())}, nil
+}
+
+// registryRun is a member that owns all units of a group.
+type registryRun struct {
+	c         *RegistryConfig
+	rf, other *ringfence.Client
+	group     *registry.Group
+	grants    []registry.Grant
+	next      []int64 // by unit: the offset of its latest checkpoint; whoever writes the unit owns it
+}
+
+const (
+	registryGroup  = "bench"
+	registryMember = "bench"
+	registryTTL    = 30 * time.Second
+)
+
+func (r *registryRun) claim(ctx context.Context) (err error) {
+	if r.group, err = r.rf.Registry().Group(registryGroup); err != nil {
+		return err
+	}
+	if _, err := r.group.EnsureMeta(ctx, registry.Meta{Topic: "none", Units: r.c.Units, Assignor: "none"}); err != nil {
+		return err
+	}
+	session, err := r.rf.Registry().OpenSession(ctx, registryTTL) // the client closes it
+	if err != nil {
+		return err
+	}
+	if _, err := r.group.Register(ctx, session, registry.Member{ID: registryMember, Incarnation: session.ID()}, nil); err != nil {
+		return err
+	}
+	st, err := r.group.Load(ctx, false)
+	if err != nil {
+		return err
+	}
+	units := make([]int, r.c.Units)
+	for i := range units {
+		units[i] = i
+	}
+	r.next = make([]int64, r.c.Units)
+	claims, err := r.group.Claims(ctx, st, units, registryMember, session.ID(), "bench", nil)
+	for _, claim := range claims {
+		err = errors.Join(err, claim.Err)
+		r.grants = append(r.grants, claim.Grant)
+	}
+	return err
+}
+
+// write writes checkpoints for a while, each caller those of its own units.
+func (r *registryRun) write(ctx context.Context, h *histogram, callers, batch int) (float64, error) {
+	var wg sync.WaitGroup
+	var total atomic.Int64
+	hists, errs := make([]histogram, callers), make([]error, callers)
+	began := time.Now()
+	for i := range callers {
+		wg.Go(func() {
+			writes := make([]registry.CheckpointWrite, batch)
+			for last := began; last.Sub(began) < r.c.For && errs[i] == nil; {
+				for j := range writes {
+					unit := i*batch + j
+					r.next[unit]++
+					writes[j] = registry.CheckpointWrite{Grant: r.grants[unit], Checkpoint: registry.Checkpoint{
+						Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember,
+					}}
+				}
+				errs[i] = r.checkpoint(ctx, writes)
+				now := time.Now()
+				hists[i].add(now.Sub(last))
+				last = now
+				total.Add(int64(batch))
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	for i := range hists {
+		h.merge(hists[i].sparse())
+	}
+	return float64(total.Load()) / took.Seconds(), errors.Join(errs...)
+}
+
+func (r *registryRun) checkpoint(ctx context.Context, writes []registry.CheckpointWrite) error {
+	results, err := r.group.Checkpoints(ctx, writes)
+	for _, res := range results {
+		err = errors.Join(err, res.Err)
+	}
+	return err
+}
+
+// seen is how long, median, another process takes to see that the entry of a session came, or
+// went with the session.
+func (r *registryRun) seen(ctx context.Context, h *histogram, leaves bool) (float64, error) {
+	const prefix, key, times = "bench/", "bench/session", 20
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	signals, err := r.other.Registry().Watch(ctx, prefix)
+	if err != nil {
+		return 0, err
+	}
+	var round histogram
+	for range times {
+		session, err := r.rf.Registry().OpenSession(ctx, registryTTL)
+		if err != nil {
+			return 0, err
+		}
+		put := func() error {
+			_, err := r.rf.Registry().Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Session: session.ID()}}})
+			return err
+		}
+		quit := func() error { return session.Close(ctx) }
+		for _, step := range []struct {
+			do   func() error
+			want int
+			mine bool
+		}{{put, 1, !leaves}, {quit, 0, leaves}} {
+			began := time.Now()
+			done := make(chan error, 1)
+			go func() { done <- step.do() }() // joined below
+			err := until(ctx, r.other.Registry(), signals, prefix, step.want)
+			took := time.Since(began)
+			if err := errors.Join(err, <-done); err != nil {
+				return 0, err
+			}
+			if step.mine {
+				round.add(took)
+			}
+		}
+	}
+	h.merge(round.sparse())
+	return round.micros(0.5) / 1000, nil
+}
+
+// until lists after each signal until there are so many entries.
+func until(ctx context.Context, reg *registry.Registry, signals <-chan struct{}, prefix string, want int) error {
+	for {
+		snap, err := reg.List(ctx, prefix)
+		if err != nil || len(snap.Entries) == want {
+			return err
+		}
+		if _, open := <-signals; !open {
+			return fmt.Errorf("waited %s for a change to be seen", patience)
+		}
+	}
+}
+
+// verify reads back what was written.
+func (r *registryRun) verify(ctx context.Context) error {
+	g, err := r.other.Registry().Group(registryGroup)
+	if err != nil {
+		return err
+	}
+	st, err := g.Load(ctx, true)
+	if err != nil {
+		return err
+	}
+	for i, u := range st.Units {
+		if want := r.next[i]; want > 0 && (u.Checkpoint == nil || u.Checkpoint.Positions[0].Next != want) {
+			return fmt.Errorf("the checkpoint of unit %d is not the one that was written last, at offset %d: %+v", i, want, u.Checkpoint)
+		}
+	}
+	return nil
+}
