@@ -42,8 +42,9 @@ build: setup ## Build bin/ringfence
 ##@ Checking
 
 .PHONY: test
-test: setup ## All tests of all modules; sets up what it needs
-	$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
+test: setup ## All tests of all modules, with the servers that are installed (make services-list)
+	@scripts/services start >/dev/null
+	eval "$$(scripts/services env)"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
 
 .PHONY: check
 check: format vet lint test race sim mutants deps ## Everything a change must pass
@@ -63,7 +64,7 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
 
 .PHONY: race
 race: setup ## The main module's tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
+	eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
 
 .PHONY: deps
 deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
@@ -120,8 +121,16 @@ $(GOLANGCI):
 services: ## Start the servers that are installed, on ports of their own; prints their URLs
 	@scripts/services start
 
+.PHONY: services-install
+services-install: ## Install all servers: Debian packages (as root), Kafka and Pulsar from Maven
+	@scripts/services install
+
+.PHONY: services-list
+services-list: ## Which servers are installed, and which run
+	@scripts/services list
+
 .PHONY: services-stop
-services-stop: ## Stop what `make services` started
+services-stop: ## Stop what `make services` and `make test` started, and remove its data
 	@scripts/services stop
 
 .PHONY: clean
