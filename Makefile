@@ -21,7 +21,7 @@ SHELL := bash
 
 # each,COMMAND runs COMMAND in every module, and names the module first.
 define each
-@for m in $(MODULES); do echo "== $$m"; ( cd $$m && $(1) ) || exit 1; done
+for m in $(MODULES); do echo "== $$m"; ( cd $$m && $(1) ) || exit 1; done
 endef
 
 ##@ Start here
@@ -44,7 +44,7 @@ build: setup ## Build bin/ringfence
 .PHONY: test
 test: setup ## All tests of all modules, with the servers that are installed (make services-list)
 	@scripts/services start >/dev/null
-	eval "$$(scripts/services env)"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
+	@eval "$$(scripts/services env)"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
 
 .PHONY: check
 check: format vet lint test race sim mutants deps ## Everything a change must pass
@@ -56,15 +56,15 @@ format: ## Fail on files that gofmt would change
 
 .PHONY: vet
 vet: setup ## go vet in every module
-	$(call each,$(GO) vet -tags $(TAGS) ./...)
+	@$(call each,$(GO) vet -tags $(TAGS) ./...)
 
 .PHONY: lint
 lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
-	$(call each,$(CURDIR)/$(GOLANGCI) run --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
+	@$(call each,$(CURDIR)/$(GOLANGCI) run --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
 race: setup ## The main module's tests under the race detector
-	eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
+	@eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
 
 .PHONY: deps
 deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
