@@ -56,6 +56,11 @@ type ConsumeOptions struct {
 
 	// Events tell what happens to this member and its partitions. They must not block.
 	Events Events
+
+	// Transactional: the handler commits the checkpoint of each message itself, in a transaction of
+	// its own that holds the effects too, by Message.CommitIn; they happen exactly once. The
+	// registry must be postgres:, mysql: or sqlite:, and the effects be in the same database.
+	Transactional bool
 }
 
 // Events tell what happens to a member and its partitions; a unit is a partition.
@@ -89,6 +94,9 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	g, err := c.reg.Group(groupName)
 	if err != nil {
 		return err
+	}
+	if opts.Transactional && !c.reg.Transactional() {
+		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", topicName, ErrInvalid)
 	}
 	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
 	if doc := t.Document(); doc.RetentionBytes == 0 && doc.RetentionAgeMS == 0 {

@@ -26,6 +26,8 @@ type Message struct {
 	Value     []byte
 	Headers   []Header
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
+
+	commit *commitment // of a transactional consumer
 }
 
 // Position is the place of a record.

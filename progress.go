@@ -13,11 +13,15 @@ type progressOf struct {
 	engine  *dispatch.Engine
 	start   []registry.Position
 	version atomic.Uint64
+	silent  bool        // the handlers store their checkpoints themselves
 	final   atomic.Bool // the engine drains: every finished range counts
 }
 
 func (p *progressOf) now() group.Progress {
 	running := oldest(p.engine.Stats())
+	if p.silent {
+		return group.Progress{Oldest: running}
+	}
 	if p.final.Load() {
 		return group.Progress{Positions: p.engine.Final().Positions, Oldest: running}
 	}

@@ -32,7 +32,7 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	}
 	cfg := dispatch.Config{
 		Name: strconv.Itoa(u.Number()), Start: start, From: dispatch.Earliest,
-		Handler:     w.handle(u.Epoch()),
+		Handler:     w.handle(u),
 		Concurrency: w.opts.Concurrency, MaxInFlight: w.opts.MaxInFlight, MaxBytes: int64(w.opts.MaxInFlightBytes),
 		Retry:           dispatch.Retry{Initial: w.opts.RetryInitial, Max: w.opts.RetryMax},
 		ProgressTimeout: w.opts.HandlerTimeout, DrainTimeout: w.opts.DrainTimeout,
@@ -49,7 +49,7 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	if err != nil {
 		return err
 	}
-	progress := &progressOf{engine: engine, start: start}
+	progress := &progressOf{engine: engine, start: start, silent: w.opts.Transactional}
 	u.Track(progress.now)
 	drained := make(chan struct{})
 	over := make(chan struct{})
@@ -118,8 +118,11 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit) ([]registry.Posit
 }
 
 // handle makes messages of records.
-func (w *unitWorker) handle(epoch int64) dispatch.Handler {
-	name, h := w.topic.Document().Name, w.handler
+func (w *unitWorker) handle(u *group.Unit) dispatch.Handler {
+	name, h, epoch := w.topic.Document().Name, w.handler, u.Epoch()
+	if w.opts.Transactional {
+		h = w.transactional(h)
+	}
 	var slabs sync.Pool
 	return func(ctx context.Context, r *dispatch.Record) error {
 		slab, _ := slabs.Get().(*[]Message)
@@ -133,6 +136,9 @@ func (w *unitWorker) handle(epoch int64) dispatch.Handler {
 		*m = Message{
 			Topic: name, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
 			Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
+		}
+		if w.opts.Transactional {
+			m.commit = w.commitment(u.Grant(), u.Member(), r)
 		}
 		return h(ctx, m)
 	}

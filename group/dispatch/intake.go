@@ -225,6 +225,8 @@ func (e *Engine) admit(in *input, n *node, i int) {
 		e.pool.put(n)
 		return
 	}
+	n.rec.From, n.rec.To, n.rec.Start = in.tracker.told, after, in.tracker.start
+	in.tracker.told = after
 	e.retained += nodeBytes
 	in.tracker.add(n, after)
 	e.sched.add(n)

@@ -15,6 +15,10 @@ type Record struct {
 	Storage   int // index of the storage topic
 	Partition int
 	Attempt   int // 1 at the first call since the engine was started
+	// From and To enclose the record and the offsets around it that hold none: the ends of the
+	// records before and this one as they were read. Start is where the engine began in the
+	// partition.
+	From, To, Start int64
 }
 
 // Handler processes one record. nil finishes the record; an error, or a panic, makes it be tried

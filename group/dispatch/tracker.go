@@ -15,13 +15,15 @@ type tracker struct {
 
 	head, tail *node
 	next       int64            // the offset to read next
+	start      int64            // where it began
+	told       int64            // the To of the last record
 	gaps       int              // finished ranges between and above the unfinished records
 	skip       []registry.Range // finished before the start and not yet passed; sorted, disjoint
 }
 
 // begin sets the start position.
 func (t *tracker) begin(p registry.Position) {
-	t.next = p.Next
+	t.next, t.start, t.told = p.Next, p.Next, p.Next
 	t.skip = normalize(p.Done)
 	t.passSkips()
 }
