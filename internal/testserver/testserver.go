@@ -1,10 +1,9 @@
-// Package testserver gives tests the real servers that `make services` starts.
+// Package testserver gives tests real servers: those that everybody shares (URL), one of their
+// own that they may kill and freeze (Private), and a network that they may break (Proxy).
 package testserver
 
 import (
 	"os"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -15,14 +14,9 @@ import (
 // Other tests use the server at the same time: keep to names that nobody else uses.
 func URL(t testing.TB, name string) string {
 	t.Helper()
-	variable := "RINGFENCE_" + strings.ToUpper(name) + "_URL"
-	u := os.Getenv(variable)
-	if u != "" {
-		return u
+	u := os.Getenv(variable(name))
+	if u == "" {
+		missing(t, name, variable(name)+` is not set: make services, then eval "$(scripts/services env)"`)
 	}
-	if slices.Contains(strings.Split(os.Getenv("RINGFENCE_REQUIRE"), ","), name) {
-		t.Fatalf("RINGFENCE_REQUIRE demands %s, but %s is not set: run scripts/services start", name, variable)
-	}
-	t.Skipf("no %s: %s is not set (make services starts one)", name, variable)
-	return ""
+	return u
 }

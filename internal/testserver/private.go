@@ -1,0 +1,147 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slowest is how long a verb of scripts/services may take: Pulsar starts in ten seconds on an idle
+// machine.
+const slowest = 3 * time.Minute
+
+// Server is a server that one test has for itself, and may therefore hurt.
+type Server struct {
+	t    testing.TB
+	name string
+	dir  string
+	url  string
+}
+
+// Private starts a server of that name for this test only; its end removes it. Like URL it skips
+// the test where the server is not installed, and fails it where RINGFENCE_REQUIRE demands it.
+//
+// It takes a second or two for most servers: use one for many subtests.
+func Private(t testing.TB, name string) *Server {
+	t.Helper()
+	// Not t.TempDir: servers that refuse root have to reach the folder, and the path of a Unix
+	// socket in it may have 107 bytes only.
+	dir, err := os.MkdirTemp("", "rf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, name: name, dir: dir}
+	t.Cleanup(func() {
+		s.services("stop")
+		_ = os.Remove(filepath.Join(dir, "s.lock"))
+		if err := os.Remove(dir); err != nil {
+			t.Errorf("%v: servers left something", err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if !s.installed() {
+		missing(t, name, "it is not installed (scripts/services install "+name+")")
+	}
+	s.services("start", name)
+	env := s.services("env")
+	for line := range strings.Lines(env) {
+		if u, ok := strings.CutPrefix(strings.TrimSpace(line), "export "+variable(name)+"="); ok {
+			s.url = u
+			return s
+		}
+	}
+	t.Fatalf("scripts/services start %s printed no %s:\n%s", name, variable(name), env)
+	return nil
+}
+
+// URL is where it listens; the same after Restart.
+func (s *Server) URL() string { return s.url }
+
+// Kill ends it with SIGKILL, and with it all of its processes. Its data stay.
+func (s *Server) Kill() { s.t.Helper(); s.services("kill", s.name) }
+
+// Halt ends it in order. Its data stay.
+func (s *Server) Halt() { s.t.Helper(); s.services("halt", s.name) }
+
+// Restart starts it after Kill or Halt, on the same port and data, and returns when it answers.
+func (s *Server) Restart() { s.t.Helper(); s.services("start", s.name) }
+
+// Freeze stops all its processes (SIGSTOP): connections stay open, and nothing answers.
+func (s *Server) Freeze() { s.t.Helper(); s.services("freeze", s.name) }
+
+// Thaw lets it go on after Freeze.
+func (s *Server) Thaw() { s.t.Helper(); s.services("thaw", s.name) }
+
+func (s *Server) installed() bool {
+	s.t.Helper()
+	for line := range strings.Lines(s.services("list")) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == s.name {
+			return f[1] == "installed"
+		}
+	}
+	s.t.Fatalf("scripts/services knows no %s", s.name)
+	return false
+}
+
+// services runs a verb of scripts/services on the servers of this test.
+func (s *Server) services(args ...string) string {
+	s.t.Helper()
+	script, err := scripts()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// Not the test's context: Cleanup runs after its end.
+	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, script, args...)
+	cmd.Env = append(os.Environ(), "RINGFENCE_SERVICES="+filepath.Join(s.dir, "s"))
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	// A server that is started must not keep this call waiting by holding its pipes.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		s.t.Fatalf("scripts/services %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String()
+}
+
+// scripts finds scripts/services in the checkout that the test runs in.
+func scripts() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		path := filepath.Join(dir, "scripts", "services")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("scripts/services is in no folder above the test's")
+		}
+		dir = up
+	}
+}
+
+func variable(name string) string { return "RINGFENCE_" + strings.ToUpper(name) + "_URL" }
+
+func required(name string) bool {
+	return slices.Contains(strings.Split(os.Getenv("RINGFENCE_REQUIRE"), ","), name)
+}
+
+func missing(t testing.TB, name, why string) {
+	t.Helper()
+	if required(name) {
+		t.Fatalf("RINGFENCE_REQUIRE demands %s, but %s", name, why)
+	}
+	t.Skipf("no %s: %s", name, why)
+}
