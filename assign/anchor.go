@@ -1,0 +1,155 @@
+package assign
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// MaxAnchorMembers is how many members an Anchor ever holds at once.
+const MaxAnchorMembers = 1 << 14
+
+// Anchor maps keys to members so that a change of the members moves only the keys that it must:
+// when one of N leaves, its keys go evenly to the others and nothing else moves; when one joins,
+// it takes 1/(N+1) of the keys, evenly from all, and nothing else moves.
+//
+// It is the AnchorHash of Mendelson, Vargaftik, Barabash, Lorenz, Keslassy and Orda, "AnchorHash:
+// A Scalable Consistent Hash", IEEE/ACM Transactions on Networking 29(2), 2021. What a removal
+// leaves behind, the order of removals above all, is part of the mapping: an Anchor that is
+// rebuilt from the names of its members alone maps most keys elsewhere. So it is stored as it is,
+// as JSON, and all who use it share one history.
+//
+// The paper's capacity, which bounds the members for ever and costs every lookup, is not needed:
+// buckets are added when no removed one is left, and a key's first bucket is drawn by a function
+// that is itself consistent as the number of buckets grows, see first.
+//
+// An Anchor never changes; Add and Remove return another one. The zero value has no members.
+type Anchor struct {
+	members []string // by bucket; "": removed
+	removed []int    // the removed buckets, the latest last
+	cells   []anchorCell
+	scale   int // 1<<scale is the smallest power of two that holds all buckets
+	lower   int // half of that
+	working int
+}
+
+// anchorCell is what a lookup needs to know of a bucket: A and K of the paper.
+type anchorCell struct {
+	left uint32 // working buckets that were left when it was removed; 0: it works
+	next uint32 // which bucket took its place among the working ones
+}
+
+// Add returns the anchor with one member more; a itself when it is in already. ErrInvalid for an
+// empty name, and when there are too many members.
+func (a *Anchor) Add(member string) (*Anchor, error) {
+	if member == "" {
+		return nil, fmt.Errorf("anchor: a member without a name: %w", fault.Invalid)
+	}
+	if slices.Contains(a.members, member) {
+		return a, nil
+	}
+	if a.working == MaxAnchorMembers {
+		return nil, fmt.Errorf("anchor: more than %d members: %w", MaxAnchorMembers, fault.Invalid)
+	}
+	if n := len(a.removed); n > 0 { // the latest removal is undone
+		members := slices.Clone(a.members)
+		members[a.removed[n-1]] = member
+		return newAnchor(members, slices.Clone(a.removed[:n-1])), nil
+	}
+	return newAnchor(append(slices.Clone(a.members), member), nil), nil
+}
+
+// Remove returns the anchor without a member; a itself when it is not in.
+func (a *Anchor) Remove(member string) *Anchor {
+	b := slices.Index(a.members, member)
+	if b < 0 || member == "" {
+		return a
+	}
+	members := slices.Clone(a.members)
+	members[b] = ""
+	return newAnchor(members, append(slices.Clone(a.removed), b))
+}
+
+// Len is the number of members.
+func (a *Anchor) Len() int { return a.working }
+
+// Members are the members, in the order of their buckets.
+func (a *Anchor) Members() []string {
+	out := make([]string, 0, a.working)
+	for _, m := range a.members {
+		if m != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Owner is the member that a key belongs to; "" when there are none.
+func (a *Anchor) Owner(key string) string {
+	if a.working == 0 {
+		return ""
+	}
+	return a.members[a.bucket(HashKey(key))]
+}
+
+// newAnchor derives what lookups need: all buckets work, then they are removed as they were.
+func newAnchor(members []string, removed []int) *Anchor {
+	n := len(members)
+	a := &Anchor{members: members, removed: removed, cells: make([]anchorCell, n), working: n}
+	a.scale = bits.Len(uint(max(n-1, 0)))
+	a.lower = 1 << a.scale >> 1
+	at := make([]uint32, n)    // W of the paper: the working buckets are its first ones
+	place := make([]uint32, n) // L: where in at a bucket stands
+	for b := range at {
+		at[b], place[b], a.cells[b].next = uint32(b), uint32(b), uint32(b)
+	}
+	for _, b := range removed {
+		a.working--
+		last := at[a.working]
+		a.cells[b] = anchorCell{left: uint32(a.working), next: last}
+		at[place[b]], place[last] = last, place[b]
+	}
+	return a
+}
+
+// bucket is the working bucket of a hash; there is at least one.
+func (a *Anchor) bucket(h uint64) int {
+	b := a.first(h)
+	for {
+		left := a.cells[b].left
+		if left == 0 {
+			return b
+		}
+		// It was removed. Its keys went evenly to the buckets that worked then: those that stand
+		// for the first places as they were at that moment.
+		c := within(mix(h, uint64(b)), uint64(left))
+		for a.cells[c].left >= left {
+			c = int(a.cells[c].next)
+		}
+		b = c
+	}
+}
+
+// first draws a bucket evenly from all n, working or not, so that one bucket more takes 1/(n+1)
+// of the keys and no other key moves. For powers of two that is the range function of Leu, "Fast
+// Consistent Hashing in Constant Time" (2023): the highest bit set among the low ones names the
+// block of buckets 2^j to 2^(j+1), and a bit more either names the new block or changes nothing.
+// Between two powers, a bucket that is not there yet passes its keys on to any below it; those
+// that fall below the upper block fall to where they are in the lower power of two.
+func (a *Anchor) first(h uint64) int {
+	n, b := len(a.members), inPower(h, a.scale)
+	for b >= n {
+		if b = within(mix(h, uint64(b)), uint64(b)); b < a.lower {
+			return inPower(h, a.scale-1)
+		}
+	}
+	return b
+}
+
+// inPower draws one of 1<<scale buckets.
+func inPower(h uint64, scale int) int {
+	block := bits.Len64(h & (1<<(scale&63) - 1))                                   // 0: bucket 0; n: buckets 2^(n-1) to 2^n
+	return 1<<(block&63)>>1 | int(mix(h, 1<<32|uint64(block))>>2>>((63-block)&63)) // the masks spare a test
+}

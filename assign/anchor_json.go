@@ -1,0 +1,74 @@
+package assign
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// anchorFormat is the version of the document. It stands for the hash functions too: another
+// hash is another format.
+const anchorFormat = 1
+
+// anchorDoc is an Anchor as it is stored.
+type anchorDoc struct {
+	Format  int      `json:"format"`
+	Buckets []string `json:"buckets"` // the member of each; "": removed
+	Removed []int    `json:"removed"` // the buckets without a member, in the order of their removal
+}
+
+// MarshalJSON is the stored form.
+func (a *Anchor) MarshalJSON() ([]byte, error) {
+	d := anchorDoc{Format: anchorFormat, Buckets: a.members, Removed: a.removed}
+	if d.Buckets == nil {
+		d.Buckets = []string{}
+	}
+	if d.Removed == nil {
+		d.Removed = []int{}
+	}
+	return json.Marshal(d)
+}
+
+// UnmarshalJSON reads the stored form. ErrCorrupt when no history can have led to it; ErrInvalid
+// when a newer version wrote it.
+func (a *Anchor) UnmarshalJSON(b []byte) error {
+	var d anchorDoc
+	if err := json.Unmarshal(b, &d); err != nil {
+		return fmt.Errorf("anchor: %w: %w", err, fault.Corrupt)
+	}
+	if d.Format != anchorFormat {
+		return fmt.Errorf("anchor of format %d; this version reads format %d: %w", d.Format, anchorFormat, fault.Invalid)
+	}
+	if err := d.check(); err != nil {
+		return err
+	}
+	*a = *newAnchor(d.Buckets, d.Removed)
+	return nil
+}
+
+func (d *anchorDoc) check() error {
+	seen := make(map[string]bool, len(d.Buckets))
+	for b, m := range d.Buckets {
+		if m != "" && seen[m] {
+			return fmt.Errorf("anchor: bucket %d: member %.40q has another bucket already: %w", b, m, fault.Corrupt)
+		}
+		seen[m] = true
+	}
+	gone := make([]bool, len(d.Buckets))
+	for _, b := range d.Removed {
+		if b < 0 || b >= len(gone) || gone[b] || d.Buckets[b] != "" {
+			return fmt.Errorf("anchor: bucket %d is in the list of removed ones; expected buckets without a member, each once: %w", b, fault.Corrupt)
+		}
+		gone[b] = true
+	}
+	for b, m := range d.Buckets {
+		if m == "" && !gone[b] {
+			return fmt.Errorf("anchor: bucket %d has no member and was not removed: %w", b, fault.Corrupt)
+		}
+	}
+	if n := len(d.Buckets); n > MaxAnchorMembers {
+		return fmt.Errorf("anchor: %d buckets; expected at most %d: %w", n, MaxAnchorMembers, fault.Corrupt)
+	}
+	return nil
+}
