@@ -15,11 +15,12 @@ import (
 
 // Segments stay mapped while nobody uses them: a reader that comes back to one has its pages at
 // hand. fewSegments may always stay; more of them up to maxOpenSegments, as long as their indexes
-// take no more than maxIndexBytes of memory.
+// take no more memory than indexBytes, and indexBytesEach for each partition besides.
 const (
 	fewSegments     = 8
 	maxOpenSegments = 32
-	maxIndexBytes   = 4 << 20
+	indexBytes      = 4 << 20
+	indexBytesEach  = 512 << 10
 )
 
 func segmentName(n uint64) string { return fmt.Sprintf("%016d.seg", n) }
@@ -208,7 +209,7 @@ func (s *segs) surplus() *seg {
 			oldest = g
 		}
 	}
-	if len(s.open) <= fewSegments || len(s.open) <= maxOpenSegments && bytes <= maxIndexBytes {
+	if len(s.open) <= fewSegments || len(s.open) <= maxOpenSegments && bytes <= indexBytes+s.partitions*indexBytesEach {
 		s.grew = false
 		return nil
 	}
