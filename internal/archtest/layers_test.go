@@ -48,6 +48,7 @@ var layers = []layer{
 	{"registry/registrytest", []string{"registry", "registry/driver"}},
 	{"registry/memregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
 	{"registry/fileregistry", []string{"registry", "registry/driver", "registry/internal/...", "internal/vfs"}},
+	{"registry/redisregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
 
 	// What is clever, once, above the seams.
 	{"assign", nil},

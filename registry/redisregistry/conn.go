@@ -1,0 +1,94 @@
+package redisregistry
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conns are the connections of a store. They outlive no Close, and one that leaves a request
+// without any answer for too long is broken off: half-open, or to a server that hangs.
+type conns struct {
+	timeout time.Duration
+
+	mu     sync.Mutex
+	open   map[*conn]struct{}
+	closed bool
+}
+
+// dial is what the client library connects with.
+func (c *conns) dial(ctx context.Context, address string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+	var inner net.Conn
+	var err error
+	if t != nil {
+		inner, err = (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", address)
+	} else {
+		inner, err = d.DialContext(ctx, "tcp", address)
+	}
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	x := &conn{Conn: inner, owner: c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		inner.Close()
+		return nil, &dialError{net.ErrClosed}
+	}
+	if c.open == nil {
+		c.open = make(map[*conn]struct{})
+	}
+	c.open[x] = struct{}{}
+	return x, nil
+}
+
+// close breaks all connections off and refuses new ones.
+func (c *conns) close() {
+	c.mu.Lock()
+	c.closed = true
+	open := c.open
+	c.open = nil
+	c.mu.Unlock()
+	for x := range open {
+		x.Conn.Close()
+	}
+}
+
+// conn is a connection that has to hear something within the time-out after it sent something.
+type conn struct {
+	net.Conn
+	owner *conns
+	owing atomic.Bool
+}
+
+// Write implements net.Conn.
+func (x *conn) Write(b []byte) (int, error) {
+	if x.owing.CompareAndSwap(false, true) {
+		if err := x.SetReadDeadline(time.Now().Add(x.owner.timeout)); err != nil {
+			return 0, err
+		}
+	}
+	return x.Conn.Write(b)
+}
+
+// Read implements net.Conn.
+func (x *conn) Read(b []byte) (int, error) {
+	n, err := x.Conn.Read(b)
+	if n > 0 && x.owing.CompareAndSwap(true, false) {
+		if err := x.SetReadDeadline(time.Time{}); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (x *conn) Close() error {
+	x.owner.mu.Lock()
+	delete(x.owner.open, x)
+	x.owner.mu.Unlock()
+	return x.Conn.Close()
+}

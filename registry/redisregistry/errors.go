@@ -1,0 +1,63 @@
+package redisregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// dialError marks the failure of a dial: what was to go over that connection has not gone.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// refusals are the answers with which the server says that it did nothing, and why.
+var refusals = []struct {
+	prefix string
+	kind   error
+}{
+	{"LOADING", fault.Unavailable},     // it reads its data after a start
+	{"READONLY", fault.Unavailable},    // it is a replica: the failover has not reached us
+	{"MASTERDOWN", fault.Unavailable},  //
+	{"CLUSTERDOWN", fault.Unavailable}, //
+	{"TRYAGAIN", fault.Unavailable},    // the slot is moving
+	{"MISCONF", fault.Unavailable},     // it can't persist
+	{"NOREPLICAS", fault.Unavailable},  // min-replicas-to-write
+	{"OOM", fault.Unavailable},         // maxmemory
+	{"BUSY", fault.Unavailable},        // somebody's script hangs
+	{"WRONGPASS", fault.Invalid},
+	{"NOAUTH", fault.Invalid},
+	{"NOPERM", fault.Invalid},
+	{"ERR invalid password", fault.Invalid},
+	{"ERR DB index", fault.Invalid},
+}
+
+// classify gives err, which what met, its kind; silent is the kind when no answer came back to
+// what may have been sent.
+func classify(what string, err error, silent error) error {
+	var refused *rueidis.RedisError
+	var unsent *dialError
+	kind := silent
+	switch {
+	case errors.As(err, &refused):
+		kind = fault.Corrupt // the server does not understand us, or its data
+		for _, r := range refusals {
+			if strings.Contains(refused.Error(), r.prefix) {
+				kind = r.kind
+				break
+			}
+		}
+	case errors.As(err, &unsent):
+		kind = fault.Unavailable
+	case errors.Is(err, rueidis.ErrClosing):
+		kind = fault.Closed
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("redis registry: %s: %w: %w", what, silent, err)
+	}
+	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
+}

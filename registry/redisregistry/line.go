@@ -1,0 +1,124 @@
+package redisregistry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A line that was lost is laid again, first at once.
+const (
+	redialFirst = 5 * time.Millisecond
+	redialMost  = 250 * time.Millisecond
+)
+
+// line is the connection for what is pushed. It is held from the first watch or session on until
+// the registry is closed.
+type line struct {
+	s     *store
+	first chan struct{} // closed when it was up for the first time
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+}
+
+func startLine(s *store) *line {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &line{s: s, first: make(chan struct{}), stop: stop}
+	l.wg.Go(func() { l.run(ctx) }) // joined by close
+	return l
+}
+
+func (l *line) close() {
+	l.stop()
+	l.wg.Wait()
+}
+
+// run keeps the line up until ctx ends.
+func (l *line) run(ctx context.Context) {
+	wait := time.Duration(0)
+	warned := false
+	for before := false; ctx.Err() == nil; {
+		up, err := l.hold(ctx, before)
+		if ctx.Err() != nil {
+			return
+		}
+		if up {
+			before, wait, warned = true, 0, false
+			l.s.log.Warn("the subscription of a registry was lost; connecting again", "error", err)
+		} else if !warned {
+			warned = true
+			l.s.log.Warn("the subscription of a registry can't be had; trying again", "error", err)
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		wait = min(max(redialFirst, 2*wait), redialMost)
+	}
+}
+
+// hold lays the line once and keeps it until it is lost; up says that it was there.
+func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
+	s := l.s
+	wire, release := s.client.Dedicate()
+	defer release()
+	defer wire.Close() // before it goes back to the pool, which then drops it
+	calls := make(chan string, 64)
+	lost := wire.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage:      func(m rueidis.PubSubMessage) { s.heard(m, calls) },
+		OnSubscription: func(rueidis.PubSubSubscription) {},
+	})
+	if err := l.subscribe(ctx, wire); err != nil {
+		return false, err
+	}
+	if again {
+		s.renewAll(ctx)
+	} else {
+		close(l.first)
+	}
+	s.watches.All() // whatever changed while nobody listened
+	w := newLookout(s, wire, again)
+	return true, w.run(ctx, calls, lost)
+}
+
+func (l *line) subscribe(ctx context.Context, wire rueidis.DedicatedClient) error {
+	s := l.s
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	channels := []string{s.names.changes, s.names.lookout, s.names.presence + s.process}
+	return wire.Do(ctx, wire.B().Ssubscribe().Channel(channels...).Build()).Error()
+}
+
+// heard takes in a message; it must not block, as nothing else is read meanwhile.
+func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
+	switch m.Channel {
+	case s.names.changes:
+		if m.Message == "" {
+			s.watches.All()
+		} else {
+			s.watches.Changed(strings.Split(m.Message, "\x00")...)
+		}
+	case s.names.lookout:
+		select {
+		case calls <- m.Message:
+		default: // the next one says the same
+		}
+	}
+}
+
+// shout says something to all on the lookout, and gives how many heard it.
+func shout(ctx context.Context, s *store, wire rueidis.DedicatedClient, message string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	n, err := wire.Do(ctx, wire.B().Spublish().Channel(s.names.lookout).Message(message).Build()).AsInt64()
+	if err != nil {
+		return 0, fmt.Errorf("no answer on the line: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,51 @@
+package redisregistry
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// names are the keys and channels of a namespace in Redis. Its name stands escaped in the hash
+// tag, so that none can reach into another and all lie in one slot.
+type names struct {
+	meta     string   // hash: format, revision
+	keys     []string // what the scripts get as KEYS
+	session  string   // prefix of the key of a session: a string that expires
+	changes  string   // channel: keys that have changed, divided by NUL; empty: any
+	lookout  string   // channel: who is on the lookout
+	presence string   // prefix of the channel that a process subscribes to as long as it lives
+}
+
+func newNames(namespace string) (names, error) {
+	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
+		return names{}, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), driver.ErrInvalid)
+	}
+	root := "{ringfence/" + url.QueryEscape(namespace) + "}:"
+	return names{
+		meta:     root + "meta",
+		keys:     []string{root + "meta", root + "versions", root + "values", root + "keys", root + "bound", root + "sessions"},
+		session:  root + "session:",
+		changes:  root + "changes",
+		lookout:  root + "lookout",
+		presence: root + "presence:",
+	}, nil
+}
+
+// span is the range of keys below prefix, as ZRANGE BYLEX has it.
+func span(prefix string) (from, to string) {
+	if prefix == "" {
+		return "-", "+"
+	}
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) == 0 {
+		return "[" + prefix, "+"
+	}
+	end[len(end)-1]++
+	return "[" + prefix, "(" + string(end)
+}

@@ -1,0 +1,151 @@
+// Package redisregistry is a registry in Redis 7 or Valkey, alone, behind Sentinel or in a Cluster.
+//
+// All keys of a namespace share a hash tag, so that one Lua script sees them at one point in time.
+// Every change is such a script; expiry is judged by the server's clock alone. A process has two
+// connections: one for calls, which the client library pipelines, and the line, which carries
+// what is pushed: changes for the watches, and by being there the proof that the process lives.
+// The goroutines of a registry: the line, which also takes its turn at the lookout for processes
+// that died, and one for each session; Close joins them all.
+package redisregistry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// Config says where the store is.
+type Config struct {
+	// Addresses are host:port of the server; of some nodes of a Cluster; or of Sentinels, with
+	// MasterSet. At least one.
+	Addresses []string
+	// MasterSet is the name under which Sentinels know the master; "" means there are none.
+	MasterSet string
+	// Username and Password log in to Redis; both may be empty.
+	Username, Password string
+	// SentinelUsername and SentinelPassword log in to the Sentinels.
+	SentinelUsername, SentinelPassword string
+	// DB is the number of the logical database; a Cluster has 0 only.
+	DB int
+	// TLS is used when it is not nil. A missing ServerName is taken from the address.
+	TLS *tls.Config
+	// Timeout is how long a call waits for the server: after it a write counts as unknown, and
+	// the connection is given up. It should be well below the TTL of sessions. Default 2 s.
+	Timeout time.Duration
+
+	driver.Options
+}
+
+const defaultTimeout = 2 * time.Second
+
+// Validate reports every fault of c at once; nil when there is none.
+func (c *Config) Validate() error {
+	var errs []error
+	if len(c.Addresses) == 0 {
+		errs = append(errs, fmt.Errorf("redis registry: expected the address of a server, host:port: %w", fault.Invalid))
+	}
+	if c.DB < 0 {
+		errs = append(errs, fmt.Errorf("redis registry: database %d: expected a number from 0: %w", c.DB, fault.Invalid))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("redis registry: time-out %s: expected more than 0: %w", c.Timeout, fault.Invalid))
+	}
+	return errors.Join(errs...)
+}
+
+// Open connects to the store and makes what is missing in it. ErrUnavailable when no server
+// answers; ErrInvalid when one does that is too old, holds a newer format or refuses the login.
+// Settings of the server that can lose what was acknowledged are told to the log.
+func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(s), nil
+}
+
+func open(ctx context.Context, cfg Config) (*store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	names, err := newNames(cfg.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(names, cfg)
+	if s.client, err = connect(ctx, cfg, &s.conns); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect finds the server. The library looks for Redis Cluster first and then for one server.
+func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, error) {
+	o := rueidis.ClientOption{
+		InitAddress: cfg.Addresses,
+		Username:    cfg.Username, Password: cfg.Password,
+		SelectDB:  cfg.DB,
+		TLSConfig: cfg.TLS,
+		DialCtxFn: conns.dial,
+		Sentinel: rueidis.SentinelOption{
+			MasterSet: cfg.MasterSet,
+			Username:  cfg.SentinelUsername, Password: cfg.SentinelPassword,
+			TLSConfig:               cfg.TLS,
+			TopologyRefreshInterval: 5 * time.Second, // a missed switch must not bind us to the old master
+		},
+		ClientName:    "ringfence",
+		ClientSetInfo: rueidis.DisableClientSetInfo,
+		DisableCache:  true, // it would answer reads from memory
+		// A repeated call is the business of whoever knows what it means.
+		DisableRetry: true,
+		// A connection that broke is noticed while it is idle, and not by the next call.
+		AlwaysPipelining:   true,
+		PipelineMultiplex:  -1, // one connection
+		ConnWriteTimeout:   cfg.Timeout,
+		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	}
+	o.Dialer.Timeout = cfg.Timeout
+	o.Sentinel.Dialer.Timeout = cfg.Timeout
+	// The library sends a PING over connections that were idle for so long.
+	o.Dialer.KeepAlive = 10 * time.Second
+	type result struct {
+		c   rueidis.Client
+		err error
+	}
+	done := make(chan result, 1)
+	go func() { // joined below: every dial is bounded by the time-out
+		c, err := rueidis.NewClient(o)
+		done <- result{c, err}
+	}()
+	stop := context.AfterFunc(ctx, conns.close)
+	r := <-done
+	if !stop() {
+		if r.c != nil && r.err == nil {
+			r.c.Close()
+		}
+		return nil, fmt.Errorf("redis registry: connecting: %w", context.Cause(ctx))
+	}
+	if r.err != nil {
+		return nil, classify("connecting to "+addresses(cfg), r.err, fault.Unavailable)
+	}
+	return r.c, nil
+}

@@ -1,0 +1,64 @@
+package redisregistry
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is the configuration for the real server, in a namespace of the test's own.
+func server(t testing.TB) Config {
+	t.Helper()
+	u, err := url.Parse(testserver.URL(t, "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := parseURL(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Namespace = "test-" + newID()
+	return cfg
+}
+
+func mustOpen(t testing.TB, cfg Config) *store {
+	t.Helper()
+	s, err := open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.shut(false) })
+	return s
+}
+
+type namespaces struct{ cfg Config }
+
+func (n namespaces) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	cfg := n.cfg
+	if o.Namespace != "" {
+		cfg.Namespace += "/" + o.Namespace
+	}
+	s := mustOpen(t, cfg)
+	return &registrytest.Process{
+		Registry: registry.New(s),
+		Kill:     func() { s.shut(false) },
+		Freeze:   func() { s.frozen.Store(true) },
+		Thaw:     func() { s.frozen.Store(false) },
+	}
+}
+
+func TestConformance(t *testing.T) {
+	registrytest.Run(t, registrytest.Harness{
+		Store:        func(t testing.TB) registrytest.Store { return namespaces{server(t)} },
+		CrashNoticed: time.Second,
+	})
+}

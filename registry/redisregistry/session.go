@@ -1,0 +1,123 @@
+package redisregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+// OpenSession implements driver.Registry.
+func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.connected(ctx); err != nil { // who has a session has to be heard
+		return nil, err
+	}
+	ttl = ttl.Truncate(time.Millisecond)
+	s.mu.Lock()
+	s.opened++
+	id := s.process + "." + strconv.Itoa(s.opened)
+	s.mu.Unlock()
+	sent := time.Now()
+	if err := s.begin(ctx, id, ttl); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
+	}
+	x := lease.Start(lease.Config{
+		ID: id, TTL: ttl, Sent: sent, Logger: s.log,
+		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
+		End:    func(ctx context.Context) error { return s.end(ctx, id) },
+		Closed: func(x *lease.Session) { s.forget(x) },
+	})
+	s.sessions[id] = x
+	return x, nil
+}
+
+func (s *store) begin(ctx context.Context, id string, ttl time.Duration) error {
+	bounded, cancel := s.patience(ctx)
+	defer cancel()
+	keys := append(append(make([]string, 0, len(s.names.keys)+1), s.names.keys...), s.names.session+id)
+	err := s.open.Exec(bounded, s.client, keys, []string{id, strconv.FormatInt(ttl.Milliseconds(), 10)}).Error()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return classify("opening a session", err, fault.Unavailable) // one that nobody knows of expires
+}
+
+// renew has the server count the TTL anew; the key of a session that has ended is not there.
+func (s *store) renew(ctx context.Context, id string, ttl time.Duration) error {
+	if s.frozen.Load() {
+		return driver.ErrUnavailable
+	}
+	n, err := s.client.Do(ctx, s.client.B().Pexpire().Key(s.names.session+id).Milliseconds(ttl.Milliseconds()).Build()).AsInt64()
+	if err != nil {
+		return classify("renewing a session", err, fault.Unavailable)
+	}
+	if n == 0 {
+		return fmt.Errorf("redis registry: session %s has ended in the store: %w", id, driver.ErrFenced)
+	}
+	return nil
+}
+
+func (s *store) end(ctx context.Context, id string) error {
+	_, err := s.count(ctx, "s:"+id)
+	if errors.Is(err, fault.Unavailable) {
+		_, err = s.count(ctx, "s:"+id) // the connection may have been a stale one
+	}
+	if err != nil {
+		return fmt.Errorf("session %s ends after its TTL: %w", id, err)
+	}
+	return nil
+}
+
+func (s *store) forget(x *lease.Session) {
+	s.mu.Lock()
+	delete(s.sessions, x.ID())
+	s.mu.Unlock()
+}
+
+// renewAll finds out at once, after a reconnect, which sessions the store still knows.
+func (s *store) renewAll(ctx context.Context) {
+	s.mu.Lock()
+	sessions := make([]*lease.Session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		sessions = append(sessions, x)
+	}
+	s.mu.Unlock()
+	for _, x := range sessions {
+		n, err := s.client.Do(ctx, s.client.B().Exists().Key(s.names.session+x.ID()).Build()).AsInt64()
+		if err == nil && n == 0 {
+			x.Lost()
+		}
+	}
+}
+
+// count runs the census: it ends what has expired and what words name, and says which processes
+// have sessions but are not heard.
+func (s *store) count(ctx context.Context, words ...string) (missing []string, err error) {
+	ctx, cancel := s.patience(ctx)
+	defer cancel()
+	args := append([]string{s.names.session, s.names.presence, s.names.changes}, words...)
+	reply, err := s.census.Exec(ctx, s.client, s.names.keys, args).ToArray()
+	if err == nil && len(reply) > 0 {
+		missing, err = reply[0].AsStrSlice()
+	}
+	if err != nil {
+		return nil, classify("looking for dead processes", err, fault.Unavailable)
+	}
+	return missing, nil
+}

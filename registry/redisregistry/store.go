@@ -1,0 +1,277 @@
+package redisregistry
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+//go:embed lua/apply.lua
+var applyScript string
+
+//go:embed lua/list.lua
+var listScript string
+
+//go:embed lua/open.lua
+var openScript string
+
+//go:embed lua/census.lua
+var censusScript string
+
+// format is the version of the layout in Redis.
+const format = "1"
+
+// store is the driver.
+type store struct {
+	names   names
+	log     *slog.Logger
+	timeout time.Duration
+	conns   conns
+	client  rueidis.Client
+	watches kv.Watchers
+	process string // of this registry: unique for ever
+
+	apply, list, open, census *rueidis.Lua
+
+	applied atomic.Int64 // when Apply was called last, Unix ns: is there load?
+	frozen  atomic.Bool  // tests play a process that does not run
+	young   time.Time    // until then the server's clients may still be on their way back to it
+
+	mu       sync.Mutex
+	line     *line // nil until somebody watches or has a session
+	sessions map[string]*lease.Session
+	opened   int // sessions so far
+	closed   bool
+	closing  chan struct{}
+}
+
+func newStore(n names, cfg Config) *store {
+	return &store{
+		names: n, log: cfg.Logger, timeout: cfg.Timeout, conns: conns{timeout: cfg.Timeout},
+		process: newID(),
+		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
+		open: rueidis.NewLuaScript(openScript), census: rueidis.NewLuaScript(censusScript),
+		sessions: make(map[string]*lease.Session), closing: make(chan struct{}),
+	}
+}
+
+// enter says whether a call can be made at all.
+func (s *store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-s.closing:
+		return fmt.Errorf("redis registry: %w", driver.ErrClosed)
+	default:
+		return nil
+	}
+}
+
+// patience bounds a call. The connection's own time-out comes first, except for large answers.
+func (s *store) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 4*s.timeout)
+}
+
+// List implements driver.Registry.
+func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	if err := s.enter(ctx); err != nil {
+		return driver.Snapshot{}, err
+	}
+	snap, err := s.read(ctx, prefix)
+	if err != nil && errors.Is(err, fault.Unavailable) && ctx.Err() == nil {
+		snap, err = s.read(ctx, prefix) // the connection may have been a stale one
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("redis registry: list of %q: %w", prefix, ctx.Err())
+	}
+	return snap, err
+}
+
+func (s *store) read(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	ctx, cancel := s.patience(ctx)
+	defer cancel()
+	from, to := span(prefix)
+	reply, err := s.list.Exec(ctx, s.client, s.names.keys, []string{s.names.session, from, to}).ToArray()
+	if err != nil {
+		return driver.Snapshot{}, classify("list", err, fault.Unavailable)
+	}
+	snap, err := decodeList(reply)
+	if err != nil {
+		return driver.Snapshot{}, fmt.Errorf("redis registry: list of %q: %w: %w", prefix, fault.Corrupt, err)
+	}
+	return snap, nil
+}
+
+// Apply implements driver.Registry.
+func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	s.applied.Store(time.Now().UnixNano())
+	nonce := newID()
+	results := make([]driver.Result, 0, len(txns))
+	for rest := txns; len(rest) > 0; {
+		n := chunk(rest)
+		part, err := s.send(ctx, rest[:n], nonce)
+		if err != nil && len(results) == 0 && !errors.Is(err, fault.Unknown) {
+			return nil, err // certainly none was applied
+		}
+		if err != nil { // the rest is not sent: it is to be applied after these
+			for i := range rest {
+				if i == n && errors.Is(err, fault.Unknown) {
+					err = fmt.Errorf("redis registry: not sent, as the outcome of what goes before it is unknown: %w", fault.Unavailable)
+				}
+				results = append(results, driver.Result{Err: err})
+			}
+			return results, nil
+		}
+		results = append(results, part...)
+		rest = rest[n:]
+	}
+	return results, nil
+}
+
+// send applies transactions in one call of the script: all of them, or none when it fails.
+func (s *store) send(ctx context.Context, txns []driver.Txn, nonce string) ([]driver.Result, error) {
+	ctx, cancel := s.patience(ctx)
+	defer cancel()
+	args := encode(txns, nonce, s.names.session, s.names.changes)
+	reply, err := s.apply.Exec(ctx, s.client, s.names.keys, args).AsIntSlice()
+	if err != nil {
+		return nil, classify("transaction", err, fault.Unknown)
+	}
+	return decodeResults(txns, reply, nonce)
+}
+
+// Watch implements driver.Registry.
+func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ch, ok := s.watches.Add(ctx, prefix)
+	if !ok {
+		cancel()
+		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed)
+	}
+	if err := s.connected(ctx); err != nil {
+		cancel()
+		return nil, err
+	}
+	context.AfterFunc(ctx, cancel) // the watch holds on to its context until the caller's ends
+	return ch, nil
+}
+
+// connected waits until the line is there, for the first time; from then on a watch is signalled
+// whenever it came back.
+func (s *store) connected(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("redis registry: %w", driver.ErrClosed)
+	}
+	if s.line == nil {
+		s.line = startLine(s)
+	}
+	l := s.line
+	s.mu.Unlock()
+	late := time.NewTimer(2 * s.timeout)
+	defer late.Stop()
+	select {
+	case <-l.first:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("redis registry: no connection for subscriptions within %s: %w", 2*s.timeout, driver.ErrUnavailable)
+	case <-s.closing:
+		return fmt.Errorf("redis registry: %w", driver.ErrClosed)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close implements driver.Registry.
+func (s *store) Close() error {
+	return s.shut(true)
+}
+
+// shut ends everything; without farewell it tells the store nothing, as kill -9 would.
+func (s *store) shut(farewell bool) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.closing
+		return nil
+	}
+	s.closed = true
+	sessions := make([]*lease.Session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		sessions = append(sessions, x)
+	}
+	l := s.line
+	s.mu.Unlock()
+	if !farewell {
+		s.conns.close()
+	}
+	var err error
+	for _, x := range sessions {
+		if !farewell {
+			x.Abandon()
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		err = errors.Join(err, x.Close(ctx))
+		cancel()
+	}
+	close(s.closing)
+	if l != nil {
+		l.close()
+	}
+	s.watches.Close()
+	s.conns.close()
+	s.client.Close()
+	return err
+}
+
+// decodeList reads the answer of the list script.
+func decodeList(reply []rueidis.RedisMessage) (driver.Snapshot, error) {
+	if len(reply)%3 != 1 {
+		return driver.Snapshot{}, fmt.Errorf("an answer of %d parts", len(reply))
+	}
+	revision, err := reply[0].AsInt64()
+	if err != nil {
+		return driver.Snapshot{}, err
+	}
+	snap := driver.Snapshot{Revision: revision}
+	if len(reply) > 1 {
+		snap.Entries = make([]driver.Entry, 0, len(reply)/3)
+	}
+	for i := 1; i < len(reply); i += 3 {
+		key, err1 := reply[i].ToString()
+		raw, err2 := reply[i+1].ToString()
+		value, err3 := reply[i+2].AsBytes()
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return driver.Snapshot{}, fmt.Errorf("key %q: %w", key, err)
+		}
+		version, session := cutVersion(raw)
+		snap.Entries = append(snap.Entries, driver.Entry{Key: key, Value: value[:len(value):len(value)], Version: version, Session: session})
+	}
+	return snap, nil
+}
+
+func version(revision int64, nonce string) driver.Version {
+	return driver.Version(strconv.FormatInt(revision, 10) + "." + nonce)
+}
