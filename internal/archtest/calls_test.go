@@ -70,13 +70,6 @@ var harmless = regexp.MustCompile(`^(O_[A-Z]+|Err[A-Z]\w*|Mode[A-Z]\w*|FileMode|
 // machine is an ordinary test of theirs.
 var throughVFS = []string{"commitlog/filelog/", "registry/fileregistry/", "internal/segment/"}
 
-// kernelOnly are files of theirs that hand the kernel what internal/vfs has no words for, and keep
-// nothing that has to survive a crash; each with what it does.
-var kernelOnly = map[string]string{
-	"registry/fileregistry/live_linux.go": "a FIFO, whose end the kernel reports when a process dies",
-	"registry/fileregistry/wake_linux.go": "inotify on a file that is never read",
-}
-
 func checkFileAccess(s *source) []string {
 	var bad []string
 	calls(s, "os", func(sel string, line int) {
@@ -99,7 +92,7 @@ func TestStoresReachFilesThroughVFS(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		for _, dir := range throughVFS {
-			if strings.HasPrefix(s.path, dir) && !s.test() && kernelOnly[s.path] == "" {
+			if strings.HasPrefix(s.path, dir) && !s.test() {
 				report(t, checkFileAccess(s))
 			}
 		}

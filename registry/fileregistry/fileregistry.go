@@ -26,6 +26,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/internal/local"
 )
 
 // Config says where the store is.
@@ -237,13 +238,13 @@ func (s *store) openKernel() {
 	if !s.real {
 		return
 	}
-	if w, err := newInotifyWaker(s.fs.Path(dirName + "/wake")); err != nil {
+	if w, err := local.NewBell(s.fs.Path(dirName + "/wake")); err != nil {
 		s.log.Warn("changes by other processes are polled for", "error", err)
 	} else {
-		_ = s.waker.close()
+		_ = s.waker.Close()
 		s.waker = w
 	}
-	if f, err := announce(s.fs.Path(dirName+"/"+tempPrefix+s.handle), s.fs.Path(dirName+"/"+livePrefix+s.handle)); err != nil {
+	if f, err := local.Announce(s.fs.Path(dirName+"/"+tempPrefix+s.handle), s.fs.Path(dirName+"/"+livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
 	} else {
 		s.fifo = f
@@ -257,7 +258,7 @@ func (s *store) start(noSync bool) {
 			return s.fs.OpenFile(dirName+"/"+journalName(i), os.O_RDWR, 0o600)
 		},
 		redo: s.rotate,
-		wake: s.waker.poke,
+		wake: s.waker.Ring,
 	}
 	s.core = &core{
 		j:    s.j,
@@ -277,7 +278,7 @@ func (s *store) start(noSync bool) {
 
 // listen passes the wake-ups of other processes on.
 func (s *store) listen() {
-	for s.waker.wait() == nil {
+	for s.waker.Wait() == nil {
 		s.poke()
 	}
 }
@@ -318,7 +319,7 @@ func (s *store) shutDown() {
 	s.syncWG.Wait() // while the core still runs: a failed sync needs it
 	close(s.core.quit)
 	s.core.watches.Close()
-	s.err = s.waker.close()
+	s.err = s.waker.Close()
 	s.wg.Wait()
 	s.syncer.drop()
 	s.waker = nil
@@ -329,7 +330,7 @@ func (s *store) shutDown() {
 func (s *store) release() error {
 	var errs []error
 	if s.waker != nil {
-		errs = append(errs, s.waker.close())
+		errs = append(errs, s.waker.Close())
 	}
 	if s.fifo != nil {
 		errs = append(errs, s.fifo.Close())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/internal/local"
 )
 
 const (
@@ -40,7 +41,7 @@ type keeper struct {
 	closed bool
 
 	seen  map[string]sighting
-	peers map[string]*peer
+	peers map[string]*local.Peer
 	last  time.Time // of the last round
 }
 
@@ -53,7 +54,7 @@ type sighting struct {
 func newKeeper(s *store) *keeper {
 	k := &keeper{
 		s: s, changed: make(chan struct{}, 1), died: make(chan string), quit: make(chan struct{}),
-		own: make(map[string]*session), seen: make(map[string]sighting), peers: make(map[string]*peer),
+		own: make(map[string]*session), seen: make(map[string]sighting), peers: make(map[string]*local.Peer),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
@@ -250,7 +251,7 @@ func (k *keeper) ring(table []sessionInfo) []string {
 func (k *keeper) watch(handles []string) {
 	for h, p := range k.peers {
 		if !slices.Contains(handles, h) {
-			p.close()
+			p.Close()
 			delete(k.peers, h)
 		}
 	}
@@ -258,7 +259,7 @@ func (k *keeper) watch(handles []string) {
 		if k.peers[h] != nil {
 			continue
 		}
-		p, err := watchPeer(k.path(h))
+		p, err := local.Watch(k.path(h))
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				k.s.log.Warn("a process can't be watched; its heartbeat has to do", "error", err)
@@ -267,7 +268,7 @@ func (k *keeper) watch(handles []string) {
 		}
 		k.peers[h] = p
 		k.wg.Go(func() { // joined by stop; ended by p.close or the process's death
-			if p.wait() {
+			if p.Wait() {
 				select {
 				case k.died <- h:
 				case <-k.quit:
@@ -280,7 +281,7 @@ func (k *keeper) watch(handles []string) {
 // bury ends the sessions of a dead process.
 func (k *keeper) bury(handle string) {
 	if p := k.peers[handle]; p != nil {
-		p.close()
+		p.Close()
 		delete(k.peers, handle)
 	}
 	var ids []string
@@ -321,7 +322,7 @@ func (k *keeper) sweep(ctx context.Context) {
 	}
 	dead := make(map[string][]string)
 	for _, info := range *k.s.core.sessions.Load() {
-		if _, known := dead[info.handle]; !known && !gone(k.path(info.handle)) {
+		if _, known := dead[info.handle]; !known && !local.Gone(k.path(info.handle)) {
 			continue
 		}
 		bury(k.s.ctl.slot(info.slot), info.tag)
@@ -338,7 +339,7 @@ func (k *keeper) sweep(ctx context.Context) {
 	}
 	for _, e := range list {
 		handle, ok := strings.CutPrefix(e.Name(), livePrefix)
-		if ok && gone(k.path(handle)) {
+		if ok && local.Gone(k.path(handle)) {
 			_ = k.s.fs.Remove(dirName + "/" + e.Name())
 		}
 	}

@@ -7,17 +7,17 @@ import (
 
 // waker tells the processes on one store that it changed.
 type waker interface {
-	// poke wakes all others; it may wake this one as well.
-	poke()
-	// wait returns after a poke, or with an error when the waker is closed.
-	wait() error
-	close() error
+	// Ring wakes all others; it may wake this one as well.
+	Ring()
+	// Wait returns after a ring, or with an error when the waker is closed.
+	Wait() error
+	Close() error
 }
 
 // pollWaker is for file systems the kernel does not watch for us, such as the one in memory: it
 // looks at the journal's end.
 type pollWaker struct {
-	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by close
+	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
 	cancel context.CancelFunc
 	ctl    *control
 	last   uint64
@@ -30,9 +30,9 @@ func newPollWaker(ctl *control) *pollWaker {
 	return &pollWaker{ctx: ctx, cancel: cancel, ctl: ctl, last: ctl.written.Load()}
 }
 
-func (w *pollWaker) poke() {}
+func (w *pollWaker) Ring() {}
 
-func (w *pollWaker) wait() error {
+func (w *pollWaker) Wait() error {
 	t := time.NewTicker(pollEvery)
 	defer t.Stop()
 	for {
@@ -48,7 +48,7 @@ func (w *pollWaker) wait() error {
 	}
 }
 
-func (w *pollWaker) close() error {
+func (w *pollWaker) Close() error {
 	w.cancel()
 	return nil
 }

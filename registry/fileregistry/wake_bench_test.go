@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/registry/internal/local"
 )
 
 // The two ways to wake other processes that were considered, as a round trip between two
@@ -16,30 +18,30 @@ import (
 
 func BenchmarkWakeInotify(b *testing.B) {
 	dir := b.TempDir()
-	ping, err := newInotifyWaker(filepath.Join(dir, "ping"))
+	ping, err := local.NewBell(filepath.Join(dir, "ping"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	pong, err := newInotifyWaker(filepath.Join(dir, "pong"))
+	pong, err := local.NewBell(filepath.Join(dir, "pong"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ping.wait() == nil {
-			pong.poke()
+		for ping.Wait() == nil {
+			pong.Ring()
 		}
 	}()
 	for b.Loop() {
-		ping.poke()
-		if err := pong.wait(); err != nil {
+		ping.Ring()
+		if err := pong.Wait(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	ping.close()
+	ping.Close()
 	<-done
-	pong.close()
+	pong.Close()
 }
 
 func futex(w *atomic.Uint32, op, val int) {

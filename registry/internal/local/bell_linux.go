@@ -1,4 +1,4 @@
-package fileregistry
+package local
 
 import (
 	"errors"
@@ -8,15 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inotifyWaker wakes through writes to a file that is never read: the kernel queues an event for
-// every process that watches it, and the runtime's poller waits for all of them without a thread.
-type inotifyWaker struct {
+// Bell wakes the processes that share a file, through writes to it that nobody ever reads: the
+// kernel queues an event for every process, and the runtime's poller waits for all of them
+// without a thread.
+type Bell struct {
 	events *os.File
 	file   *os.File
 	buf    [4096]byte
 }
 
-func newInotifyWaker(path string) (*inotifyWaker, error) {
+// NewBell opens the file, and makes it if need be.
+func NewBell(path string) (*Bell, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -36,14 +38,18 @@ func newInotifyWaker(path string) (*inotifyWaker, error) {
 	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_MODIFY); err != nil {
 		return nil, errors.Join(fmt.Errorf("inotify watch of %s (raise fs.inotify.max_user_watches?): %w", path, err), unix.Close(fd), file.Close())
 	}
-	return &inotifyWaker{events: os.NewFile(uintptr(fd), "inotify"), file: file}, nil
+	return &Bell{events: os.NewFile(uintptr(fd), "inotify"), file: file}, nil
 }
 
-func (w *inotifyWaker) poke() { _, _ = w.file.WriteAt([]byte{1}, 0) } // a missed one is caught by the keeper
+// Ring wakes everybody, this process as well. It may fail, unheard: whoever waits has to look by
+// itself now and then, because whoever rings may also die just before.
+func (w *Bell) Ring() { _, _ = w.file.WriteAt([]byte{1}, 0) }
 
-func (w *inotifyWaker) wait() error {
+// Wait returns after a ring, or with an error when the bell is closed.
+func (w *Bell) Wait() error {
 	_, err := w.events.Read(w.buf[:])
 	return err
 }
 
-func (w *inotifyWaker) close() error { return errors.Join(w.events.Close(), w.file.Close()) }
+// Close ends Wait and releases the file.
+func (w *Bell) Close() error { return errors.Join(w.events.Close(), w.file.Close()) }

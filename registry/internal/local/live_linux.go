@@ -1,4 +1,4 @@
-package fileregistry
+package local
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 // that: the runtime's poller does. It works across PID namespaces, needs no PID that could be
 // reused, and a child between fork and exec only delays it (the descriptors are close-on-exec).
 
-// announce makes the FIFO and holds it. It gets its name only once it is held: whoever finds one
+// Announce makes the FIFO and holds it. It gets its name only once it is held: whoever finds one
 // without a holder may take it for a dead process's.
-func announce(temp, path string) (io.Closer, error) {
+func Announce(temp, path string) (io.Closer, error) {
 	if err := unix.Mkfifo(temp, 0o600); err != nil {
 		return nil, &fs.PathError{Op: "mkfifo", Path: temp, Err: err}
 	}
@@ -30,20 +30,20 @@ func announce(temp, path string) (io.Closer, error) {
 	return f, nil
 }
 
-// peer is a process that is watched.
-type peer struct{ f *os.File }
+// Peer is a process that is watched.
+type Peer struct{ f *os.File }
 
-// watchPeer opens the FIFO of a process; ErrNotExist when it has none.
-func watchPeer(path string) (*peer, error) {
+// Watch opens the FIFO of a process; ErrNotExist when it has none.
+func Watch(path string) (*Peer, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &peer{f: f}, nil
+	return &Peer{f: f}, nil
 }
 
-// wait returns true when the process is dead, false after close.
-func (p *peer) wait() bool {
+// Wait returns true when the process is dead, false after Close.
+func (p *Peer) Wait() bool {
 	var b [1]byte
 	for {
 		_, err := p.f.Read(b[:])
@@ -56,13 +56,14 @@ func (p *peer) wait() bool {
 	}
 }
 
-func (p *peer) close() { _ = p.f.Close() }
+// Close ends Wait.
+func (p *Peer) Close() { _ = p.f.Close() }
 
-// gone says whether the process behind a FIFO is dead, without waiting.
-func gone(path string) bool {
+// Gone says whether the process behind a FIFO is dead, without waiting.
+func Gone(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false // no FIFO: its heartbeat tells
+		return false // no FIFO: other means have to tell
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var b [1]byte
