@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // Header is one name and value attached to a message. Names may repeat; order is kept.
@@ -31,9 +32,4 @@ type Message struct {
 }
 
 // Position is the place of a record.
-type Position struct {
-	Topic     string `json:"topic"`
-	Storage   int    `json:"storage"`
-	Partition int    `json:"partition"`
-	Offset    int64  `json:"offset"`
-}
+type Position = topic.Position

@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
@@ -19,13 +18,7 @@ func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Posi
 	if err != nil {
 		return Position{}, err
 	}
-	storage, partition := t.Route(m.Key)
-	at := Position{Topic: topicName, Storage: storage, Partition: partition}
-	at.Offset, err = t.Append(ctx, storage, partition, []commitlog.Record{record(&m)})
-	if err != nil {
-		return Position{}, err
-	}
-	return at, nil
+	return t.Produce(ctx, m.Key, topic.AnyPartition, []commitlog.Record{record(&m)}, nil)
 }
 
 // record is a message as it is stored.
@@ -55,29 +48,13 @@ func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, 
 		done(Position{}, err)
 		return
 	}
-	storage, partition, err := place(t, &m, opts)
-	if err != nil {
-		done(Position{}, err)
-		return
-	}
+	partition := topic.AnyPartition
 	var ao *commitlog.AppendOptions
+	if opts != nil && opts.Partition != nil {
+		partition = *opts.Partition
+	}
 	if opts != nil && opts.Producer.ID != 0 {
 		ao = &commitlog.AppendOptions{Producer: opts.Producer}
 	}
-	t.AppendAsync(ctx, storage, partition, []commitlog.Record{record(&m)}, ao, func(first int64, err error) {
-		done(Position{Topic: topicName, Storage: storage, Partition: partition, Offset: first}, err)
-	})
-}
-
-func place(t *topic.Topic, m *Message, opts *ProduceOptions) (storage, partition int, err error) {
-	doc := t.Document()
-	if opts == nil || opts.Partition == nil {
-		storage, partition = t.Route(m.Key)
-		return storage, partition, nil
-	}
-	storage, partition = doc.Produce, *opts.Partition
-	if n := doc.Storage[storage].Partitions; partition < 0 || partition >= n {
-		return 0, 0, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, n-1, partition, ErrInvalid)
-	}
-	return storage, partition, nil
+	t.ProduceAsync(ctx, partition, record(&m), ao, done)
 }

@@ -39,7 +39,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 		switch {
 		case errors.Is(err, fault.NotFound):
 			doc = &Document{
-				Format: format, Name: name, State: Creating,
+				Format: plainFormat, Name: name, State: Creating,
 				Storage: []Storage{{Name: storageName(c.namespace, name, 0), Partitions: cfg.Partitions, K: 1}},
 				Router:  cfg.Router, Hash: cfg.Hash,
 				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
@@ -81,14 +81,11 @@ func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version regis
 
 // Get returns the definition of a topic.
 func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
-	if err := CheckName(name); err != nil {
+	doc, _, err := c.ready(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	doc, _, err := c.load(ctx, name)
-	if err == nil && doc.State != Ready {
-		err = fmt.Errorf("topic %q is half %s; create or delete it again to finish: %w", name, doc.State, fault.NotFound)
-	}
-	return doc, err
+	return doc.visible(), nil
 }
 
 // List returns the definitions of all topics that are ready, sorted by name.
@@ -104,7 +101,7 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 			return nil, err
 		}
 		if doc.State == Ready {
-			docs = append(docs, doc)
+			docs = append(docs, doc.visible())
 		}
 	}
 	return docs, nil
@@ -150,24 +147,6 @@ func (c *Catalog) drop(ctx context.Context, doc *Document, version registry.Vers
 	return err
 }
 
-// Open opens a topic to produce and consume.
-func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
-	doc, err := c.Get(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	t := &Topic{doc: doc}
-	for _, s := range doc.Storage {
-		st, err := c.log.Topic(ctx, s.Name)
-		if err != nil {
-			_ = t.Close()
-			return nil, fmt.Errorf("storage topic %q of topic %q: %w", s.Name, name, err)
-		}
-		t.storage = append(t.storage, st)
-	}
-	return t, nil
-}
-
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
 	e, err := c.reg.Get(ctx, prefix+name)
 	if errors.Is(err, fault.NotFound) {
@@ -183,6 +162,9 @@ func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Ve
 // store writes the definition if it still has version. A write of unknown fate counts as a
 // conflict: the caller reads again and goes on from what it finds.
 func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
+	if len(doc.Storage) > 1 {
+		doc.Format = grownFormat
+	}
 	value, err := json.Marshal(doc)
 	if err != nil {
 		return fmt.Errorf("topic %q: %w", doc.Name, err)

@@ -149,7 +149,7 @@ func TestDeletionRemovesRecordsAndName(t *testing.T) {
 func TestDefinitionsOfANewerFormatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	for name, doc := range map[string]string{"newer": `{"format":2,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":1,"name":"hollow"}`} {
+	for name, doc := range map[string]string{"newer": `{"format":3,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":1,"name":"hollow"}`} {
 		if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 			t.Fatal(err)
 		}

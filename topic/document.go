@@ -20,7 +20,12 @@ const (
 	MaxNamespaceBytes = 60
 )
 
-const format = 1
+// A topic that never grew is written in format 1, which all versions read; an old version would
+// take the storage topics of one that grew for a single one.
+const (
+	plainFormat = 1
+	grownFormat = 2
+)
 
 // State is where a topic is in its life. Creation and deletion touch the log and the registry;
 // the state lets whoever comes next finish what a crash interrupted.
@@ -38,6 +43,10 @@ type Storage struct {
 	Name       string `json:"name"` // in the commit log
 	Partitions int    `json:"partitions"`
 	K          int    `json:"k"` // how many times the partitions grew over the first storage topic of its line
+	// Creating: its definition is there, the storage topic may not be. It takes no records yet.
+	Creating bool `json:"creating,omitempty"`
+	// Ends are the final ends of its partitions; nil: it was not sealed.
+	Ends []int64 `json:"ends,omitempty"`
 }
 
 // Document is the stored definition of a topic.
@@ -46,7 +55,8 @@ type Document struct {
 	Name           string    `json:"name"`
 	State          State     `json:"state"`
 	Storage        []Storage `json:"storage"`
-	Produce        int       `json:"produce"` // index of the storage topic that takes new records
+	Produce        int       `json:"produce"`             // index of the storage topic that takes new records
+	Switching      bool      `json:"switching,omitempty"` // the one under the pointer is being sealed; the next takes over
 	Router         Router    `json:"router"`
 	Hash           Hash      `json:"hash"`
 	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic; 0 keeps all
@@ -77,6 +87,9 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate(name string) error {
 	errs := []error{CheckName(name), c.Router.validate(), c.Hash.validate()}
+	if c.Router == RangeRouter && c.Hash == Murmur2 {
+		errs = append(errs, fmt.Errorf("topic %.40q: router range needs a hash of 64 bits and murmur2 has 31: use router modulo, or another hash: %w", name, fault.Invalid))
+	}
 	if c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions {
 		errs = append(errs, fmt.Errorf("topic %.40q: %d partitions; expected 1 to %d: %w", name, c.Partitions, commitlog.MaxPartitions, fault.Invalid))
 	}
@@ -136,11 +149,67 @@ func decode(key string, value []byte) (*Document, error) {
 	if err := json.Unmarshal(value, d); err != nil {
 		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
 	}
-	if d.Format != format {
-		return nil, fmt.Errorf("topic %q was written in format %d; this version reads format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
+	if d.Format < plainFormat || d.Format > grownFormat {
+		return nil, fmt.Errorf("topic %q was written in format %d; this version reads formats %d to %d: upgrade ringfence: %w",
+			d.Name, d.Format, plainFormat, grownFormat, fault.Invalid)
 	}
 	if len(d.Storage) == 0 || d.Produce < 0 || d.Produce >= len(d.Storage) {
 		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
 	}
+	for i, st := range d.Storage {
+		if st.Partitions < 1 || st.K < 1 || st.Partitions%st.K != 0 {
+			return nil, fmt.Errorf("registry key %q: storage topic %d with %d partitions and K %d: %w", key, i, st.Partitions, st.K, fault.Corrupt)
+		}
+	}
 	return d, nil
+}
+
+// visible is the definition without a storage topic that is still being made.
+func (d *Document) visible() *Document {
+	v := *d
+	if n := len(v.Storage); v.Storage[n-1].Creating && n > 1 {
+		v.Storage = v.Storage[:n-1]
+	}
+	return &v
+}
+
+// Units is the number of partitions of all storage topics. They are numbered through: those of
+// storage topic 0 first.
+func (d *Document) Units() int { return d.Unit(len(d.Storage), 0) }
+
+// Unit is the number of a partition of a storage topic.
+func (d *Document) Unit(storage, partition int) int {
+	for i := range storage {
+		partition += d.Storage[i].Partitions
+	}
+	return partition
+}
+
+// Place is the storage topic and the partition of a unit; ok is false when there is no such unit.
+func (d *Document) Place(unit int) (storage, partition int, ok bool) {
+	for i := range d.Storage {
+		if n := d.Storage[i].Partitions; unit >= n {
+			unit -= n
+			continue
+		}
+		return i, unit, unit >= 0
+	}
+	return 0, 0, false
+}
+
+// Parents are the partitions of the storage topic before that can hold earlier records of the keys
+// of a partition; ok is false for the first storage topic.
+func (d *Document) Parents(storage, partition int) (_ Parents, ok bool) {
+	if storage == 0 {
+		return Parents{}, false
+	}
+	return d.Router.parents(d.Storage[storage-1], d.Storage[storage], partition), true
+}
+
+// End is the final end of a partition; -1: there is none yet.
+func (d *Document) End(storage, partition int) int64 {
+	if ends := d.Storage[storage].Ends; partition < len(ends) {
+		return ends[partition]
+	}
+	return -1
 }

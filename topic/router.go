@@ -4,19 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringfence/ringfence/internal/fault"
 )
-
-// Hash names a fixed function from keys to unsigned 64-bit numbers. It is stored with the topic
-// and never changes for it.
-type Hash string
-
-// XXHash64 is the default: xxHash, 64 bits, seed 0.
-const XXHash64 Hash = "xxhash64"
-
-func (h Hash) sum(key []byte) uint64 { return xxhash.Sum64(key) }
 
 // Router names a rule from a hash to a partition. It is stored with the topic.
 type Router string
@@ -50,9 +39,38 @@ func (r Router) validate() error {
 	return nil
 }
 
-func (h Hash) validate() error {
-	if h != XXHash64 {
-		return fmt.Errorf("hash %q: expected %q: %w", h, XXHash64, fault.Invalid)
+// Parents are the partitions From, From+Step, … below To of a storage topic: those that can hold
+// earlier records of the keys of one partition of the next storage topic.
+type Parents struct{ From, To, Step int }
+
+// parents tells which partitions of the storage topic old can hold keys of partition p of the next
+// one: exactly those where the counts allow to tell, else all.
+func (r Router) parents(old, next Storage, p int) Parents {
+	all := Parents{0, old.Partitions, 1}
+	if r == RangeRouter {
+		// Partition p holds the hashes in [p, p+1)·2⁶⁴/P, and partitions of the old one overlap them.
+		from := p * old.Partitions / next.Partitions
+		to := ((p+1)*old.Partitions + next.Partitions - 1) / next.Partitions
+		return Parents{from, to, 1}
 	}
-	return nil
+	oldBase, nextBase := old.Partitions/old.K, next.Partitions/next.K
+	group := p / next.K // h mod nextBase
+	switch {
+	case oldBase == nextBase:
+		return Parents{group * old.K, (group + 1) * old.K, 1}
+	case old.K == 1: // h mod oldBase is known modulo the divisor that both bases have
+		d := gcd(oldBase, nextBase)
+		return Parents{group % d, old.Partitions, d}
+	case nextBase%oldBase == 0:
+		group %= oldBase
+		return Parents{group * old.K, (group + 1) * old.K, 1}
+	}
+	return all
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }

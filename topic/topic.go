@@ -4,68 +4,150 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // Topic is an open composite topic. Its methods may be called concurrently.
+//
+// It follows the definition: producers learn that the topic was switched when an append is refused,
+// consumers through Follow.
 type Topic struct {
-	doc     *Document
-	storage []*commitlog.Topic
+	catalog *Catalog
+	name    string
+	life    context.Context // ends with Close; it bounds what no caller waits for
+	end     context.CancelFunc
 	keyless atomic.Uint64 // spreads records without a key
+
+	view atomic.Pointer[view]
+	gen  atomic.Pointer[generation]
+
+	mu     sync.Mutex // guards closed; held while view or gen is replaced, but over no call
+	closed bool
+	moves  sync.WaitGroup // goroutines that carry records past a switch
 }
 
-// Document is the definition the topic was opened with; it must not be changed.
-func (t *Topic) Document() *Document { return t.doc }
+// view is a definition and the handles that go with it. It never changes.
+type view struct {
+	doc     *Document
+	version registry.Version
+	storage []*commitlog.Topic
+}
+
+// Open opens a topic to produce and consume. A switch that a crash interrupted is finished by the
+// first producer that meets it.
+func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
+	t := &Topic{catalog: c, name: name}
+	t.life, t.end = context.WithCancel(context.Background())
+	v, err := t.look(ctx, &view{})
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	t.view.Store(v)
+	t.gen.Store(newGeneration(v))
+	return t, nil
+}
+
+// look reads the definition and opens the storage topics that old has no handle of.
+func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
+	doc, version, err := t.catalog.ready(ctx, t.name)
+	if err != nil {
+		return nil, err
+	}
+	if version == old.version {
+		return old, nil
+	}
+	v := &view{doc: doc.visible(), version: version, storage: slices.Clone(old.storage)}
+	for i := len(v.storage); i < len(v.doc.Storage); i++ {
+		st, err := t.catalog.log.Topic(ctx, v.doc.Storage[i].Name)
+		if err != nil {
+			for _, opened := range v.storage[len(old.storage):] {
+				err = errors.Join(err, opened.Close())
+			}
+			return nil, fmt.Errorf("storage topic %q of topic %q: %w", v.doc.Storage[i].Name, t.name, err)
+		}
+		v.storage = append(v.storage, st)
+	}
+	return v, nil
+}
+
+// Refresh reads the definition anew, and says whether it changed.
+func (t *Topic) Refresh(ctx context.Context) (changed bool, err error) {
+	old := t.view.Load()
+	v, err := t.look(ctx, old)
+	if err != nil || v == old {
+		return false, err
+	}
+	if !t.adopt(old, v) { // somebody else was faster
+		for _, st := range v.storage[len(old.storage):] {
+			err = errors.Join(err, st.Close())
+		}
+		return true, err
+	}
+	if g := t.gen.Load(); v.doc.Produce > g.storage {
+		t.retire(g)
+	}
+	return true, nil
+}
+
+// adopt makes v the view unless another one took the place of old meanwhile.
+func (t *Topic) adopt(old, v *view) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && t.view.CompareAndSwap(old, v)
+}
+
+// Follow refreshes the topic whenever its definition changes, and calls changed after it, until ctx
+// ends. It finishes switches that somebody else died over.
+func (t *Topic) Follow(ctx context.Context, changed func()) {
+	follow(ctx, t, changed)
+}
+
+// Document is the definition as it was last seen; it must not be changed.
+func (t *Topic) Document() *Document { return t.view.Load().doc }
 
 // Storage is the open storage topic i.
 func (t *Topic) Storage(i int) (*commitlog.Topic, error) {
-	if i < 0 || i >= len(t.storage) {
-		return nil, fmt.Errorf("topic %q has storage topics 0 to %d; %d is out of range: %w", t.doc.Name, len(t.storage)-1, i, fault.Invalid)
+	storage := t.view.Load().storage
+	if i < 0 || i >= len(storage) {
+		return nil, fmt.Errorf("topic %q has storage topics 0 to %d; %d is out of range: %w", t.name, len(storage)-1, i, fault.Invalid)
 	}
-	return t.storage[i], nil
+	return storage[i], nil
 }
 
-// Units is the number of units that a consumer group of this topic shares out.
-func (t *Topic) Units() int { return t.doc.Storage[0].Partitions }
+// Units is the number of units that a consumer group of this topic shares out, see Document.Units.
+func (t *Topic) Units() int { return t.Document().Units() }
 
-// Route returns where a record with this key is produced: the storage topic under the produce
+// Route returns where a record with this key is produced now: the storage topic under the produce
 // pointer and a partition of it. Records without a key (nil) go round robin.
 func (t *Topic) Route(key []byte) (storage, partition int) {
-	storage = t.doc.Produce
-	s := &t.doc.Storage[storage]
+	g := t.gen.Load()
+	return g.storage, t.route(g, key)
+}
+
+func (t *Topic) route(g *generation, key []byte) int {
+	s := &g.shape
 	if key == nil {
-		return storage, int((t.keyless.Add(1) - 1) % uint64(s.Partitions))
+		return int((t.keyless.Add(1) - 1) % uint64(s.Partitions))
 	}
-	return storage, t.doc.Router.Route(t.doc.Hash.sum(key), s.Partitions, s.K)
+	return g.router.Route(g.hash.Sum(key), s.Partitions, s.K)
 }
 
-// Append produces records that belong to one partition of one storage topic, see Route, and
-// waits until they are stored. It returns the first offset.
-func (t *Topic) Append(ctx context.Context, storage, partition int, recs []commitlog.Record) (int64, error) {
-	st, err := t.Storage(storage)
-	if err != nil {
-		return 0, err
-	}
-	return st.Append(ctx, partition, recs, nil)
-}
-
-// AppendAsync produces records that belong to one partition of one storage topic, see Route.
-func (t *Topic) AppendAsync(ctx context.Context, storage, partition int, recs []commitlog.Record, opts *commitlog.AppendOptions, done func(first int64, err error)) {
-	st, err := t.Storage(storage)
-	if err != nil {
-		done(0, err)
-		return
-	}
-	st.AppendAsync(ctx, partition, recs, opts, done)
-}
-
-// Close releases the handles.
+// Close releases the handles. Records that wait for the end of a switch are refused.
 func (t *Topic) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.end()
+	t.moves.Wait()
 	var errs []error
-	for _, s := range t.storage {
+	for _, s := range t.view.Load().storage {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)

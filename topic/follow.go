@@ -1,0 +1,68 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+const (
+	followSweep = 30 * time.Second // between two looks though nothing was heard
+	followRetry = time.Second      // after a failure
+	// resumeAfter is how long a switch may be half done before a consumer finishes it.
+	resumeAfter = time.Second
+)
+
+// follow is Topic.Follow.
+func follow(ctx context.Context, t *Topic, changed func()) {
+	for ctx.Err() == nil {
+		hints, err := t.catalog.reg.Watch(ctx, prefix+t.name)
+		if err == nil {
+			err = t.heed(ctx, hints, changed)
+		}
+		if errors.Is(err, fault.Closed) {
+			return
+		}
+		rest(ctx, followRetry)
+	}
+}
+
+// heed refreshes at each hint until the watch ends or the registry fails.
+func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, changed func()) error {
+	for {
+		news, err := t.Refresh(ctx)
+		if err != nil {
+			return err
+		}
+		if news {
+			changed()
+		}
+		wait := followSweep
+		if t.Document().Switching {
+			wait = resumeAfter
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case _, ok := <-hints:
+			timer.Stop()
+			if !ok {
+				return nil
+			}
+		case <-timer.C:
+			if err := t.catalog.Resume(ctx, t.name); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,179 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// How a topic grows. AddStorage appends a storage topic; it changes nothing for producers. Switch
+// lets new records go to the next storage topic, in steps of which each leaves a definition that
+// anybody can go on from:
+//
+//  1. Switching is set: somebody wants it.
+//  2. The storage topic under the pointer is sealed. From here on no process can append to it,
+//     also none that was stopped and has never heard of the switch.
+//  3. Its ends are stored, the pointer moves on and Switching is cleared, in one write.
+//
+// A producer that is refused between 2 and 3 does step 3 itself, see Topic.
+
+// AddStorage adds a storage topic of that many partitions to a topic, behind those that it has, and
+// returns the new definition. What a crash left of an earlier addition is finished first; it is the
+// one asked for when it has as many partitions. ErrNotFound for an unknown topic.
+func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (*Document, error) {
+	if err := checkPartitions(name, partitions); err != nil {
+		return nil, err
+	}
+	for begun := false; ; {
+		doc, version, err := c.ready(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		last := len(doc.Storage) - 1
+		if doc.Storage[last].Creating {
+			begun = begun || doc.Storage[last].Partitions == partitions
+			doc, err = c.finishAdd(ctx, doc, version)
+			if err == nil && begun {
+				return doc, nil
+			}
+		} else {
+			doc.Storage = append(doc.Storage, Storage{
+				Name: storageName(c.namespace, name, last+1), Partitions: partitions,
+				K: factor(doc.Storage[last], partitions), Creating: true,
+			})
+			err = c.store(ctx, doc, version)
+		}
+		if err != nil && !errors.Is(err, fault.Conflict) {
+			return nil, err
+		}
+	}
+}
+
+func checkPartitions(name string, n int) error {
+	if n < 1 || n > commitlog.MaxPartitions {
+		return fmt.Errorf("topic %.40q: %d partitions; expected 1 to %d: %w", name, n, commitlog.MaxPartitions, fault.Invalid)
+	}
+	return nil
+}
+
+// factor is K of a storage topic that follows last: as often as the base of last goes into it; 1
+// when it does not, and a new line with a base of its own begins.
+func factor(last Storage, partitions int) int {
+	if base := last.Partitions / last.K; partitions%base == 0 {
+		return partitions / base
+	}
+	return 1
+}
+
+// finishAdd makes the last storage topic of a definition.
+func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry.Version) (*Document, error) {
+	last := len(doc.Storage) - 1
+	err := c.log.CreateTopic(ctx, doc.storageConfig(last))
+	if errors.Is(err, fault.Exists) {
+		name := doc.Storage[last].Name
+		doc.Storage = doc.Storage[:last]
+		return nil, errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already; delete that first: %w", doc.Name, name, err),
+			c.store(ctx, doc, version))
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc.Storage[last].Creating = false
+	return doc, c.store(ctx, doc, version)
+}
+
+// Switch moves the produce pointer from where it finds it to the next storage topic and returns the
+// new definition. A switch that a crash interrupted, or that somebody else does at the same time,
+// is the one asked for. ErrConflict when there is no next storage topic: the pointer stays at the
+// last.
+func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
+	for from := -1; ; {
+		doc, version, err := c.ready(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if from < 0 {
+			from = doc.Produce
+		}
+		switch last := len(doc.Storage) - 1; {
+		case doc.Produce > from:
+			return doc.visible(), nil
+		case doc.Switching:
+			_, err = c.finishSwitch(ctx, doc, version)
+		case doc.Produce == last:
+			return nil, fmt.Errorf("topic %q: producers are at its last storage topic, %d; add one first: %w", name, last, fault.Conflict)
+		case doc.Storage[doc.Produce+1].Creating:
+			_, err = c.finishAdd(ctx, doc, version)
+		default:
+			doc.Switching = true
+			err = c.store(ctx, doc, version)
+		}
+		if err != nil && !errors.Is(err, fault.Conflict) {
+			return nil, err
+		}
+	}
+}
+
+// finishSwitch does what is left of a switch.
+func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version registry.Version) (*Document, error) {
+	st, err := c.log.Topic(ctx, doc.Storage[doc.Produce].Name)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := st.Seal(ctx)
+	if err = errors.Join(err, st.Close()); err != nil {
+		return nil, fmt.Errorf("seal storage topic %d of topic %q: %w", doc.Produce, doc.Name, err)
+	}
+	doc.Storage[doc.Produce].Ends = ends
+	doc.Produce++
+	doc.Switching = false
+	return doc, c.store(ctx, doc, version)
+}
+
+// errNoNext says that a storage topic is sealed and no other takes over.
+var errNoNext = fmt.Errorf("no storage topic follows: %w", fault.Sealed)
+
+// past finishes the switch away from a storage topic that was found sealed, and returns the
+// definition in which the pointer is past it.
+func (c *Catalog) past(ctx context.Context, name string, sealed int) (*Document, error) {
+	for {
+		doc, version, err := c.ready(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case doc.Produce > sealed:
+			return doc.visible(), nil
+		case len(doc.visible().Storage) == sealed+1:
+			return nil, fmt.Errorf("topic %q, storage topic %d: %w", name, sealed, errNoNext)
+		}
+		if _, err := c.finishSwitch(ctx, doc, version); err != nil && !errors.Is(err, fault.Conflict) {
+			return nil, err
+		}
+	}
+}
+
+// Resume finishes a switch that somebody began and may have died over; most times there is none.
+func (c *Catalog) Resume(ctx context.Context, name string) error {
+	doc, _, err := c.ready(ctx, name)
+	if err != nil || !doc.Switching {
+		return err
+	}
+	_, err = c.Switch(ctx, name)
+	return err
+}
+
+// ready is load of a topic that is neither half created nor half deleted.
+func (c *Catalog) ready(ctx context.Context, name string) (*Document, registry.Version, error) {
+	if err := CheckName(name); err != nil {
+		return nil, "", err
+	}
+	doc, version, err := c.load(ctx, name)
+	if err == nil && doc.State != Ready {
+		err = fmt.Errorf("topic %q is half %s; create or delete it again to finish: %w", name, doc.State, fault.NotFound)
+	}
+	return doc, version, err
+}

@@ -1,0 +1,156 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// How producing goes on after a switch. The records of a key must not change places, though some
+// of them were refused by the sealed storage topic, some are still under way to it, and new ones
+// come all the time. So the generation is closed, everything that is under way is waited for, what
+// was refused is sent to the next storage topic in the order in which it came, then what came
+// meanwhile, and only then the next generation begins for everybody.
+
+// Records that wait for the end of a switch, at most; more block.
+const (
+	maxWaiting      = 1 << 16
+	maxWaitingBytes = 64 << 20
+)
+
+// refuse takes a message back that a sealed storage topic did not take.
+func (g *generation) refuse(m *message) {
+	if !m.t.retire(g) {
+		g.leave()
+		m.done(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
+		return
+	}
+	g.mu.Lock()
+	g.refused = append(g.refused, m)
+	g.mu.Unlock()
+	g.leave()
+}
+
+// retire ends a generation: its messages are carried on by a goroutine that Close joins. It is
+// false when the topic was closed.
+func (t *Topic) retire(g *generation) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.moving {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	g.moving = true
+	g.close()
+	t.moves.Go(func() { t.move(g) }) // joined by Close
+	return true
+}
+
+// wait queues a message behind the switch that is going on; false when that is over.
+func (g *generation) wait(ctx context.Context, t *Topic, m *message) bool {
+	size := 0
+	for i := range m.recs {
+		size += commitlog.RecordBytes(&m.recs[i])
+	}
+	g.mu.Lock()
+	switch {
+	case g.over:
+		g.mu.Unlock()
+		return false
+	case len(g.waiting) < maxWaiting && g.bytes+size < maxWaitingBytes:
+		g.waiting = append(g.waiting, m)
+		g.bytes += size
+		g.mu.Unlock()
+		return true
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.done:
+		return false
+	case <-ctx.Done():
+		m.done(Position{}, fmt.Errorf("topic %q is being switched: %w: %w", t.name, fault.NotDone, ctx.Err()))
+		return true
+	}
+}
+
+// move carries the messages of a closed generation on.
+func (t *Topic) move(g *generation) {
+	v, err := t.past(g)
+	select {
+	case <-g.drained:
+	case <-t.life.Done(): // the log's handles are about to be closed, which ends what is in flight
+		<-g.drained
+		err = errors.Join(err, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
+	}
+	// No lock: nothing is in flight, so that nothing is refused any more.
+	slices.SortFunc(g.refused, func(a, b *message) int { return int(int64(a.ticket - b.ticket)) })
+	next := newGeneration(v)
+	next.inflight.Add(1) // keeps it from being drained until all of this is in it
+	t.forward(next, g.refused, err)
+	for {
+		g.mu.Lock()
+		batch := g.waiting
+		g.waiting, g.bytes = nil, 0
+		if len(batch) == 0 {
+			g.over = true
+			t.gen.Store(next)
+			g.mu.Unlock()
+			break
+		}
+		g.mu.Unlock()
+		t.forward(next, batch, err)
+	}
+	close(g.done)
+	next.leave()
+}
+
+// forward sends messages to the next generation, or tells them that there is none.
+func (t *Topic) forward(next *generation, messages []*message, err error) {
+	for _, m := range messages {
+		if err != nil {
+			m.done(Position{}, err)
+			continue
+		}
+		ticket, ok := next.begin()
+		if !ok { // sealed as well by now: its own move takes them all
+			next.mu.Lock()
+			m.g, m.ticket = next, next.ticket.Add(1)
+			next.refused = append(next.refused, m)
+			next.mu.Unlock()
+			continue
+		}
+		m.append(t.life, next, ticket)
+	}
+}
+
+// past finds the view in which the pointer is past the generation, and finishes the switch for that
+// if need be. It goes on while the registry does not answer. On an error the view is the old one:
+// whoever produces next tries again.
+func (t *Topic) past(g *generation) (*view, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+		_, err := t.catalog.past(t.life, t.name, g.storage)
+		if err == nil {
+			_, err = t.Refresh(t.life)
+		}
+		v := t.view.Load()
+		if err == nil && v.doc.Produce > g.storage {
+			return v, nil
+		}
+		if err != nil && !errors.Is(err, fault.Unavailable) && !errors.Is(err, fault.Unknown) || t.life.Err() != nil {
+			return v, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-t.life.Done():
+		}
+	}
+}

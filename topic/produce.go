@@ -1,0 +1,202 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Position is the place of a record.
+type Position struct {
+	Topic     string `json:"topic"`
+	Storage   int    `json:"storage"`
+	Partition int    `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// AnyPartition lets the router choose.
+const AnyPartition = math.MinInt
+
+// generation is the time in which records are produced to one storage topic. It ends when an append
+// is refused because the storage topic was sealed, or when the pointer is seen to have moved on.
+type generation struct {
+	storage int
+	log     *commitlog.Topic
+	shape   Storage
+	router  Router
+	hash    Hash
+
+	ticket   atomic.Uint64 // the order in which messages came
+	inflight atomic.Int64  // messages whose fate is not known
+	closed   atomic.Bool   // no message may be appended any more
+	drained  chan struct{} // closed when it is closed and nothing is in flight
+	once     sync.Once     // of drained
+
+	mu      sync.Mutex
+	moving  bool          // a goroutine carries its messages on
+	over    bool          // they were carried on: the topic has another generation
+	refused []*message    // certainly not appended, in no order
+	waiting []*message    // came after it was closed, in their order
+	bytes   int           // of waiting
+	done    chan struct{} // closed with over
+}
+
+func newGeneration(v *view) *generation {
+	d := v.doc
+	return &generation{
+		storage: d.Produce, log: v.storage[d.Produce], shape: d.Storage[d.Produce], router: d.Router, hash: d.Hash,
+		drained: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// begin takes part in a generation; false when it is closed.
+func (g *generation) begin() (ticket uint64, ok bool) {
+	g.inflight.Add(1)
+	if g.closed.Load() {
+		g.leave()
+		return 0, false
+	}
+	return g.ticket.Add(1), true
+}
+
+// leave says that the fate of a message is known.
+func (g *generation) leave() {
+	if g.inflight.Add(-1) == 0 && g.closed.Load() {
+		g.once.Do(func() { close(g.drained) })
+	}
+}
+
+// close lets nothing more in. Who began before is waited for.
+func (g *generation) close() {
+	g.inflight.Add(1)
+	g.closed.Store(true)
+	g.leave()
+}
+
+// message is a batch on its way to the log.
+type message struct {
+	t         *Topic
+	g         *generation
+	ticket    uint64
+	key       []byte
+	partition int // asked for; AnyPartition
+	at        int // the partition it was sent to
+	recs      []commitlog.Record
+	one       [1]commitlog.Record
+	opts      *commitlog.AppendOptions
+	done      func(Position, error)
+}
+
+// Produce appends a batch of records of one key, or for one partition, and waits until it is
+// stored. AnyPartition lets the router choose by the key; records without one go round robin.
+func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []commitlog.Record, opts *commitlog.AppendOptions) (Position, error) {
+	for {
+		g := t.gen.Load()
+		ticket, ok := g.begin()
+		if !ok {
+			return t.await(ctx, &message{t: t, key: key, partition: partition, recs: recs, opts: opts})
+		}
+		at, err := t.place(g, key, partition)
+		if err != nil {
+			g.leave()
+			return Position{}, err
+		}
+		first, err := g.log.Append(ctx, at, recs, opts)
+		if err == nil || !errors.Is(err, fault.Sealed) {
+			g.leave()
+			return Position{t.name, g.storage, at, first}, err
+		}
+		m := &message{t: t, g: g, ticket: ticket, key: key, partition: partition, recs: recs, opts: opts}
+		return t.answer(ctx, m, func() { g.refuse(m) })
+	}
+}
+
+// await hands a message to the switch that is going on and waits for its end.
+func (t *Topic) await(ctx context.Context, m *message) (Position, error) {
+	return t.answer(ctx, m, func() { t.send(ctx, m) })
+}
+
+// answer sends a message and waits for its fate.
+func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, error) {
+	type result struct {
+		at  Position
+		err error
+	}
+	ch := make(chan result, 1)
+	m.done = func(at Position, err error) { ch <- result{at, err} }
+	send()
+	select {
+	case r := <-ch:
+		return r.at, r.err
+	case <-ctx.Done():
+		return Position{}, fmt.Errorf("produce to topic %q: %w before the answer came: %w", t.name, fault.Unknown, ctx.Err())
+	}
+}
+
+// ProduceAsync queues a record and returns; done is called exactly once, from any goroutine, with
+// its place or the error, and must not block. Records of one key that one goroutine queues keep
+// their order, also over a switch. It blocks only while the log's write buffer is full, or a switch
+// takes so long that many records wait for its end.
+func (t *Topic) ProduceAsync(ctx context.Context, partition int, rec commitlog.Record, opts *commitlog.AppendOptions, done func(Position, error)) {
+	m := &message{t: t, key: rec.Key, partition: partition, opts: opts, done: done}
+	m.one[0] = rec
+	m.recs = m.one[:]
+	t.send(ctx, m)
+}
+
+// send appends a message, or lets it wait for the end of a switch.
+func (t *Topic) send(ctx context.Context, m *message) {
+	for {
+		g := t.gen.Load()
+		if ticket, ok := g.begin(); ok {
+			m.append(ctx, g, ticket)
+			return
+		}
+		if g.wait(ctx, t, m) {
+			return
+		}
+	}
+}
+
+// append sends a message that takes part in g.
+func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
+	m.g, m.ticket = g, ticket
+	var err error
+	if m.at, err = m.t.place(g, m.key, m.partition); err != nil {
+		g.leave()
+		m.done(Position{}, err)
+		return
+	}
+	g.log.AppendAsync(ctx, m.at, m.recs, m.opts, m.stored)
+}
+
+// stored is the log's answer.
+func (m *message) stored(first int64, err error) {
+	g := m.g
+	if errors.Is(err, fault.Sealed) {
+		g.refuse(m)
+		return
+	}
+	g.leave()
+	if err != nil {
+		m.done(Position{}, err)
+		return
+	}
+	m.done(Position{m.t.name, g.storage, m.at, first}, nil)
+}
+
+func (t *Topic) place(g *generation, key []byte, partition int) (int, error) {
+	if partition == AnyPartition {
+		return t.route(g, key), nil
+	}
+	if n := g.shape.Partitions; partition < 0 || partition >= n {
+		return 0, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", t.name, n-1, partition, fault.Invalid)
+	}
+	return partition, nil
+}

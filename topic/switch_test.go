@@ -1,0 +1,306 @@
+package topic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// rec is a record of a key with a number as its value.
+func rec(key, n int) commitlog.Record {
+	return commitlog.Record{Key: fmt.Appendf(nil, "k%d", key), Value: strconv.AppendInt(nil, int64(n), 10)}
+}
+
+// values reads the values of each key in the order of storage topics and offsets.
+func values(t *testing.T, tp *topic.Topic) map[string][]int {
+	t.Helper()
+	all := map[string][]int{}
+	for i, s := range tp.Document().Storage {
+		st, err := tp.Storage(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range s.Partitions {
+			var recs []commitlog.Record
+			for next, before := int64(0), int64(-1); next != before; {
+				before = next
+				if recs, next, err = st.Read(t.Context(), p, next, recs, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range recs {
+				n, err := strconv.Atoi(string(r.Value))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[string(r.Key)] = append(all[string(r.Key)], n)
+			}
+		}
+	}
+	return all
+}
+
+func grow(t *testing.T, c *topic.Catalog, name string, partitions int) {
+	t.Helper()
+	if _, err := c.AddStorage(t.Context(), name, partitions); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Switch(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, c *topic.Catalog, name string) *topic.Topic {
+	t.Helper()
+	tp, err := c.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tp.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tp
+}
+
+func create(t *testing.T, c *topic.Catalog, name string, cfg topic.Config) {
+	t.Helper()
+	if err := c.Create(t.Context(), name, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// producer sends numbers to its keys until it is told to stop, some blocking, most not.
+type producer struct {
+	topic *topic.Topic
+	keys  []int
+	sent  int // of each key
+	acked chan<- struct{}
+}
+
+func (p *producer) run(ctx context.Context, t *testing.T, stop <-chan struct{}) {
+	var acks sync.WaitGroup
+	window := make(chan struct{}, 256)
+	for ; ; p.sent++ {
+		select {
+		case <-stop:
+			acks.Wait()
+			return
+		default:
+		}
+		for _, k := range p.keys {
+			r := rec(k, p.sent)
+			if p.sent%50 == 49 {
+				if _, err := p.topic.Produce(ctx, r.Key, topic.AnyPartition, []commitlog.Record{r}, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				continue
+			}
+			window <- struct{}{}
+			acks.Add(1)
+			p.topic.ProduceAsync(ctx, topic.AnyPartition, r, nil, func(_ topic.Position, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				select {
+				case p.acked <- struct{}{}:
+				default: // nobody counts now
+				}
+				<-window
+				acks.Done()
+			})
+		}
+	}
+}
+
+// Producers with windows of unacknowledged records, each as in a process of its own, meet switch
+// after switch: no record is lost, doubled or overtaken.
+func switchUnderLoad(t *testing.T, c *topic.Catalog, another func() *topic.Catalog) {
+	create(t, c, "a", topic.Config{Partitions: 2})
+	stop, acked := make(chan struct{}), make(chan struct{})
+	more := func() {
+		for range 60 {
+			<-acked
+		}
+	}
+	var producers []*producer
+	var wg sync.WaitGroup
+	for i := range 4 {
+		p := &producer{topic: open(t, another(), "a"), keys: []int{3 * i, 3*i + 1, 3*i + 2}, acked: acked}
+		producers = append(producers, p)
+		wg.Go(func() { p.run(t.Context(), t, stop) })
+	}
+	tp := open(t, c, "a")
+	for _, partitions := range []int{10, 20, 7} {
+		more()
+		grow(t, c, "a", partitions)
+		if _, err := tp.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more()
+	close(stop)
+	wg.Wait()
+	got := values(t, tp)
+	for _, p := range producers {
+		for _, k := range p.keys {
+			have := got[fmt.Sprintf("k%d", k)]
+			want := make([]int, p.sent)
+			for i := range want {
+				want[i] = i
+			}
+			if !slices.Equal(have, want) {
+				t.Errorf("key %d: %d records, sent %d; in order: %v", k, len(have), p.sent, slices.IsSorted(have))
+			}
+		}
+	}
+	if d := tp.Document(); d.Produce != 3 || d.Switching || len(d.Storage[0].Ends) != 2 || d.Storage[3].Ends != nil {
+		t.Errorf("after three switches: %+v", d)
+	}
+}
+
+func TestSwitchesUnderLoadKeepTheOrderInMemory(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	switchUnderLoad(t, s.catalog, func() *topic.Catalog { return topic.NewCatalog(s.log, s.reg, "") })
+}
+
+func TestSwitchesUnderLoadKeepTheOrderOnDisk(t *testing.T) {
+	t.Parallel()
+	s, dir := newSetup(t), t.TempDir()
+	another := func() *topic.Catalog {
+		log, err := filelog.Open(t.Context(), filelog.Config{Dir: dir, Options: driver.Options{Durability: driver.OS}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := log.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return topic.NewCatalog(log, s.reg, "")
+	}
+	switchUnderLoad(t, another(), another)
+}
+
+// Whoever comes next finishes what a process that died left behind, at every step of the way.
+func TestAnInterruptedSwitchIsFinishedByTheNextProducer(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"wanted", "sealed", "sealed only"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t)
+			create(t, s.catalog, "a", topic.Config{Partitions: 2})
+			tp := open(t, s.catalog, "a")
+			if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 0)}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+				t.Fatal(err)
+			}
+			if step != "sealed only" {
+				s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
+			}
+			if step != "wanted" {
+				st, err := s.log.Topic(t.Context(), "a..0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := st.Seal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := s.catalog.Resume(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			at, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 1)}, nil)
+			if err != nil || at.Storage != 1 {
+				t.Fatalf("produced to %+v, %v; expected storage topic 1", at, err)
+			}
+			if d := tp.Document(); d.Produce != 1 || d.Switching || d.End(0, 0)+d.End(0, 1) != 1 {
+				t.Errorf("definition %+v", d)
+			}
+		})
+	}
+}
+
+// edit changes the stored definition by hand.
+func (s *setup) edit(t *testing.T, name, from, to string) {
+	t.Helper()
+	e, err := s.reg.Get(t.Context(), "topics/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := slices.Concat([]byte(nil), e.Value)
+	value = []byte(replaced(t, string(value), from, to))
+	if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnInterruptedAdditionIsFinished(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"a..1","partitions":6,"k":3,"creating":true}`)
+	if d, err := s.catalog.Get(t.Context(), "a"); err != nil || len(d.Storage) != 1 {
+		t.Fatalf("%+v, %v; expected that what is not made is not seen", d, err)
+	}
+	d, err := s.catalog.AddStorage(t.Context(), "a", 6)
+	if err != nil || len(d.Storage) != 2 || d.Storage[1].K != 3 {
+		t.Fatalf("%+v, %v; expected the same storage topic to be finished", d, err)
+	}
+	if d, err = s.catalog.AddStorage(t.Context(), "a", 5); err != nil || len(d.Storage) != 3 || d.Storage[2].K != 1 {
+		t.Fatalf("%+v, %v; expected a storage topic with a base of its own", d, err)
+	}
+}
+
+func TestThePointerStaysAtTheLastStorageTopic(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	if _, err := s.catalog.Switch(t.Context(), "a"); !errors.Is(err, fault.Conflict) {
+		t.Errorf("%v; expected Conflict", err)
+	}
+}
+
+// A storage topic that was sealed by hand, with nothing after it, takes no records and says so.
+func TestASealedTopicWithoutASuccessorRefuses(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	st, err := tp.Storage(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := tp.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{rec(0, 0)}, nil); !errors.Is(err, fault.Sealed) {
+			t.Errorf("%v; expected Sealed", err)
+		}
+	}
+}
+
+func replaced(t *testing.T, s, from, to string) string {
+	t.Helper()
+	if !strings.Contains(s, from) {
+		t.Fatalf("%q is not in %s", from, s)
+	}
+	return strings.Replace(s, from, to, 1)
+}
