@@ -48,7 +48,10 @@ var layers = []layer{
 	{"registry/registrytest", []string{"registry", "registry/driver"}},
 	{"registry/memregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
 	{"registry/fileregistry", []string{"registry", "registry/driver", "registry/internal/...", "internal/vfs"}},
+	{"registry/sqlregistry", []string{"registry", "registry/driver", "registry/internal/...", "internal/vfs"}},
+	{"registry/etcdregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
 	{"registry/redisregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
+	{"registry/pgregistry", []string{"registry", "registry/driver", "registry/internal/..."}},
 
 	// What is clever, once, above the seams.
 	{"assign", nil},
@@ -59,10 +62,12 @@ var layers = []layer{
 	{"group", []string{"assign", "group/core", "group/dispatch", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
+	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
+
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
 		"assign", "commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
-		"group", "group/dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "topic",
+		"group", "group/dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "topic",
 	}},
 
 	// Programs.

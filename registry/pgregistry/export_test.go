@@ -1,0 +1,81 @@
+package pgregistry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+// kill ends everything as the death of the process would, as far as others can see.
+func (s *store) kill() {
+	s.once.Do(func() {
+		s.dial.kill()
+		s.keeper.mu.Lock()
+		own := s.keeper.own
+		s.keeper.own = nil
+		s.keeper.mu.Unlock()
+		for _, l := range own {
+			l.Abandon()
+		}
+		s.shutDown()
+	})
+}
+
+// schemaStore is a schema that nobody else uses.
+type schemaStore struct {
+	url    string
+	schema string
+}
+
+func newStore(t testing.TB, url string) schemaStore {
+	t.Helper()
+	d := schemaStore{url: url, schema: "test_" + id{newMint().next()}.text()}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		c, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close(ctx)
+		if _, err := c.Exec(ctx, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS "+d.schema+" CASCADE", pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func (d schemaStore) open(t testing.TB, o driver.Options) *store {
+	t.Helper()
+	s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema, Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (d schemaStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema, Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := kv.Namespace(s, o.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &registrytest.Process{
+		Registry: registry.New(inner),
+		Kill:     s.kill,
+		Freeze:   func() { s.keeper.frozen.Store(true) },
+		Thaw:     func() { s.keeper.frozen.Store(false) },
+	}
+}

@@ -1,0 +1,233 @@
+package pgregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+// look is how often the sessions are read when nothing says that it is needed.
+const look = 10 * time.Second
+
+// keeper keeps the sessions of this process, knows those of others, and ends what has expired.
+type keeper struct {
+	s      *store
+	pokes  chan struct{}
+	frozen atomic.Bool // tests play a stopped process
+
+	mu      sync.Mutex
+	own     map[pgtype.UUID]*lease.Session
+	peers   []peer
+	changed chan struct{} // closed and replaced when peers change
+}
+
+func newKeeper(s *store) *keeper {
+	return &keeper{s: s, pokes: make(chan struct{}, 1), own: make(map[pgtype.UUID]*lease.Session), changed: make(chan struct{})}
+}
+
+// poke has the sessions read again.
+func (k *keeper) poke() {
+	select {
+	case k.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// view is who was alive when somebody looked last; changed is closed when that is outdated.
+func (k *keeper) view() (peers []peer, changed <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.peers, k.changed
+}
+
+// run ends expired sessions: it looks when the first of those it knows should expire, and that
+// moves as they are renewed.
+func (k *keeper) run(ctx context.Context) {
+	next := time.NewTimer(look)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.pokes:
+		case <-next.C:
+		}
+		if k.frozen.Load() {
+			next.Reset(retryMax)
+			continue
+		}
+		wait, err := k.sweep(ctx, nil)
+		if err != nil {
+			wait = retryMax
+		}
+		next.Reset(wait)
+	}
+}
+
+// end ends the sessions of a process that died.
+func (k *keeper) end(ctx context.Context, holder int64) {
+	peers, _ := k.view()
+	ids := sessionsOf(peers, holder)
+	k.s.log.Info("a process is gone; ending its sessions", "lock", holder, "sessions", len(ids))
+	if _, err := k.sweep(ctx, ids); err != nil && ctx.Err() == nil {
+		k.s.log.Warn("could not end the sessions of a process that is gone; trying again", "lock", holder, "error", err)
+	}
+}
+
+// sweep ends sessions, and all that have expired, and learns who is alive. It returns when to
+// look again.
+func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkMax)
+	defer cancel()
+	before := k.ownIDs()
+	if dead == nil {
+		dead = []pgtype.UUID{}
+	}
+	var peers []peer
+	wait := look
+	err := k.s.urgent(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, k.s.q.sweep, dead)
+		if err != nil {
+			return err
+		}
+		var p peer
+		var left float64
+		_, err = pgx.ForEachRow(rows, []any{&p.session, &p.holder, &left}, func() error {
+			peers = append(peers, p)
+			wait = min(wait, time.Duration(left*float64(time.Millisecond)))
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	k.learn(peers, before)
+	return wait + 5*time.Millisecond, nil
+}
+
+func (k *keeper) ownIDs() []pgtype.UUID {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ids := make([]pgtype.UUID, 0, len(k.own))
+	for x := range k.own {
+		ids = append(ids, x)
+	}
+	return ids
+}
+
+// learn publishes who is alive. Those of this process's sessions that were open before the
+// reading, and are not in it, were ended by others.
+func (k *keeper) learn(peers []peer, before []pgtype.UUID) {
+	alive := make(map[pgtype.UUID]bool, len(peers))
+	for _, p := range peers {
+		alive[p.session] = true
+	}
+	k.mu.Lock()
+	k.peers = peers
+	close(k.changed)
+	k.changed = make(chan struct{})
+	var lost []*lease.Session
+	for _, x := range before {
+		if l := k.own[x]; l != nil && !alive[x] {
+			lost = append(lost, l)
+		}
+	}
+	k.mu.Unlock()
+	for _, l := range lost {
+		l.Lost()
+	}
+}
+
+// OpenSession implements driver.Registry.
+func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
+	if err := s.attach(ctx); err != nil {
+		return nil, err
+	}
+	x := s.mint.next()
+	sent := time.Now()
+	err := s.urgent(ctx, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
+		return err
+	})
+	if err != nil {
+		return nil, s.refused("open a session", err) // if it was opened nobody knows it, and it expires
+	}
+	l := s.keeper.keep(x, ttl, sent)
+	if l == nil {
+		return nil, fmt.Errorf("postgres registry: %w", driver.ErrClosed)
+	}
+	return l, nil
+}
+
+// keep has a session renewed; nil when the store is closed.
+func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent time.Time) *lease.Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.own == nil {
+		return nil
+	}
+	l := lease.Start(lease.Config{
+		ID: id{x}.text(), TTL: ttl, Sent: sent, Logger: k.s.log,
+		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
+		End:    func(ctx context.Context) error { return k.close(ctx, x) },
+		Closed: func(*lease.Session) { k.forget(x) },
+	})
+	k.own[x] = l
+	return l
+}
+
+func (k *keeper) forget(x pgtype.UUID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.own, x)
+}
+
+var errFrozen = errors.New("the process is stopped")
+
+func (k *keeper) renew(ctx context.Context, x pgtype.UUID) error {
+	if k.frozen.Load() {
+		return errFrozen
+	}
+	return k.s.urgent(ctx, func(c *pgx.Conn) error {
+		tag, err := c.Exec(ctx, k.s.q.renew, x)
+		if err == nil && tag.RowsAffected() == 0 {
+			return fmt.Errorf("session %s has ended: %w", id{x}.text(), driver.ErrFenced)
+		}
+		return err
+	})
+}
+
+func (k *keeper) close(ctx context.Context, x pgtype.UUID) error {
+	if _, err := k.sweep(ctx, []pgtype.UUID{x}); err != nil {
+		return k.s.refused("close a session", err)
+	}
+	return nil
+}
+
+// closeMax bounds how long Close waits for a store that does not answer.
+const closeMax = 2 * time.Second
+
+// endAll closes the sessions of this process and opens no more.
+func (k *keeper) endAll() error {
+	k.mu.Lock()
+	own := k.own
+	k.own = nil
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeMax)
+	defer cancel()
+	var errs []error
+	for _, l := range own {
+		errs = append(errs, l.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

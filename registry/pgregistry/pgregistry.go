@@ -1,0 +1,298 @@
+// Package pgregistry is a registry in a PostgreSQL database (12 or newer), in a schema of its own.
+//
+// A transaction is one call of a server-side function at READ COMMITTED: it locks the rows of its
+// keys in the order of the keys, also those of absent keys, checks, writes and commits, and never
+// waits for the client in between. Checkpoints, which change existing entries under a check of
+// others, go by hundreds through one statement. Changes are told by LISTEN and NOTIFY, checkpoints
+// never. A process holds an advisory lock as long as it lives, and up to two peers wait for it
+// (link.go, ring.go, vigil.go); sessions have a TTL by the server's clock below that (keeper.go).
+// Behind a proxy that pools transactions neither locks nor LISTEN work: Open notices, and the
+// registry then uses the TTL and looks for changes once a second (proxy.go).
+package pgregistry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+)
+
+// Config says where the store is.
+type Config struct {
+	// URL is a connection URL as libpq and pgx know it; see OpenURL for its parameters.
+	URL string
+	// Schema holds the registry. It is made when it is missing, which takes the right to do so.
+	// "": ringfence.
+	Schema string
+	// MaxConns bounds the connections for calls; two more are for sessions. A process with a
+	// session or a watch has up to three besides them: one that listens, and two that wait for
+	// peers. 0: 4.
+	MaxConns int
+
+	driver.Options
+}
+
+// Open connects to the store, and makes it when there is none. It fails with ErrInvalid for bad
+// options and for a store of a newer format, and with ErrUnavailable when the database can't be
+// reached or used.
+func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	d, err := kv.Namespace(s, cfg.Namespace)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return registry.New(d), nil
+}
+
+// reserved connections keep renewals going while calls wait, for a row that somebody's
+// transaction has locked for example.
+const reserved = 2
+
+// store is the driver.
+type store struct {
+	log     *slog.Logger
+	conn    *pgx.ConnConfig // of all connections
+	q       queries
+	schema  string
+	pooled  bool  // sessions of the database are not ours: a proxy pools transactions
+	holder  int64 // the advisory lock of this process
+	mint    *mint
+	dial    *dialer
+	pool    *pgxpool.Pool
+	slots   chan struct{} // one a call that may use the pool
+	watches kv.Watchers
+	keeper  *keeper
+	link    *link
+
+	mu       sync.Mutex
+	closed   bool
+	attached bool
+	stop     context.CancelFunc // ends the goroutines of attach
+	wg       sync.WaitGroup
+	once     sync.Once
+	err      error
+}
+
+func open(ctx context.Context, cfg Config) (_ *store, err error) {
+	cc, err := connConfig(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{log: cfg.Logger, conn: cc, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), dial: newDialer()}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	cc.DialFunc = s.dial.dial
+	if s.pooled, err = s.detectPooling(ctx); err != nil {
+		return nil, err
+	}
+	if !s.pooled {
+		s.holder = newHolder()
+		ownSettings(cc, s.holder)
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.openPool(ctx, cfg.MaxConns); err != nil {
+		return nil, err
+	}
+	s.keeper = newKeeper(s)
+	s.link = newLink(s)
+	return s, nil
+}
+
+func (s *store) openPool(ctx context.Context, calls int) error {
+	pc, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return fmt.Errorf("postgres registry: %w: %w", driver.ErrInvalid, err)
+	}
+	pc.ConnConfig = s.conn
+	pc.MaxConns = int32(calls + reserved) //nolint:gosec // connConfig has bounded it
+	pc.MaxConnIdleTime = 5 * time.Minute
+	pc.ShouldPing = stale
+	pc.PingTimeout = 2 * time.Second
+	s.pool, err = pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return unavailable("postgres registry", err)
+	}
+	s.slots = make(chan struct{}, calls)
+	return nil
+}
+
+// stale says, without asking the server, whether a connection was closed while nobody used it, as
+// all are when the server restarts. A write on it would have an unknown outcome.
+func stale(_ context.Context, p pgxpool.ShouldPingParams) bool {
+	return p.IdleDuration > 100*time.Millisecond && p.Conn.PgConn().CheckConn() != nil
+}
+
+func newHolder() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                                           // it never fails
+	return int64(binary.LittleEndian.Uint64(b[:])&math.MaxInt64) | 1 //nolint:gosec // 63 bits
+}
+
+// do calls f with a connection for calls. An error before f is ErrUnavailable or the context's.
+func (s *store) do(ctx context.Context, f func(*pgx.Conn) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return s.refused("waiting for a free connection", ctx.Err())
+	}
+	return s.urgent(ctx, f)
+}
+
+// urgent is do for sessions, which have connections of their own.
+func (s *store) urgent(ctx context.Context, f func(*pgx.Conn) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return s.refused("connecting", err)
+	}
+	defer c.Release()
+	return f(c.Conn())
+}
+
+func (s *store) enter(ctx context.Context) error {
+	if s.isClosed() {
+		return fmt.Errorf("postgres registry: %w", driver.ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("postgres registry: %w", err)
+	}
+	return nil
+}
+
+func (s *store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// List implements driver.Registry.
+func (s *store) List(ctx context.Context, prefix string) (snap driver.Snapshot, err error) {
+	err = s.do(ctx, func(c *pgx.Conn) error {
+		var rows pgx.Rows
+		if end := after(prefix); end == nil {
+			rows, err = c.Query(ctx, s.q.listFrom, []byte(prefix))
+		} else {
+			rows, err = c.Query(ctx, s.q.list, []byte(prefix), end)
+		}
+		if err == nil {
+			snap, err = scanEntries(rows)
+		}
+		if err != nil {
+			return s.refused("list", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return driver.Snapshot{}, err
+	}
+	return snap, nil
+}
+
+func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var key, value []byte
+		var version, session id
+		if err := rows.Scan(&snap.Revision, &key, &version, &session, &value); err != nil {
+			return snap, err
+		}
+		if key == nil { // there is none, only the revision
+			continue
+		}
+		snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.text()), Session: session.text()})
+	}
+	return snap, rows.Err()
+}
+
+// after is the first key behind all that start with prefix; nil when there is none.
+func after(prefix string) []byte {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0xff {
+			b[i]++
+			return b[:i+1]
+		}
+	}
+	return nil
+}
+
+// Watch implements driver.Registry.
+func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
+	if err := s.attach(ctx); err != nil {
+		return nil, err
+	}
+	ch, ok := s.watches.Add(ctx, prefix)
+	if !ok {
+		return nil, fmt.Errorf("postgres registry: %w", driver.ErrClosed)
+	}
+	return ch, nil
+}
+
+// attach starts what listens and keeps sessions, when it is needed first, and waits until the
+// notifications come.
+func (s *store) attach(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if !s.attached && !s.closed {
+		s.attached = true
+		run, stop := context.WithCancel(context.Background())
+		s.stop = stop
+		s.wg.Go(func() { s.link.run(run) }) // these are joined by Close
+		s.wg.Go(func() { s.keeper.run(run) })
+		for i := range vigils {
+			if v := (&vigil{s: s, place: i}); !s.pooled {
+				s.wg.Go(func() { v.run(run) })
+			}
+		}
+	}
+	s.mu.Unlock()
+	return s.link.await(ctx)
+}
+
+// Close implements driver.Registry.
+func (s *store) Close() error {
+	s.once.Do(func() {
+		s.err = s.keeper.endAll()
+		s.shutDown()
+	})
+	return s.err
+}
+
+func (s *store) shutDown() {
+	s.mu.Lock()
+	s.closed = true
+	stop := s.stop
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	s.watches.Close()
+	s.wg.Wait()
+	s.pool.Close()
+}

@@ -1,0 +1,44 @@
+package pgregistry
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// queries are the statements, with the schema's name filled in.
+type queries struct {
+	schema  string // quoted
+	channel string // quoted as an identifier
+
+	list, listFrom     string
+	commit, apply      string
+	open, renew, sweep string
+	changes            string
+}
+
+const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
+	AND e.version <> '00000000-0000-0000-0000-000000000000'`
+
+const list = `SELECT r.n, e.key, e.version, e.session, e.value
+	FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n) r
+	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
+
+func newQueries(schema string) queries {
+	q := queries{schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
+	fill := func(text string) string { return strings.ReplaceAll(text, "{schema}", q.schema) }
+	q.list = fill(strings.Replace(list, "{range}", "e.key >= $1 AND e.key < $2", 1))
+	q.listFrom = fill(strings.Replace(list, "{range}", "e.key >= $1", 1))
+	q.commit = fill(`SELECT {schema}.commit_1($1, $2, $3, $4, $5, $6)`)
+	q.apply = fill(`SELECT {schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
+	q.open = fill(`WITH opened AS (
+			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
+		) SELECT {schema}.tell_1('s ') FROM opened`)
+	q.renew = fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
+	q.sweep = fill(`SELECT session_id, held_by, left_ms FROM {schema}.sweep_1($1)`)
+	q.changes = fill(`SELECT sum(n)::bigint FROM {schema}.change`)
+	return q
+}
+
+// channel is the name that changes of a schema are notified under.
+func channel(schema string) string { return "ringfence:" + schema }

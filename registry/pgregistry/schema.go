@@ -1,0 +1,72 @@
+package pgregistry
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+//go:embed schema.sql
+var schemaSQL string
+
+// formatLevel is the format of schema.sql.
+const formatLevel = 1
+
+// prepare makes the schema when it is missing, and refuses one of a newer format.
+func (s *store) prepare(ctx context.Context) error {
+	c, err := pgx.ConnectConfig(ctx, s.conn)
+	if err != nil {
+		return unavailable("postgres registry: connecting", err)
+	}
+	defer c.Close(ctx) //nolint:errcheck // what it did is committed
+	level, err := s.level(ctx, c)
+	if err == nil && level == 0 {
+		level, err = s.create(ctx, c)
+	}
+	if err != nil {
+		return unavailable("postgres registry: schema "+s.schema, err)
+	}
+	if level > formatLevel {
+		return fmt.Errorf("postgres registry: schema %s: a newer version of this program made it (format %d, this one knows up to %d); upgrade this program: %w",
+			s.schema, level, formatLevel, driver.ErrInvalid)
+	}
+	return nil
+}
+
+// level is the format of the schema; 0: there is none.
+func (s *store) level(ctx context.Context, c *pgx.Conn) (level int, err error) {
+	err = c.QueryRow(ctx, `SELECT coalesce(max(level), 0) FROM `+s.q.schema+`.format`).Scan(&level)
+	if code(err) == codeNoTable || code(err) == codeNoSchema {
+		return 0, nil
+	}
+	return level, err
+}
+
+// create makes the schema, all of it or nothing. Of many processes that start at once the first
+// one does it, and the others wait for a lock.
+func (s *store) create(ctx context.Context, c *pgx.Conn) (level int, err error) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("ringfence schema " + s.schema))
+	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(h.Sum64())); err != nil { //nolint:gosec // any 64 bits do
+			return err
+		}
+		exists := false
+		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.q.schema+".format").Scan(&exists); err != nil || exists {
+			return err
+		}
+		text := strings.NewReplacer("{schema}", s.q.schema, "{channel}", "'"+channel(s.schema)+"'").Replace(schemaSQL)
+		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return s.level(ctx, c)
+}

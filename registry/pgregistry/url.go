@@ -1,0 +1,92 @@
+package pgregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+const (
+	defaultSchema   = "ringfence"
+	defaultMaxConns = 4
+)
+
+// schemaPattern leaves room for the channel's prefix in an identifier of 63 bytes.
+var schemaPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+
+// known are the parameters of a URL: those that say how to connect, and two of ours. Others would
+// reach the server as its settings, where a misspelt one is an error at best.
+var known = []string{
+	"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile",
+	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding",
+	"connect_timeout", "target_session_attrs", "application_name", "krbspn", "krbsrvname",
+	"schema", "pool_max_conns",
+}
+
+// OpenURL opens the store that a URL of the command line names:
+//
+//	postgres://user:password@host:port/database?schema=ringfence&pool_max_conns=4
+//
+// The other parameters are those of libpq that say how to connect, TLS among them (sslmode,
+// sslrootcert, sslcert, sslkey …). ErrInvalid for one that is not known.
+func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
+	q, err := storeurl.Parameters(u, known...)
+	if err != nil {
+		return nil, err
+	}
+	cfg := Config{Schema: q.Get("schema"), Options: o}
+	if text := q.Get("pool_max_conns"); text != "" {
+		if cfg.MaxConns, err = strconv.Atoi(text); err != nil || cfg.MaxConns < 1 {
+			return nil, fmt.Errorf("%s: pool_max_conns is %q; expected a number from 1 on: %w", storeurl.Redact(u), text, driver.ErrInvalid)
+		}
+	}
+	q.Del("schema")
+	q.Del("pool_max_conns")
+	bare := *u
+	bare.RawQuery = q.Encode()
+	cfg.URL = bare.String()
+	return Open(ctx, cfg)
+}
+
+// connConfig completes cfg and gives how to connect.
+func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
+	if cfg.Schema == "" {
+		cfg.Schema = defaultSchema
+	}
+	if !schemaPattern.MatchString(cfg.Schema) {
+		return nil, fmt.Errorf("postgres registry: schema %q; expected a letter or _, then at most 47 letters, digits and _: %w", cfg.Schema, driver.ErrInvalid)
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = defaultMaxConns
+	}
+	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
+		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
+	}
+	cc, err := pgx.ParseConfig(cfg.URL)
+	if err != nil {
+		// Its text repeats the URL, and with it secrets; what lies inside of it says what is wrong.
+		var parse *pgconn.ParseConfigError
+		if inner := errors.Unwrap(err); errors.As(err, &parse) && inner != nil {
+			return nil, fmt.Errorf("postgres registry: the URL can't be used: %w: %w", driver.ErrInvalid, inner)
+		}
+		return nil, fmt.Errorf("postgres registry: the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
+	}
+	if cc.ConnectTimeout == 0 {
+		cc.ConnectTimeout = 5 * time.Second
+	}
+	// One round trip and nothing kept on the server: it works behind a proxy too. The plans that
+	// matter are those inside of the functions, which the server keeps.
+	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return cc, nil
+}

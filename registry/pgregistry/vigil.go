@@ -1,0 +1,137 @@
+package pgregistry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+)
+
+const (
+	// armed is how long one wait for a lock lasts. While it does, the server can't clean up what
+	// was overwritten since, in all of the database.
+	armed = "10s"
+	// settled is how long after a start of the server, or of the connection that waits, processes
+	// may take to connect again: a lock that is free then proves nothing.
+	settled = 5 * time.Second
+)
+
+// The lock is given back at once: who has it does not matter, only that its holder let go.
+// Whether the holder is dead is said by its other connections, which die with it, and the server's age.
+const (
+	waitLock = `SELECT pg_advisory_lock_shared($1)`
+	letGo    = `SELECT pg_advisory_unlock_shared($1),
+	EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($2)) = $2),
+	clock_timestamp() - pg_postmaster_start_time() > $3::interval`
+)
+
+// vigil waits, on a connection of its own, for the death of another process: the advisory lock of
+// the process goes with it, within milliseconds.
+type vigil struct {
+	s     *store
+	place int
+
+	conn   *pgx.Conn
+	lostAt time.Time // when the last connection broke
+}
+
+// run waits until ctx ends.
+func (v *vigil) run(ctx context.Context) {
+	defer v.drop()
+	for ctx.Err() == nil {
+		peers, changed := v.s.keeper.view()
+		target := ward(peers, v.s.holder, v.place)
+		if target == 0 {
+			v.drop()
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		v.guard(ctx, target)
+	}
+}
+
+// guard waits for the death of target as long as it is the one to wait for.
+func (v *vigil) guard(ctx context.Context, target int64) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			peers, changed := v.s.keeper.view()
+			if ward(peers, v.s.holder, v.place) != target {
+				cancel()
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	})
+	pause := time.Millisecond
+	for ctx.Err() == nil {
+		dead, err := v.wait(ctx, target)
+		switch {
+		case dead:
+			v.s.keeper.end(ctx, target)
+		case code(err) == codeLockTimeout || code(err) == codeCanceled:
+			pause = time.Millisecond // it lives
+			continue
+		case err != nil && ctx.Err() == nil:
+			v.drop()
+			v.lostAt = time.Now()
+			pause = max(pause, 50*time.Millisecond)
+		}
+		sleep(ctx, pause)
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// wait returns when target lets go of its lock, and says whether that proves its death.
+func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
+	if err := v.connect(ctx); err != nil {
+		return false, err
+	}
+	if _, err := v.conn.Exec(ctx, waitLock, target); err != nil {
+		return false, err
+	}
+	var released, connected, old bool
+	err = v.conn.QueryRow(ctx, letGo, target, tag(target), settled.String()).Scan(&released, &connected, &old)
+	if err != nil {
+		v.drop() // and with it the lock
+		return false, err
+	}
+	return !connected && old && time.Since(v.lostAt) > settled, nil
+}
+
+func (v *vigil) connect(ctx context.Context) error {
+	if v.conn != nil && !v.conn.IsClosed() {
+		return nil
+	}
+	v.drop()
+	cc := v.s.conn.Copy()
+	cc.RuntimeParams["application_name"] = "ringfence vigil" // not one that stands for our life
+	cc.RuntimeParams["lock_timeout"] = armed
+	cc.RuntimeParams["statement_timeout"] = "0"
+	// Another target is waited for on the same connection.
+	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
+	}
+	var err error
+	v.conn, err = pgx.ConnectConfig(ctx, cc)
+	return err
+}
+
+func (v *vigil) drop() {
+	if v.conn != nil {
+		hangUp(v.conn)
+		v.conn = nil
+	}
+}
