@@ -1,0 +1,49 @@
+package ringfence_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/ringfence/ringfence"
+)
+
+// Every process gets every event; the one whose key it is handles it.
+func ExampleClient_JoinRing() {
+	ctx := context.Background()
+	rf, err := ringfence.Open(ctx, ringfence.Config{Log: "mem:", Registry: "mem:"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rf.Close()
+
+	members := []string{"a", "b"} // two processes, in real life
+	for _, id := range members {
+		r, err := rf.JoinRing(ctx, "webhooks", &ringfence.RingOptions{Member: id})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer r.Close(ctx)
+		if err := r.WaitEstablished(ctx); err != nil {
+			log.Fatal(err)
+		}
+		if mine, epoch := r.ShouldHandle("user-2"); mine {
+			fmt.Println(id, "handles user-2 at epoch", epoch)
+		}
+	}
+
+	v, err := rf.LookAtRing(ctx, "webhooks")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, key := range []string{"user-1", "user-2", "user-3"} {
+		owner, epoch := v.Owner(key)
+		fmt.Println(key, "belongs to", owner, "at epoch", epoch)
+	}
+	// Output:
+	// a handles user-2 at epoch 1
+	// b handles user-2 at epoch 2
+	// user-1 belongs to b at epoch 2
+	// user-2 belongs to b at epoch 2
+	// user-3 belongs to a at epoch 2
+}

@@ -1,0 +1,89 @@
+package ringfence
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	registrydriver "github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/ring"
+)
+
+// RingMode says how the keys of a ring find their member; it is fixed for the life of a ring.
+type RingMode = ring.Mode
+
+// Ring modes.
+const (
+	RingAnchor = ring.Anchor // consistent hashing: fast, with a short overlap when members change
+	RingTable  = ring.Table  // fenced slots: at any time at most one member has a key
+)
+
+// RingOptions are the options of JoinRing; the zero value of each field is its default.
+type RingOptions struct {
+	Member      string        // ID in the ring; default host-pid-random. The newest start of an ID fences the others.
+	Incarnation string        // of this start, unique for ever; default random
+	Mode        RingMode      // default: what the ring has, RingAnchor when it is new
+	Slots       int           // of a RingTable ring; default: what the ring has, 256 when it is new
+	TTL         time.Duration // a member that is not heard of for so long is dead; default 5 s
+	Drain       time.Duration // see ring.Config; default 100 ms, negative: none
+	Events      ring.Events   // tell of changes. They must not block.
+}
+
+// JoinRing makes this process a member of a ring: the members share all keys among them, each of
+// them asks ShouldHandle whether a key is its own, and no records are involved. The caller closes
+// the ring, before the client. opts may be nil.
+//
+// Errors: ErrInvalid with every fault; ErrExists when the ring has another mode or number of
+// slots; what the store says otherwise.
+func (c *Client) JoinRing(ctx context.Context, name string, opts *RingOptions) (*ring.Ring, error) {
+	if opts == nil {
+		opts = &RingOptions{}
+	}
+	cfg := ring.Config{
+		Registry: c.reg, Name: name, Member: opts.Member, Incarnation: opts.Incarnation,
+		Mode: opts.Mode, Slots: opts.Slots, TTL: opts.TTL, Drain: opts.Drain, Events: opts.Events, Logger: c.logger,
+	}
+	if cfg.Member == "" {
+		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
+	}
+	return ring.Join(ctx, cfg)
+}
+
+// LookAtRing reads a ring without joining it; ErrNotFound when there is none of that name.
+func (c *Client) LookAtRing(ctx context.Context, name string) (*ring.View, error) {
+	return ring.Look(ctx, c.reg, name)
+}
+
+// DeleteRing removes a ring with its history; ErrConflict while it has members, ErrNotFound when
+// there is none of that name.
+func (c *Client) DeleteRing(ctx context.Context, name string) error {
+	return ring.Delete(ctx, c.reg, name)
+}
+
+// OpenRegistry opens only the coordination store that c names, for programs that use a ring and
+// no records. The caller closes it. Errors are those of Open.
+func OpenRegistry(ctx context.Context, c Config) (*registry.Registry, error) {
+	c.Log = ""
+	if c.Registry == "mem:" {
+		c.Log = "mem:"
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	u, b, err := lookUp("registry", c.Registry, c.backends())
+	if err != nil {
+		return nil, err
+	}
+	reg, err := b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open registry %s: %w", redact(c.Registry), err)
+	}
+	return reg, nil
+}

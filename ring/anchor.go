@@ -1,0 +1,277 @@
+package ring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// turn is the time between one member's turn to write that another died, and the next one's.
+const turn = 25 * time.Millisecond
+
+// anchorRing is a member of an anchor ring. A member enters and leaves by itself, in one
+// transaction with the anchor; one that died is taken out by any of the others.
+type anchorRing struct {
+	r       *Ring
+	session registry.Session // nil: none
+	lease   *lease
+	joined  bool  // it was, once: from then on another incarnation of our ID fences us
+	seen    int64 // the highest epoch ever seen
+
+	stale     registry.Version // the anchor that is not of the members that live
+	staleFrom time.Time        // since when
+}
+
+func (a *anchorRing) lost() <-chan struct{} {
+	if a.session == nil {
+		return nil
+	}
+	return a.session.Done()
+}
+
+func (a *anchorRing) look(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := a.r.bound(ctx)
+	defer cancel()
+	if err := a.ensureSession(ctx); err != nil {
+		return 0, err
+	}
+	for {
+		st, err := read(ctx, a.r.cfg.Registry, a.r.cfg.Name)
+		if err != nil {
+			return 0, a.unreadable(err)
+		}
+		if st.meta == nil || st.meta.Deleting {
+			return 0, permanent{fmt.Errorf("ring %q was deleted: %w", a.r.cfg.Name, ErrNotFound)}
+		}
+		txn, wait, err := a.step(st)
+		if txn == nil || err != nil {
+			return wait, err
+		}
+		if _, err = a.r.cfg.Registry.Txn(ctx, *txn); errors.Is(err, registry.ErrFenced) {
+			return 0, err // the session has ended; its Done is about to say so
+		}
+		if err != nil && !errors.Is(err, registry.ErrConflict) && !errors.Is(err, registry.ErrUnknown) {
+			return 0, err
+		}
+		// Applied, or somebody else was faster, or nobody knows: the next reading tells.
+	}
+}
+
+// ensureSession opens a session when there is none, or the last one has ended.
+func (a *anchorRing) ensureSession(ctx context.Context) error {
+	if a.session != nil {
+		select {
+		case <-a.session.Done():
+			a.r.cfg.Logger.Warn("the session was lost; joining again", "ring", a.r.cfg.Name, "member", a.r.cfg.Member)
+			a.r.anchor.Store(nil)
+			_ = a.session.Close(ctx) // it has ended
+			a.session, a.lease = nil, nil
+		default:
+			return nil
+		}
+	}
+	s, err := a.r.cfg.Registry.OpenSession(ctx, a.r.cfg.TTL)
+	if err != nil {
+		return err
+	}
+	a.session, a.lease = s, newLease(s)
+	return nil
+}
+
+// unreadable withdraws the rights when what the store holds can't be understood: who owns what
+// is not known then. A store that does not answer says nothing, and changes nothing.
+func (a *anchorRing) unreadable(err error) error {
+	if errors.Is(err, registry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, registry.ErrClosed) {
+		return err
+	}
+	a.r.anchor.Store(nil)
+	return err
+}
+
+// step shows what was read, and says what to write; nil: nothing, look again after wait.
+func (a *anchorRing) step(st *reading) (txn *registry.Txn, wait time.Duration, err error) {
+	cfg := &a.r.cfg
+	me, there := st.members[cfg.Member]
+	other := there && me.Incarnation != cfg.Incarnation
+	if other && a.joined {
+		return nil, 0, permanent{fmt.Errorf("ring %q: member %q was started again, as process %d on host %q: %w", cfg.Name, cfg.Member, me.PID, me.Host, ErrFenced)}
+	}
+	if other || !there || st.entries[cfg.Member].Session != a.session.ID() {
+		txn, err = a.enter(st)
+		return txn, 0, err
+	}
+	a.joined = true
+	a.show(st)
+	next, err := st.doc.next(st.live(), cfg.Member, a.seen)
+	if err != nil {
+		return nil, 0, err
+	}
+	if next == st.doc {
+		a.stale = ""
+		return nil, sweep, nil
+	}
+	if wait := a.waitForTurn(st); wait > 0 {
+		return nil, wait, nil
+	}
+	return a.write(st, next), 0, nil
+}
+
+// show publishes the anchor that was read. This member's entry was in the same reading, so the
+// session that it is bound to was alive then.
+func (a *anchorRing) show(st *reading) {
+	if st.doc == nil || st.doc.Epoch < a.seen {
+		return // a store that went back; the anchor is about to be written again
+	}
+	a.seen = st.doc.Epoch
+	if p := a.r.anchor.Load(); st.doc.Members[a.r.cfg.Member] != a.r.cfg.Incarnation {
+		a.r.anchor.Store(nil)
+	} else if p == nil || p.lease != a.lease || p.epoch != st.doc.Epoch {
+		a.r.anchor.Store(&right{lease: a.lease, epoch: st.doc.Epoch, anchor: st.doc.Anchor})
+	}
+	a.r.show(st.view(a.r.cfg.Name))
+	if a.r.anchor.Load() != nil {
+		a.r.settle()
+	}
+}
+
+// waitForTurn spares the store the same write from everybody: the members take turns in the order
+// of their names. A member that is missing itself, or that saw the store go back, need not wait.
+func (a *anchorRing) waitForTurn(st *reading) time.Duration {
+	if st.doc == nil || st.doc.Members[a.r.cfg.Member] != a.r.cfg.Incarnation || st.doc.Epoch < a.seen {
+		return 0
+	}
+	if a.stale != st.docVersion {
+		a.stale, a.staleFrom = st.docVersion, time.Now()
+	}
+	rank := 0
+	for id := range st.members {
+		if id < a.r.cfg.Member {
+			rank++
+		}
+	}
+	return time.Until(a.staleFrom.Add(time.Duration(min(rank, 40)) * turn))
+}
+
+// enter writes this member's entry, bound to its session, and the anchor with it.
+func (a *anchorRing) enter(st *reading) (*registry.Txn, error) {
+	cfg := &a.r.cfg
+	live := st.live()
+	live[cfg.Member] = cfg.Incarnation
+	next, err := st.doc.next(live, cfg.Member, a.seen)
+	if err != nil {
+		return nil, permanent{fmt.Errorf("ring %q: %w", cfg.Name, err)}
+	}
+	t := a.write(st, next)
+	key := a.r.keys.member(cfg.Member)
+	t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version}, registry.Check{Key: a.r.keys.meta(), Version: st.metaVersion})
+	t.Puts = append(t.Puts, registry.Put{Key: key, Value: registry.Encode(a.r.me), Session: a.session.ID()})
+	return t, nil
+}
+
+// write puts another anchor in the place of the one that was read. Those that it leaves out must
+// still be gone when it is applied.
+func (a *anchorRing) write(st *reading, next *anchorDoc) *registry.Txn {
+	t := &registry.Txn{
+		Checks: []registry.Check{{Key: a.r.keys.anchor(), Version: st.docVersion}},
+		Puts:   []registry.Put{{Key: a.r.keys.anchor(), Value: registry.Encode(next)}},
+	}
+	if st.doc == nil {
+		return t
+	}
+	for id := range st.doc.Members {
+		if _, stays := next.Members[id]; !stays && id != a.r.cfg.Member {
+			t.Checks = append(t.Checks, registry.Check{Key: a.r.keys.member(id)})
+		}
+	}
+	return t
+}
+
+// leave takes this member out of the anchor, answers for its keys until the others have surely
+// heard of it, and ends the session.
+func (a *anchorRing) leave(ctx context.Context) error {
+	defer a.r.anchor.Store(nil)
+	if a.session == nil {
+		return nil
+	}
+	err := a.withdraw(ctx)
+	bounded, cancel := a.r.bound(context.WithoutCancel(ctx))
+	defer cancel()
+	if e := a.session.Close(bounded); e != nil && err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("ring %q: member %q could not say goodbye; it is gone for the others when its session ends: %w", a.r.cfg.Name, a.r.cfg.Member, err)
+	}
+	return nil
+}
+
+func (a *anchorRing) withdraw(ctx context.Context) error {
+	cfg := &a.r.cfg
+	for {
+		st, err := a.reread(ctx)
+		if err != nil {
+			return err
+		}
+		mine, listed := st.members[cfg.Member], false
+		if st.doc != nil {
+			listed = st.doc.Members[cfg.Member] == cfg.Incarnation
+		}
+		entry := mine.Incarnation == cfg.Incarnation
+		if st.meta == nil || !entry && !listed {
+			return nil // deleted, fenced, or never in
+		}
+		live := st.live()
+		if entry {
+			delete(live, cfg.Member)
+		}
+		next, err := st.doc.next(live, cfg.Member, a.seen)
+		if err != nil {
+			return err
+		}
+		t := a.write(st, next)
+		key := a.r.keys.member(cfg.Member)
+		t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version})
+		if entry {
+			t.Deletes = append(t.Deletes, key)
+		}
+		began := time.Now()
+		bounded, cancel := a.r.bound(ctx)
+		_, err = cfg.Registry.Txn(bounded, *t)
+		cancel()
+		switch {
+		case errors.Is(err, registry.ErrConflict), errors.Is(err, registry.ErrUnknown):
+			continue
+		case err != nil:
+			return err
+		}
+		a.r.show((&reading{doc: next, members: st.members}).view(cfg.Name))
+		a.drain(ctx, began, len(next.Members))
+		return nil
+	}
+}
+
+func (a *anchorRing) reread(ctx context.Context) (*reading, error) {
+	ctx, cancel := a.r.bound(ctx)
+	defer cancel()
+	return read(ctx, a.r.cfg.Registry, a.r.cfg.Name)
+}
+
+// drain goes on answering for a while, unless there is nobody to hear of the leave.
+func (a *anchorRing) drain(ctx context.Context, began time.Time, others int) {
+	left := time.Until(began.Add(a.r.cfg.Drain))
+	p := a.r.anchor.Load()
+	if others == 0 || left <= 0 || p == nil {
+		return
+	}
+	a.r.anchor.Store(&right{lease: p.lease.ending(left), epoch: p.epoch, anchor: p.anchor})
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.session.Done():
+	case <-ctx.Done():
+	}
+}

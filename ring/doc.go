@@ -1,0 +1,26 @@
+// Package ring tells which member of a cluster handles a key right now, for programs that share
+// a registry and nothing else: no partitions, no records, no connections among each other.
+//
+// Each member joins under a name and asks ShouldHandle for every event it gets. There are two
+// modes, fixed for the life of a ring:
+//
+//   - Anchor maps keys to members by consistent hashing (assign.Anchor). When one of N members
+//     comes or goes, 1/N of the keys move. A leaving member and its heirs both answer yes for a
+//     short time, so that no event falls between them. It is fast and small, and not exclusive.
+//   - Table maps keys to a fixed number of slots and slots to members, with the protocol of
+//     consumer groups: each slot has one owner at a time, under an epoch that grows with every
+//     change of owner. At any time at most one member answers yes for a key.
+//
+// All members see the same: who owns what is one document of the registry with a version, changed
+// by compare-and-set, and each of them reads it again when it changes. In both modes a yes comes
+// with an epoch, for writes to carry (a stale writer has a lower one), and it is given only while
+// the member's session certainly lives. A member that can't reach the store keeps its last view
+// until then, answers no afterwards, and comes back by itself.
+//
+// The documents of a ring <r>, all JSON:
+//
+//	rings/<r>/meta           mode and slots; written once
+//	rings/<r>/members/<id>   a member of an anchor ring, bound to its session
+//	rings/<r>/anchor         the anchor with its history, and its epoch
+//	rings/<r>/table/groups/slots/…   the consumer group whose units are the slots of a table ring
+package ring

@@ -1,0 +1,173 @@
+package ring
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+const format = 1 // of the documents below
+
+// metaDoc says what a ring is.
+type metaDoc struct {
+	Format   int   `json:"format"`
+	Mode     Mode  `json:"mode"`
+	Slots    int   `json:"slots,omitempty"`
+	Created  int64 `json:"created"` // Unix ms, informative
+	Deleting bool  `json:"deleting,omitempty"`
+}
+
+// memberDoc is a member of an anchor ring that lives.
+type memberDoc struct {
+	Incarnation string `json:"incarnation"`
+	Host        string `json:"host,omitempty"`
+	PID         int    `json:"pid,omitempty"`
+	Joined      int64  `json:"joined"` // Unix ms
+}
+
+// anchorDoc is what the members of an anchor ring agree on.
+type anchorDoc struct {
+	Format  int               `json:"format"`
+	Epoch   int64             `json:"epoch"` // one more with each change
+	By      string            `json:"by"`
+	Reason  string            `json:"reason"`
+	Changed int64             `json:"changed"` // Unix ms, informative
+	Members map[string]string `json:"members"` // the incarnation of each
+	Anchor  *assign.Anchor    `json:"anchor"`
+}
+
+// keys of a ring.
+type keys struct{ ring string }
+
+func (k keys) prefix() string          { return "rings/" + k.ring + "/" }
+func (k keys) meta() string            { return k.prefix() + "meta" }
+func (k keys) anchor() string          { return k.prefix() + "anchor" }
+func (k keys) members() string         { return k.prefix() + "members/" }
+func (k keys) member(id string) string { return k.members() + id }
+func (k keys) table() string           { return k.prefix() + "table/" }
+
+// reading is a consistent reading of an anchor ring.
+type reading struct {
+	meta        *metaDoc // nil: there is no such ring
+	metaVersion registry.Version
+	members     map[string]memberDoc
+	entries     map[string]registry.Entry // of the members
+	doc         *anchorDoc                // nil: nobody ever joined
+	docVersion  registry.Version
+}
+
+// read reads the meta document, and all of an anchor ring.
+func read(ctx context.Context, reg *registry.Registry, name string) (*reading, error) {
+	k := keys{name}
+	snap, err := reg.List(ctx, k.prefix())
+	if err != nil {
+		return nil, err
+	}
+	st := &reading{members: map[string]memberDoc{}, entries: map[string]registry.Entry{}}
+	for _, e := range snap.Entries {
+		switch id, isMember := strings.CutPrefix(e.Key, k.members()); {
+		case e.Key == k.meta():
+			st.meta, st.metaVersion = new(metaDoc), e.Version
+			err = errors.Join(decode(e, st.meta), newer(e.Key, st.meta.Format))
+		case e.Key == k.anchor():
+			st.doc, st.docVersion = &anchorDoc{Anchor: new(assign.Anchor)}, e.Version
+			if err = decode(e, st.doc); err == nil {
+				err = st.doc.check(e.Key)
+			}
+		case isMember:
+			var m memberDoc
+			err = decode(e, &m)
+			st.members[id], st.entries[id] = m, e
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+func decode(e registry.Entry, doc any) error {
+	if err := json.Unmarshal(e.Value, doc); err != nil {
+		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w", e.Key, err)
+	}
+	return nil
+}
+
+func newer(key string, have int) error {
+	if have > format {
+		return fmt.Errorf("registry key %q is of format %d; this version reads up to %d: %w", key, have, format, ErrInvalid)
+	}
+	return nil
+}
+
+func (d *anchorDoc) check(key string) error {
+	if err := newer(key, d.Format); err != nil {
+		return err
+	}
+	names := d.Anchor.Members()
+	slices.Sort(names)
+	if !slices.Equal(names, slices.Sorted(maps.Keys(d.Members))) {
+		return fmt.Errorf("registry key %q: its members are not those of its anchor: %w", key, fault.Corrupt)
+	}
+	return nil
+}
+
+// next is the document for the members that live, with their incarnations; d itself when it is
+// that already, and has an epoch of at least floor. d is nil for the first one.
+func (d *anchorDoc) next(live map[string]string, by string, floor int64) (*anchorDoc, error) {
+	if d == nil {
+		d = &anchorDoc{Anchor: new(assign.Anchor)}
+	}
+	anchor := d.Anchor
+	var why []string
+	for _, id := range slices.Sorted(maps.Keys(d.Members)) {
+		if _, ok := live[id]; !ok {
+			anchor = anchor.Remove(id)
+			why = append(why, id+" left")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(live)) {
+		had, ok := d.Members[id]
+		switch {
+		case !ok:
+			var err error
+			if anchor, err = anchor.Add(id); err != nil {
+				return nil, err
+			}
+			why = append(why, id+" joined")
+		case had != live[id]:
+			why = append(why, id+" restarted")
+		}
+	}
+	if len(why) == 0 && d.Epoch >= floor && d.Epoch > 0 {
+		return d, nil
+	}
+	if len(why) == 0 {
+		why = []string{fmt.Sprintf("the store went back to epoch %d", d.Epoch)}
+	}
+	if len(why) > 3 {
+		why = append(why[:3], "and others")
+	}
+	return &anchorDoc{
+		Format: format, Epoch: max(d.Epoch, floor) + 1, By: by, Reason: strings.Join(why, ", "),
+		Changed: time.Now().UnixMilli(), Members: live, Anchor: anchor,
+	}, nil
+}
+
+// live are the members with their incarnations.
+func (st *reading) live() map[string]string {
+	out := make(map[string]string, len(st.members))
+	for id, m := range st.members {
+		out[id] = m.Incarnation
+	}
+	return out
+}

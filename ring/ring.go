@@ -1,0 +1,309 @@
+package ring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Ring is a member of a ring. Its methods may be called concurrently.
+type Ring struct {
+	cfg  Config
+	keys keys
+	me   memberDoc
+	meta metaDoc
+
+	view   atomic.Pointer[View]
+	anchor atomic.Pointer[right]   // of an anchor ring
+	slots  []atomic.Pointer[right] // of a table ring: those that this member owns
+
+	stop      context.CancelFunc
+	wg        sync.WaitGroup // every goroutine
+	refreshes chan chan error
+	hints     chan struct{} // look at the store again
+	settled   chan struct{} // closed when this member is established
+	ended     chan struct{} // closed with err set, when it is no member any more for good
+	endOnce   sync.Once
+	err       error
+
+	backend backend
+	closing sync.Once
+	closed  error
+}
+
+// right is what a yes rests on.
+type right struct {
+	lease  *lease
+	epoch  int64
+	anchor *assign.Anchor // of an anchor ring
+}
+
+// backend is what the modes differ in. One goroutine uses it.
+type backend interface {
+	// look reads the ring, does what follows from it, and says when to look again though there
+	// was no hint. A permanent error ends the membership.
+	look(ctx context.Context) (again time.Duration, err error)
+	// lost is closed when look should be called because the session ended; it may be nil.
+	lost() <-chan struct{}
+	// leave ends the membership, after the loop has ended.
+	leave(ctx context.Context) error
+}
+
+// permanent marks an error that waiting does not help against.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Times that are not worth an option.
+const (
+	sweep      = 30 * time.Second      // a look at the store though it gave no hint
+	retryFirst = 20 * time.Millisecond // after a failure of the store; doubles
+	retryMost  = time.Second
+)
+
+// Join makes this process a member of a ring and returns as soon as the ring is known; whether
+// its part is known too, WaitEstablished tells. From then on the membership looks after itself,
+// through outages of the store as well, until Close.
+//
+// Errors: ErrInvalid with every fault of cfg; ErrExists when the ring has another mode or number
+// of slots; what the store says otherwise.
+func Join(ctx context.Context, cfg Config) (*Ring, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	meta, err := ensureMeta(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // for people only
+	r := &Ring{
+		cfg: cfg, keys: keys{cfg.Name}, meta: meta,
+		me:        memberDoc{Incarnation: cfg.Incarnation, Host: host, PID: os.Getpid(), Joined: time.Now().UnixMilli()},
+		refreshes: make(chan chan error), hints: make(chan struct{}, 1),
+		settled: make(chan struct{}), ended: make(chan struct{}),
+	}
+	r.view.Store(&View{Ring: cfg.Name, Mode: meta.Mode, Slots: meta.Slots})
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	watched := r.keys.prefix()
+	if meta.Mode == Table {
+		t, err := newTable(r)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		r.backend, watched = t, t.group.WatchPrefix()
+		watch := t.group.Registry()
+		r.wg.Go(func() { t.run(inner) }) // joined by Close, as are all of r.wg
+		r.wg.Go(func() { r.watch(inner, watch, watched) })
+	} else {
+		r.backend = &anchorRing{r: r}
+		r.wg.Go(func() { r.watch(inner, cfg.Registry, watched) })
+	}
+	r.wg.Go(func() { r.loop(inner) })
+	return r, nil
+}
+
+// ShouldHandle says whether this member handles a key now, and under which epoch; the epoch is 0
+// when it does not. It reads no store, takes no lock and allocates nothing.
+func (r *Ring) ShouldHandle(key string) (mine bool, epoch int64) {
+	var p *right
+	if r.slots != nil {
+		p = r.slots[assign.Slot(assign.HashKey(key), len(r.slots))].Load()
+	} else if p = r.anchor.Load(); p != nil && p.anchor.Owner(key) != r.cfg.Member {
+		return false, 0
+	}
+	if p == nil || !p.lease.holds() {
+		return false, 0
+	}
+	return true, p.epoch
+}
+
+// Owner is the member that handles a key as far as this member saw last, and the epoch; "" when
+// nobody does. It is for sending a key on: only ShouldHandle is a promise.
+func (r *Ring) Owner(key string) (member string, epoch int64) { return r.view.Load().Owner(key) }
+
+// Members are the members as far as this one saw last, sorted by ID.
+func (r *Ring) Members() []Member { return r.view.Load().Members }
+
+// View is the ring as this member saw it last.
+func (r *Ring) View() *View { return r.view.Load() }
+
+// Member is this member's ID.
+func (r *Ring) Member() string { return r.cfg.Member }
+
+// WaitEstablished waits until this member is in the ring, has its part, and hears of changes.
+// Errors: that of ctx; ErrFenced, ErrNotFound or ErrClosed when it is no member any more.
+func (r *Ring) WaitEstablished(ctx context.Context) error {
+	select {
+	case <-r.settled:
+		return nil
+	default:
+	}
+	select {
+	case <-r.settled:
+		return nil
+	case <-r.ended:
+		return r.err
+	case <-ctx.Done():
+		return fmt.Errorf("ring %q: member %q is not established: %w", r.cfg.Name, r.cfg.Member, ctx.Err())
+	}
+}
+
+// Refresh reads the ring from the store now. It is never needed for correctness: changes are
+// heard of. Errors are those of the store, and as of WaitEstablished.
+func (r *Ring) Refresh(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case r.refreshes <- answer:
+	case <-r.ended:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-r.ended:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Done is closed when this process is no member any more for good: closed, or as Err says.
+func (r *Ring) Done() <-chan struct{} { return r.ended }
+
+// Err is why Done is closed: ErrFenced when the member was started elsewhere, ErrNotFound when
+// the ring was deleted, ErrClosed after Close; nil while it is a member.
+func (r *Ring) Err() error {
+	select {
+	case <-r.ended:
+		return r.err
+	default:
+		return nil
+	}
+}
+
+// Close leaves the ring: the others are told, an anchor ring's keys are answered for until the
+// drain is over, a table ring's slots are handed over. It joins all goroutines. When ctx ends
+// early, or the store does not answer, the error says so; the others then find out by the end of
+// the session. Closing twice gives the first result.
+func (r *Ring) Close(ctx context.Context) error {
+	r.closing.Do(func() {
+		r.stop()
+		r.wg.Wait()
+		r.closed = r.backend.leave(ctx)
+		r.end(fmt.Errorf("ring %q: %w", r.cfg.Name, ErrClosed))
+	})
+	return r.closed
+}
+
+// end makes it known that the membership is over; the first reason counts.
+func (r *Ring) end(err error) {
+	r.endOnce.Do(func() {
+		r.anchor.Store(nil)
+		r.err = err
+		close(r.ended)
+	})
+}
+
+// loop looks at the store after each hint until ctx ends or the membership is over.
+func (r *Ring) loop(ctx context.Context) {
+	timer := time.NewTimer(sweep)
+	defer timer.Stop()
+	var waiting []chan error
+	for pause := retryFirst; ; {
+		again, err := r.backend.look(ctx)
+		for _, answer := range waiting {
+			answer <- err
+		}
+		waiting = nil
+		var final permanent
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &final):
+			r.cfg.Logger.Warn("the membership is over", "ring", r.cfg.Name, "member", r.cfg.Member, "error", err)
+			r.end(final.error)
+			return
+		case err != nil:
+			if pause == retryFirst {
+				r.cfg.Logger.Warn("the ring can't be read or joined; trying again", "ring", r.cfg.Name, "member", r.cfg.Member, "error", err)
+			}
+			again, pause = pause, min(2*pause, retryMost)
+		default:
+			pause = retryFirst
+		}
+		timer.Reset(again)
+		select {
+		case <-r.hints:
+		case <-timer.C:
+		case <-r.backend.lost():
+		case answer := <-r.refreshes:
+			waiting = append(waiting, answer)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hint asks the loop for a look.
+func (r *Ring) hint() {
+	select {
+	case r.hints <- struct{}{}:
+	default:
+	}
+}
+
+// watch turns changes of the store into hints, for as long as ctx lives.
+func (r *Ring) watch(ctx context.Context, reg *registry.Registry, prefix string) {
+	for pause := retryFirst; ctx.Err() == nil; pause = min(2*pause, retryMost) {
+		ch, err := reg.Watch(ctx, prefix)
+		if err == nil {
+			r.hint() // what changed before now is seen by the look that follows
+			for range ch {
+				pause = retryFirst
+				r.hint()
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// show publishes a view.
+func (r *Ring) show(now *View) {
+	old := r.view.Load()
+	if old.same(now) {
+		return
+	}
+	r.view.Store(now)
+	if f := r.cfg.Events.Changed; f != nil {
+		f(old, now)
+	}
+}
+
+// settle tells that this member is established; the loop calls it.
+func (r *Ring) settle() {
+	select {
+	case <-r.settled:
+	default:
+		close(r.settled)
+	}
+}
+
+// bound limits a store call: one that does not answer must not hold up what comes after.
+func (r *Ring) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(r.cfg.TTL, time.Second))
+}

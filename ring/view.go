@@ -1,0 +1,154 @@
+package ring
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// View is a ring as it was at one moment. It never changes, and takes no part in the ring.
+type View struct {
+	Ring    string
+	Mode    Mode
+	Slots   int      // of a table ring
+	Epoch   int64    // grows whenever the members change
+	Reason  string   // why it did last, for people
+	Members []Member // sorted by ID
+
+	anchor *assign.Anchor // of an anchor ring
+	slots  []slot         // of a table ring
+}
+
+// Member is one of a ring.
+type Member struct {
+	ID          string
+	Incarnation string
+	Host        string
+	PID         int
+	Joined      int64 // Unix ms, informative
+}
+
+// slot is who owns a slot of a table ring.
+type slot struct {
+	member string // "": nobody
+	epoch  int64
+}
+
+// Owner is the member that handles a key, and the epoch that it has it under; "" when nobody does.
+func (v *View) Owner(key string) (member string, epoch int64) {
+	switch {
+	case v.anchor != nil && v.anchor.Len() > 0:
+		return v.anchor.Owner(key), v.Epoch
+	case len(v.slots) > 0:
+		if s := &v.slots[assign.Slot(assign.HashKey(key), len(v.slots))]; s.member != "" {
+			return s.member, s.epoch
+		}
+	}
+	return "", 0
+}
+
+// Slot is the number of the slot that a key falls into, of a table ring; -1 in another.
+func (v *View) Slot(key string) int {
+	if len(v.slots) == 0 {
+		return -1
+	}
+	return assign.Slot(assign.HashKey(key), len(v.slots))
+}
+
+// Member finds a member by its ID.
+func (v *View) Member(id string) (Member, bool) {
+	i, ok := slices.BinarySearchFunc(v.Members, id, func(m Member, id string) int { return cmp.Compare(m.ID, id) })
+	if !ok {
+		return Member{}, false
+	}
+	return v.Members[i], true
+}
+
+// Shares is which part of the keys each member has, from 0 to 1: of a table ring exactly, of an
+// anchor ring by asking for that many made-up keys. Members without a key are in it.
+func (v *View) Shares(samples int) map[string]float64 {
+	shares := make(map[string]float64, len(v.Members))
+	for _, m := range v.Members {
+		shares[m.ID] = 0
+	}
+	for _, s := range v.slots {
+		if s.member != "" {
+			shares[s.member] += 1 / float64(len(v.slots))
+		}
+	}
+	for i := range samples {
+		if v.anchor == nil || v.anchor.Len() == 0 {
+			break
+		}
+		shares[v.anchor.Owner(fmt.Sprintf("sample-%d", i))] += 1 / float64(samples)
+	}
+	return shares
+}
+
+// same says whether two views show the same.
+func (v *View) same(o *View) bool {
+	return v.Epoch == o.Epoch && v.Reason == o.Reason && slices.Equal(v.Members, o.Members) && slices.Equal(v.slots, o.slots)
+}
+
+// Look reads a ring without joining it; ErrNotFound when there is none of that name.
+func Look(ctx context.Context, reg *registry.Registry, name string) (*View, error) {
+	if err := registry.CheckID("ring", name); err != nil {
+		return nil, err
+	}
+	st, err := read(ctx, reg, name)
+	if err != nil {
+		return nil, fmt.Errorf("ring %q: %w", name, err)
+	}
+	if st.meta == nil || st.meta.Deleting {
+		return nil, fmt.Errorf("ring %q: %w", name, ErrNotFound)
+	}
+	if st.meta.Mode == Anchor {
+		return st.view(name), nil
+	}
+	g, err := slotGroup(reg, name)
+	if err != nil {
+		return nil, err
+	}
+	group, err := g.Load(ctx, false)
+	if err != nil {
+		return nil, fmt.Errorf("ring %q: %w", name, err)
+	}
+	return tableView(name, st.meta.Slots, group), nil
+}
+
+// view is how an anchor ring looks.
+func (st *reading) view(name string) *View {
+	v := &View{Ring: name, Mode: Anchor, anchor: new(assign.Anchor)}
+	if st.doc == nil {
+		return v
+	}
+	v.Epoch, v.Reason, v.anchor = st.doc.Epoch, st.doc.Reason, st.doc.Anchor
+	for _, id := range slices.Sorted(maps.Keys(st.doc.Members)) {
+		m := st.members[id] // none when it has just died
+		v.Members = append(v.Members, Member{ID: id, Incarnation: st.doc.Members[id], Host: m.Host, PID: m.PID, Joined: m.Joined})
+	}
+	return v
+}
+
+// tableView is how a table ring looks.
+func tableView(name string, slots int, st *registry.State) *View {
+	v := &View{Ring: name, Mode: Table, Slots: slots, slots: make([]slot, slots)}
+	for _, m := range st.Members {
+		v.Members = append(v.Members, Member{ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: m.Joined})
+	}
+	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	if st.Assignment != nil {
+		v.Epoch, v.Reason = st.Assignment.Version, st.Assignment.Reason
+	}
+	for i := range min(slots, len(st.Units)) {
+		if o := &st.Units[i].Owner; st.Alive(*o) {
+			v.slots[i] = slot{member: o.Member, epoch: o.Epoch}
+		}
+	}
+	return v
+}
