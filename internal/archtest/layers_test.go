@@ -26,6 +26,7 @@ var leaf = []string{"internal/fault", "internal/storeurl"}
 var layers = []layer{
 	// Leaves.
 	{"internal/fault", nil},
+	{"internal/prefetch", nil},
 	{"internal/storeurl", nil},
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
@@ -38,7 +39,7 @@ var layers = []layer{
 	{"commitlog/logtest", []string{"commitlog", "commitlog/driver"}},
 	{"commitlog/memlog", []string{"commitlog", "commitlog/driver"}},
 	{"internal/segment", []string{"commitlog/driver"}},
-	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "internal/segment", "internal/vfs"}},
+	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "internal/prefetch", "internal/segment", "internal/vfs"}},
 	{"commitlog/filelog/crashtest", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "internal/segment", "internal/vfs"}},
 
 	// The registry seam and its backends.

@@ -1,0 +1,267 @@
+// Package etcdregistry keeps who owns what in etcd 3.4 or newer.
+//
+// A version is etcd's modification revision, a session is a lease, and a transaction is one of
+// etcd's, so all of the seam's promises are etcd's own: entries survive the loss of a minority of
+// its nodes, and the end of a lease removes its entries at one revision. Many independent
+// transactions travel as branches of one (see merge).
+//
+// The layout of the keys is in docs/formats-etcdregistry.md.
+package etcdregistry
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+// Config says which etcd, and where in it.
+type Config struct {
+	driver.Options
+
+	Endpoints []string // host:port of its nodes; at least one
+	// Prefix is what all keys begin with. "": "ringfence". None may lie inside another.
+	Prefix   string
+	User     string // "": etcd's authentication is not used
+	Password string
+	TLS      *tls.Config // nil: plain TCP
+	// RequestTimeout bounds each request, also when its context lasts longer. 0: 5 s.
+	RequestTimeout time.Duration
+}
+
+const (
+	defaultPrefix  = "ringfence"
+	defaultTimeout = 5 * time.Second
+	// closeTimeout is how long Close tries to end the sessions in a store that does not answer;
+	// they end by themselves after their TTL.
+	closeTimeout = time.Second
+	// etcd's servers refuse pings that come more often than every 5 s, and gRPC sends none more
+	// often than every 10 s.
+	pingEvery   = 10 * time.Second
+	pingTimeout = 3 * time.Second
+)
+
+type store struct {
+	client  *clientv3.Client
+	wires   *wires
+	log     *slog.Logger
+	root    string // what every key of the namespace begins with
+	timeout time.Duration
+	alone   atomic.Bool // the server takes no merged transactions
+
+	wg sync.WaitGroup // the watches
+
+	mu       sync.Mutex // never held while calling the server
+	closed   bool
+	sessions map[*lease.Session]struct{}
+	renewing func() // for tests: a renewal waits for it. nil: it does not
+}
+
+// Open connects to etcd. It fails with ErrUnavailable when no node answers before ctx ends or
+// RequestTimeout is over, and with ErrInvalid when the credentials, the certificate or the format
+// are wrong.
+func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(s), nil
+}
+
+func open(ctx context.Context, cfg Config) (*store, error) {
+	if len(cfg.Endpoints) == 0 {
+		return nil, fmt.Errorf("etcd registry: no endpoints; expected host:port of at least one node: %w", fault.Invalid)
+	}
+	root, err := root(cfg.Prefix, cfg.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, wires: newWires(), sessions: make(map[*lease.Session]struct{})}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.timeout <= 0 {
+		s.timeout = defaultTimeout
+	}
+	if err := s.dial(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("etcd registry at %s: %w", strings.Join(cfg.Endpoints, ","), err)
+	}
+	return s, nil
+}
+
+func (s *store) dial(ctx context.Context, cfg Config) error {
+	scheme := "http://"
+	if cfg.TLS != nil {
+		scheme = "https://"
+	}
+	endpoints := make([]string, len(cfg.Endpoints))
+	for i, e := range cfg.Endpoints {
+		endpoints[i] = scheme + e
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Username: cfg.User, Password: cfg.Password, TLS: cfg.TLS,
+		DialTimeout: s.timeout,
+		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
+		// Requests that only read are sent once to each node; waiting longer is up to the caller.
+		MaxUnaryRetries: uint(len(endpoints)),
+		DialOptions:     []grpc.DialOption{grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.wires.dial)},
+		Logger:          zap.NewNop(),
+	})
+	if err != nil {
+		return kind(ctx, err)
+	}
+	s.client = client
+	if err := s.checkFormat(ctx, cfg.Prefix); err != nil {
+		return errors.Join(err, client.Close())
+	}
+	return nil
+}
+
+// format is of the layout of the keys and values.
+const format = "1"
+
+// root is what the keys of a namespace begin with. An escaped namespace has no '/', so none lies
+// in another.
+func root(prefix, namespace string) (string, error) {
+	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
+		return "", fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), fault.Invalid)
+	}
+	escaped := url.PathEscape(namespace)
+	switch namespace {
+	case "":
+		escaped = "_"
+	case "_":
+		escaped = "%5F"
+	}
+	return base(prefix) + "/v" + format + "/" + escaped + "/", nil
+}
+
+func base(prefix string) string {
+	if prefix = strings.Trim(prefix, "/"); prefix == "" {
+		return defaultPrefix
+	}
+	return prefix
+}
+
+// checkFormat leaves a mark for later versions of the layout, which have to notice the entries of
+// this one, and refuses theirs.
+func (s *store) checkFormat(ctx context.Context, prefix string) error {
+	key := base(prefix) + "/format"
+	var found string
+	err := s.request(ctx, func(ctx context.Context) error {
+		resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+			Then(clientv3.OpPut(key, format)).Else(clientv3.OpGet(key)).Commit()
+		if err != nil {
+			return err
+		}
+		found = format
+		if !resp.Succeeded {
+			found = string(resp.Responses[0].GetResponseRange().Kvs[0].Value)
+		}
+		return nil
+	})
+	if err != nil {
+		return s.kind(ctx, err)
+	}
+	if found != format {
+		return fmt.Errorf("%q says that its format is %q; this version reads %s: use a newer version, or another prefix: %w", key, found, format, fault.Invalid)
+	}
+	return nil
+}
+
+// enter refuses calls that can't succeed.
+func (s *store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("etcd registry: %w", err)
+	}
+	if s.over() {
+		return fmt.Errorf("etcd registry: %w", fault.Closed)
+	}
+	return nil
+}
+
+// over says whether it is closed, but for the sessions that Close ends.
+func (s *store) over() bool { return s.client.Ctx().Err() != nil }
+
+// request bounds one exchange with the server. A connection that swallowed it is given up.
+func (s *store) request(ctx context.Context, call func(context.Context) error) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := call(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		s.wires.cull(began)
+	}
+	return err
+}
+
+func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	if err := s.enter(ctx); err != nil {
+		return driver.Snapshot{}, err
+	}
+	var resp *clientv3.GetResponse
+	err := s.request(ctx, func(ctx context.Context) (err error) {
+		resp, err = s.client.Get(ctx, s.root+prefix, clientv3.WithPrefix())
+		return err
+	})
+	if err != nil {
+		return driver.Snapshot{}, fmt.Errorf("etcd registry: list of %q: %w", prefix, s.kind(ctx, err))
+	}
+	snap := driver.Snapshot{Revision: resp.Header.Revision, Entries: make([]driver.Entry, len(resp.Kvs))}
+	for i, kv := range resp.Kvs {
+		// The value is the caller's: it was decoded for this answer alone. Its capacity is not.
+		snap.Entries[i] = driver.Entry{
+			Key: string(kv.Key[len(s.root):]), Value: kv.Value[:len(kv.Value):len(kv.Value)],
+			Version: version(kv.ModRevision), Session: sessionID(clientv3.LeaseID(kv.Lease)),
+		}
+	}
+	return snap, nil
+}
+
+// Close implements driver.Registry. Where the server does not answer, the sessions end after
+// their TTL.
+func (s *store) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	open := make([]*lease.Session, 0, len(s.sessions))
+	for x := range s.sessions {
+		open = append(open, x)
+	}
+	s.mu.Unlock()
+	if !first {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var ending sync.WaitGroup
+	for _, x := range open {
+		ending.Go(func() {
+			if err := x.Close(ctx); err != nil {
+				s.log.Warn("a session could not be ended in etcd; it ends by itself", "session", x.ID(), "error", err)
+			}
+		})
+	}
+	ending.Wait()
+	err := s.client.Close()
+	s.wg.Wait()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("etcd registry: close: %w", err)
+	}
+	return nil
+}

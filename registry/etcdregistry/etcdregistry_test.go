@@ -1,0 +1,86 @@
+package etcdregistry
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// minTTL is the shortest lease of a server with its defaults.
+const minTTL = 2 * time.Second
+
+// config is of a prefix that nobody else uses, on a server.
+func config(t testing.TB, raw string) Config {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := parse(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Prefix = "test-" + rand.Text()
+	return cfg
+}
+
+
+// suiteStore is a prefix of its own on the shared server.
+type suiteStore struct{ cfg Config }
+
+func (x suiteStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	t.Helper()
+	cfg := x.cfg
+	cfg.Options = o
+	s, err := open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gate sync.Mutex // held while the process is frozen
+	s.renewing = func() {
+		gate.Lock()
+		defer gate.Unlock()
+	}
+	return &registrytest.Process{
+		Registry: registry.New(s),
+		Kill:     s.abandon,
+		Freeze:   gate.Lock,
+		Thaw:     gate.Unlock,
+	}
+}
+
+// abandon leaves the sessions as the death of the process would.
+func (s *store) abandon() {
+	s.mu.Lock()
+	open := make([]*lease.Session, 0, len(s.sessions))
+	for x := range s.sessions {
+		open = append(open, x)
+	}
+	s.mu.Unlock()
+	for _, x := range open {
+		x.Abandon()
+	}
+	_ = s.Close()
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := testserver.URL(t, "etcd")
+	registrytest.Run(t, registrytest.Harness{
+		TTL:   minTTL,
+		Store: func(t testing.TB) registrytest.Store { return suiteStore{config(t, server)} },
+	})
+}
