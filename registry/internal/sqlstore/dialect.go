@@ -1,0 +1,86 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// Fate is what an error of a statement means.
+type Fate int
+
+// The fates.
+const (
+	// Failed is an answer of the store: it can't do that now.
+	Failed Fate = iota
+	// Again: a deadlock or a lock that took too long; the transaction was rolled back.
+	Again
+	// Damaged: what is stored can't be read.
+	Damaged
+)
+
+// Dialect is what databases do not agree about. Its texts are constants of this program: no
+// value of a user ever gets into one.
+type Dialect struct {
+	Name string // for messages: "MariaDB"
+
+	// Schema are the statements that create version 1. Each may be carried out when it was
+	// before, and by many processes at once; Ignore says which of their errors mean just that.
+	Schema []string
+	Ignore func(error) bool // nil: none
+
+	// Begin, Commit and Rollback are statements; empty: the client has calls for them.
+	Begin, Commit, Rollback string
+	// Bind is the n-th parameter of a statement, from 1.
+	Bind func(n int) string
+	// Now is an expression for the time in microseconds by the one clock that all processes on
+	// the store share.
+	Now func() string
+	// Hint stands between the table of entries and the condition that selects rows to lock.
+	Hint string
+	// ForUpdate and ForShare end a SELECT that locks the rows it finds.
+	ForUpdate, ForShare string
+	// Slots: locks on rows do not keep others from inserting absent ones, so that absent keys
+	// are locked by a row of their own, which their hash selects.
+	Slots bool
+	// LockAll is a statement that gives a transaction of the user the sole right to write; empty:
+	// rows are locked one by one.
+	LockAll string
+	// Upsert writes rows (k, version, session, value), in this order of parameters.
+	Upsert func(rows int) string
+	// Fate judges an error of the client; it is not asked about lost connections.
+	Fate func(error) Fate
+}
+
+// Querier is a connection, or a transaction on one.
+type Querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// list is "(?,?,…)" for the first n parameters.
+func (d *Dialect) list(n int) string {
+	var b strings.Builder
+	b.WriteByte('(')
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(d.Bind(i + 1))
+	}
+	b.WriteByte(')')
+	return b.String()
+}
+
+// bind fills the verbs %s of a statement with its parameters.
+func (d *Dialect) bind(format string, n int) string {
+	names := make([]any, n)
+	for i := range names {
+		names[i] = d.Bind(i + 1)
+	}
+	return fmt.Sprintf(format, names...)
+}
+
+// Question is the Bind of databases whose parameters have no numbers.
+func Question(int) string { return "?" }

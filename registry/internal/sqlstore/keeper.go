@@ -1,0 +1,268 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	neighbours = 2 // how many processes this one watches
+	shortRound = 100 * time.Millisecond
+	longRound  = 3 * time.Second
+	rewatch    = 500 * time.Millisecond // until a process that can't be watched is tried again
+)
+
+// sighting is one session as the database has it.
+type sighting struct {
+	id, process string
+	ttl         time.Duration
+	expired     bool
+}
+
+// neighbour is a process that is watched.
+type neighbour struct {
+	stop context.CancelFunc
+	over chan struct{} // closed when the watching has ended
+}
+
+// keeper ends the sessions that ran out and those of processes that died, and keeps this one's
+// presence. Each process watches its successors in the ring of those with sessions, so that few
+// look at one, and a death wakes two and not all.
+func (s *Store) keeper() {
+	watched := make(map[string]neighbour)
+	defer func() {
+		for _, n := range watched {
+			n.stop()
+		}
+		for _, n := range watched {
+			<-n.over
+		}
+	}()
+	for {
+		next, ring := s.round()
+		s.watchRing(watched, ring)
+		timer := time.NewTimer(next)
+		select {
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		case <-s.keep:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// round looks at all sessions once, and says when to look again and whom to watch.
+func (s *Store) round() (next time.Duration, ring []string) {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	s.keepPresence(ctx)
+	all, err := s.sessions(ctx)
+	if err != nil {
+		return time.Second, nil // the listener tells of it
+	}
+	next = longRound
+	var expired []string
+	processes := make(map[string]struct{})
+	for _, x := range all {
+		next = min(next, max(x.ttl/3, shortRound))
+		if x.expired {
+			expired = append(expired, x.id)
+		} else {
+			processes[x.process] = struct{}{}
+		}
+	}
+	if len(expired) > 0 {
+		s.expire(ctx, expired)
+	}
+	return next, s.successors(processes)
+}
+
+func (s *Store) expire(ctx context.Context, ids []string) {
+	s.mu.Lock()
+	for _, id := range ids {
+		if x := s.own[id]; x != nil {
+			x.Lost()
+		}
+	}
+	s.mu.Unlock()
+	if err := s.endWhere(ctx, ids, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("sessions that ran out can't be ended yet", "sessions", len(ids), "error", err)
+	}
+}
+
+func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
+	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
+		var x sighting
+		var micros int64
+		err := scan(&x.id, &x.process, &micros, &x.expired)
+		x.ttl = time.Duration(micros) * time.Microsecond
+		all = append(all, x)
+		return err
+	}, "SELECT id, process, ttl, CASE WHEN expires <= "+s.d.Now()+" THEN 1 ELSE 0 END FROM ringfence_sessions")
+	return all, err
+}
+
+// successors are whom this process watches: nobody unless it has sessions of its own.
+func (s *Store) successors(processes map[string]struct{}) []string {
+	if _, member := processes[s.cfg.Handle]; !member {
+		return nil
+	}
+	delete(processes, s.cfg.Handle)
+	all := slices.Sorted(maps.Keys(processes))
+	at, _ := slices.BinarySearch(all, s.cfg.Handle)
+	var out []string
+	for i := range min(neighbours, len(all)) {
+		out = append(out, all[(at+i)%len(all)])
+	}
+	return out
+}
+
+// watchRing makes ring the processes that are watched.
+func (s *Store) watchRing(watched map[string]neighbour, ring []string) {
+	for h, n := range watched {
+		select {
+		case <-n.over:
+			delete(watched, h)
+			continue
+		default:
+		}
+		if !slices.Contains(ring, h) {
+			n.stop()
+			<-n.over
+			delete(watched, h)
+		}
+	}
+	for _, h := range ring {
+		if _, ok := watched[h]; ok {
+			continue
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		n := neighbour{stop: cancel, over: make(chan struct{})}
+		watched[h] = n
+		go func() { // joined by watchRing or keeper
+			defer close(n.over)
+			defer cancel()
+			s.await(ctx, h)
+		}()
+	}
+}
+
+// await ends the sessions of a process once it has died.
+func (s *Store) await(ctx context.Context, handle string) {
+	warned := false
+	for ctx.Err() == nil {
+		err := s.cfg.Signals.Await(ctx, handle)
+		switch {
+		case err == nil:
+			s.bury(ctx, handle)
+			return
+		case ctx.Err() != nil:
+			return
+		case !errors.Is(err, ErrNoPresence) && !warned:
+			warned = true
+			s.log.Warn("a process can't be watched; the TTL of its sessions has to do", "error", err)
+		}
+		_ = pause(ctx, rewatch)
+	}
+}
+
+// bury ends the sessions of a dead process; what fails is left to the TTL.
+func (s *Store) bury(ctx context.Context, handle string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := s.sessions(ctx)
+	var ids []string
+	for _, x := range all {
+		if x.process == handle {
+			ids = append(ids, x.id)
+		}
+	}
+	if err == nil && len(ids) > 0 {
+		err = s.endSessions(ctx, ids)
+	}
+	if err != nil && s.ctx.Err() == nil {
+		s.log.Warn("the sessions of a dead process can't be ended; they run out", "sessions", len(ids), "error", err)
+	}
+}
+
+// sweep ends what nobody watched: sessions that ran out, and those of dead processes.
+func (s *Store) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := s.sessions(ctx)
+	if err != nil {
+		return s.wrap(ctx, "read sessions", err)
+	}
+	var expired []string
+	gone := make(map[string]bool)
+	for _, x := range all {
+		if x.expired {
+			expired = append(expired, x.id)
+			continue
+		}
+		if _, asked := gone[x.process]; !asked {
+			gone[x.process], err = s.cfg.Signals.Gone(ctx, x.process)
+			if err != nil {
+				s.log.Warn("whether a process is alive can't be told; the TTL of its sessions has to do", "error", err)
+			}
+		}
+	}
+	if len(expired) > 0 {
+		s.expire(ctx, expired)
+	}
+	for handle, dead := range gone {
+		if dead {
+			s.bury(ctx, handle)
+		}
+	}
+	return nil
+}
+
+// presence is what others see of this process; nil before the first session.
+type presence struct {
+	mu sync.Mutex
+	p  Presence
+}
+
+// announce makes this process's death noticeable, once.
+func (s *Store) announce(ctx context.Context) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.presence.get() != nil {
+		return nil
+	}
+	p, err := s.cfg.Signals.Announce(ctx)
+	if err != nil {
+		return err
+	}
+	s.presence.set(p)
+	return nil
+}
+
+func (p *presence) get() Presence {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.p
+}
+
+func (p *presence) set(q Presence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.p = q
+}
+
+func (s *Store) keepPresence(ctx context.Context) {
+	p := s.presence.get()
+	if p == nil {
+		return
+	}
+	if err := p.Keep(ctx); err != nil && s.ctx.Err() == nil {
+		s.log.Warn("others can't see whether this process lives; the TTL of its sessions has to do", "error", err)
+	}
+}

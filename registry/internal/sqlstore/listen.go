@@ -1,0 +1,156 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Every transaction that watchers have to hear of raises the one revision, and leaves the keys
+// that it changed under that number. The row of the revision stays locked until the commit, so
+// that numbers appear in order and a listener that saw one has seen all before it.
+const (
+	keptChanges   = 1024     // revisions whose keys are kept; who is further behind lists everything
+	pruneEvery    = 128      // so often the older ones are removed
+	maxChangeKeys = 32 << 10 // bytes; more keys than that count as everything
+	sessionsKey   = "!sessions"
+)
+
+// publish writes down, inside a transaction, that keys changed. It comes last: the revision is
+// the one row that all writers share.
+func (s *Store) publish(ctx context.Context, q Querier, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if _, err := q.ExecContext(ctx, "UPDATE ringfence_revision SET revision = revision + 1"); err != nil {
+		return err
+	}
+	if _, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_changes (revision, change_keys) SELECT revision, %s FROM ringfence_revision", 1), encodeKeys(keys)); err != nil {
+		return err
+	}
+	if s.counter.Add(1)%pruneEvery != 0 {
+		return nil
+	}
+	_, err := q.ExecContext(ctx, s.d.bind("DELETE FROM ringfence_changes WHERE revision < (SELECT revision FROM ringfence_revision) - %s", 1), keptChanges)
+	return err
+}
+
+// encodeKeys is each key behind its length; nothing when they are too many.
+func encodeKeys(keys []string) []byte {
+	b := []byte{}
+	for _, k := range keys {
+		b = binary.AppendUvarint(b, uint64(len(k)))
+		b = append(b, k...)
+	}
+	if len(b) > maxChangeKeys {
+		return []byte{0}
+	}
+	return b
+}
+
+// decodeKeys is nil for "everything".
+func decodeKeys(b []byte) (keys []string) {
+	for len(b) > 0 {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n == 0 || n > uint64(len(b)-w) {
+			return nil
+		}
+		keys = append(keys, string(b[w:w+int(n)]))
+		b = b[w+int(n):]
+	}
+	return keys
+}
+
+// listen signals the watches of this process after the changes of others.
+func (s *Store) listen(last int64) {
+	failures := 0
+	for s.ctx.Err() == nil {
+		err := s.cfg.Signals.Listen(s.ctx, last)
+		if err == nil {
+			last, err = s.catchUp(last)
+		}
+		if s.ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			if failures > 0 {
+				s.log.Info("the store answers again", "tries", failures)
+				s.watches.All()
+				poke(s.keep)
+			}
+			failures = 0
+			continue
+		}
+		if failures++; failures == 1 {
+			s.log.Warn("the store does not tell of changes; trying again", "error", err)
+		}
+		_ = pause(s.ctx, min(20*time.Millisecond<<min(failures, 6), time.Second))
+	}
+}
+
+// catchUp signals what changed after last and returns up to where.
+func (s *Store) catchUp(last int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	expected := last
+	err := each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
+		var revision int64
+		var blob []byte
+		if err := scan(&revision, &blob); err != nil {
+			return err
+		}
+		keys := decodeKeys(blob)
+		if expected++; revision != expected || keys == nil {
+			s.watches.All()
+		}
+		expected = revision
+		s.watches.Changed(keys...)
+		if len(keys) == 1 && keys[0] == sessionsKey {
+			poke(s.keep)
+		}
+		return nil
+	}, s.d.bind("SELECT revision, change_keys FROM ringfence_changes WHERE revision > %s ORDER BY revision", 1), last)
+	if err != nil {
+		return last, err
+	}
+	if expected == last {
+		return s.compare(ctx, last)
+	}
+	return expected, nil
+}
+
+// compare notices a database that went back in time: a lagging replica took over, or a backup
+// was restored.
+func (s *Store) compare(ctx context.Context, last int64) (int64, error) {
+	now, err := s.revision(ctx)
+	if err != nil {
+		return last, err
+	}
+	if now < last {
+		s.log.Warn("the store lost its latest changes", "revision", now, "expected", last)
+		s.watches.All()
+		return now, nil
+	}
+	return last, nil
+}
+
+// ringer wakes the listeners of other processes, beside the calls that changed something. Changes
+// during one ringing are told by the next.
+func (s *Store) ringer() {
+	warned := false
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.ring:
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		err := s.cfg.Signals.Ring(ctx)
+		cancel()
+		if err != nil && !warned && !errors.Is(err, context.Canceled) {
+			warned = true
+			s.log.Warn("other processes can't be woken; they look by themselves now and then", "error", err)
+		}
+	}
+}

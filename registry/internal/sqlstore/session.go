@@ -1,0 +1,130 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+// OpenSession implements driver.Registry.
+func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
+	ctx, done, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.announce(ctx); err != nil {
+		return nil, s.wrap(ctx, "announce this process", err)
+	}
+	id, sent := rand.Text()[:20], time.Now()
+	err = s.transact(ctx, "open a session", func(ctx context.Context, q Querier) (bool, error) {
+		sent = time.Now()
+		_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.d.Now()+" + %s)", 4),
+			id, s.cfg.Handle, ttl.Microseconds(), ttl.Microseconds())
+		if err != nil {
+			return false, err
+		}
+		return true, s.publish(ctx, q, []string{sessionsKey})
+	})
+	if err != nil {
+		return nil, err
+	}
+	poke(s.ring)
+	return s.adopt(id, ttl, sent)
+}
+
+// adopt keeps a session that is in the database alive from now on.
+func (s *Store) adopt(id string, ttl time.Duration, sent time.Time) (driver.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, s.closedError() // it runs out
+	}
+	x := lease.Start(lease.Config{
+		ID: id, TTL: ttl, Sent: sent, Logger: s.log,
+		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
+		End:    func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
+		Closed: func(*lease.Session) { s.forget(id) },
+	})
+	s.own[id] = x
+	poke(s.keep)
+	return x, nil
+}
+
+func (s *Store) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.own, id)
+}
+
+// renew is one statement: it does nothing to a session that has run out, which stays so.
+func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
+	now := s.d.Now()
+	for try := 0; ; try++ {
+		res, err := s.cfg.DB.ExecContext(ctx, s.d.bind("UPDATE ringfence_sessions SET expires = "+now+" + %s WHERE id = %s AND expires > "+now, 2), ttl.Microseconds(), id)
+		if err == nil {
+			n, err := res.RowsAffected()
+			if err == nil && n == 0 {
+				return fmt.Errorf("session %q has ended: %w", id, fault.Fenced)
+			}
+			return err
+		}
+		if s.d.Fate(err) != Again {
+			return s.wrap(ctx, "renew a session", err)
+		}
+		if wait := pause(ctx, backoff(try)); wait != nil {
+			return s.wrap(ctx, "renew a session", err)
+		}
+	}
+}
+
+// endSessions ends sessions and removes their entries. Ones that have ended already do no harm.
+func (s *Store) endSessions(ctx context.Context, ids []string) error {
+	return s.endWhere(ctx, ids, "")
+}
+
+// endWhere ends those of the sessions that fulfil a condition by now.
+func (s *Store) endWhere(ctx context.Context, ids []string, condition string) error {
+	var keys []string
+	err := s.transact(ctx, "end a session", func(ctx context.Context, q Querier) (bool, error) {
+		keys = []string{sessionsKey}
+		found, err := Column[string](ctx, q, "SELECT id FROM ringfence_sessions WHERE id IN "+s.d.list(len(ids))+condition+" ORDER BY id"+s.d.ForUpdate, anys(ids)...)
+		if err != nil || len(found) == 0 {
+			return false, err
+		}
+		in := " IN " + s.d.list(len(found))
+		bound, err := s.boundKeys(ctx, q, in, found)
+		if err != nil {
+			return false, err
+		}
+		keys = append(keys, bound...)
+		if err := s.deleteKeys(ctx, q, bound); err != nil {
+			return false, err
+		}
+		if _, err := q.ExecContext(ctx, "DELETE FROM ringfence_sessions WHERE id"+in, anys(found)...); err != nil {
+			return false, err
+		}
+		return true, s.publish(ctx, q, keys)
+	})
+	if err == nil {
+		s.changed(keys)
+	}
+	return err
+}
+
+// boundKeys are the keys of sessions, whose rows are locked: nobody binds another to them.
+func (s *Store) boundKeys(ctx context.Context, q Querier, in string, ids []string) (keys []string, err error) {
+	bound, err := Column[[]byte](ctx, q, "SELECT k FROM ringfence_entries WHERE session_id"+in+" ORDER BY k"+s.d.ForUpdate, anys(ids)...)
+	for _, k := range bound {
+		keys = append(keys, string(k))
+	}
+	return keys, err
+}

@@ -1,0 +1,268 @@
+// Package sqlstore is a registry in the tables of a SQL database. What databases do not agree
+// about is in a Dialect; how processes on one database wake each other and notice each other's
+// death is in Signals.
+//
+// A call of Apply is one transaction of the database, whatever number of registry transactions it
+// brings: it locks the sessions they name and the keys they touch, each in one order for
+// everybody, judges them in memory, and writes what is left in as few statements as possible.
+//
+// The goroutines of a store, which all start with its first session or watch and which Close
+// joins: the listener reads what others changed, the keeper ends sessions that ran out and
+// watches two neighbours, the ringer wakes the listeners of others.
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/internal/lease"
+)
+
+// Config is an open database and what is known about it.
+type Config struct {
+	Dialect *Dialect
+	// DB is for transactions, Reads for single statements that only read. They may be the same.
+	// Close closes them.
+	DB, Reads *sql.DB
+	// Signals are closed by Close.
+	Signals Signals
+	// Handle names this process; no other ever had that name. At most 40 bytes.
+	Handle string
+	Logger *slog.Logger // nil: discard
+}
+
+// patience bounds a call whose context has no deadline of its own: a server that is frozen or
+// that can't be reached any more must not keep it for ever.
+const patience = 15 * time.Second
+
+// Store is a driver.Registry and driver.Transactional.
+type Store struct {
+	cfg     Config
+	d       *Dialect
+	log     *slog.Logger
+	nonce   string
+	counter atomic.Uint64
+	watches kv.Watchers
+
+	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	keep   chan struct{} // wakes the keeper
+	ring   chan struct{} // wakes the ringer
+
+	starting sync.Mutex // held over I/O: by the first session or watch, which others have to wait for
+	started  bool
+	presence presence
+
+	mu     sync.Mutex
+	own    map[string]*lease.Session
+	closed bool
+	once   sync.Once
+	err    error
+}
+
+// Open creates the tables if need be, ends the sessions of processes that died unwatched, and
+// returns the store. On an error the databases and signals are closed as well.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s := &Store{
+		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
+		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.ensureSchema(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.sweep(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// List implements driver.Registry, in one statement, which reads at one point in time.
+func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	ctx, done, err := s.enter(ctx)
+	if err != nil {
+		return driver.Snapshot{}, err
+	}
+	defer done()
+	from, to := []byte(prefix), after(prefix)
+	on, args := s.d.bind("e.k >= %s AND e.k < %s", 2), []any{from, to}
+	if to == nil {
+		on, args = s.d.bind("e.k >= %s", 1), []any{from}
+	}
+	var snap driver.Snapshot
+	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
+		var key, value []byte
+		var version, session sql.NullString
+		if err := scan(&snap.Revision, &key, &version, &session, &value); err != nil {
+			return err
+		}
+		if key != nil { // nil: nothing is there
+			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
+		}
+		return nil
+	}, "SELECT r.revision, e.k, e.version, e.session_id, e.value FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
+	if err != nil {
+		return driver.Snapshot{}, s.wrap(ctx, "list", err)
+	}
+	slices.SortFunc(snap.Entries, func(a, b driver.Entry) int { return strings.Compare(a.Key, b.Key) })
+	return snap, nil
+}
+
+// after is the first key that does not start with prefix and sorts after those that do; nil: none.
+func after(prefix string) []byte {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] < 0xff {
+			b[i]++
+			return b[:i+1]
+		}
+	}
+	return nil
+}
+
+// Watch implements driver.Registry.
+func (s *Store) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
+	call, done, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := s.start(call); err != nil {
+		return nil, err
+	}
+	ch, ok := s.watches.Add(ctx, prefix)
+	if !ok {
+		return nil, s.closedError()
+	}
+	return ch, nil
+}
+
+// start starts the goroutines. It returns when the listener misses nothing any more.
+func (s *Store) start(ctx context.Context) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.started {
+		return nil
+	}
+	last, err := s.revision(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.closedError()
+	}
+	s.started = true
+	s.wg.Go(func() { s.listen(last) }) // joined by Close, as the others
+	s.wg.Go(s.keeper)
+	s.wg.Go(s.ringer)
+	return nil
+}
+
+func (s *Store) revision(ctx context.Context) (n int64, err error) {
+	if err := s.cfg.Reads.QueryRowContext(ctx, "SELECT revision FROM ringfence_revision").Scan(&n); err != nil {
+		return 0, s.wrap(ctx, "revision", err)
+	}
+	return n, nil
+}
+
+// enter is the way into a call: it refuses a closed store and bounds the time.
+func (s *Store) enter(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, s.closedError()
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	return ctx, cancel, nil
+}
+
+func (s *Store) closedError() error { return fmt.Errorf("%s registry: %w", s.d.Name, fault.Closed) }
+
+// wrap gives an error of a call that certainly changed nothing its kind.
+func (s *Store) wrap(ctx context.Context, what string, err error) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return s.closedError()
+	case errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%s registry: %s: %w", s.d.Name, what, context.Canceled)
+	case s.d.Fate(err) == Damaged:
+		return fmt.Errorf("%s registry: %s: %w: %w", s.d.Name, what, fault.Corrupt, err)
+	}
+	return fmt.Errorf("%s registry: %s: %w: %w", s.d.Name, what, fault.Unavailable, err)
+}
+
+// version is a new version. The nonce is this handle's own, so that none is given out twice, also
+// when the database lost its last transactions.
+func (s *Store) version() driver.Version {
+	return driver.Version(fmt.Sprintf("%s-%x", s.nonce, s.counter.Add(1)))
+}
+
+// Close implements driver.Registry.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		s.end(true)
+	})
+	return s.err
+}
+
+// Abandon ends everything of this process and tells the database nothing, as its death would.
+func (s *Store) Abandon() {
+	s.once.Do(func() { s.end(false) })
+}
+
+func (s *Store) end(tell bool) {
+	s.mu.Lock()
+	s.closed = true // no more calls, no new sessions
+	own := make([]*lease.Session, 0, len(s.own))
+	for _, x := range s.own {
+		own = append(own, x)
+	}
+	s.mu.Unlock()
+	for _, x := range own {
+		if !tell {
+			x.Abandon()
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience/5)
+		if err := x.Close(ctx); err != nil {
+			s.log.Warn("a session could not be ended at close; it runs out", "session", x.ID(), "error", err)
+		}
+		cancel()
+	}
+	s.cancel()
+	s.watches.Close()
+	s.wg.Wait()
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if p := s.presence.get(); p != nil {
+		s.err = p.Close()
+	}
+	s.err = errors.Join(s.err, s.cfg.Signals.Close(), s.cfg.DB.Close())
+	if s.cfg.Reads != s.cfg.DB {
+		s.err = errors.Join(s.err, s.cfg.Reads.Close())
+	}
+}

@@ -1,0 +1,90 @@
+package sqlregistry
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
+	"github.com/ringfence/ringfence/registry/registrytest"
+)
+
+// store is one database, whose processes are handles of this test.
+type store Config
+
+func (c store) Open(t testing.TB, o driver.Options) *registrytest.Process {
+	t.Helper()
+	cfg := Config(c)
+	cfg.Options = o
+	s, err := open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process(t, s, o)
+}
+
+func process(t testing.TB, s *sqlstore.Store, o driver.Options) *registrytest.Process {
+	t.Helper()
+	t.Cleanup(func() { _ = s.Close() })
+	d, err := kv.Namespace(s, o.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &registrytest.Process{Registry: registry.New(d), Kill: s.Abandon}
+}
+
+// newDatabase makes a database on the shared server, for one test.
+func newDatabase(t testing.TB) *mysql.Config {
+	t.Helper()
+	u, err := url.Parse(testserver.URL(t, "mariadb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := mysqlConfig(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "ringfence_" + strings.ToLower(rand.Text()[:12])
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	exec := func(q string) {
+		if _, err := db.Exec(fmt.Sprintf(q, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE DATABASE %s")
+	t.Cleanup(func() { exec("DROP DATABASE %s") })
+	cfg.DBName = name
+	return cfg
+}
+
+func newMySQL(t testing.TB) registrytest.Store { return store{MySQL: newDatabase(t)} }
+
+func newSQLite(t testing.TB) registrytest.Store {
+	return store{File: filepath.Join(t.TempDir(), "registry.db")}
+}
+
+func TestMariaDBConformance(t *testing.T) {
+	t.Parallel()
+	registrytest.Run(t, registrytest.Harness{Store: newMySQL, CrashNoticed: time.Second})
+}
+
+func TestSQLiteConformance(t *testing.T) {
+	t.Parallel()
+	registrytest.Run(t, registrytest.Harness{Store: newSQLite, CrashNoticed: time.Second, Many: 1000})
+}

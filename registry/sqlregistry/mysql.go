@@ -1,0 +1,151 @@
+package sqlregistry
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
+)
+
+// mysqlSetup is carried out on each connection. READ COMMITTED keeps locks to the rows that are
+// asked for; what must stay absent is locked by slots. A connection that is idle for long is
+// closed by this side, not by the server. In UTC no hour comes twice.
+func mysqlSetup() []string {
+	return []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		"SET SESSION innodb_lock_wait_timeout = 5, wait_timeout = 86400, time_zone = '+00:00'",
+	}
+}
+
+const maxConns = 8 // for transactions and reads; the waiting ones come on top
+
+func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
+	c := cfg.MySQL.Clone()
+	if c.DBName == "" {
+		return nil, fmt.Errorf("sql registry: expected the name of a database, as in mysql://user@host:3306/database: %w", fault.Invalid)
+	}
+	c.InterpolateParams = true // one round trip a statement
+	c.ClientFoundRows = true
+	c.ParseTime = false
+	c.MultiStatements = false
+	c.ReadTimeout, c.WriteTimeout = 0, 0 // the contexts bound each call, and waiting takes long
+	c.Logger = quiet{cfg.Logger}
+	base, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, fmt.Errorf("sql registry: %w: %w", fault.Invalid, err)
+	}
+	connector := &mysqlConnector{base}
+	db, waiting := sql.OpenDB(connector), sql.OpenDB(connector)
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
+	db.SetConnMaxIdleTime(10 * time.Minute)
+	handle := newHandle()
+	return sqlstore.Open(ctx, sqlstore.Config{
+		Dialect: mysqlDialect(), DB: db, Reads: db, Handle: handle, Logger: cfg.Logger,
+		Signals: &mysqlSignals{db: waiting, calls: db, handle: handle, database: c.DBName},
+	})
+}
+
+// mysqlConnector prepares each new connection.
+type mysqlConnector struct{ sqldriver.Connector }
+
+func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range mysqlSetup() {
+		if _, err := conn.(sqldriver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// quiet takes what the client would write to the standard error about connections it lost, which
+// every caller gets as an error anyway.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Print(v ...any) {
+	if q.log != nil {
+		q.log.Debug("MariaDB client", "message", strings.TrimSpace(fmt.Sprint(v...)))
+	}
+}
+
+func mysqlDialect() *sqlstore.Dialect {
+	const options = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
+	return &sqlstore.Dialect{
+		Name: "MariaDB",
+		Schema: []string{
+			`CREATE TABLE IF NOT EXISTS ringfence_entries (
+				k VARBINARY(700) NOT NULL PRIMARY KEY,
+				version VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL,
+				session_id VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NULL,
+				value LONGBLOB NULL,
+				KEY ringfence_bound (session_id))` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_sessions (
+				id VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL PRIMARY KEY,
+				process VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL,
+				ttl BIGINT NOT NULL,
+				expires BIGINT NOT NULL)` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_changes (revision BIGINT NOT NULL PRIMARY KEY, change_keys LONGBLOB NULL)` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_revision (id INT NOT NULL PRIMARY KEY, revision BIGINT NOT NULL)` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_slots (id INT NOT NULL PRIMARY KEY, used INT NOT NULL)` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_schema (id INT NOT NULL PRIMARY KEY, version INT NOT NULL)` + options,
+		},
+		Ignore: func(err error) bool { return number(err) == errDuplicate },
+		Begin:  "START TRANSACTION", Commit: "COMMIT", Rollback: "ROLLBACK",
+		Bind:      sqlstore.Question,
+		Now:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)" },
+		Hint:      " FORCE INDEX (PRIMARY)",
+		ForUpdate: " FOR UPDATE",
+		ForShare:  " LOCK IN SHARE MODE",
+		Slots:     true,
+		Upsert: func(rows int) string {
+			return "INSERT INTO ringfence_entries (k, version, session_id, value) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
+				"(?,?,?,?) ON DUPLICATE KEY UPDATE version = VALUES(version), session_id = VALUES(session_id), value = VALUES(value)"
+		},
+		Fate: mysqlFate,
+	}
+}
+
+// The errors that mean something to us, by the server's numbers.
+const (
+	errDuplicate    = 1062
+	errLockWait     = 1205
+	errDeadlock     = 1213
+	errInterrupted  = 1317
+	errChangedSince = 1020 // MariaDB with innodb_snapshot_isolation
+	errTableCorrupt = 1194
+	errTableCrashed = 1195
+	errIndexCorrupt = 1712
+	errNoSuchThread = 1094
+)
+
+// number is that of an answer of the server; 0: the server did not answer.
+func number(err error) uint16 {
+	var answer *mysql.MySQLError
+	if errors.As(err, &answer) {
+		return answer.Number
+	}
+	return 0
+}
+
+func mysqlFate(err error) sqlstore.Fate {
+	switch number(err) {
+	case errLockWait, errDeadlock, errChangedSince:
+		return sqlstore.Again
+	case errTableCorrupt, errTableCrashed, errIndexCorrupt:
+		return sqlstore.Damaged
+	}
+	return sqlstore.Failed
+}

@@ -1,0 +1,143 @@
+package sqlregistry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"modernc.org/sqlite"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
+)
+
+// busy is how long a process waits for the one that writes.
+const busy = 10 * time.Second
+
+func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
+	path, err := filepath.Abs(cfg.File)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
+	}
+	boot, err := checkDisk(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	synchronous := "full"
+	if cfg.NoSync {
+		synchronous = "normal"
+	}
+	source := func(more string) string {
+		u := url.URL{Scheme: "file", Path: path}
+		return u.String() + "?_pragma=busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=journal_mode(wal)&_pragma=synchronous(" + synchronous + ")" + more
+	}
+	// One connection writes: in a process, writers queue here, not at the file.
+	db, err := sql.Open("sqlite", source(""))
+	if err != nil {
+		return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
+	}
+	reads, err := sql.Open("sqlite", source("&_pragma=query_only(1)"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err), db.Close())
+	}
+	db.SetMaxOpenConns(1)
+	reads.SetMaxOpenConns(2)
+	reads.SetMaxIdleConns(2)
+	handle := boot + "-" + newHandle()
+	signals, err := openKernel(path, handle, boot)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), reads.Close())
+	}
+	return sqlstore.Open(ctx, sqlstore.Config{Dialect: sqliteDialect(), DB: db, Reads: reads, Handle: handle, Logger: cfg.Logger, Signals: signals})
+}
+
+// checkDisk refuses a file system whose locks do not hold, and names the boot of this machine.
+func checkDisk(dir string) (boot string, err error) {
+	disk, err := vfs.CreateOS(dir, 0o755)
+	if err != nil {
+		return "", fmt.Errorf("sqlite registry: directory of the database: %w: %w", fault.Unavailable, err)
+	}
+	defer func() { _ = disk.Close() }()
+	kind, err := disk.Kind(".")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
+	case kind.Network:
+		return "", fmt.Errorf("sqlite registry: %s is on a network file system (%s), where the locks of SQLite do not hold between hosts; use a local disk, or another registry: %w", dir, kind.Type, fault.Invalid)
+	case kind.ReadOnly:
+		return "", fmt.Errorf("sqlite registry: %s is on a read-only file system: %w", dir, fault.Invalid)
+	}
+	id := strings.ReplaceAll(disk.BootID(), "-", "")
+	return id[:min(len(id), 12)], nil
+}
+
+func sqliteDialect() *sqlstore.Dialect {
+	return &sqlstore.Dialect{
+		Name: "SQLite",
+		Schema: []string{
+			`CREATE TABLE IF NOT EXISTS ringfence_entries (
+				k BLOB NOT NULL PRIMARY KEY, version TEXT NOT NULL, session_id TEXT, value BLOB) WITHOUT ROWID`,
+			`CREATE INDEX IF NOT EXISTS ringfence_bound ON ringfence_entries (session_id) WHERE session_id IS NOT NULL`,
+			`CREATE TABLE IF NOT EXISTS ringfence_sessions (
+				id TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL, ttl INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID`,
+			`CREATE TABLE IF NOT EXISTS ringfence_changes (revision INTEGER NOT NULL PRIMARY KEY, change_keys BLOB)`,
+			`CREATE TABLE IF NOT EXISTS ringfence_revision (id INTEGER NOT NULL PRIMARY KEY, revision INTEGER NOT NULL)`,
+			`CREATE TABLE IF NOT EXISTS ringfence_schema (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)`,
+		},
+		Ignore: func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
+		Begin:  "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
+		Bind:    sqlstore.Question,
+		Now:     func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
+		LockAll: "UPDATE ringfence_revision SET revision = revision",
+		Upsert: func(rows int) string {
+			return "INSERT INTO ringfence_entries (k, version, session_id, value) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
+				"(?,?,?,?) ON CONFLICT (k) DO UPDATE SET version = excluded.version, session_id = excluded.session_id, value = excluded.value"
+		},
+		Fate: sqliteFate,
+	}
+}
+
+// sinceBoot is the clock that the processes of a host share and that nobody sets. It goes on
+// while the machine is suspended.
+func sinceBoot() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0 // Linux has had it for as long as Go runs there
+	}
+	return time.Duration(t.Nano())
+}
+
+// The primary result codes that mean something to us.
+const (
+	codeBusy       = 5
+	codeLocked     = 6
+	codeCorrupt    = 11
+	codeConstraint = 19
+	codeNotADB     = 26
+)
+
+func sqliteCode(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return 0
+}
+
+func sqliteFate(err error) sqlstore.Fate {
+	switch sqliteCode(err) & 0xff {
+	case codeBusy, codeLocked:
+		return sqlstore.Again
+	case codeCorrupt, codeNotADB:
+		return sqlstore.Damaged
+	}
+	return sqlstore.Failed
+}

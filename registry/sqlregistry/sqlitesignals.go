@@ -1,0 +1,131 @@
+package sqlregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/registry/internal/local"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
+)
+
+const lookEvery = time.Second // at the revision, in case that a writer died before it could ring
+
+// kernelSignals are FIFOs and inotify, beside the database's file.
+type kernelSignals struct {
+	path, handle, boot string
+	bell               *local.Bell
+	rung               chan struct{}
+	wg                 sync.WaitGroup
+}
+
+func openKernel(path, handle, boot string) (*kernelSignals, error) {
+	k := &kernelSignals{path: path, handle: handle, boot: boot, rung: make(chan struct{}, 1)}
+	var err error
+	if k.bell, err = local.NewBell(path + "-wake"); err != nil {
+		return nil, fmt.Errorf("sqlite registry: %w", err)
+	}
+	k.wg.Go(func() { // joined by Close
+		for k.bell.Wait() == nil {
+			select {
+			case k.rung <- struct{}{}:
+			default:
+			}
+		}
+	})
+	k.clean()
+	return k, nil
+}
+
+func (k *kernelSignals) live(handle string) string { return k.path + "-live-" + handle }
+
+// clean removes the FIFOs that dead processes left.
+func (k *kernelSignals) clean() {
+	list, err := os.ReadDir(filepath.Dir(k.path))
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), filepath.Base(k.path)+"-live-") {
+			if p := filepath.Join(filepath.Dir(k.path), e.Name()); local.Gone(p) {
+				_ = os.Remove(p)
+			}
+		}
+	}
+}
+
+// Announce implements sqlstore.Signals.
+func (k *kernelSignals) Announce(context.Context) (sqlstore.Presence, error) {
+	f, err := local.Announce(k.path+"-temp-"+k.handle, k.live(k.handle))
+	if err != nil {
+		return nil, err
+	}
+	return &fifo{f, k.live(k.handle)}, nil
+}
+
+type fifo struct {
+	io.Closer
+	path string
+}
+
+func (f *fifo) Keep(context.Context) error { return nil }
+
+func (f *fifo) Close() error { return errors.Join(os.Remove(f.path), f.Closer.Close()) }
+
+// Await implements sqlstore.Signals.
+func (k *kernelSignals) Await(ctx context.Context, handle string) error {
+	p, err := local.Watch(k.live(handle))
+	if errors.Is(err, fs.ErrNotExist) {
+		return sqlstore.ErrNoPresence
+	}
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, p.Close)
+	defer stop()
+	if !p.Wait() {
+		return ctx.Err()
+	}
+	if stop() {
+		p.Close()
+	}
+	_ = os.Remove(k.live(handle))
+	return nil
+}
+
+// Gone implements sqlstore.Signals. What was alive before this machine booted is not.
+func (k *kernelSignals) Gone(_ context.Context, handle string) (bool, error) {
+	return !strings.HasPrefix(handle, k.boot+"-") || local.Gone(k.live(handle)), nil
+}
+
+// Ring implements sqlstore.Signals.
+func (k *kernelSignals) Ring(context.Context) error {
+	k.bell.Ring()
+	return nil
+}
+
+// Listen implements sqlstore.Signals.
+func (k *kernelSignals) Listen(ctx context.Context, _ int64) error {
+	t := time.NewTimer(lookEvery)
+	defer t.Stop()
+	select {
+	case <-k.rung:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// Close implements sqlstore.Signals.
+func (k *kernelSignals) Close() error {
+	err := k.bell.Close()
+	k.wg.Wait()
+	return err
+}

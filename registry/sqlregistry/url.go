@@ -1,0 +1,138 @@
+package sqlregistry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+const connectTimeout = 5 * time.Second
+
+// mysqlConfig reads mysql://user:password@host:port/database with the parameters
+//
+//	tls       false (default), true, preferred, or skip-verify
+//	tls-ca    file with the certificates to trust, in PEM; implies tls=true
+//	tls-cert  file with this client's certificate, tls-key with its key
+//	timeout   for connecting, such as 5s
+//	socket    path of a Unix socket, instead of a host
+func mysqlConfig(u *url.URL) (*mysql.Config, error) {
+	q, err := storeurl.Parameters(u, "tls", "tls-ca", "tls-cert", "tls-key", "timeout", "socket")
+	if err != nil {
+		return nil, err
+	}
+	c := mysql.NewConfig()
+	c.Net, c.Addr = "tcp", u.Host
+	if u.Port() == "" {
+		c.Addr = u.Hostname() + ":3306"
+		if strings.Contains(u.Hostname(), ":") {
+			c.Addr = "[" + u.Hostname() + "]:3306"
+		}
+	}
+	if socket := q.Get("socket"); socket != "" {
+		c.Net, c.Addr = "unix", socket
+	} else if u.Hostname() == "" {
+		return nil, fmt.Errorf("%s: expected a host, as in mysql://user@host:3306/database: %w", storeurl.Redact(u), fault.Invalid)
+	}
+	if u.User != nil {
+		c.User = u.User.Username()
+		c.Passwd, _ = u.User.Password()
+	}
+	c.DBName = strings.Trim(u.Path, "/")
+	if c.DBName == "" || strings.Contains(c.DBName, "/") {
+		return nil, fmt.Errorf("%s: expected the name of a database that exists behind the host: %w", storeurl.Redact(u), fault.Invalid)
+	}
+	c.Timeout = connectTimeout
+	if v := q.Get("timeout"); v != "" {
+		if c.Timeout, err = time.ParseDuration(v); err != nil || c.Timeout <= 0 {
+			return nil, fmt.Errorf("%s: timeout=%s: expected a duration such as 5s: %w", storeurl.Redact(u), v, fault.Invalid)
+		}
+	}
+	if err := setTLS(c, u, q); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func setTLS(c *mysql.Config, u *url.URL, q url.Values) error {
+	mode, ca, cert, key := q.Get("tls"), q.Get("tls-ca"), q.Get("tls-cert"), q.Get("tls-key")
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %s: %w", storeurl.Redact(u), fmt.Sprintf(format, args...), fault.Invalid)
+	}
+	if mode == "" && (ca != "" || cert != "" || key != "") {
+		mode = "true"
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
+	switch mode {
+	case "", "false":
+		if ca != "" || cert != "" || key != "" {
+			return refuse("tls=false, but certificates are given")
+		}
+		return nil
+	case "true":
+	case "skip-verify":
+		config.InsecureSkipVerify = true
+	case "preferred":
+		config.InsecureSkipVerify = true
+		c.AllowFallbackToPlaintext = true
+	default:
+		return refuse("tls=%s: expected true, false, preferred or skip-verify", mode)
+	}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return refuse("tls-ca: %v", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return refuse("tls-ca: %s holds no certificate in PEM", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return refuse("expected tls-cert and tls-key together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return refuse("tls-cert and tls-key: %v", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	c.TLS = config
+	return nil
+}
+
+// sqliteConfig reads sqlite:///an/absolute/path or sqlite:relative, with the parameter
+// durability=sync (default) or os.
+func sqliteConfig(u *url.URL) (path string, noSync bool, err error) {
+	q, err := storeurl.Parameters(u, "durability")
+	if err != nil {
+		return "", false, err
+	}
+	path = u.Path
+	if u.Opaque != "" {
+		if path, err = url.PathUnescape(u.Opaque); err != nil {
+			return "", false, fmt.Errorf("%s: %w: %w", storeurl.Redact(u), fault.Invalid, err)
+		}
+	}
+	if path == "" || u.Host != "" {
+		return "", false, fmt.Errorf("%s: expected sqlite:///an/absolute/path: %w", storeurl.Redact(u), fault.Invalid)
+	}
+	switch v := q.Get("durability"); v {
+	case "", "sync":
+	case "os":
+		noSync = true
+	default:
+		return "", false, fmt.Errorf("%s: durability=%s: expected sync or os: %w", storeurl.Redact(u), v, fault.Invalid)
+	}
+	return filepath.FromSlash(path), noSync, nil
+}
