@@ -120,20 +120,24 @@ func plain(txns []driver.Txn) bool {
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
 	n := len(txns)
-	checked, keys, values := make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	checked, keys, values := make([]string, n), make([]string, n), make([][]byte, n)
 	versions, news, afters := make([]pgtype.UUID, n), make([]pgtype.UUID, n), make([]pgtype.UUID, n)
 	for i := range txns {
 		t := &txns[i]
-		checked[i], versions[i] = []byte(t.Checks[0].Key), expected(t.Checks[0].Version)
-		keys[i], values[i], news[i] = []byte(t.Puts[0].Key), nonNil(t.Puts[0].Value), s.mint.next()
+		checked[i], versions[i] = t.Checks[0].Key, expected(t.Checks[0].Version)
+		keys[i], values[i], news[i] = t.Puts[0].Key, t.Puts[0].Value, s.mint.next()
 		if len(t.Checks) == 2 {
 			afters[i] = expected(t.Checks[1].Version)
 		}
 	}
-	var done []int32
-	err := s.write(ctx, "apply", func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, s.q.commit, checked, versions, keys, values, news, afters).Scan(&done)
-	})
+	var a args
+	bytea(&a, checked)
+	a.uuids(versions)
+	bytea(&a, keys)
+	bytea(&a, values)
+	a.uuids(news)
+	a.uuids(afters)
+	done, err := s.write(ctx, &a, s.q.commit)
 	if err != nil {
 		return 0, err
 	}
@@ -146,10 +150,7 @@ func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Resu
 // applyAny applies transactions of any form.
 func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Result) error {
 	b := newBatch(s.mint, txns)
-	var fates []int32
-	err := s.write(ctx, "apply", func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, s.q.apply, b.loud, b.payload(), b.ct, b.ck, b.cv, b.pt, b.pk, b.pv, b.pu, b.ps, b.dt, b.dk).Scan(&fates)
-	})
+	fates, err := s.write(ctx, b.args(), s.q.apply)
 	if err != nil {
 		return err
 	}
@@ -183,21 +184,22 @@ func result(t *driver.Txn, fate int32, news []pgtype.UUID) (r driver.Result) {
 
 // write sends a request that changes the store: again when the server rolled it back for others'
 // sake, and with ErrUnknown when nobody can say what became of it.
-func (s *store) write(ctx context.Context, doing string, send func(*pgx.Conn) error) error {
+func (s *store) write(ctx context.Context, a *args, sql string) (answer []int32, err error) {
 	for try := 1; ; try++ {
 		sent := false
-		err := s.do(ctx, func(c *pgx.Conn) error {
+		err := s.do(ctx, func(c *pgx.Conn) (err error) {
 			sent = true
-			return send(c)
+			answer, err = a.call(ctx, c, sql)
+			return err
 		})
 		switch {
 		case err == nil || !sent:
-			return err
+			return answer, err
 		case again(err) && try < retries && ctx.Err() == nil:
 		case untouched(err):
-			return s.refused(doing, err)
+			return nil, s.refused("apply", err)
 		default:
-			return fmt.Errorf("postgres registry: %s: %w: %w", doing, driver.ErrUnknown, err)
+			return nil, fmt.Errorf("postgres registry: apply: %w: %w", driver.ErrUnknown, err)
 		}
 	}
 }
@@ -207,15 +209,13 @@ type batch struct {
 	loud       []bool
 	keys       []string // that loud ones change
 	ct, pt, dt []int32
-	ck, pk, dk [][]byte
+	ck, pk, dk []string
 	cv, pu, ps []pgtype.UUID
 	pv         [][]byte
 }
 
 func newBatch(m *mint, txns []driver.Txn) *batch {
-	// No list may be nil: that would be null.
-	b := &batch{ct: []int32{}, pt: []int32{}, dt: []int32{}, ck: [][]byte{}, pk: [][]byte{}, dk: [][]byte{},
-		cv: []pgtype.UUID{}, pu: []pgtype.UUID{}, ps: []pgtype.UUID{}, pv: [][]byte{}}
+	b := &batch{}
 	for i := range txns {
 		b.add(m, int32(i+1), &txns[i]) //nolint:gosec // a chunk is small
 	}
@@ -225,17 +225,17 @@ func newBatch(m *mint, txns []driver.Txn) *batch {
 func (b *batch) add(m *mint, n int32, t *driver.Txn) {
 	b.loud = append(b.loud, !t.Quiet)
 	for _, c := range t.Checks {
-		b.ct, b.ck, b.cv = append(b.ct, n), append(b.ck, []byte(c.Key)), append(b.cv, expected(c.Version))
+		b.ct, b.ck, b.cv = append(b.ct, n), append(b.ck, c.Key), append(b.cv, expected(c.Version))
 	}
 	for _, p := range t.Puts {
-		b.pt, b.pk, b.pv = append(b.pt, n), append(b.pk, []byte(p.Key)), append(b.pv, nonNil(p.Value))
+		b.pt, b.pk, b.pv = append(b.pt, n), append(b.pk, p.Key), append(b.pv, p.Value)
 		b.pu, b.ps = append(b.pu, m.next()), append(b.ps, expected(driver.Version(p.Session)))
 		if !t.Quiet {
 			b.keys = append(b.keys, p.Key)
 		}
 	}
 	for _, k := range t.Deletes {
-		b.dt, b.dk = append(b.dt, n), append(b.dk, []byte(k))
+		b.dt, b.dk = append(b.dt, n), append(b.dk, k)
 		if !t.Quiet {
 			b.keys = append(b.keys, k)
 		}
@@ -254,12 +254,21 @@ func expected(v driver.Version) pgtype.UUID {
 	return nobody()
 }
 
-// nonNil keeps an empty value from being null.
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+func (b *batch) args() *args {
+	a := &args{}
+	a.bools(b.loud)
+	a.text(b.payload())
+	a.ints(b.ct)
+	bytea(a, b.ck)
+	a.uuids(b.cv)
+	a.ints(b.pt)
+	bytea(a, b.pk)
+	bytea(a, b.pv)
+	a.uuids(b.pu)
+	a.uuids(b.ps)
+	a.ints(b.dt)
+	bytea(a, b.dk)
+	return a
 }
 
 // A notification says whether sessions changed ("s" or "-"), and after a blank which keys: in
