@@ -1,31 +1,21 @@
 package redisregistry
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// A call of the script holds up everybody else at the server, for some 3 µs for each transaction.
+// A call of the script holds up everybody else at the server, for some µs for each transaction.
 const (
 	chunkTxns  = 512
 	chunkBytes = 1 << 20
 )
 
-// The answers of the script for a transaction that was refused.
+// refusedFenced is the script's answer for a put whose session has ended.
 const refusedFenced = -1_000_000
-
-// newID is 64 random bits. As the nonce of a version it keeps one from being given out again by a
-// replica that was promoted without having seen it; as a name it is unique for ever.
-func newID() string {
-	var b [8]byte
-	rand.Read(b[:]) // it never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
 
 // chunk is how many of txns go into one call: at least one.
 func chunk(txns []driver.Txn) int {
@@ -41,47 +31,53 @@ func chunk(txns []driver.Txn) int {
 	return len(txns)
 }
 
+// shape is what transactions of one run have in common.
+type shape struct {
+	checks, puts, deletes int
+	quiet                 bool
+}
+
+func shapeOf(t *driver.Txn) shape {
+	return shape{checks: len(t.Checks), puts: len(t.Puts), deletes: len(t.Deletes), quiet: t.Quiet}
+}
+
+func (s shape) args(count int) []string {
+	quiet := "0"
+	if s.quiet {
+		quiet = "1"
+	}
+	return []string{strconv.Itoa(count), strconv.Itoa(s.checks), strconv.Itoa(s.puts), strconv.Itoa(s.deletes), quiet}
+}
+
 // encode lays transactions out as the script reads them.
 func encode(txns []driver.Txn, nonce, sessionPrefix, channel string) []string {
 	n := 3
 	for i := range txns {
-		n += 1 + 2*len(txns[i].Checks) + 3*len(txns[i].Puts) + len(txns[i].Deletes)
+		n += 5 + 2*len(txns[i].Checks) + 2*len(txns[i].Puts) + len(txns[i].Deletes)
 	}
 	args := append(make([]string, 0, n), nonce, sessionPrefix, channel)
-	var shape strings.Builder
-	last := ""
-	for i := range txns {
-		t := &txns[i]
-		shape.Reset()
-		at := len(args)
-		args = append(args, "")
-		for _, c := range t.Checks {
-			shape.WriteByte('c')
-			args = append(args, c.Key, string(c.Version))
+	for len(txns) > 0 {
+		run, s := 1, shapeOf(&txns[0])
+		for run < len(txns) && shapeOf(&txns[run]) == s {
+			run++
 		}
-		for j := range t.Puts {
-			p := &t.Puts[j]
-			if p.Session == "" {
-				shape.WriteByte('p')
-				args = append(args, p.Key, string(p.Value))
-			} else {
-				shape.WriteByte('b')
-				args = append(args, p.Key, string(p.Value), p.Session)
-			}
+		args = append(args, s.args(run)...)
+		for i := range txns[:run] {
+			args = encodeTxn(args, &txns[i])
 		}
-		for _, k := range t.Deletes {
-			shape.WriteByte('d')
-			args = append(args, k)
-		}
-		if t.Quiet {
-			shape.WriteByte('q')
-		}
-		if shape.String() != last {
-			last = strings.Clone(shape.String())
-		}
-		args[at] = last
+		txns = txns[run:]
 	}
 	return args
+}
+
+func encodeTxn(args []string, t *driver.Txn) []string {
+	for _, c := range t.Checks {
+		args = append(args, c.Key, string(c.Version))
+	}
+	for i := range t.Puts {
+		args = append(args, t.Puts[i].Key, content(&t.Puts[i]))
+	}
+	return append(args, t.Deletes...)
 }
 
 // decodeResults reads the answer of the script.
@@ -90,13 +86,18 @@ func decodeResults(txns []driver.Txn, reply []int64, nonce string) ([]driver.Res
 		return nil, fmt.Errorf("redis registry: %d answers to %d transactions: %w", len(reply), len(txns), fault.Unknown)
 	}
 	results := make([]driver.Result, len(txns))
+	last := int64(-1)
+	var v driver.Version
 	for i, n := range reply {
 		t, r := &txns[i], &results[i]
 		switch {
 		case n >= 0:
+			if n != last {
+				last, v = n, version(n, nonce)
+			}
 			r.Versions = make([]driver.Version, len(t.Puts))
 			for j := range r.Versions {
-				r.Versions[j] = version(n+int64(j)+1, nonce)
+				r.Versions[j] = v
 			}
 		case n == refusedFenced:
 			r.Err = fmt.Errorf("redis registry: the session of a put has ended; open a new one: %w", driver.ErrFenced)
@@ -117,10 +118,4 @@ func conflict(t *driver.Txn, failed int) error {
 		return fmt.Errorf("key %q is there, expected none: %w", c.Key, driver.ErrConflict)
 	}
 	return fmt.Errorf("key %q has another version than %q: %w", c.Key, c.Version, driver.ErrConflict)
-}
-
-// cutVersion divides what the store keeps beside a value: "version" or "version session".
-func cutVersion(raw string) (driver.Version, string) {
-	v, session, _ := strings.Cut(raw, " ")
-	return driver.Version(v), session
 }

@@ -86,7 +86,9 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 				w.timer.Reset(idlePause)
 				continue
 			}
-			w.calling = true
+			if !w.calling {
+				w.calling, w.due = true, true // who died while another called, or with it?
+			}
 			pause, err := w.call(ctx)
 			if err != nil {
 				return err

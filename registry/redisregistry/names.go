@@ -26,7 +26,7 @@ func newNames(namespace string) (names, error) {
 	root := "{ringfence/" + url.QueryEscape(namespace) + "}:"
 	return names{
 		meta:     root + "meta",
-		keys:     []string{root + "meta", root + "versions", root + "values", root + "keys", root + "bound", root + "sessions"},
+		keys:     []string{root + "meta", root + "entries", root + "keys", root + "bound", root + "sessions"},
 		session:  root + "session:",
 		changes:  root + "changes",
 		lookout:  root + "lookout",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -244,34 +243,4 @@ func (s *store) shut(farewell bool) error {
 	s.conns.close()
 	s.client.Close()
 	return err
-}
-
-// decodeList reads the answer of the list script.
-func decodeList(reply []rueidis.RedisMessage) (driver.Snapshot, error) {
-	if len(reply)%3 != 1 {
-		return driver.Snapshot{}, fmt.Errorf("an answer of %d parts", len(reply))
-	}
-	revision, err := reply[0].AsInt64()
-	if err != nil {
-		return driver.Snapshot{}, err
-	}
-	snap := driver.Snapshot{Revision: revision}
-	if len(reply) > 1 {
-		snap.Entries = make([]driver.Entry, 0, len(reply)/3)
-	}
-	for i := 1; i < len(reply); i += 3 {
-		key, err1 := reply[i].ToString()
-		raw, err2 := reply[i+1].ToString()
-		value, err3 := reply[i+2].AsBytes()
-		if err := errors.Join(err1, err2, err3); err != nil {
-			return driver.Snapshot{}, fmt.Errorf("key %q: %w", key, err)
-		}
-		version, session := cutVersion(raw)
-		snap.Entries = append(snap.Entries, driver.Entry{Key: key, Value: value[:len(value):len(value)], Version: version, Session: session})
-	}
-	return snap, nil
-}
-
-func version(revision int64, nonce string) driver.Version {
-	return driver.Version(strconv.FormatInt(revision, 10) + "." + nonce)
 }

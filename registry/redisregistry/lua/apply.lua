@@ -2,48 +2,44 @@
 -- then they are worked out in tables, last what has changed is written: so a failure of the
 -- store (no memory, a slot that moves away) comes before the first write and leaves no trace.
 --
--- KEYS  meta versions values keys bound sessions
--- ARGV  nonce, prefix of session keys, channel of changes, then for each transaction its shape
---       and the arguments of each letter of the shape:
---       c key version          check ('' = is absent)
---       p key value            put
---       b key value session    put of an entry that is bound to a session
---       d key                  delete
---       q                      watchers need not be told (the last letter)
--- Returns for each transaction the revision before its first write, -1-i when check i failed
+-- KEYS  meta entries keys bound sessions
+-- ARGV  nonce, prefix of session keys, channel of changes, then runs of transactions alike:
+--       how many, checks, puts and deletes of each, 1 when watchers need not be told, and
+--       for each transaction
+--         key version     of each check ('' = is absent)
+--         key content     of each put: what stands behind the version of an entry
+--         key             of each delete
+-- Returns for each transaction the revision in the versions of its puts, -1-i when check i failed
 -- (from 0), -1000000 when a session has ended.
+--
+-- An entry is version 'u' value, or version 'b' session NUL value. A version has 24 bytes.
 
-local META, VERSIONS, VALUES, NAMES, BOUND = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local META, ENTRIES, NAMES, BOUND = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local nonce, session_prefix, channel = ARGV[1], ARGV[2], ARGV[3]
 local call, byte, sub, find, format = redis.call, string.byte, string.sub, string.find, string.format
-local C, P, B, D = 99, 112, 98, 100
-local ARGS = { [C] = 2, [P] = 2, [B] = 3, [D] = 1, [113] = 0 }
+local VERSION, KIND, B = 24, 25, 98
 local CHUNK = 2000 -- unpack has a limit of its own
+local argc = #ARGV
 
--- What they touch.
-local names, seen, n = {}, {}, 0
-local i, argc = 4, #ARGV
+-- What they touch. A key may stand here more than once.
+local names, n = {}, 0
+local i = 4
 while i <= argc do
-  local shape = ARGV[i]
-  i = i + 1
-  for j = 1, #shape do
-    local op = byte(shape, j)
-    local key = ARGV[i]
-    if op ~= 113 and not seen[key] then
-      seen[key] = true
+  local count, checks, puts, deletes = tonumber(ARGV[i]), ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  i = i + 5
+  local pairs_of = checks + puts
+  for _ = 1, count do
+    for _ = 1, pairs_of do
       n = n + 1
-      names[n] = key
+      names[n] = ARGV[i]
+      i = i + 2
     end
-    i = i + ARGS[op]
+    for _ = 1, deletes do
+      n = n + 1
+      names[n] = ARGV[i]
+      i = i + 1
+    end
   end
-end
-
--- stored[key]: version, or "version session", or false, as it is in the store.
-local stored = {}
-for from = 1, n, CHUNK do
-  local to = math.min(from + CHUNK - 1, n)
-  local got = call('HMGET', VERSIONS, unpack(names, from, to))
-  for j = from, to do stored[names[j]] = got[j - from + 1] end
 end
 
 local lives = {}
@@ -56,120 +52,151 @@ local function alive(session)
   return is
 end
 
-local function session_of(raw)
-  local space = raw and find(raw, ' ', 1, true)
-  return space and sub(raw, space + 1)
-end
-
--- now[key]: its version as the transactions so far leave it, '' = absent.
-local now = {}
-for j = 1, n do
-  local raw = stored[names[j]]
-  local version = raw or ''
-  local space = raw and find(raw, ' ', 1, true)
-  if space then
-    version = alive(sub(raw, space + 1)) and sub(raw, 1, space - 1) or ''
+-- The session of an entry, or of a content when at is 1. Most calls meet none: any says whether
+-- this one does.
+local any = false
+local function session_of(entry, at)
+  if entry and byte(entry, at) == B then
+    any = true
+    return sub(entry, at + 1, find(entry, '\0', at, true) - 1)
   end
-  now[names[j]] = version
 end
 
--- Work them out. written[key]: the new form of stored[key].
+-- now[key]: the entry as the transactions so far leave it, false = absent. dead[key]: the entry
+-- of a session that has ended, which counts as absent and is still there.
+local now, dead = {}, {}
+for from = 1, n, CHUNK do
+  local to = from + CHUNK - 1
+  if to > n then to = n end
+  local got = call('HMGET', ENTRIES, unpack(names, from, to))
+  for j = from, to do
+    local entry = got[j - from + 1]
+    if entry and byte(entry, KIND) == B and not alive(session_of(entry, KIND)) then
+      dead[names[j]] = entry
+      entry = false
+    end
+    now[names[j]] = entry
+  end
+end
+
+-- Work them out. was[key]: the entry in the store of a key that is written.
 local first = tonumber(call('HGET', META, 'revision') or 0)
-local revision = first
-local written, values, order, w = {}, {}, {}, 0
+local revision = first + 1
+local version = format('%013d', revision) .. nonce
+local was, order, w = {}, {}, 0
 local told, t = {}, 0
 local results, r = {}, 0
 
-local function write(key, raw, version)
-  if written[key] == nil then
-    w = w + 1
-    order[w] = key
-  end
-  written[key] = raw
-  now[key] = version
-  revision = revision + 1
+local function touch(key)
+  was[key] = now[key] or dead[key] or false
+  w = w + 1
+  order[w] = key
 end
 
 i = 4
 while i <= argc do
-  local shape = ARGV[i]
-  local letters, start, result = #shape, i + 1, revision
-  local check = 0
-  i = start
-  for j = 1, letters do
-    local op = byte(shape, j)
-    if op == C then
-      if result >= 0 and now[ARGV[i]] ~= ARGV[i + 1] then result = -1 - check end
-      check = check + 1
-    elseif op == B and result >= 0 and not alive(ARGV[i + 2]) then
-      result = -1000000
-    end
-    i = i + ARGS[op]
-  end
-  r = r + 1
-  results[r] = result
-  if result >= 0 then
-    local quiet = byte(shape, letters) == 113
-    local at = start
-    for j = 1, letters do
-      local op, key = byte(shape, j), ARGV[at]
-      if op == P or op == B then
-        local version = format('%d', revision + 1) .. '.' .. nonce
-        values[key] = ARGV[at + 1]
-        write(key, op == B and version .. ' ' .. ARGV[at + 2] or version, version)
-      elseif op == D and now[key] ~= '' then
-        write(key, false, '')
+  local count, checks, puts, deletes = tonumber(ARGV[i]), ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  local loud = ARGV[i + 4] == '0'
+  i = i + 5
+  for _ = 1, count do
+    local writes = i + 2 * checks
+    local ends = writes + 2 * puts
+    local result = 0
+    for j = 0, checks - 1 do
+      local entry, want = now[ARGV[i]], ARGV[i + 1]
+      i = i + 2
+      if (entry and sub(entry, 1, VERSION) or '') ~= want then
+        result = -1 - j
+        break
       end
-      if not quiet and op ~= C and op ~= 113 then
-        t = t + 1
-        told[t] = key
-      end
-      at = at + ARGS[op]
     end
+    if result == 0 then
+      for j = writes, ends - 1, 2 do
+        local content = ARGV[j + 1]
+        if byte(content, 1) == B and not alive(session_of(content, 1)) then
+          result = -1000000
+          break
+        end
+      end
+    end
+    if result == 0 then
+      local again = false
+      for j = writes, ends - 1, 2 do
+        local key = ARGV[j]
+        if was[key] == nil then touch(key) else again = true end
+      end
+      if again then -- no key gets one version twice
+        revision = revision + 1
+        version = format('%013d', revision) .. nonce
+      end
+      result = revision
+      for j = writes, ends - 1, 2 do
+        now[ARGV[j]] = version .. ARGV[j + 1]
+        if loud then
+          t = t + 1
+          told[t] = ARGV[j]
+        end
+      end
+      for j = ends, ends + deletes - 1 do
+        local key = ARGV[j]
+        if now[key] then
+          if was[key] == nil then touch(key) end
+          now[key] = false
+          if loud then
+            t = t + 1
+            told[t] = key
+          end
+        end
+      end
+    end
+    r = r + 1
+    results[r] = result
+    i = ends + deletes
   end
 end
-if revision == first then return results end
+if w == 0 then return results end
 
 -- Write what has changed.
 local function flush(command, name, list, count)
   for from = 1, count, CHUNK do
-    call(command, name, unpack(list, from, math.min(from + CHUNK - 1, count)))
+    local to = from + CHUNK - 1
+    if to > count then to = count end
+    call(command, name, unpack(list, from, to))
   end
 end
 
-local versions, contents, added, gone, bind, unbind = {}, {}, {}, {}, {}, {}
+local set, added, gone, bind, unbind = {}, {}, {}, {}, {}
 local s, a, g, b, u = 0, 0, 0, 0, 0
 for j = 1, w do
   local key = order[j]
-  local raw, was = written[key], stored[key]
-  local before, after = session_of(was), session_of(raw)
-  if before and before ~= after then
-    u = u + 1
-    unbind[u] = before .. '\0' .. key
+  local entry, old = now[key], was[key]
+  if any then
+    local before, after = session_of(old, KIND), session_of(entry, KIND)
+    if before and before ~= after then
+      u = u + 1
+      unbind[u] = before .. '\0' .. key
+    end
+    if after and after ~= before then
+      bind[b + 1], bind[b + 2] = 0, after .. '\0' .. key
+      b = b + 2
+    end
   end
-  if after and after ~= before then
-    bind[b + 1], bind[b + 2] = 0, after .. '\0' .. key
-    b = b + 2
-  end
-  if raw then
-    versions[s + 1], versions[s + 2] = key, raw
-    contents[s + 1], contents[s + 2] = key, values[key]
+  if entry then
+    set[s + 1], set[s + 2] = key, entry
     s = s + 2
-    if not was then
+    if not old then
       added[a + 1], added[a + 2] = 0, key
       a = a + 2
     end
-  elseif was then
+  elseif old then
     g = g + 1
     gone[g] = key
   end
 end
 call('HSET', META, 'revision', format('%d', revision))
-flush('HSET', VERSIONS, versions, s)
-flush('HSET', VALUES, contents, s)
+flush('HSET', ENTRIES, set, s)
 flush('ZADD', NAMES, added, a)
-flush('HDEL', VERSIONS, gone, g)
-flush('HDEL', VALUES, gone, g)
+flush('HDEL', ENTRIES, gone, g)
 flush('ZREM', NAMES, gone, g)
 flush('ZREM', BOUND, unbind, u)
 flush('ZADD', BOUND, bind, b)

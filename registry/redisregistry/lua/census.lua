@@ -1,13 +1,13 @@
 -- Ends sessions: those that expired, those named, and those of processes that are named and that
 -- nobody hears any more. Says of which processes with live sessions that is so.
 --
--- KEYS  meta versions values keys bound sessions
+-- KEYS  meta entries keys bound sessions
 -- ARGV  prefix of session keys, prefix of presence channels, channel of changes, then words:
 --       s:<session>    end it
 --       p:<process>    end all of its sessions unless somebody subscribes to its presence channel
 -- Returns the processes that have sessions but no presence, and how many sessions are left.
 
-local BOUND, SESSIONS = KEYS[5], KEYS[6]
+local BOUND, SESSIONS = KEYS[4], KEYS[5]
 local session_prefix, presence_prefix, channel = ARGV[1], ARGV[2], ARGV[3]
 local call, sub, find = redis.call, string.sub, string.find
 
@@ -61,8 +61,7 @@ for i, id in ipairs(sessions) do
     for _, member in ipairs(call('ZRANGE', BOUND, '[' .. id .. '\0', '(' .. id .. '\1', 'BYLEX')) do
       local key = sub(member, #id + 2)
       call('HDEL', KEYS[2], key)
-      call('HDEL', KEYS[3], key)
-      call('ZREM', KEYS[4], key)
+      call('ZREM', KEYS[3], key)
       call('ZREM', BOUND, member)
       call('HINCRBY', KEYS[1], 'revision', 1)
       told[#told + 1] = key

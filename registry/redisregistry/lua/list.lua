@@ -1,23 +1,20 @@
 -- Reads the entries of a range of keys at one point in time.
 --
--- KEYS  meta versions values keys bound sessions
+-- KEYS  meta entries keys bound sessions
 -- ARGV  prefix of session keys, lower and upper end of the range (as of ZRANGE BYLEX)
--- Returns the revision, then key, "version" or "version session", and value of each entry.
+-- Returns the revision, then key and entry (see apply.lua) of each.
 
-local call, sub, find = redis.call, string.sub, string.find
-local names = call('ZRANGE', KEYS[4], ARGV[2], ARGV[3], 'BYLEX')
+local call, byte, sub, find = redis.call, string.byte, string.sub, string.find
+local names = call('ZRANGE', KEYS[3], ARGV[2], ARGV[3], 'BYLEX')
 local out, o = { tonumber(call('HGET', KEYS[1], 'revision') or 0) }, 1
 local lives = {}
 for from = 1, #names, 2000 do
   local to = math.min(from + 1999, #names)
-  local versions = call('HMGET', KEYS[2], unpack(names, from, to))
-  local values = call('HMGET', KEYS[3], unpack(names, from, to))
+  local got = call('HMGET', KEYS[2], unpack(names, from, to))
   for j = from, to do
-    local raw = versions[j - from + 1]
-    local space = find(raw, ' ', 1, true)
-    local is = true
-    if space then
-      local session = sub(raw, space + 1)
+    local entry, is = got[j - from + 1], true
+    if byte(entry, 25) == 98 then
+      local session = sub(entry, 26, find(entry, '\0', 26, true) - 1)
       is = lives[session]
       if is == nil then
         is = call('EXISTS', ARGV[1] .. session) == 1
@@ -25,8 +22,8 @@ for from = 1, #names, 2000 do
       end
     end
     if is then
-      out[o + 1], out[o + 2], out[o + 3] = names[j], raw, values[j - from + 1]
-      o = o + 3
+      out[o + 1], out[o + 2] = names[j], entry
+      o = o + 2
     end
   end
 end

@@ -1,8 +1,8 @@
 -- Opens a session.
 --
--- KEYS  meta versions values keys bound sessions, key of the session
+-- KEYS  meta entries keys bound sessions, key of the session
 -- ARGV  session, TTL in ms
 
-redis.call('SADD', KEYS[6], ARGV[1])
-redis.call('SET', KEYS[7], ARGV[2], 'PX', ARGV[2])
+redis.call('SADD', KEYS[5], ARGV[1])
+redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[2])
 return 1

@@ -1,0 +1,102 @@
+package redisregistry
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// An entry in Redis:
+//
+//	0            13      24   25
+//	+------------+-------+----+-------------------------+
+//	| revision   | nonce | u  | value                   |   of nobody's
+//	| revision   | nonce | b  | session, NUL, value     |   bound to a session
+//	+------------+-------+----+-------------------------+
+//
+// Revision and nonce are the version. The revision counts calls that changed something, so it
+// orders nothing that one call wrote; no key gets one twice. A replica that is promoted may count
+// anew what it has not seen: the nonce, random for each call, is what makes the version unique.
+const (
+	revisionDigits = 13
+	versionBytes   = revisionDigits + 11
+
+	unbound = 'u'
+	bound   = 'b'
+)
+
+// newID is 64 random bits in eleven characters: a nonce, or a name that is unique for ever.
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:]) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func version(revision int64, nonce string) driver.Version {
+	return driver.Version(fmt.Sprintf("%0*d%s", revisionDigits, revision, nonce))
+}
+
+// content is what stands behind the version of the entry that a put makes.
+func content(p *driver.Put) string {
+	b := make([]byte, 0, 2+len(p.Session)+len(p.Value))
+	if p.Session == "" {
+		b = append(b, unbound)
+	} else {
+		b = append(append(append(b, bound), p.Session...), 0)
+	}
+	return rueidis.BinaryString(append(b, p.Value...)) // nobody else has b
+}
+
+func decodeEntry(key string, raw []byte) (driver.Entry, error) {
+	e := driver.Entry{Key: key}
+	if len(raw) <= versionBytes {
+		return e, fmt.Errorf("key %q: an entry of %d bytes", key, len(raw))
+	}
+	e.Version = driver.Version(raw[:versionBytes])
+	kind, rest := raw[versionBytes], raw[versionBytes+1:]
+	if kind == bound {
+		session, value, ok := bytes.Cut(rest, []byte{0})
+		if !ok {
+			return e, fmt.Errorf("key %q: its session has no end", key)
+		}
+		e.Session, rest = string(session), value
+	} else if kind != unbound {
+		return e, fmt.Errorf("key %q: an entry of the kind %q", key, kind)
+	}
+	e.Value = rest[:len(rest):len(rest)]
+	return e, nil
+}
+
+// decodeList reads the answer of the list script.
+func decodeList(reply []rueidis.RedisMessage) (driver.Snapshot, error) {
+	if len(reply)%2 != 1 {
+		return driver.Snapshot{}, fmt.Errorf("an answer of %d parts", len(reply))
+	}
+	revision, err := reply[0].AsInt64()
+	if err != nil {
+		return driver.Snapshot{}, err
+	}
+	snap := driver.Snapshot{Revision: revision}
+	if len(reply) > 1 {
+		snap.Entries = make([]driver.Entry, 0, len(reply)/2)
+	}
+	for i := 1; i < len(reply); i += 2 {
+		key, err1 := reply[i].ToString()
+		raw, err2 := reply[i+1].AsBytes()
+		if err := errors.Join(err1, err2); err != nil {
+			return driver.Snapshot{}, fmt.Errorf("key %q: %w", key, err)
+		}
+		e, err := decodeEntry(key, raw)
+		if err != nil {
+			return driver.Snapshot{}, err
+		}
+		snap.Entries = append(snap.Entries, e)
+	}
+	return snap, nil
+}
