@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/prefetch"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -28,8 +29,13 @@ type run struct {
 type place struct {
 	segment.Entry
 	length int
-	tail   byte // its last one: looking at it early overlaps the cache misses of many frames
 }
+
+// How many frames ahead the memory of a frame's header, and of all of it, is asked for.
+const (
+	headersAhead = 8
+	framesAhead  = 2
+)
 
 // add appends a frame whose offsets begin at base; false when the run is long enough for a read
 // of so many bytes without it.
@@ -41,12 +47,27 @@ func (r *run) add(base, off int64, budget int) bool {
 	p := &r.places[r.n]
 	p.Base, p.Off = base, off
 	p.length = max(segment.Raw(r.g.data, off), segment.FrameHeader)
-	if end := off + int64(p.length); end <= int64(len(r.g.data)) {
-		p.tail = r.g.data[end-1]
-	}
 	r.total += p.length
 	r.n++
 	return true
+}
+
+// expect asks for the header of the frame at off, which add will look at soon.
+func (r *run) expect(off int64) {
+	if off < int64(len(r.g.data)) {
+		prefetch.Bytes(r.g.data[off:][:1])
+	}
+}
+
+// expectFrame asks for all of frame i of the run.
+func (r *run) expectFrame(i int) {
+	if i >= r.n {
+		return
+	}
+	p := &r.places[i]
+	if end := p.Off + int64(p.length); end <= int64(len(r.g.data)) {
+		prefetch.Bytes(r.g.data[p.Off:end])
+	}
 }
 
 // read is Topic.Read.
@@ -110,6 +131,9 @@ func (s *store) locate(r *run, req *driver.ReadRequest) error {
 	r.g, r.after = g, c.ends[req.Partition]
 	count := c.index.Len(req.Partition)
 	for i := max(c.index.Search(req.Partition, req.Offset), 0); i < count; i++ {
+		if i+headersAhead < count {
+			r.expect(c.index.At(req.Partition, i+headersAhead).Off)
+		}
 		if e := c.index.At(req.Partition, i); !r.add(e.Base, e.Off, req.MaxBytes) {
 			break
 		}
@@ -131,6 +155,9 @@ func (v *view) locate(r *run, req *driver.ReadRequest) (bool, error) {
 	r.g = v.s.segs.take(v.seg.number, v.seg)
 	r.after = p.next
 	for i := max(p.frames.search(req.Offset-p.base), 0); i < p.frames.n; i++ {
+		if i+headersAhead < p.frames.n {
+			r.expect(int64(p.frames.at(i + headersAhead).off))
+		}
 		if e := p.frames.at(i); !r.add(p.base+int64(e.rel), int64(e.off), req.MaxBytes) {
 			break
 		}
@@ -147,7 +174,11 @@ func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([
 	opts := segment.RecordsOptions{From: req.Offset, Budget: req.MaxBytes}
 	buf := bufferFor(r, req.Buf)
 	epoch, end := r.g.h.Epoch(), int64(len(r.g.data))
+	for i := range framesAhead {
+		r.expectFrame(i)
+	}
 	for i := range r.n {
+		r.expectFrame(i + framesAhead)
 		at := &r.places[i]
 		if at.Base > want {
 			return s.stopAt(r, req, i-1, dst, have, want, "frames are missing here")
