@@ -79,3 +79,52 @@ func (d schemaStore) Open(t testing.TB, o driver.Options) *registrytest.Process 
 		Thaw:     func() { s.keeper.frozen.Store(false) },
 	}
 }
+
+func apply(t testing.TB, s *store, txn driver.Txn) driver.Result {
+	t.Helper()
+	res, err := s.Apply(t.Context(), []driver.Txn{txn})
+	if err != nil {
+		t.Error(err)
+		return driver.Result{Err: err}
+	}
+	return res[0]
+}
+
+func put(t testing.TB, s *store, key, value string) driver.Version {
+	t.Helper()
+	res := apply(t, s, driver.Txn{Puts: []driver.Put{{Key: key, Value: []byte(value)}}})
+	if res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	return res.Versions[0]
+}
+
+// get reads a key; a zero Entry when it is absent.
+func get(t testing.TB, s *store, key string) driver.Entry {
+	t.Helper()
+	snap, err := s.List(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range snap.Entries {
+		if e.Key == key {
+			return e
+		}
+	}
+	return driver.Entry{}
+}
+
+// await asks again and again until cond holds.
+func await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(20 * time.Second)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
