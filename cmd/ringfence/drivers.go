@@ -2,7 +2,9 @@ package main
 
 import (
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/registry/etcdregistry"
+	"github.com/ringfence/ringfence/registry/pgregistry"
 	"github.com/ringfence/ringfence/registry/redisregistry"
 	"github.com/ringfence/ringfence/registry/sqlregistry"
 )
@@ -11,8 +13,11 @@ import (
 // the library brings along. A store that is not in this list is not in the binary.
 func backends() []ringfence.Backend {
 	return []ringfence.Backend{
+		{Scheme: "kafka", OpenLog: kafkalog.OpenURL},
 		{Scheme: "etcd", OpenRegistry: etcdregistry.OpenURL},
 		{Scheme: "etcds", OpenRegistry: etcdregistry.OpenURL},
+		{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
+		{Scheme: "postgresql", OpenRegistry: pgregistry.OpenURL},
 		{Scheme: "redis", OpenRegistry: redisregistry.OpenURL},
 		{Scheme: "rediss", OpenRegistry: redisregistry.OpenURL},
 		{Scheme: "mysql", OpenRegistry: sqlregistry.OpenURL},
