@@ -41,6 +41,7 @@ var layers = []layer{
 	{"internal/segment", []string{"commitlog/driver"}},
 	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "internal/prefetch", "internal/segment", "internal/vfs"}},
 	{"commitlog/filelog/crashtest", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "internal/segment", "internal/vfs"}},
+	{"commitlog/kafkalog", []string{"commitlog", "commitlog/driver"}},
 
 	// The registry seam and its backends.
 	{"registry/driver", nil},

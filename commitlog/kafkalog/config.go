@@ -1,0 +1,185 @@
+package kafkalog
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Defaults and limits of Config.
+const (
+	DefaultClientID        = "ringfence"
+	DefaultDeliveryTimeout = 30 * time.Second
+	DefaultBufferBytes     = 32 << 20
+	// MaxPrefixBytes keeps the longest topic name within what Kafka allows.
+	MaxPrefixBytes = 40
+)
+
+// Compression names how batches are compressed.
+type Compression string
+
+// The compressions that every Kafka broker knows. Batches of any of them can be read.
+const (
+	None   Compression = "none"
+	Gzip   Compression = "gzip"
+	Snappy Compression = "snappy"
+	LZ4    Compression = "lz4"
+	Zstd   Compression = "zstd"
+)
+
+// Mechanism names how a user proves who it is.
+type Mechanism string
+
+// The SASL mechanisms with a user and a password.
+const (
+	Plain       Mechanism = "plain"
+	ScramSHA256 Mechanism = "scram-sha-256"
+	ScramSHA512 Mechanism = "scram-sha-512"
+)
+
+// Config says which cluster a log lives in and how it behaves. Only Brokers is required.
+type Config struct {
+	// Brokers are host:port of some brokers; the others are found through them.
+	Brokers []string
+	// Prefix is put in front of each topic's name in Kafka, so that several logs share a cluster.
+	Prefix string
+	// ClientID is shown in the broker's logs and quotas; "": DefaultClientID.
+	ClientID string
+	// Replication is the number of replicas of the topics that are created; 0: the broker's default.
+	Replication int
+	// Flush makes the broker flush created topics to disk before each ack. Without it an ack says
+	// that all in-sync replicas have the record, possibly in memory only: that survives the loss
+	// of all but one of them, not a power failure of all at once.
+	Flush bool
+	// Compression of batches; "": None.
+	Compression Compression
+	// TLS is used when it is not nil.
+	TLS *tls.Config
+	// User, Password and Mechanism log in by SASL; User "": no login. Mechanism "": Plain.
+	User, Password string
+	Mechanism      Mechanism
+	// DeliveryTimeout is how long an append is tried before it fails; 0: DefaultDeliveryTimeout.
+	DeliveryTimeout time.Duration
+	// BufferBytes bounds what Append keeps in memory before it blocks; 0: DefaultBufferBytes.
+	BufferBytes int
+	driver.Options
+}
+
+// Validate reports every fault of c at once.
+func (c *Config) Validate() error {
+	var errs []error
+	if len(c.Brokers) == 0 {
+		errs = append(errs, errors.New("no brokers; expected host:port of at least one"))
+	}
+	for _, b := range c.Brokers {
+		if host, port, err := net.SplitHostPort(b); err != nil || host == "" || port == "" {
+			errs = append(errs, fmt.Errorf("broker %q; expected host:port", b))
+		}
+	}
+	if strings.Trim(c.Prefix, nameBytes) != "" || len(c.Prefix) > MaxPrefixBytes {
+		errs = append(errs, fmt.Errorf("the prefix %q; expected at most %d letters, digits, '.', '_' or '-'", c.Prefix, MaxPrefixBytes))
+	}
+	if c.Replication < 0 || c.Replication > 1000 {
+		errs = append(errs, fmt.Errorf("replication %d; expected 0 (the broker's default) or more", c.Replication))
+	}
+	if !slices.Contains([]Compression{"", None, Gzip, Snappy, LZ4, Zstd}, c.Compression) {
+		errs = append(errs, fmt.Errorf("compression %q; expected none, gzip, snappy, lz4 or zstd", c.Compression))
+	}
+	if !slices.Contains([]Mechanism{"", Plain, ScramSHA256, ScramSHA512}, c.Mechanism) {
+		errs = append(errs, fmt.Errorf("sasl %q; expected plain, scram-sha-256 or scram-sha-512", c.Mechanism))
+	}
+	if c.User == "" && (c.Mechanism != "" || c.Password != "") {
+		errs = append(errs, errors.New("sasl or a password without a user; expected kafka://user:password@host:port"))
+	}
+	if c.Durability != "" && c.Durability != driver.Sync && c.Durability != driver.OS {
+		errs = append(errs, fmt.Errorf("durability %q; expected %q or %q", c.Durability, driver.Sync, driver.OS))
+	}
+	if c.DeliveryTimeout < 0 || c.BufferBytes < 0 {
+		errs = append(errs, errors.New("DeliveryTimeout and BufferBytes; expected 0 (the default) or more"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kafka log configuration: %w: %w", fault.Invalid, err)
+	}
+	return nil
+}
+
+const nameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+func (c *Config) setDefaults() {
+	if c.ClientID == "" {
+		c.ClientID = DefaultClientID
+	}
+	if c.DeliveryTimeout == 0 {
+		c.DeliveryTimeout = DefaultDeliveryTimeout
+	}
+	if c.BufferBytes == 0 {
+		c.BufferBytes = DefaultBufferBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// mechanism is how the client logs in; nil: not at all.
+func (c *Config) mechanism() sasl.Mechanism {
+	if c.User == "" {
+		return nil
+	}
+	switch c.Mechanism {
+	case ScramSHA256:
+		return scram.Auth{User: c.User, Pass: c.Password}.AsSha256Mechanism()
+	case ScramSHA512:
+		return scram.Auth{User: c.User, Pass: c.Password}.AsSha512Mechanism()
+	default:
+		return plain.Auth{User: c.User, Pass: c.Password}.AsMechanism()
+	}
+}
+
+// compressor is nil when batches are not compressed.
+func (c *Config) compressor() (kgo.Compressor, error) {
+	codec := map[Compression]kgo.CompressionCodec{
+		Gzip: kgo.GzipCompression(), Snappy: kgo.SnappyCompression(), LZ4: kgo.Lz4Compression(), Zstd: kgo.ZstdCompression(),
+	}
+	if c.Compression == "" || c.Compression == None {
+		return nil, nil //nolint:nilnil // none is a valid answer
+	}
+	return kgo.DefaultCompressor(codec[c.Compression])
+}
+
+// client makes one franz-go client: a set of connections to each broker.
+func (c *Config) client() (*kgo.Client, error) {
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID(c.ClientID),
+		kgo.DialTimeout(5 * time.Second),
+		kgo.RequestTimeoutOverhead(requestTimeout),
+		kgo.RetryTimeout(requestTimeout),
+	}
+	if c.TLS != nil {
+		opts = append(opts, kgo.DialTLSConfig(c.TLS))
+	}
+	if m := c.mechanism(); m != nil {
+		opts = append(opts, kgo.SASL(m))
+	}
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
+	}
+	return client, nil
+}
+
+// requestTimeout is how long a broker may take beyond the time that a request grants it.
+const requestTimeout = 10 * time.Second

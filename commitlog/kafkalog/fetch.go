@@ -1,0 +1,186 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+)
+
+// fetchBytes is what one fetch asks for of a partition. The broker gives at least one batch.
+const fetchBytes = 1 << 20
+
+// want is a partition of a fetch.
+type want struct {
+	p      *partition
+	offset int64
+}
+
+// fetch asks one broker for records of some partitions, and waits up to wait for the first.
+func fetch(ctx context.Context, c *kgo.Client, broker int32, wait time.Duration, bytes int, list []want) (*kmsg.FetchResponse, error) {
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = int32(wait.Milliseconds()), 1, int32(max(bytes, 16<<20)) //nolint:gosec // small
+	req.IsolationLevel = 1                                                                                   // read committed
+	req.SessionEpoch = -1                                                                                    // no session
+	at := map[*store]int{}
+	for _, w := range list {
+		i, ok := at[w.p.s]
+		if !ok {
+			t := kmsg.NewFetchRequestTopic()
+			t.Topic, t.TopicID = w.p.s.kafkaName, w.p.s.id
+			i = len(req.Topics)
+			at[w.p.s] = i
+			req.Topics = append(req.Topics, t)
+		}
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.Partition, part.FetchOffset, part.PartitionMaxBytes = int32(w.p.index), w.offset, int32(bytes) //nolint:gosec // small
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
+	}
+	resp, err := ask[*kmsg.FetchResponse](ctx, c, broker, req)
+	if err != nil {
+		return nil, err
+	}
+	return resp, kerr.ErrorForCode(resp.ErrorCode)
+}
+
+// fetched is the part of a response about one partition; nil: there is none.
+func fetched(resp *kmsg.FetchResponse, p *partition) *kmsg.FetchResponseTopicPartition {
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		if resp.Version >= 13 && t.TopicID != p.s.id || resp.Version < 13 && t.Topic != p.s.kafkaName {
+			continue
+		}
+		for j := range t.Partitions {
+			if int(t.Partitions[j].Partition) == p.index {
+				return &t.Partitions[j]
+			}
+		}
+	}
+	return nil
+}
+
+// fetchOne asks for what is there from an offset on, without waiting.
+func (p *partition) fetchOne(ctx context.Context, offset int64, bytes int) (*kmsg.FetchResponseTopicPartition, error) {
+	var part *kmsg.FetchResponseTopicPartition
+	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
+		resp, err := fetch(ctx, p.s.l.main, broker, 0, bytes, []want{{p, offset}})
+		if err != nil {
+			return err
+		}
+		if part = fetched(resp, p); part == nil {
+			return errNoAnswer
+		}
+		if err := kerr.ErrorForCode(part.ErrorCode); !errors.Is(err, kerr.OffsetOutOfRange) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if part.ErrorCode == kerr.OffsetOutOfRange.Code {
+		return nil, p.outOfRange(ctx, offset)
+	}
+	return part, nil
+}
+
+func (p *partition) outOfRange(ctx context.Context, offset int64) error {
+	b, err := p.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	return &driver.OutOfRangeError{Topic: p.s.config.Name, Partition: p.index, Offset: offset, First: b.First, End: b.Next}
+}
+
+// scan visits the batches between two offsets, those of aborted transactions and of Kafka's own
+// too.
+func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) error) error {
+	for from < to {
+		part, err := p.fetchOne(ctx, from, fetchBytes)
+		if err != nil {
+			return err
+		}
+		f := &feed{start: from, end: from}
+		f.add(part.RecordBatches, newAborts(part.AbortedTransactions))
+		if f.end == from {
+			return nil // the end, as this broker sees it
+		}
+		for i := range f.spans {
+			if f.spans[i].corrupt != nil {
+				return fmt.Errorf("partition %d offset %d: %w", p.index, f.spans[i].at, f.spans[i].corrupt)
+			}
+			if err := visit(&f.spans[i]); err != nil {
+				return err
+			}
+		}
+		from = f.end
+	}
+	return nil
+}
+
+// listOffset asks the leader for the first offset, for the end as readers see it, or for the
+// first offset at or after a time.
+func (p *partition) listOffset(ctx context.Context, at int64) (int64, error) {
+	return p.listOffsetAs(ctx, consumer, at)
+}
+
+// listOffsetAs is listOffset as a consumer sees it, or as the leader's own log has it.
+func (p *partition) listOffsetAs(ctx context.Context, who int32, at int64) (int64, error) {
+	var offset int64
+	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
+		part := kmsg.NewListOffsetsRequestTopicPartition()
+		part.Partition, part.Timestamp = int32(p.index), at //nolint:gosec // at most 4096
+		t := kmsg.NewListOffsetsRequestTopic()
+		t.Topic, t.Partitions = p.s.kafkaName, append(t.Partitions, part)
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.ReplicaID, req.IsolationLevel, req.Topics = who, 1, append(req.Topics, t)
+		resp, err := ask[*kmsg.ListOffsetsResponse](ctx, p.s.l.main, broker, req)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.Topics {
+			for _, part := range t.Partitions {
+				offset = part.Offset
+				return kerr.ErrorForCode(part.ErrorCode)
+			}
+		}
+		return errNoAnswer
+	})
+	return offset, err
+}
+
+const (
+	earliest = -2
+	latest   = -1
+
+	consumer = -1
+	debugger = -2 // sees what is not replicated yet
+)
+
+// bounds asks the leader for both ends. Sealed is not filled in.
+func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
+	next, err := p.listOffset(ctx, latest)
+	if err != nil {
+		return driver.Bounds{}, err
+	}
+	first, err := p.listOffset(ctx, earliest)
+	if err != nil {
+		return driver.Bounds{}, err
+	}
+	return driver.Bounds{First: min(first, next), Next: next}, nil
+}
+
+// offsetAt is the first offset of a record at or after a time; the end when there is none.
+func (p *partition) offsetAt(ctx context.Context, millis int64) (int64, error) {
+	at, err := p.listOffset(ctx, max(0, millis))
+	if err != nil || at >= 0 {
+		return at, err
+	}
+	return p.listOffset(ctx, latest)
+}

@@ -1,0 +1,177 @@
+package kafkalog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Open opens the log of a cluster. It asks one broker, so that a wrong address or password shows
+// at once: fault.Unavailable when none answers, fault.Invalid when it refuses us. Close ends the
+// connections and the goroutines.
+func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
+	l, err := open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return commitlog.New(l), nil
+}
+
+func open(ctx context.Context, c Config) (*kafkaLog, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.setDefaults()
+	main, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	l := &kafkaLog{c: c, main: main, decompress: kgo.DefaultDecompressor(), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
+	if l.compress, err = c.compressor(); err != nil {
+		main.Close()
+		return nil, err
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background()) //nolint:gosec // cancelled by Close
+	if err := l.hello(ctx); err != nil {
+		l.cancel()
+		main.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// hello gets the identity of this log's appends, for which some broker has to answer.
+func (l *kafkaLog) hello(ctx context.Context) error {
+	err := persist(ctx, func(ctx context.Context) error {
+		var err error
+		l.session.id, l.session.epoch, err = l.main.ProducerID(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("kafka log on %v: %w", l.c.Brokers, err)
+	}
+	return nil
+}
+
+// kafkaLog is the driver.Log. mu guards the maps and closed.
+type kafkaLog struct {
+	c          Config
+	main       *kgo.Client // everything but long polls
+	compress   kgo.Compressor
+	decompress kgo.Decompressor
+	session    struct {
+		id    int64
+		epoch int16
+	}
+	budget *budget
+
+	ctx    context.Context //nolint:containedctx // of the goroutines that Close joins
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	done    bool // no goroutine may start any more
+	stores  map[string]*store
+	senders map[int32]*sender
+	pollers map[int32]*poller
+	lanes   [lanes]*kgo.Client
+}
+
+var _ driver.Log = (*kafkaLog)(nil)
+
+var errClosed = fmt.Errorf("the kafka log: %w", fault.Closed)
+
+func (l *kafkaLog) usable(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return errClosed
+	}
+	return ctx.Err()
+}
+
+// start runs f in a goroutine that Close joins; false: too late.
+func (l *kafkaLog) start(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done {
+		return false
+	}
+	l.wg.Go(f)
+	return true
+}
+
+// OpenTopic opens a handle. All handles of one topic share a store.
+func (l *kafkaLog) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	if err := l.usable(ctx); err != nil {
+		return nil, err
+	}
+	s, err := l.describe(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed
+	}
+	if have := l.stores[name]; have != nil && have.id == s.id {
+		s = have
+	} else {
+		l.stores[name] = s
+	}
+	s.handles++
+	return &handle{s: s, closed: make(chan struct{})}, nil
+}
+
+// release drops one handle of s.
+func (l *kafkaLog) release(s *store) {
+	l.mu.Lock()
+	s.handles--
+	last := s.handles == 0
+	if last && l.stores[s.config.Name] == s {
+		delete(l.stores, s.config.Name)
+	}
+	l.mu.Unlock()
+	if last {
+		s.forget()
+	}
+}
+
+// Close waits for the appends under way, for at most the delivery time-out, and ends everything.
+func (l *kafkaLog) Close() error {
+	l.mu.Lock()
+	again := l.closed
+	l.closed = true
+	stores := l.stores
+	l.stores = nil
+	l.mu.Unlock()
+	if again {
+		return nil
+	}
+	l.budget.drain(l.c.DeliveryTimeout)
+	l.cancel()
+	for _, s := range stores {
+		s.wakeAll()
+	}
+	l.mu.Lock()
+	l.done = true
+	for _, s := range l.senders {
+		s.wake()
+	}
+	l.mu.Unlock()
+	l.wg.Wait()
+	for _, c := range append(l.lanes[:], l.main) {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return nil
+}

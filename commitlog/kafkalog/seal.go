@@ -1,0 +1,203 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+)
+
+// markerHeader is the header of a marker: a record without key, value and timestamp that a seal
+// leaves at the end of each partition. Readers skip it; those who wait there look for the seal.
+const markerHeader = "ringfence-seal"
+
+func isMarker(h *header, r *rawRecord) bool {
+	if r.timestamp != -1 || r.key != nil || r.value != nil || r.nHeaders != 1 || h.attributes&attrAppendTime != 0 {
+		return false
+	}
+	found := false
+	err := r.eachHeader(func(name, _ []byte) bool {
+		found = string(name) == markerHeader
+		return false
+	})
+	return found && err == nil
+}
+
+// isMarker says whether a batch is that of a seal.
+func (s *span) isMarker() bool {
+	if s.h.records != 1 || s.h.baseTimestamp != -1 || s.h.attributes&attrCompression != 0 || s.corrupt != nil {
+		return false
+	}
+	r, _, err := nextRecord(&s.h, s.body)
+	return err == nil && isMarker(&s.h, &r)
+}
+
+// sealPatience is for how long after a marker the seal is looked for that it announces. If whoever
+// began it has died meanwhile, the next long poll that ends without records finds the next one.
+const sealPatience = 5 * time.Second
+
+// suspectSeal looks whether the topic is sealed, for a while or at least once, and wakes those who
+// wait if it is.
+func (s *store) suspectSeal(patience time.Duration) {
+	if s.sealed.Load() || s.suspect.Swap(true) {
+		return
+	}
+	started := s.l.start(func() {
+		defer s.suspect.Store(false)
+		for n, begun := 0, time.Now(); s.l.ctx.Err() == nil; n++ {
+			limit, err := s.readLimit(s.l.ctx)
+			if err == nil && limit == 0 {
+				_, err = s.seal(s.l.ctx)
+			}
+			if s.sealed.Load() || err != nil || time.Since(begun) >= patience {
+				return
+			}
+			sleep(s.l.ctx, n)
+		}
+	})
+	if !started {
+		s.suspect.Store(false)
+	}
+}
+
+// marker is a batch with nothing but a marker.
+func marker() []byte {
+	var b builder
+	b.reset(64)
+	b.add(&driver.Record{Headers: []driver.Header{{Name: markerHeader}}}, -1, driver.Header{})
+	return b.finish(nil, -1, -1, -1)
+}
+
+// Seal makes the brokers refuse every later append.
+func (h *handle) Seal(ctx context.Context) ([]int64, error) {
+	if err := h.present(ctx); err != nil {
+		return nil, err
+	}
+	return h.s.seal(ctx)
+}
+
+// seal has three steps, each of which can be done again, by anybody, after a crash of whoever
+// began: a marker in each partition, which wakes those who wait; the topic's setting
+// max.message.bytes = 0, from which on the seal is decided, because a broker that knows it refuses
+// every batch; and a probe of each partition until its leader has refused one, because brokers
+// learn of a setting one after another. A leader that comes later has read the setting before it
+// read that it leads. See docs/decisions.
+func (s *store) seal(ctx context.Context) ([]int64, error) {
+	if s.sealed.Load() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return append([]int64(nil), s.ends...), nil
+	}
+	limit, err := s.readLimit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if limit != 0 {
+		for _, p := range s.parts {
+			if _, err := p.probe(ctx); err != nil {
+				return nil, fmt.Errorf("seal topic %q partition %d: %w", s.config.Name, p.index, err)
+			}
+		}
+		if err := s.setLimit(ctx); err != nil {
+			return nil, fmt.Errorf("seal topic %q: %w", s.config.Name, err)
+		}
+	}
+	ends := make([]int64, len(s.parts))
+	for i, p := range s.parts {
+		if ends[i], err = p.await(ctx); err != nil {
+			return nil, fmt.Errorf("seal topic %q partition %d: %w", s.config.Name, p.index, err)
+		}
+	}
+	s.mu.Lock()
+	s.ends = ends
+	s.mu.Unlock()
+	s.sealed.Store(true)
+	s.wakeAll()
+	return append([]int64(nil), ends...), nil
+}
+
+// await probes until the leader refuses, and returns the end of the partition, which is final
+// then: the end of the leader's log, once all of it is replicated.
+func (p *partition) await(ctx context.Context) (int64, error) {
+	end := int64(-1)
+	for n := 0; ; n++ {
+		if end < 0 {
+			refused, err := p.probe(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if refused {
+				if end, err = p.listOffsetAs(ctx, debugger, latest); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if end >= 0 {
+			seen, err := p.listOffset(ctx, latest)
+			if err != nil || seen >= end {
+				return seen, err
+			}
+		}
+		sleep(ctx, n)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// probe appends a marker, unless the broker refuses it.
+func (p *partition) probe(ctx context.Context) (refused bool, err error) {
+	data := marker()
+	err = p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
+		req := kmsg.NewPtrProduceRequest()
+		req.Acks, req.TimeoutMillis = -1, int32(requestTimeout.Milliseconds())
+		part := kmsg.NewProduceRequestTopicPartition()
+		part.Partition, part.Records = int32(p.index), data //nolint:gosec // at most 4096
+		t := kmsg.NewProduceRequestTopic()
+		t.Topic, t.TopicID, t.Partitions = p.s.kafkaName, p.s.id, append(t.Partitions, part)
+		req.Topics = append(req.Topics, t)
+		resp, err := ask[*kmsg.ProduceResponse](ctx, p.s.l.main, broker, req)
+		if err != nil {
+			return err
+		}
+		_, err = answerFor(resp, p)
+		refused = errors.Is(err, kerr.MessageTooLarge)
+		if refused {
+			return nil
+		}
+		return err
+	})
+	return refused, err
+}
+
+// setLimit tells the cluster to refuse every batch.
+func (s *store) setLimit(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
+		c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+		c.Name, c.Op, c.Value = maxMessageBytes, kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr("0")
+		r := kmsg.NewIncrementalAlterConfigsRequestResource()
+		r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, s.kafkaName, append(r.Configs, c)
+		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		req.Resources = append(req.Resources, r)
+		resp, err := req.RequestWith(ctx, s.l.main)
+		if err != nil {
+			return err
+		}
+		for _, r := range resp.Resources {
+			if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+				if errors.Is(err, kerr.UnknownTopicOrPartition) {
+					if again := s.refresh(ctx); again != nil {
+						return again
+					}
+				}
+				return fmt.Errorf("%w: %s", err, text(r.ErrorMessage))
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,59 @@
+package kafkalog
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+)
+
+// store is a topic as this process has it open, shared by its handles.
+type store struct {
+	l         *kafkaLog
+	config    driver.TopicConfig
+	kafkaName string
+	id        [16]byte
+	limit     int // max.message.bytes when it was opened
+	handles   int // guarded by l.mu
+
+	leaders atomic.Pointer[[]int32] // by partition
+	gone    atomic.Bool             // deleted
+	sealed  atomic.Bool             // for good: every partition refuses, and the ends are final
+	suspect atomic.Bool             // the seal is being looked for
+	parts   []*partition
+
+	mu   sync.Mutex
+	ends []int64 // of the sealed topic
+}
+
+// partition is the state of one partition: its producing side and its reading side.
+type partition struct {
+	s       *store
+	index   int
+	produce queue
+	read    reads
+}
+
+func newStore(l *kafkaLog, c driver.TopicConfig, kafkaName string, m topicMeta) *store {
+	s := &store{l: l, config: c, kafkaName: kafkaName, id: m.id}
+	s.leaders.Store(&m.leaders)
+	s.parts = make([]*partition, c.Partitions)
+	for i := range s.parts {
+		s.parts[i] = &partition{s: s, index: i}
+	}
+	return s
+}
+
+// wakeAll makes everybody who waits look again.
+func (s *store) wakeAll() {
+	for _, p := range s.parts {
+		p.read.wake(-1)
+	}
+}
+
+// forget frees what readers left behind.
+func (s *store) forget() {
+	for _, p := range s.parts {
+		p.read.clear()
+	}
+}

@@ -1,0 +1,312 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// The settings of a Kafka topic that mean something here.
+const (
+	maxMessageBytes = "max.message.bytes" // 0: sealed
+	retentionMillis = "retention.ms"      // what Kafka drops, whoever still needs it; -1: nothing
+	retentionBytes  = "retention.bytes"   // of one partition
+	// What Ringfence drops. Kafka itself reads these two of topics with tiered storage only, as
+	// what to keep on the broker's own disk, and then they are no more than that.
+	ownMillis = "local.retention.ms"
+	ownBytes  = "local.retention.bytes" // of the whole topic
+)
+
+// batchLimit is max.message.bytes of the topics that we make: any append that commitlog lets
+// through fits, however many headers it has (within reason).
+const batchLimit = 32 << 20
+
+// settings are the configuration that a topic is created with.
+func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
+	m := map[string]string{
+		maxMessageBytes:                  strconv.Itoa(batchLimit),
+		"message.timestamp.type":         "CreateTime",
+		"cleanup.policy":                 "delete",
+		retentionMillis:                  "-1",
+		retentionBytes:                   "-1",
+		"compression.type":               "producer",
+		"unclean.leader.election.enable": "false",
+		// A record's timestamp is the caller's; Kafka 4 refuses those an hour ahead by default.
+		"message.timestamp.after.max.ms": strconv.FormatInt(1<<63-1, 10),
+	}
+	if c.RetentionAgeMillis > 0 {
+		m[ownMillis] = strconv.FormatInt(c.RetentionAgeMillis, 10)
+		if c.RetentionForce {
+			m[retentionMillis] = m[ownMillis]
+		}
+	}
+	if c.RetentionBytes > 0 {
+		m[ownBytes] = strconv.FormatInt(c.RetentionBytes, 10)
+		if c.RetentionForce {
+			m[retentionBytes] = strconv.FormatInt(max(1, c.RetentionBytes/int64(c.Partitions)), 10)
+		}
+	}
+	if c.RetentionForce && c.RetentionAgeMillis == 0 && c.RetentionBytes == 0 {
+		m[retentionMillis] = strconv.FormatInt(1<<63-1, 10) // forced, and never due
+	}
+	if l.c.Flush {
+		m["flush.messages"] = "1"
+	}
+	return m
+}
+
+// configOfTopic reads a topic's configuration back. Topics that others made have Kafka's own
+// retention, which asks nobody: RetentionForce.
+func configOfTopic(name string, partitions int, settings map[string]string) driver.TopicConfig {
+	get := func(key string) int64 {
+		v, err := strconv.ParseInt(settings[key], 10, 64)
+		if err != nil {
+			return -1
+		}
+		return v
+	}
+	c := driver.TopicConfig{Name: name, Partitions: partitions}
+	c.RetentionAgeMillis, c.RetentionBytes = max(0, get(ownMillis)), max(0, get(ownBytes))
+	age, size := get(retentionMillis), get(retentionBytes)
+	c.RetentionForce = age >= 0 || size >= 0
+	if c.RetentionAgeMillis == 0 && age >= 0 && age != 1<<63-1 {
+		c.RetentionAgeMillis = age
+	}
+	if c.RetentionBytes == 0 && size >= 0 {
+		c.RetentionBytes = size * int64(partitions)
+	}
+	return c
+}
+
+// CreateTopic makes a Kafka topic; that and its configuration are one act of the controller.
+func (l *kafkaLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	err := persist(ctx, func(ctx context.Context) error { return l.create(ctx, c) })
+	if errors.Is(err, fault.Exists) {
+		have, again := l.describe(ctx, c.Name)
+		if again != nil {
+			return again
+		}
+		if have.config != c {
+			return fmt.Errorf("topic %q exists as %+v; it was to be created as %+v: %w", c.Name, have.config, c, fault.Exists)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create topic %q: %w", c.Name, err)
+	}
+	// The brokers learn of it one after another.
+	return persist(ctx, func(ctx context.Context) error {
+		found, err := l.metadata(ctx, l.kafkaName(c.Name))
+		if err != nil {
+			return err
+		}
+		if m, ok := found[l.kafkaName(c.Name)]; !ok || len(m.leaders) < c.Partitions || slices.Contains(m.leaders, -1) {
+			return errNoLeader
+		}
+		return nil
+	})
+}
+
+func (l *kafkaLog) create(ctx context.Context, c driver.TopicConfig) error {
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = l.kafkaName(c.Name), int32(c.Partitions), -1 //nolint:gosec // at most 4096
+	if l.c.Replication > 0 {
+		t.ReplicationFactor = int16(l.c.Replication) //nolint:gosec // validated
+	}
+	settings := l.settings(c)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		s := kmsg.NewCreateTopicsRequestTopicConfig()
+		s.Name, s.Value = name, kmsg.StringPtr(settings[name])
+		t.Configs = append(t.Configs, s)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+	req.Topics = append(req.Topics, t)
+	resp, err := req.RequestWith(ctx, l.main)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		if errors.Is(err, kerr.InvalidTopicException) {
+			return fmt.Errorf("%w: Kafka takes the name %q for no topic, as when another differs from it by '.' and '_' only (their metrics would collide): %s",
+				fault.Invalid, t.Topic, text(t.ErrorMessage))
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
+		}
+	}
+	return nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// kafkaName is the name of a topic in Kafka.
+func (l *kafkaLog) kafkaName(name string) string { return l.c.Prefix + name }
+
+// DeleteTopic removes the topic and waits until the broker that answers us knows.
+func (l *kafkaLog) DeleteTopic(ctx context.Context, name string) error {
+	s, err := l.describe(ctx, name)
+	if err != nil {
+		return err
+	}
+	err = persist(ctx, func(ctx context.Context) error {
+		t := kmsg.NewDeleteTopicsRequestTopic()
+		t.Topic = kmsg.StringPtr(s.kafkaName)
+		req := kmsg.NewPtrDeleteTopicsRequest()
+		req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+		req.TopicNames, req.Topics = []string{s.kafkaName}, append(req.Topics, t)
+		resp, err := req.RequestWith(ctx, l.main)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.Topics {
+			if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				return fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete topic %q: %w", name, err)
+	}
+	l.mu.Lock()
+	open := l.stores[name]
+	l.mu.Unlock()
+	if open != nil && open.id == s.id {
+		open.gone.Store(true)
+		open.wakeAll()
+	}
+	return persist(ctx, func(ctx context.Context) error {
+		found, err := l.metadata(ctx, s.kafkaName)
+		if m, ok := found[s.kafkaName]; err == nil && ok && m.id == s.id {
+			return fmt.Errorf("topic %q is still being deleted", name)
+		}
+		return err
+	})
+}
+
+// Topics lists the topics whose names have the log's prefix and are names of ours.
+func (l *kafkaLog) Topics(ctx context.Context) ([]driver.TopicConfig, error) {
+	if err := l.usable(ctx); err != nil {
+		return nil, err
+	}
+	var list []driver.TopicConfig
+	err := persist(ctx, func(ctx context.Context) error {
+		all, err := l.metadata(ctx)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for kafka := range all {
+			if name, ok := strings.CutPrefix(kafka, l.c.Prefix); ok && commitlog.CheckName(name) == nil && name != holdsTopic {
+				names = append(names, kafka)
+			}
+		}
+		slices.Sort(names)
+		settings, err := l.describeConfigs(ctx, names...)
+		if err != nil {
+			return err
+		}
+		list = make([]driver.TopicConfig, 0, len(names))
+		for _, kafka := range names {
+			if m, ok := settings[kafka]; ok {
+				list = append(list, configOfTopic(strings.TrimPrefix(kafka, l.c.Prefix), len(all[kafka].leaders), m))
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// describe finds a topic as it is now.
+func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
+	if err := l.usable(ctx); err != nil {
+		return nil, err
+	}
+	var s *store
+	err := persist(ctx, func(ctx context.Context) error {
+		kafka := l.kafkaName(name)
+		found, err := l.metadata(ctx, kafka)
+		if err != nil {
+			return err
+		}
+		m, ok := found[kafka]
+		if !ok {
+			return fmt.Errorf("%w (create it first)", fault.NotFound)
+		}
+		settings, err := l.describeConfigs(ctx, kafka)
+		if err != nil {
+			return err
+		}
+		s = newStore(l, configOfTopic(name, len(m.leaders), settings[kafka]), kafka, m)
+		s.limit = limitOf(settings[kafka])
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open topic %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// limitOf is the largest batch that a topic takes; 0: it is sealed.
+func limitOf(settings map[string]string) int {
+	v, err := strconv.Atoi(settings[maxMessageBytes])
+	if err != nil {
+		return 1 << 20 // not told: Kafka's default
+	}
+	return v
+}
+
+// describeConfigs reads the settings of topics; those that don't exist are left out.
+func (l *kafkaLog) describeConfigs(ctx context.Context, names ...string) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
+	if len(names) == 0 {
+		return all, nil
+	}
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for _, n := range names {
+		r := kmsg.NewDescribeConfigsRequestResource()
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, n
+		r.ConfigNames = []string{maxMessageBytes, retentionMillis, retentionBytes, ownMillis, ownBytes}
+		req.Resources = append(req.Resources, r)
+	}
+	resp, err := req.RequestWith(ctx, l.main)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resp.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); errors.Is(err, kerr.UnknownTopicOrPartition) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("settings of topic %q: %w: %s", r.ResourceName, err, text(r.ErrorMessage))
+		}
+		m := map[string]string{}
+		for _, c := range r.Configs {
+			if c.Value != nil {
+				m[c.Name] = *c.Value
+			}
+		}
+		all[r.ResourceName] = m
+	}
+	return all, nil
+}

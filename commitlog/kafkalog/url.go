@@ -1,0 +1,126 @@
+package kafkalog
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+var parameters = []string{
+	"prefix", "client-id", "replication", "flush", "compression", "sasl", "delivery-timeout",
+	"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name",
+}
+
+// OpenURL opens the log that a URL names:
+//
+//	kafka://[user:password@]host:port[,host:port…][?parameter=value&…]
+//
+// The parameters are prefix, client-id, replication, flush=true, compression=none|gzip|snappy|lz4|zstd,
+// delivery-timeout=30s, sasl=plain|scram-sha-256|scram-sha-512, tls=true, and the files tls-ca,
+// tls-cert, tls-key, and tls-server-name (each of which turns TLS on); see Config. The port may be
+// left out: 9092. Anything else is fault.Invalid.
+func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
+	c, err := configOf(u)
+	if err != nil {
+		return nil, err
+	}
+	c.Options = o
+	return Open(ctx, c)
+}
+
+func configOf(u *url.URL) (Config, error) {
+	q, err := storeurl.Parameters(u, parameters...)
+	if err != nil {
+		return Config{}, err
+	}
+	refuse := func(what, expected string) (Config, error) {
+		return Config{}, fmt.Errorf("%s: %s: expected %s: %w", storeurl.Redact(u), what, expected, fault.Invalid)
+	}
+	if u.Opaque != "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+		return refuse("there is something behind the brokers", "kafka://host:port[,host:port…][?parameter=value]")
+	}
+	c := Config{
+		Prefix: q.Get("prefix"), ClientID: q.Get("client-id"),
+		Compression: Compression(q.Get("compression")), Mechanism: Mechanism(q.Get("sasl")),
+	}
+	for _, host := range strings.Split(u.Host, ",") {
+		if !strings.Contains(host[strings.LastIndex(host, "]")+1:], ":") {
+			host += ":9092"
+		}
+		c.Brokers = append(c.Brokers, host)
+	}
+	if u.User != nil {
+		c.User = u.User.Username()
+		c.Password, _ = u.User.Password()
+	}
+	if v := q.Get("replication"); v != "" {
+		if c.Replication, err = strconv.Atoi(v); err != nil || c.Replication < 1 {
+			return refuse("replication="+v, "a number of replicas")
+		}
+	}
+	if v := q.Get("flush"); v != "" {
+		if c.Flush, err = strconv.ParseBool(v); err != nil {
+			return refuse("flush="+v, "true or false")
+		}
+	}
+	if v := q.Get("delivery-timeout"); v != "" {
+		if c.DeliveryTimeout, err = time.ParseDuration(v); err != nil || c.DeliveryTimeout <= 0 {
+			return refuse("delivery-timeout="+v, "a duration such as 30s")
+		}
+	}
+	if c.TLS, err = tlsOf(u, q); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// tlsOf is nil for a connection in the clear.
+func tlsOf(u *url.URL, q url.Values) (*tls.Config, error) {
+	fail := func(err error) (*tls.Config, error) {
+		return nil, fmt.Errorf("%s: %w: %w", storeurl.Redact(u), fault.Invalid, err)
+	}
+	on := false
+	for _, name := range []string{"tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+		on = on || q.Get(name) != ""
+	}
+	if v := q.Get("tls"); v != "" {
+		want, err := strconv.ParseBool(v)
+		if err != nil || !want && on {
+			return fail(fmt.Errorf("tls=%s: expected true or false, and no other tls parameter with false", v))
+		}
+		on = want
+	}
+	if !on {
+		return nil, nil //nolint:nilnil // no TLS is a valid answer
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("tls-server-name")}
+	if file := q.Get("tls-ca"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return fail(fmt.Errorf("tls-ca: %w", err))
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return fail(fmt.Errorf("tls-ca=%s: expected certificates in PEM format", file))
+		}
+	}
+	if cert, key := q.Get("tls-cert"), q.Get("tls-key"); cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return fail(fmt.Errorf("tls-cert and tls-key: %w", err))
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
