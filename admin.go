@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
@@ -29,81 +28,6 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 			return nil, err
 		}
 		infos = append(infos, groupInfo(name, d))
-	}
-	return infos, nil
-}
-
-// SeekOptions are the options of SeekGroup.
-type SeekOptions struct {
-	Partitions []int // empty: all
-	// DryRun finds the positions, or why there are none, and changes nothing.
-	DryRun bool
-}
-
-// SeekGroup sends a group, live or not, to a place in its topic and returns the new positions.
-// Live members go on from there; what they were processing can't be committed any more.
-func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
-	g, t, err := c.group(ctx, group)
-	if err != nil {
-		return nil, err
-	}
-	if opts == nil {
-		opts = &SeekOptions{}
-	}
-	units := slices.Clone(opts.Partitions)
-	if len(units) == 0 {
-		for u := range t.Units() {
-			units = append(units, u)
-		}
-	}
-	// All targets are found before the first unit moves: a bad one must leave the group as it was.
-	targets := make([]registry.Checkpoint, len(units))
-	var infos []PositionInfo
-	for i, u := range units {
-		ps, err := seekPositions(ctx, t, u, to)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range ps {
-			targets[i].Positions = append(targets[i].Positions, registry.Position{Storage: p.Storage, Partition: p.Partition, Next: p.Checkpoint})
-		}
-		infos = append(infos, ps...)
-	}
-	if opts.DryRun {
-		return infos, nil
-	}
-	for i, u := range units {
-		if err := g.Seek(ctx, u, targets[i], "seek to "+to.String()); err != nil {
-			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", group, u, i, len(units), err)
-		}
-	}
-	return infos, nil
-}
-
-// seekPositions finds where a target lies in the partitions of a unit.
-func seekPositions(ctx context.Context, t *topic.Topic, unit int, to SeekTarget) ([]PositionInfo, error) {
-	if unit < 0 || unit >= t.Units() {
-		return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", t.Document().Name, t.Units()-1, unit, ErrInvalid)
-	}
-	var infos []PositionInfo
-	for storage, s := range t.Document().Storage {
-		if unit >= s.Partitions {
-			continue
-		}
-		st, err := t.Storage(storage)
-		if err != nil {
-			return nil, err
-		}
-		b, err := st.Bounds(ctx, unit)
-		if err != nil {
-			return nil, err
-		}
-		p := PositionInfo{Storage: storage, Partition: unit, First: b.First, Next: b.Next}
-		if p.Checkpoint, err = to.resolve(ctx, st, unit, b); err != nil {
-			return nil, err
-		}
-		p.Lag = b.Next - p.Checkpoint
-		infos = append(infos, p)
 	}
 	return infos, nil
 }
@@ -171,7 +95,7 @@ func (c *Client) group(ctx context.Context, name string) (*registry.Group, *topi
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.open(ctx, meta.Topic)
+	t, err := c.current(ctx, meta.Topic)
 	return g, t, err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
@@ -70,6 +71,10 @@ type Events = group.Events
 // each record, until ctx ends: then it drains, hands its partitions over and returns nil. It
 // blocks, and joins all that it started.
 //
+// A topic of several storage topics has the partitions of all of them, and more members can share
+// the work as it grows. A partition starts when those of the storage topic before that can hold
+// earlier records of its keys are finished, whoever processes them: the order of each key holds.
+//
 // A partition with damaged or trimmed records below the next one stops there, loudly, and is
 // tried again every few seconds: nothing is skipped until somebody seeks. The others go on.
 //
@@ -87,10 +92,16 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if err != nil {
 		return err
 	}
-	cfg, err := c.groupConfig(topicName, groupName, t.Units(), opts)
+	// The handle may be older than a switch. A registry that does not answer is waited for later.
+	if _, err := t.Refresh(ctx); errors.Is(err, ErrNotFound) {
+		return err
+	}
+	cfg, err := c.groupConfig(t.Document(), groupName, opts)
 	if err != nil {
 		return err
 	}
+	layouts := make(chan group.Layout, 1)
+	cfg.Layouts = layouts
 	g, err := c.reg.Group(groupName)
 	if err != nil {
 		return err
@@ -99,28 +110,65 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", topicName, ErrInvalid)
 	}
 	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
-	if doc := t.Document(); doc.RetentionBytes == 0 && doc.RetentionAgeMS == 0 {
-		return group.Run(ctx, cfg, w)
-	}
+	inner, cancel := context.WithCancel(ctx)
+	var aides sync.WaitGroup
+	aides.Go(func() { t.Follow(inner, func() { latest(layouts, layoutOf(t.Document())) }) })
 	hold := retentionHold{group: g, topic: t, logger: c.logger}
-	hold.begin(ctx)
-	hctx, cancel := context.WithCancel(ctx)
-	var holding sync.WaitGroup
-	holding.Go(func() { hold.run(hctx) })
+	if hold.needed() {
+		hold.begin(ctx)
+		aides.Go(func() { hold.run(inner) })
+	}
 	err = group.Run(ctx, cfg, w)
 	cancel()
-	holding.Wait()
-	hold.end(ctx)
+	aides.Wait()
+	if hold.needed() {
+		hold.end(ctx)
+	}
 	return err
 }
 
-func (c *Client) groupConfig(topicName, groupName string, units int, o *ConsumeOptions) (group.Config, error) {
+// latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.
+func latest(ch chan group.Layout, l group.Layout) {
+	for {
+		select {
+		case ch <- l:
+			return
+		default:
+		}
+		select {
+		case <-ch:
+		default:
+		}
+	}
+}
+
+// layoutOf makes units of the partitions of a topic: numbered through all storage topics, each
+// after those that can hold earlier records of its keys.
+func layoutOf(doc *topic.Document) group.Layout {
+	l := make(group.Layout, 0, doc.Units())
+	for storage, s := range doc.Storage {
+		for p := range s.Partitions {
+			at := group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
+			if before, ok := doc.Parents(storage, p); ok {
+				first := doc.Unit(storage-1, 0)
+				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step
+			}
+			l = append(l, at)
+		}
+	}
+	return l
+}
+
+func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOptions) (group.Config, error) {
 	cfg := group.Config{
-		Registry: c.reg, Group: groupName, Topic: topicName, Units: units,
+		Registry: c.reg, Group: groupName, Topic: doc.Name, Layout: layoutOf(doc),
 		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones,
 		Static: o.Static, RestartWindow: o.RestartWindow,
 		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
-		ProgressTimeout: o.HandlerTimeout, Logger: c.logger, Events: o.Events,
+		ProgressTimeout: o.HandlerTimeout, WorkersCommit: o.Transactional, Logger: c.logger, Events: o.Events,
+	}
+	if later := doc.Unit(doc.Produce+1, 0); later < doc.Units() {
+		cfg.Initial = later // what nobody has produced to yet is consumed from its start
 	}
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))

@@ -3,6 +3,7 @@ package ringfence
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -48,7 +49,8 @@ type AssignmentInfo struct {
 	Reason  string `json:"reason"`
 }
 
-// UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got.
+// UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got. Units are the
+// partitions of all storage topics of the topic, numbered through.
 type UnitInfo struct {
 	Unit      int            `json:"unit"`
 	Phase     group.Phase    `json:"phase"` // what is going on with it
@@ -87,12 +89,15 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 		return GroupInfo{}, err
 	}
 	info := groupInfo(name, d)
-	t, err := c.open(ctx, d.Meta.Topic)
+	t, err := c.current(ctx, d.Meta.Topic)
 	if err != nil {
 		return GroupInfo{}, err
 	}
-	now := time.Now().UnixMilli()
-	for i := range d.Units {
+	doc, now := t.Document(), time.Now().UnixMilli()
+	for n := len(d.Units); n < doc.Units(); n++ { // the group has not grown with the topic yet
+		d.Units = append(d.Units, group.Status{Unit: registry.Unit{Number: n}, Phase: group.Unowned, Why: "no member has seen it yet"})
+	}
+	for i := range d.Units[:doc.Units()] {
 		u, err := unitInfo(ctx, t, &d.Units[i], now)
 		if err != nil {
 			return GroupInfo{}, err
@@ -101,7 +106,28 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 		info.Lag += u.Lag
 		info.OldestMillis = max(info.OldestMillis, u.OldestMillis)
 	}
+	tellWaiting(doc, info.Units)
 	return info, nil
+}
+
+// tellWaiting marks the units that are finished, and those that wait for others to be.
+func tellWaiting(doc *topic.Document, units []UnitInfo) {
+	over := make([]bool, len(units)) // finished, and so is what comes before
+	for n, place := range layoutOf(doc) {
+		u, open := &units[n], true
+		for q := place.From; q < place.To; q += place.Step {
+			open = open && over[q]
+		}
+		p := &u.Positions[0]
+		over[n] = open && (place.End == 0 || place.End > 0 && p.Checkpoint >= place.End)
+		switch {
+		case over[n]:
+			u.Phase, u.Why, u.Target = group.Finished, "finished: its storage topic is sealed and processed", ""
+		case !open && (u.Phase == group.Owned || u.Phase == group.Unowned):
+			u.Phase = group.Waiting
+			u.Why = fmt.Sprintf("waits until storage topic %d is finished (%s)", place.Storage-1, u.Why)
+		}
+	}
 }
 
 func groupInfo(name string, d *group.Description) GroupInfo {
@@ -139,45 +165,41 @@ func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (
 	return info, err
 }
 
-// measure fills in the positions and the lag of one unit.
+// measure fills in the position and the lag of one unit.
 func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitInfo, now int64) error {
-	for storage, s := range t.Document().Storage {
-		if u.Number >= s.Partitions {
-			continue
-		}
-		st, err := t.Storage(storage)
-		if err != nil {
-			return err
-		}
-		b, err := st.Bounds(ctx, u.Number)
-		if err != nil {
-			return err
-		}
-		p := PositionInfo{Storage: storage, Partition: u.Number, Checkpoint: -1, First: b.First, Next: b.Next}
-		from := b.First
-		if ck := position(u.Checkpoint, storage, u.Number); ck != nil {
-			p.Checkpoint = ck.Next
-			from = max(from, ck.Next)
-			for _, r := range ck.Done {
-				p.Done += r[1] - r[0]
-			}
-		}
-		p.Lag = max(0, b.Next-from-p.Done)
-		if from < b.Next {
-			recs, _, err := st.Read(ctx, u.Number, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
-			switch {
-			case errors.Is(err, ErrCorrupt):
-				p.Damaged = err.Error() // to be told, not to hide all the rest
-			case err != nil && !errors.Is(err, ErrOutOfRange):
-				return err
-			case len(recs) > 0:
-				p.OldestMillis = max(0, now-recs[0].Timestamp)
-			}
-		}
-		info.Positions = append(info.Positions, p)
-		info.Lag += p.Lag
-		info.OldestMillis = max(info.OldestMillis, p.OldestMillis)
+	storage, partition, _ := t.Document().Place(u.Number)
+	st, err := t.Storage(storage)
+	if err != nil {
+		return err
 	}
+	b, err := st.Bounds(ctx, partition)
+	if err != nil {
+		return err
+	}
+	p := PositionInfo{Storage: storage, Partition: partition, Checkpoint: -1, First: b.First, Next: b.Next}
+	from := b.First
+	if ck := position(u.Checkpoint, storage, partition); ck != nil {
+		p.Checkpoint = ck.Next
+		from = max(from, ck.Next)
+		for _, r := range ck.Done {
+			p.Done += r[1] - r[0]
+		}
+	}
+	p.Lag = max(0, b.Next-from-p.Done)
+	if from < b.Next {
+		recs, _, err := st.Read(ctx, partition, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
+		switch {
+		case errors.Is(err, ErrCorrupt):
+			p.Damaged = err.Error() // to be told, not to hide all the rest
+		case err != nil && !errors.Is(err, ErrOutOfRange):
+			return err
+		case len(recs) > 0:
+			p.OldestMillis = max(0, now-recs[0].Timestamp)
+		}
+	}
+	info.Positions = append(info.Positions, p)
+	info.Lag += p.Lag
+	info.OldestMillis = max(info.OldestMillis, p.OldestMillis)
 	return nil
 }
 

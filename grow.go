@@ -14,7 +14,7 @@ func (c *Client) AddStorage(ctx context.Context, name string, partitions int) (T
 	if _, err := c.catalog.AddStorage(ctx, name, partitions); err != nil {
 		return TopicInfo{}, err
 	}
-	return c.grown(ctx, name)
+	return c.DescribeTopic(ctx, name)
 }
 
 // SwitchProduce lets new records go to the next storage topic, also those of producers that know
@@ -30,29 +30,14 @@ func (c *Client) SwitchProduce(ctx context.Context, name string) (TopicInfo, err
 	if _, err := c.catalog.Switch(ctx, name); err != nil {
 		return TopicInfo{}, err
 	}
-	return c.grown(ctx, name)
-}
-
-// grown describes a topic as it is now.
-func (c *Client) grown(ctx context.Context, name string) (TopicInfo, error) {
-	t, err := c.open(ctx, name)
-	if err != nil {
-		return TopicInfo{}, err
-	}
-	if _, err := t.Refresh(ctx); err != nil {
-		return TopicInfo{}, err
-	}
 	return c.DescribeTopic(ctx, name)
 }
 
 // holdNext keeps retention from dropping records of the storage topics to come before the groups
 // that consume the topic have seen them, also those of which no member runs.
 func (c *Client) holdNext(ctx context.Context, name string) error {
-	t, err := c.open(ctx, name)
+	t, err := c.current(ctx, name)
 	if err != nil {
-		return err
-	}
-	if _, err := t.Refresh(ctx); err != nil {
 		return err
 	}
 	doc := t.Document()

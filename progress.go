@@ -13,13 +13,13 @@ type progressOf struct {
 	engine  *dispatch.Engine
 	start   []registry.Position
 	version atomic.Uint64
-	silent  bool        // the handlers store their checkpoints themselves
+	silent  bool        // the handlers store their checkpoints themselves; only the end is told
 	final   atomic.Bool // the engine drains: every finished range counts
 }
 
 func (p *progressOf) now() group.Progress {
 	running := oldest(p.engine.Stats())
-	if p.silent {
+	if p.silent && !p.engine.Ended() {
 		return group.Progress{Oldest: running}
 	}
 	if p.final.Load() {

@@ -20,6 +20,12 @@ type retentionHold struct {
 	logger *slog.Logger
 }
 
+// needed says whether the log drops records by itself.
+func (h retentionHold) needed() bool {
+	doc := h.topic.Document()
+	return doc.RetentionBytes > 0 || doc.RetentionAgeMS > 0
+}
+
 // begin stores the hold before the first record is handled: retention must not be faster than
 // the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
 func (h retentionHold) begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }

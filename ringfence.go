@@ -113,6 +113,16 @@ func (c *Client) open(ctx context.Context, name string) (*topic.Topic, error) {
 	return t, nil
 }
 
+// current is open, with the definition as it is now.
+func (c *Client) current(ctx context.Context, name string) (*topic.Topic, error) {
+	t, err := c.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.Refresh(ctx)
+	return t, err
+}
+
 // forget drops the cached handle of a topic that was deleted, so that the next use opens anew.
 func (c *Client) forget(name string) {
 	c.mu.Lock()

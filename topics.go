@@ -14,12 +14,14 @@ type TopicConfig = topic.Config
 
 // TopicInfo describes a topic.
 type TopicInfo struct {
-	Name    string        `json:"name"`
-	Router  topic.Router  `json:"router"`
-	Hash    topic.Hash    `json:"hash"`
-	Produce int           `json:"produce"` // index of the storage topic that takes new records
-	Storage []StorageInfo `json:"storage"`
-	Created int64         `json:"created"` // Unix ms
+	Name    string       `json:"name"`
+	Router  topic.Router `json:"router"`
+	Hash    topic.Hash   `json:"hash"`
+	Produce int          `json:"produce"` // index of the storage topic that takes new records
+	// Switching: producers are on their way to the next storage topic.
+	Switching bool          `json:"switching,omitempty"`
+	Storage   []StorageInfo `json:"storage"`
+	Created   int64         `json:"created"` // Unix ms
 }
 
 // StorageInfo describes one storage topic of a topic.
@@ -27,6 +29,7 @@ type StorageInfo struct {
 	Index      int             `json:"index"`
 	Name       string          `json:"name"`
 	K          int             `json:"k"`
+	Ends       []int64         `json:"ends,omitempty"` // by partition: where it was sealed; nil: it was not
 	Partitions []PartitionInfo `json:"partitions"`
 }
 
@@ -103,7 +106,7 @@ func (c *Client) Topics(ctx context.Context) ([]TopicInfo, error) {
 
 // DescribeTopic describes a topic with the ranges of its partitions.
 func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, error) {
-	t, err := c.open(ctx, name)
+	t, err := c.current(ctx, name)
 	if err != nil {
 		return TopicInfo{}, err
 	}
@@ -125,9 +128,9 @@ func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, err
 }
 
 func describe(d *topic.Document) TopicInfo {
-	info := TopicInfo{Name: d.Name, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Created: d.Created}
+	info := TopicInfo{Name: d.Name, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created}
 	for i, s := range d.Storage {
-		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Partitions: make([]PartitionInfo, s.Partitions)}
+		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {
 			si.Partitions[p].Partition = p
 		}

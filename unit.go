@@ -15,7 +15,8 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// unitWorker runs the units that a member owns: unit u is partition u of each storage topic.
+// unitWorker runs the units that a member owns: the partitions of a topic, numbered through all of
+// its storage topics.
 type unitWorker struct {
 	topic   *topic.Topic
 	group   *registry.Group
@@ -26,24 +27,27 @@ type unitWorker struct {
 
 // Run implements group.Worker.
 func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
-	start, err := w.start(ctx, u)
+	storage, partition, ok := w.topic.Document().Place(u.Number())
+	if !ok {
+		return fmt.Errorf("topic %q has no unit %d: %w", w.topic.Document().Name, u.Number(), ErrNotFound)
+	}
+	st, err := w.topic.Storage(storage)
+	if err != nil {
+		return err
+	}
+	source := dispatch.Partition(st, partition)
+	start, err := w.start(ctx, u, storage, partition, source)
 	if err != nil {
 		return err
 	}
 	cfg := dispatch.Config{
 		Name: strconv.Itoa(u.Number()), Start: start, From: dispatch.Earliest,
+		Inputs:      []dispatch.Input{{Storage: storage, Partition: partition, Source: source}},
 		Handler:     w.handle(u),
 		Concurrency: w.opts.Concurrency, MaxInFlight: w.opts.MaxInFlight, MaxBytes: int64(w.opts.MaxInFlightBytes),
 		Retry:           dispatch.Retry{Initial: w.opts.RetryInitial, Max: w.opts.RetryMax},
 		ProgressTimeout: w.opts.HandlerTimeout, DrainTimeout: w.opts.DrainTimeout,
 		Logger: w.logger,
-	}
-	for _, at := range w.inputs(u.Number()) {
-		st, err := w.topic.Storage(at.storage)
-		if err != nil {
-			return err
-		}
-		cfg.Inputs = append(cfg.Inputs, dispatch.Input{Storage: at.storage, Partition: at.partition, Source: dispatch.Partition(st, at.partition)})
 	}
 	engine, err := dispatch.New(cfg)
 	if err != nil {
@@ -72,48 +76,26 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	return err
 }
 
-// input is one partition of a unit.
-type input struct{ storage, partition int }
-
-func (w *unitWorker) inputs(unit int) []input {
-	var at []input
-	for i, s := range w.topic.Document().Storage {
-		if unit < s.Partitions {
-			at = append(at, input{i, unit})
-		}
-	}
-	return at
-}
-
 // start is where the unit begins. A group that wants the latest records only has its start stored
 // before the first record is handled: otherwise a crash before the first checkpoint would make
 // the successor begin at a later "latest", and skip what came in between.
-func (w *unitWorker) start(ctx context.Context, u *group.Unit) ([]registry.Position, error) {
+func (w *unitWorker) start(ctx context.Context, u *group.Unit, storage, partition int, source dispatch.Source) ([]registry.Position, error) {
 	var start []registry.Position
 	if ck := u.Checkpoint(); ck != nil {
 		start = ck.Positions
 	}
-	if w.opts.From != Latest {
+	if w.opts.From != Latest || position(u.Checkpoint(), storage, partition) != nil {
 		return start, nil
 	}
-	first := len(start)
-	for _, at := range w.inputs(u.Number()) {
-		if position(u.Checkpoint(), at.storage, at.partition) != nil {
-			continue
-		}
-		st, err := w.topic.Storage(at.storage)
-		if err != nil {
-			return nil, err
-		}
-		b, err := st.Bounds(ctx, at.partition)
-		if err != nil {
-			return nil, err
-		}
-		start = append(start[:len(start):len(start)], registry.Position{Storage: at.storage, Partition: at.partition, Next: b.Next})
+	meta, err := w.group.Meta(ctx)
+	if err != nil || meta.Initial > 0 && u.Number() >= meta.Initial {
+		return start, err // it came after the group: nothing in it is older than "latest"
 	}
-	if len(start) == first {
-		return start, nil
+	b, err := source.Bounds(ctx)
+	if err != nil {
+		return nil, err
 	}
+	start = append(start[:len(start):len(start)], registry.Position{Storage: storage, Partition: partition, Next: b.Next})
 	return start, w.group.Checkpoint(ctx, u.Grant(), registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()})
 }
 

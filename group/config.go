@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/core"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -18,7 +19,15 @@ type Config struct {
 	Group    string
 	Topic    string   // what the group consumes; the same for all members
 	Units    int      // how many units there are; the same for all members
-	Zones    []string // by unit: the zone where it is best owned; nil: anywhere
+	Zones    []string // by unit: the zone where it is best owned; nil or too short: anywhere
+
+	// Layout, when not nil, says how the units hang together, in place of Units: the group can
+	// then grow. A newer one comes from Layouts (nil: never), with all the units of the one before
+	// and maybe more. Initial is how many units a new group is created for (0: all): later ones
+	// are told by Meta.Initial.
+	Layout  Layout
+	Layouts <-chan Layout
+	Initial int
 
 	// Member is the ID in the group. When it is started again while it runs, the newest start
 	// wins and the others end with ErrFenced.
@@ -31,6 +40,10 @@ type Config struct {
 	Static        bool
 	RestartWindow time.Duration
 
+	// WorkersCommit says that the workers store the checkpoints themselves, under the unit's grant.
+	// What Progress tells then must be stored already.
+	WorkersCommit bool
+
 	Assignor assign.Assignor // default assign.Sticky{}; the same for all members
 
 	SessionTTL      time.Duration // a member that is not heard of for so long is dead; default 5 s
@@ -42,6 +55,12 @@ type Config struct {
 	Logger *slog.Logger // default: discard
 	Events Events
 }
+
+// Layout and Place say how units hang together.
+type (
+	Layout = core.Layout
+	Place  = core.Place
+)
 
 // Events tell what happens. Each may be nil. They are called one at a time and must not block.
 type Events struct {
@@ -65,6 +84,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.CancelGrace, time.Second)
 	setDefault(&c.CommitInterval, 100*time.Millisecond)
+	if c.Layout != nil {
+		c.Units = len(c.Layout)
+	}
 	if c.Assignor == nil {
 		c.Assignor = assign.Sticky{}
 	}
@@ -97,7 +119,11 @@ func (c Config) Validate() error {
 	errs = append(errs, registry.CheckID("group", c.Group), registry.CheckID("member", c.Member))
 	demand(c.Topic != "", "no Topic")
 	demand(c.Units > 0, "%d units; expected at least 1", c.Units)
-	demand(c.Zones == nil || len(c.Zones) == c.Units, "%d zones for %d units; expected one a unit, or none", len(c.Zones), c.Units)
+	demand(c.Zones == nil || len(c.Zones) == c.Units || c.Layout != nil && len(c.Zones) < c.Units,
+		"%d zones for %d units; expected one a unit, or none", len(c.Zones), c.Units)
+	for n, p := range c.Layout {
+		demand(0 <= p.From && p.From <= p.To && p.To <= n, "unit %d comes after units %d to %d; expected lower ones", n, p.From, p.To-1)
+	}
 	demand(c.Weight > 0, "weight %d; expected at least 1 (0: default)", c.Weight)
 	demand(c.SessionTTL >= registry.MinSessionTTL, "session TTL %s; expected at least %s", c.SessionTTL, registry.MinSessionTTL)
 	for _, d := range []struct {

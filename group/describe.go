@@ -30,6 +30,8 @@ const (
 	Orphaned Phase = "orphaned" // its owner is dead; Target takes it over
 	Awaiting Phase = "awaiting" // its owner is a static member that may come back
 	Paused   Phase = "paused"   // its owner lives and was told to rest
+	Finished Phase = "finished" // it ended for ever; nobody needs to own it
+	Waiting  Phase = "waiting"  // others must be finished before it starts (not told by Describe)
 )
 
 // Status is one unit.
@@ -79,6 +81,8 @@ func (d *Description) status(st *registry.State, u *registry.Unit) Status {
 	}
 	o := &u.Owner
 	switch {
+	case u.Number < d.Meta.First:
+		s.Phase, s.Target = Finished, ""
 	case o.Member == "":
 		s.Phase = Unowned
 		if o.Epoch == 0 {

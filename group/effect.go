@@ -69,7 +69,7 @@ func (m *member) load(ctx context.Context, joined bool) (*registry.State, error)
 	st, err := m.group.Load(ctx, true)
 	if err == nil && st.Meta == nil && !joined && m.deleting(ctx) {
 		_, err = m.group.EnsureMeta(ctx, registry.Meta{
-			Topic: m.cfg.Topic, Units: m.cfg.Units, Assignor: m.cfg.Assignor.Name(), Created: time.Now().UnixMilli(),
+			Topic: m.cfg.Topic, Units: m.cfg.Units, Initial: m.cfg.Initial, Assignor: m.cfg.Assignor.Name(), Created: time.Now().UnixMilli(),
 		})
 		if err == nil {
 			st, err = m.group.Load(ctx, true)

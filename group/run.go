@@ -73,7 +73,7 @@ func newMember(cfg Config, worker Worker) (*member, error) {
 		cfg: cfg, group: g, worker: worker, began: time.Now(),
 		messages: make(chan message), gone: make(chan struct{}), sessions: make(map[string]registry.Session),
 		core: core.New(core.Config{
-			Group: g, Topic: cfg.Topic, Units: cfg.Units, UnitZones: cfg.Zones,
+			Group: g, Topic: cfg.Topic, Units: cfg.Units, Layout: cfg.Layout, Initial: cfg.Initial, WorkersCommit: cfg.WorkersCommit, UnitZones: cfg.Zones,
 			Member: cfg.Member, Incarnation: cfg.Incarnation, Weight: cfg.Weight, Zone: cfg.Zone,
 			Host: host, PID: os.Getpid(), Assignor: cfg.Assignor,
 			Static: cfg.Static, RestartWindow: cfg.RestartWindow,
@@ -109,6 +109,8 @@ func (m *member) run(ctx context.Context) error {
 				m.forget(ended)
 			}
 			m.step(inner, msg.event)
+		case l := <-m.cfg.Layouts:
+			m.step(inner, core.Grown{Layout: l})
 		case <-hints:
 			m.step(inner, core.Changed{})
 		case <-m.timer.C:

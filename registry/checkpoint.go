@@ -137,10 +137,15 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 		o.Epoch++
 		o.Reason, o.Since = reason, time.Now().UnixMilli()
 		c := stamped(to, o.Epoch)
-		res, err := g.r.settle(ctx, Txn{
+		txn := Txn{
 			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
 			Puts:   []Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: Encode(c)}},
-		})
+		}
+		if unit < meta.First { // it is to be worked on again
+			meta.First = unit
+			txn.Puts = append(txn.Puts, Put{Key: metaEntry.Key, Value: Encode(meta)})
+		}
+		res, err := g.r.settle(ctx, txn)
 		if err != nil || !errors.Is(res.Err, ErrConflict) {
 			return errors.Join(err, res.Err)
 		}

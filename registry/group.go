@@ -21,11 +21,18 @@ import (
 //
 // Members watch groups/<g>/. Checkpoints lie elsewhere, so that they wake nobody.
 
-// Meta describes a group; it is written once, by the first member.
+// Meta describes a group. The first member writes it; it changes when what the group consumes
+// grows.
 type Meta struct {
-	Format   int    `json:"format"` // 1
-	Topic    string `json:"topic"`  // what it consumes
-	Units    int    `json:"units"`
+	Format int    `json:"format"` // 1
+	Topic  string `json:"topic"`  // what it consumes
+	Units  int    `json:"units"`  // never fewer than before
+	// First is the lowest unit that is worked on: those below are finished for ever and need no
+	// owner. A seek to a place in one of them lowers it.
+	First int `json:"first,omitempty"`
+	// Initial is how many of the units the group was created for, when later ones joined them: it
+	// began those where it was told to, and the later ones begin at their first record. 0: all.
+	Initial  int    `json:"initial,omitempty"`
 	Assignor string `json:"assignor"`
 	Created  int64  `json:"created"` // Unix ms
 	Deleting bool   `json:"deleting,omitempty"`
@@ -63,10 +70,11 @@ type Owner struct {
 // Assignment says who should own each unit. Only units whose owner differs move.
 type Assignment struct {
 	Version  int64    `json:"version"`
-	By       string   `json:"by"`      // who computed it
-	Reason   string   `json:"reason"`  // for people: "b joined"
-	Members  []string `json:"members"` // the members it was computed from, "id@incarnation", sorted
-	Targets  []string `json:"targets"` // member ID by unit; "": nobody
+	By       string   `json:"by"`              // who computed it
+	Reason   string   `json:"reason"`          // for people: "b joined"
+	Members  []string `json:"members"`         // the members it was computed from, "id@incarnation", sorted
+	Targets  []string `json:"targets"`         // member ID by unit; "": nobody
+	First    int      `json:"first,omitempty"` // Meta.First that it was computed for
 	Assignor string   `json:"assignor"`
 }
 
@@ -191,6 +199,7 @@ func decode(e Entry, doc any) error {
 type State struct {
 	Revision          int64
 	Meta              *Meta // nil: the group does not exist
+	MetaVersion       Version
 	Members           []Member
 	MemberVersions    []Version
 	Static            []StaticMember
@@ -215,7 +224,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 		kind, _, _ := strings.Cut(rest, "/")
 		switch kind {
 		case "meta":
-			st.Meta = new(Meta)
+			st.Meta, st.MetaVersion = new(Meta), e.Version
 			err = decode(e, st.Meta)
 		case "members":
 			var m Member
@@ -240,7 +249,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 		}
 	}
 	if st.Meta != nil && st.Meta.Deleting {
-		st.Meta = nil
+		st.Meta, st.MetaVersion = nil, ""
 	}
 	if st.Meta == nil {
 		return st, nil

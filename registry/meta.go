@@ -67,6 +67,40 @@ func (g *Group) meta(ctx context.Context) (Meta, Entry, error) {
 	return m, e, err
 }
 
+// Grow makes the group one of at least so many units. Its members notice, and share the new ones.
+// ErrNotFound when the group does not exist.
+func (g *Group) Grow(ctx context.Context, units int) error {
+	for {
+		m, e, err := g.meta(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Version == "" || m.Deleting {
+			return fmt.Errorf("group %q: %w", g.name, ErrNotFound)
+		}
+		if m.Units >= units {
+			return nil
+		}
+		m = m.Grown(units)
+		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(m)}}})
+		if err != nil {
+			return err
+		}
+		if !errors.Is(res.Err, ErrConflict) {
+			return res.Err
+		}
+	}
+}
+
+// Grown is the document of a group that has so many units from now on.
+func (m Meta) Grown(units int) Meta {
+	if m.Initial == 0 {
+		m.Initial = m.Units
+	}
+	m.Units = units
+	return m
+}
+
 // Delete removes the group with its checkpoints; deleting one that does not exist is no error.
 // ErrConflict while it has members. A deletion cut short is finished by the next Delete or
 // EnsureMeta, and nobody can register or claim in between.

@@ -75,6 +75,9 @@ type (
 		For  time.Duration
 	}
 
+	// Grown tells what the group consumes from now on: more units, or final ends of some.
+	Grown struct{ Layout Layout }
+
 	// Stop asks the member to drain and leave; Exit follows in bounded time.
 	Stop struct{}
 )
@@ -96,4 +99,5 @@ func (Tick) event()          {}
 func (Progress) event()      {}
 func (UnitEnded) event()     {}
 func (UnitStuck) event()     {}
+func (Grown) event()         {}
 func (Stop) event()          {}

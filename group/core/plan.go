@@ -18,6 +18,7 @@ type plan struct {
 	members []string         // for whom: "id@incarnation", sorted
 	base    registry.Version // from which stored assignment
 	targets []string         // by unit
+	first   int              // of them, the first that is worked on
 	current bool             // it is the stored one, and the members are those it was made for
 	reason  string
 	since   time.Duration // when it was first seen not to be current
@@ -106,16 +107,17 @@ func (s *State) replan() {
 	s.plan.seen = true
 	members, names := s.eligible()
 	p, doc := &s.plan, s.view.Assignment
-	if p.known && p.base == s.view.AssignmentVersion && slices.Equal(p.members, names) {
+	first := s.view.Meta.First
+	if p.known && p.base == s.view.AssignmentVersion && slices.Equal(p.members, names) && len(p.targets) == len(s.units) && p.first == first {
 		return
 	}
 	since := s.now
 	if p.known && !p.current {
 		since = p.since
 	}
-	p.known, p.members, p.base, p.since = true, names, s.view.AssignmentVersion, since
+	p.known, p.members, p.base, p.since, p.first = true, names, s.view.AssignmentVersion, since, first
 	switch {
-	case doc != nil && len(doc.Targets) == len(s.units) && slices.Equal(doc.Members, names):
+	case doc != nil && len(doc.Targets) == len(s.units) && doc.First == first && slices.Equal(doc.Members, names):
 		p.targets, p.current, p.reason = doc.Targets, true, doc.Reason
 	case len(names) == 0: // all are leaving: nobody to give anything to
 		p.targets, p.current, p.reason = make([]string, len(s.units)), true, "all members leave"
@@ -125,19 +127,22 @@ func (s *State) replan() {
 	}
 }
 
-// assign asks the assignor about all units but those that wait for a static member.
+// assign asks the assignor about all units but those that wait for a static member or are passed.
 func (s *State) assign(members []assign.Member) []string {
 	targets := s.before(members)
 	req := assign.Request{Members: members}
 	var open []int
 	for n, id := range targets {
+		if n < s.plan.first {
+			continue
+		}
 		if slices.ContainsFunc(s.absent, func(a absence) bool { return id != "" && a.id == id }) {
 			continue
 		}
 		open = append(open, n)
 		req.Current = append(req.Current, id)
 		if s.cfg.UnitZones != nil {
-			req.Zones = append(req.Zones, s.cfg.UnitZones[n])
+			req.Zones = append(req.Zones, s.zone(n))
 		}
 	}
 	if len(open) > 0 && len(members) > 0 {
@@ -153,7 +158,7 @@ func (s *State) assign(members []assign.Member) []string {
 func (s *State) before(members []assign.Member) []string {
 	current := make([]string, len(s.units))
 	doc := s.view.Assignment
-	for n := range current {
+	for n := s.plan.first; n < len(current); n++ {
 		id := s.view.Units[n].Owner.Member
 		if doc != nil && n < len(doc.Targets) {
 			id = doc.Targets[n]
@@ -166,12 +171,27 @@ func (s *State) before(members []assign.Member) []string {
 	return current
 }
 
-func (s *State) whyPlan(names []string) string {
-	var old []string
-	if s.view.Assignment != nil {
-		old = s.view.Assignment.Members
+// zone is where a unit is best owned: units that came later have none of their own.
+func (s *State) zone(n int) string {
+	if n < len(s.cfg.UnitZones) {
+		return s.cfg.UnitZones[n]
 	}
-	var why []string
+	return ""
+}
+
+func (s *State) whyPlan(names []string) string {
+	var old, why []string
+	if doc := s.view.Assignment; doc != nil {
+		old = doc.Members
+		switch {
+		case len(doc.Targets) != len(s.units):
+			why = append(why, fmt.Sprintf("units %d to %d came", len(doc.Targets), len(s.units)-1))
+		case doc.First < s.plan.first:
+			why = append(why, fmt.Sprintf("units %d to %d are finished", doc.First, s.plan.first-1))
+		case doc.First > s.plan.first:
+			why = append(why, fmt.Sprintf("unit %d was sent back", s.plan.first))
+		}
+	}
 	note := func(from, to []string, verb string) {
 		for _, name := range from {
 			if slices.Contains(to, name) {
@@ -208,6 +228,11 @@ func (s *State) planAt() time.Duration {
 	if s.leaving {
 		return max(p.since, 1)
 	}
+	return max(s.turn(p.since), s.calmUntil)
+}
+
+// turn is when it is this member's turn to do what all see to be due since then.
+func (s *State) turn(since time.Duration) time.Duration {
 	rank := 0
 	for i := range s.view.Members {
 		m := &s.view.Members[i]
@@ -218,7 +243,7 @@ func (s *State) planAt() time.Duration {
 			rank++
 		}
 	}
-	return max(p.since+time.Duration(min(rank, 20))*planDelay, s.calmUntil, 1)
+	return max(since+time.Duration(min(rank, 20))*planDelay, 1)
 }
 
 func (s *State) writePlan() {
@@ -231,7 +256,7 @@ func (s *State) writePlan() {
 func (s *State) storePlan(targets []string, reason string) {
 	doc := registry.Assignment{
 		Version: 1, By: s.cfg.Member, Reason: reason, Members: s.plan.members,
-		Targets: targets, Assignor: s.cfg.Assignor.Name(),
+		Targets: targets, First: s.plan.first, Assignor: s.cfg.Assignor.Name(),
 	}
 	if s.view.Assignment != nil {
 		doc.Version = s.view.Assignment.Version + 1

@@ -15,6 +15,7 @@ func (s *State) progress(p *UnitProgress) {
 		return
 	}
 	s.advance(p.Unit, &p.Checkpoint)
+	s.touched = s.touched || s.over(p.Unit)
 }
 
 // advance takes a newer checkpoint of the worker. One that started under an earlier grant has
@@ -96,7 +97,7 @@ func (s *State) putCheckpoint(n int) registry.Put {
 // under a check on the owner entry as it was granted, which is the fence, and on the checkpoint
 // before it, so that an earlier write that was lost on the way can't come late and go back.
 func (s *State) commit() {
-	if !s.ready() || s.committing || s.now < s.commitAt {
+	if !s.ready() || s.small() || s.committing || s.now < s.commitAt {
 		return
 	}
 	g := s.cfg.Group

@@ -121,14 +121,10 @@ func (s *State) join() {
 	if i, ok := s.find(s.cfg.Member); ok {
 		seen = s.view.MemberVersions[i]
 	}
-	if s.view.Meta == nil {
-		meta := registry.Meta{
-			Format: 1, Topic: s.cfg.Topic, Units: s.cfg.Units, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
-		}
-		s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: registry.Txn{
-			Checks: []registry.Check{{Key: g.MetaKey()}},
-			Puts:   []registry.Put{{Key: g.MetaKey(), Value: registry.Encode(meta)}},
-		}})
+	if s.view.Meta == nil && !s.metaWriting {
+		s.writeMeta(registry.Meta{
+			Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+		}, nil)
 	}
 	m := s.self()
 	txn := registry.Txn{

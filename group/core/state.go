@@ -12,6 +12,8 @@ type Config struct {
 	Group       *registry.Group // for its keys only; the core calls no store
 	Topic       string
 	Units       int
+	Layout      Layout   // how they hang together; nil: their number is fixed. Else it has Units of them
+	Initial     int      // how many of them a new group begins where it was told to; 0: all
 	UnitZones   []string // by unit; nil: anywhere
 	Member      string
 	Incarnation string // of this start; unique for ever
@@ -20,6 +22,9 @@ type Config struct {
 	Host        string // informative
 	PID         int    // informative
 	Assignor    assign.Assignor
+
+	// WorkersCommit: the workers store the checkpoints, and the core only takes note of them.
+	WorkersCommit bool
 
 	// Static keeps the units of the member for it through RestartWindow after it went.
 	Static        bool
@@ -79,6 +84,13 @@ type State struct {
 	storeFailures int
 	writesFail    bool
 	storeRetry    time.Duration // no calls before; 0: none failed
+
+	// What the units are, and which may run.
+	layout      Layout
+	gates       []bool // by unit
+	metaWriting bool
+	metaMark    mark
+	passSince   time.Duration // units could be passed since
 
 	plan    plan
 	absent  []absence
@@ -141,10 +153,9 @@ type unit struct {
 	waitTill time.Duration
 	why      string // it came to us
 	from     string // who had it before, as far as was seen
-
 }
 
 // New is a member that has not begun; its first Step makes it ask for a session and the state.
 func New(cfg Config) *State {
-	return &State{cfg: cfg, units: make([]unit, cfg.Units), wantLoad: true}
+	return &State{cfg: cfg, layout: cfg.Layout, units: make([]unit, cfg.Units), wantLoad: true}
 }

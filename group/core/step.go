@@ -51,6 +51,8 @@ func (s *State) take(event Event) {
 		s.unitEnded(&ev)
 	case UnitStuck:
 		s.unitStuck(&ev)
+	case Grown:
+		s.grown(ev.Layout)
 	case Stop:
 		s.stop()
 	}
@@ -74,9 +76,12 @@ func (s *State) settle() {
 	s.letGo()
 	s.open()
 	s.join()
-	if s.ready() && s.touched {
+	s.grow()
+	if s.ready() && s.touched && !s.small() {
 		s.announce()
 		s.expireAbsent()
+		s.gate()
+		s.pass()
 		s.replan()
 		s.writePlan()
 		for n := range s.units {
@@ -167,6 +172,7 @@ func (s *State) arm() {
 	next(s.storeRetry)
 	next(s.sweepAt)
 	next(s.planAt())
+	next(s.passAt())
 	next(s.calmUntil)
 	next(s.absentAt())
 	if s.leaving {

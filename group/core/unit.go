@@ -20,8 +20,8 @@ func (s *State) reconcile(n int) {
 	switch {
 	case !u.granted:
 		s.acquire(n)
-	case u.stored != v.CheckpointVersion && u.checkpoint == nil:
-		u.stored, u.checkpoint = v.CheckpointVersion, v.Checkpoint // the worker stored its start itself
+	case u.stored != v.CheckpointVersion && (u.checkpoint == nil || s.cfg.WorkersCommit && !s.over(n)):
+		u.stored, u.checkpoint = v.CheckpointVersion, v.Checkpoint // the worker stored its start itself, or all
 	case u.stored != v.CheckpointVersion:
 		// A write of ours whose fate was unknown, or a store that went back to an older state:
 		// only we may write it, and what we know is the newest.
@@ -44,7 +44,7 @@ func (s *State) acquire(n int) {
 		s.own(n, u.from)
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
-	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none:
+	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none || s.finished(n):
 	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)
@@ -143,26 +143,32 @@ func (s *State) hold(n int) {
 	switch u.worker {
 	case running:
 		switch {
+		case s.over(n):
+			s.drain(n, "finished")
 		case s.leaving:
 			s.drain(n, s.cfg.Member+" leaves")
 		case move:
 			s.drain(n, "moves to "+target+": "+s.plan.reason)
 		case s.paused(n):
 			s.drain(n, "paused")
+		case !s.mayRun(n):
+			s.drain(n, "waits for earlier units, which somebody sent back")
 		}
 	case none, abandoned:
 		switch {
+		case s.over(n): // also with a handler left behind: it can't be of a record below the end
+			s.handoff(n, "", "finished by "+s.cfg.Member)
 		case s.leaving && s.cfg.Static: // kept for the restart
 		case move:
-			s.handoff(n, target)
+			s.handoff(n, target, "handoff from "+s.cfg.Member+": "+s.plan.reason)
 		case s.leaving && s.plan.current:
-			s.handoff(n, "")
+			s.handoff(n, "", "released by "+s.cfg.Member+": it leaves")
 		case s.leaving:
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
-		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.now >= u.retryAt:
+		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.mayRun(n) && s.now >= u.retryAt:
 			if u.haunted {
-				s.handoff(n, s.cfg.Member)
+				s.handoff(n, s.cfg.Member, fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member))
 			} else {
 				s.start(n)
 			}
@@ -209,10 +215,10 @@ func (s *State) late(n int) {
 // handoff gives the unit and its final checkpoint away in one write. An empty target leaves it
 // without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
 // that was left behind is no part.
-func (s *State) handoff(n int, target string) {
+func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
-	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: "released by " + s.cfg.Member + ": it leaves"}
+	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: reason}
 	w := write{kind: wHandoff, unit: n, epoch: u.grant.Epoch, txn: registry.Txn{Checks: []registry.Check{
 		{Key: g.OwnerKey(n), Version: u.grant.Version},
 		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
@@ -221,7 +227,6 @@ func (s *State) handoff(n int, target string) {
 		i, _ := s.taker(target)
 		m := &s.view.Members[i]
 		owner.Member, owner.Incarnation = m.ID, m.Incarnation
-		owner.Reason = "handoff from " + s.cfg.Member + ": " + s.plan.reason
 		if u.haunted {
 			owner.Reason = fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member)
 		}

@@ -50,7 +50,7 @@ func (s *State) checkMeta(m *registry.Meta) error {
 	case m.Topic != s.cfg.Topic:
 		return fmt.Errorf("group %q consumes topic %q, this member was started for %q: use another group name or delete the group: %w",
 			name, m.Topic, s.cfg.Topic, registry.ErrExists)
-	case m.Units != s.cfg.Units:
+	case len(s.layout) == 0 && m.Units != s.cfg.Units:
 		return fmt.Errorf("group %q has %d units, this member was started for %d: %w", name, m.Units, s.cfg.Units, registry.ErrExists)
 	case m.Assignor != s.cfg.Assignor.Name():
 		return fmt.Errorf("group %q uses assignor %q, this member was started with %q: all members need the same: %w",
@@ -67,8 +67,16 @@ func (s *State) merge(st *registry.State) {
 		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
 		s.wantLoad = true
 	}
+	if s.metaMark.step > s.loadStep && old != nil && old.Meta != nil && !s.metaMark.stale {
+		st.Meta, st.MetaVersion = old.Meta, old.MetaVersion
+		s.wantLoad = true
+	}
 	if st.Meta == nil {
 		return
+	}
+	s.fit(st.Meta.Units)
+	if old != nil && old.Meta != nil {
+		s.pad(old)
 	}
 	for n := range s.units {
 		u := &s.units[n]

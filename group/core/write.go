@@ -104,15 +104,7 @@ func (s *State) applied(ev Applied) {
 func (s *State) written(w *write, o outcome, res *registry.Result) {
 	switch w.kind {
 	case wMeta:
-		if o == done && s.view.Meta == nil {
-			s.view.Meta = w.meta
-			s.view.Units = make([]registry.Unit, w.meta.Units)
-			for n := range s.view.Units {
-				s.view.Units[n].Number = n
-			}
-		} else if o != done {
-			s.viewStep, s.wantLoad = 0, true
-		}
+		s.metaWritten(w, o, res.Versions)
 	case wJoin:
 		s.memberWritten(w, o, res.Versions)
 	case wPlan:

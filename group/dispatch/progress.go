@@ -42,6 +42,18 @@ func (e *Engine) Version() uint64 {
 	return e.version
 }
 
+// Ended says whether every input is sealed, read to its end and finished.
+func (e *Engine) Ended() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, in := range e.inputs {
+		if !in.ended || in.tracker.head != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Stats is a look inside, for people and metrics.
 type Stats struct {
 	InFlight int   // records read and not finished

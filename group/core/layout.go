@@ -1,0 +1,194 @@
+package core
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Layout says by unit where it lies in what the group consumes, and after which others it comes.
+// A group with one can grow: members learn of more units, and agree on them through the store. Nil:
+// the number of units is fixed and each is on its own.
+type Layout []Place
+
+// Place is one unit in a Layout.
+type Place struct {
+	Storage, Partition int
+	// End is the position at which the unit is finished for ever; -1: it goes on.
+	End int64
+	// The units From, From+Step, … below To must be finished before this one starts: they may hold
+	// earlier records of its keys. From == To: there are none.
+	From, To, Step int
+}
+
+// finishedBy says whether a checkpoint is at the end.
+func (p *Place) finishedBy(c *registry.Checkpoint) bool {
+	if p.End <= 0 || c == nil {
+		return p.End == 0
+	}
+	for i := range c.Positions {
+		if at := &c.Positions[i]; at.Storage == p.Storage && at.Partition == p.Partition {
+			return at.Next >= p.End
+		}
+	}
+	return false
+}
+
+// finished says whether a unit is finished for ever, going by what the store says.
+func (s *State) finished(n int) bool {
+	if n < len(s.layout) && s.layout[n].End >= 0 {
+		return s.layout[n].finishedBy(s.view.Units[n].Checkpoint)
+	}
+	return n < s.view.Meta.First
+}
+
+// over says whether a unit of ours is at its end, which the store need not know yet.
+func (s *State) over(n int) bool {
+	u := &s.units[n]
+	return n < len(s.layout) && s.layout[n].finishedBy(u.checkpoint)
+}
+
+// gate works out which units may run: those whose parents are finished, and could run themselves.
+// A parent that is finished because it is empty may have unfinished parents.
+func (s *State) gate() {
+	s.gates = s.gates[:0]
+	if len(s.layout) == 0 {
+		return
+	}
+	pending := make([]int, len(s.units)+1) // units below that are not both open and finished
+	for n := range s.units {
+		open := n < len(s.layout) && s.opens(&s.layout[n], pending)
+		s.gates = append(s.gates, open)
+		pending[n+1] = pending[n]
+		if !open || !s.finished(n) {
+			pending[n+1]++
+		}
+	}
+}
+
+func (s *State) opens(p *Place, pending []int) bool {
+	if p.Step <= 1 {
+		return pending[p.To] == pending[p.From]
+	}
+	for q := p.From; q < p.To; q += p.Step {
+		if pending[q+1] != pending[q] {
+			return false
+		}
+	}
+	return true
+}
+
+// mayRun says whether all that comes before a unit is finished.
+func (s *State) mayRun(n int) bool { return len(s.layout) == 0 || s.gates[n] }
+
+// grown takes a newer layout.
+func (s *State) grown(l Layout) {
+	if len(l) == 0 || len(s.layout) == 0 {
+		return
+	}
+	s.layout, s.touched, s.plan.seen = l, true, false
+	s.fit(len(l))
+}
+
+// fit makes room for so many units, here and in the view, which has none of the new ones yet.
+func (s *State) fit(units int) {
+	for len(s.units) < units {
+		s.units = append(s.units, unit{})
+	}
+	if s.view != nil && s.view.Meta != nil {
+		s.pad(s.view)
+	}
+}
+
+func (s *State) pad(view *registry.State) {
+	for n := len(view.Units); n < len(s.units); n++ {
+		view.Units = append(view.Units, registry.Unit{Number: n})
+	}
+}
+
+// small says whether the group in the store has fewer units than this member knows of: it has not
+// grown yet, or the store went back.
+func (s *State) small() bool { return s.view.Meta.Units < len(s.units) }
+
+// grow writes what the group has become: more units, or the next ones to work on. Nothing is
+// decided about units before the store has all of them.
+func (s *State) grow() {
+	if !s.ready() || s.metaWriting || !s.small() {
+		return
+	}
+	s.writeMeta(s.view.Meta.Grown(len(s.units)), nil)
+}
+
+// firstBatch bounds how many units are put behind the group in one write, as each is a check.
+const firstBatch = 60
+
+// passed returns the first unit to work on, if that is another one than the store says: when all
+// of a storage topic are finished they go together, as each step makes a new plan.
+func (s *State) passed() (first int, ok bool) {
+	first = s.view.Meta.First
+	if first >= len(s.layout) {
+		return first, false
+	}
+	storage, to := s.layout[first].Storage, first
+	for ; to < len(s.layout) && s.layout[to].Storage == storage; to++ {
+		if s.layout[to].End < 0 || !s.finished(to) {
+			return first, false
+		}
+	}
+	return min(to, first+firstBatch), to < len(s.layout)
+}
+
+// passAt is when it is our turn to write that units are passed.
+func (s *State) passAt() time.Duration {
+	if len(s.layout) == 0 || !s.ready() || s.small() || s.metaWriting {
+		return 0
+	}
+	if _, ok := s.passed(); !ok {
+		s.passSince = 0
+		return 0
+	}
+	if s.passSince == 0 {
+		s.passSince = s.now
+	}
+	return s.turn(s.passSince)
+}
+
+// pass writes that units are passed, under a check that nobody has sent them back.
+func (s *State) pass() {
+	at := s.passAt()
+	if at == 0 || s.now < at {
+		return
+	}
+	first, _ := s.passed()
+	meta := *s.view.Meta
+	var checks []registry.Check
+	for n := meta.First; n < first; n++ {
+		checks = append(checks, registry.Check{Key: s.cfg.Group.CheckpointKey(n), Version: s.view.Units[n].CheckpointVersion})
+	}
+	meta.First = first
+	s.writeMeta(meta, checks)
+}
+
+func (s *State) writeMeta(meta registry.Meta, checks []registry.Check) {
+	key := s.cfg.Group.MetaKey()
+	s.metaWriting = true
+	s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: registry.Txn{
+		Checks: append([]registry.Check{{Key: key, Version: s.view.MetaVersion}}, checks...),
+		Puts:   []registry.Put{{Key: key, Value: registry.Encode(meta)}},
+	}})
+}
+
+// metaWritten takes the outcome.
+func (s *State) metaWritten(w *write, o outcome, versions []registry.Version) {
+	s.metaWriting, s.touched = false, true
+	if o == unavailable {
+		return
+	}
+	s.metaMark = mark{step: s.step, stale: o != done}
+	if o != done || s.view.MetaVersion != w.txn.Checks[0].Version {
+		s.viewStep, s.wantLoad = 0, true
+		return
+	}
+	s.view.Meta, s.view.MetaVersion, s.plan.seen = w.meta, versions[0], false
+	s.fit(w.meta.Units)
+}

@@ -1,0 +1,139 @@
+package ringfence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// SeekOptions are the options of SeekGroup.
+type SeekOptions struct {
+	// Partitions are those to move; empty: all. They are numbered through all storage topics, as
+	// the units of DescribeGroup are, or within Storage.
+	Partitions []int
+	// Storage, when not nil, is the storage topic to move in. An offset needs it when there are
+	// several.
+	Storage *int
+	// DryRun finds the positions, or why there are none, and changes nothing.
+	DryRun bool
+}
+
+// SeekGroup sends a group, live or not, to a place in its topic and returns the new positions.
+// Live members go on from there; what they were processing can't be committed any more.
+//
+// Where a partition goes back, the partitions of later storage topics that hold later records of
+// its keys go back to their beginning, unless they are sought themselves: they wait for it, and the
+// order of each key holds.
+func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
+	g, t, err := c.group(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if opts == nil {
+		opts = &SeekOptions{}
+	}
+	units, err := soughtUnits(t.Document(), to, opts)
+	if err != nil {
+		return nil, err
+	}
+	// All targets are found before the first unit moves: a bad one must leave the group as it was.
+	infos, err := seekTargets(ctx, g, t, to, units)
+	if err != nil || opts.DryRun {
+		return infos, err
+	}
+	if err := g.Grow(ctx, t.Units()); err != nil {
+		return nil, err
+	}
+	for i, p := range infos { // earlier storage topics first: the later ones then wait for them
+		unit := t.Document().Unit(p.Storage, p.Partition)
+		target := registry.Checkpoint{Positions: []registry.Position{{Storage: p.Storage, Partition: p.Partition, Next: p.Checkpoint}}}
+		if err := g.Seek(ctx, unit, target, "seek to "+to.String()); err != nil {
+			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", group, unit, i, len(infos), err)
+		}
+	}
+	return infos, nil
+}
+
+// soughtUnits are the units that the options name, sorted.
+func soughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
+	first, count := 0, doc.Units()
+	if o.Storage != nil {
+		if *o.Storage < 0 || *o.Storage >= len(doc.Storage) {
+			return nil, fmt.Errorf("topic %q has storage topics 0 to %d; %d is out of range: %w", doc.Name, len(doc.Storage)-1, *o.Storage, ErrInvalid)
+		}
+		first, count = doc.Unit(*o.Storage, 0), doc.Storage[*o.Storage].Partitions
+	} else if to.kind == "offset" && len(doc.Storage) > 1 && len(o.Partitions) == 0 {
+		return nil, fmt.Errorf("topic %q has %d storage topics, each with offsets of its own: say which one, or which partitions: %w", doc.Name, len(doc.Storage), ErrInvalid)
+	}
+	var units []int
+	for _, p := range o.Partitions {
+		if p < 0 || p >= count {
+			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, ErrInvalid)
+		}
+		units = append(units, first+p)
+	}
+	if len(units) == 0 {
+		for p := range count {
+			units = append(units, first+p)
+		}
+	}
+	slices.Sort(units)
+	return slices.Compact(units), nil
+}
+
+// seekTargets finds the new positions of the units, and of those that must follow them back.
+func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, units []int) ([]PositionInfo, error) {
+	have, err := g.Units(ctx)
+	if err != nil {
+		return nil, err
+	}
+	doc := t.Document()
+	back := make([]bool, doc.Units())
+	var infos []PositionInfo
+	for n, place := range layoutOf(doc) {
+		sought, follows := slices.Contains(units, n), false
+		for q := place.From; q < place.To; q += place.Step {
+			follows = follows || back[q]
+		}
+		var was *registry.Position
+		if n < len(have) {
+			was = position(have[n].Checkpoint, place.Storage, place.Partition)
+		}
+		back[n] = follows
+		if !sought && (!follows || was == nil) { // one that has not begun begins at its first record
+			continue
+		}
+		target := to
+		if !sought {
+			target = SeekEarliest
+		}
+		p, err := seekPosition(ctx, t, place.Storage, place.Partition, target)
+		if err != nil {
+			return nil, err
+		}
+		back[n] = follows || was != nil && p.Checkpoint < was.Next
+		infos = append(infos, p)
+	}
+	return infos, nil
+}
+
+// seekPosition finds where a target lies in a partition.
+func seekPosition(ctx context.Context, t *topic.Topic, storage, partition int, to SeekTarget) (PositionInfo, error) {
+	st, err := t.Storage(storage)
+	if err != nil {
+		return PositionInfo{}, err
+	}
+	b, err := st.Bounds(ctx, partition)
+	if err != nil {
+		return PositionInfo{}, err
+	}
+	p := PositionInfo{Storage: storage, Partition: partition, First: b.First, Next: b.Next}
+	if p.Checkpoint, err = to.resolve(ctx, st, partition, b); err != nil {
+		return PositionInfo{}, err
+	}
+	p.Lag = b.Next - p.Checkpoint
+	return p, nil
+}
