@@ -109,7 +109,7 @@ func (t *tableRing) look(ctx context.Context) (time.Duration, error) {
 // and it holds all that it should.
 func (t *tableRing) established(st *registry.State) bool {
 	me, _, ok := st.Member(t.r.cfg.Member)
-	if !ok || me.Incarnation != t.r.cfg.Incarnation || st.Assignment == nil || len(st.Assignment.Members) != len(st.Members) {
+	if !ok || me.Incarnation != t.r.cfg.Incarnation || st.Assignment == nil || len(st.Assignment.Members) != len(staying(st)) {
 		return false
 	}
 	for n, target := range st.Assignment.Targets {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/registry"
@@ -72,20 +73,22 @@ func (v *View) Member(id string) (Member, bool) {
 // Shares is which part of the keys each member has, from 0 to 1: of a table ring exactly, of an
 // anchor ring by asking for that many made-up keys. Members without a key are in it.
 func (v *View) Shares(samples int) map[string]float64 {
-	shares := make(map[string]float64, len(v.Members))
-	for _, m := range v.Members {
-		shares[m.ID] = 0
-	}
+	counts := make(map[string]int, len(v.Members))
+	total := len(v.slots)
 	for _, s := range v.slots {
 		if s.member != "" {
-			shares[s.member] += 1 / float64(len(v.slots))
+			counts[s.member]++
 		}
 	}
-	for i := range samples {
-		if v.anchor == nil || v.anchor.Len() == 0 {
-			break
+	if v.anchor != nil && v.anchor.Len() > 0 {
+		total = samples
+		for i := range samples {
+			counts[v.anchor.Owner(fmt.Sprintf("sample-%d", i))]++
 		}
-		shares[v.anchor.Owner(fmt.Sprintf("sample-%d", i))] += 1 / float64(samples)
+	}
+	shares := make(map[string]float64, len(v.Members))
+	for _, m := range v.Members {
+		shares[m.ID] = float64(counts[m.ID]) / float64(max(total, 1))
 	}
 	return shares
 }
@@ -138,12 +141,15 @@ func (st *reading) view(name string) *View {
 // tableView is how a table ring looks.
 func tableView(name string, slots int, st *registry.State) *View {
 	v := &View{Ring: name, Mode: Table, Slots: slots, slots: make([]slot, slots)}
-	for _, m := range st.Members {
+	for _, m := range staying(st) {
 		v.Members = append(v.Members, Member{ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: m.Joined})
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	if st.Assignment != nil {
 		v.Epoch, v.Reason = st.Assignment.Version, st.Assignment.Reason
+	}
+	if len(v.Members) == 0 {
+		v.Reason = "" // nobody is left to write why
 	}
 	for i := range min(slots, len(st.Units)) {
 		if o := &st.Units[i].Owner; st.Alive(*o) {
@@ -151,4 +157,33 @@ func tableView(name string, slots int, st *registry.State) *View {
 		}
 	}
 	return v
+}
+
+// staying are the members that are not about to leave.
+func staying(st *registry.State) []registry.Member {
+	return slices.DeleteFunc(slices.Clone(st.Members), func(m registry.Member) bool { return m.Draining })
+}
+
+// List returns the names of the rings, sorted.
+func List(ctx context.Context, reg *registry.Registry) ([]string, error) {
+	const prefix = "rings/"
+	snap, err := reg.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range snap.Entries {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(e.Key, prefix), "/meta")
+		if !ok || strings.Contains(name, "/") {
+			continue
+		}
+		var m metaDoc
+		if err := decode(e, &m); err != nil {
+			return nil, err
+		}
+		if !m.Deleting {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

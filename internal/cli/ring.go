@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/ring"
+)
+
+func (a *app) ringCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ring",
+		Short: "Share keys among processes: who handles which key right now",
+		Long: `A ring shares all keys among the processes that join it, with no records involved: each
+process asks whether a key is its own. In mode anchor keys are mapped to members by
+consistent hashing; in mode table to slots, each of which has one owner at a time,
+under a fencing epoch. A ring needs the coordination store only (--data or --registry).`,
+		RunE: a.needsSubcommand,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(a.ringJoin(), a.ringOwner(), a.ringStatus(), a.ringList(), a.ringDelete())
+	return cmd
+}
+
+// withRegistry makes a cobra body of an action on the coordination store alone. Unless create is
+// set, a data directory that is missing is an error and is not made.
+func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *registry.Registry, args []string) error) func(*cobra.Command, []string) error {
+	return a.do(func(ctx context.Context, args []string) (err error) {
+		c := a.clientConfig()
+		c.MustExist = !create
+		reg, err := ringfence.OpenRegistry(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, reg.Close()) }()
+		return a.guarded(ctx, func(ctx context.Context) error { return body(ctx, reg, args) })
+	})
+}
+
+// ringDoc describes a ring.
+type ringDoc struct {
+	Ring    string          `json:"ring"`
+	Mode    ring.Mode       `json:"mode"`
+	Slots   int             `json:"slots,omitempty"`
+	Epoch   int64           `json:"epoch"`
+	Reason  string          `json:"reason"`
+	Members []ringMemberDoc `json:"members"`
+}
+
+type ringMemberDoc struct {
+	ID          string  `json:"id"`
+	Share       float64 `json:"share"` // of the keys, 0 to 1
+	Incarnation string  `json:"incarnation"`
+	Host        string  `json:"host"`
+	PID         int     `json:"pid"`
+	Joined      string  `json:"joined"`
+	self        bool
+}
+
+// ringSamples is how many made-up keys tell the shares of an anchor ring.
+const ringSamples = 10000
+
+// documentRing describes a ring; self marks the member that asks.
+func documentRing(v *ring.View, self string) *ringDoc {
+	d := &ringDoc{Ring: v.Ring, Mode: v.Mode, Slots: v.Slots, Epoch: v.Epoch, Reason: v.Reason, Members: []ringMemberDoc{}}
+	shares := v.Shares(ringSamples)
+	for _, m := range v.Members {
+		d.Members = append(d.Members, ringMemberDoc{
+			ID: m.ID, Share: shares[m.ID], Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: timeText(m.Joined), self: m.ID == self,
+		})
+	}
+	return d
+}
+
+func (d *ringDoc) text(r *report) {
+	mode := string(d.Mode)
+	if d.Slots > 0 {
+		mode = fmt.Sprintf("%s of %s", d.Mode, plural(int64(d.Slots), "slot"))
+	}
+	r.line("ring   %s (%s)", r.paint(bold, d.Ring), mode)
+	r.line("epoch  %d: %s", d.Epoch, dash(d.Reason))
+	if len(d.Members) == 0 {
+		r.line("no members: no key has an owner")
+		return
+	}
+	r.line("")
+	var rows [][]cell
+	for _, m := range d.Members {
+		id := left(m.ID)
+		if m.self {
+			id = styled(green, left(m.ID+" (this one)"))
+		}
+		rows = append(rows, []cell{id, right(fmt.Sprintf("%.1f%%", 100*m.Share)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Joined)})
+	}
+	r.table([]string{"MEMBER", "KEYS", "PROCESS", "JOINED"}, rows)
+}
+
+func (a *app) ringStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:               "status NAME",
+		Short:             "Show the members of a ring and how the keys are shared",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRingArg,
+		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
+			v, err := ring.Look(ctx, reg, args[0])
+			if err != nil {
+				return knownRings(err)
+			}
+			d := documentRing(v, "")
+			return a.emit(d, d.text)
+		}),
+	}
+}
+
+// ownerDoc says who has a key.
+type ownerDoc struct {
+	Key   string `json:"key"`
+	Owner string `json:"owner"` // "": nobody
+	Epoch int64  `json:"epoch"`
+	Slot  *int   `json:"slot,omitempty"`
+	Mine  *bool  `json:"mine,omitempty"` // when a member is asked
+}
+
+func ownerOf(v *ring.View, key string) *ownerDoc {
+	d := &ownerDoc{Key: key}
+	d.Owner, d.Epoch = v.Owner(key)
+	if n := v.Slot(key); n >= 0 {
+		d.Slot = &n
+	}
+	return d
+}
+
+func (d *ownerDoc) text(r *report) {
+	slot := ""
+	if d.Slot != nil {
+		slot = fmt.Sprintf(", slot %d", *d.Slot)
+	}
+	switch {
+	case d.Mine != nil && *d.Mine:
+		r.line("%s → %s (%s), epoch %d%s", d.Key, r.paint(green, "mine"), d.Owner, d.Epoch, slot)
+	case d.Owner == "":
+		r.line("%s → %s%s", d.Key, r.paint(yellow, "nobody"), slot)
+	default:
+		r.line("%s → %s, epoch %d%s", d.Key, d.Owner, d.Epoch, slot)
+	}
+}
+
+func (a *app) ringOwner() *cobra.Command {
+	return &cobra.Command{
+		Use:               "owner NAME KEY",
+		Short:             "Show which member of a ring handles a key",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeRingArg,
+		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
+			v, err := ring.Look(ctx, reg, args[0])
+			if err != nil {
+				return knownRings(err)
+			}
+			d := ownerOf(v, args[1])
+			return a.emit(d, d.text)
+		}),
+	}
+}
+
+func (a *app) ringList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the rings",
+		Aliases: []string{"ls"},
+		Args:    cobra.NoArgs,
+		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, _ []string) error {
+			names, err := ring.List(ctx, reg)
+			if err != nil {
+				return err
+			}
+			rings := make([]*ringDoc, 0, len(names))
+			for _, name := range names {
+				switch v, err := ring.Look(ctx, reg, name); {
+				case err == nil:
+					rings = append(rings, documentRing(v, ""))
+				case !errors.Is(err, ring.ErrNotFound): // deleted meanwhile
+					return err
+				}
+			}
+			return a.emit(rings, func(r *report) {
+				var rows [][]cell
+				for _, d := range rings {
+					rows = append(rows, []cell{left(d.Ring), left(string(d.Mode)), number(int64(len(d.Members))), number(d.Epoch), left(dash(d.Reason))})
+				}
+				r.table([]string{"RING", "MODE", "MEMBERS", "EPOCH", "WHY"}, rows)
+			})
+		}),
+	}
+}
+
+func (a *app) ringDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a ring that has no members",
+		Long: `Delete a ring and its history. While it has members that is a conflict (exit code 4).
+On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRingArg,
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.RunE = a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
+		if _, err := ring.Look(ctx, reg, args[0]); err != nil {
+			return knownRings(err)
+		}
+		if !yes && !a.confirm(fmt.Sprintf("Delete ring %s?", args[0])) {
+			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
+		}
+		if err := ring.Delete(ctx, reg, args[0]); err != nil {
+			return err
+		}
+		return a.emitDeletion(deletion{What: "ring", Name: args[0], Deleted: true})
+	})
+	return cmd
+}
+
+// completeRingArg offers the names of the rings to the shell.
+func (a *app) completeRingArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) ([]string, error) {
+		return ring.List(ctx, rf.Registry())
+	})
+}
+
+// knownRings adds to the error of a ring that is not there where to look.
+func knownRings(err error) error {
+	if errors.Is(err, ring.ErrNotFound) {
+		return fmt.Errorf("%w; \"ringfence ring list\" shows those that are there", err)
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/ring"
+)
+
+func (a *app) ringJoin() *cobra.Command {
+	var cfg ring.Config
+	var mode string
+	var stay bool
+	cmd := &cobra.Command{
+		Use:   "join NAME",
+		Short: "Join a ring and ask it about keys",
+		Long: `Join a ring, which is made when it is new. Run it in several terminals and type keys: each
+line is a key, and the answer is who handles it, the same in every terminal. Then
+quit one of them, or kill it, and ask again.
+
+  /status    the members, and how the keys are shared
+  /refresh   read the ring from the store now
+  /quit      leave; so do Ctrl-C, SIGTERM and the end of the input
+
+A member that leaves drains: in mode anchor it still answers for its keys while the
+others do already (--drain), so that nothing falls in between; in mode table it
+stops first, and the others begin --drain later. Who joins and leaves is told on stderr.`,
+		Example: `  ringfence ring join webhooks --member a
+  printf 'user-1\nuser-2\n/status\n' | ringfence ring join webhooks
+  ringfence ring join jobs --mode table --registry postgres://localhost/app`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRingArg,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&cfg.Member, "member", "", "`ID` in the ring (default: host and process); the newest start of an ID fences the others")
+	fl.StringVar(&mode, "mode", "", "anchor or table (default: what the ring has, anchor when it is new)")
+	fl.IntVar(&cfg.Slots, "slots", 0, "slots of a ring in mode table (0: what the ring has, 256 when it is new)")
+	fl.DurationVar(&cfg.Drain, "drain", 100*time.Millisecond, "the time for what was begun under an earlier owner")
+	fl.DurationVar(&cfg.TTL, "session-ttl", 5*time.Second, "after this time a silent member is dead; a killed one is noticed earlier")
+	fl.BoolVar(&stay, "stay", false, "stay a member after the end of the input, until a signal")
+	completeWith(cmd, "mode", string(ring.Anchor), string(ring.Table))
+	a.checkedBy(cmd, func() error {
+		cfg.Mode = ring.Mode(mode)
+		if cfg.Drain == 0 {
+			cfg.Drain = -1 // none was asked for
+		}
+		if cfg.Member == "" {
+			cfg.Member = ringMemberID()
+		}
+		c := cfg
+		c.Name, c.Registry = "any", new(registry.Registry)
+		return c.Validate()
+	})
+	cmd.RunE = a.withRegistry(true, func(ctx context.Context, reg *registry.Registry, args []string) error {
+		cfg.Registry, cfg.Name, cfg.Logger = reg, args[0], a.logger()
+		return a.ringSession(ctx, cfg, stay)
+	})
+	return cmd
+}
+
+// ringMemberID names this process.
+func ringMemberID() string {
+	host, err := os.Hostname()
+	if err != nil || registry.CheckID("member", host) != nil {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// ringTalk is a member in a terminal. One goroutine prints.
+type ringTalk struct {
+	a    *app
+	ring *ring.Ring
+	news chan string // lines about members that come and go
+}
+
+// ringSession is a member until the input or the context ends.
+func (a *app) ringSession(ctx context.Context, cfg ring.Config, stay bool) (err error) {
+	t := &ringTalk{a: a, news: make(chan string, 64)}
+	cfg.Events.Changed = t.changed
+	if t.ring, err = ring.Join(ctx, cfg); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, t.ring.Close(context.WithoutCancel(ctx)))
+		t.tell()
+	}()
+	if err := t.ring.WaitEstablished(ctx); err != nil {
+		if errors.Is(context.Cause(ctx), errSignalled) {
+			return nil
+		}
+		return err
+	}
+	t.tell()
+	v := t.ring.View()
+	fmt.Fprintf(a.stderr, "joined ring %s as %s (%s); type a key, /status, /refresh or /quit\n", v.Ring, t.ring.Member(), v.Mode)
+	return t.talk(ctx, stay)
+}
+
+// talk answers lines.
+func (t *ringTalk) talk(ctx context.Context, stay bool) error {
+	lines := make(chan string)
+	done := make(chan struct{})
+	defer close(done)
+	// It ends with the talk, except while it sits in a read of a terminal or a pipe, which can't be
+	// called off.
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(t.a.stdin); in.Scan(); {
+			select {
+			case lines <- in.Text():
+			case <-done:
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case line, ok := <-lines:
+			switch {
+			case !ok && stay:
+				lines = nil
+			case !ok:
+				return nil
+			default:
+				if quit, err := t.answer(ctx, strings.TrimSpace(line)); quit || err != nil {
+					return err
+				}
+			}
+		case text := <-t.news:
+			fmt.Fprintln(t.a.stderr, text)
+		case <-t.ring.Done():
+			return t.ring.Err()
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errSignalled) {
+				return nil
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// answer prints what a line asks for.
+func (t *ringTalk) answer(ctx context.Context, line string) (quit bool, err error) {
+	switch line {
+	case "":
+		return false, nil
+	case "/quit", "/exit":
+		return true, nil
+	case "/status":
+		d := documentRing(t.ring.View(), t.ring.Member())
+		return false, t.print(d, d.text)
+	case "/refresh":
+		if err := t.ring.Refresh(ctx); err != nil {
+			fmt.Fprintln(t.a.stderr, "not refreshed:", err)
+			return false, nil
+		}
+		d := documentRing(t.ring.View(), t.ring.Member())
+		return false, t.print(d, d.text)
+	}
+	if strings.HasPrefix(line, "/") {
+		fmt.Fprintf(t.a.stderr, "%s: expected a key, /status, /refresh or /quit\n", line)
+		return false, nil
+	}
+	d := ownerOf(t.ring.View(), line)
+	mine, epoch := t.ring.ShouldHandle(line)
+	d.Mine = &mine
+	if mine {
+		d.Owner, d.Epoch = t.ring.Member(), epoch
+	}
+	return false, t.print(d, d.text)
+}
+
+// print is emit with one line a JSON document.
+func (t *ringTalk) print(v any, text func(*report)) error {
+	if t.a.global.format == "json" {
+		enc := json.NewEncoder(t.a.stdout)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	}
+	return t.a.emit(v, text)
+}
+
+// changed notes who came and went.
+func (t *ringTalk) changed(old, now *ring.View) {
+	if old.Epoch == now.Epoch {
+		return // slots moved
+	}
+	select {
+	case t.news <- fmt.Sprintf("* epoch %d: %s; %s", now.Epoch, now.Reason, plural(int64(len(now.Members)), "member")):
+	default: // so many that nobody reads them
+	}
+}
+
+// tell prints what has been noted.
+func (t *ringTalk) tell() {
+	for {
+		select {
+		case text := <-t.news:
+			fmt.Fprintln(t.a.stderr, text)
+		default:
+			return
+		}
+	}
+}
