@@ -1,0 +1,282 @@
+package redisregistry
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+const (
+	quickly = 300 * time.Millisecond // the time-out in tests of networks that lose
+	soon    = 10 * time.Second       // far more than it takes
+)
+
+// at is the configuration for the server of a URL.
+func at(t testing.TB, raw string) Config {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := parseURL(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Namespace = "test-" + newID()
+	return cfg
+}
+
+// through is the shared server behind a network that can be broken.
+func through(t testing.TB) (Config, *testserver.Proxy) {
+	t.Helper()
+	raw := testserver.URL(t, "redis")
+	p := testserver.NewProxy(t, raw)
+	cfg := at(t, p.URL(raw))
+	cfg.Timeout = quickly
+	return cfg, p
+}
+
+func direct(t testing.TB, cfg Config) *store {
+	t.Helper()
+	there := server(t)
+	there.Namespace = cfg.Namespace
+	return mustOpen(t, there)
+}
+
+func put(key, value string) []driver.Txn {
+	return []driver.Txn{{Puts: []driver.Put{{Key: key, Value: []byte(value)}}}}
+}
+
+func value(t testing.TB, s *store, key string) string {
+	t.Helper()
+	snap, err := s.List(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(snap.Entries) == 0 {
+		return "<absent>"
+	}
+	return string(snap.Entries[0].Value)
+}
+
+// eventually waits for the outcome of f to be nil.
+func eventually(t testing.TB, what string, f func() error) {
+	t.Helper()
+	end := time.Now().Add(soon)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func works(t testing.TB, s *store) {
+	t.Helper()
+	eventually(t, "the registry works again", func() error {
+		res, err := s.Apply(t.Context(), put("works", "x"))
+		if err == nil {
+			err = res[0].Err
+		}
+		return err
+	})
+}
+
+func TestALostReplyIsUnknownAndTheTransactionApplied(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	s, other := mustOpen(t, cfg), direct(t, cfg)
+	net.Down(testserver.Fault{Drop: true})
+	res, err := s.Apply(t.Context(), put("k", "1"))
+	if err != nil || !errors.Is(res[0].Err, fault.Unknown) {
+		t.Fatalf("%v, %+v; expected an unknown outcome", err, res)
+	}
+	if got := value(t, other, "k"); got != "1" {
+		t.Fatalf("k is %s", got)
+	}
+	if _, err := s.List(t.Context(), ""); !errors.Is(err, fault.Unavailable) {
+		t.Fatalf("a list without answer: %v", err)
+	}
+	net.Heal()
+	works(t, s)
+}
+
+func TestALostRequestIsNeverAppliedLater(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	s, other := mustOpen(t, cfg), direct(t, cfg)
+	net.Up(testserver.Fault{Drop: true})
+	if res, err := s.Apply(t.Context(), put("k", "1")); err == nil && res[0].Err == nil {
+		t.Fatal("a transaction that never arrived succeeded")
+	}
+	net.Heal()
+	works(t, s)
+	if got := value(t, other, "k"); got != "<absent>" {
+		t.Fatalf("k is %s", got)
+	}
+}
+
+func TestAServerThatRefusesIsUnavailable(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	s := mustOpen(t, cfg)
+	net.Refuse()
+	eventually(t, "the connection is known to be gone", func() error {
+		res, err := s.Apply(t.Context(), put("k", "1"))
+		switch {
+		case errors.Is(err, fault.Unavailable):
+			return nil
+		case err == nil && errors.Is(res[0].Err, fault.Unknown):
+			return res[0].Err
+		}
+		t.Fatalf("%v, %+v", err, res)
+		return nil
+	})
+	if _, err := s.List(t.Context(), ""); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("a list: %v", err)
+	}
+	if _, err := open(t.Context(), cfg); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("another Open: %v", err)
+	}
+	net.Heal()
+	works(t, s)
+}
+
+func TestALostConnectionIsNotTakenForADeath(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	observer, s := direct(t, cfg), mustOpen(t, cfg)
+	signals, err := observer.Watch(t.Context(), "m/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m/1", Session: x.ID(), Value: []byte("here")}}})
+	<-signals
+	mine, err := s.Watch(t.Context(), "other/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		net.Reset()
+		select {
+		case <-mine: // the line is back
+		case <-time.After(soon):
+			t.Fatal("a watch was not signalled after its connection came back")
+		}
+		time.Sleep(2 * confirm) // the lookout gets its chance to be wrong
+		if got := value(t, observer, "m/"); got != "here" {
+			t.Fatalf("the entry of a living process is %s", got)
+		}
+	}
+	select {
+	case <-x.Done():
+		t.Fatal("the session is over")
+	default:
+	}
+}
+
+// A cable that is pulled tells nobody: the line has to notice by itself that it hears nothing.
+func TestAWatchHearsAgainAfterItsNetworkWasGone(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	s, other := mustOpen(t, cfg), direct(t, cfg)
+	ch, err := s.Watch(t.Context(), "w/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	net.Blackhole()
+	apply(t, other, driver.Txn{Puts: []driver.Put{{Key: "w/1", Value: []byte("x")}}})
+	time.Sleep(4 * quickly)
+	net.Heal()
+	for deadline := time.After(soon); ; {
+		select {
+		case <-ch:
+		case <-deadline:
+			t.Fatal("no signal after the network came back")
+		}
+		if snap, err := s.List(t.Context(), "w/"); err == nil && len(snap.Entries) == 1 {
+			return
+		}
+	}
+}
+
+func TestASessionBehindADeadNetworkEndsOnBothSides(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	cfg, net := through(t)
+	s, other := mustOpen(t, cfg), direct(t, cfg)
+	x, err := s.OpenSession(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID()}}})
+	net.Blackhole()
+	began := time.Now()
+	select {
+	case <-x.Done():
+	case <-time.After(soon):
+		t.Fatal("the session is not over for its own process")
+	}
+	if took := time.Since(began); took > ttl+ttl/4 {
+		t.Errorf("the process noticed after %s; the TTL is %s", took, ttl)
+	}
+	eventually(t, "the entry vanishes", func() error {
+		if v := value(t, other, "m"); v != "<absent>" {
+			return errors.New("m is " + v)
+		}
+		return nil
+	})
+	net.Heal()
+	works(t, s)
+	if _, err := s.OpenSession(t.Context(), ttl); err != nil {
+		t.Errorf("a new session after the network came back: %v", err)
+	}
+}
+
+func TestCancellingACallReturnsAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	cfg.Timeout = soon
+	s := mustOpen(t, cfg)
+	net.Down(testserver.Fault{Drop: true})
+	ctx, cancel := context.WithTimeout(t.Context(), quickly)
+	defer cancel()
+	began := time.Now()
+	if res, err := s.Apply(ctx, put("k", "1")); err != nil || !errors.Is(res[0].Err, fault.Unknown) {
+		t.Errorf("%v, %+v", err, res)
+	}
+	if _, err := s.List(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a list: %v", err)
+	}
+	if took := time.Since(began); took > soon/2 {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestErrorsShowNoPassword(t *testing.T) {
+	t.Parallel()
+	cfg := at(t, testserver.URL(t, "redis"))
+	cfg.Username, cfg.Password = "nobody", "hunter2"
+	_, err := open(t.Context(), cfg)
+	if !errors.Is(err, fault.Invalid) {
+		t.Fatalf("%v; expected invalid: a wrong password never becomes right", err)
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,198 @@
+package redisregistry
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// command sends a command that is no business of the driver's.
+func command(t *testing.T, s *store, words ...string) string {
+	t.Helper()
+	text, err := s.client.Do(t.Context(), s.client.B().Arbitrary(words...).Build()).ToString()
+	if err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+	return text
+}
+
+// TestAServerThatFails hurts one server in ways that follow each other.
+func TestAServerThatFails(t *testing.T) {
+	t.Parallel()
+	srv := testserver.Private(t, "redis")
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *testserver.Server)
+	}{
+		{"scripts that it forgot are sent again", forgotten},
+		{"what was acknowledged survives kill -9 and a restart", killedServer},
+		{"a server that hangs is a pause", hangingServer},
+		{"an emptied store fences everybody and is usable", emptied},
+		{"ten idle members cost it fewer than thirty statements a second", idle},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, srv) })
+	}
+}
+
+func forgotten(t *testing.T, srv *testserver.Server) {
+	s := mustOpen(t, at(t, srv.URL()))
+	apply(t, s, put("a", "1")[0])
+	command(t, s, "SCRIPT", "FLUSH")
+	apply(t, s, put("a", "2")[0])
+	command(t, s, "SCRIPT", "FLUSH")
+	if got := value(t, s, "a"); got != "2" {
+		t.Fatalf("a is %s", got)
+	}
+}
+
+func killedServer(t *testing.T, srv *testserver.Server) {
+	cfg := at(t, srv.URL())
+	s, other := mustOpen(t, cfg), mustOpen(t, cfg)
+	x, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := other.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	drain(watch)
+	srv.Kill()
+	eventually(t, "the outage is noticed", func() error {
+		if _, err := s.List(t.Context(), ""); err == nil {
+			return errors.New("a list succeeded")
+		} else if !errors.Is(err, fault.Unavailable) {
+			t.Fatal(err)
+		}
+		return nil
+	})
+	srv.Restart()
+	select {
+	case <-watch:
+	case <-time.After(soon):
+		t.Fatal("no signal after the restart")
+	}
+	works(t, s)
+	time.Sleep(grace + censusPause + 10*confirm) // the lookout gets its chance to be wrong
+	if got := value(t, other, "m"); got != "here" {
+		t.Fatalf("the entry of a living process is %s after a restart of the server", got)
+	}
+	apply(t, s, driver.Txn{Checks: []driver.Check{{Key: "m", Version: v[0]}}, Deletes: []string{"m"}})
+	other.shut(false)
+	s.shut(false)
+}
+
+func hangingServer(t *testing.T, srv *testserver.Server) {
+	cfg := at(t, srv.URL())
+	cfg.Timeout = quickly
+	s, other := mustOpen(t, cfg), mustOpen(t, cfg)
+	x, err := s.OpenSession(t.Context(), 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Watch(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	srv.Freeze()
+	began := time.Now()
+	if res, err := s.Apply(t.Context(), put("k", "1")); err == nil && res[0].Err == nil {
+		t.Error("a server that hangs applied a transaction")
+	}
+	if took := time.Since(began); took > 10*quickly {
+		t.Errorf("a call took %s; the time-out is %s", took, quickly)
+	}
+	time.Sleep(2 * quickly)
+	srv.Thaw()
+	works(t, s)
+	time.Sleep(grace + 10*confirm)
+	if got := value(t, other, "m"); got != "here" {
+		t.Errorf("the entry of a living process is %s after the server hung", got)
+	}
+	select {
+	case <-x.Done():
+		t.Error("the session is over")
+	default:
+	}
+}
+
+// emptied: FLUSHALL, or a replica that knew nothing was made the master.
+func emptied(t *testing.T, srv *testserver.Server) {
+	s := mustOpen(t, at(t, srv.URL()))
+	const ttl = 3 * time.Second
+	x, err := s.OpenSession(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "owner", Session: x.ID()}}})
+	command(t, s, "FLUSHALL")
+	check := []driver.Check{{Key: "owner", Version: v[0]}}
+	res, err := s.Apply(t.Context(), []driver.Txn{{Checks: check, Puts: []driver.Put{{Key: "checkpoint"}}}})
+	if err != nil || !errors.Is(res[0].Err, fault.Conflict) {
+		t.Errorf("a write under the old fence: %v, %+v", err, res)
+	}
+	if again := apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "owner"}}}); again[0] == v[0] {
+		t.Errorf("version %q was given out again", v[0])
+	}
+	res, err = s.Apply(t.Context(), []driver.Txn{{Checks: check, Puts: []driver.Put{{Key: "checkpoint"}}}})
+	if err != nil || !errors.Is(res[0].Err, fault.Conflict) {
+		t.Errorf("a write under the old fence after as many writes as before: %v, %+v", err, res)
+	}
+	select {
+	case <-x.Done():
+	case <-time.After(ttl):
+		t.Error("the session does not know that the store has forgotten it")
+	}
+}
+
+func idle(t *testing.T, srv *testserver.Server) {
+	cfg := at(t, srv.URL())
+	for range 10 {
+		s := mustOpen(t, cfg)
+		if _, err := s.OpenSession(t.Context(), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Watch(t.Context(), "groups/g/"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	probe := mustOpen(t, at(t, srv.URL()))
+	const span = 4 * time.Second
+	time.Sleep(time.Second)
+	before := statements(t, probe)
+	time.Sleep(span)
+	per := float64(statements(t, probe)-before) / span.Seconds()
+	t.Logf("%.1f commands a second, those inside of scripts included", per)
+	if per >= 30 {
+		t.Errorf("ten idle members cost %.1f commands a second; expected fewer than 30", per)
+	}
+}
+
+func statements(t *testing.T, s *store) int {
+	t.Helper()
+	info, err := s.info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(info["total_commands_processed"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func drain(ch <-chan struct{}) {
+	for {
+		select {
+		case <-ch:
+		case <-time.After(50 * time.Millisecond):
+			return
+		}
+	}
+}
