@@ -77,6 +77,7 @@ var layers = []layer{
 	{"internal/procdemo", []string{"...", "!cmd/..."}},
 	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},
+	{"examples/...", []string{"...", "!cmd/...", "!internal/cli"}},
 }
 
 // matches says whether a package lies in a pattern: itself, or a tree written as "dir/...".

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+)
+
+// TestMain lets the test program be its own worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "work" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryTransferHappensExactlyOnce kills workers in a loop and compares all balances.
+func TestEveryTransferHappensExactlyOnce(t *testing.T) {
+	for _, store := range []string{"sqlite", "postgres", "mariadb"} {
+		t.Run(store, func(t *testing.T) {
+			c := config{accounts: 10, transfers: 1000, workers: 3, kills: 8}
+			if store != "sqlite" {
+				c.registry = database(t, store, testserver.URL(t, store))
+			}
+			if err := c.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// database is the URL of a new database on the server.
+func database(t *testing.T, store, server string) string {
+	ctx := context.WithoutCancel(t.Context()) // it is dropped at the very end
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "bank_" + strings.ToLower(rand.Text()[:12])
+	create, drop := "CREATE DATABASE "+name, "DROP DATABASE "+name
+	run := func(statement string) error { return nil }
+	switch store {
+	case "postgres":
+		run = func(statement string) error {
+			conn, err := pgx.Connect(ctx, server)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(ctx)
+			_, err = conn.Exec(ctx, statement)
+			return err
+		}
+	case "mariadb":
+		u.Scheme = "mysql"
+		run = func(statement string) error {
+			l, err := openLedger(ctx, u.String())
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			_, err = l.(*sqlLedger).db.ExecContext(ctx, statement)
+			return err
+		}
+	}
+	if err := run(create); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run(drop) })
+	u.Path = "/" + name
+	return u.String()
+}
