@@ -5,15 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server is the configuration for the real server, in a namespace of the test's own.
 func server(t testing.TB) Config {

@@ -23,11 +23,12 @@ const defaultPort = "6379"
 // OpenURL opens the store that a URL of the command line names:
 //
 //	redis://user:password@host:6379/0       one server, or a Cluster
-//	redis://node-a:6379,node-b:6379         a Cluster, or Sentinels with ?master=NAME
+//	redis://a:6379?addr=b:6379&addr=c:6379  more nodes of a Cluster
+//	redis://a:26379?addr=b:26379&master=rf  Sentinels, and the name they know the master by
 //	rediss://…                              with TLS
 //
-// Parameters: master (the name Sentinels know the master by), sentinel_user, sentinel_password,
-// timeout (a duration), and for rediss: ca, cert, key (PEM files), server_name, insecure=true.
+// Parameters: addr (again and again), master, sentinel_user, sentinel_password, timeout (a
+// duration), and for rediss: ca, cert, key (PEM files), server_name, insecure=true.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
 	cfg, err := parseURL(u)
 	if err != nil {
@@ -38,7 +39,7 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 }
 
 func parseURL(u *url.URL) (Config, error) {
-	known := []string{"master", "sentinel_user", "sentinel_password", "timeout"}
+	known := []string{"addr", "master", "sentinel_user", "sentinel_password", "timeout"}
 	if u.Scheme == "rediss" {
 		known = append(known, "ca", "cert", "key", "server_name", "insecure")
 	}
@@ -51,8 +52,11 @@ func parseURL(u *url.URL) (Config, error) {
 		Username: u.User.Username(),
 	}
 	cfg.Password, _ = u.User.Password()
-	if cfg.Addresses, err = hosts(u); err != nil {
-		return Config{}, err
+	if u.Host == "" {
+		return Config{}, fmt.Errorf("%s: expected redis://host:port: %w", storeurl.Redact(u), fault.Invalid)
+	}
+	for _, a := range append([]string{u.Host}, q["addr"]...) {
+		cfg.Addresses = append(cfg.Addresses, withPort(a))
 	}
 	if db := strings.TrimPrefix(u.Path, "/"); db != "" {
 		if cfg.DB, err = strconv.Atoi(db); err != nil || cfg.DB < 0 {
@@ -70,18 +74,11 @@ func parseURL(u *url.URL) (Config, error) {
 	return cfg, err
 }
 
-func hosts(u *url.URL) ([]string, error) {
-	var out []string
-	for _, h := range strings.Split(u.Host, ",") {
-		if h == "" {
-			return nil, fmt.Errorf("%s: expected redis://host:port: %w", storeurl.Redact(u), fault.Invalid)
-		}
-		if _, _, err := net.SplitHostPort(h); err != nil {
-			h = net.JoinHostPort(strings.Trim(h, "[]"), defaultPort)
-		}
-		out = append(out, h)
+func withPort(address string) string {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return net.JoinHostPort(strings.Trim(address, "[]"), defaultPort)
 	}
-	return out, nil
+	return address
 }
 
 func tlsConfig(u *url.URL, q url.Values) (*tls.Config, error) {
