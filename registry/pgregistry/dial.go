@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -77,19 +78,23 @@ func (s *socket) Close() error {
 }
 
 // ownSettings makes the server treat our connections as this package needs it, whatever the
-// database's defaults are. A proxy would refuse most of them.
+// database's defaults are.
 func ownSettings(cc *pgx.ConnConfig, holder int64) {
-	seconds := func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
-	for name, value := range map[string]string{
-		"tcp_keepalives_idle":           seconds(keepAliveIdle),
-		"tcp_keepalives_interval":       seconds(keepAliveEvery),
-		"tcp_keepalives_count":          strconv.Itoa(keepAliveCount),
-		"tcp_user_timeout":              strconv.Itoa(int(unackedMax / time.Millisecond)),
-		"default_transaction_isolation": "read committed",
-		"jit":                           "off", // it costs more than it saves here
-		"application_name":              appName(cc.RuntimeParams["application_name"], holder),
-	} {
-		cc.RuntimeParams[name] = value
+	cc.RuntimeParams["application_name"] = appName(cc.RuntimeParams["application_name"], holder)
+	cc.AfterConnect = set(settings())
+}
+
+func settings() string {
+	return fmt.Sprintf(`SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepalives_count = %d;
+		SET tcp_user_timeout = %d; SET default_transaction_isolation = 'read committed'; SET jit = off;`,
+		keepAliveIdle/time.Second, keepAliveEvery/time.Second, keepAliveCount, unackedMax/time.Millisecond)
+}
+
+// set executes statements on each new connection. They can't go with its start: a proxy that
+// pools sessions refuses most settings there.
+func set(statements string) pgconn.AfterConnectFunc {
+	return func(ctx context.Context, c *pgconn.PgConn) error {
+		return c.Exec(ctx, statements).Close()
 	}
 }
 

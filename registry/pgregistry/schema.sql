@@ -44,8 +44,10 @@ END $$;
 -- Tells watchers. The notification is sent at commit, which takes a lock that all notifying
 -- transactions of the cluster share: never call it for a checkpoint.
 CREATE FUNCTION {schema}.tell_1(payload text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	any_slot int := floor(random() * 16);
 BEGIN
-	UPDATE {schema}.change SET n = n + 1 WHERE slot = floor(random() * 16)::int;
+	UPDATE {schema}.change SET n = n + 1 WHERE slot = any_slot;
 	PERFORM pg_notify({channel}, payload);
 END $$;
 

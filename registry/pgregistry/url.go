@@ -2,15 +2,14 @@ package pgregistry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
@@ -75,12 +74,10 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
-		// Its text repeats the URL, and with it secrets; what lies inside of it says what is wrong.
-		var parse *pgconn.ParseConfigError
-		if inner := errors.Unwrap(err); errors.As(err, &parse) && inner != nil {
-			return nil, fmt.Errorf("postgres registry: the URL can't be used: %w: %w", driver.ErrInvalid, inner)
-		}
-		return nil, fmt.Errorf("postgres registry: the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
+		// Its text repeats the URL, between backticks, and with it secrets. What is wrong stands behind.
+		text := err.Error()
+		return nil, fmt.Errorf("postgres registry: the URL can't be used: %s; expected postgres://user@host:port/database: %w",
+			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
 	}
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second

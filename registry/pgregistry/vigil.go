@@ -118,8 +118,7 @@ func (v *vigil) connect(ctx context.Context) error {
 	v.drop()
 	cc := v.s.conn.Copy()
 	cc.RuntimeParams["application_name"] = "ringfence vigil" // not one that stands for our life
-	cc.RuntimeParams["lock_timeout"] = armed
-	cc.RuntimeParams["statement_timeout"] = "0"
+	cc.AfterConnect = set(settings() + `SET statement_timeout = 0; SET lock_timeout = '` + armed + `'`)
 	// Another target is waited for on the same connection.
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}

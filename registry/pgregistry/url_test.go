@@ -1,0 +1,87 @@
+package pgregistry
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+func TestWrongURLsAreRefusedWithoutTheirSecrets(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"postgres://me:hunter2@127.0.0.1:1/db?work_mem=64MB":                                             "work_mem",
+		"postgres://me:hunter2@127.0.0.1:1/db?scheme=x":                                                  "scheme",
+		"postgres://me:hunter2@127.0.0.1:1/db?default_query_exec_mode=exec":                              "default_query_exec_mode",
+		"postgres://me:hunter2@127.0.0.1:1/db?schema=a-b":                                                "schema",
+		"postgres://me:hunter2@127.0.0.1:1/db?pool_max_conns=none":                                       "pool_max_conns",
+		"postgres://me:hunter2@127.0.0.1:1/db?pool_max_conns=0":                                          "pool_max_conns",
+		"postgres://me:hunter2@127.0.0.1:1/db?sslmode=maybe":                                             "sslmode",
+		"postgres://me:hunter2@127.0.0.1:1/db?connect_timeout=soon":                                      "connect_timeout",
+		"postgres://me:hunter2@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/none&sslpassword=hunter3": "none",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = OpenURL(t.Context(), u, driver.Options{})
+		if !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: error %v", want, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%v: shows a secret", err)
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not name %s", err, want)
+		}
+	}
+}
+
+func TestAnUnreachableServerIsUnavailableAndThePasswordStaysHidden(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse("postgres://me:hunter2@127.0.0.1:1/db?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenURL(t.Context(), u, driver.Options{})
+	if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAURLNamesTheSchemaAndTheSizeOfThePool(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("schema", d.schema)
+	q.Set("pool_max_conns", "1")
+	q.Set("application_name", strings.Repeat("ü", 40))
+	u.RawQuery = q.Encode()
+	r, err := OpenURL(t.Context(), u, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	put(t, d.open(t, driver.Options{}), "\x00k", "v") // the namespace "" ends with a NUL
+	if e, err := r.Get(t.Context(), "k"); err != nil || string(e.Value) != "v" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+func TestAConnectionStringThatIsNoneKeepsItsSecrets(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"postgres://me:hunter2@[::1", "host=h password=hunter2 port=x", "hunter2", "postgres://me:hun`ter2@h:x/"} {
+		_, err := Open(t.Context(), Config{URL: text})
+		if !errors.Is(err, driver.ErrInvalid) || strings.Contains(err.Error(), "ter2") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
