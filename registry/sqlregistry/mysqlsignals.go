@@ -171,8 +171,9 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string) 
 	return true, nil
 }
 
-// bellMark begins the statement in which a listener sleeps, and by which the ringer finds it.
-const bellMark = "DO /*ringfence bell*/"
+// bellMark begins the statement in which a listener sleeps, and by which the ringer finds it. It has
+// to be a SELECT: InnoDB locks what any other statement reads, and would keep writers out.
+const bellMark = "SELECT /*ringfence bell*/"
 
 // Listen implements sqlstore.Signals. The statement looks at the revision first, so that a ring
 // before it is not lost, and sleeps until it is interrupted.
@@ -186,7 +187,8 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 		}
 		m.bell = conn
 	}
-	_, err := m.bell.ExecContext(ctx, bellMark+" IF((SELECT revision FROM ringfence_revision WHERE id = 1) > ?, 0, SLEEP(?))", last, listenWait.Seconds())
+	var interrupted int
+	err := m.bell.QueryRowContext(ctx, bellMark+" IF((SELECT revision FROM ringfence_revision WHERE id = 1) > ?, 0, SLEEP(?))", last, listenWait.Seconds()).Scan(&interrupted)
 	if err == nil || number(err) == errInterrupted {
 		return nil
 	}
