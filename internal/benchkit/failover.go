@@ -18,8 +18,31 @@ type FailoverConfig struct {
 	Partitions int           // default 8
 	Processes  int           // consumers; default 3
 	Rate       int           // records a second in all; default 4,000
-	SessionTTL time.Duration // default 5 s
+	SessionTTL time.Duration // default 5 s; 2 s on etcd, which notices a death by nothing else
 	Durability ringfence.Durability
+
+	promised takeover
+}
+
+// takeover is what is promised of a store, in ms.
+type takeover struct {
+	median, p99, move float64
+	ttl               time.Duration // to ask for
+}
+
+// takeovers are by the scheme of the registry. On etcd a death is noticed when the lease runs out.
+var takeovers = map[string]takeover{
+	"":           {20, 100, 10, 5 * time.Second},
+	"file":       {20, 100, 10, 5 * time.Second},
+	"postgres":   {100, 500, 50, 5 * time.Second},
+	"postgresql": {100, 500, 50, 5 * time.Second},
+	"redis":      {100, 500, 50, 5 * time.Second},
+	"rediss":     {100, 500, 50, 5 * time.Second},
+	"mysql":      {100, 500, 50, 5 * time.Second},
+	"mariadb":    {100, 500, 50, 5 * time.Second},
+	"sqlite":     {100, 500, 50, 5 * time.Second},
+	"etcd":       {3000, 3000, 50, 2 * time.Second},
+	"etcds":      {3000, 3000, 50, 2 * time.Second},
 }
 
 func (c FailoverConfig) withDefaults() (FailoverConfig, error) {
@@ -29,7 +52,11 @@ func (c FailoverConfig) withDefaults() (FailoverConfig, error) {
 	setDefault(&c.Partitions, 8)
 	setDefault(&c.Processes, 3)
 	setDefault(&c.Rate, 4000)
-	setDefault(&c.SessionTTL, 5*time.Second)
+	c.promised = takeovers[""]
+	if t, ok := takeovers[c.registryScheme()]; ok {
+		c.promised = t
+	}
+	setDefault(&c.SessionTTL, c.promised.ttl)
 	setDefault(&c.Durability, ringfence.OS)
 	var d demand
 	d.positive("--kills", c.Kills)

@@ -94,11 +94,12 @@ func (f *failover) result() *Result {
 	add("partition that stays, longest gap while others move", f.stay)
 	add("the same partition, as long a time without moves", f.quiet)
 	r.Notes = append(r.Notes,
+		fmt.Sprintf("a silent member is dead after %s (its session TTL, or lease); a killed one is noticed earlier where the store can", f.c.SessionTTL),
 		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", figure(1000*float64(f.c.Partitions)/float64(f.c.Rate))))
 	r.Figures = append(r.Figures,
-		newFigure("kill -9 to first record of the new owner, median", "ms", f.takeover, 20, true),
-		tail("kill -9 to first record of the new owner, p99", f.takeover, 100),
-		newFigure("clean move, pause of a moved partition", "ms", f.move, 10, true),
+		newFigure("kill -9 to first record of the new owner, median", "ms", f.takeover, f.c.promised.median, true),
+		tail("kill -9 to first record of the new owner, p99", f.takeover, f.c.promised.p99),
+		newFigure("clean move, pause of a moved partition", "ms", f.move, f.c.promised.move, true),
 		newFigure("clean moves, records handled twice", "records", []float64{float64(f.repeated)}, 0, true),
 		total("clean moves, interruptions of partitions that stay", f.broke))
 	return r

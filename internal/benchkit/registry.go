@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +67,7 @@ func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
 	if err := r.claim(ctx); err != nil {
 		return nil, err
 	}
-	scheme, _, _ := strings.Cut(c.Stores.Registry, ":")
+	scheme := c.registryScheme()
 	game := contest{rest: c.rest}
 	batched := game.add(fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, many(c.Callers, "caller")), "checkpoints/s", "", 1,
 		func(h *histogram) (float64, error) { return r.write(ctx, h, c.Callers, c.Batch) })

@@ -61,6 +61,12 @@ func (s Stores) environ() []string {
 	return append(os.Environ(), logVariable+"="+s.Log, registryVariable+"="+s.Registry, namespaceVariable+"="+s.Namespace)
 }
 
+// registryScheme is the scheme of the registry's URL; "" for the directory.
+func (s Stores) registryScheme() string {
+	scheme, _, _ := strings.Cut(s.Registry, ":")
+	return scheme
+}
+
 // about names the stores, for the line that describes a measurement.
 func (s Stores) about() string {
 	var kinds []string

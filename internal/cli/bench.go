@@ -43,7 +43,7 @@ remove in the end.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(a.benchAll(), a.benchProduce(), a.benchConsume(), a.benchLatency(), a.benchReopen(), a.benchFailover(),
-		a.benchRegistry(), a.benchAssign(), a.benchIdle(), a.benchMemory())
+		a.benchRegistry(), a.benchAssign(), a.benchRing(), a.benchIdle(), a.benchMemory())
 	return cmd
 }
 
@@ -170,7 +170,7 @@ func (a *app) benchFailover() *cobra.Command {
 		fl.IntVar(&c.Partitions, "partitions", 8, "partitions")
 		fl.IntVar(&c.Processes, "processes", 3, "consumer processes")
 		fl.IntVar(&c.Rate, "rate", 4000, "records produced a second")
-		fl.DurationVar(&c.SessionTTL, "session-ttl", 5*time.Second, "after this time a silent member is dead; a killed one is noticed earlier")
+		fl.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
 	}, func(ctx context.Context) (outcome, error) {
 		c.Durability = a.benchDurability()
 		return measured(benchkit.Failover(ctx, c))
@@ -194,6 +194,17 @@ func (a *app) benchAssign() *cobra.Command {
 		fl.IntVar(&c.Units, "units", 10000, "partitions to share")
 		fl.IntVar(&c.Members, "members", 1000, "members to share them")
 	}, func(ctx context.Context) (outcome, error) { return measured(benchkit.Assign(ctx, c)) })
+}
+
+func (a *app) benchRing() *cobra.Command {
+	var c benchkit.RingConfig
+	return a.measurement("ring", "Lookups of a ring, keys that move, and how soon members see a change", &c.Common, func(fl *pflag.FlagSet) {
+		roundFlags(fl, &c.Common)
+		fl.IntVar(&c.Keys, "keys", 1_000_000, "keys that one member more or less is asked about")
+		fl.IntVar(&c.Members, "members", 100, "members of the ring that is asked")
+		fl.IntVar(&c.Others, "others", 3, "members that see one join and leave")
+		fl.IntVar(&c.Changes, "changes", 20, "joins and leaves of a round")
+	}, func(ctx context.Context) (outcome, error) { return measured(benchkit.Ring(ctx, c)) })
 }
 
 func (a *app) benchAll() *cobra.Command {
