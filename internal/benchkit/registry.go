@@ -67,12 +67,19 @@ func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
 	if err := r.claim(ctx); err != nil {
 		return nil, err
 	}
-	scheme := c.registryScheme()
 	game := contest{rest: c.rest}
-	batched := game.add(fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, many(c.Callers, "caller")), "checkpoints/s", "", 1,
+	scheme := c.registryScheme()
+	bare, err := r.enterBare(ctx, &game)
+	if err != nil {
+		return nil, err
+	}
+	batched := game.add(fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, many(c.Callers, "caller")), "checkpoints/s", bare, 1,
 		func(h *histogram) (float64, error) { return r.write(ctx, h, c.Callers, c.Batch) })
 	if floor := checkpointFloor[scheme]; floor > 0 {
 		batched.atLeast("fenced checkpoints in batches", floor)
+	}
+	if bare != "" {
+		batched.ratioAtLeast("fenced checkpoints in batches, of the same request issued bare", 0.5)
 	}
 	game.add("fenced checkpoints, one a call, one caller", "checkpoints/s", "", 1,
 		func(h *histogram) (float64, error) { return r.write(ctx, h, 1, 1) })
@@ -143,24 +150,59 @@ func (r *registryRun) claim(ctx context.Context) (err error) {
 	return err
 }
 
+// enterBare enters the request that the batched checkpoints amount to, sent by the store's client
+// alone, where the store's driver offers that; it returns its name.
+func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, error) {
+	const name = "the same request, issued bare"
+	sends := make([]func(context.Context) error, r.c.Callers)
+	for i := range sends {
+		txns := make([]registry.Txn, r.c.Batch)
+		for j := range txns {
+			unit := i*r.c.Batch + j
+			value := registry.Encode(registry.Checkpoint{Positions: []registry.Position{{Partition: unit}}, Member: registryMember, Epoch: 1, Updated: time.Now().UnixMilli()})
+			txns[j] = registry.Txn{
+				Checks: []registry.Check{{Key: r.group.OwnerKey(unit), Version: r.grants[unit].Version}},
+				Puts:   []registry.Put{{Key: r.group.CheckpointKey(unit), Value: value}},
+				Quiet:  true,
+			}
+		}
+		send, err := r.rf.Registry().Bare(ctx, txns)
+		if send == nil || err != nil {
+			return "", err
+		}
+		sends[i] = send
+	}
+	game.add(name, "checkpoints/s", "", 1, func(h *histogram) (float64, error) {
+		return r.callers(h, r.c.Callers, r.c.Batch, func(i int) error { return sends[i](ctx) })
+	})
+	return name, nil
+}
+
 // write writes checkpoints for a while, each caller those of its own units.
 func (r *registryRun) write(ctx context.Context, h *histogram, callers, batch int) (float64, error) {
+	writes := make([][]registry.CheckpointWrite, callers)
+	return r.callers(h, callers, batch, func(i int) error {
+		writes[i] = writes[i][:0]
+		for unit := i * batch; unit < (i+1)*batch; unit++ {
+			r.next[unit]++
+			writes[i] = append(writes[i], registry.CheckpointWrite{Grant: r.grants[unit], Checkpoint: registry.Checkpoint{
+				Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember,
+			}})
+		}
+		return r.checkpoint(ctx, writes[i])
+	})
+}
+
+// callers lets goroutines call for a while, and returns the checkpoints a second, batch a call.
+func (r *registryRun) callers(h *histogram, callers, batch int, call func(i int) error) (float64, error) {
 	var wg sync.WaitGroup
 	var total atomic.Int64
 	hists, errs := make([]histogram, callers), make([]error, callers)
 	began := time.Now()
 	for i := range callers {
 		wg.Go(func() {
-			writes := make([]registry.CheckpointWrite, batch)
 			for last := began; last.Sub(began) < r.c.For && errs[i] == nil; {
-				for j := range writes {
-					unit := i*batch + j
-					r.next[unit]++
-					writes[j] = registry.CheckpointWrite{Grant: r.grants[unit], Checkpoint: registry.Checkpoint{
-						Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember,
-					}}
-				}
-				errs[i] = r.checkpoint(ctx, writes)
+				errs[i] = call(i)
 				now := time.Now()
 				hists[i].add(now.Sub(last))
 				last = now
@@ -240,8 +282,17 @@ func until(ctx context.Context, reg *registry.Registry, signals <-chan struct{},
 	}
 }
 
-// verify reads back what was written.
+// verify writes every checkpoint once more, because the bare requests wrote others, and reads them
+// back.
 func (r *registryRun) verify(ctx context.Context) error {
+	writes := make([]registry.CheckpointWrite, len(r.grants))
+	for unit, grant := range r.grants {
+		r.next[unit]++
+		writes[unit] = registry.CheckpointWrite{Grant: grant, Checkpoint: registry.Checkpoint{Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}}}
+	}
+	if err := r.checkpoint(ctx, writes); err != nil {
+		return err
+	}
 	g, err := r.other.Registry().Group(registryGroup)
 	if err != nil {
 		return err
@@ -251,7 +302,7 @@ func (r *registryRun) verify(ctx context.Context) error {
 		return err
 	}
 	for i, u := range st.Units {
-		if want := r.next[i]; want > 0 && (u.Checkpoint == nil || u.Checkpoint.Positions[0].Next != want) {
+		if want := r.next[i]; u.Checkpoint == nil || u.Checkpoint.Positions[0].Next != want {
 			return fmt.Errorf("the checkpoint of unit %d is not the one that was written last, at offset %d: %+v", i, want, u.Checkpoint)
 		}
 	}

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,23 +33,26 @@ func (n *namespace) List(ctx context.Context, prefix string) (driver.Snapshot, e
 }
 
 func (n *namespace) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
+	return n.d.Apply(ctx, n.full(txns))
+}
+
+// full is txns with the full keys of the store.
+func (n *namespace) full(txns []driver.Txn) []driver.Txn {
 	inner := make([]driver.Txn, len(txns))
 	for i, t := range txns {
-		in := driver.Txn{Quiet: t.Quiet}
-		for _, c := range t.Checks {
-			c.Key = n.prefix + c.Key
-			in.Checks = append(in.Checks, c)
+		in := driver.Txn{Quiet: t.Quiet, Checks: slices.Clone(t.Checks), Puts: slices.Clone(t.Puts), Deletes: slices.Clone(t.Deletes)}
+		for j := range in.Checks {
+			in.Checks[j].Key = n.prefix + in.Checks[j].Key
 		}
-		for _, p := range t.Puts {
-			p.Key = n.prefix + p.Key
-			in.Puts = append(in.Puts, p)
+		for j := range in.Puts {
+			in.Puts[j].Key = n.prefix + in.Puts[j].Key
 		}
-		for _, k := range t.Deletes {
-			in.Deletes = append(in.Deletes, n.prefix+k)
+		for j := range in.Deletes {
+			in.Deletes[j] = n.prefix + in.Deletes[j]
 		}
 		inner[i] = in
 	}
-	return n.d.Apply(ctx, inner)
+	return inner
 }
 
 func (n *namespace) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
@@ -60,6 +64,15 @@ func (n *namespace) OpenSession(ctx context.Context, ttl time.Duration) (driver.
 }
 
 func (n *namespace) Close() error { return n.d.Close() }
+
+// Bare implements driver.Bare when the inner driver does.
+func (n *namespace) Bare(ctx context.Context, txns []driver.Txn) (func(context.Context) error, error) {
+	d, ok := n.d.(driver.Bare)
+	if !ok {
+		return nil, nil
+	}
+	return d.Bare(ctx, n.full(txns))
+}
 
 // InTx implements driver.Transactional when the inner driver does.
 func (n *namespace) InTx(tx any) (driver.TxEntries, error) {
