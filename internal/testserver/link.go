@@ -174,11 +174,14 @@ func (p *Proxy) cut(l *link, way int, f Fault, data []byte) ([]byte, bool) {
 	return data, false
 }
 
-// awaitReset keeps a connection open whose other side has ended unheard, until the faults end.
+// awaitReset keeps a connection open whose other side has ended unheard, until Heal.
 func (p *Proxy) awaitReset(c *net.TCPConn) {
+	p.mu.Lock()
+	heals := p.heals
+	p.mu.Unlock()
 	for {
 		p.mu.Lock()
-		over, changed := p.closed || p.faults == [2]Fault{}, p.changed
+		over, changed := p.closed || p.heals > heals, p.changed
 		p.mu.Unlock()
 		if over {
 			abort(c)

@@ -31,6 +31,7 @@ type Proxy struct {
 	changed chan struct{} // closed and replaced at every change of the faults
 	faults  [2]Fault      // by direction
 	refuse  bool
+	heals   int
 	links   map[*link]struct{}
 	passed  [2]int64 // bytes, up and down
 	closed  bool
@@ -78,6 +79,16 @@ func (p *Proxy) Blackhole() {
 	p.set(func() { p.faults = [2]Fault{{Drop: true}, {Drop: true}} })
 }
 
+// Swallow loses everything on the connections there are, for ever and unheard; new ones work. It
+// is what a router that forgot its connections does.
+func (p *Proxy) Swallow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.lost = [2]bool{true, true}
+	}
+}
+
 // Reset ends all connections with a TCP reset.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
@@ -97,6 +108,7 @@ func (p *Proxy) Refuse() {
 func (p *Proxy) Heal() {
 	p.set(func() {
 		p.faults, p.refuse = [2]Fault{}, false
+		p.heals++
 		for l := range p.links {
 			if l.lost[0] || l.lost[1] {
 				l.reset()

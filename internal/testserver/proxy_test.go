@@ -183,6 +183,28 @@ func TestABlackholeHidesTheEndOfAConnectionToo(t *testing.T) {
 	other.expectReset()
 }
 
+func TestSwallowedConnectionsStayOpenAndNewOnesWork(t *testing.T) {
+	t.Parallel()
+	e, p := fixture(t)
+	c := dial(t, p)
+	c.say("one")
+	c.expect("one")
+	p.Swallow()
+	c.say("two")
+	c.expectSilence()
+	again := dial(t, p)
+	again.say("three")
+	again.expect("three")
+	_ = c.Close()
+	if len(e.ends) > 0 {
+		t.Fatalf("the server noticed: %v", <-e.ends)
+	}
+	p.Heal()
+	<-e.ends
+	again.say("four")
+	again.expect("four")
+}
+
 func TestDropAfterCutsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	_, p := fixture(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -32,82 +33,150 @@ func revision(v driver.Version) int64 {
 	return n
 }
 
+// Apply implements driver.Registry.
 func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	results := make([]driver.Result, 0, len(txns))
 	for len(results) < len(txns) {
-		batch := txns[len(results):]
-		batch = batch[:s.merge(batch)]
-		done, unknown, err := s.apply(ctx, batch)
+		sent := len(results)
+		parts := s.together(ctx, s.plan(txns[sent:]))
+		failed, applied := error(nil), sent > 0
+		for _, p := range parts {
+			results = append(results, p.results...)
+			failed = errors.Join(failed, p.failed)
+			applied = applied || p.failed == nil || p.unknown
+		}
 		switch {
-		case err == nil:
-			results = append(results, done...)
+		case failed == nil:
 			continue
-		case errors.Is(err, rpctypes.ErrTooManyOps) && len(batch) > 1:
-			s.log.Warn("etcd takes no merged transactions; checkpoints are stored one by one, and slower", "error", err)
-			s.alone.Store(true)
-			continue
-		case len(batch) == 1 && !unknown && refused(err):
-			results = append(results, driver.Result{Err: s.kind(ctx, err)})
-			continue
-		case len(results) == 0 && !unknown:
-			return nil, fmt.Errorf("etcd registry: %w", s.kind(ctx, err))
+		case !applied:
+			return nil, fmt.Errorf("etcd registry: %w", s.kind(ctx, failed))
 		}
 		// What comes behind a failure is not even tried: it was to be applied later.
-		for i := range txns[len(results):] {
-			r := driver.Result{Err: fmt.Errorf("etcd registry: an earlier transaction of the call failed: %w: %w", err, fault.Unavailable)}
-			if unknown && i < len(batch) {
-				r.Err = fmt.Errorf("etcd registry: %w: %w", err, fault.Unknown)
-			}
-			results = append(results, r)
+		for range txns[len(results):] {
+			results = append(results, driver.Result{Err: fmt.Errorf("etcd registry: an earlier transaction of the call failed: %w: %w", failed, fault.Unavailable)})
 		}
 	}
 	return results, nil
 }
 
-// apply sends a batch as one request. unknown: nobody can say whether it was applied.
-func (s *store) apply(ctx context.Context, batch []driver.Txn) (results []driver.Result, unknown bool, err error) {
-	var resp *clientv3.TxnResponse
-	ctx, sent := marked(ctx)
-	err = s.request(ctx, func(ctx context.Context) (err error) {
-		if len(batch) == 1 {
-			checks, then, otherwise := s.branches(&batch[0])
-			resp, err = s.client.Txn(ctx).If(checks...).Then(then...).Else(otherwise...).Commit()
-			return err
-		}
-		ops := make([]clientv3.Op, len(batch))
-		for i := range batch {
-			ops[i] = clientv3.OpTxn(s.branches(&batch[i]))
-		}
-		resp, err = s.client.Txn(ctx).Then(ops...).Commit()
-		return err
-	})
-	if err != nil {
-		return nil, sent.Load() && !refused(err), err
-	}
-	results = make([]driver.Result, len(batch))
-	if len(batch) == 1 {
-		results[0] = s.result(&batch[0], resp.Succeeded, resp.Responses, resp.Header.Revision)
-		return results, false, nil
-	}
-	for i := range batch {
-		inner := resp.Responses[i].GetResponseTxn()
-		results[i] = s.result(&batch[i], inner.Succeeded, inner.Responses, resp.Header.Revision)
-	}
-	return results, false, nil
+// part is the fate of one request.
+type part struct {
+	results []driver.Result
+	failed  error // the server could not be asked, or did not answer
+	unknown bool  // and nobody can say whether it was applied
 }
 
-// branches are a transaction in etcd's form. When it is refused it reads the keys it checked, to
-// say which was the first that differed.
-func (s *store) branches(t *driver.Txn) (checks []clientv3.Cmp, then, otherwise []clientv3.Op) {
-	checks = make([]clientv3.Cmp, len(t.Checks))
-	otherwise = make([]clientv3.Op, len(t.Checks))
+// together sends the requests of a wave at the same time.
+func (s *store) together(ctx context.Context, wave [][]driver.Txn) []part {
+	parts := make([]part, len(wave))
+	var others sync.WaitGroup
+	for i := range wave[1:] {
+		others.Go(func() { parts[1+i] = s.send(ctx, wave[1+i]) })
+	}
+	parts[0] = s.send(ctx, wave[0])
+	others.Wait()
+	return parts
+}
+
+// send sends a batch as one request.
+func (s *store) send(ctx context.Context, batch []driver.Txn) part {
+	if len(batch) == 1 {
+		return s.one(ctx, &batch[0])
+	}
+	ops := make([]clientv3.Op, len(batch))
+	for i := range batch {
+		checks, then := s.branch(&batch[i])
+		ops[i] = clientv3.OpTxn(checks, then, nil)
+	}
+	resp, unknown, err := s.commit(ctx, func(t clientv3.Txn) clientv3.Txn { return t.Then(ops...) })
+	if err != nil && !unknown && errors.Is(err, rpctypes.ErrTooManyOps) {
+		if s.alone.CompareAndSwap(false, true) {
+			s.log.Warn("etcd takes no merged transactions, so checkpoints are stored one by one, and slower: set its option --max-txn-ops to 128 or more", "error", err)
+		}
+		return s.oneByOne(ctx, batch)
+	}
+	if err != nil {
+		return fail(len(batch), unknown, err)
+	}
+	p := part{results: make([]driver.Result, len(batch))}
+	for i := range batch {
+		if resp.Responses[i].GetResponseTxn().Succeeded {
+			p.results[i] = accepted(&batch[i], resp.Header.Revision)
+			continue
+		}
+		// Asked again alone it says which check failed. Its checks did not hold at one moment of
+		// this call; should they hold at this one, then it is applied at this one.
+		p.results[i] = s.one(ctx, &batch[i]).results[0]
+	}
+	return p
+}
+
+func (s *store) oneByOne(ctx context.Context, batch []driver.Txn) part {
+	var p part
+	for i := range batch {
+		x := s.one(ctx, &batch[i])
+		if x.failed != nil && len(p.results) > 0 {
+			// Of the part as a whole something was applied.
+			x = fail(len(batch)-i, x.unknown, x.failed)
+			return part{results: append(p.results, x.results...), failed: x.failed, unknown: true}
+		}
+		if x.failed != nil {
+			return fail(len(batch), x.unknown, x.failed)
+		}
+		p.results = append(p.results, x.results...)
+	}
+	return p
+}
+
+// one sends one transaction.
+func (s *store) one(ctx context.Context, t *driver.Txn) part {
+	checks, then := s.branch(t)
+	otherwise := make([]clientv3.Op, len(t.Checks))
 	for i, c := range t.Checks {
-		key := s.root + c.Key
-		checks[i] = clientv3.Compare(clientv3.ModRevision(key), "=", revision(c.Version))
-		otherwise[i] = clientv3.OpGet(key, clientv3.WithKeysOnly())
+		otherwise[i] = clientv3.OpGet(s.root+c.Key, clientv3.WithKeysOnly())
+	}
+	resp, unknown, err := s.commit(ctx, func(x clientv3.Txn) clientv3.Txn { return x.If(checks...).Then(then...).Else(otherwise...) })
+	switch {
+	case err != nil && !unknown && refused(err):
+		return part{results: []driver.Result{{Err: s.kind(ctx, err)}}}
+	case err != nil:
+		return fail(1, unknown, err)
+	case resp.Succeeded:
+		return part{results: []driver.Result{accepted(t, resp.Header.Revision)}}
+	}
+	return part{results: []driver.Result{conflict(t, resp.Responses)}}
+}
+
+func fail(n int, unknown bool, err error) part {
+	kind := fault.Unavailable
+	if unknown {
+		kind = fault.Unknown
+	}
+	p := part{results: make([]driver.Result, n), failed: err, unknown: unknown}
+	for i := range p.results {
+		p.results[i].Err = fmt.Errorf("etcd registry: %w: %w", err, kind)
+	}
+	return p
+}
+
+// commit sends one request. unknown: it failed, and may have been applied.
+func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn) (resp *clientv3.TxnResponse, unknown bool, err error) {
+	ctx, sent := marked(ctx)
+	err = s.request(ctx, func(ctx context.Context) (err error) {
+		resp, err = fill(s.client.Txn(ctx)).Commit()
+		return err
+	})
+	return resp, err != nil && sent.Load() && !refused(err), err
+}
+
+// branch is a transaction in etcd's form.
+func (s *store) branch(t *driver.Txn) (checks []clientv3.Cmp, then []clientv3.Op) {
+	checks = make([]clientv3.Cmp, len(t.Checks))
+	for i, c := range t.Checks {
+		checks[i] = clientv3.Compare(clientv3.ModRevision(s.root+c.Key), "=", revision(c.Version))
 	}
 	then = make([]clientv3.Op, 0, len(t.Puts)+len(t.Deletes))
 	for i := range t.Puts {
@@ -121,20 +190,22 @@ func (s *store) branches(t *driver.Txn) (checks []clientv3.Cmp, then, otherwise 
 	for _, k := range t.Deletes {
 		then = append(then, clientv3.OpDelete(s.root+k))
 	}
-	return checks, then, otherwise
+	return checks, then
 }
 
-func (s *store) result(t *driver.Txn, succeeded bool, responses []*pb.ResponseOp, at int64) driver.Result {
-	if succeeded {
-		r := driver.Result{Versions: make([]driver.Version, len(t.Puts))}
-		for i := range r.Versions {
-			r.Versions[i] = version(at)
-		}
-		return r
+func accepted(t *driver.Txn, at int64) driver.Result {
+	r := driver.Result{Versions: make([]driver.Version, len(t.Puts))}
+	for i := range r.Versions {
+		r.Versions[i] = version(at)
 	}
+	return r
+}
+
+// conflict says which check failed, from the keys as they were at that moment.
+func conflict(t *driver.Txn, keys []*pb.ResponseOp) driver.Result {
 	for i, c := range t.Checks {
 		var have driver.Version
-		if kvs := responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+		if kvs := keys[i].GetResponseRange().Kvs; len(kvs) > 0 {
 			have = version(kvs[0].ModRevision)
 		}
 		if have != c.Version {

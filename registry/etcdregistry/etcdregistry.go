@@ -115,7 +115,7 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Username: cfg.User, Password: cfg.Password, TLS: cfg.TLS,
-		DialTimeout: s.timeout,
+		DialTimeout:       s.timeout,
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		// Requests that only read are sent once to each node; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
@@ -210,6 +210,7 @@ func (s *store) request(ctx context.Context, call func(context.Context) error) e
 	return err
 }
 
+// List implements driver.Registry.
 func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
 	if err := s.enter(ctx); err != nil {
 		return driver.Snapshot{}, err

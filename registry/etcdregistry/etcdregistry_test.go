@@ -37,7 +37,6 @@ func config(t testing.TB, raw string) Config {
 	return cfg
 }
 
-
 // suiteStore is a prefix of its own on the shared server.
 type suiteStore struct{ cfg Config }
 
@@ -83,4 +82,19 @@ func TestConformance(t *testing.T) {
 		TTL:   minTTL,
 		Store: func(t testing.TB) registrytest.Store { return suiteStore{config(t, server)} },
 	})
+}
+
+// opened is a handle, which the test closes.
+func opened(t testing.TB, cfg Config) *store {
+	t.Helper()
+	s, err := open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }

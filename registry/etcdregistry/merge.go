@@ -8,6 +8,9 @@ import "github.com/ringfence/ringfence/registry/driver"
 // refuses two writes of one key, so a transaction that looks at or writes what an earlier one
 // writes begins a new batch.
 //
+// A wave is several batches that are sent at the same time. Then nothing says in which order they
+// are applied, so only quiet transactions (checkpoints), of which none depends on another, form one.
+//
 // etcd allows 128 operations in a transaction (--max-txn-ops) and subtracts the number of the
 // branches from what each of them may hold.
 const (
@@ -15,20 +18,30 @@ const (
 	maxBranchOps = 24
 	// etcd takes requests of 1.5 MiB (--max-request-bytes).
 	maxBatchBytes = 1 << 20
+	maxWave       = 4
 )
 
-// merge is how many of txns can go as one request; at least 1.
-func (s *store) merge(txns []driver.Txn) int {
-	if s.alone.Load() || len(txns) == 1 {
-		return 1
+// plan is the next wave: batches of txns, from the first on, that may be sent at the same time.
+func (s *store) plan(txns []driver.Txn) [][]driver.Txn {
+	if s.alone.Load() || !mergeable(&txns[0]) {
+		return [][]driver.Txn{txns[:1]}
 	}
-	written := make(map[string]struct{}, min(len(txns), maxBranches))
-	size := 0
+	var wave [][]driver.Txn
+	written := make(map[string]struct{}, len(txns))
+	quiet, start, size := true, 0, 0
 	for n := range txns {
 		t := &txns[n]
+		if !mergeable(t) || meets(t, written) || len(wave) > 0 && !t.Quiet {
+			return append(wave, txns[start:n])
+		}
+		quiet = quiet && t.Quiet
 		size += s.weight(t)
-		if n == maxBranches || size > maxBatchBytes || !mergeable(t) || meets(t, written) {
-			return max(n, 1)
+		if n-start == maxBranches || n > start && size > maxBatchBytes {
+			wave = append(wave, txns[start:n])
+			if !quiet || len(wave) == maxWave {
+				return wave
+			}
+			start, size = n, s.weight(t)
 		}
 		for i := range t.Puts {
 			written[t.Puts[i].Key] = struct{}{}
@@ -37,7 +50,7 @@ func (s *store) merge(txns []driver.Txn) int {
 			written[k] = struct{}{}
 		}
 	}
-	return len(txns)
+	return append(wave, txns[start:])
 }
 
 // mergeable: a session that has ended makes etcd refuse the whole request, so puts into one go
@@ -79,7 +92,7 @@ const opOverhead = 32 // lengths and tags
 func (s *store) weight(t *driver.Txn) int {
 	size := opOverhead
 	for i := range t.Checks {
-		size += 2 * (len(s.root) + len(t.Checks[i].Key) + opOverhead)
+		size += len(s.root) + len(t.Checks[i].Key) + opOverhead
 	}
 	for i := range t.Puts {
 		size += len(s.root) + len(t.Puts[i].Key) + len(t.Puts[i].Value) + opOverhead

@@ -19,7 +19,7 @@ import (
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX]
 //
-// The port is 2379 when there is none. etcds: is the same through TLS, and takes the parameters
+// The port is 2379 when there is none; of several nodes the last needs one. etcds: is the same through TLS, and takes the parameters
 // ca, cert and key, names of PEM files, and server_name, which the server's certificate has to
 // carry when it is not the host.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
