@@ -69,10 +69,15 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 	wire, release := s.client.Dedicate()
 	defer release()
 	defer wire.Close() // before it goes back to the pool, which then drops it
-	calls := make(chan string, 64)
+	calls, moved := make(chan string, 64), make(chan struct{})
+	var once sync.Once
 	lost := wire.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { s.heard(m, calls) },
-		OnSubscription: func(rueidis.PubSubSubscription) {},
+		OnMessage: func(m rueidis.PubSubMessage) { s.heard(m, calls) },
+		OnSubscription: func(sub rueidis.PubSubSubscription) {
+			if sub.Kind == "sunsubscribe" { // not by us: the slot has gone to another node
+				once.Do(func() { close(moved) })
+			}
+		},
 	})
 	if err := l.subscribe(ctx, wire); err != nil {
 		return false, err
@@ -84,7 +89,7 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 	}
 	s.watches.All() // whatever changed while nobody listened
 	w := newLookout(s, wire, again)
-	return true, w.run(ctx, calls, lost)
+	return true, w.run(ctx, calls, lost, moved)
 }
 
 func (l *line) subscribe(ctx context.Context, wire rueidis.DedicatedClient) error {

@@ -2,6 +2,7 @@ package redisregistry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -67,7 +68,7 @@ func (w *lookout) hush() {
 }
 
 // run takes part until the line is lost, or ctx ends.
-func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan error) error {
+func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan error, moved <-chan struct{}) error {
 	if _, err := shout(ctx, w.s, w.wire, "hello "+w.s.process); err != nil {
 		return err
 	}
@@ -79,6 +80,8 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 			return ctx.Err()
 		case err := <-lost:
 			return fmt.Errorf("the connection was lost: %w", err)
+		case <-moved:
+			return errors.New("its slot has moved to another node")
 		case call := <-calls:
 			w.take(call)
 		case <-w.timer.C:
