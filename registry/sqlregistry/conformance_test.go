@@ -41,7 +41,7 @@ func process(t testing.TB, s *sqlstore.Store, o driver.Options) *registrytest.Pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &registrytest.Process{Registry: registry.New(d), Kill: s.Abandon}
+	return &registrytest.Process{Registry: registry.New(d), Kill: s.Abandon, Freeze: func() { s.Freeze(true) }, Thaw: func() { s.Freeze(false) }}
 }
 
 // newDatabase makes a database on the shared server, for one test.

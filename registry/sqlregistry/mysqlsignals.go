@@ -105,21 +105,23 @@ func (m *mysqlSignals) Await(ctx context.Context, handle string) error {
 		return err
 	}
 	defer discard(conn)
-	for {
+	lived := false // since this connection exists: the server was not started anew
+	for wait := time.Duration(0); ; wait = lockWait {
 		var got sql.NullBool
-		wait, cancel := context.WithTimeout(ctx, lockWait+slack)
-		err := conn.QueryRowContext(wait, "SELECT GET_LOCK(?, ?)", lockPrefix+handle, lockWait.Seconds()).Scan(&got)
+		waiting, cancel := context.WithTimeout(ctx, wait+slack)
+		err := conn.QueryRowContext(waiting, "SELECT GET_LOCK(?, ?)", lockPrefix+handle, wait.Seconds()).Scan(&got)
 		cancel()
 		if err != nil {
 			return err
 		}
-		if !got.Bool { // it lives
+		if !got.Bool {
+			lived = true
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", lockPrefix+handle); err != nil {
 			return err
 		}
-		dead, err := m.dead(ctx, conn, handle)
+		dead, err := m.dead(ctx, conn, handle, lived)
 		if err != nil {
 			return err
 		}
@@ -145,12 +147,13 @@ func (m *mysqlSignals) Gone(ctx context.Context, handle string) (bool, error) {
 	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?)", lockPrefix+handle).Scan(&free); err != nil || !free {
 		return false, err
 	}
-	return m.dead(ctx, conn, handle)
+	return m.dead(ctx, conn, handle, false)
 }
 
-// dead says whether a lock that is free stays so for a moment, on a server that runs for long
-// enough that every living process has its lock again.
-func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string) (bool, error) {
+// dead says whether a lock that is free stays so for a moment. Unless the process is known to have
+// held it since the server started, that has to be long ago: every living process has its lock
+// again by then.
+func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, lived bool) (bool, error) {
 	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -159,6 +162,9 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string) 
 	var free bool
 	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?)", lockPrefix+handle).Scan(&free); err != nil || !free {
 		return false, err
+	}
+	if lived {
+		return true, nil
 	}
 	var name string
 	var uptime int64

@@ -59,6 +59,9 @@ func (s *Store) keeper() {
 
 // round looks at all sessions once, and says when to look again and whom to watch.
 func (s *Store) round() (next time.Duration, ring []string) {
+	if s.frozen.Load() {
+		return shortRound, nil
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	s.keepPresence(ctx)
@@ -108,9 +111,10 @@ func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
 	return all, err
 }
 
-// successors are whom this process watches: nobody unless it has sessions of its own.
+// successors are whom this process watches. One without sessions watches only a process that
+// nobody else would.
 func (s *Store) successors(processes map[string]struct{}) []string {
-	if _, member := processes[s.cfg.Handle]; !member {
+	if _, member := processes[s.cfg.Handle]; !member && len(processes) > 1 {
 		return nil
 	}
 	delete(processes, s.cfg.Handle)

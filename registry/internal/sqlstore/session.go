@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -67,6 +68,9 @@ func (s *Store) forget(id string) {
 
 // renew is one statement: it does nothing to a session that has run out, which stays so.
 func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
+	if s.frozen.Load() {
+		return s.wrap(ctx, "renew a session", errors.New("this process is stopped"))
+	}
 	now := s.d.Now()
 	for try := 0; ; try++ {
 		res, err := s.cfg.DB.ExecContext(ctx, s.d.bind("UPDATE ringfence_sessions SET expires = "+now+" + %s WHERE id = %s AND expires > "+now, 2), ttl.Microseconds(), id)

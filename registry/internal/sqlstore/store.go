@@ -6,9 +6,9 @@
 // brings: it locks the sessions they name and the keys they touch, each in one order for
 // everybody, judges them in memory, and writes what is left in as few statements as possible.
 //
-// The goroutines of a store, which all start with its first session or watch and which Close
-// joins: the listener reads what others changed, the keeper ends sessions that ran out and
-// watches two neighbours, the ringer wakes the listeners of others.
+// The goroutines of a store, which Close joins: the keeper ends sessions that ran out and watches
+// two neighbours; the ringer wakes the listeners of other processes; the listener, from the first
+// session or watch on, reads what others changed.
 package sqlstore
 
 import (
@@ -55,6 +55,7 @@ type Store struct {
 	nonce   string
 	counter atomic.Uint64
 	watches kv.Watchers
+	frozen  atomic.Bool // tests play a stopped process with it
 
 	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
 	cancel context.CancelFunc
@@ -90,6 +91,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.sweep(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.wg.Go(s.keeper) // joined by Close
+	s.wg.Go(s.ringer)
 	return s, nil
 }
 
@@ -153,7 +156,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return ch, nil
 }
 
-// start starts the goroutines. It returns when the listener misses nothing any more.
+// start starts the listener. When it returns, nothing is missed any more.
 func (s *Store) start(ctx context.Context) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -170,9 +173,7 @@ func (s *Store) start(ctx context.Context) error {
 		return s.closedError()
 	}
 	s.started = true
-	s.wg.Go(func() { s.listen(last) }) // joined by Close, as the others
-	s.wg.Go(s.keeper)
-	s.wg.Go(s.ringer)
+	s.wg.Go(func() { s.listen(last) }) // joined by Close
 	return nil
 }
 
@@ -232,6 +233,12 @@ func (s *Store) Close() error {
 // Abandon ends everything of this process and tells the database nothing, as its death would.
 func (s *Store) Abandon() {
 	s.once.Do(func() { s.end(false) })
+}
+
+// Freeze stops what keeps this process's sessions alive, as SIGSTOP does, or continues it.
+func (s *Store) Freeze(on bool) {
+	s.frozen.Store(on)
+	poke(s.keep)
 }
 
 func (s *Store) end(tell bool) {
