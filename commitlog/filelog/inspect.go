@@ -216,7 +216,7 @@ func (in *inspector) segment(dir string, n uint64, last bool) error {
 	if in.report.Frames == 0 {
 		copy(in.report.Next, h.Bases)
 	}
-	if e := guard(func() { err = w.run(end, known) }); e != nil {
+	if e := guard(func() { w.headers(h.Limit(size)); err = w.run(end, known) }); e != nil {
 		in.damage(file, &segment.Damage{From: w.r.End, To: end, Detail: e.Error()})
 	}
 	in.report.Segments = append(in.report.Segments, w.r)

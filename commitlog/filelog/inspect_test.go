@@ -84,3 +84,35 @@ func TestInspectOfNoLogSaysSo(t *testing.T) {
 		}
 	}
 }
+
+func TestInspectNamesADamagedHeaderAndADamagedCopyOfIt(t *testing.T) {
+	t.Parallel()
+	c := filelog.Config{Dir: t.TempDir(), SegmentBytes: filelog.MinSegmentBytes}
+	topic := openTopic(t, open(t, c), "orders", 2)
+	if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	inspect := func() filelog.TopicReport {
+		report, err := filelog.Inspect(t.Context(), c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Topics[0]
+	}
+	sound := inspect()
+	if len(sound.Damage) != 0 {
+		t.Fatalf("damage in a sound log: %+v", sound.Damage)
+	}
+	file, size := sound.Segments[0].File, sound.Segments[0].Size
+	for _, header := range []int64{0, size - 4096} {
+		flip(t, file, header+20)
+		got := inspect()
+		if len(got.Damage) != 1 || got.Damage[0].From != header || got.Damage[0].File != file {
+			t.Errorf("a flipped bit in the header at %d is reported as %+v", header, got.Damage)
+		}
+		if got.Records != 1 {
+			t.Errorf("%d records were read by the other header; expected 1", got.Records)
+		}
+		flip(t, file, header+20)
+	}
+}

@@ -15,6 +15,22 @@ type segmentWalk struct {
 	r    SegmentReport
 }
 
+// headers checks the header and the copy of it that stands at limit: one of them is enough to read
+// the segment, so a damaged one is told before the other is needed.
+func (w *segmentWalk) headers(limit int64) {
+	for _, at := range []struct {
+		off  int64
+		name string
+	}{{0, "the header"}, {limit, "the copy of the header"}} {
+		b := w.data[min(at.off, int64(len(w.data))):]
+		h, err := segment.ParseHeader(b[:min(w.h.Length, int64(len(b)))])
+		if err == nil && h.CRC == w.h.CRC && h.Number == w.h.Number {
+			continue
+		}
+		w.in.damage(w.file, &segment.Damage{From: at.off, To: at.off + w.h.Length, Detail: at.name + " is damaged; the segment is read by the other one"})
+	}
+}
+
 // run walks to end. When that is only a bound, what follows the last sound frame is no damage.
 func (w *segmentWalk) run(end int64, known bool) error {
 	walk := segment.Walker{Data: w.data, Epoch: w.h.Epoch(), Off: w.h.Length}
