@@ -18,6 +18,7 @@ func (w *world) schedule() {
 	actions := map[Fault]func(){
 		Crash: w.crash, Restart: w.restart, Twin: w.twin, Freeze: w.freeze, Outage: w.outage, Partition: w.cut, Deaf: w.deafen,
 		Rollback: w.store.rollback, Membership: w.comeOrGo, Seeks: w.seek, Control: w.control, Eviction: w.evict, Static: w.restart,
+		Growth: w.grow,
 	}
 	for _, kind := range w.plan.kinds() {
 		act := actions[kind]
@@ -176,20 +177,26 @@ func (w *world) evict() {
 
 // seek moves a checkpoint as the command line does: with the owner's epoch, in one write.
 func (w *world) seek() {
-	u := w.rng.IntN(w.plan.units)
+	w.seekIn(w.rng.IntN(max(1, doc[registry.Meta](w.store, w.store.meta).Units)))
+}
+
+func (w *world) seekIn(u int) {
 	o, _ := w.store.owner(u)
 	if o.Epoch == 0 || w.store.down {
 		return
 	}
-	pos := []registry.Position{{Partition: u, Next: w.rng.Int64N(int64(len(w.parts[u].keys)) + 1)}}
+	pos := []registry.Position{{Storage: w.parts[u].storage, Partition: u, Next: w.rng.Int64N(int64(len(w.parts[u].keys)) + 1)}}
+	for o := range pos[0].Next {
+		w.parts[u].done[o] = true // who seeks forward wants no more of them
+	}
 	o.Epoch++
 	o.Reason = "seek"
-	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Partition: u, Positions: pos})
+	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: w.parts[u].storage, Partition: u, Positions: pos})
 	c := registry.Checkpoint{Positions: pos, Epoch: o.Epoch}
-	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{
-		{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
-		{Key: w.store.owners[u], Value: registry.Encode(o)},
-	}})
+	w.store.apply(nil, &registry.Txn{Puts: append(w.sought(u),
+		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
+		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},
+	)})
 }
 
 func (w *world) control() {

@@ -53,6 +53,9 @@ func (w *world) newNode(name string) {
 		Group: w.group, Topic: "t", Units: p.units, Member: n.name, Incarnation: n.incarnation, Assignor: p.assignor,
 		SessionTTL: p.ttl, DrainTimeout: p.drain, CancelGrace: p.grace, CommitInterval: p.commit, Sweep: p.sweep, UnitZones: p.zones,
 	}
+	if n.cfg.Layout = w.layout(); n.cfg.Layout != nil {
+		n.cfg.Units = len(n.cfg.Layout)
+	}
 	if p.has[Static] && (name != "" || w.chance(2)) {
 		n.cfg.Static, n.cfg.RestartWindow = true, p.window
 	}
@@ -61,7 +64,7 @@ func (w *world) newNode(name string) {
 		n.cfg.Zone = string(rune('x' + w.rng.IntN(3)))
 	}
 	n.core = core.New(n.cfg)
-	n.workers = make([]*worker, p.units)
+	n.workers = make([]*worker, len(w.parts))
 	w.nodes = append(w.nodes, n)
 	w.tracef("%s starts", n)
 	n.soon(func() { n.step(core.Tick{}) })

@@ -35,13 +35,14 @@ const (
 	Errors                  // handlers and workers that fail
 	Static                  // members whose units wait for their restart
 	Eviction                // the store ends sessions of the living
+	Growth                  // units come that wait for earlier ones, which end
 	faultKinds
 )
 
 func (f Fault) String() string {
 	names := [faultKinds]string{
 		"loss", "delay", "duplicate", "lost-reply", "torn", "crash", "restart", "twin", "freeze", "skew", "outage",
-		"partition", "deaf", "rollback", "membership", "seeks", "control", "hang", "errors", "static", "eviction",
+		"partition", "deaf", "rollback", "membership", "seeks", "control", "hang", "errors", "static", "eviction", "growth",
 	}
 	return names[f]
 }
@@ -49,6 +50,7 @@ func (f Fault) String() string {
 // scenario is what a seed chose.
 type scenario struct {
 	units, members, records, keys int
+	more                          []int // units of later storage topics
 
 	ttl, drain, grace, commit, sweep, watchdog, window time.Duration
 
@@ -88,6 +90,16 @@ func choose(r *rand.Rand) scenario {
 	for range many {
 		s.has[r.IntN(int(faultKinds))] = true
 	}
+	if s.has[Growth] = s.has[Growth] || r.IntN(3) == 0; s.has[Growth] {
+		s.has[Seeks] = s.has[Seeks] || r.IntN(4) == 0
+		for range 1 + r.IntN(2) {
+			more := 1 + r.IntN(5)
+			if r.IntN(2) == 0 {
+				more = s.units * (1 + r.IntN(2))
+			}
+			s.more = append(s.more, more)
+		}
+	}
 	return s
 }
 
@@ -105,8 +117,8 @@ func (s scenario) String() string {
 	for _, f := range s.kinds() {
 		names = append(names, f.String())
 	}
-	return fmt.Sprintf("%d units, %d members, %d records each, %s, ttl %s, drain %s: %s",
-		s.units, s.members, s.records, s.assignor.Name(), s.ttl, s.drain, strings.Join(names, " "))
+	return fmt.Sprintf("%d units %v, %d members, %d records each, %s, ttl %s, drain %s: %s",
+		s.units, s.more, s.members, s.records, s.assignor.Name(), s.ttl, s.drain, strings.Join(names, " "))
 }
 
 func pick(r *rand.Rand, from, to time.Duration) time.Duration {

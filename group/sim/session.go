@@ -112,5 +112,5 @@ func (s *store) orBegin(n int) []registry.Position {
 	if pos := s.positions(n); pos != nil {
 		return pos
 	}
-	return []registry.Position{{Partition: n}}
+	return []registry.Position{{Storage: s.w.parts[n].storage, Partition: n}}
 }

@@ -43,7 +43,7 @@ type session struct {
 func newStore(w *world) *store {
 	s := &store{w: w, entries: map[string]entryDoc{}, sessions: map[string]*session{}}
 	s.meta, s.assignment, s.control = w.group.MetaKey(), w.group.AssignmentKey(), w.group.ControlKey()
-	for n := range w.plan.units {
+	for n := range w.parts {
 		s.owners = append(s.owners, w.group.OwnerKey(n))
 		s.checkpoints = append(s.checkpoints, w.group.CheckpointKey(n))
 	}
@@ -174,6 +174,9 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 	case "owners":
 		n := slices.Index(s.owners, key)
 		o := doc[registry.Owner](s, key)
+		if s.w.over(n) {
+			s.w.ended(n, o)
+		}
 		if strings.Contains(o.Reason, "did not hand it over") {
 			s.w.forced++
 		}
@@ -219,7 +222,7 @@ func (s *store) list() *registry.State {
 	st := &registry.State{}
 	if _, ok := s.entries[s.meta]; ok {
 		m := doc[registry.Meta](s, s.meta)
-		st.Meta = &m
+		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
 	}
 	for _, key := range s.members {
 		st.Members = append(st.Members, doc[registry.Member](s, key))
@@ -236,7 +239,7 @@ func (s *store) list() *registry.State {
 		st.Control, st.ControlVersion = doc[registry.Control](s, s.control), e.version
 	}
 	if st.Meta != nil {
-		st.Units = make([]registry.Unit, s.w.plan.units)
+		st.Units = make([]registry.Unit, st.Meta.Units)
 		for n := range st.Units {
 			st.Units[n].Number = n
 			st.Units[n].Owner, st.Units[n].OwnerVersion = s.owner(n)

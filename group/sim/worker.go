@@ -14,18 +14,21 @@ const concurrency = 3
 
 // partition is the log of one unit.
 type partition struct {
-	w      *world
-	number int
-	keys   []string       // of its records, by offset; "" is no key
-	starts map[int64]int  // of workers, by epoch
-	asked  map[int64]bool // epochs in which an assignment gave the unit to somebody else
+	w       *world
+	number  int
+	storage int
+	done    []bool         // by offset: some handler has finished it
+	after   int            // owners that it got after it was finished
+	keys    []string       // of its records, by offset; "" is no key
+	starts  map[int64]int  // of workers, by epoch
+	asked   map[int64]bool // epochs in which an assignment gave the unit to somebody else
 }
 
 // fill appends the records of the history, most of them while there are faults.
 func (p *partition) fill() {
 	w := p.w
 	for range w.plan.records {
-		w.later(w.upTo(w.plan.horizon*9/8), func() { p.append() })
+		w.later(w.upTo(w.plan.horizon*9/8), func() { p.taking().append() })
 	}
 }
 
@@ -34,8 +37,8 @@ func (p *partition) append() {
 	if k := p.w.rng.IntN(p.w.plan.keys + 1); k > 0 {
 		key = string(rune('j' + k))
 	}
-	p.keys = append(p.keys, key)
-	p.w.tell(history.Event{Kind: history.Produced, Partition: p.number, Offset: int64(len(p.keys) - 1), Key: key})
+	p.keys, p.done = append(p.keys, key), append(p.done, false)
+	p.w.tell(history.Event{Kind: history.Produced, Storage: p.storage, Partition: p.number, Offset: int64(len(p.keys) - 1), Key: key})
 	for _, n := range p.w.nodes {
 		if k := n.workers[p.number]; k != nil && n.up() {
 			n.soon(k.pump)
@@ -124,6 +127,7 @@ func (k *worker) handle(o int64) {
 	w := k.n.w
 	k.state[o] = busy
 	k.running++
+	k.gated(k.unit)
 	k.tell(history.Started, o)
 	took := w.upTo(time.Millisecond << w.rng.IntN(7))
 	hangs := w.plan.has[Hang] && !w.heals && w.chance(12)
@@ -150,7 +154,7 @@ func (k *worker) handled(o int64, ok bool) {
 	k.running--
 	w := k.n.w
 	if ok {
-		k.state[o] = finished
+		k.state[o], k.part.done[o] = finished, true
 		k.tell(history.Finished, o)
 		for k.next < int64(len(k.state)) && k.state[k.next] == finished {
 			k.next++
@@ -229,7 +233,7 @@ func (k *worker) end(err error) {
 }
 
 func (k *worker) checkpoint() registry.Checkpoint {
-	pos := registry.Position{Partition: k.unit, Next: k.next}
+	pos := registry.Position{Storage: k.part.storage, Partition: k.unit, Next: k.next}
 	for o := k.next; o < int64(len(k.state)); o++ {
 		if k.state[o] != finished {
 			continue
@@ -246,6 +250,6 @@ func (k *worker) checkpoint() registry.Checkpoint {
 func (k *worker) tell(kind history.Kind, o int64) {
 	k.n.w.tell(history.Event{
 		Kind: kind, Member: k.n.name, Incarnation: k.n.incarnation, Unit: k.unit, Epoch: k.epoch,
-		Partition: k.unit, Offset: o, Key: k.part.keys[o],
+		Storage: k.part.storage, Partition: k.unit, Offset: o, Key: k.part.keys[o],
 	})
 }

@@ -31,9 +31,13 @@ type world struct {
 
 	group *registry.Group
 	store *store
-	parts []*partition
-	nodes []*node // all that ever were, in order of their start
-	heals bool    // the faults are over
+	parts []*partition // of all storage topics, also of those that are not there yet
+	nodes []*node      // all that ever were, in order of their start
+	heals bool         // the faults are over
+
+	storages []storage
+	shown    int // how many there are
+	current  int // which takes the records
 
 	forced int // claims from owners that live but were too slow
 }
@@ -49,10 +53,8 @@ func newWorld(cfg Config) *world {
 		panic(err) // a valid name
 	}
 	w.group = group
+	w.addStorages()
 	w.store = newStore(w)
-	for n := range w.plan.units {
-		w.parts = append(w.parts, &partition{w: w, number: n, starts: map[int64]int{}, asked: map[int64]bool{}})
-	}
 	return w
 }
 
@@ -62,7 +64,7 @@ func (w *world) run() {
 	for range w.plan.members {
 		w.later(w.upTo(time.Second), func() { w.newNode("") })
 	}
-	for _, p := range w.parts {
+	for _, p := range w.parts[:w.plan.units] {
 		p.fill()
 	}
 	start := w.now

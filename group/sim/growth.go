@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// storage is a storage topic: some of the partitions, which are there from a moment on, and at some
+// other one take no more records.
+type storage struct {
+	first, count int
+	exact        bool // each partition has one parent; else all are
+	sealed       bool
+}
+
+// storages are those of the scenario. Only the first is there at the beginning.
+func (w *world) addStorages() {
+	first := 0
+	for i, count := range append([]int{w.plan.units}, w.plan.more...) {
+		w.storages = append(w.storages, storage{first: first, count: count, exact: i > 0 && count%w.storages[i-1].count == 0})
+		for n := range count {
+			w.parts = append(w.parts, &partition{w: w, number: first + n, storage: i, starts: map[int64]int{}, asked: map[int64]bool{}})
+		}
+		first += count
+	}
+	w.shown = 1
+}
+
+// grow adds a storage topic, or lets the next one take the records when there is one.
+func (w *world) grow() {
+	if w.current == w.shown-1 && w.shown == len(w.storages) {
+		return
+	}
+	if w.current == w.shown-1 {
+		w.shown++
+		w.tracef("a storage topic of %d partitions is added", w.storages[w.shown-1].count)
+	} else {
+		w.seal()
+		if w.current < w.shown-1 || w.chance(3) && w.shown < len(w.storages) { // before anything is in it
+			w.shown = len(w.storages)
+			w.seal()
+		}
+	}
+	for _, n := range w.live() {
+		n.in(w.upTo(w.plan.ttl), func() { n.step(core.Grown{Layout: w.layout()}) })
+	}
+}
+
+func (w *world) seal() {
+	w.tracef("storage topic %d is sealed", w.current)
+	w.storages[w.current].sealed = true
+	w.current++
+}
+
+// ended is told of each new owner entry of a unit that is finished. Nobody has to work on it, but
+// who learns late of its end may try. Somebody may send it back at the last moment.
+func (w *world) ended(unit int, o registry.Owner) {
+	p := w.parts[unit]
+	if o.Member != "" {
+		p.after++
+	} else if w.plan.has[Seeks] && !w.heals && w.chance(4) {
+		w.later(w.upTo(50*time.Millisecond), func() {
+			if !w.store.down && !w.heals {
+				w.seekIn(unit)
+			}
+		})
+	}
+	if p.after > 100 {
+		w.fail("unit %d is finished and goes from hand to hand", unit)
+	}
+}
+
+// layout is what members can know now; nil when nothing ever grows.
+func (w *world) layout() core.Layout {
+	if !w.plan.has[Growth] {
+		return nil
+	}
+	var l core.Layout
+	for i := range w.shown {
+		s := &w.storages[i]
+		for n := range s.count {
+			at := core.Place{Storage: i, Partition: s.first + n, End: -1}
+			if s.sealed {
+				at.End = int64(len(w.parts[s.first+n].keys))
+			}
+			at.From, at.To = w.parents(at.Partition)
+			at.Step = 1
+			l = append(l, at)
+		}
+	}
+	return l
+}
+
+// parents are the units that have to be finished before one starts.
+func (w *world) parents(unit int) (from, to int) {
+	i := w.parts[unit].storage
+	if i == 0 {
+		return 0, 0
+	}
+	old, s := &w.storages[i-1], &w.storages[i]
+	if !s.exact {
+		return old.first, s.first
+	}
+	p := old.first + (unit-s.first)/(s.count/old.count)
+	return p, p + 1
+}
+
+// taking is the partition that takes a record now which was meant for p.
+func (p *partition) taking() *partition {
+	w := p.w
+	for p.storage < w.current {
+		s := &w.storages[p.storage+1]
+		n := w.rng.IntN(s.count)
+		if s.exact {
+			each := s.count / w.storages[p.storage].count
+			n = (p.number-w.storages[p.storage].first)*each + n%each
+		}
+		p = w.parts[s.first+n]
+	}
+	return p
+}
+
+// gated fails the history when a record is given out though earlier ones of its key may be
+// unfinished: nobody has processed them yet or, as long as nobody goes back, the store says so.
+func (k *worker) gated(unit int) {
+	w := k.n.w
+	from, to := w.parents(unit)
+	for q := from; q < to; q++ {
+		p := w.parts[q]
+		end := int64(len(p.keys))
+		if !w.storages[p.storage].sealed || p.finished() < end {
+			w.fail("%s starts a record of unit %d though %d of %d records of unit %d are finished", k.n, k.unit, p.finished(), end, q)
+		}
+		if pos := w.store.positions(q); !w.hasAny(Seeks, Rollback) && end > 0 && (len(pos) == 0 || pos[0].Next < end) {
+			w.fail("%s starts a record of unit %d though the checkpoint of unit %d is %v, its end %d", k.n, k.unit, q, pos, end)
+		}
+		k.gated(q)
+	}
+}
+
+// finished counts the records that some handler has finished.
+func (p *partition) finished() (n int64) {
+	for _, done := range p.done {
+		if done {
+			n++
+		}
+	}
+	return n
+}
+
+// over says whether a unit is finished for ever.
+func (w *world) over(unit int) bool {
+	p := w.parts[unit]
+	pos := w.store.positions(unit)
+	end := int64(len(p.keys))
+	return w.storages[p.storage].sealed && (end == 0 || len(pos) > 0 && pos[0].Next == end)
+}
+
+// sought lowers the first unit that is worked on, as a seek does.
+func (w *world) sought(unit int) []registry.Put {
+	meta := doc[registry.Meta](w.store, w.store.meta)
+	if unit >= meta.First {
+		return nil
+	}
+	meta.First = unit
+	return []registry.Put{{Key: w.store.meta, Value: registry.Encode(meta)}}
+}
