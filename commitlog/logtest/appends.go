@@ -124,7 +124,7 @@ func appendLimits(e *env) {
 		big.Value[i] = byte(i * 7 >> 3)
 	}
 	headers := commitlog.Record{Value: []byte("many headers"), Headers: make([]commitlog.Header, commitlog.MaxHeaders)}
-	many := make([]commitlog.Record, e.n(commitlog.MaxBatchRecords, 2000))
+	many := make([]commitlog.Record, min(e.n(commitlog.MaxBatchRecords, 2000), e.h.Features.MaxBatchRecords))
 	in := [][]commitlog.Record{{{}}, {big}, {headers}, many}
 	total := 0
 	for _, batch := range in {

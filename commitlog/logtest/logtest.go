@@ -41,6 +41,8 @@ type Features struct {
 	CoarseOffsetAt bool
 	// MaxRecordBytes: the largest record that the store takes; 0: commitlog.MaxRecordBytes.
 	MaxRecordBytes int
+	// MaxBatchRecords: the most records in one append that the store takes; 0: commitlog.MaxBatchRecords.
+	MaxBatchRecords int
 	// Slow: a round trip takes milliseconds; the suite does less of everything.
 	Slow bool
 }
@@ -49,6 +51,9 @@ type Features struct {
 func Run(t *testing.T, h Harness) {
 	if h.Features.MaxRecordBytes == 0 {
 		h.Features.MaxRecordBytes = commitlog.MaxRecordBytes
+	}
+	if h.Features.MaxBatchRecords == 0 {
+		h.Features.MaxBatchRecords = commitlog.MaxBatchRecords
 	}
 	for _, group := range [][]test{topicTests, appendTests, readTests, waitTests, sealTests, producerTests, trimTests, closeTests, modelTests} {
 		for _, test := range group {

@@ -1,0 +1,275 @@
+package pulsarlog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// admin speaks the REST interface of a Pulsar cluster, as far as a log needs it.
+type admin struct {
+	base              string // http://host:port/admin/v2
+	tenant, namespace string
+	client            *http.Client
+	transport         *http.Transport
+	token             func() (string, error)
+}
+
+func (a *admin) close() { a.transport.CloseIdleConnections() }
+
+// topicPath is the path of a topic, or of a partition's topic, of the namespace.
+func (a *admin) topicPath(name, rest string) string {
+	return "/persistent/" + url.PathEscape(a.tenant) + "/" + url.PathEscape(a.namespace) + "/" + url.PathEscape(name) + rest
+}
+
+// fullName is the name under which the client knows a partition.
+func (a *admin) fullName(partition string) string {
+	return "persistent://" + a.tenant + "/" + a.namespace + "/" + partition
+}
+
+func partitionName(topic string, partition int) string {
+	return topic + "-partition-" + strconv.Itoa(partition)
+}
+
+// partitionedTopic is the media type of the body that creates a topic with properties.
+const partitionedTopic = "application/vnd.partitioned-topic-metadata+json"
+
+// call sends a request and decodes the answer into out, if it is not nil.
+func (a *admin) call(ctx context.Context, method, path, contentType string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("pulsar admin %s: %w: %w", path, fault.Invalid, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+path, body)
+	if err != nil {
+		return fmt.Errorf("pulsar admin %s: %w: %w", path, fault.Invalid, err)
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", contentType)
+	}
+	token, err := a.token()
+	if err != nil {
+		return fmt.Errorf("the token for Pulsar (token-file=): %w: %w", fault.Invalid, err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var cause *url.Error
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return fmt.Errorf("pulsar's web service at %s does not answer (web= names it): %w: %w", req.URL.Host, fault.Unavailable, err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	err = errors.Join(err, resp.Body.Close())
+	if err != nil {
+		return fmt.Errorf("pulsar's web service at %s: %w: %w", req.URL.Host, fault.Unavailable, err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return statusError(method, path, resp.StatusCode, answer)
+	}
+	if out == nil || len(answer) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("pulsar admin %s answered %.100q: %w", path, answer, fault.Corrupt)
+	}
+	return nil
+}
+
+// errBusy says that another request works on the same subscription.
+var errBusy = fmt.Errorf("another request has it: %w", fault.Unavailable)
+
+func statusError(method, path string, status int, answer []byte) error {
+	reason := struct{ Reason string }{}
+	if json.Unmarshal(answer, &reason) != nil || reason.Reason == "" {
+		reason.Reason = http.StatusText(status)
+	}
+	kind := fault.Unavailable
+	if strings.Contains(reason.Reason, "Subscription Busy") {
+		kind = errBusy
+	}
+	switch status {
+	case http.StatusNotFound:
+		kind = fault.NotFound
+	case http.StatusConflict:
+		kind = fault.Conflict
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("pulsar refuses %s %s (%d %s): the token or certificate lacks the right: %w", method, path, status, reason.Reason, fault.Invalid)
+	case http.StatusPreconditionFailed:
+		if kind != errBusy {
+			kind = fault.Invalid
+		}
+	case http.StatusBadRequest, http.StatusMethodNotAllowed:
+		kind = fault.Invalid
+	}
+	return fmt.Errorf("pulsar admin %s %s: %d %s: %w", method, path, status, reason.Reason, kind)
+}
+
+func (a *admin) get(ctx context.Context, path string, out any) error {
+	return a.call(ctx, http.MethodGet, path, "", nil, out)
+}
+
+func (a *admin) send(ctx context.Context, method, path string, in any) error {
+	return a.call(ctx, method, path, "application/json", in, nil)
+}
+
+func (a *admin) checkNamespace(ctx context.Context) error {
+	_, err := a.topics(ctx)
+	if errors.Is(err, fault.NotFound) {
+		return fmt.Errorf("pulsar has no namespace %s/%s (create it: pulsar-admin namespaces create): %w", a.tenant, a.namespace, fault.NotFound)
+	}
+	return err
+}
+
+// topics are the names of the partitioned topics of the namespace.
+func (a *admin) topics(ctx context.Context) ([]string, error) {
+	var full []string
+	if err := a.get(ctx, "/persistent/"+url.PathEscape(a.tenant)+"/"+url.PathEscape(a.namespace)+"/partitioned", &full); err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(full))
+	for _, f := range full {
+		names = append(names, f[strings.LastIndexByte(f, '/')+1:])
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// metadata of a partitioned topic.
+type metadata struct {
+	Partitions int               `json:"partitions"`
+	Properties map[string]string `json:"properties"`
+}
+
+func (a *admin) create(ctx context.Context, name string, m metadata) error {
+	return a.call(ctx, http.MethodPut, a.topicPath(name, "/partitions"), partitionedTopic, m, nil)
+}
+
+func (a *admin) metadata(ctx context.Context, name string) (metadata, error) {
+	var m metadata
+	err := a.get(ctx, a.topicPath(name, "/partitions"), &m)
+	if err == nil && m.Partitions == 0 {
+		err = fmt.Errorf("topic %q: %w", name, fault.NotFound)
+	}
+	return m, err
+}
+
+// setProperties adds to the properties of a partitioned topic.
+func (a *admin) setProperties(ctx context.Context, name string, p map[string]string) error {
+	return a.send(ctx, http.MethodPut, a.topicPath(name, "/properties"), p)
+}
+
+func (a *admin) delete(ctx context.Context, name string) error {
+	return a.send(ctx, http.MethodDelete, a.topicPath(name, "/partitions?force=true"), nil)
+}
+
+// position is a message id as the REST interface writes it.
+type position struct {
+	Ledger    int64 `json:"ledgerId"`
+	Entry     int64 `json:"entryId"`
+	Partition int   `json:"partitionIndex"`
+}
+
+func (a *admin) terminate(ctx context.Context, partition string) error {
+	return a.send(ctx, http.MethodPost, a.topicPath(partition, "/terminate"), nil)
+}
+
+// positionAt is the first entry that was published at or after a time.
+func (a *admin) positionAt(ctx context.Context, partition string, millis int64) (position, error) {
+	var p position
+	return p, a.get(ctx, a.topicPath(partition, "/messageid/"+strconv.FormatInt(millis, 10)), &p)
+}
+
+// stats is what the broker knows of the storage of a partition.
+type stats struct {
+	LastConfirmed string `json:"lastConfirmedEntry"` // ledger:entry
+	State         string
+	Ledgers       []struct {
+		ID      int64 `json:"ledgerId"`
+		Entries int64
+		Size    int64
+	}
+	Cursors map[string]struct {
+		MarkDelete string `json:"markDeletePosition"`
+	}
+}
+
+func (a *admin) stats(ctx context.Context, partition string) (*stats, error) {
+	s := new(stats)
+	if err := a.get(ctx, a.topicPath(partition, "/internalStats"), s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stats) sealed() bool { return s.State == "Terminated" }
+
+// next is the offset behind the last entry; 0 when there never was one.
+func (s *stats) next() (int64, error) {
+	ledger, entry, err := parsePosition(s.LastConfirmed)
+	if err != nil {
+		return 0, err
+	}
+	if entry < 0 { // of an empty ledger: the last entry is in an older one
+		for _, l := range slices.Backward(s.Ledgers) {
+			if l.ID < ledger && l.Entries > 0 {
+				return after(l.ID, l.Entries-1)
+			}
+		}
+		return 0, nil
+	}
+	return after(ledger, entry)
+}
+
+// lost is the offset up to which the broker has let go of what the log's own subscription kept,
+// by a time to live of the namespace or by hand; 0: nothing.
+func (s *stats) lost() int64 {
+	c, ok := s.Cursors[subscription]
+	if !ok {
+		return 0
+	}
+	ledger, entry, err := parsePosition(c.MarkDelete)
+	if err != nil || entry < 0 {
+		return 0
+	}
+	at, err := after(ledger, entry)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+func parsePosition(s string) (ledger, entry int64, err error) {
+	l, e, found := strings.Cut(s, ":")
+	ledger, err1 := strconv.ParseInt(l, 10, 64)
+	entry, err2 := strconv.ParseInt(e, 10, 64)
+	if !found || err1 != nil || err2 != nil {
+		return 0, 0, fmt.Errorf("pulsar names the position %.40q; expected ledger:entry: %w", s, fault.Corrupt)
+	}
+	return ledger, entry, nil
+}
+
+// unload makes the broker close the ledger of a partition and begin a new one.
+func (a *admin) unload(ctx context.Context, partition string) error {
+	return a.send(ctx, http.MethodPut, a.topicPath(partition, "/unload"), nil)
+}

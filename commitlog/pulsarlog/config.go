@@ -1,0 +1,231 @@
+package pulsarlog
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	plog "github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// Config is what a Pulsar log is opened with.
+type Config struct {
+	driver.Options // Durability must be Sync or zero: Pulsar acknowledges what its bookies have on disk
+
+	ServiceURL string // pulsar://host:6650 or pulsar+ssl://host:6651; required
+	// AdminURL of the REST interface; "": the host of ServiceURL with port 8080, or 8443 with TLS.
+	AdminURL  string
+	Tenant    string // "": public
+	Namespace string // "": default; it must exist
+
+	Token     string // of Pulsar's token authentication
+	TokenFile string // is read again for each connection
+	TLSCA     string // file with the certificates to trust; "": those of the system
+	TLSCert   string // file with the client's certificate
+	TLSKey    string // file with its key
+
+	Compression string // none, lz4, zlib, zstd or snappy; "": none
+	// MaxMessageBytes is the broker's maxMessageSize: no append is larger. 0: 5 MiB, its default.
+	MaxMessageBytes int
+}
+
+const (
+	defaultMessageBytes = 5 << 20
+	// messageOverhead is what an entry needs besides its messages.
+	messageOverhead = 16 << 10
+)
+
+var compressions = map[string]pulsar.CompressionType{
+	"": pulsar.NoCompression, "none": pulsar.NoCompression, "lz4": pulsar.LZ4, "zlib": pulsar.ZLib, "zstd": pulsar.ZSTD, "snappy": pulsar.SNAPPY,
+}
+
+func (c Config) withDefaults() Config {
+	if c.Tenant == "" {
+		c.Tenant = "public"
+	}
+	if c.Namespace == "" {
+		c.Namespace = "default"
+	}
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = defaultMessageBytes
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Validate reports all that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("pulsar log: "+format+": %w", append(args, fault.Invalid)...))
+	}
+	u, err := url.Parse(c.ServiceURL)
+	if err != nil || u.Host == "" || u.Scheme != "pulsar" && u.Scheme != "pulsar+ssl" {
+		bad("the service URL is not like pulsar://host:6650 or pulsar+ssl://host:6651")
+	}
+	if a, err := url.Parse(c.AdminURL); c.AdminURL != "" && (err != nil || a.Host == "" || a.Scheme != "http" && a.Scheme != "https") {
+		bad("the admin URL (web=) is not like http://host:8080")
+	}
+	if _, ok := compressions[c.Compression]; !ok {
+		bad("compression %q; expected none, lz4, zlib, zstd or snappy", c.Compression)
+	}
+	if c.Token != "" && c.TokenFile != "" {
+		bad("a token and a file of tokens; expected one of them")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		bad("a client's certificate needs its key, and the key its certificate (cert= and key=)")
+	}
+	if c.MaxMessageBytes < 0 || c.MaxMessageBytes > 0 && c.MaxMessageBytes < 2*messageOverhead {
+		bad("messages of %d bytes; expected %d or more", c.MaxMessageBytes, 2*messageOverhead)
+	}
+	if c.Durability != "" && c.Durability != driver.Sync {
+		bad("durability %q; Pulsar's bookies decide about it, leave it at %q", c.Durability, driver.Sync)
+	}
+	return errors.Join(errs...)
+}
+
+// OpenURL opens pulsar://[:TOKEN@]HOST:PORT[,HOST:PORT…][/TENANT/NAMESPACE][?web=URL&…], see
+// docs/guide/pulsar.md. Unknown parameters are fault.Invalid; errors show no secrets.
+func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
+	q, err := storeurl.Parameters(u, "web", "token-file", "ca", "cert", "key", "compression", "max-message")
+	if err != nil {
+		return nil, err
+	}
+	c := Config{
+		Options: o, ServiceURL: u.Scheme + "://" + u.Host,
+		AdminURL: q.Get("web"), TokenFile: q.Get("token-file"), TLSCA: q.Get("ca"), TLSCert: q.Get("cert"), TLSKey: q.Get("key"),
+		Compression: q.Get("compression"),
+	}
+	c.Token, _ = u.User.Password()
+	if v := q.Get("max-message"); v != "" {
+		if _, err := fmt.Sscanf(v, "%d", &c.MaxMessageBytes); err != nil || fmt.Sprint(c.MaxMessageBytes) != v {
+			return nil, fmt.Errorf("%s: max-message: expected a number of bytes: %w", storeurl.Redact(u), fault.Invalid)
+		}
+	}
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		parts := strings.Split(path, "/")
+		if len(parts) != 2 || parts[0] == "" || parts[1] == "" {
+			return nil, fmt.Errorf("%s: the path is not like /tenant/namespace: %w", storeurl.Redact(u), fault.Invalid)
+		}
+		c.Tenant, c.Namespace = parts[0], parts[1]
+	}
+	return Open(ctx, c)
+}
+
+// Open connects to a Pulsar cluster. The namespace must exist (fault.NotFound). It is
+// fault.Unavailable when the cluster does not answer.
+func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	tlsConfig, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	a := c.admin(tlsConfig)
+	if err := a.checkNamespace(ctx); err != nil {
+		a.close()
+		return nil, err
+	}
+	options := pulsar.ClientOptions{
+		URL: c.ServiceURL, ConnectionTimeout: 5 * time.Second, OperationTimeout: 30 * time.Second,
+		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
+		Logger: plog.NewLoggerWithSlog(c.Logger), MetricsCardinality: pulsar.MetricsCardinalityNone,
+		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,
+	}
+	switch {
+	case c.Token != "":
+		options.Authentication = pulsar.NewAuthenticationToken(c.Token)
+	case c.TokenFile != "":
+		options.Authentication = pulsar.NewAuthenticationTokenFromFile(c.TokenFile)
+	case c.TLSCert != "":
+		options.Authentication = pulsar.NewAuthenticationTLS(c.TLSCert, c.TLSKey)
+	}
+	client, err := pulsar.NewClient(options)
+	if err != nil {
+		a.close()
+		return nil, fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
+	}
+	return commitlog.New(newLog(c, client, a)), nil
+}
+
+func (c Config) host() string {
+	u, err := url.Parse(c.ServiceURL)
+	if err != nil {
+		return "?"
+	}
+	return u.Host
+}
+
+// admin is the client of the REST interface.
+func (c Config) admin(t *tls.Config) *admin {
+	base := c.AdminURL
+	if base == "" {
+		scheme, port := "http", "8080"
+		if t != nil {
+			scheme, port = "https", "8443"
+		}
+		host := strings.Split(c.host(), ",")[0]
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		base = scheme + "://" + net.JoinHostPort(strings.Trim(host, "[]"), port)
+	}
+	transport := &http.Transport{TLSClientConfig: t, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Proxy: http.ProxyFromEnvironment}
+	token := func() (string, error) { return c.Token, nil }
+	if c.TokenFile != "" {
+		token = func() (string, error) {
+			b, err := os.ReadFile(c.TokenFile)
+			return strings.TrimSpace(string(b)), err
+		}
+	}
+	return &admin{
+		base: strings.TrimSuffix(base, "/") + "/admin/v2", tenant: c.Tenant, namespace: c.Namespace,
+		client: &http.Client{Transport: transport, Timeout: 30 * time.Second}, transport: transport, token: token,
+	}
+}
+
+// tls is nil when neither URL asks for it.
+func (c Config) tls() (*tls.Config, error) {
+	if !strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") && !strings.HasPrefix(c.AdminURL, "https:") {
+		return nil, nil //nolint:nilnil // no TLS is no configuration
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.TLSCA != "" {
+		pem, err := os.ReadFile(c.TLSCA)
+		if err != nil {
+			return nil, fmt.Errorf("pulsar log: the certificates to trust (ca=): %w: %w", fault.Invalid, err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("pulsar log: %s holds no certificates in PEM (ca=): %w", c.TLSCA, fault.Invalid)
+		}
+	}
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("pulsar log: the client's certificate (cert= and key=): %w: %w", fault.Invalid, err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

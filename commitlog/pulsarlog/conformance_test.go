@@ -1,0 +1,68 @@
+package pulsarlog
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/logtest"
+	"github.com/ringfence/ringfence/internal/testserver"
+)
+
+// store makes a namespace of its own and returns what opens a log on it.
+func store(t testing.TB) func() *commitlog.Log {
+	t.Helper()
+	u, err := url.Parse(testserver.URL(t, "pulsar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{ServiceURL: "pulsar://" + u.Host, AdminURL: u.Query().Get("web")}.withDefaults()
+	a := c.admin(nil)
+	ns := "test-" + strings.ToLower(rand.Text())
+	path := "/namespaces/public/" + ns
+	if err := a.send(t.Context(), http.MethodPut, path, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		names, _ := a.topics(ctx)
+		for _, n := range names {
+			_ = a.delete(ctx, n)
+		}
+		_ = a.send(ctx, http.MethodDelete, path, nil) // what is left is the server's to clean up
+		a.close()
+	})
+	a.namespace = ns
+	u.Path = "/public/" + ns
+	return func() *commitlog.Log {
+		l, err := OpenURL(t.Context(), u, driver.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6") // against a server each takes a second
+	}
+	os.Exit(m.Run())
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	logtest.Run(t, logtest.Harness{Store: store, Features: logtest.Features{
+		NoProducers: true, EventualDelete: true, CoarseOffsetAt: true, Slow: true, MaxRecordBytes: defaultMessageBytes - 64<<10, MaxBatchRecords: batchRecords,
+	}})
+}

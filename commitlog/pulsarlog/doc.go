@@ -1,0 +1,7 @@
+// Package pulsarlog keeps a commit log in an Apache Pulsar cluster. It is a module of its own,
+// because Pulsar's client brings many others along.
+//
+// A storage topic is a partitioned topic; a record is a plain message with key, payload,
+// properties and event time, so that other programs read what Ringfence wrote. See
+// docs/formats-pulsarlog.md for what is stored where.
+package pulsarlog

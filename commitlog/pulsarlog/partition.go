@@ -1,0 +1,171 @@
+package pulsarlog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// partition is one partition of a topic in this process.
+type partition struct {
+	topic  *topic
+	number int
+	name   string // as the REST interface knows it
+
+	writer  writer
+	readers readers
+}
+
+func newPartition(t *topic, number int) *partition {
+	p := &partition{topic: t, number: number, name: partitionName(t.config.Name, number)}
+	p.writer.init(p)
+	p.readers.p = p
+	return p
+}
+
+func (p *partition) admin() *admin { return p.topic.log.admin }
+
+func (p *partition) fail(what string, err error) error {
+	return fmt.Errorf("%s topic %q partition %d: %w", what, p.topic.config.Name, p.number, err)
+}
+
+func (p *partition) stop() {
+	p.writer.stop()
+	p.readers.stop()
+}
+
+// trimProperty of the topic has the first offset of a partition, as trimmed.
+func trimProperty(partition int) string { return ownPrefix + "first." + strconv.Itoa(partition) }
+
+const holdPrefix = ownPrefix + "hold."
+
+// bounds asks the broker. A partition that nothing was trimmed from begins at 0, so that whoever
+// waits at its beginning reads its first record whatever ledger that comes into.
+func (p *partition) bounds(ctx context.Context) (driver.Bounds, metadata, error) {
+	m, err := p.admin().metadata(ctx, p.topic.config.Name)
+	if err != nil {
+		return driver.Bounds{}, m, p.fail("bounds of", err)
+	}
+	s, err := p.admin().stats(ctx, p.name)
+	if err != nil {
+		return driver.Bounds{}, m, p.fail("bounds of", err)
+	}
+	var first int64
+	if v, ok := m.Properties[trimProperty(p.number)]; ok {
+		if first, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return driver.Bounds{}, m, p.fail("bounds of", fmt.Errorf("property %s is %.40q: %w", trimProperty(p.number), v, fault.Corrupt))
+		}
+	}
+	next, err := s.next()
+	if err != nil {
+		return driver.Bounds{}, m, p.fail("bounds of", err)
+	}
+	first = max(first, s.lost())
+	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, m, nil
+}
+
+// offsetAt finds the first entry that was published at or after a time. Records whose own
+// timestamps are older than their publication are found too early, which is allowed.
+func (p *partition) offsetAt(ctx context.Context, millis int64) (int64, error) {
+	b, _, err := p.bounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if millis > time.Now().Add(time.Hour).UnixMilli() { // the broker answers with the last entry
+		return b.Next, nil
+	}
+	at, err := p.admin().positionAt(ctx, p.name, max(millis, 1))
+	if err != nil {
+		return 0, p.fail("offset at a time in", err)
+	}
+	if at.Ledger < 0 || at.Entry < 0 {
+		return b.First, nil
+	}
+	offset, err := pack(at.Ledger, at.Entry, 0)
+	if err != nil {
+		return 0, p.fail("offset at a time in", err)
+	}
+	return min(max(offset, b.First), b.Next), nil
+}
+
+// trim stores the new first offset and lets the broker free what lies below it.
+func (p *partition) trim(ctx context.Context, before int64) error {
+	b, _, err := p.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	before = min(before, b.Next)
+	if before <= b.First {
+		return nil
+	}
+	err = p.admin().setProperties(ctx, p.topic.config.Name, map[string]string{trimProperty(p.number): strconv.FormatInt(before, 10)})
+	if err != nil {
+		return p.fail("trim", err)
+	}
+	p.readers.forget(before)
+	// The entry that holds the offset stays: its first records may be below, its last are not.
+	ledger, entry := unpack(before)
+	path := p.admin().topicPath(p.name, "/subscription/"+subscription+"/resetcursor")
+	err = p.admin().send(ctx, http.MethodPost, path, position{Ledger: ledger, Entry: entry, Partition: p.number})
+	if err != nil && ctx.Err() == nil {
+		p.topic.log.config.Logger.Warn("trimmed records still take space", "topic", p.topic.config.Name, "partition", p.number, "error", err)
+	}
+	return nil
+}
+
+// hold stores what a group still needs, and then applies retention: Pulsar's own would not know
+// of it.
+func (t *topic) hold(ctx context.Context, name string, offsets []int64) error {
+	b, err := json.Marshal(offsets)
+	if err != nil {
+		return fmt.Errorf("hold on topic %q: %w: %w", t.config.Name, fault.Invalid, err)
+	}
+	if err := t.log.admin.setProperties(ctx, t.config.Name, map[string]string{holdPrefix + name: string(b)}); err != nil {
+		return fmt.Errorf("hold on topic %q: %w", t.config.Name, err)
+	}
+	if t.config.RetentionBytes == 0 && t.config.RetentionAgeMillis == 0 {
+		return nil
+	}
+	for _, p := range t.parts {
+		if err := p.retain(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seal ends the partition and returns its final end.
+func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
+	answer := make(chan error, 1)
+	err := p.writer.enqueue(ctx, h, &item{marker: true, bytes: 1, done: func(_ int64, err error) { answer <- err }})
+	if err == nil {
+		select {
+		case err = <-answer:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	// Whether the marker is there does not matter for the end, only for who sleeps.
+	if err != nil && !errors.Is(err, fault.Sealed) && !errors.Is(err, fault.Unknown) {
+		return 0, err
+	}
+	if err := p.admin().terminate(ctx, p.name); err != nil {
+		return 0, err
+	}
+	b, _, err := p.bounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !b.Sealed {
+		return 0, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
+	}
+	p.readers.wakeAll()
+	return b.Next, nil
+}

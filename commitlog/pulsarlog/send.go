@@ -1,0 +1,240 @@
+package pulsarlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+const (
+	// sendTimeout is how long an append waits for a broker that is away. Then its fate is unknown.
+	sendTimeout = 30 * time.Second
+	// adminTimeout bounds a request that no caller waits for.
+	adminTimeout = 10 * time.Second
+	// firstDoubt is after which time without an acknowledgement the broker is asked whether the
+	// partition was terminated: the client hears that and tells nobody.
+	firstDoubt = 200 * time.Millisecond
+	lastDoubt  = 2 * time.Second
+	// never is longer than a producer lives: entries end where the writer says.
+	never = 24 * 365 * time.Hour
+)
+
+// connect makes the producer when there is none.
+func (w *writer) connect() error {
+	if w.producer != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	s, err := w.p.admin().stats(ctx, w.p.name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kindOf(err, fault.NotDone), err)
+	}
+	if s.sealed() {
+		return errSealed
+	}
+	if w.floor, err = s.next(); err != nil {
+		return fmt.Errorf("%w: %w", fault.NotDone, err)
+	}
+	c := &w.p.topic.log.config
+	producer, err := w.p.topic.log.client.CreateProducer(pulsar.ProducerOptions{
+		Topic: w.p.admin().fullName(w.p.name), SendTimeout: sendTimeout, MaxPendingMessages: 2 * batchRecords,
+		CompressionType: compressions[c.Compression], DisableMultiSchema: true,
+		BatchingMaxPublishDelay: never, BatchingMaxMessages: batchRecords, BatchingMaxSize: uint(c.MaxMessageBytes),
+		PartitionsAutoDiscoveryInterval: never,
+	})
+	switch {
+	case err == nil:
+		w.producer = producer // not before: with an error it is no nil interface
+		return nil
+	case isTerminated(err):
+		return errSealed
+	case isGone(err):
+		return fmt.Errorf("it was deleted: %w", fault.NotFound)
+	}
+	return fmt.Errorf("%w: %w: %w", fault.NotDone, fault.Unavailable, err)
+}
+
+var errSealed = fmt.Errorf("it is %w and takes no more records", fault.Sealed)
+
+// kindOf keeps the kind of an error that says that the topic is gone.
+func kindOf(err, other error) error {
+	if errors.Is(err, fault.NotFound) {
+		return fault.NotFound
+	}
+	return other
+}
+
+func isTerminated(err error) bool {
+	return errors.Is(err, pulsar.ErrTopicTerminated) || strings.Contains(err.Error(), "TopicTerminated")
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, pulsar.ErrTopicNotfound) || strings.Contains(err.Error(), "TopicNotFound")
+}
+
+func (w *writer) drop() {
+	if w.producer != nil {
+		w.producer.Close()
+		w.producer = nil
+	}
+}
+
+// send writes messages as one entry and returns the offset of the first.
+func (w *writer) send(messages []*pulsar.ProducerMessage) (int64, error) {
+	if err := w.connect(); err != nil {
+		return 0, err
+	}
+	f := w.fly(messages)
+	terminated := w.await(f)
+	if errors.Is(errors.Join(f.errs...), pulsar.ErrProducerClosed) && !terminated {
+		terminated = w.terminated() // the client found out before us
+	}
+	err := errors.Join(f.errs...)
+	switch {
+	case err == nil:
+		return w.place(f)
+	case terminated || isTerminated(err):
+		return w.settle()
+	case errors.Is(err, pulsar.ErrMessageTooLarge):
+		return 0, fmt.Errorf("the broker takes smaller messages only (lower max-message=): %w: %w", fault.Invalid, err)
+	}
+	w.drop() // and with it whatever it would send again
+	if isGone(err) {
+		return 0, fmt.Errorf("it was deleted: %w", fault.NotFound)
+	}
+	return 0, fmt.Errorf("%w: %w", fault.Unknown, f.errs[len(f.errs)-1])
+}
+
+// flight is one entry on its way.
+type flight struct {
+	ids     []pulsar.MessageID
+	errs    []error
+	missing atomic.Int64
+	landed  chan struct{}
+}
+
+// fly gives messages to the client and lets it send them.
+func (w *writer) fly(messages []*pulsar.ProducerMessage) *flight {
+	f := &flight{ids: make([]pulsar.MessageID, len(messages)), errs: make([]error, len(messages)), landed: make(chan struct{})}
+	f.missing.Store(int64(len(messages)))
+	for i, m := range messages {
+		var once atomic.Bool
+		land := func(id pulsar.MessageID, err error) {
+			if !once.CompareAndSwap(false, true) {
+				return
+			}
+			f.ids[i], f.errs[i] = id, err
+			if f.missing.Add(-1) == 0 {
+				close(f.landed)
+			}
+		}
+		w.give(m, land)
+	}
+	// The flush waits for the acknowledgement, which comes to the messages too; only its start matters.
+	ctx, cancel := context.WithTimeout(context.Background(), firstDoubt)
+	defer cancel()
+	if err := w.producer.FlushWithCtx(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		w.producer.Close() // which answers every message
+	}
+	return f
+}
+
+// give survives that the client closes a producer by itself while it is given a message.
+func (w *writer) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error)) {
+	defer func() {
+		if r := recover(); r != nil {
+			land(nil, fmt.Errorf("%w: %v", pulsar.ErrProducerClosed, r))
+		}
+	}()
+	w.producer.SendAsync(context.Background(), m, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { land(id, err) })
+}
+
+// await returns when all messages were answered, and whether the partition was found terminated.
+func (w *writer) await(f *flight) (terminated bool) {
+	doubt := firstDoubt
+	for {
+		timer := time.NewTimer(doubt)
+		select {
+		case <-f.landed:
+			timer.Stop()
+			return terminated
+		case <-timer.C:
+		}
+		doubt = min(2*doubt, lastDoubt)
+		if terminated {
+			continue
+		}
+		if terminated = w.terminated(); terminated {
+			w.producer.Close() // which answers every message
+		}
+	}
+}
+
+func (w *writer) terminated() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	s, err := w.p.admin().stats(ctx, w.p.name)
+	return err == nil && s.sealed()
+}
+
+// place is the offset of an acknowledged entry.
+func (w *writer) place(f *flight) (int64, error) {
+	head := f.ids[0]
+	if head.LedgerID() < 0 || head.EntryID() < 0 {
+		// The broker had it already: the answer to it was lost with a connection.
+		return w.locate()
+	}
+	for i, id := range f.ids {
+		if id.LedgerID() != head.LedgerID() || id.EntryID() != head.EntryID() || int(max(id.BatchIdx(), 0)) != i {
+			return 0, fmt.Errorf("the client divided one append into several entries (%v, %v): %w", head, id, fault.Unknown)
+		}
+	}
+	first, err := packID(head)
+	if err != nil {
+		return 0, fmt.Errorf("%w: it is stored where no offset reaches: %w", fault.Unknown, err)
+	}
+	return first, nil
+}
+
+// settle finds out what became of an entry that was on its way when the partition was terminated:
+// what is there now is there for ever.
+func (w *writer) settle() (int64, error) {
+	first, err := w.locate()
+	w.drop()
+	if errors.Is(err, fault.NotFound) {
+		return 0, errSealed
+	}
+	return first, err
+}
+
+// locate finds the newest entry of the producer above the floor, which can be no other than the
+// one that was sent last.
+func (w *writer) locate() (int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	defer cancel()
+	b, _, err := w.p.bounds(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
+	}
+	found := int64(-1)
+	err = w.p.scan(ctx, max(w.floor, b.First), b.Next, func(m pulsar.Message, offset int64) {
+		if m.ProducerName() == w.producer.Name() && max(m.ID().BatchIdx(), 0) == 0 {
+			found = offset
+		}
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
+	case found < 0:
+		return 0, fmt.Errorf("the entry is not there: %w", fault.NotFound)
+	}
+	return found, nil
+}

@@ -1,0 +1,207 @@
+package pulsarlog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// writer appends to a partition: one goroutine that sends all that waits as one entry, and the
+// next when that one was acknowledged. So an append is atomic, order is kept over any failure,
+// and there is never more than one entry whose fate is unknown.
+type writer struct {
+	p *partition
+
+	mu      sync.Mutex
+	queue   []*item
+	bytes   int
+	running bool
+	over    bool
+	wake    chan struct{} // capacity 1
+	room    chan struct{} // closed when the queue was taken
+	done    chan struct{} // closed when the goroutine is gone
+
+	// Only the goroutine uses these.
+	producer pulsar.Producer
+	floor    int64 // no entry of producer lies below it that was not answered
+	rolled   int64 // ledger whose end was asked for
+}
+
+// item is one append, or the marker before a seal.
+type item struct {
+	messages []*pulsar.ProducerMessage
+	bytes    int
+	marker   bool
+	done     func(first int64, err error)
+}
+
+// queueBytes is how much may wait in a partition before Append blocks.
+const queueBytes = 16 << 20
+
+func (w *writer) init(p *partition) {
+	w.p = p
+	w.wake, w.room, w.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	w.rolled = -1
+}
+
+// enqueue checks and encodes an append and puts it at the end of the queue. An error means that
+// done will not be called.
+func (p *partition) enqueue(ctx context.Context, h *handle, req *driver.AppendRequest, done func(int64, error)) error {
+	if req.Producer.ID != 0 {
+		return p.fail("append to", fmt.Errorf("pulsar does not keep the sequences of a producer: %w", fault.Invalid))
+	}
+	limit := p.topic.log.config.MaxMessageBytes - messageOverhead
+	it := &item{messages: make([]*pulsar.ProducerMessage, len(req.Records)), done: done}
+	for i := range req.Records {
+		it.bytes += messageBytes(&req.Records[i])
+	}
+	if len(req.Records) > batchRecords || it.bytes > limit {
+		return p.fail("append to", fmt.Errorf("%d records of about %d bytes; one append, which is one entry of Pulsar, takes at most %d and %d (max-message= and the broker's maxMessageSize): %w",
+			len(req.Records), it.bytes, batchRecords, limit, fault.Invalid))
+	}
+	for i := range req.Records {
+		it.messages[i] = encode(&req.Records[i])
+	}
+	return p.writer.enqueue(ctx, h, it)
+}
+
+func (w *writer) enqueue(ctx context.Context, h *handle, it *item) error {
+	if it.marker {
+		it.messages = []*pulsar.ProducerMessage{{Payload: []byte{}, Properties: map[string]string{sealProperty: "1"}}}
+	}
+	w.mu.Lock()
+	for w.bytes > 0 && w.bytes+it.bytes > queueBytes && !w.over {
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+		case <-h.closed:
+			return h.usable(ctx)
+		case <-ctx.Done():
+			return w.p.fail("append to", fmt.Errorf("the buffer is full: %w: %w", fault.NotDone, ctx.Err()))
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if w.over {
+		return w.p.topic.why
+	}
+	w.queue = append(w.queue, it)
+	w.bytes += it.bytes
+	if !w.running {
+		w.running = true
+		go w.run() // joined by stop
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// run ends when the topic ends.
+func (w *writer) run() {
+	defer close(w.done)
+	defer w.drop()
+	for {
+		select {
+		case <-w.wake:
+		case <-w.p.topic.ended:
+		}
+		for batch := w.take(); len(batch) > 0; batch = w.take() {
+			if isClosed(w.p.topic.ended) {
+				answer(batch, w.p.topic.why)
+				continue
+			}
+			w.commit(batch)
+		}
+		if isClosed(w.p.topic.ended) {
+			w.mu.Lock()
+			empty := len(w.queue) == 0
+			w.over = w.over || empty
+			w.mu.Unlock()
+			if empty {
+				return
+			}
+		}
+	}
+}
+
+// stop returns when the goroutine is gone; the topic has ended.
+func (w *writer) stop() {
+	w.mu.Lock()
+	running := w.running
+	w.over = w.over || !running
+	w.mu.Unlock()
+	if running {
+		<-w.done
+	}
+}
+
+func answer(batch []*item, err error) {
+	for _, it := range batch {
+		it.done(0, err)
+	}
+}
+
+// take removes as much from the queue as fits into one entry.
+func (w *writer) take() []*item {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := w.p.topic.log.config.MaxMessageBytes - messageOverhead
+	n, records, bytes := 0, 0, 0
+	for n < len(w.queue) {
+		it := w.queue[n]
+		if n > 0 && (records+len(it.messages) > batchRecords || bytes+it.bytes > limit) {
+			break
+		}
+		records, bytes = records+len(it.messages), bytes+it.bytes
+		n++
+	}
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	w.bytes -= bytes
+	close(w.room)
+	w.room = make(chan struct{})
+	return batch
+}
+
+// commit sends a batch as one entry and answers it.
+func (w *writer) commit(batch []*item) {
+	var messages []*pulsar.ProducerMessage
+	for _, it := range batch {
+		messages = append(messages, it.messages...)
+	}
+	first, err := w.send(messages)
+	if err != nil {
+		answer(batch, w.p.fail("append to", err))
+		return
+	}
+	w.floor = first + int64(len(messages))
+	for _, it := range batch {
+		it.done(first, nil)
+		first += int64(len(it.messages))
+	}
+	w.roll(first)
+}
+
+// roll asks for a new ledger before the entries of this one need more bits than an offset has.
+func (w *writer) roll(offset int64) {
+	ledger, entry := unpack(offset)
+	if entry < rollEntry || ledger == w.rolled {
+		return
+	}
+	w.rolled = ledger
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	if err := w.p.admin().unload(ctx, w.p.name); err != nil {
+		w.rolled = -1
+		w.p.topic.log.config.Logger.Warn("a ledger is nearly full and the broker did not begin a new one",
+			"topic", w.p.topic.config.Name, "partition", w.p.number, "ledger", ledger, "entry", entry, "error", err)
+	}
+}
