@@ -1,0 +1,241 @@
+package ring_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/ring"
+)
+
+// keyOf finds a key that a member answers yes for.
+func keyOf(t *testing.T, r *ring.Ring) string {
+	t.Helper()
+	for _, k := range someKeys(1000) {
+		if mine, _ := r.ShouldHandle(k); mine {
+			return k
+		}
+	}
+	t.Fatalf("%s has no key", r.Member())
+	return ""
+}
+
+func yes(r *ring.Ring, key string) bool {
+	mine, _ := r.ShouldHandle(key)
+	return mine
+}
+
+// A leaving member of an anchor ring answers for its keys until the drain is over, while its heir
+// does already; in a table ring nobody does until the drain is over.
+func TestTheDrainOfALeave(t *testing.T) {
+	t.Parallel()
+	const drain = 300 * time.Millisecond
+	inEachMode(t, func(t *testing.T, mode ring.Mode) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memregistry.NewStore()
+			var rings []*ring.Ring
+			for _, id := range []string{"a", "b"} {
+				h := store.Open()
+				defer h.Close()
+				r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: id, Mode: mode, Drain: drain})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := r.WaitEstablished(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = r.Close(context.Background()) }()
+				rings = append(rings, r)
+			}
+			time.Sleep(time.Second)
+			a, b := rings[0], rings[1]
+			key := keyOf(t, b)
+			var leaving sync.WaitGroup
+			leaving.Go(func() {
+				if err := b.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			both := mode == ring.Anchor
+			time.Sleep(drain / 2)
+			if yes(a, key) != both || yes(b, key) != both {
+				t.Errorf("within the drain: heir %t, leaver %t; want both %t", yes(a, key), yes(b, key), both)
+			}
+			if owner, _ := a.Owner(key); both && owner != "a" {
+				t.Errorf("within the drain the heir takes %q for the owner", owner)
+			}
+			leaving.Wait()
+			time.Sleep(drain)
+			if !yes(a, key) || yes(b, key) {
+				t.Errorf("after the drain: heir %t, leaver %t; want only the heir", yes(a, key), yes(b, key))
+			}
+			if err := b.WaitEstablished(t.Context()); err != nil {
+				t.Errorf("a member that was established: %v", err)
+			}
+			if err := b.Refresh(t.Context()); !errors.Is(err, ring.ErrClosed) {
+				t.Errorf("a refresh after the leave: %v; want closed", err)
+			}
+		})
+	})
+}
+
+func TestMembersOfOneRingAskForTheSame(t *testing.T) {
+	t.Parallel()
+	reg := memregistry.New()
+	t.Cleanup(func() { _ = reg.Close() })
+	join(t, reg, ring.Table, "a")
+	for name, cfg := range map[string]ring.Config{
+		"another mode":            {Mode: ring.Anchor},
+		"another number of slots": {Mode: ring.Table, Slots: 33},
+	} {
+		cfg.Registry, cfg.Name, cfg.Member = reg, "r", "b"
+		if _, err := ring.Join(t.Context(), cfg); !errors.Is(err, ring.ErrExists) {
+			t.Errorf("%s: %v; want already exists", name, err)
+		}
+	}
+	if err := ring.Delete(t.Context(), reg, "r"); !errors.Is(err, ring.ErrConflict) {
+		t.Errorf("deleting a ring with members: %v; want a conflict", err)
+	}
+}
+
+func TestADeletedRingIsGoneAndCanBeMadeAnew(t *testing.T) {
+	t.Parallel()
+	reg := memregistry.New()
+	defer reg.Close()
+	for _, mode := range []ring.Mode{ring.Anchor, ring.Table, ring.Anchor} {
+		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: "r", Member: "m", Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.WaitEstablished(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leave(t, r)
+		if names, err := ring.List(t.Context(), reg); err != nil || len(names) != 1 {
+			t.Fatalf("rings %v %v", names, err)
+		}
+		if err := ring.Delete(t.Context(), reg, "r"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ring.Look(t.Context(), reg, "r"); !errors.Is(err, ring.ErrNotFound) {
+			t.Fatalf("a deleted ring: %v", err)
+		}
+		if snap, err := reg.List(t.Context(), "rings/"); err != nil || len(snap.Entries) > 0 {
+			t.Fatalf("left behind: %v %v", snap.Entries, err)
+		}
+	}
+}
+
+// The mapping has a history: a member that goes and comes back finds its keys again, and a view
+// from outside shows the same owners as the members.
+func TestAMemberThatComesBackFindsItsKeys(t *testing.T) {
+	t.Parallel()
+	store := memregistry.NewStore()
+	keys := someKeys(300)
+	var rings []*ring.Ring
+	for i := range 4 {
+		h := store.Open()
+		t.Cleanup(func() { _ = h.Close() })
+		rings = append(rings, join(t, h.Registry, ring.Anchor, fmt.Sprintf("m%d", i)))
+	}
+	waitSettled(t, rings, keys)
+	before := map[string]string{}
+	for _, k := range keys {
+		before[k], _ = rings[0].Owner(k)
+	}
+	leave(t, rings[2])
+	eventually(t, "the others see it leave", func() bool { return len(rings[0].Members()) == 3 })
+	h := store.Open()
+	t.Cleanup(func() { _ = h.Close() })
+	rings[2] = join(t, h.Registry, ring.Anchor, "m2")
+	waitSettled(t, rings, keys)
+	v, err := ring.Look(t.Context(), h.Registry, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if got, epoch := v.Owner(k); got != before[k] || epoch != 6 {
+			t.Errorf("key %s belongs to %s at epoch %d; before it was %s, and 4 joined, 1 left, 1 joined", k, got, epoch, before[k])
+		}
+	}
+}
+
+func TestBadInputIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := ring.Join(t.Context(), ring.Config{Name: "a/b", Mode: "circle", Slots: -1, TTL: time.Millisecond})
+	if !errors.Is(err, ring.ErrInvalid) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := ring.Look(t.Context(), memregistry.New(), "a b"); !errors.Is(err, ring.ErrInvalid) {
+		t.Errorf("a bad name: %v", err)
+	}
+}
+
+// What can't be understood is not guessed at: nobody answers yes by an old view.
+func TestADocumentOfANewerVersionStopsTheAnswers(t *testing.T) {
+	t.Parallel()
+	reg := memregistry.New()
+	t.Cleanup(func() { _ = reg.Close() })
+	r := join(t, reg, ring.Anchor, "m")
+	if !yes(r, "k") {
+		t.Fatal("alone, and the key is not its own")
+	}
+	e, err := reg.Get(t.Context(), "rings/r/anchor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(value []byte) {
+		if _, err := reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put([]byte(`{"format":2}`))
+	eventually(t, "no answer by a document that is not understood", func() bool { return !yes(r, "k") })
+	put(e.Value)
+	eventually(t, "answers again", func() bool { return yes(r, "k") })
+}
+
+func TestLookupsAllocateNothing(t *testing.T) {
+	reg := memregistry.New()
+	defer reg.Close()
+	for _, mode := range modes {
+		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: string(mode), Member: "m", Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave(t, r)
+		if err := r.WaitEstablished(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(1000, func() { _, _ = r.ShouldHandle("user-123"); _, _ = r.Owner("user-123") }); n != 0 {
+			t.Errorf("%s: %.0f allocations; want none", mode, n)
+		}
+	}
+}
+
+func BenchmarkShouldHandle(b *testing.B) {
+	for _, mode := range modes {
+		b.Run(string(mode), func(b *testing.B) {
+			reg := memregistry.New()
+			defer reg.Close()
+			r, err := ring.Join(b.Context(), ring.Config{Registry: reg, Name: "r", Member: "m", Mode: mode})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = r.Close(context.Background()) }()
+			if err := r.WaitEstablished(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = r.ShouldHandle("user-123")
+			}
+		})
+	}
+}
