@@ -137,7 +137,7 @@ func (s *store) openPool(ctx context.Context, calls int) error {
 // stale says, without asking the server, whether a connection was closed while nobody used it, as
 // all are when the server restarts. A write on it would have an unknown outcome.
 func stale(_ context.Context, p pgxpool.ShouldPingParams) bool {
-	return p.IdleDuration > 100*time.Millisecond && p.Conn.PgConn().CheckConn() != nil
+	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // Ping would be a statement for each renewal
 }
 
 func newHolder() int64 {

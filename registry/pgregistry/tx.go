@@ -160,7 +160,7 @@ func (t sqlTx) query(ctx context.Context, each func(func(...any) error) error, t
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err says it
+	defer rows.Close()
 	for rows.Next() {
 		if err := each(rows.Scan); err != nil {
 			return err

@@ -1,0 +1,160 @@
+package pgregistry
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+func TestASchemaOfANewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	d.open(t, driver.Options{})
+	execute(t, d.url, "UPDATE "+d.schema+".format SET level = 7")
+	_, err := open(t.Context(), Config{URL: d.url, Schema: d.schema})
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 7") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestASchemaThatWasDroppedIsUnavailableUntilItIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	s := d.open(t, driver.Options{})
+	execute(t, d.url, "DROP SCHEMA "+d.schema+" CASCADE")
+	for _, err := range []error{reply(t, s, soon, driver.Txn{Puts: []driver.Put{{Key: "k"}}}), listed(t, s)} {
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "open the registry again") {
+			t.Errorf("error %v", err)
+		}
+	}
+	put(t, d.open(t, driver.Options{}), "k", "v")
+	if got := get(t, s, "k"); string(got.Value) != "v" {
+		t.Errorf("read %+v", got)
+	}
+}
+
+func listed(t *testing.T, s *store) error {
+	_, err := s.List(t.Context(), "")
+	return err
+}
+
+// Twenty that start on a database where nothing was made make one schema, whatever its name needs
+// in quotes.
+func TestManyMakeOneSchemaAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	d.schema = "Test_" + strings.TrimPrefix(d.schema, "test_")
+	t.Cleanup(func() { execute(t, d.url, `DROP SCHEMA IF EXISTS "`+d.schema+`" CASCADE`) })
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema, MaxConns: 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			put(t, s, "k", "v")
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	c, err := pgx.Connect(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	var levels int
+	if err := c.QueryRow(t.Context(), `SELECT count(*) FROM "`+d.schema+`".format`).Scan(&levels); err != nil || levels != 1 {
+		t.Errorf("%d rows of format, %v", levels, err)
+	}
+}
+
+// A role that may use the tables needs no more; one that lacks a right is told which.
+func TestRightsThatSufficeAndRightsThatLack(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	owner := d.open(t, driver.Options{})
+	role := "role_" + d.schema
+	execute(t, d.url, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() { execute(t, d.url, "DROP OWNED BY "+role); execute(t, d.url, "DROP ROLE "+role) })
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	limited := schemaStore{u.String(), d.schema}
+
+	_, err = open(t.Context(), Config{URL: limited.url, Schema: limited.schema})
+	if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "USAGE") {
+		t.Errorf("without any right: %v", err)
+	}
+	execute(t, d.url, "GRANT USAGE ON SCHEMA "+d.schema+" TO "+role)
+	execute(t, d.url, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+d.schema+" TO "+role)
+	s := limited.open(t, driver.Options{})
+	bind(t, s, session(t, s, soon), "member")
+	if get(t, owner, "member").Version == "" {
+		t.Error("the owner of the schema does not see what the role wrote")
+	}
+}
+
+// What the database's defaults are must not matter.
+func TestDefaultsOfTheDatabaseDoNotMatter(t *testing.T) {
+	t.Parallel()
+	admin := testserver.URL(t, "postgres")
+	d := newStore(t, admin)
+	role := "hard_" + d.schema
+	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER")
+	t.Cleanup(func() { execute(t, admin, "DROP OWNED BY "+role+" CASCADE"); execute(t, admin, "DROP ROLE "+role) })
+	for _, setting := range []string{"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = pg_temp", "bytea_output = escape", "statement_timeout = '5s'", "extra_float_digits = -5", "DateStyle = German"} {
+		execute(t, admin, "ALTER ROLE "+role+" SET "+setting)
+	}
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	hard := schemaStore{u.String(), d.schema}
+	a, b := hard.open(t, driver.Options{}), hard.open(t, driver.Options{})
+	var wg sync.WaitGroup
+	for _, s := range []*store{a, b} {
+		wg.Go(func() {
+			for range 20 {
+				put(t, s, "k", "v")
+			}
+		})
+	}
+	wg.Wait()
+	x := session(t, a, soon)
+	bind(t, a, x, "member")
+	if err := x.Close(t.Context()); err != nil || get(t, b, "member").Version != "" {
+		t.Errorf("after the session was closed: %v", err)
+	}
+	c, err := pgx.Connect(t.Context(), hard.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	err = pgx.BeginFunc(t.Context(), c, func(tx pgx.Tx) error {
+		var level string
+		if _, err := tx.Exec(t.Context(), "SELECT "+d.schema+".begin_1()"); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&level); err != nil || level != "on" {
+			t.Errorf("writes commit with synchronous_commit = %q, %v", level, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
