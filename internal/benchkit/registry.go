@@ -64,6 +64,7 @@ func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, other.Close()) }()
 	r := &registryRun{c: &c, rf: rf, other: other}
+	defer func() { err = errors.Join(err, r.leave(ctx)) }()
 	if err := r.claim(ctx); err != nil {
 		return nil, err
 	}
@@ -109,6 +110,7 @@ type registryRun struct {
 	c         *RegistryConfig
 	rf, other *ringfence.Client
 	group     *registry.Group
+	session   registry.Session
 	grants    []registry.Grant
 	next      []int64 // by unit: the offset of its latest checkpoint; whoever writes the unit owns it
 }
@@ -126,10 +128,11 @@ func (r *registryRun) claim(ctx context.Context) (err error) {
 	if _, err := r.group.EnsureMeta(ctx, registry.Meta{Topic: "none", Units: r.c.Units, Assignor: "none"}); err != nil {
 		return err
 	}
-	session, err := r.rf.Registry().OpenSession(ctx, registryTTL) // the client closes it
+	session, err := r.rf.Registry().OpenSession(ctx, registryTTL)
 	if err != nil {
 		return err
 	}
+	r.session = session
 	if _, err := r.group.Register(ctx, session, registry.Member{ID: registryMember, Incarnation: session.ID()}, nil); err != nil {
 		return err
 	}
@@ -148,6 +151,14 @@ func (r *registryRun) claim(ctx context.Context) (err error) {
 		r.grants = append(r.grants, claim.Grant)
 	}
 	return err
+}
+
+// leave ends the member, so that its group can be removed.
+func (r *registryRun) leave(ctx context.Context) error {
+	if r.session == nil {
+		return nil
+	}
+	return r.session.Close(context.WithoutCancel(ctx))
 }
 
 // enterBare enters the request that the batched checkpoints amount to, sent by the store's client
