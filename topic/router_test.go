@@ -82,16 +82,23 @@ func TestKeysSpreadEvenly(t *testing.T) {
 	}
 }
 
+// What a produced key costs: its hash, and its partition in a storage topic that grew.
 func BenchmarkRoute(b *testing.B) {
-	key := []byte("account-123456")
-	for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
-		b.Run(string(r), func(b *testing.B) {
-			b.ReportAllocs()
-			sum := 0
-			for b.Loop() {
-				sum += r.Route(xxhash.Sum64(key), 24, 3)
-			}
-			_ = sum
-		})
+	keys := make([][]byte, 1024)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "account-%06d", i)
+	}
+	for _, h := range []topic.Hash{topic.XXHash64, topic.Murmur2, topic.FNV1a} {
+		for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
+			b.Run(string(h)+"/"+string(r), func(b *testing.B) {
+				b.ReportAllocs()
+				sum, i := 0, 0
+				for b.Loop() {
+					sum += r.Route(h.Sum(keys[i&1023]), 24, 3)
+					i++
+				}
+				_ = sum
+			})
+		}
 	}
 }

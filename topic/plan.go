@@ -1,0 +1,144 @@
+package topic
+
+import (
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Plan says what a change of a topic would do. Nothing is changed by making one.
+type Plan struct {
+	Topic  string  `json:"topic"`
+	Change string  `json:"change"`
+	From   Storage `json:"from"` // takes the records before
+	To     Storage `json:"to"`   // and after
+	Router Router  `json:"router"`
+	Hash   Hash    `json:"hash"`
+	// Parents is how many partitions of From have to be finished before one of To starts; all of
+	// them unless the counts let the router tell which ones can hold earlier records of a key.
+	Parents int         `json:"parents"`
+	Shards  []ShardPlan `json:"shards,omitempty"`
+	// Warnings tell what is allowed and not wise. Refused says why the change would break the order
+	// of keys, and Remedy what to do instead; "": it would not.
+	Warnings []string `json:"warnings,omitempty"`
+	Refused  string   `json:"refused,omitempty"`
+	Remedy   string   `json:"remedy,omitempty"`
+}
+
+// ShardPlan says what a change means for consumers that split each storage topic into a fixed number
+// of shards: shard s owns the partitions [s·P/S, (s+1)·P/S).
+type ShardPlan struct {
+	Shards int     `json:"shards"`
+	Order  bool    `json:"order"` // every key stays in its shard
+	Moved  float64 `json:"moved"` // share of the keys that change their shard
+	Even   bool    `json:"even"`  // all shards have as many partitions of To
+}
+
+// PlanAdd plans a storage topic of that many partitions behind those that there are, and the switch
+// to it, for consumers with each of those shard counts.
+func (d *Document) PlanAdd(partitions int, shards []int) (*Plan, error) {
+	if err := checkPartitions(d.Name, partitions); err != nil {
+		return nil, err
+	}
+	last := d.Storage[len(d.Storage)-1]
+	next := Storage{Partitions: partitions, K: factor(last, partitions)}
+	p, err := d.plan(fmt.Sprintf("add a storage topic of %d partitions", partitions), last, next, shards)
+	if err != nil {
+		return nil, err
+	}
+	if base := last.Partitions / last.K; partitions%base != 0 {
+		p.warn("%d partitions are no multiple of the base %d: a new line with K 1 begins, and each partition waits for all of the storage topic before", partitions, base)
+	}
+	if !recommended(partitions) {
+		p.warn("%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
+	}
+	return p, nil
+}
+
+// PlanSwitch plans the switch to the next storage topic. ErrConflict when there is none.
+func (d *Document) PlanSwitch(shards []int) (*Plan, error) {
+	if d.Produce == len(d.Storage)-1 {
+		return nil, fmt.Errorf("topic %q: producers are at its last storage topic, %d; add one first: %w", d.Name, d.Produce, fault.Conflict)
+	}
+	return d.plan(fmt.Sprintf("switch producers to storage topic %d", d.Produce+1), d.Storage[d.Produce], d.Storage[d.Produce+1], shards)
+}
+
+func (d *Document) plan(change string, from, to Storage, shards []int) (*Plan, error) {
+	p := &Plan{Topic: d.Name, Change: change, From: from, To: to, Router: d.Router, Hash: d.Hash}
+	for q := range to.Partitions {
+		at := d.Router.parents(from, to, q)
+		p.Parents = max(p.Parents, (at.To-at.From+at.Step-1)/at.Step)
+	}
+	for _, s := range shards {
+		if s < 1 || s > to.Partitions {
+			return nil, fmt.Errorf("topic %q: %d shards of %d partitions; expected 1 to %d: %w", d.Name, s, to.Partitions, to.Partitions, fault.Invalid)
+		}
+		sp := ShardPlan{Shards: s, Order: d.Router.keeps(s, from, to), Even: to.Partitions%s == 0}
+		if !sp.Order {
+			sp.Moved = d.Router.moved(s, from, to)
+			p.Refused = fmt.Sprintf("with %d shards %.0f %% of the keys would change their shard, and overtake their earlier records", s, 100*sp.Moved)
+			p.Remedy = d.remedy(s, to)
+		}
+		if !sp.Even {
+			p.warn("%d shards get unequal numbers of the %d partitions", s, to.Partitions)
+		}
+		p.Shards = append(p.Shards, sp)
+	}
+	return p, nil
+}
+
+func (p *Plan) warn(format string, args ...any) {
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Err is nil when the change keeps the order of keys, and else says why not and what to do.
+func (p *Plan) Err() error {
+	if p.Refused == "" {
+		return nil
+	}
+	return fmt.Errorf("topic %q: %s: %s; %s: %w", p.Topic, p.Change, p.Refused, p.Remedy, fault.Conflict)
+}
+
+func (d *Document) remedy(shards int, to Storage) string {
+	if d.Router == RangeRouter {
+		return fmt.Sprintf("choose partitions that %d divides, or change the number of shards with feeders", shards)
+	}
+	return fmt.Sprintf("choose a number of shards that divides the base %d, change it with feeders, or create a topic with the range router, which keeps every number of shards that divides the partitions",
+		to.Partitions/to.K)
+}
+
+// recommended says whether so many partitions can be shared out evenly among the usual numbers of
+// members.
+func recommended(n int) bool { return n <= 3 || n%4 == 0 || n%6 == 0 }
+
+// shard is which of the shards owns a partition.
+func shard(p, partitions, shards int) int { return ((p+1)*shards - 1) / partitions }
+
+// keeps says whether every key stays in its shard.
+func (r Router) keeps(shards int, from, to Storage) bool {
+	switch base := from.Partitions / from.K; {
+	case shards == 1 || from.Partitions == to.Partitions && (from.K == to.K || r == RangeRouter):
+		return true
+	case r == RangeRouter:
+		return from.Partitions%shards == 0 && to.Partitions%shards == 0
+	default:
+		return base == to.Partitions/to.K && base%shards == 0
+	}
+}
+
+// moved is the share of the keys that change their shard, by a look at many hashes.
+func (r Router) moved(shards int, from, to Storage) float64 {
+	const looks = 20_000
+	n, h := 0, uint64(0)
+	for range looks {
+		h += 0x9e3779b97f4a7c15 // the hashes are spread: a Weyl sequence, mixed as SplitMix64 does
+		x := (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x ^= x >> 31
+		a := shard(r.Route(x, from.Partitions, from.K), from.Partitions, shards)
+		if a != shard(r.Route(x, to.Partitions, to.K), to.Partitions, shards) {
+			n++
+		}
+	}
+	return float64(n) / looks
+}
