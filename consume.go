@@ -113,6 +113,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	inner, cancel := context.WithCancel(ctx)
 	var aides sync.WaitGroup
 	aides.Go(func() { t.Follow(inner, func() { latest(layouts, layoutOf(t.Document())) }) })
+	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
 	hold := retentionHold{group: g, topic: t, logger: c.logger}
 	if hold.needed() {
 		hold.begin(ctx)

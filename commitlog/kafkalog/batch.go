@@ -47,9 +47,9 @@ type builder struct {
 	max     int64
 }
 
-// reset begins a batch with room for n bytes.
-func (b *builder) reset(n int) {
-	*b = builder{buf: make([]byte, batchHeader, batchHeader+n)}
+// reset begins a batch in the memory of buf.
+func (b *builder) reset(buf []byte) {
+	*b = builder{buf: append(buf[:0], make([]byte, batchHeader)...)}
 }
 
 func varintLen(v int64) int {

@@ -93,7 +93,7 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 
 // isFault says whether an error has been given a kind already.
 func isFault(err error) bool {
-	for _, k := range []error{fault.Invalid, fault.NotFound, fault.Exists, fault.Sealed, fault.OutOfRange, fault.Corrupt, fault.Closed, fault.Unavailable} {
+	for _, k := range []error{fault.Invalid, fault.NotFound, fault.Exists, fault.Sealed, fault.OutOfRange, fault.Corrupt, fault.Closed, fault.Unavailable, fault.Conflict} {
 		if errors.Is(err, k) {
 			return true
 		}

@@ -18,8 +18,10 @@ type batch struct {
 	epoch    int16
 	records  int
 	size     int
-	data     []byte
-	headers  bool // its appends carry their sequences
+	enc      builder
+	data     []byte // what is sent
+	pooled   bool   // its memory is used again once the broker has answered
+	headers  bool   // its appends carry their sequences
 
 	attempts int
 	maybe    bool // an attempt may have been stored
@@ -37,7 +39,19 @@ func (p *partition) form() (*batch, *identity, int) {
 		return b, nil, 0
 	}
 	b := &batch{}
-	for w := q.peek(); w != nil; w = q.peek() {
+	for e := q.peek(); e != (entry{}); e = q.peek() {
+		if e.b != nil {
+			if len(b.items) > 0 {
+				break
+			}
+			ready := q.popBatch()
+			if q.refused {
+				p.answerAll(ready, errRefused)
+				continue
+			}
+			return p.claim(ready), nil, 0
+		}
+		w := e.w
 		id := q.identity(p.s.l, w.req.Producer.ID)
 		if len(b.items) > 0 && b.identity != id {
 			break
@@ -46,7 +60,7 @@ func (p *partition) form() (*batch, *identity, int) {
 		switch v {
 		case look:
 			if len(b.items) > 0 {
-				return p.encode(b), nil, 0
+				return p.encodeAll(b), nil, 0
 			}
 			return nil, id, w.looked + 1
 		case known:
@@ -69,7 +83,7 @@ func (p *partition) form() (*batch, *identity, int) {
 	if len(b.items) == 0 {
 		return nil, nil, 0
 	}
-	return p.encode(b), nil, 0
+	return p.encodeAll(b), nil, 0
 }
 
 func (p *partition) target() int {
@@ -132,26 +146,68 @@ func (b *batch) admit(id *identity, w *pending, target int) bool {
 	return true
 }
 
-// encode makes the bytes of b.
-func (p *partition) encode(b *batch) *batch {
-	var enc builder
-	enc.reset(b.size)
-	now := time.Now().UnixMilli()
+// claim gives a batch of the log's own identity its place in the sequence.
+func (p *partition) claim(b *batch) *batch {
+	id := p.produce.identity(p.s.l, 0)
+	b.identity, b.before, b.sequence, b.epoch = id, id.standing, id.kafkaSeq, int16(id.epoch) //nolint:gosec // renew keeps it small
+	id.kafkaSeq = follow(id.kafkaSeq, b.records)
+	b.data = b.enc.finish(p.s.l.compress, id.kafkaID, b.epoch, b.sequence)
+	return b
+}
+
+// encodeAll makes the bytes of b.
+func (p *partition) encodeAll(b *batch) *batch {
+	b.enc.reset(make([]byte, 0, b.size+batchHeader))
 	for _, w := range b.items {
 		extra := driver.Header{}
 		if b.headers {
 			extra = driver.Header{Name: sequenceHeader, Value: strconv.AppendInt(nil, w.req.Producer.Sequence, 10)}
 		}
-		for i := range w.req.Records {
-			r := &w.req.Records[i]
-			at := r.Timestamp
-			if at == 0 {
-				at = now
-			}
-			enc.add(r, at, extra)
-			extra = driver.Header{}
-		}
+		b.enc.addAll(w, extra)
 	}
-	b.data = enc.finish(p.s.l.compress, b.identity.kafkaID, b.epoch, b.sequence)
+	b.data = b.enc.finish(p.s.l.compress, b.identity.kafkaID, b.epoch, b.sequence)
 	return b
+}
+
+// addAll appends the records of an append; extra is one more header of the first, if it has a name.
+func (b *builder) addAll(w *pending, extra driver.Header) {
+	for i := range w.req.Records {
+		r := &w.req.Records[i]
+		at := r.Timestamp
+		if at == 0 {
+			at = w.since.UnixMilli()
+		}
+		b.add(r, at, extra)
+		extra = driver.Header{}
+	}
+}
+
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = batchTarget + batchTarget/8
+)
+
+// encode appends w to a batch that waits, in memory that grows with it: a partition that gets
+// little takes little.
+func (b *batch) encode(l *kafkaLog, w *pending) {
+	switch need := b.size + w.size + batchHeader; {
+	case len(b.items) == 0:
+		b.enc.reset(make([]byte, 0, max(smallBuffer, need)))
+	case need > cap(b.enc.buf) && need <= largeBuffer && need > 16*smallBuffer && !b.pooled:
+		large, _ := l.buffers.Get().([]byte)
+		b.enc.buf = append(large[:0], b.enc.buf...)
+		b.pooled = true
+	}
+	b.items = append(b.items, w)
+	b.size += w.size
+	b.records += len(w.req.Records)
+	b.enc.addAll(w, driver.Header{})
+}
+
+// recycle gives the memory of a batch back that the broker has acked: nobody looks at it any more.
+func (b *batch) recycle(l *kafkaLog) {
+	if b.pooled && cap(b.data) >= largeBuffer {
+		l.buffers.Put(b.data[:0]) //nolint:staticcheck // one allocation of a slice header for a megabyte
+	}
+	b.data, b.enc.buf, b.pooled = nil, nil, false
 }

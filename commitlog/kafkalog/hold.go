@@ -1,9 +1,119 @@
 package kafkalog
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// holdsTopic is where the holds of all topics of a log are kept: a compacted topic of one
+// partition, made with the first hold. A record's key names the topic, its id and the hold
+// (hold{}.key); its value is the offsets by partition as JSON, or nothing for a hold without an
+// opinion. Which topics have holds, and of whom, any Kafka tool can see.
 const holdsTopic = "ringfence-holds"
 
+func (s *store) holdKey(name string) string {
+	return fmt.Sprintf("%s/%x/%s", s.config.Name, s.id, name)
+}
+
+// Hold stores a hold in the cluster.
 func (h *handle) Hold(ctx context.Context, name string, offsets []int64) error {
-	return h.usable(ctx)
+	if err := h.present(ctx); err != nil {
+		return err
+	}
+	rec := driver.Record{Key: []byte(h.s.holdKey(name))}
+	for _, o := range offsets {
+		if o >= 0 {
+			value, err := json.Marshal(offsets)
+			if err != nil {
+				return fmt.Errorf("hold %q: %w: %w", name, fault.Invalid, err)
+			}
+			rec.Value = value
+		}
+	}
+	holds, err := h.s.l.holds(ctx, true)
+	if err != nil {
+		return fmt.Errorf("hold %q of topic %q: %w", name, h.s.config.Name, err)
+	}
+	defer holds.Close()
+	answer := make(chan error, 1)
+	holds.Append(ctx, &driver.AppendRequest{Records: []driver.Record{rec}}, func(_ int64, err error) { answer <- err })
+	select {
+	case err = <-answer:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", fault.Unknown, ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("hold %q of topic %q: %w", name, h.s.config.Name, err)
+	}
+	return nil
+}
+
+// holds opens the topic of the holds, and makes it if that is wanted.
+func (l *kafkaLog) holds(ctx context.Context, create bool) (driver.Topic, error) {
+	t, err := l.OpenTopic(ctx, holdsTopic)
+	if err == nil || !create || !isNotFound(err) {
+		return t, err
+	}
+	if err := l.createAs(ctx, driver.TopicConfig{Name: holdsTopic, Partitions: 1}, map[string]string{"cleanup.policy": "compact"}); err != nil {
+		return nil, err
+	}
+	return l.OpenTopic(ctx, holdsTopic)
+}
+
+// heldOf is the lowest offset of each partition of s that somebody holds; -1: nobody does.
+func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
+	held := make([]int64, len(s.parts))
+	for i := range held {
+		held[i] = -1
+	}
+	t, err := l.holds(ctx, false)
+	if isNotFound(err) {
+		return held, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	b, err := t.Bounds(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	latest := map[string][]byte{}
+	prefix := s.holdKey("")
+	var recs []driver.Record
+	for at := b.First; at < b.Next; {
+		var next int64
+		if recs, next, err = t.Read(ctx, driver.ReadRequest{Offset: at, MaxBytes: fetchBytes}, recs[:0]); err != nil {
+			return nil, err
+		}
+		if next == at {
+			return nil, fmt.Errorf("%w: the holds could not be read to their end", fault.Unavailable)
+		}
+		for _, r := range recs {
+			if strings.HasPrefix(string(r.Key), prefix) {
+				latest[string(r.Key)] = r.Value
+			}
+		}
+		at = next
+	}
+	for key, value := range latest {
+		var offsets []int64
+		if value == nil {
+			continue
+		}
+		if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != len(held) {
+			return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, len(held))
+		}
+		for p, o := range offsets {
+			if o >= 0 && (held[p] < 0 || o < held[p]) {
+				held[p] = o
+			}
+		}
+	}
+	return held, nil
 }

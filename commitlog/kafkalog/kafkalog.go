@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -33,6 +34,7 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 		return nil, err
 	}
 	l := &kafkaLog{c: c, main: main, decompress: kgo.DefaultDecompressor(), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
+	l.buffers.New = func() any { return make([]byte, 0, largeBuffer) }
 	if l.compress, err = c.compressor(); err != nil {
 		main.Close()
 		return nil, err
@@ -69,19 +71,22 @@ type kafkaLog struct {
 		id    int64
 		epoch int16
 	}
-	budget *budget
+	budget  *budget
+	buffers sync.Pool   // of []byte, for batches
+	ending  atomic.Bool // Close was called
 
 	ctx    context.Context //nolint:containedctx // of the goroutines that Close joins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	done    bool // no goroutine may start any more
-	stores  map[string]*store
-	senders map[int32]*sender
-	pollers map[int32]*poller
-	lanes   [lanes]*kgo.Client
+	mu        sync.Mutex
+	closed    bool
+	retaining bool
+	done      bool // no goroutine may start any more
+	stores    map[string]*store
+	senders   map[int32]*sender
+	pollers   map[int32]*poller
+	lanes     [lanes]*kgo.Client
 }
 
 var _ driver.Log = (*kafkaLog)(nil)
@@ -89,9 +94,7 @@ var _ driver.Log = (*kafkaLog)(nil)
 var errClosed = fmt.Errorf("the kafka log: %w", fault.Closed)
 
 func (l *kafkaLog) usable(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	if l.ending.Load() {
 		return errClosed
 	}
 	return ctx.Err()
@@ -128,6 +131,9 @@ func (l *kafkaLog) OpenTopic(ctx context.Context, name string) (driver.Topic, er
 		l.stores[name] = s
 	}
 	s.handles++
+	if retains(s.config) {
+		l.keepRetaining()
+	}
 	return &handle{s: s, closed: make(chan struct{})}, nil
 }
 
@@ -150,6 +156,7 @@ func (l *kafkaLog) Close() error {
 	l.mu.Lock()
 	again := l.closed
 	l.closed = true
+	l.ending.Store(true)
 	stores := l.stores
 	l.stores = nil
 	l.mu.Unlock()

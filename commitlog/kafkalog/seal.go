@@ -68,7 +68,7 @@ func (s *store) suspectSeal(patience time.Duration) {
 // marker is a batch with nothing but a marker.
 func marker() []byte {
 	var b builder
-	b.reset(64)
+	b.reset(nil)
 	b.add(&driver.Record{Headers: []driver.Header{{Name: markerHeader}}}, -1, driver.Header{})
 	return b.finish(nil, -1, -1, -1)
 }

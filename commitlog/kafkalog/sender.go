@@ -146,6 +146,7 @@ func (s *sender) ship(parcels []parcel) {
 	var again []*partition
 	for i, x := range parcels {
 		if errs[i] == nil {
+			x.recycle(s.l)
 			x.p.succeed(x.batch, firsts[i])
 			x.p.rest()
 		}

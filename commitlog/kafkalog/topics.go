@@ -94,7 +94,12 @@ func (l *kafkaLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error 
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	err := persist(ctx, func(ctx context.Context) error { return l.create(ctx, c) })
+	return l.createAs(ctx, c, nil)
+}
+
+// createAs is CreateTopic with some settings of its own.
+func (l *kafkaLog) createAs(ctx context.Context, c driver.TopicConfig, own map[string]string) error {
+	err := persist(ctx, func(ctx context.Context) error { return l.create(ctx, c, own) })
 	if errors.Is(err, fault.Exists) {
 		have, again := l.describe(ctx, c.Name)
 		if again != nil {
@@ -121,13 +126,14 @@ func (l *kafkaLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error 
 	})
 }
 
-func (l *kafkaLog) create(ctx context.Context, c driver.TopicConfig) error {
+func (l *kafkaLog) create(ctx context.Context, c driver.TopicConfig, own map[string]string) error {
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = l.kafkaName(c.Name), int32(c.Partitions), -1 //nolint:gosec // at most 4096
 	if l.c.Replication > 0 {
 		t.ReplicationFactor = int16(l.c.Replication) //nolint:gosec // validated
 	}
 	settings := l.settings(c)
+	maps.Copy(settings, own)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s := kmsg.NewCreateTopicsRequestTopicConfig()
 		s.Name, s.Value = name, kmsg.StringPtr(settings[name])
