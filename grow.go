@@ -72,3 +72,29 @@ func holdAll(ctx context.Context, group string, t *topic.Topic, doc *topic.Docum
 	}
 	return nil
 }
+
+// PlanOptions are the options of PlanTopic.
+type PlanOptions struct {
+	// Partitions, when not 0, plans a new storage topic of so many, and the switch to it. Else the
+	// plan is of the switch to the next storage topic that there is.
+	Partitions int
+	// Shards are the shard counts of consumers that split the topic into fixed parts. Consumer
+	// groups need none: with them the order of keys holds whatever the numbers are.
+	Shards []int
+}
+
+// PlanTopic says what growing a topic would do, and whether the order of keys would hold: see
+// topic.Plan.Err. It changes nothing. ErrConflict when there is nothing to switch to.
+func (c *Client) PlanTopic(ctx context.Context, name string, opts *PlanOptions) (*topic.Plan, error) {
+	t, err := c.current(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if opts == nil {
+		opts = &PlanOptions{}
+	}
+	if opts.Partitions != 0 {
+		return t.Document().PlanAdd(opts.Partitions, opts.Shards)
+	}
+	return t.Document().PlanSwitch(opts.Shards)
+}

@@ -173,10 +173,6 @@ func unitRows(g *groupDoc) [][]cell {
 	var rows [][]cell
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
-			name := fmt.Sprint(p.Partition)
-			if p.Storage > 0 {
-				name = fmt.Sprintf("%d/%d", p.Storage, p.Partition)
-			}
 			checkpoint := right("-")
 			if p.Checkpoint >= 0 {
 				text := thousands(p.Checkpoint)
@@ -185,7 +181,7 @@ func unitRows(g *groupDoc) [][]cell {
 				}
 				checkpoint = right(text)
 			}
-			rows = append(rows, []cell{right(name), ownerCell(u), number(u.Epoch), checkpoint, number(p.Next), number(p.Lag), age(p.OldestMillis), left(why(u))})
+			rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), ownerCell(u), number(u.Epoch), checkpoint, number(p.Next), number(p.Lag), age(p.OldestMillis), left(why(u))})
 		}
 	}
 	return rows

@@ -21,22 +21,29 @@ type seekResult struct {
 
 func (a *app) groupSeek() *cobra.Command {
 	var to string
-	var partitions []int
+	var partitions []string
+	var storage int
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "seek NAME --to WHERE",
 		Short: "Send a group, live or not, to another place in its topic",
 		Long: `Send a group to another place: earliest, latest, an offset, a time such as
 2026-01-31T12:00:00Z, or an age such as -15m. It may be running: its members go on
-from there, and what they were processing can't move the checkpoint any more.`,
+from there, and what they were processing can't move the checkpoint any more.
+
+In a topic of several storage topics an offset needs --storage or --partition
+STORAGE/PARTITION. Where a partition goes back, those of later storage topics that
+hold later records of its keys begin again after it.`,
 		Example: `  ringfence group seek billing --to earliest --dry-run
   ringfence group seek billing --to -15m
-  ringfence group seek billing --to 4711 --partition 3`,
+  ringfence group seek billing --to 4711 --partition 3
+  ringfence group seek billing --to 4711 --partition 1/3`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeGroupArg,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
-	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
+	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
+	cmd.Flags().IntVar(&storage, "storage", -1, "only in the storage topic of this `index` (-1: in all)")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show where each partition would go")
 	_ = cmd.MarkFlagRequired("to") // made just above
 	completeWith(cmd, "to", "earliest", "latest")
@@ -49,7 +56,14 @@ from there, and what they were processing can't move the checkpoint any more.`,
 		if err != nil {
 			return knownGroups(err)
 		}
-		positions, err := rf.SeekGroup(ctx, args[0], target, &ringfence.SeekOptions{Partitions: distinct(partitions), DryRun: dryRun})
+		opts := &ringfence.SeekOptions{DryRun: dryRun}
+		if cmd.Flags().Changed("storage") {
+			opts.Storage = &storage
+		}
+		if opts.Partitions, err = unitsOf(&before, partitions, opts.Storage != nil); err != nil {
+			return err
+		}
+		positions, err := rf.SeekGroup(ctx, args[0], target, opts)
 		if err != nil {
 			return err
 		}
@@ -66,7 +80,7 @@ func seekTable(r *report, s seekResult) {
 		if p.From >= 0 {
 			from = number(p.From)
 		}
-		rows = append(rows, []cell{number(int64(p.Partition)), from, number(p.To), number(p.Next), number(p.Lag)})
+		rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), from, number(p.To), number(p.Next), number(p.Lag)})
 	}
 	verb := "moved"
 	if !s.Done {
@@ -99,7 +113,7 @@ func (a *app) groupResume() *cobra.Command {
 }
 
 func (a *app) groupControl(verb, short string, paused bool, control func(context.Context, *ringfence.Client, string, []int) error) *cobra.Command {
-	var partitions []int
+	var partitions []string
 	cmd := &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
@@ -108,18 +122,21 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeGroupArg,
 	}
-	cmd.Flags().IntSliceVar(&partitions, "partition", nil, "only this partition; may be repeated")
+	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		some := distinct(partitions)
+		g, err := rf.DescribeGroup(ctx, args[0])
+		if err != nil {
+			return knownGroups(err)
+		}
+		some, err := unitsOf(&g, partitions, false)
+		if err != nil {
+			return err
+		}
 		if err := control(ctx, rf, args[0], some); err != nil {
 			return knownGroups(err)
 		}
 		result := controlResult{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
 		if result.All {
-			g, err := rf.DescribeGroup(ctx, args[0])
-			if err != nil {
-				return err
-			}
 			result.Partitions = make([]int, len(g.Units))
 			for i, u := range g.Units {
 				result.Partitions[i] = u.Unit

@@ -12,22 +12,24 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
 )
 
 func (a *app) topicCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "topic",
-		Short:   "Create, list, describe and delete topics",
+		Short:   "Create, list, describe, grow and delete topics",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"topics"},
 	}
-	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicDelete())
+	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicDelete())
 	return cmd
 }
 
 type topicCreateFlags struct {
 	partitions     int
+	router, hash   string
 	retentionBytes int64
 	retentionAge   time.Duration
 	retentionForce bool
@@ -39,8 +41,9 @@ func (a *app) topicCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a topic",
-		Long: `Create a topic with a fixed number of partitions. Records of one key always go to one
-partition, so the number bounds how many processes of a group share the work.
+		Long: `Create a topic with a number of partitions. Records of one key always go to one
+partition, so the number bounds how many processes of a group share the work;
+"topic add-storage" raises it later.
 
 Creating a topic that is there already with the same shape is fine; with another
 shape it is a conflict (exit code 4).`,
@@ -50,6 +53,8 @@ shape it is a conflict (exit code 4).`,
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&f.partitions, "partitions", "p", 8, "`number` of partitions")
+	fl.StringVar(&f.router, "router", string(topic.Modulo), "`rule` from keys to partitions: modulo or range")
+	fl.StringVar(&f.hash, "hash", string(topic.XXHash64), "hash `function` of keys: xxhash64, murmur2 (as Kafka's own producers) or fnv1a")
 	fl.Int64Var(&f.retentionBytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
 	fl.DurationVar(&f.retentionAge, "retention-age", 0, "keep records for so long (0: for ever)")
 	fl.BoolVar(&f.retentionForce, "retention-force", false, "let retention drop records that a group has not processed yet")
@@ -63,6 +68,8 @@ shape it is a conflict (exit code 4).`,
 func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string, f topicCreateFlags) error {
 	cfg := ringfence.TopicConfig{
 		Partitions:     f.partitions,
+		Router:         topic.Router(f.router),
+		Hash:           topic.Hash(f.hash),
 		RetentionBytes: f.retentionBytes,
 		RetentionAgeMS: f.retentionAge.Milliseconds(),
 		RetentionForce: f.retentionForce,

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -43,6 +45,8 @@ type storageDoc struct {
 	Index      int            `json:"index"`
 	Name       string         `json:"name"`
 	K          int            `json:"k"`
+	State      string         `json:"state"`          // sealed, producing, sealing or open
+	Ends       []int64        `json:"ends,omitempty"` // by partition: where it was sealed
 	Partitions []partitionDoc `json:"partitions"`
 }
 
@@ -57,6 +61,15 @@ type topicGroupDoc struct {
 	Group   string `json:"group"`
 	Members int    `json:"members"`
 	State   string `json:"state"`
+	// Storage says by storage topic how far it got.
+	Storage []groupStorageDoc `json:"storage"`
+}
+
+// groupStorageDoc is how far a group got in one storage topic.
+type groupStorageDoc struct {
+	Index    int   `json:"index"`
+	Lag      int64 `json:"lag"`
+	Finished bool  `json:"finished"` // sealed, and all of it is processed
 }
 
 // describedTopic describes a topic with all that is known about it.
@@ -67,7 +80,7 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 	}
 	t := &topicDoc{Name: info.Name, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
 	for _, s := range info.Storage {
-		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K}
+		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index)}
 		for _, p := range s.Partitions {
 			doc.Partitions = append(doc.Partitions, partitionDoc{p, p.Next - p.First, partitionState(s.Index == info.Produce, p.Sealed)})
 		}
@@ -76,8 +89,49 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 	if t.Retention, err = retentionOf(ctx, rf, &info); err != nil {
 		return nil, err
 	}
-	t.Groups, err = groupsOf(ctx, rf, name)
-	return t, err
+	if t.Groups, err = groupsOf(ctx, rf, name); err != nil {
+		return nil, err
+	}
+	for i := range t.Groups {
+		if err := t.Groups[i].measure(ctx, rf, len(t.Storage)); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// measure finds how far a group got in each storage topic.
+func (g *topicGroupDoc) measure(ctx context.Context, rf *ringfence.Client, storages int) error {
+	info, err := rf.DescribeGroup(ctx, g.Group)
+	if err != nil && !errors.Is(err, ringfence.ErrNotFound) { // deleted since it was listed
+		return err
+	}
+	g.Storage = make([]groupStorageDoc, storages)
+	for i := range g.Storage {
+		g.Storage[i] = groupStorageDoc{Index: i, Finished: err == nil}
+	}
+	for _, u := range info.Units {
+		for _, p := range u.Positions {
+			if p.Storage < storages {
+				s := &g.Storage[p.Storage]
+				s.Lag += p.Lag
+				s.Finished = s.Finished && u.Phase == group.Finished
+			}
+		}
+	}
+	return nil
+}
+
+func storageState(t *ringfence.TopicInfo, index int) string {
+	switch {
+	case index < t.Produce:
+		return "sealed"
+	case index > t.Produce:
+		return "open"
+	case t.Switching:
+		return "sealing"
+	}
+	return "producing"
 }
 
 func partitionState(producing, sealed bool) string {
@@ -151,6 +205,9 @@ func (t *topicDoc) render(r *report) {
 	}
 	r.line("groups     %s", dash(strings.Join(names, ", ")))
 	r.line("")
+	if len(t.Storage) > 1 {
+		t.renderStorages(r)
+	}
 	var rows [][]cell
 	for _, s := range t.Storage {
 		for _, p := range s.Partitions {
@@ -161,4 +218,25 @@ func (t *topicDoc) render(r *report) {
 	}
 	r.table([]string{"STORAGE", "INDEX", "PARTITION", "FIRST", "NEXT", "KEPT", "STATE"}, rows)
 	r.line("%s kept at most", plural(t.Kept, "record"))
+}
+
+// renderStorages shows the storage topics of a topic that grew, and who has finished which.
+func (t *topicDoc) renderStorages(r *report) {
+	var rows [][]cell
+	for _, s := range t.Storage {
+		var over, behind []string
+		for _, g := range t.Groups {
+			if at := g.Storage[s.Index]; at.Finished {
+				over = append(over, g.Group)
+			} else if at.Lag > 0 {
+				behind = append(behind, fmt.Sprintf("%s (%s)", g.Group, thousands(at.Lag)))
+			}
+		}
+		rows = append(rows, []cell{
+			number(int64(s.Index)), number(int64(len(s.Partitions))), number(int64(s.K)), left(s.State),
+			left(dash(strings.Join(over, ", "))), left(dash(strings.Join(behind, ", "))),
+		})
+	}
+	r.table([]string{"INDEX", "PARTITIONS", "K", "STATE", "FINISHED BY", "LAG OF"}, rows)
+	r.line("")
 }

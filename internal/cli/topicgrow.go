@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// growResult says what a command that grows a topic did, or would do.
+type growResult struct {
+	*topic.Plan
+	Done    bool    `json:"done"`           // false: --dry-run, or a plan
+	Storage int     `json:"storage"`        // index of the storage topic that it is about
+	Produce int     `json:"produce"`        // index of the one that takes new records
+	Ends    []int64 `json:"ends,omitempty"` // by partition: where the one before was sealed
+}
+
+// growFlags are what the commands that grow a topic have in common.
+type growFlags struct {
+	partitions int
+	shards     []int
+	dryRun     bool
+}
+
+func (a *app) topicAddStorage() *cobra.Command {
+	var f growFlags
+	cmd := &cobra.Command{
+		Use:   "add-storage NAME --partitions N",
+		Short: "Give a topic another storage topic, with more partitions",
+		Long: `Add a storage topic behind those that a topic has. Nothing changes for producers and
+consumers before "topic switch-produce". With --shards it is refused (exit code 4)
+when consumers that split the topic into so many fixed shards would see records of
+a key out of order; consumer groups never do.`,
+		Example: `  ringfence topic add-storage payments --partitions 24 --dry-run
+  ringfence topic add-storage payments --partitions 24`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions")
+	f.register(cmd)
+	_ = cmd.MarkFlagRequired("partitions") // made just above
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		if f.partitions == 0 {
+			f.partitions = -1 // out of range, and no request for another kind of plan
+		}
+		return a.growTopic(ctx, rf, args[0], f, rf.AddStorage)
+	})
+	return cmd
+}
+
+func (a *app) topicSwitchProduce() *cobra.Command {
+	var f growFlags
+	cmd := &cobra.Command{
+		Use:   "switch-produce NAME",
+		Short: "Let new records go to the next storage topic",
+		Long: `Seal the storage topic that takes new records and let the next one take them. Producers
+that run go on by themselves, and in order; consumers finish a storage topic before
+they begin with the next. A switch that was interrupted is finished.`,
+		Example: `  ringfence topic switch-produce payments --dry-run
+  ringfence topic switch-produce payments`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	f.register(cmd)
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		return a.growTopic(ctx, rf, args[0], f, func(ctx context.Context, name string, _ int) (ringfence.TopicInfo, error) {
+			return rf.SwitchProduce(ctx, name)
+		})
+	})
+	return cmd
+}
+
+func (f *growFlags) register(cmd *cobra.Command) {
+	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be done")
+}
+
+// growTopic plans a change, and makes it unless that breaks the order of keys.
+func (a *app) growTopic(ctx context.Context, rf *ringfence.Client, name string, f growFlags, change func(context.Context, string, int) (ringfence.TopicInfo, error)) error {
+	plan, err := rf.PlanTopic(ctx, name, &ringfence.PlanOptions{Partitions: f.partitions, Shards: f.shards})
+	if err != nil {
+		return err
+	}
+	if err := plan.Err(); err != nil {
+		return err
+	}
+	info, err := rf.DescribeTopic(ctx, name)
+	if err != nil {
+		return err
+	}
+	result := growResult{Plan: plan, Done: !f.dryRun, Storage: len(info.Storage), Produce: info.Produce}
+	if !f.dryRun {
+		if info, err = change(ctx, name, f.partitions); err != nil {
+			return err
+		}
+		result.Produce = info.Produce
+	}
+	if f.partitions == 0 { // a switch
+		if f.dryRun {
+			result.Produce++
+		}
+		result.Storage = result.Produce
+		result.Ends = info.Storage[result.Produce-1].Ends
+	}
+	return a.emit(result, func(r *report) { result.render(r) })
+}
+
+func (g *growResult) render(r *report) {
+	verb := "would be done"
+	if g.Done {
+		verb = "done"
+	}
+	r.line("topic %s: %s: %s", g.Topic, g.Change, verb)
+	g.details(r)
+	if g.Ends != nil {
+		r.line("sealed at    %d", g.Ends)
+	}
+	r.line("producers    at storage topic %d", g.Produce)
+}
+
+func (g *growResult) details(r *report) {
+	r.line("partitions   %d (K %d) to %d (K %d), router %s", g.From.Partitions, g.From.K, g.To.Partitions, g.To.K, g.Router)
+	waits := fmt.Sprintf("each new partition starts when at most %s of the %d before are finished", plural(int64(g.Parents), "partition"), g.From.Partitions)
+	if g.Parents == g.From.Partitions {
+		waits = "each new partition starts when all partitions before are finished"
+	}
+	r.line("groups       order holds; %s", waits)
+	for _, s := range g.Shards {
+		order := "order holds"
+		if !s.Order {
+			order = fmt.Sprintf("order BREAKS: %.0f %% of the keys change their shard", 100*s.Moved)
+		}
+		r.line("%-12s %s", plural(int64(s.Shards), "shard"), order)
+	}
+	for _, w := range g.Warnings {
+		r.line("warning      %s", w)
+	}
+	if g.Refused != "" {
+		r.line("refused      %s", g.Refused)
+		r.line("instead      %s", g.Remedy)
+	}
+}
+
+func (a *app) topicPlan() *cobra.Command {
+	var f growFlags
+	cmd := &cobra.Command{
+		Use:   "plan NAME",
+		Short: "Show what growing a topic would do, and whether the order of keys holds",
+		Long: `Show what "topic add-storage" with so many partitions, and the switch to it, would do;
+without --partitions, what "topic switch-produce" would do. Nothing is changed. A
+plan that would break the order of keys says so, and what to do instead; the exit
+code is 0 all the same.`,
+		Example: `  ringfence topic plan payments --partitions 24
+  ringfence topic plan payments --partitions 20 --shards 2,10 --format json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (0: the next that there is)")
+	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		plan, err := rf.PlanTopic(ctx, args[0], &ringfence.PlanOptions{Partitions: f.partitions, Shards: f.shards})
+		if err != nil {
+			return err
+		}
+		return a.emit(plan, func(r *report) {
+			r.line("topic %s: %s", plan.Topic, plan.Change)
+			(&growResult{Plan: plan}).details(r)
+		})
+	})
+	return cmd
+}
