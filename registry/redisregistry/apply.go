@@ -10,7 +10,7 @@ import (
 
 // A call of the script holds up everybody else at the server, for some µs for each transaction.
 const (
-	chunkTxns  = 512
+	chunkTxns  = 256
 	chunkBytes = 1 << 20
 )
 

@@ -93,6 +93,27 @@ func TestQuietTransactionsTellNobody(t *testing.T) {
 	}
 }
 
+func TestDatabasesOfOneServerAreSeparate(t *testing.T) {
+	t.Parallel()
+	here := server(t)
+	there := here
+	there.DB = here.DB + 1
+	a, b, c := mustOpen(t, here), mustOpen(t, there), mustOpen(t, there)
+	if _, err := a.Watch(t.Context(), ""); err != nil { // it has the lookout, of its own database
+		t.Fatal(err)
+	}
+	x, err := b.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, b, driver.Txn{Puts: []driver.Put{{Key: "member/1", Session: x.ID()}}})
+	if got := value(t, a, "member/1"); got != "<absent>" {
+		t.Errorf("database %d has the entry of database %d", here.DB, there.DB)
+	}
+	b.shut(false)
+	awaitMembers(t, c, 0)
+}
+
 func TestANewerFormatIsRefusedAndNotTouched(t *testing.T) {
 	t.Parallel()
 	cfg := server(t)
@@ -110,7 +131,7 @@ func TestANamespaceCannotReachIntoAnother(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for _, name := range []string{"", "a", "a}", "a}:", "{a", "a/b", "a%2Fb", "a:b", "ä", "a b", "a+b"} {
-		n, err := newNames(name)
+		n, err := newNames(name, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +144,7 @@ func TestANamespaceCannotReachIntoAnother(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"\x00", string(make([]byte, 129))} {
-		if _, err := newNames(bad); !errors.Is(err, fault.Invalid) {
+		if _, err := newNames(bad, 0); !errors.Is(err, fault.Invalid) {
 			t.Errorf("namespace %q: error %v", bad, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 const (
 	redialFirst = 5 * time.Millisecond
 	redialMost  = 250 * time.Millisecond
+	settled     = time.Second // one that was up for so long is no failed try
 )
 
 // line is the connection for what is pushed. It is held from the first watch or session on until
@@ -42,12 +43,16 @@ func (l *line) run(ctx context.Context) {
 	wait := time.Duration(0)
 	warned := false
 	for before := false; ctx.Err() == nil; {
+		began := time.Now()
 		up, err := l.hold(ctx, before)
 		if ctx.Err() != nil {
 			return
 		}
+		if time.Since(began) > settled {
+			wait = 0
+		}
 		if up {
-			before, wait, warned = true, 0, false
+			before, warned = true, false
 			l.s.log.Warn("the subscription of a registry was lost; connecting again", "error", err)
 		} else if !warned {
 			warned = true

@@ -3,6 +3,7 @@ package redisregistry
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/ringfence/ringfence/registry/driver"
@@ -19,18 +20,20 @@ type names struct {
 	presence string   // prefix of the channel that a process subscribes to as long as it lives
 }
 
-func newNames(namespace string) (names, error) {
+func newNames(namespace string, db int) (names, error) {
 	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
 		return names{}, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), driver.ErrInvalid)
 	}
 	root := "{ringfence/" + url.QueryEscape(namespace) + "}:"
+	// Channels, unlike keys, are those of all databases.
+	channel := root + strconv.Itoa(db) + ":"
 	return names{
 		meta:     root + "meta",
 		keys:     []string{root + "meta", root + "entries", root + "keys", root + "bound", root + "sessions"},
 		session:  root + "session:",
-		changes:  root + "changes",
-		lookout:  root + "lookout",
-		presence: root + "presence:",
+		changes:  channel + "changes",
+		lookout:  channel + "lookout",
+		presence: channel + "presence:",
 	}, nil
 }
 

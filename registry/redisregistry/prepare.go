@@ -30,7 +30,7 @@ func (s *store) prepare(ctx context.Context) error {
 	if up, err := strconv.Atoi(info["uptime_in_seconds"]); err == nil && up <= int(grace/time.Second)+1 {
 		s.young = time.Now().Add(grace)
 	}
-	s.assess(info)
+	s.assess(info, s.appendfsync(ctx))
 	return s.checkFormat(ctx)
 }
 
@@ -52,13 +52,27 @@ func (s *store) info(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
+// appendfsync is how the server writes its append-only file; "" when it does not tell.
+func (s *store) appendfsync(ctx context.Context) string {
+	m, err := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
+	if err != nil {
+		return "" // hosted servers forbid CONFIG
+	}
+	return m["appendfsync"]
+}
+
 // assess tells the log what may lose acknowledged transactions.
-func (s *store) assess(info map[string]string) {
+func (s *store) assess(info map[string]string, fsync string) {
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
 		s.log.Warn("Redis may evict keys when its memory is full, sessions and entries alike; set maxmemory-policy to noeviction", "maxmemory_policy", p)
 	}
-	if info["aof_enabled"] == "0" {
+	switch {
+	case info["aof_enabled"] == "0":
 		s.log.Warn("Redis keeps no append-only file: a crash of the server loses what is newer than its last snapshot; set appendonly to yes")
+	case fsync == "no":
+		s.log.Warn("Redis leaves it to the system when its append-only file reaches the disk: a power loss may lose half a minute; set appendfsync to everysec or always", "appendfsync", fsync)
+	case fsync == "everysec":
+		s.log.Info("a power loss at the Redis server may lose its last second; appendfsync always loses nothing, and is slower", "appendfsync", fsync)
 	}
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 {
 		s.log.Info("Redis replicates asynchronously: a failover may lose acknowledged transactions; fences still hold, as versions carry a nonce", "replicas", n)

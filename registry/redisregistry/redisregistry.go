@@ -83,7 +83,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	names, err := newNames(cfg.Namespace)
+	names, err := newNames(cfg.Namespace, cfg.DB)
 	if err != nil {
 		return nil, err
 	}

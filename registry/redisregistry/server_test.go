@@ -100,6 +100,10 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 		t.Fatal(err)
 	}
 	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	leaver := mustOpen(t, cfg)
+	if _, err := leaver.OpenSession(t.Context(), 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
 	srv.Freeze()
 	began := time.Now()
 	if res, err := s.Apply(t.Context(), put("k", "1")); err == nil && res[0].Err == nil {
@@ -108,7 +112,11 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 	if took := time.Since(began); took > 10*quickly {
 		t.Errorf("a call took %s; the time-out is %s", took, quickly)
 	}
-	time.Sleep(2 * quickly)
+	closing := time.Now()
+	leaver.Close()
+	if took := time.Since(closing); took > 10*quickly {
+		t.Errorf("Close took %s while the server hung; the time-out is %s", took, quickly)
+	}
 	srv.Thaw()
 	works(t, s)
 	time.Sleep(grace + 10*confirm)

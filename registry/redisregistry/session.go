@@ -112,10 +112,7 @@ func (s *store) count(ctx context.Context, words ...string) (missing []string, e
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
 	args := append([]string{s.names.session, s.names.presence, s.names.changes}, words...)
-	reply, err := s.census.Exec(ctx, s.client, s.names.keys, args).ToArray()
-	if err == nil && len(reply) > 0 {
-		missing, err = reply[0].AsStrSlice()
-	}
+	missing, err = s.census.Exec(ctx, s.client, s.names.keys, args).AsStrSlice()
 	if err != nil {
 		return nil, classify("looking for dead processes", err, fault.Unavailable)
 	}

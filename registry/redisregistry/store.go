@@ -129,12 +129,9 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		if err != nil && len(results) == 0 && !errors.Is(err, fault.Unknown) {
 			return nil, err // certainly none was applied
 		}
-		if err != nil { // the rest is not sent: it is to be applied after these
-			for i := range rest {
-				if i == n && errors.Is(err, fault.Unknown) {
-					err = fmt.Errorf("redis registry: not sent, as the outcome of what goes before it is unknown: %w", fault.Unavailable)
-				}
-				results = append(results, driver.Result{Err: err})
+		if err != nil { // the rest must not go before these, so it is not sent
+			for range rest {
+				results = append(results, driver.Result{Err: unknown(err)})
 			}
 			return results, nil
 		}
@@ -142,6 +139,14 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		rest = rest[n:]
 	}
 	return results, nil
+}
+
+// unknown is the fate of transactions of a call that was broken off by err.
+func unknown(err error) error {
+	if errors.Is(err, fault.Unknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", fault.Unknown, err)
 }
 
 // send applies transactions in one call of the script: all of them, or none when it fails.

@@ -5,7 +5,7 @@
 -- ARGV  prefix of session keys, prefix of presence channels, channel of changes, then words:
 --       s:<session>    end it
 --       p:<process>    end all of its sessions unless somebody subscribes to its presence channel
--- Returns the processes that have sessions but no presence, and how many sessions are left.
+-- Returns the other processes that have live sessions but no presence.
 
 local BOUND, SESSIONS = KEYS[4], KEYS[5]
 local session_prefix, presence_prefix, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -18,7 +18,7 @@ for i = 4, #ARGV do
 end
 
 local sessions = call('SMEMBERS', SESSIONS)
-if #sessions == 0 then return { {}, 0 } end
+if #sessions == 0 then return {} end
 
 -- Which keys are there: one command when all are, as they mostly are.
 local names, live = {}, {}
@@ -50,12 +50,10 @@ for from = 1, #channels, 2000 do
   end
 end
 
-local told, left = {}, 0
+local told = {}
 for i, id in ipairs(sessions) do
   local process = process_of[id]
-  if live[id] and not (suspect[process] and silent[process]) then
-    left = left + 1
-  else
+  if not live[id] or suspect[process] and silent[process] then
     call('DEL', names[i])
     call('SREM', SESSIONS, id)
     for _, member in ipairs(call('ZRANGE', BOUND, '[' .. id .. '\0', '(' .. id .. '\1', 'BYLEX')) do
@@ -78,4 +76,4 @@ local missing = {}
 for process in pairs(silent) do
   if not suspect[process] then missing[#missing + 1] = process end
 end
-return { missing, left }
+return missing
