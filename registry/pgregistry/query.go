@@ -8,6 +8,7 @@ import (
 
 // queries are the statements, with the schema's name filled in.
 type queries struct {
+	name    string // of the schema
 	schema  string // quoted
 	channel string // quoted as an identifier
 
@@ -25,19 +26,27 @@ const list = `SELECT r.n, e.key, e.version, e.session, e.value
 	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
 
 func newQueries(schema string) queries {
-	q := queries{schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
-	fill := func(text string) string { return strings.ReplaceAll(text, "{schema}", q.schema) }
-	q.list = fill(strings.Replace(list, "{range}", "e.key >= $1 AND e.key < $2", 1))
-	q.listFrom = fill(strings.Replace(list, "{range}", "e.key >= $1", 1))
-	q.commit = fill(`SELECT {schema}.commit_1($1, $2, $3, $4, $5, $6)`)
-	q.apply = fill(`SELECT {schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
-	q.open = fill(`WITH opened AS (
+	q := queries{name: schema, schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
+	q.list = q.fill(strings.Replace(list, "{range}", "e.key >= $1 AND e.key < $2", 1))
+	q.listFrom = q.fill(strings.Replace(list, "{range}", "e.key >= $1", 1))
+	q.commit = q.fill(`SELECT {schema}.commit_1($1, $2, $3, $4, $5, $6)`)
+	q.apply = q.fill(`SELECT {schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
+	q.open = q.fill(`WITH opened AS (
 			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
 		) SELECT {schema}.tell_1('s ') FROM opened`)
-	q.renew = fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
-	q.sweep = fill(`SELECT session_id, held_by, left_ms FROM {schema}.sweep_1($1)`)
-	q.changes = fill(`SELECT sum(n)::bigint FROM {schema}.change`)
+	q.renew = q.fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
+	q.sweep = q.fill(`SELECT session_id, held_by, left_ms FROM {schema}.sweep_1($1)`)
+	q.changes = q.fill(`SELECT sum(n)::bigint FROM {schema}.change`)
 	return q
+}
+
+// fill completes a text of this package.
+func (q queries) fill(text string) string {
+	return strings.NewReplacer(
+		"{schema}", q.schema,
+		"{channel}", "'"+channel(q.name)+"'",
+		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off",
+	).Replace(text)
 }
 
 // channel is the name that changes of a schema are notified under.

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"hash/fnv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,8 +60,7 @@ func (s *store) create(ctx context.Context, c *pgx.Conn) (level int, err error) 
 		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.q.schema+".format").Scan(&exists); err != nil || exists {
 			return err
 		}
-		text := strings.NewReplacer("{schema}", s.q.schema, "{channel}", "'"+channel(s.schema)+"'").Replace(schemaSQL)
-		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+		_, err := tx.Exec(ctx, s.q.fill(schemaSQL), pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil {

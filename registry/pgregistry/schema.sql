@@ -51,11 +51,14 @@ BEGIN
 	PERFORM pg_notify({channel}, payload);
 END $$;
 
+-- {plans} makes plans that do not depend on how many keys there are or on statistics that have
+-- aged: one that is kept, and goes through the indexes.
+
 -- commit_1 applies transactions of one form, in one statement: a put of a key that exists
 -- (pk, pv, its new version pu) under a check of another key (ck has version cv) and, where pa is
 -- not null, of its own version. It returns the numbers, from 1, of those that it applied.
 CREATE FUNCTION {schema}.commit_1(checked bytea[], versions uuid[], keys bytea[], contents bytea[], news uuid[], afters uuid[])
-RETURNS int[] LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+RETURNS int[] LANGUAGE plpgsql {plans} AS $$
 DECLARE
 	done int[];
 BEGIN
@@ -82,7 +85,7 @@ END $$;
 -- When one of the loud ones was applied, watchers get the payload.
 CREATE FUNCTION {schema}.apply_1(loud bool[], payload text,
 	ct int[], ck bytea[], cv uuid[], pt int[], pk bytea[], pv bytea[], pu uuid[], ps uuid[], dt int[], dk bytea[])
-RETURNS int[] LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+RETURNS int[] LANGUAGE plpgsql {plans} AS $$
 DECLARE
 	vacant CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
 	keys   bytea[] := ck || pk || dk;
@@ -161,7 +164,7 @@ END $$;
 -- sweep_1 ends the given sessions and all that have expired, with their entries, and returns
 -- those that live on. It writes nothing when there is nothing to end.
 CREATE FUNCTION {schema}.sweep_1(dead uuid[]) RETURNS TABLE (session_id uuid, held_by bigint, left_ms float8)
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql {plans} AS $$
 DECLARE
 	ended uuid[];
 	gone  text;
