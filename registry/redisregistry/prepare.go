@@ -90,7 +90,7 @@ func (s *store) checkFormat(ctx context.Context) error {
 		return classify("reading the format", err, fault.Unavailable)
 	}
 	if have != format {
-		return fmt.Errorf("redis registry: %s holds format %q; this program knows %s only: %w", s.names.meta, have, format, fault.Invalid)
+		return fmt.Errorf("redis registry: %s holds format %q; this program reads %s: upgrade it, or use another namespace: %w", s.names.meta, have, format, fault.Invalid)
 	}
 	return nil
 }
