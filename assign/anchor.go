@@ -23,22 +23,24 @@ const MaxAnchorMembers = 1 << 14
 //
 // The paper's capacity, which bounds the members for ever and costs every lookup, is not needed:
 // buckets are added when no removed one is left, and a key's first bucket is drawn by a function
-// that is itself consistent as the number of buckets grows, see first.
+// that is itself consistent as the number of buckets grows, see find.
 //
 // An Anchor never changes; Add and Remove return another one. The zero value has no members.
 type Anchor struct {
 	members []string // by bucket; "": removed
 	removed []int    // the removed buckets, the latest last
-	cells   []anchorCell
-	scale   int // 1<<scale is the smallest power of two that holds all buckets
-	lower   int // half of that
 	working int
+
+	// What lookups need; none when no bucket works.
+	cells []anchorCell
+	mask  uint64 // one less than the smallest power of two that holds all buckets
 }
 
 // anchorCell is what a lookup needs to know of a bucket: A and K of the paper.
 type anchorCell struct {
-	left uint32 // working buckets that were left when it was removed; 0: it works
-	next uint32 // which bucket took its place among the working ones
+	member string
+	left   uint32 // working buckets that were left when it was removed; 0: it works
+	next   uint32 // which bucket took its place among the working ones
 }
 
 // Add returns the anchor with one member more; a itself when it is in already. ErrInvalid for an
@@ -88,68 +90,65 @@ func (a *Anchor) Members() []string {
 
 // Owner is the member that a key belongs to; "" when there are none.
 func (a *Anchor) Owner(key string) string {
-	if a.working == 0 {
+	if len(a.cells) == 0 {
 		return ""
 	}
-	return a.members[a.bucket(HashKey(key))]
+	return a.cells[a.find(HashKey(key))].member
 }
 
 // newAnchor derives what lookups need: all buckets work, then they are removed as they were.
 func newAnchor(members []string, removed []int) *Anchor {
 	n := len(members)
-	a := &Anchor{members: members, removed: removed, cells: make([]anchorCell, n), working: n}
-	a.scale = bits.Len(uint(max(n-1, 0)))
-	a.lower = 1 << a.scale >> 1
+	a := &Anchor{members: members, removed: removed, working: n - len(removed)}
+	if a.working == 0 {
+		return a
+	}
+	a.cells, a.mask = make([]anchorCell, n), 1<<bits.Len(uint(n-1))-1
 	at := make([]uint32, n)    // W of the paper: the working buckets are its first ones
 	place := make([]uint32, n) // L: where in at a bucket stands
 	for b := range at {
-		at[b], place[b], a.cells[b].next = uint32(b), uint32(b), uint32(b)
+		at[b], place[b] = uint32(b), uint32(b)
+		a.cells[b] = anchorCell{member: members[b], next: uint32(b)}
 	}
-	for _, b := range removed {
-		a.working--
-		last := at[a.working]
-		a.cells[b] = anchorCell{left: uint32(a.working), next: last}
+	for i, b := range removed {
+		left := n - 1 - i
+		last := at[left]
+		a.cells[b] = anchorCell{left: uint32(left), next: last}
 		at[place[b]], place[last] = last, place[b]
 	}
 	return a
 }
 
-// bucket is the working bucket of a hash; there is at least one.
-func (a *Anchor) bucket(h uint64) int {
-	b := a.first(h)
-	for {
-		left := a.cells[b].left
-		if left == 0 {
-			return b
-		}
-		// It was removed. Its keys went evenly to the buckets that worked then: those that stand
-		// for the first places as they were at that moment.
-		c := within(mix(h, uint64(b)), uint64(left))
-		for a.cells[c].left >= left {
-			c = int(a.cells[c].next)
-		}
-		b = c
-	}
-}
-
-// first draws a bucket evenly from all n, working or not, so that one bucket more takes 1/(n+1)
+// find is the working bucket of a hash; there is at least one. It has two parts, in one function
+// for the sake of speed.
+//
+// First it draws a bucket evenly from all n, working or not, so that one bucket more takes 1/(n+1)
 // of the keys and no other key moves. For powers of two that is the range function of Leu, "Fast
 // Consistent Hashing in Constant Time" (2023): the highest bit set among the low ones names the
 // block of buckets 2^j to 2^(j+1), and a bit more either names the new block or changes nothing.
 // Between two powers, a bucket that is not there yet passes its keys on to any below it; those
 // that fall below the upper block fall to where they are in the lower power of two.
-func (a *Anchor) first(h uint64) int {
-	n, b := len(a.members), inPower(h, a.scale)
+//
+// Then it follows the paper. The keys of a removed bucket went evenly to the buckets that worked
+// at that moment: those that stood for the first places then, through what replaced them before.
+func (a *Anchor) find(h uint64) uint64 {
+	n, b := uint64(len(a.cells)), inPower(h, a.mask)
 	for b >= n {
-		if b = within(mix(h, uint64(b)), uint64(b)); b < a.lower {
-			return inPower(h, a.scale-1)
+		if b = within(mix(h, b), b); b <= a.mask>>1 {
+			b = inPower(h, a.mask>>1)
+		}
+	}
+	for left := a.cells[b].left; left != 0; left = a.cells[b].left {
+		b = within(mix(h, uint64(left)), uint64(left))
+		for a.cells[b].left >= left {
+			b = uint64(a.cells[b].next)
 		}
 	}
 	return b
 }
 
-// inPower draws one of 1<<scale buckets.
-func inPower(h uint64, scale int) int {
-	block := bits.Len64(h & (1<<(scale&63) - 1))                                   // 0: bucket 0; n: buckets 2^(n-1) to 2^n
-	return 1<<(block&63)>>1 | int(mix(h, 1<<32|uint64(block))>>2>>((63-block)&63)) // the masks spare a test
+// inPower draws one of mask+1 buckets. Masked shift counts spare the processor a test.
+func inPower(h, mask uint64) uint64 {
+	block := bits.Len64(h & mask) // 0: bucket 0; n: buckets 2^(n-1) to 2^n
+	return 1<<(block&63)>>1 | mix(h, 1<<32|uint64(block))>>2>>((63-block)&63)
 }

@@ -10,8 +10,8 @@ const (
 	secretC = 0x59e1b4d8a7363c6d
 )
 
-// HashKey is the hash that Anchor, and the slots of a ring, are built on: 64 bits, the same on every machine and for
-// ever. It is of the family of Wang Yi's wyhash: the key in words of eight bytes, two of which at
+// HashKey is the hash that Anchor and the slots of a ring are built on: 64 bits, the same on every
+// machine and for ever. It is of the family of Wang Yi's wyhash: the key in words of eight bytes, two of which at
 // a time are multiplied to 128 bits and folded to 64. It takes 3 ns for a short key, a third of
 // what xxHash64 takes. It is no protection against keys that are chosen to collide.
 func HashKey(key string) uint64 {
@@ -35,7 +35,7 @@ func HashKey(key string) uint64 {
 }
 
 // Slot brings a hash evenly into the numbers below n, which is at least 1.
-func Slot(h uint64, n int) int { return within(h, uint64(n)) }
+func Slot(h uint64, n int) int { return int(within(h, uint64(n))) }
 
 // mix makes independent hashes of one, by the number of the stream.
 func mix(h, stream uint64) uint64 { return fold(h^secretA, h^(stream+1)*secretB) }
@@ -47,9 +47,9 @@ func fold(a, b uint64) uint64 {
 }
 
 // within brings evenly spread bits into [0, n).
-func within(x, n uint64) int {
+func within(x, n uint64) uint64 {
 	hi, _ := bits.Mul64(x, n)
-	return int(hi)
+	return hi
 }
 
 // word is eight bytes as a number; the compiler makes it one load.

@@ -42,15 +42,17 @@ type slot struct {
 
 // Owner is the member that handles a key, and the epoch that it has it under; "" when nobody does.
 func (v *View) Owner(key string) (member string, epoch int64) {
-	switch {
-	case v.anchor != nil && v.anchor.Len() > 0:
-		return v.anchor.Owner(key), v.Epoch
-	case len(v.slots) > 0:
-		if s := &v.slots[assign.Slot(assign.HashKey(key), len(v.slots))]; s.member != "" {
-			return s.member, s.epoch
+	if v.anchor != nil {
+		if member = v.anchor.Owner(key); member == "" {
+			return "", 0
 		}
+		return member, v.Epoch
 	}
-	return "", 0
+	if len(v.slots) == 0 {
+		return "", 0 // it was never read
+	}
+	s := &v.slots[assign.Slot(assign.HashKey(key), len(v.slots))]
+	return s.member, s.epoch
 }
 
 // Slot is the number of the slot that a key falls into, of a table ring; -1 in another.
