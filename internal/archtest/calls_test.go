@@ -15,6 +15,8 @@ var sleepers = map[string]string{
 	"commitlog/filelog/process_test.go":     "real processes are killed and stopped at random moments, and a random time is the fault",
 	"registry/fileregistry/play_test.go":    "the cost of two idle seconds is measured",
 	"registry/fileregistry/process_test.go": "a real process is stopped for longer than its TTL",
+	"registry/redisregistry/fault_test.go":  "a real network is gone for a while, and who must not be taken for dead gets the time to be",
+	"registry/redisregistry/server_test.go": "a real server is away for a while; the cost of four idle seconds is measured",
 }
 
 // calls are the selectors of an imported package that a file uses.
