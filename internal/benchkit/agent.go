@@ -20,6 +20,7 @@ type task struct {
 	Member  *memberJob  `json:",omitempty"`
 	Reopen  *reopenJob  `json:",omitempty"`
 	Memory  *memoryJob  `json:",omitempty"`
+	Switch  *switchJob  `json:",omitempty"`
 }
 
 // message is a line that an agent prints.
@@ -64,6 +65,8 @@ func Agent(ctx context.Context, s Stores, arg string, stdin io.Reader, stdout io
 		return t.Receive.run(ctx, s, lines, out)
 	case t.Member != nil:
 		return t.Member.run(ctx, s, lines, out)
+	case t.Switch != nil:
+		return t.Switch.run(ctx, s, lines, out)
 	case t.Reopen != nil:
 		return t.Reopen.run(ctx, func(m message) error { return out.Encode(m) }, func() { lines.Scan() })
 	case t.Memory != nil:

@@ -96,6 +96,7 @@ func (c *AllConfig) measurements() []measurement {
 		}},
 		{"registry", func(ctx context.Context) (*Result, error) { return Registry(ctx, RegistryConfig{Common: c.Common}) }},
 		{"assign", func(ctx context.Context) (*Result, error) { return Assign(ctx, AssignConfig{Common: c.Common}) }},
+		{"switch", func(ctx context.Context) (*Result, error) { return Switch(ctx, SwitchConfig{Common: c.Common}) }},
 		{"idle", func(ctx context.Context) (*Result, error) { return Idle(ctx, IdleConfig{Common: c.Common}) }},
 		{"memory", func(ctx context.Context) (*Result, error) {
 			return Memory(ctx, MemoryConfig{Common: c.Common, Records: c.Records * 5})

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -160,6 +161,19 @@ func TestIdleMeasuresProcessorTime(t *testing.T) {
 	t.Parallel()
 	r, err := Idle(t.Context(), IdleConfig{Common: tiny(t), Partitions: 4, Processes: 2})
 	check(t, r, err, "an idle group")
+}
+
+// Four producer processes, one of them stopped by a signal over a switch: nothing is lost, doubled
+// or out of order. How long they stand still is a matter of the machine.
+func TestSwitchesKeepTheOrderOfStoppedProducersToo(t *testing.T) {
+	t.Parallel()
+	c := tiny(t)
+	c.Rounds, c.For = 2, 100*time.Millisecond
+	r, err := Switch(t.Context(), SwitchConfig{Common: c, Partitions: 4, Keys: 10, Durability: ringfence.OS})
+	check(t, r, err, "pause of a producer", "pause of the slowest one")
+	if f := r.Figures[1]; !f.OK {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestMemoryMeasuresWholeProcesses(t *testing.T) {

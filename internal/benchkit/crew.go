@@ -20,7 +20,8 @@ type heard struct {
 // crew is consumer processes of one group, and who listens to them. One goroutine uses it.
 type crew struct {
 	common  *Common
-	job     memberJob // of each; the names differ
+	job     memberJob        // of each; the names differ
+	task    func(i int) task // instead of it, when not nil
 	members []*agent
 	readers sync.WaitGroup
 	events  chan heard
@@ -35,7 +36,11 @@ func newCrew(c *Common, size int, job memberJob, note func(heard)) *crew {
 func (c *crew) start(ctx context.Context, i int) error {
 	job := c.job
 	job.Member = fmt.Sprintf("member-%d", i)
-	a, err := c.common.startAgent(ctx, task{Member: &job})
+	t := task{Member: &job}
+	if c.task != nil {
+		t = c.task(i)
+	}
+	a, err := c.common.startAgent(ctx, t)
 	if err != nil {
 		return err
 	}

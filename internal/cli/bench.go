@@ -43,7 +43,7 @@ remove in the end.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(a.benchAll(), a.benchProduce(), a.benchConsume(), a.benchLatency(), a.benchReopen(), a.benchFailover(),
-		a.benchRegistry(), a.benchAssign(), a.benchRing(), a.benchIdle(), a.benchMemory())
+		a.benchRegistry(), a.benchAssign(), a.benchSwitch(), a.benchRing(), a.benchIdle(), a.benchMemory())
 	return cmd
 }
 
@@ -205,6 +205,22 @@ func (a *app) benchRing() *cobra.Command {
 		fl.IntVar(&c.Others, "others", 3, "members that see one join and leave")
 		fl.IntVar(&c.Changes, "changes", 20, "joins and leaves of a round")
 	}, func(ctx context.Context) (outcome, error) { return measured(benchkit.Ring(ctx, c)) })
+}
+
+func (a *app) benchSwitch() *cobra.Command {
+	var c benchkit.SwitchConfig
+	return a.measurement("switch", "How long producers stand still when a topic is switched", &c.Common, func(fl *pflag.FlagSet) {
+		fl.IntVar(&c.Rounds, "rounds", 5, "switches")
+		fl.DurationVar(&c.For, "for", time.Second, "time between two switches")
+		fl.IntVar(&c.Processes, "processes", 4, "producer processes")
+		fl.IntVar(&c.Partitions, "partitions", 8, "partitions of each storage topic")
+		fl.IntVar(&c.Keys, "keys", 100, "keys of each process")
+		fl.IntVar(&c.InFlight, "in-flight", 256, "records of each process under way at once")
+		fl.IntVar(&c.Size, "size", 100, "`bytes` of a record's value")
+	}, func(ctx context.Context) (outcome, error) {
+		c.Durability = a.benchDurability()
+		return measured(benchkit.Switch(ctx, c))
+	})
 }
 
 func (a *app) benchAll() *cobra.Command {
