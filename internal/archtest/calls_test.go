@@ -13,6 +13,8 @@ import (
 var sleepers = map[string]string{
 	"commitlog/filelog/bench_test.go":       "a benchmark's set-up gives the background time to prepare segments, as a calm producer does",
 	"commitlog/filelog/process_test.go":     "real processes are killed and stopped at random moments, and a random time is the fault",
+	"internal/nemesis/fault_test.go":        "for how long a fault lasts, and the calm after it, are random times of real processes",
+	"registry/etcdregistry/fault_test.go":   "a real server that is down is asked again now and then",
 	"registry/fileregistry/play_test.go":    "the cost of two idle seconds is measured",
 	"registry/fileregistry/process_test.go": "a real process is stopped for longer than its TTL",
 	"registry/redisregistry/fault_test.go":  "a real network is gone for a while, and who must not be taken for dead gets the time to be",

@@ -58,6 +58,7 @@ var layers = []layer{
 	// What is clever, once, above the seams.
 	{"assign", nil},
 	{"topic", []string{"commitlog", "registry"}},
+	{"mirror", []string{"commitlog", "registry", "topic"}},
 	{"internal/history", []string{"registry"}},
 	{"group/core", []string{"assign", "registry", "registry/driver"}},
 	{"group/dispatch", []string{"commitlog", "registry"}},
@@ -75,6 +76,7 @@ var layers = []layer{
 	// Programs.
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/procdemo", []string{"...", "!cmd/..."}},
+	{"internal/nemesis", nil},
 	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},
 	{"examples/...", []string{"...", "!cmd/...", "!internal/cli"}},

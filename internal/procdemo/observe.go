@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,13 +44,16 @@ func newObserver(inner driver.Registry, group *registry.Group, member string, te
 	}
 }
 
-// Apply passes the transactions on and tells what became of them.
+// Apply passes the transactions on and tells what became of them. Where the store fails before the
+// history can be told, the member does not get the answer either: it counts as lost.
 func (o *observer) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	o.pass()
 	began := history.Now()
 	results, err := o.Registry.Apply(ctx, txns)
 	for i := range results {
-		o.told(ctx, began, &txns[i], &results[i])
+		if untold := o.told(ctx, began, &txns[i], &results[i]); untold != nil {
+			results[i] = driver.Result{Err: fmt.Errorf("%w: %w", untold, driver.ErrUnknown)}
+		}
 	}
 	return results, err
 }
@@ -67,17 +71,21 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		if json.Unmarshal(e.Value, &owner) != nil || !o.isNews(unit, owner) {
 			continue
 		}
+		from, err := o.positions(ctx, unit)
+		if err != nil {
+			return driver.Snapshot{}, err
+		}
 		o.tell(history.Event{
 			Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
-			Unit: unit, Epoch: owner.Epoch, Positions: o.positions(ctx, unit), Reason: owner.Reason,
+			Unit: unit, Epoch: owner.Epoch, Positions: from, Reason: owner.Reason,
 		})
 		o.knows(unit, owner)
 	}
 	return snap, err
 }
 
-// told turns one transaction and its result into events.
-func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *driver.Result) {
+// told turns one transaction and its result into events. The error is that of the store.
+func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *driver.Result) error {
 	var unit int
 	var owner *registry.Owner
 	var checkpoint *registry.Checkpoint
@@ -102,8 +110,9 @@ func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *dr
 		o.committed(began, unit, checkpoint, t, res, owner != nil)
 	}
 	if owner != nil && res.Err == nil {
-		o.owned(ctx, began, unit, owner, checkpoint)
+		return o.owned(ctx, began, unit, owner, checkpoint)
 	}
+	return nil
 }
 
 // committed tells the answer to a checkpoint. One that goes with a new owner happened when it was
@@ -142,7 +151,7 @@ func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
 	return res.Failed < len(t.Checks) && t.Checks[res.Failed].Key == o.group.OwnerKey(unit)
 }
 
-func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) {
+func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) error {
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 		Unit: unit, Epoch: owner.Epoch, Reason: owner.Reason,
@@ -150,13 +159,20 @@ func (o *observer) owned(ctx context.Context, began int64, unit int, owner *regi
 	if owner.Member != o.member { // given away by its owner: as of the question, as for the checkpoint
 		e.At, e.Handoff = began+1, owner.Member != ""
 	}
-	if last != nil {
+	switch {
+	case last != nil:
 		e.Positions = last.Positions
-	} else {
-		e.Positions = o.positions(ctx, unit)
+	case owner.Member != o.member:
+		return nil // who got it may have moved the checkpoint by now, and tells by itself where it begins
+	default:
+		var err error
+		if e.Positions, err = o.positions(ctx, unit); err != nil {
+			return err
+		}
 	}
 	o.tell(e)
 	o.knows(unit, *owner)
+	return nil
 }
 
 // isNews says whether this member owns the unit and the history has not been told. Two that ask
@@ -185,14 +201,14 @@ func (o *observer) at(unit int, epoch int64) string {
 
 // positions reads a checkpoint from the store. Its unit's new owner has not begun, and the old
 // one is fenced: nobody changes it now.
-func (o *observer) positions(ctx context.Context, unit int) []registry.Position {
+func (o *observer) positions(ctx context.Context, unit int) ([]registry.Position, error) {
 	snap, err := o.Registry.List(ctx, o.group.CheckpointKey(unit))
 	if err != nil || len(snap.Entries) == 0 {
-		return nil
+		return nil, err
 	}
 	var c registry.Checkpoint
 	_ = json.Unmarshal(snap.Entries[0].Value, &c) // damage shows as a checkpoint that went back
-	return c.Positions
+	return c.Positions, nil
 }
 
 // haunt does what a stopped process does that knows nothing of the time that went by: it writes

@@ -1,0 +1,182 @@
+package nemesis
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/procdemo"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// specVariable, in the environment, makes this test binary a member.
+const specVariable = "RINGFENCE_NEMESIS_MEMBER"
+
+// How a member ends that did not reach its store while it was starting, and one that was replaced
+// by a newer start of its name.
+const (
+	exitUnavailable = 75
+	exitReplaced    = 76
+)
+
+// spec is what a member process is told.
+type spec struct {
+	Name     string
+	Topic    string
+	Group    string
+	History  string
+	Dir      string // of the log, and of the registry without a URL
+	Registry string // URL; "": the directory
+	TTL      time.Duration
+	Work     time.Duration
+}
+
+func TestMain(m *testing.M) {
+	if raw := os.Getenv(specVariable); raw != "" {
+		os.Exit(serve(raw))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve is the body of a member process.
+func serve(raw string) int {
+	var s spec
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err := s.serve(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil && transient(err):
+		fmt.Fprintln(os.Stderr, "left while the store was away:", err)
+		return 0
+	case transient(err):
+		fmt.Fprintln(os.Stderr, err)
+		return exitUnavailable
+	case ctx.Err() != nil && errors.Is(err, fault.Fenced):
+		return exitReplaced
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func transient(err error) bool {
+	return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Unknown) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+func (s *spec) serve(ctx context.Context) error {
+	log := slog.New(&pauses{Handler: slog.NewTextHandler(os.Stderr, nil), path: s.History + pausesSuffix})
+	rf, err := ringfence.Open(ctx, s.config(log))
+	if err != nil {
+		return err
+	}
+	store := rf.Registry()
+	return procdemo.ServeProcess(ctx, procdemo.MemberConfig{
+		Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: s.Work, Logger: log, Log: rf.Log(), Store: store,
+	}, s.History)
+}
+
+func (s *spec) config(log *slog.Logger) ringfence.Config {
+	return ringfence.Config{Dir: s.Dir, Registry: s.Registry, Logger: log, Backends: backends()}
+}
+
+func backends() []ringfence.Backend {
+	var all []ringfence.Backend
+	for _, s := range stores {
+		if s.open != nil {
+			all = append(all, ringfence.Backend{Scheme: s.scheme, OpenRegistry: s.open})
+		}
+	}
+	return all
+}
+
+// opener opens a registry by its URL.
+type opener func(context.Context, *url.URL, driver.Options) (*registry.Registry, error)
+
+// process is a member.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	killed atomic.Bool
+	left   atomic.Bool
+	done   chan struct{}
+	err    error // valid when done is closed
+}
+
+func start(s spec) (*process, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{name: s.Name, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), specVariable+"="+string(raw))
+	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start member %s: %w", s.Name, err)
+	}
+	go func() { // joined by wait
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *process) signal(s syscall.Signal) {
+	switch s {
+	case syscall.SIGKILL:
+		p.killed.Store(true)
+	case syscall.SIGTERM:
+		p.left.Store(true)
+	}
+	_ = p.cmd.Process.Signal(s) // it may have ended
+}
+
+// wait returns how it ended. An end by SIGKILL is no error, and one because its store was away while
+// it started is transient.
+func (p *process) wait() (unavailable bool, err error) {
+	<-p.done
+	var exit *exec.ExitError
+	switch {
+	case p.killed.Load() || p.err == nil:
+		return false, nil
+	case errors.As(p.err, &exit) && exit.ExitCode() == exitUnavailable:
+		return true, nil
+	case errors.As(p.err, &exit) && p.left.Load() && (exit.ExitCode() == exitReplaced || exit.ExitCode() == -1):
+		return false, nil // -1: before it listened for the signal
+	}
+	return false, fmt.Errorf("member %s (pid %d): %w: %s", p.name, p.cmd.Process.Pid, p.err, tail(p.stderr.Bytes()))
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func tail(b []byte) []byte { return bytes.TrimSpace(b[max(0, len(b)-2000):]) }
