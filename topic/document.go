@@ -213,3 +213,6 @@ func (d *Document) End(storage, partition int) int64 {
 	}
 	return -1
 }
+
+// StorageName is the name that storage topic i of a topic has in a log.
+func StorageName(namespace, topic string, i int) string { return storageName(namespace, topic, i) }

@@ -23,7 +23,7 @@ func (a *app) topicCommand() *cobra.Command {
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"topics"},
 	}
-	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicDelete())
+	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicMirror(), a.topicDelete())
 	return cmd
 }
 

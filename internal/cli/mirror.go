@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/mirror"
+)
+
+type mirrorFlags struct {
+	toRegistry string
+	once       bool
+	cutOver    bool
+	batchBytes int
+}
+
+func (a *app) topicMirror() *cobra.Command {
+	var f mirrorFlags
+	cmd := &cobra.Command{
+		Use:   "mirror FROM-URL TO-URL TOPIC...",
+		Short: "Copy topics to another log, live, and move to it",
+		Long: `Copy topics from one log to another while they are in use, and follow them until it is
+interrupted. It can be stopped or killed at any time and goes on where it was: the
+target gets every record once and in order. Run one mirror of a topic at a time; a
+newer one takes over.
+
+The topics of FROM-URL are defined in --registry, or in the directory itself when
+FROM-URL is one. Definitions and progress of the target are kept in --to-registry; or
+in the directory when TO-URL is one; or in the registry of the source.
+
+With --cut-over it moves for good: producers at the source are refused from then on,
+the rest is copied, and the progress of every consumer group is carried over, so that
+consumers started on the new log go on exactly where they were. Stop the consumers
+first. After a failure run it again.`,
+		Example: `  ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf
+  ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf --cut-over`,
+		Args: cobra.MinimumNArgs(3),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.toRegistry, "to-registry", "", "`URL` of the coordination store of the target")
+	fl.BoolVar(&f.once, "once", false, "end when what is there now was copied")
+	fl.BoolVar(&f.cutOver, "cut-over", false, "end the source and carry the progress of its groups over")
+	fl.IntVar(&f.batchBytes, "batch-bytes", 0, "about how many `bytes` one append carries (0: 262144)")
+	cmd.MarkFlagsMutuallyExclusive("once", "cut-over")
+	completeWith(cmd, "to-registry", "file:")
+	completeWith(cmd, "batch-bytes")
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.mirrorTopics(ctx, args, f) })
+	return cmd
+}
+
+// mirrorDoc is what the command tells of one topic.
+type mirrorDoc struct {
+	Topic   string   `json:"topic"`
+	Records int64    `json:"records"` // copied by this run
+	Bytes   int64    `json:"bytes"`
+	CutOver bool     `json:"cut_over"`
+	Already bool     `json:"already,omitempty"` // it had been cut over before
+	Groups  []string `json:"groups,omitempty"`  // whose progress was carried over
+}
+
+// mirrorSides are the configurations of the two clients.
+func (a *app) mirrorSides(from, to string, f mirrorFlags) (source, target ringfence.Config) {
+	source = a.clientConfig()
+	source.Log, source.MustExist = from, true
+	if source.Registry == "" && isDirectory(from) {
+		source.Registry = directoryOnly(from)
+	}
+	target = source
+	target.Log, target.MustExist = to, false
+	switch {
+	case f.toRegistry != "":
+		target.Registry = f.toRegistry
+	case isDirectory(to):
+		target.Registry = directoryOnly(to)
+	}
+	return source, target
+}
+
+func isDirectory(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "file"
+}
+
+// directoryOnly drops the parameters of a log's URL, which a registry may not know.
+func directoryOnly(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	u.RawQuery = ""
+	return u.String()
+}
+
+func (a *app) mirrorTopics(ctx context.Context, args []string, f mirrorFlags) (err error) {
+	fromConfig, toConfig := a.mirrorSides(args[0], args[1], f)
+	from, err := ringfence.Open(ctx, fromConfig)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := ringfence.Open(ctx, toConfig)
+	if err != nil {
+		return fmt.Errorf("target: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	mirrors := make([]*mirror.Mirror, len(args[2:]))
+	for i, name := range args[2:] {
+		mirrors[i], err = mirror.New(mirror.Config{
+			From:         mirror.Side{Log: from.Log(), Registry: from.Registry(), Namespace: a.global.namespace},
+			To:           mirror.Side{Log: to.Log(), Registry: to.Registry(), Namespace: a.global.namespace},
+			SameRegistry: fromConfig.Registry == toConfig.Registry,
+			Topic:        name, Once: f.once, BatchBytes: f.batchBytes, Logger: a.logger(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.runMirrors(ctx, mirrors, args[2:], f.cutOver)
+}
+
+// runMirrors runs all at once; the first that fails ends the others.
+func (a *app) runMirrors(ctx context.Context, mirrors []*mirror.Mirror, names []string, cutOver bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	docs := make([]mirrorDoc, len(mirrors))
+	errs := make([]error, len(mirrors))
+	var runs sync.WaitGroup
+	for i, m := range mirrors {
+		docs[i].Topic = names[i]
+		runs.Go(func() { // joined below
+			if cutOver {
+				var res mirror.Result
+				res, errs[i] = m.CutOver(ctx)
+				docs[i].CutOver, docs[i].Already, docs[i].Groups = errs[i] == nil, res.Already, res.Groups
+			} else {
+				errs[i] = m.Run(ctx)
+			}
+			if errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { // ends with runs
+		runs.Wait()
+		close(over)
+	}()
+	bar := a.showMirrors(mirrors, over)
+	var failed []error
+	for i, err := range errs {
+		p := mirrors[i].Progress()
+		docs[i].Records, docs[i].Bytes = p.Records, p.Bytes
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errSignalled) {
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	if cutOver && errors.Is(context.Cause(ctx), errSignalled) {
+		return errSignalled // it is not done
+	}
+	return a.emit(docs, func(r *report) {
+		for _, d := range docs {
+			r.line("%s", d.text(bar))
+		}
+	})
+}
+
+func (d *mirrorDoc) text(bar *progress) string {
+	switch {
+	case d.Already:
+		return fmt.Sprintf("topic %s was cut over before; nothing was changed", d.Topic)
+	case d.CutOver:
+		return fmt.Sprintf("topic %s was cut over: the last %s copied, the progress of %s carried over", d.Topic, plural(d.Records, "record"), plural(int64(len(d.Groups)), "group"))
+	}
+	return fmt.Sprintf("topic %s: copied %s (%s/s)", d.Topic, plural(d.Records, "record"), bar.rate(d.Records))
+}
+
+// showMirrors tells on stderr how far they are until over is closed.
+func (a *app) showMirrors(mirrors []*mirror.Mirror, over <-chan struct{}) *progress {
+	bar, ticker := a.newProgress()
+	defer ticker.Stop()
+	defer bar.clear()
+	for {
+		select {
+		case <-over:
+			return bar
+		case <-ticker.C:
+		}
+		var sum mirror.Progress
+		for _, m := range mirrors {
+			p := m.Progress()
+			sum.Records += p.Records
+			sum.Behind += p.Behind
+		}
+		bar.show(sum.Records, "records copied, "+thousands(sum.Behind)+" behind")
+	}
+}

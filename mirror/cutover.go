@@ -1,0 +1,322 @@
+package mirror
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// plan is how far a cut-over got. When it is there, all that the target gets is written down, and
+// nothing is computed anew: a second translation of progress would spoil it.
+type plan struct {
+	Format   int             `json:"format"`
+	Document *topic.Document `json:"document"` // of the target
+	Groups   []registry.Meta `json:"groups"`
+	Names    []string        `json:"names"` // of the groups
+	Done     bool            `json:"done"`
+}
+
+// Result is what a cut-over carried over.
+type Result struct {
+	Groups []string
+	// Already says that the cut-over was done before; nothing was changed.
+	Already bool
+}
+
+func (m *Mirror) planKey() string { return keyPrefix + m.c.Topic + "/cutover" }
+
+func (m *Mirror) carriedKey(group string, unit int) string {
+	return fmt.Sprintf("%s%s/carried/%s/%08d", keyPrefix, m.c.Topic, group, unit)
+}
+
+// checkOpen refuses to copy behind a cut-over: the target has producers of its own by then.
+func (m *Mirror) checkOpen(ctx context.Context) error {
+	p, _, err := m.readPlan(ctx)
+	if err == nil && p != nil {
+		err = fmt.Errorf("topic %q was cut over to the target; finish with the cut-over, there is nothing to mirror: %w", m.c.Topic, fault.Conflict)
+	}
+	return err
+}
+
+// CutOver moves the topic for good: it seals the source, copies what is left, makes the topic
+// known at the target, and carries the progress of every consumer group over, so that consumers
+// which are started at the target go on with the first record that is not finished. It can be
+// repeated after a failure and goes on where it stopped.
+//
+// Producers at the source are refused with ErrSealed from its beginning. Consumers must have been
+// stopped: ErrConflict names those that have not.
+func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
+	p, version, err := m.readPlan(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if p == nil {
+		if p, version, err = m.prepare(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	if p.Done {
+		return Result{Groups: p.Names, Already: true}, nil
+	}
+	if err := m.apply(ctx, p); err != nil {
+		return Result{}, err
+	}
+	p.Done = true
+	return Result{Groups: p.Names}, m.writePlan(ctx, p, version)
+}
+
+// prepare does all that leaves the target's definition and groups as they were, and writes the plan.
+func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
+	groups, err := m.groups(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := m.source.Get(ctx, m.c.Topic)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range doc.Storage {
+		if err := m.sealSource(ctx, doc, i); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := m.copyAll(ctx, doc, true); err != nil {
+		return nil, "", err
+	}
+	p := &plan{Format: stateFormat}
+	if p.Document, err = m.targetDocument(ctx, doc); err != nil {
+		return nil, "", err
+	}
+	tr, err := m.openTranslators(ctx, doc)
+	if err != nil {
+		return nil, "", err
+	}
+	defer tr.close()
+	for _, g := range groups {
+		meta, err := m.carry(ctx, g, tr)
+		if err != nil {
+			return nil, "", fmt.Errorf("the progress of group %q: %w", g.Name(), err)
+		}
+		p.Groups, p.Names = append(p.Groups, meta), append(p.Names, g.Name())
+	}
+	if err := m.writePlan(ctx, p, ""); err != nil {
+		return nil, "", err
+	}
+	return m.readPlan(ctx)
+}
+
+// groups are those that consume the topic. None may have members: what they finish while their
+// progress is translated would be done twice.
+func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
+	names, err := m.c.From.Registry.ListGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var groups []*registry.Group
+	for _, name := range names {
+		g, err := m.c.From.Registry.Group(name)
+		if err != nil {
+			return nil, err
+		}
+		meta, err := g.Meta(ctx)
+		if errors.Is(err, fault.NotFound) || err == nil && meta.Topic != m.c.Topic {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		members, err := g.ActiveMembers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(members) > 0 {
+			return nil, fmt.Errorf("group %q has %d members, %q among them: stop them, they go on at the target: %w", name, len(members), members[0].ID, fault.Conflict)
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage int) error {
+	t, err := m.c.From.Log.Topic(ctx, doc.Storage[storage].Name)
+	if err != nil {
+		return err
+	}
+	_, err = t.Seal(ctx)
+	return errors.Join(err, t.Close())
+}
+
+// targetDocument is the definition with the names and ends of the target. What producers had left
+// behind is sealed there too; where they were, they go on.
+func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topic.Document, error) {
+	d := *doc
+	d.Storage = append([]topic.Storage(nil), doc.Storage...)
+	d.Switching = false
+	for i := range d.Storage {
+		d.Storage[i].Name = topic.StorageName(m.c.To.Namespace, m.c.Topic, i)
+		d.Storage[i].Ends = nil
+		if i >= d.Produce {
+			continue
+		}
+		t, err := m.c.To.Log.Topic(ctx, d.Storage[i].Name)
+		if err != nil {
+			return nil, err
+		}
+		d.Storage[i].Ends, err = t.Seal(ctx)
+		if err = errors.Join(err, t.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return &d, nil
+}
+
+// translators of all partitions, made when they are needed.
+type translators struct {
+	m        *Mirror
+	from, to []*commitlog.Topic
+	made     map[[2]int]*translator
+}
+
+func (m *Mirror) openTranslators(ctx context.Context, doc *topic.Document) (*translators, error) {
+	tr := &translators{m: m, made: map[[2]int]*translator{}}
+	for i := range doc.Storage {
+		from, to, err := m.openPair(ctx, doc, i)
+		if err != nil {
+			tr.close()
+			return nil, err
+		}
+		tr.from, tr.to = append(tr.from, from), append(tr.to, to)
+	}
+	return tr, nil
+}
+
+func (tr *translators) close() {
+	for i := range tr.from {
+		_ = tr.from[i].Close() // they only read
+		_ = tr.to[i].Close()
+	}
+}
+
+func (tr *translators) of(ctx context.Context, storage, partition int) (*translator, error) {
+	at := [2]int{storage, partition}
+	if t := tr.made[at]; t != nil {
+		return t, nil
+	}
+	if storage >= len(tr.from) {
+		return nil, fmt.Errorf("a position in storage topic %d, which the topic does not have: %w", storage, fault.Corrupt)
+	}
+	s, err := tr.m.readState(ctx, stateKey(tr.m.c.Topic, storage, partition))
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTranslator(ctx, tr.from[storage], tr.to[storage], partition, &s.state)
+	if err == nil {
+		tr.made[at] = t
+	}
+	return t, err
+}
+
+// carry writes down the translated checkpoints of a group.
+func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) (registry.Meta, error) {
+	meta, err := g.Meta(ctx)
+	if err != nil {
+		return meta, err
+	}
+	units, err := g.Units(ctx)
+	if err != nil {
+		return meta, err
+	}
+	for _, u := range units {
+		if u.Checkpoint == nil {
+			continue
+		}
+		c := registry.Checkpoint{Member: u.Checkpoint.Member}
+		for _, p := range u.Checkpoint.Positions {
+			t, err := tr.of(ctx, p.Storage, p.Partition)
+			if err != nil {
+				return meta, err
+			}
+			if p, err = t.position(ctx, p); err != nil {
+				return meta, err
+			}
+			c.Positions = append(c.Positions, p)
+		}
+		key := m.carriedKey(g.Name(), u.Number)
+		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: registry.Encode(c)}}, Quiet: true}); err != nil {
+			return meta, err
+		}
+	}
+	return meta, nil
+}
+
+// apply makes the target what the plan says. Each step may be repeated.
+func (m *Mirror) apply(ctx context.Context, p *plan) error {
+	if err := m.target.Adopt(ctx, p.Document); err != nil {
+		return err
+	}
+	for i, meta := range p.Groups {
+		if err := m.applyGroup(ctx, p.Names[i], meta); err != nil {
+			return fmt.Errorf("group %q at the target: %w", p.Names[i], err)
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta) error {
+	g, err := m.c.To.Registry.Group(name)
+	if err != nil {
+		return err
+	}
+	if !m.c.SameRegistry {
+		if meta, err = g.EnsureMeta(ctx, meta); err != nil {
+			return err
+		}
+	}
+	for unit := range meta.Units {
+		e, err := m.c.To.Registry.Get(ctx, m.carriedKey(name, unit))
+		if errors.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var c registry.Checkpoint
+		if err := json.Unmarshal(e.Value, &c); err != nil {
+			return fmt.Errorf("registry key %q: %w: %w", e.Key, fault.Corrupt, err)
+		}
+		if err := g.Seek(ctx, unit, c, "carried over from another log"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) readPlan(ctx context.Context) (*plan, registry.Version, error) {
+	e, err := m.c.To.Registry.Get(ctx, m.planKey())
+	if errors.Is(err, fault.NotFound) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	p := new(plan)
+	if err := json.Unmarshal(e.Value, p); err != nil {
+		return nil, "", fmt.Errorf("registry key %q: %w: %w", e.Key, fault.Corrupt, err)
+	}
+	return p, e.Version, nil
+}
+
+func (m *Mirror) writePlan(ctx context.Context, p *plan, version registry.Version) error {
+	value, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("plan of the cut-over: %w", err)
+	}
+	_, err = m.c.To.Registry.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: m.planKey(), Version: version}}, Puts: []registry.Put{{Key: m.planKey(), Value: value}}})
+	return err
+}

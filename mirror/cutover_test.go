@@ -1,0 +1,178 @@
+package mirror_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/mirror"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// unfinished are the values in a partition that a position leaves to be done, in order.
+func unfinished(recs []commitlog.Record, p registry.Position) []string {
+	var left []string
+	for _, r := range recs {
+		done := slices.ContainsFunc(p.Done, func(d registry.Range) bool { return r.Offset >= d[0] && r.Offset < d[1] })
+		if r.Offset >= p.Next && !done {
+			left = append(left, string(r.Value))
+		}
+	}
+	return left
+}
+
+// progress draws how far a group may be in a partition.
+func progress(t *rapid.T, partition int, recs []commitlog.Record, end int64) registry.Position {
+	p := registry.Position{Partition: partition}
+	offsets := []int64{0}
+	for _, r := range recs {
+		offsets = append(offsets, r.Offset, r.Offset+1)
+	}
+	offsets = slices.Compact(append(offsets, end))
+	i := rapid.IntRange(0, len(offsets)-1).Draw(t, "next")
+	p.Next = offsets[i]
+	for range rapid.IntRange(0, 3).Draw(t, "ranges") {
+		if i += rapid.IntRange(1, 4).Draw(t, "open"); i+1 >= len(offsets) {
+			break
+		}
+		from := offsets[i]
+		if i += rapid.IntRange(1, 5).Draw(t, "done"); i >= len(offsets) {
+			break
+		}
+		p.Done = append(p.Done, registry.Range{from, offsets[i]})
+	}
+	return p
+}
+
+// What a group has to do at the target is exactly what it had to do at the source, whatever the
+// gaps between offsets, the ranges that were finished out of order, and what the source has dropped.
+func TestACutOverCarriesExactlyTheUnfinishedRecords(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		const partitions = 3
+		w := newWorld(t, partitions)
+		w.produce(0, rapid.IntRange(0, 200).Draw(rt, "before"))
+		if rapid.Bool().Draw(rt, "mirror first") {
+			w.must(w.mirror(true).Run(t.Context()))
+		}
+		w.produce(1000, rapid.IntRange(0, 100).Draw(rt, "after"))
+		g, err := w.from.Registry.Group("billing")
+		w.must(err)
+		_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: partitions, Assignor: "sticky"})
+		w.must(err)
+		st, err := w.source.Storage(0)
+		w.must(err)
+		source := w.contents(w.from, 0)
+		var positions [partitions]registry.Position
+		for p := range partitions {
+			b, err := st.Bounds(t.Context(), p)
+			w.must(err)
+			positions[p] = progress(rt, p, source[p], b.Next)
+			w.must(g.Seek(t.Context(), p, registry.Checkpoint{Positions: []registry.Position{positions[p]}}, "test"))
+		}
+		res, err := w.mirror(false).CutOver(t.Context())
+		w.must(err)
+		if !slices.Equal(res.Groups, []string{"billing"}) || res.Already {
+			rt.Fatalf("cut over %+v", res)
+		}
+		target := w.contents(w.to, 0)
+		w.wantSame(0)
+		there, err := w.to.Registry.Group("billing")
+		w.must(err)
+		for p := range partitions {
+			u, err := there.Unit(t.Context(), p)
+			w.must(err)
+			want, got := unfinished(source[p], positions[p]), unfinished(target[p], u.Checkpoint.Positions[0])
+			if !slices.Equal(want, got) {
+				rt.Fatalf("partition %d: %+v became %+v, which leaves %v; want %v", p, positions[p], u.Checkpoint.Positions[0], got, want)
+			}
+		}
+	})
+}
+
+func TestACutOverEndsTheSourceAndOpensTheTarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.produce(0, 30)
+	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
+	_, err := c.AddStorage(t.Context(), name, 4)
+	w.must(err)
+	_, err = c.Switch(t.Context(), name)
+	w.must(err)
+	_, err = w.source.Refresh(t.Context())
+	w.must(err)
+	w.produce(100, 30)
+	_, err = w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	if _, err := w.source.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Value: []byte("late")}}, nil); !errors.Is(err, fault.Sealed) {
+		t.Errorf("a producer at the source after the cut-over: %v", err)
+	}
+	there, err := topic.NewCatalog(w.to.Log, w.to.Registry, "").Open(t.Context(), name)
+	w.must(err)
+	defer there.Close()
+	if d := there.Document(); d.Produce != 1 || len(d.Storage) != 2 || d.Storage[0].Ends == nil {
+		t.Errorf("the definition at the target: %+v", d)
+	}
+	_, err = there.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Value: []byte("new")}}, nil)
+	w.must(err)
+	again, err := w.mirror(false).CutOver(t.Context())
+	if err != nil || !again.Already {
+		t.Errorf("a second cut-over: %+v, %v", again, err)
+	}
+	if err := w.mirror(true).Run(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("a mirror behind the cut-over: %v", err)
+	}
+}
+
+// With one registry for both logs the groups change in place, and only once.
+func TestACutOverInOneRegistry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.to.Registry = w.from.Registry
+	w.produce(0, 50)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	source := w.contents(w.from, 0)[0]
+	at := registry.Position{Next: source[30].Offset}
+	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{at}}, "test"))
+	for range 2 {
+		m, err := mirror.New(mirror.Config{From: w.from, To: w.to, SameRegistry: true, Topic: name})
+		w.must(err)
+		_, err = m.CutOver(t.Context())
+		w.must(err)
+	}
+	u, err := g.Unit(t.Context(), 0)
+	w.must(err)
+	if got, want := unfinished(w.contents(w.to, 0)[0], u.Checkpoint.Positions[0]), unfinished(source, at); !slices.Equal(got, want) {
+		t.Errorf("left to do: %v; want %v", got, want)
+	}
+}
+
+func TestACutOverNeedsTheConsumersStopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	s, err := w.from.Registry.OpenSession(t.Context(), 1e9)
+	w.must(err)
+	defer s.Close(t.Context())
+	_, err = w.from.Registry.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{
+		Key: g.MemberKey("m1"), Value: registry.Encode(registry.Member{ID: "m1", Incarnation: "i"}), Session: s.ID(),
+	}}})
+	w.must(err)
+	if _, err := w.mirror(false).CutOver(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("a cut-over with a running consumer: %v", err)
+	}
+	if _, err := w.source.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Value: []byte("1")}}, nil); err != nil {
+		t.Errorf("the refused cut-over has sealed the source: %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// The keys of a mirror, in the registry of the target:
+//
+//	mirrors/<topic>/copies/<storage>.<partition>   state
+//	mirrors/<topic>/cutover                        plan
+//	mirrors/<topic>/carried/<group>/<unit>         the checkpoint that a group's unit gets
+const keyPrefix = "mirrors/"
+
+func stateKey(topic string, storage, partition int) string {
+	return fmt.Sprintf("%s%s/copies/%04d.%05d", keyPrefix, topic, storage, partition)
+}
+
+const stateFormat = 1
+
+// state is how far a partition was copied, and what is being appended just now.
+type state struct {
+	Format   int    `json:"format"`
+	Producer uint64 `json:"producer,string"` // of the appends; JSON has no 64 bits
+	Epoch    int32  `json:"epoch"`           // of the mirror that runs: +1 at each start
+	Sequence int64  `json:"sequence"`        // of the first append that is not known to be done
+	From     int64  `json:"from"`            // the source is copied below this offset
+	Records  int64  `json:"records"`         // so many
+	// Window are the appends with Sequence and the following numbers: each is there whole or not
+	// at all, and sent again until it is there.
+	Window []span `json:"window,omitempty"`
+	// Anchors pair offsets, in order: what stands at an offset of the source and behind it went to
+	// an offset of the target and behind it, record by record.
+	Anchors []anchor `json:"anchors,omitempty"`
+	Stride  int64    `json:"stride"` // records between two anchors
+	Sealed  bool     `json:"sealed,omitempty"`
+}
+
+// span is one append: the records of the source in [From, To).
+type span struct {
+	From    int64 `json:"from"`
+	To      int64 `json:"to"`
+	Records int   `json:"records"`
+}
+
+type anchor struct {
+	Source  int64 `json:"source"`
+	Target  int64 `json:"target"`
+	Records int64 `json:"records"` // copied before it
+}
+
+const (
+	firstStride = 16 << 10
+	maxAnchors  = 128
+)
+
+// anchored notes where an append went, if the last anchor is far enough away.
+func (s *state) anchored(source, target int64) {
+	if n := len(s.Anchors); n > 0 && s.Records-s.Anchors[n-1].Records < s.Stride {
+		return
+	}
+	s.Anchors = append(s.Anchors, anchor{source, target, s.Records})
+	if len(s.Anchors) <= maxAnchors {
+		return
+	}
+	kept := s.Anchors[:0]
+	for i, a := range s.Anchors {
+		if i%2 == 0 {
+			kept = append(kept, a)
+		}
+	}
+	s.Anchors = kept
+	s.Stride *= 2
+}
+
+// stored is a state and its version: who writes it must have read it last.
+type stored struct {
+	state
+	key     string
+	version registry.Version
+}
+
+// takeOver reads a state, or makes the first one, and raises its epoch. From then on an older
+// mirror neither writes the state nor appends.
+func (m *Mirror) takeOver(ctx context.Context, key string, first int64) (*stored, error) {
+	for {
+		s, err := m.readState(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if s.version == "" {
+			s.state = state{Format: stateFormat, Producer: rand.Uint64() | 1, From: first, Stride: firstStride} //nolint:gosec // a name, no secret
+		}
+		s.Epoch++
+		err = m.writeState(ctx, s)
+		if err == nil || !errors.Is(err, fault.Conflict) {
+			return s, err
+		}
+	}
+}
+
+func (m *Mirror) readState(ctx context.Context, key string) (*stored, error) {
+	s := &stored{key: key}
+	e, err := m.c.To.Registry.Get(ctx, key)
+	if errors.Is(err, fault.NotFound) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(e.Value, &s.state); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
+	}
+	if s.Format != stateFormat {
+		return nil, fmt.Errorf("registry key %q is of format %d; this version reads %d: %w", key, s.Format, stateFormat, fault.Invalid)
+	}
+	s.version = e.Version
+	return s, nil
+}
+
+// writeState stores a state if nobody else did since it was read; fault.Conflict otherwise.
+func (m *Mirror) writeState(ctx context.Context, s *stored) error {
+	value, err := json.Marshal(s.state)
+	if err != nil {
+		return fmt.Errorf("state of the mirror: %w", err)
+	}
+	for {
+		versions, err := m.c.To.Registry.Txn(ctx, registry.Txn{
+			Checks: []registry.Check{{Key: s.key, Version: s.version}}, Puts: []registry.Put{{Key: s.key, Value: value}}, Quiet: true,
+		})
+		if err == nil {
+			s.version = versions[0]
+			return nil
+		}
+		if !errors.Is(err, fault.Unknown) && !errors.Is(err, fault.Conflict) {
+			return err
+		}
+		e, readErr := m.c.To.Registry.Get(ctx, s.key)
+		switch {
+		case readErr == nil && bytes.Equal(e.Value, value): // ours: the answer was lost
+			s.version = e.Version
+			return nil
+		case errors.Is(err, fault.Conflict):
+			return fmt.Errorf("the state of the mirror was changed by another one (run one mirror of a topic at a time): %w", err)
+		case readErr != nil && !errors.Is(readErr, fault.NotFound):
+			return readErr
+		}
+	}
+}
