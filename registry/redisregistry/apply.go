@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/redis/rueidis"
+
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -51,11 +53,16 @@ func (s shape) args(count int) []string {
 
 // encode lays transactions out as the script reads them.
 func encode(txns []driver.Txn, nonce, sessionPrefix, channel string) []string {
-	n := 3
+	n, size := 3, 0
 	for i := range txns {
-		n += 5 + 2*len(txns[i].Checks) + 2*len(txns[i].Puts) + len(txns[i].Deletes)
+		t := &txns[i]
+		n += 5 + 2*len(t.Checks) + 2*len(t.Puts) + len(t.Deletes)
+		for j := range t.Puts {
+			size += contentBytes(&t.Puts[j])
+		}
 	}
 	args := append(make([]string, 0, n), nonce, sessionPrefix, channel)
+	room := make([]byte, 0, size) // for all contents: one allocation
 	for len(txns) > 0 {
 		run, s := 1, shapeOf(&txns[0])
 		for run < len(txns) && shapeOf(&txns[run]) == s {
@@ -63,21 +70,20 @@ func encode(txns []driver.Txn, nonce, sessionPrefix, channel string) []string {
 		}
 		args = append(args, s.args(run)...)
 		for i := range txns[:run] {
-			args = encodeTxn(args, &txns[i])
+			t := &txns[i]
+			for _, c := range t.Checks {
+				args = append(args, c.Key, string(c.Version))
+			}
+			for j := range t.Puts {
+				from := len(room)
+				room = appendContent(room, &t.Puts[j])
+				args = append(args, t.Puts[j].Key, rueidis.BinaryString(room[from:])) // it is not written any more
+			}
+			args = append(args, t.Deletes...)
 		}
 		txns = txns[run:]
 	}
 	return args
-}
-
-func encodeTxn(args []string, t *driver.Txn) []string {
-	for _, c := range t.Checks {
-		args = append(args, c.Key, string(c.Version))
-	}
-	for i := range t.Puts {
-		args = append(args, t.Puts[i].Key, content(&t.Puts[i]))
-	}
-	return append(args, t.Deletes...)
 }
 
 // decodeResults reads the answer of the script.
@@ -86,6 +92,11 @@ func decodeResults(txns []driver.Txn, reply []int64, nonce string) ([]driver.Res
 		return nil, fmt.Errorf("redis registry: %d answers to %d transactions: %w", len(reply), len(txns), fault.Unknown)
 	}
 	results := make([]driver.Result, len(txns))
+	puts := 0
+	for i := range txns {
+		puts += len(txns[i].Puts)
+	}
+	versions := make([]driver.Version, puts) // of all: one allocation
 	last := int64(-1)
 	var v driver.Version
 	for i, n := range reply {
@@ -95,7 +106,7 @@ func decodeResults(txns []driver.Txn, reply []int64, nonce string) ([]driver.Res
 			if n != last {
 				last, v = n, version(n, nonce)
 			}
-			r.Versions = make([]driver.Version, len(t.Puts))
+			r.Versions, versions = versions[:len(t.Puts):len(t.Puts)], versions[len(t.Puts):]
 			for j := range r.Versions {
 				r.Versions[j] = v
 			}

@@ -42,16 +42,17 @@ func version(revision int64, nonce string) driver.Version {
 	return driver.Version(fmt.Sprintf("%0*d%s", revisionDigits, revision, nonce))
 }
 
-// content is what stands behind the version of the entry that a put makes.
-func content(p *driver.Put) string {
-	b := make([]byte, 0, 2+len(p.Session)+len(p.Value))
+// appendContent appends what stands behind the version of the entry that a put makes.
+func appendContent(b []byte, p *driver.Put) []byte {
 	if p.Session == "" {
 		b = append(b, unbound)
 	} else {
 		b = append(append(append(b, bound), p.Session...), 0)
 	}
-	return rueidis.BinaryString(append(b, p.Value...)) // nobody else has b
+	return append(b, p.Value...)
 }
+
+func contentBytes(p *driver.Put) int { return 2 + len(p.Session) + len(p.Value) }
 
 func decodeEntry(key string, raw []byte) (driver.Entry, error) {
 	e := driver.Entry{Key: key}
