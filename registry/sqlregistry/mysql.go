@@ -90,7 +90,7 @@ func mysqlDialect() *sqlstore.Dialect {
 				k VARBINARY(700) NOT NULL PRIMARY KEY,
 				version VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL,
 				session_id VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NULL,
-				value LONGBLOB NULL,
+				content LONGBLOB NULL,
 				KEY ringfence_bound (session_id))` + options,
 			`CREATE TABLE IF NOT EXISTS ringfence_sessions (
 				id VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL PRIMARY KEY,
@@ -111,8 +111,8 @@ func mysqlDialect() *sqlstore.Dialect {
 		ForShare:  " LOCK IN SHARE MODE",
 		Slots:     true,
 		Upsert: func(rows int) string {
-			return "INSERT INTO ringfence_entries (k, version, session_id, value) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
-				"(?,?,?,?) ON DUPLICATE KEY UPDATE version = VALUES(version), session_id = VALUES(session_id), value = VALUES(value)"
+			return "INSERT INTO ringfence_entries (k, version, session_id, content) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
+				"(?,?,?,?) ON DUPLICATE KEY UPDATE version = VALUES(version), session_id = VALUES(session_id), content = VALUES(content)"
 		},
 		Fate: mysqlFate,
 	}

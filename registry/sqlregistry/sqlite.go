@@ -84,7 +84,7 @@ func sqliteDialect() *sqlstore.Dialect {
 		Name: "SQLite",
 		Schema: []string{
 			`CREATE TABLE IF NOT EXISTS ringfence_entries (
-				k BLOB NOT NULL PRIMARY KEY, version TEXT NOT NULL, session_id TEXT, value BLOB) WITHOUT ROWID`,
+				k BLOB NOT NULL PRIMARY KEY, version TEXT NOT NULL, session_id TEXT, content BLOB) WITHOUT ROWID`,
 			`CREATE INDEX IF NOT EXISTS ringfence_bound ON ringfence_entries (session_id) WHERE session_id IS NOT NULL`,
 			`CREATE TABLE IF NOT EXISTS ringfence_sessions (
 				id TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL, ttl INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID`,
@@ -98,8 +98,8 @@ func sqliteDialect() *sqlstore.Dialect {
 		Now:     func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
 		LockAll: "UPDATE ringfence_revision SET revision = revision",
 		Upsert: func(rows int) string {
-			return "INSERT INTO ringfence_entries (k, version, session_id, value) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
-				"(?,?,?,?) ON CONFLICT (k) DO UPDATE SET version = excluded.version, session_id = excluded.session_id, value = excluded.value"
+			return "INSERT INTO ringfence_entries (k, version, session_id, content) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
+				"(?,?,?,?) ON CONFLICT (k) DO UPDATE SET version = excluded.version, session_id = excluded.session_id, content = excluded.content"
 		},
 		Fate: sqliteFate,
 	}

@@ -47,8 +47,13 @@ type Dialect struct {
 	// LockAll is a statement that gives a transaction of the user the sole right to write; empty:
 	// rows are locked one by one.
 	LockAll string
-	// Upsert writes rows (k, version, session, value), in this order of parameters.
-	Upsert func(rows int) string
+	// Upsert writes rows (k, version, session_id, content), in this order of parameters; at most
+	// MaxUpsert of them, 0: 200. Twice: the parameters stand in it twice, one after the other.
+	Upsert    func(rows int) string
+	MaxUpsert int
+	Twice     bool
+	// Blob wraps a value for the client; nil: the bytes themselves.
+	Blob func([]byte) any
 	// Fate judges an error of the client; it is not asked about lost connections.
 	Fate func(error) Fate
 }
@@ -71,6 +76,22 @@ func (d *Dialect) list(n int) string {
 	}
 	b.WriteByte(')')
 	return b.String()
+}
+
+// upsert is the statement that writes rows, and its parameters in full.
+func (d *Dialect) upsert(args []any) (string, []any) {
+	q := d.Upsert(len(args) / 4)
+	if d.Twice {
+		args = append(args, args...)
+	}
+	return q, args
+}
+
+func (d *Dialect) blob(b []byte) any {
+	if d.Blob == nil {
+		return b
+	}
+	return d.Blob(b)
 }
 
 // bind fills the verbs %s of a statement with its parameters.

@@ -63,7 +63,8 @@ func (e *txEntries) Lock(ctx context.Context, keys ...string) ([]driver.Entry, e
 // Put implements driver.TxEntries.
 func (e *txEntries) Put(ctx context.Context, key string, value []byte) (driver.Version, error) {
 	v := e.s.version()
-	if _, err := e.tx.ExecContext(ctx, e.s.d.Upsert(1), []byte(key), string(v), null(""), value); err != nil {
+	q, args := e.s.d.upsert([]any{[]byte(key), string(v), null(""), e.s.d.blob(value)})
+	if _, err := e.tx.ExecContext(ctx, q, args...); err != nil {
 		return "", e.wrap(ctx, "put", err)
 	}
 	return v, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -11,9 +12,9 @@ import (
 // that it changed under that number. The row of the revision stays locked until the commit, so
 // that numbers appear in order and a listener that saw one has seen all before it.
 const (
-	keptChanges   = 1024     // revisions whose keys are kept; who is further behind lists everything
-	pruneEvery    = 128      // so often the older ones are removed
-	maxChangeKeys = 32 << 10 // bytes; more keys than that count as everything
+	keptChanges   = 1024   // revisions whose keys are kept; who is further behind lists everything
+	pruneEvery    = 128    // so often the older ones are removed
+	maxChangeKeys = 30_000 // bytes; more keys than that count as everything
 	sessionsKey   = "!sessions"
 )
 
@@ -26,13 +27,13 @@ func (s *Store) publish(ctx context.Context, q Querier, keys []string) error {
 	if _, err := q.ExecContext(ctx, "UPDATE ringfence_revision SET revision = revision + 1"); err != nil {
 		return err
 	}
-	if _, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_changes (revision, change_keys) SELECT revision, %s FROM ringfence_revision", 1), encodeKeys(keys)); err != nil {
+	if _, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_changes (revision, change_keys) VALUES ((SELECT revision FROM ringfence_revision), %s)", 1), s.d.blob(encodeKeys(keys))); err != nil {
 		return err
 	}
 	if s.counter.Add(1)%pruneEvery != 0 {
 		return nil
 	}
-	_, err := q.ExecContext(ctx, s.d.bind("DELETE FROM ringfence_changes WHERE revision < (SELECT revision FROM ringfence_revision) - %s", 1), keptChanges)
+	_, err := q.ExecContext(ctx, fmt.Sprintf("DELETE FROM ringfence_changes WHERE revision < (SELECT revision FROM ringfence_revision) - %d", keptChanges))
 	return err
 }
 
@@ -93,8 +94,17 @@ func (s *Store) listen(last int64) {
 func (s *Store) catchUp(last int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
+	now, err := s.revision(ctx)
+	if err != nil || now == last {
+		return last, err
+	}
+	if now < last { // a lagging replica took over, or a backup was restored
+		s.log.Warn("the store lost its latest changes", "revision", now, "expected", last)
+		s.watches.All()
+		return now, nil
+	}
 	expected := last
-	err := each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
+	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
 		var revision int64
 		var blob []byte
 		if err := scan(&revision, &blob); err != nil {
@@ -106,7 +116,7 @@ func (s *Store) catchUp(last int64) (int64, error) {
 		}
 		expected = revision
 		s.watches.Changed(keys...)
-		if len(keys) == 1 && keys[0] == sessionsKey {
+		if len(keys) > 0 && keys[0] == sessionsKey {
 			poke(s.keep)
 		}
 		return nil
@@ -114,25 +124,7 @@ func (s *Store) catchUp(last int64) (int64, error) {
 	if err != nil {
 		return last, err
 	}
-	if expected == last {
-		return s.compare(ctx, last)
-	}
 	return expected, nil
-}
-
-// compare notices a database that went back in time: a lagging replica took over, or a backup
-// was restored.
-func (s *Store) compare(ctx context.Context, last int64) (int64, error) {
-	now, err := s.revision(ctx)
-	if err != nil {
-		return last, err
-	}
-	if now < last {
-		s.log.Warn("the store lost its latest changes", "revision", now, "expected", last)
-		s.watches.All()
-		return now, nil
-	}
-	return last, nil
 }
 
 // ringer wakes the listeners of other processes, beside the calls that changed something. Changes

@@ -58,7 +58,7 @@ func (b *batch) lockKeys(ctx context.Context) error {
 func (s *Store) lockRows(ctx context.Context, q Querier, keys []string, values bool, found func(string, row, []byte)) error {
 	columns := "k, version, session_id"
 	if values {
-		columns += ", value"
+		columns += ", content"
 	}
 	for chunk := range slices.Chunk(keys, maxRows) {
 		args := make([]any, len(chunk))
@@ -108,16 +108,21 @@ func (b *batch) flush(ctx context.Context) error {
 			deletes = append(deletes, k)
 		}
 	}
+	most := maxRows
+	if b.s.d.MaxUpsert > 0 {
+		most = b.s.d.MaxUpsert
+	}
 	for len(puts) > 0 {
 		var args []any
 		n, size := 0, 0
-		for n < len(puts) && n < maxRows && size < maxBytes {
+		for n < len(puts) && n < most && size < maxBytes {
 			w := b.writes[puts[n]]
-			args = append(args, []byte(puts[n]), string(w.version), null(w.put.Session), w.put.Value)
+			args = append(args, []byte(puts[n]), string(w.version), null(w.put.Session), b.s.d.blob(w.put.Value))
 			size += len(puts[n]) + len(w.put.Value)
 			n++
 		}
-		if _, err := b.q.ExecContext(ctx, b.s.d.Upsert(n), args...); err != nil {
+		q, args := b.s.d.upsert(args)
+		if _, err := b.q.ExecContext(ctx, q, args...); err != nil {
 			return err
 		}
 		puts = puts[n:]

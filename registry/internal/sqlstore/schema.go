@@ -2,9 +2,8 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -69,22 +68,23 @@ func (s *Store) createSchema(ctx context.Context) error {
 			return err
 		}
 	}
-	insert := func(table, column string, value int) error {
+	fill := func(table, insert string) error {
 		var n int
-		err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE id = %d", column, table, value)).Scan(&n)
-		if !errors.Is(err, sql.ErrNoRows) {
+		if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table).Scan(&n); err != nil || n > 0 {
 			return err
 		}
-		return exec(fmt.Sprintf("INSERT INTO %s (id, %s) VALUES (%d, 0)", table, column, value))
+		return exec("INSERT INTO " + table + insert)
 	}
 	if s.d.Slots {
-		for i := range slots {
-			if err := insert("ringfence_slots", "used", i); err != nil {
-				return err
-			}
+		rows := make([]string, slots)
+		for i := range rows {
+			rows[i] = fmt.Sprintf("SELECT %d, 0 FROM DUAL", i)
+		}
+		if err := fill("ringfence_slots", " (id, used) "+strings.Join(rows, " UNION ALL ")); err != nil {
+			return err
 		}
 	}
-	if err := insert("ringfence_revision", "revision", 1); err != nil {
+	if err := fill("ringfence_revision", " (id, revision) VALUES (1, 0)"); err != nil {
 		return err
 	}
 	return exec(fmt.Sprintf("INSERT INTO ringfence_schema (id, version) VALUES (1, %d)", schemaVersion))

@@ -28,8 +28,8 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	id, sent := rand.Text()[:20], time.Now()
 	err = s.transact(ctx, "open a session", func(ctx context.Context, q Querier) (bool, error) {
 		sent = time.Now()
-		_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.d.Now()+" + %s)", 4),
-			id, s.cfg.Handle, ttl.Microseconds(), ttl.Microseconds())
+		_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.in(ttl)+")", 3),
+			id, s.cfg.Handle, ttl.Microseconds())
 		if err != nil {
 			return false, err
 		}
@@ -71,9 +71,9 @@ func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 	if s.frozen.Load() {
 		return s.wrap(ctx, "renew a session", errors.New("this process is stopped"))
 	}
-	now := s.d.Now()
+	renew := s.d.bind("UPDATE ringfence_sessions SET expires = "+s.in(ttl)+" WHERE id = %s AND expires > "+s.d.Now(), 1)
 	for try := 0; ; try++ {
-		res, err := s.cfg.DB.ExecContext(ctx, s.d.bind("UPDATE ringfence_sessions SET expires = "+now+" + %s WHERE id = %s AND expires > "+now, 2), ttl.Microseconds(), id)
+		res, err := s.cfg.DB.ExecContext(ctx, renew, id)
 		if err == nil {
 			n, err := res.RowsAffected()
 			if err == nil && n == 0 {
@@ -88,6 +88,11 @@ func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 			return s.wrap(ctx, "renew a session", err)
 		}
 	}
+}
+
+// in is the time by the store's clock so long from now.
+func (s *Store) in(d time.Duration) string {
+	return fmt.Sprintf("%s + %d", s.d.Now(), d.Microseconds())
 }
 
 // endSessions ends sessions and removes their entries. Ones that have ended already do no harm.

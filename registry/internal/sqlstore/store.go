@@ -119,7 +119,7 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
 		}
 		return nil
-	}, "SELECT r.revision, e.k, e.version, e.session_id, e.value FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
+	}, "SELECT r.revision, e.k, e.version, e.session_id, e.content FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
 	if err != nil {
 		return driver.Snapshot{}, s.wrap(ctx, "list", err)
 	}

@@ -1,0 +1,398 @@
+package sqlregistry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// proxy stands between a registry and the server, and can cut or stop what flows.
+type proxy struct {
+	l       net.Listener
+	target  string
+	wg      sync.WaitGroup
+	frozen  atomic.Bool // answers are held back
+	resumed chan struct{}
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{}
+	// onRequest sees each packet of requests; true cuts the connection once it was passed on.
+	onRequest atomic.Pointer[func([]byte) bool]
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{l: l, target: target, resumed: make(chan struct{}), conns: make(map[net.Conn]struct{})}
+	p.wg.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *proxy) accept() {
+	for {
+		c, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		s, err := net.Dial("tcp", p.target)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns[c], p.conns[s] = struct{}{}, struct{}{}
+		p.mu.Unlock()
+		var deaf atomic.Bool
+		p.wg.Go(func() { p.requests(c, s, &deaf) })
+		p.wg.Go(func() { p.answers(s, c, &deaf) })
+	}
+}
+
+func (p *proxy) requests(from, to net.Conn, deaf *atomic.Bool) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if f := p.onRequest.Load(); f != nil && (*f)(buf[:n]) {
+			deaf.Store(true)
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// answers ends the connection at the first answer after the one that is to be lost was asked for.
+func (p *proxy) answers(from, to net.Conn, deaf *atomic.Bool) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || deaf.Load() {
+			return
+		}
+		if p.frozen.Load() {
+			<-p.resumed
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// cut resets all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+	clear(p.conns)
+}
+
+func (p *proxy) thaw() {
+	if p.frozen.Swap(false) {
+		close(p.resumed)
+	}
+}
+
+func (p *proxy) close() {
+	p.l.Close()
+	p.thaw()
+	p.cut()
+	p.wg.Wait()
+}
+
+// behind opens a registry that reaches its server through a proxy, and one that reaches it straight.
+func behind(t *testing.T) (*proxy, *registry.Registry, *registry.Registry) {
+	t.Helper()
+	cfg := newDatabase(t)
+	p := newProxy(t, cfg.Addr)
+	open := func(addr string) *registry.Registry {
+		c := cfg.Clone()
+		c.Addr = addr
+		r, err := Open(t.Context(), Config{MySQL: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	return p, open(p.l.Addr().String()), open(cfg.Addr)
+}
+
+func put(t *testing.T, r *registry.Registry, key, value string) {
+	t.Helper()
+	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(value)}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, r *registry.Registry, key string) string {
+	t.Helper()
+	e, err := r.Get(t.Context(), key)
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return string(e.Value)
+}
+
+func TestALostAnswerToACommitIsUnknownAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	p, r, straight := behind(t)
+	put(t, r, "k", "before")
+	var commits atomic.Int32
+	lose := func(b []byte) bool {
+		if strings.HasSuffix(string(b), "COMMIT") {
+			commits.Add(1)
+			return true
+		}
+		return false
+	}
+	p.onRequest.Store(&lose)
+	res, err := r.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: "k", Value: []byte("after")}}, Quiet: true}})
+	if err != nil {
+		t.Fatalf("the call as a whole: %v", err)
+	}
+	if !errors.Is(res[0].Err, registry.ErrUnknown) || commits.Load() != 1 {
+		t.Fatalf("%v after %d commits; expected unknown after one", res[0].Err, commits.Load())
+	}
+	none := func([]byte) bool { return false }
+	p.onRequest.Store(&none)
+	if got := get(t, straight, "k"); got != "after" {
+		t.Fatalf("the store has %q", got)
+	}
+	put(t, r, "k", "again") // the broken connection is not used again
+}
+
+func TestAConnectionThatIsCutBeforeTheCommitIsUnavailable(t *testing.T) {
+	t.Parallel()
+	p, r, straight := behind(t)
+	put(t, r, "k", "before")
+	lose := func(b []byte) bool { return strings.Contains(string(b), "FOR UPDATE") }
+	p.onRequest.Store(&lose)
+	if _, err := r.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: "k", Value: []byte("after")}}}}); !errors.Is(err, registry.ErrUnavailable) {
+		t.Fatalf("%v; expected unavailable", err)
+	}
+	if got := get(t, straight, "k"); got != "before" {
+		t.Fatalf("the store has %q", got)
+	}
+}
+
+func TestAServerThatStaysSilentIsGivenUpInTime(t *testing.T) {
+	t.Parallel()
+	p, r, _ := behind(t)
+	put(t, r, "k", "before")
+	p.frozen.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := r.List(ctx, "")
+	if !errors.Is(err, registry.ErrUnavailable) || time.Since(start) > 5*time.Second {
+		t.Fatalf("%v after %s", err, time.Since(start))
+	}
+	p.thaw()
+	put(t, r, "k", "after")
+}
+
+func TestWatchesAndSessionsSurviveCutConnections(t *testing.T) {
+	t.Parallel()
+	p, r, straight := behind(t)
+	x, err := r.OpenSession(t.Context(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "bound", Session: x.ID()}}}); err != nil {
+		t.Fatal(err)
+	}
+	ch, err := r.Watch(t.Context(), "w/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cut()
+	put(t, straight, "w/1", "x")
+	late := time.After(15 * time.Second)
+	for get(t, r, "w/1") != "x" {
+		select {
+		case <-ch:
+		case <-late:
+			t.Fatal("no signal")
+		}
+	}
+	select {
+	case <-ch:
+	case <-late:
+		t.Fatal("no signal after the connections were cut")
+	}
+	select {
+	case <-x.Done():
+		t.Fatal("the session ended although its process lives")
+	default:
+	}
+	if _, err := r.Get(t.Context(), "bound"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASleepingListenerKeepsNoWriterOut(t *testing.T) {
+	t.Parallel()
+	cfg := newDatabase(t)
+	r, err := Open(t.Context(), Config{MySQL: cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	put(t, r, "k", "x")
+	if _, err := r.Watch(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	db := sqlDB(t, cfg)
+	await(t, func() bool { // asleep
+		var n int
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND info LIKE '"+bellMark+"%' AND state = 'User sleep'", cfg.DBName).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+	if _, err := db.Exec("SET SESSION innodb_lock_wait_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("UPDATE ringfence_revision SET revision = revision"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sqlDB(t *testing.T, cfg *mysql.Config) *sql.DB {
+	t.Helper()
+	c, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// await looks until cond holds.
+func await(t *testing.T, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(15 * time.Second); !cond(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("it does not come true")
+		}
+	}
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]func(*testing.T) (Config, *sql.DB){
+		"MariaDB": func(t *testing.T) (Config, *sql.DB) {
+			c := newDatabase(t)
+			return Config{MySQL: c}, sqlDB(t, c)
+		},
+		"SQLite": func(t *testing.T) (Config, *sql.DB) {
+			path := filepath.Join(t.TempDir(), "r.db")
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { db.Close() })
+			return Config{File: path}, db
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, db := cfg(t)
+			r, err := Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, r, "k", "x")
+			r.Close()
+			if _, err := db.Exec("UPDATE ringfence_schema SET version = 2"); err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(t.Context(), cfg)
+			if !errors.Is(err, registry.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "version 2") {
+				t.Fatalf("%v", err)
+			}
+		})
+	}
+}
+
+func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		"mysql://u:s3cret@h:1/db?nonsense=1", "mysql://u:s3cret@h:1", "mysql://u:s3cret@h:1/a/b", "mysql://u:s3cret@/db",
+		"mysql://u:s3cret@h/db?tls=maybe", "mysql://u:s3cret@h/db?tls=false&tls-ca=/x", "mysql://u:s3cret@h/db?tls-ca=/does/not/exist",
+		"mysql://u:s3cret@h/db?tls-cert=/x", "mysql://u:s3cret@h/db?timeout=-1s", "other://u:s3cret@h/db",
+		"sqlite://host/path", "sqlite:", "sqlite:///x?nonsense=1", "sqlite:///x?durability=perhaps",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := OpenURL(t.Context(), u, driver.Options{})
+		if err == nil {
+			r.Close()
+		}
+		if !errors.Is(err, registry.ErrInvalid) || strings.Contains(fmt.Sprint(err), "s3cret") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	u, err := url.Parse("mysql://us%40er:pa%2Fss%3A@[::1]/db?tls=true&timeout=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysqlConfig(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.User != "us@er" || c.Passwd != "pa/ss:" || c.Addr != "[::1]:3306" || c.DBName != "db" || c.TLS == nil || c.TLS.InsecureSkipVerify || c.TLS.ServerName != "::1" || c.Timeout != 2*time.Second {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAServerThatCantBeReachedIsUnavailableAndItsPasswordStaysSecret(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	_, err = Open(t.Context(), Config{MySQL: &mysql.Config{User: "u", Passwd: "s3cret", Net: "tcp", Addr: l.Addr().String(), DBName: "db"}})
+	if !errors.Is(err, registry.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "s3cret") {
+		t.Errorf("%v", err)
+	}
+	refused := newDatabase(t)
+	refused.Passwd = "s3cret but wrong"
+	_, err = Open(t.Context(), Config{MySQL: refused})
+	if !errors.Is(err, registry.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "s3cret") {
+		t.Errorf("%v", err)
+	}
+}
