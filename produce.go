@@ -34,14 +34,17 @@ func record(m *Message) commitlog.Record {
 type ProduceOptions struct {
 	// Partition, when not nil, is where the message goes, whatever its key.
 	Partition *int
-	// Producer makes it idempotent: the same ID and sequence is stored once in a partition.
+	// Producer makes it idempotent: the same ID and sequence is stored once in a partition. That
+	// outlives switches of the topic while the client lives; a producer that is started again after
+	// one begins with an ID of its own.
 	Producer commitlog.Producer
 }
 
 // ProduceAsync queues a message and returns; done is called exactly once, from any goroutine,
 // with its place or the error, and must not block. Messages of one key that one goroutine queues
-// keep their order. m's bytes must stay untouched until done. It blocks only while the log's
-// write buffer is full.
+// keep their order, also while the topic is switched to its next storage topic. m's bytes must stay
+// untouched until done. It blocks only while the log's write buffer is full, or very many messages
+// wait for the end of a switch.
 func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, opts *ProduceOptions, done func(Position, error)) {
 	t, err := c.open(ctx, topicName)
 	if err != nil {

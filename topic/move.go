@@ -44,14 +44,22 @@ func (t *Topic) retire(g *generation) bool {
 	if g.moving {
 		return true
 	}
+	if !t.aside(func() { t.move(g) }) {
+		return false
+	}
+	g.moving = true
+	g.close()
+	return true
+}
+
+// aside runs f in a goroutine that Close joins; false when the topic was closed.
+func (t *Topic) aside(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return false
 	}
-	g.moving = true
-	g.close()
-	t.moves.Go(func() { t.move(g) }) // joined by Close
+	t.moves.Go(f) // joined by Close
 	return true
 }
 

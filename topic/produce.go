@@ -85,8 +85,10 @@ type message struct {
 	g         *generation
 	ticket    uint64
 	key       []byte
-	partition int // asked for; AnyPartition
-	at        int // the partition it was sent to
+	partition int  // asked for; AnyPartition
+	storage   int  // the storage topic that it was sent to
+	at        int  // and the partition of it
+	absent    bool // what it was sent to before surely does not have it
 	recs      []commitlog.Record
 	one       [1]commitlog.Record
 	opts      *commitlog.AppendOptions
@@ -96,31 +98,34 @@ type message struct {
 // Produce appends a batch of records of one key, or for one partition, and waits until it is
 // stored. AnyPartition lets the router choose by the key; records without one go round robin.
 func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []commitlog.Record, opts *commitlog.AppendOptions) (Position, error) {
-	for {
-		g := t.gen.Load()
-		ticket, ok := g.begin()
-		if !ok {
-			return t.await(ctx, &message{t: t, key: key, partition: partition, recs: recs, opts: opts})
-		}
-		at, err := t.place(g, key, partition)
-		if err != nil {
-			g.leave()
-			return Position{}, err
-		}
-		first, err := g.log.Append(ctx, at, recs, opts)
-		if err == nil || !errors.Is(err, fault.Sealed) {
-			g.leave()
-			return Position{t.name, g.storage, at, first}, err
-		}
-		m := &message{t: t, g: g, ticket: ticket, key: key, partition: partition, recs: recs, opts: opts}
+	m := &message{t: t, key: key, partition: partition, recs: recs, opts: opts}
+	g := t.gen.Load()
+	if m.idempotent() {
+		return t.answer(ctx, m, func() { t.send(ctx, m) })
+	}
+	var ok bool
+	if m.ticket, ok = g.begin(); !ok {
+		return t.answer(ctx, m, func() { t.send(ctx, m) })
+	}
+	m.g = g
+	at, err := t.place(g, key, partition)
+	if err != nil {
+		g.leave()
+		return Position{}, err
+	}
+	first, err := g.log.Append(ctx, at, recs, opts)
+	if errors.Is(err, fault.Sealed) {
 		return t.answer(ctx, m, func() { g.refuse(m) })
 	}
+	g.leave()
+	if err != nil {
+		return Position{}, err
+	}
+	return Position{t.name, g.storage, at, first}, nil
 }
 
-// await hands a message to the switch that is going on and waits for its end.
-func (t *Topic) await(ctx context.Context, m *message) (Position, error) {
-	return t.answer(ctx, m, func() { t.send(ctx, m) })
-}
+// idempotent says whether the message has an identity.
+func (m *message) idempotent() bool { return m.opts != nil && m.opts.Producer.ID != 0 }
 
 // answer sends a message and waits for its fate.
 func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, error) {
@@ -173,14 +178,30 @@ func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
 		m.done(Position{}, err)
 		return
 	}
-	g.log.AppendAsync(ctx, m.at, m.recs, m.opts, m.stored)
+	log, opts := g.log, m.opts
+	m.storage = g.storage
+	if m.idempotent() {
+		to, identity := m.t.streams.lodge(m.t, g, m, m.at)
+		m.storage, m.at, opts = to.storage, to.partition, &commitlog.AppendOptions{Producer: identity}
+		if to.storage != g.storage {
+			log = m.t.view.Load().storage[to.storage]
+		}
+	}
+	log.AppendAsync(ctx, m.at, m.recs, opts, m.stored)
 }
 
 // stored is the log's answer.
 func (m *message) stored(first int64, err error) {
 	g := m.g
 	if errors.Is(err, fault.Sealed) {
-		g.refuse(m)
+		earlier := m.storage != g.storage
+		m.absent = true
+		if !earlier {
+			g.refuse(m)
+		} else if !m.t.aside(func() { m.append(m.t.life, g, m.ticket) }) {
+			g.leave()
+			m.done(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
+		}
 		return
 	}
 	g.leave()
@@ -188,7 +209,7 @@ func (m *message) stored(first int64, err error) {
 		m.done(Position{}, err)
 		return
 	}
-	m.done(Position{m.t.name, g.storage, m.at, first}, nil)
+	m.done(Position{m.t.name, m.storage, m.at, first}, nil)
 }
 
 func (t *Topic) place(g *generation, key []byte, partition int) (int, error) {

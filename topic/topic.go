@@ -27,6 +27,8 @@ type Topic struct {
 	view atomic.Pointer[view]
 	gen  atomic.Pointer[generation]
 
+	streams streams
+
 	mu     sync.Mutex // guards closed; held while view or gen is replaced, but over no call
 	closed bool
 	moves  sync.WaitGroup // goroutines that carry records past a switch
