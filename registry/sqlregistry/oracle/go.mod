@@ -7,6 +7,7 @@ require (
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
 	github.com/sijms/go-ora/v2 v2.8.24
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.48.0
 )
 
 require (

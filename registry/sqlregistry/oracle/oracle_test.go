@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
@@ -57,10 +59,28 @@ func (h h2) connect(t testing.TB) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return eager{c.(*net.TCPConn)}, nil
+	}
 	return stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SET MODE Oracle")
 		return err
 	}))
+}
+
+// eager acknowledges at once what it reads: the server sends small packets and waits for each.
+type eager struct{ *net.TCPConn }
+
+func (e eager) Read(b []byte) (int, error) {
+	if raw, err := e.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
+	return e.TCPConn.Read(b)
 }
 
 // speakH2 changes what belongs to the client and not to the statements: how a parameter is

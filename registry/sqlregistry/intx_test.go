@@ -1,0 +1,185 @@
+package sqlregistry
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// users are a registry and the user's own handle on the same database, on each kind of database.
+func users(t *testing.T, run func(t *testing.T, r driver.Registry, db *sql.DB)) {
+	t.Helper()
+	both := func(t *testing.T, cfg Config, db *sql.DB) {
+		s, err := open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		if _, err := db.Exec("CREATE TABLE account (id INTEGER PRIMARY KEY, n INTEGER)"); err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, db)
+	}
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
+		c := newDatabase(t)
+		db := sqlDB(t, c)
+		db.SetMaxOpenConns(4)
+		both(t, Config{MySQL: c}, db)
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "r.db")
+		db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		both(t, Config{File: path}, db)
+	})
+}
+
+func in(t *testing.T, r driver.Registry, tx *sql.Tx) driver.TxEntries {
+	t.Helper()
+	e, err := r.(driver.Transactional).InTx(tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func read(t *testing.T, r driver.Registry, key string) string {
+	t.Helper()
+	snap, err := r.List(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range snap.Entries {
+		if e.Key == key {
+			return string(e.Value)
+		}
+	}
+	return "<absent>"
+}
+
+func TestAnEntryIsWrittenWithTheUsersTransactionOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	users(t, func(t *testing.T, r driver.Registry, db *sql.DB) {
+		for i, commit := range []bool{false, true} {
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := in(t, r, tx)
+			got, err := e.Lock(t.Context(), "k", "absent")
+			if err != nil || len(got) != 2 || got[0].Key != "k" || got[0].Version != "" || got[1].Key != "absent" {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			v, err := e.Put(t.Context(), "k", []byte("written"))
+			if err != nil || v == "" {
+				t.Fatal(v, err)
+			}
+			if _, err := tx.Exec("INSERT INTO account VALUES (1, 5)"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := e.Lock(t.Context(), "k"); err != nil || string(got[0].Value) != "written" || got[0].Version != v {
+				t.Fatalf("it does not see what it wrote: %+v, %v", got, err)
+			}
+			if commit {
+				err = tx.Commit()
+			} else {
+				err = tx.Rollback()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var n int
+			if err := db.QueryRow("SELECT COUNT(*) FROM account").Scan(&n); err != nil || n != i {
+				t.Fatal(n, err)
+			}
+			if got, want := read(t, r, "k"), []string{"<absent>", "written"}[i]; got != want {
+				t.Fatalf("the entry is %q, expected %q", got, want)
+			}
+		}
+		if _, err := r.(driver.Transactional).InTx("a string"); !errors.Is(err, registry.ErrInvalid) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Readers that found a key absent would all create it, unless they lock what is not there.
+func TestTransactionsOfUsersAndOfTheRegistryCountEachOther(t *testing.T) {
+	t.Parallel()
+	users(t, func(t *testing.T, r driver.Registry, db *sql.DB) {
+		const each = 15
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for done := 0; done < each; {
+					err := increment(t.Context(), r, db)
+					if err == nil {
+						done++
+					} else if !errors.Is(err, registry.ErrConflict) {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			for done := 0; done < each; {
+				snap, err := r.List(t.Context(), "n")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var v driver.Version
+				n := 0
+				if len(snap.Entries) > 0 {
+					v = snap.Entries[0].Version
+					n, _ = strconv.Atoi(string(snap.Entries[0].Value))
+				}
+				res, err := r.Apply(t.Context(), []driver.Txn{{Checks: []driver.Check{{Key: "n", Version: v}}, Puts: []driver.Put{{Key: "n", Value: []byte(strconv.Itoa(n + 1))}}, Quiet: true}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if res[0].Err == nil {
+					done++
+				}
+			}
+		})
+		wg.Wait()
+		if got := read(t, r, "n"); got != strconv.Itoa(4*each) {
+			t.Fatalf("the counter is at %s, expected %d", got, 4*each)
+		}
+	})
+}
+
+func increment(ctx context.Context, r driver.Registry, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	e, err := r.(driver.Transactional).InTx(tx)
+	if err != nil {
+		return err
+	}
+	got, err := e.Lock(ctx, "n")
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.Atoi(string(got[0].Value))
+	if _, err := e.Put(ctx, "n", []byte(strconv.Itoa(n+1))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
