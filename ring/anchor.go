@@ -21,6 +21,8 @@ type anchorRing struct {
 	joined  bool  // it was, once: from then on another incarnation of our ID fences us
 	seen    int64 // the highest epoch ever seen
 
+	last *reading // the latest; a leave begins with it, and so is one call shorter
+
 	stale     registry.Version // the anchor that is not of the members that live
 	staleFrom time.Time        // since when
 }
@@ -43,6 +45,7 @@ func (a *anchorRing) look(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, a.unreadable(err)
 		}
+		a.last = st
 		if st.meta == nil || st.meta.Deleting {
 			return 0, permanent{fmt.Errorf("ring %q was deleted: %w", a.r.cfg.Name, ErrNotFound)}
 		}
@@ -196,7 +199,9 @@ func (a *anchorRing) leave(ctx context.Context) error {
 	if a.session == nil {
 		return nil
 	}
-	err := a.withdraw(ctx)
+	patient, cancel := context.WithTimeout(ctx, a.r.cfg.Drain+2*max(a.r.cfg.TTL, time.Second))
+	defer cancel()
+	err := a.withdraw(patient)
 	bounded, cancel := a.r.bound(context.WithoutCancel(ctx))
 	defer cancel()
 	if e := a.session.Close(bounded); e != nil && err == nil {
@@ -210,10 +215,12 @@ func (a *anchorRing) leave(ctx context.Context) error {
 
 func (a *anchorRing) withdraw(ctx context.Context) error {
 	cfg := &a.r.cfg
-	for {
-		st, err := a.reread(ctx)
-		if err != nil {
-			return err
+	for st := a.last; ; st = nil {
+		var err error
+		if st == nil {
+			if st, err = a.reread(ctx); err != nil {
+				return err
+			}
 		}
 		mine, listed := st.members[cfg.Member], false
 		if st.doc != nil {
@@ -221,6 +228,9 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 		}
 		entry := mine.Incarnation == cfg.Incarnation
 		if st.meta == nil || !entry && !listed {
+			if st == a.last {
+				continue // it may have got in since
+			}
 			return nil // deleted, fenced, or never in
 		}
 		live := st.live()
