@@ -37,17 +37,16 @@ func (m checkpointMirror) run(ctx context.Context) {
 	copied := map[mirrorKey]int64{}
 	tick := time.NewTicker(mirrorEvery)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), mirrorEvery)
-			defer cancel()
-			m.warn(last, m.copy(last, copied))
-			return
 		case <-tick.C:
 			m.warn(ctx, m.copy(ctx, copied))
 		}
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), mirrorEvery)
+	defer cancel()
+	m.warn(last, m.copy(last, copied))
 }
 
 func (m checkpointMirror) warn(ctx context.Context, err error) {

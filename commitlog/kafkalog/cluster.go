@@ -56,12 +56,6 @@ func kind(err error) error {
 	return nil
 }
 
-// moved says that the partition has to be looked for again.
-func moved(err error) bool {
-	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) ||
-		errors.Is(err, kerr.NotLeaderForPartition) || errors.Is(err, kerr.LeaderNotAvailable) || errors.Is(err, errNoLeader)
-}
-
 var errNoLeader = errors.New("the partition has no leader now")
 
 // persist calls f until it succeeds or fails for good, with a backoff, for at most patience.

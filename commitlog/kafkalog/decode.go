@@ -100,8 +100,8 @@ func (r *rawRecord) eachHeader(f func(name, value []byte) bool) error {
 type arena struct{ buf []byte }
 
 func (a *arena) put(b []byte) []byte {
-	if b == nil {
-		return nil
+	if len(b) == 0 {
+		return b // nothing to copy, and nil stays nil
 	}
 	if len(a.buf)+len(b) > cap(a.buf) {
 		a.buf = make([]byte, 0, max(len(b), 64<<10))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -165,15 +166,25 @@ const (
 
 // bounds asks the leader for both ends. Sealed is not filled in.
 func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
-	next, err := p.listOffset(ctx, latest)
-	if err != nil {
-		return driver.Bounds{}, err
-	}
-	first, err := p.listOffset(ctx, earliest)
+	var first, next int64
+	err := both(
+		func() (err error) { next, err = p.listOffset(ctx, latest); return err },
+		func() (err error) { first, err = p.listOffset(ctx, earliest); return err },
+	)
 	if err != nil {
 		return driver.Bounds{}, err
 	}
 	return driver.Bounds{First: min(first, next), Next: next}, nil
+}
+
+// both calls two functions at once.
+func both(f, g func() error) error {
+	var wg sync.WaitGroup
+	var err error
+	wg.Go(func() { err = f() })
+	again := g()
+	wg.Wait()
+	return errors.Join(err, again)
 }
 
 // offsetAt is the first offset of a record at or after a time; the end when there is none.

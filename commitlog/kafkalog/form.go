@@ -52,7 +52,7 @@ func (p *partition) form() (*batch, *identity, int) {
 			return p.claim(ready), nil, 0
 		}
 		w := e.w
-		id := q.identity(p.s.l, w.req.Producer.ID)
+		id := q.identity(w.req.Producer.ID)
 		if len(b.items) > 0 && b.identity != id {
 			break
 		}
@@ -148,7 +148,7 @@ func (b *batch) admit(id *identity, w *pending, target int) bool {
 
 // claim gives a batch of the log's own identity its place in the sequence.
 func (p *partition) claim(b *batch) *batch {
-	id := p.produce.identity(p.s.l, 0)
+	id := p.produce.identity(0)
 	b.identity, b.before, b.sequence, b.epoch = id, id.standing, id.kafkaSeq, int16(id.epoch) //nolint:gosec // renew keeps it small
 	id.kafkaSeq = follow(id.kafkaSeq, b.records)
 	b.data = b.enc.finish(p.s.l.compress, id.kafkaID, b.epoch, b.sequence)

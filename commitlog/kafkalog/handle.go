@@ -50,15 +50,21 @@ func (h *handle) present(ctx context.Context) error {
 }
 
 func (h *handle) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
-	if err := h.present(ctx); err != nil {
+	limit := -1
+	err := both(
+		func() error { return h.present(ctx) },
+		func() (err error) {
+			if !h.s.sealed.Load() && h.usable(ctx) == nil {
+				limit, err = h.s.readLimit(ctx)
+			}
+			return err
+		},
+	)
+	if err != nil {
 		return driver.Bounds{}, err
 	}
 	p := h.s.parts[partition]
 	if !h.s.sealed.Load() {
-		limit, err := h.s.readLimit(ctx)
-		if err != nil {
-			return driver.Bounds{}, err
-		}
 		if limit == 0 { // somebody seals: after this the ends are final
 			if _, err := h.s.seal(ctx); err != nil {
 				return driver.Bounds{}, err

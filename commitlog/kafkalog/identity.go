@@ -14,8 +14,8 @@ import (
 // number, which counts records, does not tell it. Readers don't see it.
 const sequenceHeader = "ringfence-sequence"
 
-// ourProducers is where the Kafka producer ids begin that stand for a driver.Producer's. Kafka
-// itself gives out ids from 0 on.
+// ourProducers is where the Kafka producer ids begin that stand for a driver.Producer's; those of
+// the upper half below it are the logs' own. Kafka itself gives out ids from 0 on, and takes any.
 const ourProducers = 1 << 62
 
 func ours(kafkaID int64) bool { return kafkaID >= ourProducers }
@@ -45,10 +45,11 @@ type place struct{ sequence, first int64 }
 
 const keepPlaces = 4 * driver.ProducerWindow
 
-func (q *queue) identity(l *kafkaLog, id uint64) *identity {
+func (q *queue) identity(id uint64) *identity {
 	if id == 0 {
 		if q.own == nil {
-			q.own = &identity{kafkaID: l.session.id, standing: standing{epoch: int32(l.session.epoch)}, known: true}
+			q.own = &identity{known: true}
+			q.own.begin()
 		}
 		return q.own
 	}
@@ -103,8 +104,14 @@ func (i *identity) undo(b *batch) {
 func (i *identity) renew() {
 	i.kafkaSeq = 0
 	if i.epoch++; i.epoch == math.MaxInt16 {
-		i.kafkaID, i.epoch = ourProducers/2+rand.Int64N(ourProducers/2), 0
+		i.begin()
 	}
+}
+
+// begin makes the log's own identity a new one, which no broker has seen. It is never kept longer
+// than the partition is open: an identity that began to count anew would pass for a repetition.
+func (i *identity) begin() {
+	i.kafkaID, i.standing = ourProducers/2+rand.Int64N(ourProducers/2), standing{}
 }
 
 // verdict is what becomes of an append.

@@ -48,14 +48,9 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 	return l, nil
 }
 
-// hello gets the identity of this log's appends, for which some broker has to answer.
+// hello lets some broker answer.
 func (l *kafkaLog) hello(ctx context.Context) error {
-	err := persist(ctx, func(ctx context.Context) error {
-		var err error
-		l.session.id, l.session.epoch, err = l.main.ProducerID(ctx)
-		return err
-	})
-	if err != nil {
+	if err := persist(ctx, l.main.Ping); err != nil {
 		return fmt.Errorf("kafka log on %v: %w", l.c.Brokers, err)
 	}
 	return nil
@@ -67,13 +62,9 @@ type kafkaLog struct {
 	main       *kgo.Client // everything but long polls
 	compress   kgo.Compressor
 	decompress kgo.Decompressor
-	session    struct {
-		id    int64
-		epoch int16
-	}
-	budget  *budget
-	buffers sync.Pool   // of []byte, for batches
-	ending  atomic.Bool // Close was called
+	budget     *budget
+	buffers    sync.Pool   // of []byte, for batches
+	ending     atomic.Bool // Close was called
 
 	ctx    context.Context //nolint:containedctx // of the goroutines that Close joins
 	cancel context.CancelFunc

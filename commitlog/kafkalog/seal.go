@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -98,20 +100,25 @@ func (s *store) seal(ctx context.Context) ([]int64, error) {
 		return nil, err
 	}
 	if limit != 0 {
-		for _, p := range s.parts {
-			if _, err := p.probe(ctx); err != nil {
-				return nil, fmt.Errorf("seal topic %q partition %d: %w", s.config.Name, p.index, err)
-			}
+		err := s.each(func(p *partition) error {
+			_, err := p.probe(ctx)
+			return err
+		})
+		if err == nil {
+			err = s.setLimit(ctx)
 		}
-		if err := s.setLimit(ctx); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("seal topic %q: %w", s.config.Name, err)
 		}
 	}
 	ends := make([]int64, len(s.parts))
-	for i, p := range s.parts {
-		if ends[i], err = p.await(ctx); err != nil {
-			return nil, fmt.Errorf("seal topic %q partition %d: %w", s.config.Name, p.index, err)
-		}
+	err = s.each(func(p *partition) error {
+		end, err := p.await(ctx)
+		ends[p.index] = end
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("seal topic %q: %w", s.config.Name, err)
 	}
 	s.mu.Lock()
 	s.ends = ends
@@ -119,6 +126,25 @@ func (s *store) seal(ctx context.Context) ([]int64, error) {
 	s.sealed.Store(true)
 	s.wakeAll()
 	return append([]int64(nil), ends...), nil
+}
+
+// each calls f for all partitions, some at a time.
+func (s *store) each(f func(*partition) error) error {
+	errs := make([]error, len(s.parts))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(16, len(s.parts)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(s.parts); i = int(next.Add(1)) - 1 {
+				if err := f(s.parts[i]); err != nil {
+					errs[i] = fmt.Errorf("partition %d: %w", i, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // await probes until the leader refuses, and returns the end of the partition, which is final

@@ -101,7 +101,13 @@ func (l *kafkaLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error 
 func (l *kafkaLog) createAs(ctx context.Context, c driver.TopicConfig, own map[string]string) error {
 	err := persist(ctx, func(ctx context.Context) error { return l.create(ctx, c, own) })
 	if errors.Is(err, fault.Exists) {
-		have, again := l.describe(ctx, c.Name)
+		var have *store
+		again := persist(ctx, func(ctx context.Context) (err error) {
+			if have, err = l.describe(ctx, c.Name); isNotFound(err) {
+				return errNoLeader // the controller knows it, and the broker that we asked will soon
+			}
+			return err
+		})
 		if again != nil {
 			return again
 		}

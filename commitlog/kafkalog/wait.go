@@ -65,11 +65,11 @@ func (r *reads) wake(end int64) {
 
 // lowest is the lowest offset that is waited for, if any is. mu is held.
 func (r *reads) lowest() (int64, bool) {
-	low, any := int64(0), false
+	low, waited := int64(0), false
 	for w := range r.waiters {
-		if !any || w.offset < low {
-			low, any = w.offset, true
+		if !waited || w.offset < low {
+			low, waited = w.offset, true
 		}
 	}
-	return low, any
+	return low, waited
 }

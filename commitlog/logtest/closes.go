@@ -11,6 +11,7 @@ import (
 
 var closeTests = []test{
 	{"Close/AHandleEndsAlone", nil, closeHandle},
+	{"Close/AHandleOpenedAgainGoesOn", nil, closeAndReopen},
 	{"Close/ALogEndsEverything", nil, closeLog},
 	{"Close/TwiceIsNil", nil, closeTwice},
 	{"Close/AppendsUnderWayAreAnswered", nil, closeUnderWay},
@@ -24,6 +25,21 @@ func closeHandle(e *env) {
 	wantClosed(e, a)
 	e.add(b, 0, "y")
 	e.wantValues(e.all(b, 0), "x", "y")
+}
+
+// A topic that is closed and opened again by the same log counts on, in whatever the store tells
+// repeated appends from new ones by.
+func closeAndReopen(e *env) {
+	l := e.log()
+	t := e.topic(l, 1)
+	var want []string
+	for i := range e.n(10, 3) {
+		e.add(t, 0, fmt.Sprint(i))
+		want = append(want, fmt.Sprint(i))
+		e.must(t.Close())
+		t = e.openTopic(l)
+	}
+	e.wantValues(e.all(t, 0), want...)
 }
 
 func wantClosed(e *env, t *commitlog.Topic) {

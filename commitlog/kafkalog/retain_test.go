@@ -1,0 +1,128 @@
+package kafkalog
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/testserver"
+)
+
+// retained is a topic whose retention is applied by hand.
+func retained(t *testing.T, c driver.TopicConfig) (*kafkaLog, *handle) {
+	t.Helper()
+	u, err := url.Parse(testserver.URL(t, "kafka"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := open(t.Context(), Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("test-%x.", rand.Uint32())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, name := range []string{"t", holdsTopic} {
+			if err := l.DeleteTopic(context.Background(), name); err != nil && !isNotFound(err) {
+				t.Error(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c.Name, c.Partitions = "t", 2
+	if err := l.CreateTopic(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.OpenTopic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := topic.(*handle)
+	return l, h
+}
+
+func (h *handle) fill(t *testing.T, n, size int, millis func(i int) int64) {
+	t.Helper()
+	for i := range n {
+		answer := make(chan error, 1)
+		h.Append(t.Context(), &driver.AppendRequest{Records: []driver.Record{{Timestamp: millis(i), Value: make([]byte, size)}}}, func(_ int64, err error) { answer <- err })
+		if err := <-answer; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (h *handle) first(t *testing.T) int64 {
+	t.Helper()
+	b, err := h.Bounds(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.First
+}
+
+func TestRetentionByAgeStopsAtTheLowestHold(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{RetentionAgeMillis: 1000})
+	begun := time.Now()
+	h.fill(t, 10, 1, func(i int) int64 { return begun.UnixMilli() + int64(100*i) })
+	now := begun.Add(1500 * time.Millisecond) // the first five are too old
+	for _, step := range []struct {
+		name  string
+		holds []int64
+		want  int64
+	}{
+		{"a", []int64{4, -1}, 2},
+		{"b", []int64{2, -1}, 2},
+		{"b", []int64{-1, -1}, 4},
+		{"a", []int64{9, 3}, 5},
+	} {
+		if err := h.Hold(t.Context(), step.name, step.holds); err != nil {
+			t.Fatal(err)
+		}
+		if step.name == "a" && step.want == 2 {
+			continue // the second hold is to be there too
+		}
+		if err := h.s.retain(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.first(t); got != step.want {
+			t.Fatalf("the first offset is %d after the hold %q of %v; want %d", got, step.name, step.holds, step.want)
+		}
+	}
+	if list, err := l.Topics(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("topics %+v, %v; the one of the holds is none of ours", list, err)
+	}
+}
+
+func TestRetentionBySizeDropsAboutWhatIsTooMuch(t *testing.T) {
+	t.Parallel()
+	_, h := retained(t, driver.TopicConfig{RetentionBytes: 20_000})
+	h.fill(t, 60, 1000, func(int) int64 { return 0 })
+	for range 2 { // a second time there is nothing to do
+		if err := h.s.retain(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.first(t); got < 35 || got > 50 {
+			t.Errorf("the first offset of 60 records of 1,000 bytes is %d; want about 41", got)
+		}
+	}
+}
+
+// Kafka's own retention is off unless it is forced: it asks nobody.
+func TestKafkaDropsNothingByItself(t *testing.T) {
+	t.Parallel()
+	l, _ := retained(t, driver.TopicConfig{RetentionAgeMillis: 1000})
+	all, err := l.describeConfigs(t.Context(), l.kafkaName("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := all[l.kafkaName("t")]; s[retentionMillis] != "-1" || s[retentionBytes] != "-1" {
+		t.Errorf("Kafka's retention is %s ms and %s bytes", s[retentionMillis], s[retentionBytes])
+	}
+}
