@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/kafkalog"
+)
+
+// topics are the two topics of one comparison, and the log that made them.
+type topics struct {
+	settings
+	size    int
+	prefix  string
+	log     *commitlog.Log
+	produce *commitlog.Topic // takes the produced records
+	consume *commitlog.Topic // is filled once
+	filled  int
+	value   []byte
+}
+
+func newTopics(ctx context.Context, s settings, size int) (*topics, error) {
+	t := &topics{settings: s, size: size, prefix: fmt.Sprintf("bench-%x.", rand.Uint32()), value: make([]byte, size)}
+	for i := range t.value {
+		t.value[i] = byte(rand.Uint32())
+	}
+	var err error
+	if t.log, err = kafkalog.Open(ctx, kafkalog.Config{Brokers: s.brokers, Prefix: t.prefix}); err != nil {
+		return nil, err
+	}
+	for name, topic := range map[string]**commitlog.Topic{"produce": &t.produce, "consume": &t.consume} {
+		if err := t.log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: s.partitions}); err != nil {
+			return nil, err
+		}
+		if *topic, err = t.log.Topic(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// remove deletes the topics.
+func (t *topics) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for _, name := range []string{"produce", "consume"} {
+		if err := t.log.DeleteTopic(ctx, name); err != nil {
+			fmt.Println("clean up:", err)
+		}
+	}
+	if err := t.log.Close(); err != nil {
+		fmt.Println("clean up:", err)
+	}
+}
+
+// tally counts the answers of a produce turn.
+type tally struct {
+	acked atomic.Int64
+	err   atomic.Pointer[error]
+	wg    sync.WaitGroup
+}
+
+func (c *tally) done(err error) {
+	if err != nil {
+		c.err.Store(&err)
+	} else {
+		c.acked.Add(1)
+	}
+	c.wg.Done()
+}
+
+func (c *tally) sample(begun time.Time) (measure.Sample, error) {
+	c.wg.Wait()
+	if err := c.err.Load(); err != nil {
+		return measure.Sample{}, *err
+	}
+	return measure.Sample{Value: float64(c.acked.Load()) / time.Since(begun).Seconds()}, nil
+}
+
+// produceOwn appends one record after another, without waiting for the answers.
+func (t *topics) produceOwn(ctx context.Context) (measure.Sample, error) {
+	return t.append(ctx, t.produce, func(begun time.Time, _ int) bool { return time.Since(begun) < t.settings.produce })
+}
+
+func (t *topics) append(ctx context.Context, topic *commitlog.Topic, more func(begun time.Time, n int) bool) (measure.Sample, error) {
+	var c tally
+	done := func(_ int64, err error) { c.done(err) }
+	begun := time.Now()
+	for n := 0; n%64 != 0 || more(begun, n); n++ {
+		c.wg.Add(1)
+		topic.AppendAsync(ctx, n%t.partitions, []commitlog.Record{{Value: t.value}}, nil, done)
+	}
+	return c.sample(begun)
+}
+
+func (t *topics) client(opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(opts, kgo.SeedBrokers(t.brokers...))...)
+}
+
+// produceBare is what franz-go's documentation recommends for throughput: asynchronous, with the
+// defaults, but with partitions chosen by hand, as kafkalog does, without compression, and with
+// room for as many records as kafkalog buffers.
+func (t *topics) produceBare(ctx context.Context) (measure.Sample, error) {
+	client, err := t.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.MaxBufferedRecords(kafkalog.DefaultBufferBytes/(t.size+40)), kgo.DefaultProduceTopic(t.prefix+"produce"))
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return measure.Sample{}, err
+	}
+	var c tally
+	done := func(_ *kgo.Record, err error) { c.done(err) }
+	begun := time.Now()
+	for n := 0; n%64 != 0 || time.Since(begun) < t.settings.produce; n++ {
+		c.wg.Add(1)
+		client.Produce(ctx, &kgo.Record{Value: t.value, Partition: int32(n % t.partitions)}, done)
+	}
+	return c.sample(begun)
+}
+
+// fill stores what is consumed later.
+func (t *topics) fill(ctx context.Context) error {
+	t.filled = t.records << 20 / (t.size + 20)
+	_, err := t.append(ctx, t.consume, func(_ time.Time, n int) bool { return n < t.filled })
+	t.filled = (t.filled + 63) / 64 * 64
+	return err
+}
+
+// consumeOwn reads every partition with a reader of its own.
+func (t *topics) consumeOwn(ctx context.Context) (measure.Sample, error) {
+	log, err := kafkalog.Open(ctx, kafkalog.Config{Brokers: t.brokers, Prefix: t.prefix})
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	defer log.Close()
+	topic, err := log.Topic(ctx, "consume")
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	var wg sync.WaitGroup
+	var got, bytes atomic.Int64
+	errs := make([]error, t.partitions)
+	begun := time.Now()
+	for p := range t.partitions {
+		b, err := topic.Bounds(ctx, p)
+		if err != nil {
+			return measure.Sample{}, err
+		}
+		wg.Go(func() {
+			r := topic.NewReader(p, b.First, &commitlog.ReaderOptions{Reuse: true})
+			for r.Offset() < b.Next {
+				recs, err := r.Next(ctx)
+				if err != nil {
+					errs[p] = err
+					return
+				}
+				got.Add(int64(len(recs)))
+				for i := range recs {
+					bytes.Add(int64(len(recs[i].Value)))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(begun)
+	if err := errors.Join(errs...); err != nil {
+		return measure.Sample{}, err
+	}
+	return t.consumed(got.Load(), took)
+}
+
+func (t *topics) consumed(got int64, took time.Duration) (measure.Sample, error) {
+	if got != int64(t.filled) {
+		return measure.Sample{}, fmt.Errorf("%d records came, of %d", got, t.filled)
+	}
+	return measure.Sample{Value: float64(got) / took.Seconds()}, nil
+}
+
+// consumeBare polls the same partitions, assigned by hand.
+func (t *topics) consumeBare(ctx context.Context) (measure.Sample, error) {
+	begun := time.Now()
+	from := map[int32]kgo.Offset{}
+	for p := range t.partitions {
+		from[int32(p)] = kgo.NewOffset().AtStart()
+	}
+	client, err := t.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.prefix + "consume": from}))
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	defer client.Close()
+	var got, bytes int64
+	for got < int64(t.filled) {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return measure.Sample{}, err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			got++
+			bytes += int64(len(r.Value))
+		})
+	}
+	return t.consumed(got, time.Since(begun))
+}
