@@ -12,7 +12,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go
 
 # Packages whose tests stay quick under the race detector: not those that search many histories or
 # crashes in one goroutine, nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cli)$$')
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cli|nemesis)$$')
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -64,6 +64,7 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
 
 .PHONY: race
 race: setup ## The main module's tests under the race detector
+	@scripts/services start >/dev/null
 	@eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
 
 .PHONY: deps

@@ -54,7 +54,7 @@ func Private(t testing.TB, name string) *Server {
 	env := s.services("env")
 	for line := range strings.Lines(env) {
 		if u, ok := strings.CutPrefix(strings.TrimSpace(line), "export "+variable(name)+"="); ok {
-			s.url = u
+			s.url = strings.Trim(u, "'")
 			return s
 		}
 	}
