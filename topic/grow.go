@@ -103,7 +103,7 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 		case doc.Produce > from:
 			return doc.visible(), nil
 		case doc.Switching:
-			_, err = c.finishSwitch(ctx, doc, version)
+			err = c.finishSwitch(ctx, doc, version)
 		case doc.Produce == last:
 			return nil, fmt.Errorf("topic %q: producers are at its last storage topic, %d; add one first: %w", name, last, fault.Conflict)
 		case doc.Storage[doc.Produce+1].Creating:
@@ -119,19 +119,19 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 }
 
 // finishSwitch does what is left of a switch.
-func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version registry.Version) (*Document, error) {
+func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version registry.Version) error {
 	st, err := c.log.Topic(ctx, doc.Storage[doc.Produce].Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ends, err := st.Seal(ctx)
 	if err = errors.Join(err, st.Close()); err != nil {
-		return nil, fmt.Errorf("seal storage topic %d of topic %q: %w", doc.Produce, doc.Name, err)
+		return fmt.Errorf("seal storage topic %d of topic %q: %w", doc.Produce, doc.Name, err)
 	}
 	doc.Storage[doc.Produce].Ends = ends
 	doc.Produce++
 	doc.Switching = false
-	return doc, c.store(ctx, doc, version)
+	return c.store(ctx, doc, version)
 }
 
 // errNoNext says that a storage topic is sealed and no other takes over.
@@ -150,7 +150,7 @@ func (c *Catalog) past(ctx context.Context, name string, sealed int) (*Document,
 		case len(doc.visible().Storage) == sealed+1:
 			return nil, fmt.Errorf("topic %q, storage topic %d: %w", name, sealed, errNoNext)
 		}
-		if _, err := c.finishSwitch(ctx, doc, version); err != nil && !errors.Is(err, fault.Conflict) {
+		if err := c.finishSwitch(ctx, doc, version); err != nil && !errors.Is(err, fault.Conflict) {
 			return nil, err
 		}
 	}

@@ -95,8 +95,8 @@ func (t *Topic) move(g *generation) {
 	v, err := t.past(g)
 	select {
 	case <-g.drained:
-	case <-t.life.Done(): // the log's handles are about to be closed, which ends what is in flight
-		<-g.drained
+	case <-t.life.Done():
+		<-g.drained // the handles are being closed, which ends what is in flight
 		err = errors.Join(err, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
 	}
 	// No lock: nothing is in flight, so that nothing is refused any more.
@@ -153,7 +153,10 @@ func (t *Topic) past(g *generation) (*view, error) {
 		if err == nil && v.doc.Produce > g.storage {
 			return v, nil
 		}
-		if err != nil && !errors.Is(err, fault.Unavailable) && !errors.Is(err, fault.Unknown) || t.life.Err() != nil {
+		if t.life.Err() != nil {
+			return v, fmt.Errorf("topic %q: %w", t.name, fault.Closed)
+		}
+		if err != nil && !errors.Is(err, fault.Unavailable) && !errors.Is(err, fault.Unknown) {
 			return v, err
 		}
 		select {

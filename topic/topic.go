@@ -20,7 +20,7 @@ import (
 type Topic struct {
 	catalog *Catalog
 	name    string
-	life    context.Context // ends with Close; it bounds what no caller waits for
+	life    context.Context //nolint:containedctx // of the goroutines that Close joins
 	end     context.CancelFunc
 	keyless atomic.Uint64 // spreads records without a key
 
@@ -147,10 +147,10 @@ func (t *Topic) Close() error {
 	t.closed = true
 	t.mu.Unlock()
 	t.end()
-	t.moves.Wait()
 	var errs []error
 	for _, s := range t.view.Load().storage {
-		errs = append(errs, s.Close())
+		errs = append(errs, s.Close()) // which ends what is in flight, and that the goroutines wait for
 	}
+	t.moves.Wait()
 	return errors.Join(errs...)
 }
