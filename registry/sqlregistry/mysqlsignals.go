@@ -30,7 +30,8 @@ type mysqlSignals struct {
 	handle   string
 	database string
 
-	bell *sql.Conn // of the listener alone
+	bell   *sql.Conn // of the listener alone
+	bellID int64     // the server's name of it
 }
 
 // Announce implements sqlstore.Signals.
@@ -191,6 +192,10 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 		if err != nil {
 			return err
 		}
+		if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&m.bellID); err != nil {
+			discard(conn)
+			return err
+		}
 		m.bell = conn
 	}
 	var interrupted int
@@ -198,9 +203,18 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	if err == nil || number(err) == errInterrupted {
 		return nil
 	}
+	if ctx.Err() != nil {
+		m.wakeUp() // the server would sleep on, and keep its hold on the table's definition
+	}
 	discard(m.bell)
 	m.bell = nil
 	return err
+}
+
+func (m *mysqlSignals) wakeUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _ = m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", m.bellID))
 }
 
 // Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a
