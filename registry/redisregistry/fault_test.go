@@ -248,6 +248,25 @@ func TestASessionBehindADeadNetworkEndsOnBothSides(t *testing.T) {
 	}
 }
 
+func TestAReconnectTellsThatASessionHasEnded(t *testing.T) {
+	t.Parallel()
+	cfg, net := through(t)
+	s, other := mustOpen(t, cfg), direct(t, cfg)
+	x, err := s.OpenSession(t.Context(), 10*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.end(t.Context(), x.ID()); err != nil {
+		t.Fatal(err)
+	}
+	net.Reset()
+	select {
+	case <-x.Done():
+	case <-time.After(soon):
+		t.Fatal("the session is not over")
+	}
+}
+
 func TestCancellingACallReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg, net := through(t)

@@ -31,6 +31,7 @@ func TestAServerThatFails(t *testing.T) {
 	}{
 		{"scripts that it forgot are sent again", forgotten},
 		{"what was acknowledged survives kill -9 and a restart", killedServer},
+		{"who comes back later after a restart is not dead", lateReturn},
 		{"a server that hangs is a pause", hangingServer},
 		{"an emptied store fences everybody and is usable", emptied},
 		{"ten idle members cost it fewer than thirty statements a second", idle},
@@ -86,6 +87,35 @@ func killedServer(t *testing.T, srv *testserver.Server) {
 	apply(t, s, driver.Txn{Checks: []driver.Check{{Key: "m", Version: v[0]}}, Deletes: []string{"m"}})
 	other.shut(false)
 	s.shut(false)
+}
+
+// lateReturn: after a restart all have to connect again, and some take longer.
+func lateReturn(t *testing.T, srv *testserver.Server) {
+	net := testserver.NewProxy(t, srv.URL())
+	cfg := at(t, srv.URL())
+	far := at(t, net.URL(srv.URL()))
+	far.Namespace = cfg.Namespace
+	s, other := mustOpen(t, far), mustOpen(t, cfg)
+	watch, err := other.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	drain(watch)
+	srv.Kill()
+	net.Refuse()
+	srv.Restart()
+	<-watch // the other one is back
+	time.Sleep(grace / 3)
+	net.Heal()
+	works(t, s)
+	if got := value(t, other, "m"); got != "here" {
+		t.Fatalf("the entry of a process that came back later is %s", got)
+	}
 }
 
 func hangingServer(t *testing.T, srv *testserver.Server) {
