@@ -258,6 +258,14 @@ func (po *poller) scatter(k int, list []want) {
 	po.mu.Unlock()
 	ctx, cancel := context.WithTimeout(po.l.ctx, requestTimeout)
 	defer cancel()
+	if client, err := po.l.lane(k); err == nil {
+		// Each client knows the brokers' addresses by itself, and they may have changed.
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = []kmsg.MetadataRequestTopic{} // no topics: brokers only
+		if _, err := req.RequestWith(ctx, client); err != nil {
+			po.l.c.Logger.Debug("looking for the brokers", "error", err)
+		}
+	}
 	for s := range storesOf(list) {
 		if err := s.refresh(ctx); err != nil {
 			po.l.c.Logger.Debug("looking for the leaders of a topic", "topic", s.config.Name, "error", err)
