@@ -20,7 +20,8 @@ type copier struct {
 	once      bool
 	until     int64 // with once: the end of the source at the start
 	s         *stored
-	behind    int64
+	end       int64 // of the source, when it was last looked at
+	behind    int64 // what is noted of this partition
 }
 
 // planned is an append with its records.
@@ -70,10 +71,11 @@ func (c *copier) run(ctx context.Context) error {
 	if err := c.patiently(ctx, "registry of the target", func() (err error) { c.s, err = c.m.takeOver(ctx, key, b.First); return err }); err != nil {
 		return err
 	}
+	c.note(b.Next)
 	if err := c.finishWindow(ctx); err != nil {
 		return err
 	}
-	for !c.s.Sealed {
+	for {
 		batches, end, err := c.plan(ctx)
 		if err != nil {
 			return err
@@ -94,7 +96,6 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
 }
 
 // finishWindow sends again what an earlier mirror may have left half done: the same records under
@@ -171,7 +172,8 @@ func (c *copier) plan(ctx context.Context) (batches []planned, end bool, err err
 
 // note keeps the sum of what is still to be copied.
 func (c *copier) note(end int64) {
-	behind := max(0, end-c.s.From)
+	c.end = max(end, c.end)
+	behind := max(0, c.end-c.s.From)
 	c.m.pending.Add(behind - c.behind)
 	c.behind = behind
 }
@@ -223,7 +225,7 @@ func (c *copier) send(ctx context.Context, batches []planned) error {
 		}
 	}
 	c.s.Window = nil
-	c.note(c.s.From + max(0, c.behind-(batches[len(batches)-1].To-batches[0].From)))
+	c.note(c.end)
 	return nil
 }
 

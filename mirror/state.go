@@ -40,7 +40,6 @@ type state struct {
 	// an offset of the target and behind it, record by record.
 	Anchors []anchor `json:"anchors,omitempty"`
 	Stride  int64    `json:"stride"` // records between two anchors
-	Sealed  bool     `json:"sealed,omitempty"`
 }
 
 // span is one append: the records of the source in [From, To).
