@@ -34,7 +34,7 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &soak{T: t, config: kafkalog.Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("soak-%x.", rand.Uint32())}}
+	s := &soak{T: t, moved: make(chan struct{}, 1), config: kafkalog.Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("soak-%x.", rand.Uint32())}}
 	l := open(t, s.config)
 	const partitions = 3
 	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "soak", Partitions: partitions}); err != nil {
@@ -68,6 +68,7 @@ type soak struct {
 
 	mu       sync.Mutex
 	outcomes []outcome
+	moved    chan struct{}   // rung when a reader got further
 	reached  [3]atomic.Int64 // how far the readers are
 }
 
@@ -98,7 +99,6 @@ func (s *soak) topic() (*commitlog.Log, *commitlog.Topic) {
 				s.Error(err)
 			}
 		}
-		time.Sleep(100 * time.Millisecond) // the broker is down
 	}
 }
 
@@ -154,6 +154,10 @@ func (s *soak) read(p int, stop <-chan struct{}) []commitlog.Record {
 		recs, err := r.Next(ctx)
 		all = append(all, recs...)
 		s.reached[p].Store(r.Offset())
+		select {
+		case s.moved <- struct{}{}:
+		default:
+		}
 		if ctx.Err() != nil {
 			if err := l.Close(); err != nil {
 				s.Error(err)
@@ -198,11 +202,14 @@ func (s *soak) await(partitions int) {
 			s.Error(err)
 			continue
 		}
-		for until := time.Now().Add(time.Minute); s.reached[p].Load() < b.Next; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(until) {
+		for deadline := time.After(time.Minute); s.reached[p].Load() < b.Next; {
+			select {
+			case <-s.moved:
+				continue
+			case <-deadline:
 				s.Errorf("the reader of partition %d stands at %d of %d", p, s.reached[p].Load(), b.Next)
-				break
 			}
+			break
 		}
 	}
 	if err := l.Close(); err != nil {
