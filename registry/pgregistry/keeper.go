@@ -69,7 +69,26 @@ func (k *keeper) run(ctx context.Context) {
 		if err != nil {
 			wait = retryMax
 		}
+		k.judge(ctx)
 		next.Reset(wait)
+	}
+}
+
+// judge ends the sessions of processes that died while nobody waited for them.
+func (k *keeper) judge(ctx context.Context) {
+	if k.s.pooled || k.s.link.age() < settled {
+		return
+	}
+	peers, _ := k.view()
+	for _, holder := range suspects(peers, k.s.holder) {
+		dead := false
+		err := k.s.urgent(ctx, func(c *pgx.Conn) (err error) {
+			dead, err = gone(ctx, c, holder)
+			return err
+		})
+		if err == nil && dead {
+			k.end(ctx, holder)
+		}
 	}
 }
 
@@ -101,7 +120,7 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 		}
 		var p peer
 		var left float64
-		_, err = pgx.ForEachRow(rows, []any{&p.session, &p.holder, &left}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&p.session, &p.holder, &p.held, &left}, func() error {
 			peers = append(peers, p)
 			wait = min(wait, time.Duration(left*float64(time.Millisecond)))
 			return nil

@@ -35,6 +35,7 @@ type link struct {
 	up      bool
 	tries   int // that failed
 	err     error
+	since   time.Time
 	changed chan struct{} // closed and replaced at each change of these
 }
 
@@ -43,12 +44,22 @@ func newLink(s *store) *link { return &link{s: s, changed: make(chan struct{})} 
 func (l *link) set(up bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.up, l.err = up, err
+	l.up, l.err, l.since = up, err, time.Now()
 	if err != nil {
 		l.tries++
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// age is how long the link has been up.
+func (l *link) age() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.up {
+		return 0
+	}
+	return time.Since(l.since)
 }
 
 // await waits until notifications come; it fails with the first attempt that does.

@@ -4,8 +4,8 @@
 // keys in the order of the keys, also those of absent keys, checks, writes and commits, and never
 // waits for the client in between. Checkpoints, which change existing entries under a check of
 // others, go by hundreds through one statement. Changes are told by LISTEN and NOTIFY, checkpoints
-// never. A process holds an advisory lock as long as it lives, and up to two peers wait for it
-// (link.go, ring.go, vigil.go); sessions have a TTL by the server's clock below that (keeper.go).
+// never. A process holds an advisory lock as long as it lives, and a peer waits for it (link.go,
+// ring.go, vigil.go); sessions have a TTL by the server's clock below that (keeper.go).
 // Behind a proxy that pools transactions neither locks nor LISTEN work: Open notices, and the
 // registry then uses the TTL and looks for changes once a second (proxy.go).
 package pgregistry
@@ -37,8 +37,8 @@ type Config struct {
 	// "": ringfence.
 	Schema string
 	// MaxConns bounds the connections for calls; two more are for sessions. A process with a
-	// session or a watch has up to three besides them: one that listens, and two that wait for
-	// peers. 0: 4.
+	// session or a watch has two besides them: one that listens, and one that waits for a peer.
+	// 0: 4.
 	MaxConns int
 
 	driver.Options
@@ -265,10 +265,8 @@ func (s *store) attach(ctx context.Context) error {
 		s.stop = stop
 		s.wg.Go(func() { s.link.run(run) }) // these are joined by Close
 		s.wg.Go(func() { s.keeper.run(run) })
-		for i := range vigils {
-			if v := (&vigil{s: s, place: i}); !s.pooled {
-				s.wg.Go(func() { v.run(run) })
-			}
+		if v := (&vigil{s: s}); !s.pooled {
+			s.wg.Go(func() { v.run(run) })
 		}
 	}
 	s.mu.Unlock()

@@ -126,8 +126,8 @@ func (a *actor) signal(sig os.Signal) {
 	}
 }
 
-// gone waits, as a member does, until entries have vanished, and returns how long it took.
-func gone(t *testing.T, s *store, signals <-chan struct{}, keys ...string) time.Duration {
+// vanished waits, as a member does, until entries have vanished, and returns how long it took.
+func vanished(t *testing.T, s *store, signals <-chan struct{}, keys ...string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	late := time.After(30 * time.Second)
@@ -157,7 +157,7 @@ func TestKill9IsNoticedLongBeforeTheTTL(t *testing.T) {
 		a := d.spawn(t, time.Minute)
 		await(t, "somebody waits for it", func() bool { peers, _ := s.keeper.view(); return len(peers) == 2 })
 		a.signal(syscall.SIGKILL)
-		all = append(all, gone(t, s, signals, a.key))
+		all = append(all, vanished(t, s, signals, a.key))
 	}
 	slices.Sort(all)
 	t.Logf("noticed within %s to %s", all[0], all[len(all)-1])
@@ -175,7 +175,7 @@ func TestKill9IsNoticedLongBeforeTheTTL(t *testing.T) {
 	for _, a := range actors {
 		a.signal(syscall.SIGKILL)
 	}
-	if took := gone(t, s, signals, keys...); took > 5*time.Second {
+	if took := vanished(t, s, signals, keys...); took > 5*time.Second {
 		t.Errorf("four that died at once were noticed after %s", took)
 	}
 	if ended(mine) {
@@ -195,7 +195,7 @@ func TestAStoppedProcessExpiresAndItsNextWriteIsRefused(t *testing.T) {
 	a.write()
 	a.expect("written")
 	a.signal(syscall.SIGSTOP)
-	if took := gone(t, s, signals, a.key); took < 300*time.Millisecond {
+	if took := vanished(t, s, signals, a.key); took < 300*time.Millisecond {
 		t.Errorf("it was taken for dead after %s; it only stood still", took)
 	}
 	a.write()

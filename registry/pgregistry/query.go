@@ -35,7 +35,7 @@ func newQueries(schema string) queries {
 			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
 		) SELECT {schema}.tell_1('s ') FROM opened`)
 	q.renew = q.fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
-	q.sweep = q.fill(`SELECT session_id, held_by, left_ms FROM {schema}.sweep_1($1)`)
+	q.sweep = q.fill(`SELECT session_id, held_by, held, left_ms FROM {schema}.sweep_1($1)`)
 	q.changes = q.fill(`SELECT sum(n)::bigint FROM {schema}.change`)
 	return q
 }
@@ -45,7 +45,7 @@ func (q queries) fill(text string) string {
 	return strings.NewReplacer(
 		"{schema}", q.schema,
 		"{channel}", "'"+channel(q.name)+"'",
-		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off",
+		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off",
 	).Replace(text)
 }
 

@@ -6,32 +6,43 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// vigils is for how many others a process waits, and how many wait for it.
-const vigils = 2
-
 // peer is a live session of any process.
 type peer struct {
 	session pgtype.UUID
 	holder  int64
+	held    bool // the process had its lock when somebody looked
 }
 
-// ward is the process that the one with the lock self waits for in a place from 0 to vigils-1:
-// the processes form a ring in the order of their locks, and each waits for those that follow it.
-// 0: nobody.
-func ward(peers []peer, self int64, place int) int64 {
-	others := make([]int64, 0, len(peers))
+// ward is the process that the one with the lock self waits for: the processes form a ring in the
+// order of their locks, and each waits for the one that follows it. 0: nobody.
+func ward(peers []peer, self int64) int64 {
+	first, next := int64(0), int64(0)
 	for _, p := range peers {
-		if p.holder != 0 && p.holder != self {
-			others = append(others, p.holder)
+		if p.holder == 0 || p.holder == self {
+			continue
+		}
+		if first == 0 || p.holder < first {
+			first = p.holder
+		}
+		if p.holder > self && (next == 0 || p.holder < next) {
+			next = p.holder
 		}
 	}
-	slices.Sort(others)
-	others = slices.Compact(others)
-	if place >= len(others) {
-		return 0
+	if next == 0 {
+		return first
 	}
-	next, _ := slices.BinarySearch(others, self)
-	return others[(next+place)%len(others)]
+	return next
+}
+
+// suspects are the processes that had let go of their lock when somebody looked.
+func suspects(peers []peer, self int64) []int64 {
+	var out []int64
+	for _, p := range peers {
+		if !p.held && p.holder != 0 && p.holder != self && !slices.Contains(out, p.holder) {
+			out = append(out, p.holder)
+		}
+	}
+	return out
 }
 
 // sessionsOf are the sessions of one process.

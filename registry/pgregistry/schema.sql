@@ -52,7 +52,8 @@ BEGIN
 END $$;
 
 -- {plans} makes plans that do not depend on how many keys there are or on statistics that have
--- aged: one that is kept, and goes through the indexes.
+-- aged: one that is kept, and goes through the indexes. Where there is no index to go through
+-- that looks so costly that the server would compile it.
 
 -- commit_1 applies transactions of one form, in one statement: a put of a key that exists
 -- (pk, pv, its new version pu) under a check of another key (ck has version cv) and, where pa is
@@ -92,7 +93,9 @@ DECLARE
 	fates  int[] := '{}';
 	alive  uuid[] := '{}';
 	placed int;
-	moment timestamptz;
+	-- Whether a session has expired is asked of a time before the reading, or one that was renewed
+	-- in between would count as expired.
+	moment timestamptz := clock_timestamp();
 	have   uuid;
 	fate   int;
 	first  int;
@@ -106,7 +109,7 @@ BEGIN
 	IF array_length(array_remove(ps, NULL), 1) > 0 THEN
 		SELECT coalesce(array_agg(s.id), '{}') INTO alive FROM (
 			SELECT x.id, x.expires FROM {schema}.session x WHERE x.id = ANY (ps) ORDER BY x.id FOR KEY SHARE
-		) s WHERE s.expires > clock_timestamp();
+		) s WHERE s.expires > moment;
 	END IF;
 	-- All keys are locked, in their order. One that is absent gets a placeholder, which makes
 	-- others who want to create it wait. The update never happens; its row lock does.
@@ -162,12 +165,14 @@ BEGIN
 END $$;
 
 -- sweep_1 ends the given sessions and all that have expired, with their entries, and returns
--- those that live on. It writes nothing when there is nothing to end.
-CREATE FUNCTION {schema}.sweep_1(dead uuid[]) RETURNS TABLE (session_id uuid, held_by bigint, left_ms float8)
+-- those that live on, and whether their process holds its lock. It writes nothing when there is
+-- nothing to end.
+CREATE FUNCTION {schema}.sweep_1(dead uuid[]) RETURNS TABLE (session_id uuid, held_by bigint, held bool, left_ms float8)
 LANGUAGE plpgsql {plans} AS $$
 DECLARE
-	ended uuid[];
-	gone  text;
+	ended  uuid[];
+	gone   text;
+	moment timestamptz;
 BEGIN
 	PERFORM {schema}.begin_1();
 	SELECT array_agg(s.id) INTO ended FROM (
@@ -185,8 +190,12 @@ BEGIN
 		END IF;
 		PERFORM {schema}.tell_1('s ' || coalesce(gone, ''));
 	END IF;
-	RETURN QUERY SELECT x.id, x.holder, (extract(epoch FROM x.expires - clock_timestamp()) * 1000)::float8
-		FROM {schema}.session x WHERE x.expires > clock_timestamp();
+	moment := clock_timestamp(); -- before the reading, as in apply_1
+	RETURN QUERY WITH locked AS MATERIALIZED (
+		SELECT DISTINCT l.classid::bigint << 32 | l.objid::bigint AS holder FROM pg_locks l JOIN pg_database b ON b.oid = l.database
+		WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.mode = 'ExclusiveLock' AND l.granted AND b.datname = current_database()
+	) SELECT x.id, x.holder, l.holder IS NOT NULL, (extract(epoch FROM x.expires - moment) * 1000)::float8
+	FROM {schema}.session x LEFT JOIN locked l ON l.holder = x.holder WHERE x.expires > moment;
 END $$;
 
 INSERT INTO {schema}.format VALUES (1);

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// armed is how long one wait for a lock lasts. While it does, the server can't clean up what
-	// was overwritten since, in all of the database.
-	armed = "10s"
+	// armed is how long one wait for a lock lasts. While it does, no row version that was
+	// replaced since can be removed, in all of the database, and checkpoints replace many.
+	armed = "1s"
 	// settled is how long after a start of the server, or of the connection that waits, processes
 	// may take to connect again: a lock that is free then proves nothing.
 	settled = 5 * time.Second
@@ -23,17 +23,22 @@ const (
 // Whether the holder is dead is said by its other connections, which die with it, and the server's age.
 const (
 	waitLock = `SELECT pg_advisory_lock_shared($1)`
-	letGo    = `SELECT pg_advisory_unlock_shared($1),
-	EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($2)) = $2),
-	clock_timestamp() - pg_postmaster_start_time() > $3::interval`
+	letGo    = `SELECT pg_advisory_unlock_shared($1)`
+	isGone   = `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($1)) = $1)
+	AND clock_timestamp() - pg_postmaster_start_time() > $2::interval`
 )
 
-// vigil waits, on a connection of its own, for the death of another process: the advisory lock of
-// the process goes with it, within milliseconds.
-type vigil struct {
-	s     *store
-	place int
+// gone says whether a process that let go of its lock is dead, and has not only lost a connection.
+func gone(ctx context.Context, c *pgx.Conn, holder int64) (dead bool, err error) {
+	err = c.QueryRow(ctx, isGone, tag(holder), settled.String()).Scan(&dead)
+	return dead, err
+}
 
+// vigil waits, on a connection of its own, for the death of another process: the advisory lock of
+// the process goes with it, within milliseconds. Should the one who waits stand still meanwhile,
+// the keepers of the others find out when they look.
+type vigil struct {
+	s      *store
 	conn   *pgx.Conn
 	lostAt time.Time // when the last connection broke
 }
@@ -43,7 +48,7 @@ func (v *vigil) run(ctx context.Context) {
 	defer v.drop()
 	for ctx.Err() == nil {
 		peers, changed := v.s.keeper.view()
-		target := ward(peers, v.s.holder, v.place)
+		target := ward(peers, v.s.holder)
 		if target == 0 {
 			v.drop()
 			select {
@@ -65,7 +70,7 @@ func (v *vigil) guard(ctx context.Context, target int64) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			peers, changed := v.s.keeper.view()
-			if ward(peers, v.s.holder, v.place) != target {
+			if ward(peers, v.s.holder) != target {
 				cancel()
 				return
 			}
@@ -102,13 +107,14 @@ func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
 	if _, err := v.conn.Exec(ctx, waitLock, target); err != nil {
 		return false, err
 	}
-	var released, connected, old bool
-	err = v.conn.QueryRow(ctx, letGo, target, tag(target), settled.String()).Scan(&released, &connected, &old)
+	if _, err = v.conn.Exec(ctx, letGo, target); err == nil {
+		dead, err = gone(ctx, v.conn, target)
+	}
 	if err != nil {
 		v.drop() // and with it the lock
 		return false, err
 	}
-	return !connected && old && time.Since(v.lostAt) > settled, nil
+	return dead && time.Since(v.lostAt) > settled, nil
 }
 
 func (v *vigil) connect(ctx context.Context) error {
