@@ -114,6 +114,25 @@ func TestDatabasesOfOneServerAreSeparate(t *testing.T) {
 	awaitMembers(t, c, 0)
 }
 
+func TestARefusalInTheMiddleLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	cfg := server(t)
+	s := mustOpen(t, cfg)
+	limited := cfg
+	limited.Username, limited.Password = "test-"+newID(), newID()
+	command(t, s, "ACL", "SETUSER", limited.Username, "on", ">"+limited.Password, "~*", "resetchannels", "+@all")
+	defer func() {
+		_ = s.client.Do(t.Context(), s.client.B().Arbitrary("ACL", "DELUSER", limited.Username).Build()).Error()
+	}()
+	mute := mustOpen(t, limited)
+	if _, err := mute.Apply(t.Context(), put("k", "1")); !errors.Is(err, fault.Invalid) {
+		t.Errorf("a transaction that may not be told: %v", err)
+	}
+	if got := value(t, s, "k"); got != "<absent>" {
+		t.Errorf("k is %s after a refusal", got)
+	}
+}
+
 func TestANewerFormatIsRefusedAndNotTouched(t *testing.T) {
 	t.Parallel()
 	cfg := server(t)

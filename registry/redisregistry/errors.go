@@ -33,6 +33,8 @@ var refusals = []struct {
 	{"WRONGPASS", fault.Invalid},
 	{"NOAUTH", fault.Invalid},
 	{"NOPERM", fault.Invalid},
+	{"The user executing the script", fault.Invalid}, // may not use a command, key or channel
+	{"ACL failure in script", fault.Invalid},         // the same, since 7.2
 	{"ERR invalid password", fault.Invalid},
 	{"ERR DB index", fault.Invalid},
 }

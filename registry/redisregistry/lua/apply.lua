@@ -193,6 +193,12 @@ for j = 1, w do
     gone[g] = key
   end
 end
+-- It is sent after the script. Here a refusal (no right to the channel) leaves no trace either.
+if t > 100 then
+  call('SPUBLISH', channel, '') -- too many to name: all
+elseif t > 0 then
+  call('SPUBLISH', channel, table.concat(told, '\0'))
+end
 call('HSET', META, 'revision', format('%d', revision))
 flush('HSET', ENTRIES, set, s)
 flush('ZADD', NAMES, added, a)
@@ -200,9 +206,4 @@ flush('HDEL', ENTRIES, gone, g)
 flush('ZREM', NAMES, gone, g)
 flush('ZREM', BOUND, unbind, u)
 flush('ZADD', BOUND, bind, b)
-if t > 100 then
-  call('SPUBLISH', channel, '') -- too many to name: all
-elseif t > 0 then
-  call('SPUBLISH', channel, table.concat(told, '\0'))
-end
 return results
