@@ -78,6 +78,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		o.tell(history.Event{
 			Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
 			Unit: unit, Epoch: owner.Epoch, Positions: from, Reason: owner.Reason,
+			Handoff: strings.HasPrefix(owner.Reason, "handoff from "),
 		})
 		o.knows(unit, owner)
 	}
