@@ -321,6 +321,7 @@ func (s *store) shutDown() {
 	s.core.watches.Close()
 	s.err = s.waker.Close()
 	s.wg.Wait()
+	s.keeper.opening.Wait()
 	s.syncer.drop()
 	s.waker = nil
 	s.err = errors.Join(s.err, s.syncer.close(), s.release())

@@ -36,9 +36,10 @@ type keeper struct {
 	wg      sync.WaitGroup
 	frozen  atomic.Bool // tests play a stopped process with it
 
-	mu     sync.Mutex
-	own    map[string]*session
-	closed bool
+	mu      sync.Mutex
+	own     map[string]*session
+	closed  bool
+	opening sync.WaitGroup // sessions that are being opened; Add only under mu and before closed
 
 	seen  map[string]sighting
 	peers map[string]*local.Peer
@@ -88,6 +89,17 @@ func (k *keeper) stop(end bool) {
 }
 
 func (k *keeper) path(handle string) string { return k.s.fs.Path(dirName + "/" + livePrefix + handle) }
+
+// enter announces a session that is being opened: the control file stays mapped until it is
+// Done. False once the keeper was stopped.
+func (k *keeper) enter() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.opening.Add(1)
+	}
+	return !k.closed
+}
 
 func (k *keeper) add(x *session) bool {
 	k.mu.Lock()

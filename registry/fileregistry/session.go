@@ -39,6 +39,10 @@ type session struct {
 }
 
 func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
+	if !s.keeper.enter() {
+		return nil, fmt.Errorf("file registry: %w", fault.Closed)
+	}
+	defer s.keeper.opening.Done()
 	sent := time.Now()
 	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl), pid: os.Getpid()}
 	r := &request{open: &info, size: 2 * (len(info.id) + len(info.handle) + 2*opOverhead)}
