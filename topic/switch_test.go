@@ -304,3 +304,28 @@ func replaced(t *testing.T, s, from, to string) string {
 	}
 	return strings.Replace(s, from, to, 1)
 }
+
+// A topic that nobody produces to is not left half switched either: its consumers finish it.
+func TestAFollowerFinishesASwitch(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+		t.Fatal(err)
+	}
+	tp := open(t, s.catalog, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, done := make(chan int, 10), make(chan struct{})
+	go func() { // joined below
+		defer close(done)
+		tp.Follow(ctx, func() { changed <- tp.Document().Produce })
+	}()
+	s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
+	for produce := range changed {
+		if produce == 1 {
+			break
+		}
+	}
+	cancel()
+	<-done
+}
