@@ -99,6 +99,8 @@ func mysqlDialect() *sqlstore.Dialect {
 				expires BIGINT NOT NULL)` + options,
 			`CREATE TABLE IF NOT EXISTS ringfence_changes (revision BIGINT NOT NULL PRIMARY KEY, change_keys LONGBLOB NULL)` + options,
 			`CREATE TABLE IF NOT EXISTS ringfence_revision (id INT NOT NULL PRIMARY KEY, revision BIGINT NOT NULL)` + options,
+			`CREATE TABLE IF NOT EXISTS ringfence_listeners (
+				process VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL PRIMARY KEY, since BIGINT NOT NULL)` + options,
 			`CREATE TABLE IF NOT EXISTS ringfence_slots (id INT NOT NULL PRIMARY KEY, used INT NOT NULL)` + options,
 			`CREATE TABLE IF NOT EXISTS ringfence_schema (id INT NOT NULL PRIMARY KEY, version INT NOT NULL)` + options,
 		},

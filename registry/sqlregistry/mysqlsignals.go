@@ -14,8 +14,10 @@ import (
 
 const (
 	lockPrefix = "ringfence:" // names of locks are the server's: handles make them unique
+	bellPrefix = "ringfence bell:"
+	forget     = time.Minute // a listener without a connection
 	lockWait   = 20 * time.Second
-	listenWait = 4 * time.Second
+	listenWait = time.Second
 	slack      = 5 * time.Second // for an answer, beyond what a statement waits by itself
 	// A connection that was lost is not a death yet: its process may be about to come back.
 	grace = 25 * time.Millisecond
@@ -178,64 +180,112 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 	return true, nil
 }
 
-// bellMark begins the statement in which a listener sleeps, and by which the ringer finds it. It has
-// to be a SELECT: InnoDB locks what any other statement reads, and would keep writers out.
-const bellMark = "SELECT /*ringfence bell*/"
-
 // Listen implements sqlstore.Signals. The statement looks at the revision first, so that a ring
-// before it is not lost, and sleeps until it is interrupted.
+// before it is not lost, and sleeps until it is interrupted. It has to be a SELECT: InnoDB locks
+// what any other statement reads, and would keep writers out.
 func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
-	ctx, cancel := context.WithTimeout(ctx, listenWait+slack)
-	defer cancel()
 	if m.bell == nil {
-		conn, err := m.db.Conn(ctx)
-		if err != nil {
+		if err := m.hang(ctx); err != nil {
 			return err
 		}
-		if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&m.bellID); err != nil {
-			discard(conn)
-			return err
-		}
-		m.bell = conn
 	}
-	var interrupted int
-	err := m.bell.QueryRowContext(ctx, bellMark+" IF((SELECT revision FROM ringfence_revision WHERE id = 1) > ?, 0, SLEEP(?))", last, listenWait.Seconds()).Scan(&interrupted)
-	if err == nil || number(err) == errInterrupted {
+	var err error
+	for slept := 0; slept == 0; { // its whole time, uninterrupted: the next look finds what came
+		look, cancel := context.WithTimeout(ctx, listenWait+slack)
+		err = m.bell.QueryRowContext(look, "SELECT IF((SELECT revision FROM ringfence_revision WHERE id = 1) <> ?, 2, SLEEP(?))", last, listenWait.Seconds()).Scan(&slept)
+		cancel()
+		if number(err) == errInterrupted {
+			return nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		m.wakeUp() // the server would sleep on, and keep its hold on the table's definition
+		m.unhang() // the server would sleep on, and keep its hold on the table's definition
 	}
 	discard(m.bell)
 	m.bell = nil
 	return err
 }
 
-func (m *mysqlSignals) wakeUp() {
+// unhang ends what the server does for the listener.
+func (m *mysqlSignals) unhang() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, _ = m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", m.bellID))
+	_, _ = m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", m.handle) // or others do, in time
 }
 
-// Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a
-// user may do to its own. One that runs just then reads the new revision by itself.
-func (m *mysqlSignals) Ring(ctx context.Context) error {
-	ids, err := sqlstore.Column[int64](ctx, m.calls, "SELECT id FROM information_schema.processlist WHERE db = ? AND info LIKE '"+bellMark+"%'", m.database)
+// hang gives the listener a connection, and makes it known by a lock and a row: the row says that
+// there is a process to wake, the lock says which connection it is by now, if any. The list of
+// the server's connections would need no row, but it leaves some out when it is busy.
+func (m *mysqlSignals) hang(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, slack)
+	defer cancel()
+	conn, err := m.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, id := range ids {
-		if _, err := m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id)); err != nil && number(err) != errNoSuchThread {
-			failed = err
+	var got sql.NullBool
+	err = conn.QueryRowContext(ctx, "SELECT CONNECTION_ID(), GET_LOCK(?, 2)", bellPrefix+m.handle).Scan(&m.bellID, &got)
+	if err == nil && !got.Bool {
+		err = fmt.Errorf("the lock %s of this process is held by another connection; its old one may not have ended yet", bellPrefix+m.handle)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "REPLACE INTO ringfence_listeners (process, since) VALUES (?, UNIX_TIMESTAMP())", m.handle)
+	}
+	if err != nil {
+		discard(conn)
+		return err
+	}
+	m.bell = conn
+	return nil
+}
+
+// Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a
+// user may do to its own. One that does not sleep just then reads the new revision by itself.
+func (m *mysqlSignals) Ring(ctx context.Context) error {
+	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners", bellPrefix, forget.Seconds())
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	var dead []string
+	for rows.Next() {
+		var process string
+		var id sql.NullInt64
+		var old bool
+		if err = rows.Scan(&process, &id, &old); err != nil {
+			break
+		}
+		if id.Valid {
+			ids = append(ids, id.Int64)
+		} else if old {
+			dead = append(dead, process)
 		}
 	}
-	return failed
+	err = errors.Join(err, rows.Err(), rows.Close())
+	for _, id := range ids {
+		if _, failed := m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id)); failed != nil && number(failed) != errNoSuchThread {
+			err = errors.Join(err, failed)
+		}
+	}
+	for _, process := range dead {
+		if _, failed := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", process); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // Close implements sqlstore.Signals.
 func (m *mysqlSignals) Close() error {
 	if m.bell != nil {
+		m.unhang()
 		discard(m.bell)
 	}
 	return m.db.Close()

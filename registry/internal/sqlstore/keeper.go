@@ -73,7 +73,7 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	var expired []string
 	processes := make(map[string]struct{})
 	for _, x := range all {
-		next = min(next, max(x.ttl/3, shortRound))
+		next = min(next, max(x.ttl/2, shortRound))
 		if x.expired {
 			expired = append(expired, x.id)
 		} else {

@@ -136,9 +136,11 @@ func (s *Store) ringer() {
 		case <-s.ctx.Done():
 			return
 		case <-s.ring:
+			s.ringing.Store(true)
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
 		err := s.cfg.Signals.Ring(ctx)
+		s.ringing.Store(false)
 		cancel()
 		if err != nil && !warned && !errors.Is(err, context.Canceled) {
 			warned = true

@@ -55,6 +55,7 @@ type Store struct {
 	nonce   string
 	counter atomic.Uint64
 	watches kv.Watchers
+	ringing atomic.Bool // the ringer is at it
 	frozen  atomic.Bool // tests play a stopped process with it
 
 	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
@@ -241,6 +242,22 @@ func (s *Store) Freeze(on bool) {
 	poke(s.keep)
 }
 
+// lastRing tells the others of what the ringer has not told yet.
+func (s *Store) lastRing() {
+	select {
+	case <-s.ring:
+	default:
+		if !s.ringing.Load() {
+			return // it was all told
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience/5)
+	defer cancel()
+	if err := s.cfg.Signals.Ring(ctx); err != nil {
+		s.log.Debug("others were not woken at close", "error", err)
+	}
+}
+
 func (s *Store) end(tell bool) {
 	s.mu.Lock()
 	s.closed = true // no more calls, no new sessions
@@ -259,6 +276,9 @@ func (s *Store) end(tell bool) {
 			s.log.Warn("a session could not be ended at close; it runs out", "session", x.ID(), "error", err)
 		}
 		cancel()
+	}
+	if tell {
+		s.lastRing()
 	}
 	s.cancel()
 	s.watches.Close()
