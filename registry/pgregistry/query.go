@@ -15,7 +15,7 @@ type queries struct {
 	list, listFrom     string
 	commit, apply      string
 	open, renew, sweep string
-	changes            string
+	changes, updates   string
 }
 
 const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
@@ -37,6 +37,7 @@ func newQueries(schema string) queries {
 	q.renew = q.fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
 	q.sweep = q.fill(`SELECT session_id, held_by, held, left_ms FROM {schema}.sweep_1($1)`)
 	q.changes = q.fill(`SELECT sum(n)::bigint FROM {schema}.change`)
+	q.updates = q.fill(`SELECT pg_stat_get_tuples_updated('{schema}.entry'::regclass)`)
 	return q
 }
 

@@ -2,6 +2,7 @@ package pgregistry
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,19 +11,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
+// A wait for a lock is a statement with a snapshot: while it lasts, no row version that was
+// replaced since can be removed, in all of the database. Checkpoints replace many, and at a high
+// rate would cost five times as much after ten seconds. So a wait is long only while few entries change.
 const (
-	// armed is how long one wait for a lock lasts. While it does, no row version that was
-	// replaced since can be removed, in all of the database, and checkpoints replace many.
-	armed = "1s"
-	// settled is how long after a start of the server, or of the connection that waits, processes
-	// may take to connect again: a lock that is free then proves nothing.
-	settled = 5 * time.Second
+	armedMin = 50 * time.Millisecond
+	armedMax = 2 * time.Second
+	busy     = 1000 // updates a second
 )
+
+// settled is how long after a start of the server, or of the connection that waits, processes may
+// take to connect again: a lock that is free then proves nothing.
+const settled = 5 * time.Second
 
 // The lock is given back at once: who has it does not matter, only that its holder let go.
 // Whether the holder is dead is said by its other connections, which die with it, and the server's age.
 const (
-	waitLock = `SELECT pg_advisory_lock_shared($1)`
+	waitLock = `SET LOCAL lock_timeout = %d; SELECT pg_advisory_lock_shared(%d)`
 	letGo    = `SELECT pg_advisory_unlock_shared($1)`
 	isGone   = `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($1)) = $1)
 	AND clock_timestamp() - pg_postmaster_start_time() > $2::interval`
@@ -41,6 +46,10 @@ type vigil struct {
 	s      *store
 	conn   *pgx.Conn
 	lostAt time.Time // when the last connection broke
+
+	armed   time.Duration
+	updates int64     // of entries, when somebody counted last
+	counted time.Time // and when that was
 }
 
 // run waits until ctx ends.
@@ -88,6 +97,7 @@ func (v *vigil) guard(ctx context.Context, target int64) {
 			v.s.keeper.end(ctx, target)
 		case code(err) == codeLockTimeout || code(err) == codeCanceled:
 			pause = time.Millisecond // it lives
+			v.rearm(ctx)
 			continue
 		case err != nil && ctx.Err() == nil:
 			v.drop()
@@ -104,7 +114,9 @@ func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
 	if err := v.connect(ctx); err != nil {
 		return false, err
 	}
-	if _, err := v.conn.Exec(ctx, waitLock, target); err != nil {
+	v.armed = max(v.armed, armedMin)
+	// Both in one message: should the wait fail, so does the setting.
+	if err := v.conn.PgConn().Exec(ctx, fmt.Sprintf(waitLock, v.armed.Milliseconds(), target)).Close(); err != nil {
 		return false, err
 	}
 	if _, err = v.conn.Exec(ctx, letGo, target); err == nil {
@@ -117,6 +129,24 @@ func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
 	return dead && time.Since(v.lostAt) > settled, nil
 }
 
+// rearm says how long the next wait may be.
+func (v *vigil) rearm(ctx context.Context) {
+	if v.conn == nil { // it was connecting that was cancelled
+		return
+	}
+	var n int64
+	if err := v.conn.QueryRow(ctx, v.s.q.updates).Scan(&n); err != nil {
+		return // the next wait finds out
+	}
+	now := time.Now()
+	if rate := float64(n-v.updates) / now.Sub(v.counted).Seconds(); rate > busy {
+		v.armed = armedMin
+	} else {
+		v.armed = min(2*v.armed, armedMax)
+	}
+	v.updates, v.counted = n, now
+}
+
 func (v *vigil) connect(ctx context.Context) error {
 	if v.conn != nil && !v.conn.IsClosed() {
 		return nil
@@ -124,7 +154,7 @@ func (v *vigil) connect(ctx context.Context) error {
 	v.drop()
 	cc := v.s.conn.Copy()
 	cc.RuntimeParams["application_name"] = "ringfence vigil" // not one that stands for our life
-	cc.AfterConnect = set(settings() + `SET statement_timeout = 0; SET lock_timeout = '` + armed + `'`)
+	cc.AfterConnect = set(settings() + `SET statement_timeout = 0`)
 	// Another target is waited for on the same connection.
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
