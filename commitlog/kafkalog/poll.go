@@ -22,6 +22,10 @@ func laneWait(k int) time.Duration {
 	return [lanes]time.Duration{10 * time.Second, time.Second, 250 * time.Millisecond}[k]
 }
 
+// firstWait is how long the first poll of a lane takes; each one after it takes twice as long, up
+// to laneWait.
+const firstWait = 125 * time.Millisecond
+
 // keepPolling is for how long after the last Wait a partition stays in the poll, so that a reader
 // who comes back finds its records.
 const keepPolling = 30 * time.Second
@@ -95,14 +99,16 @@ func (po *poller) add(p *partition) {
 
 // run polls for a lane until nobody is left in it. It is joined by the log's Close.
 func (po *poller) run(k int) {
+	// The first polls are short: those who begin to wait at the same time come together soon.
+	wait := firstWait
 	for n := 0; ; {
 		list := po.gather(k)
 		if len(list) == 0 {
 			return
 		}
-		err := po.round(k, list)
+		err := po.round(k, wait, list)
 		if err == nil {
-			n = 0
+			n, wait = 0, min(2*wait, laneWait(k))
 			continue
 		}
 		if po.l.ctx.Err() == nil {
@@ -157,14 +163,14 @@ func (p *partition) pollFrom(ctx context.Context) (from int64, ok bool) {
 }
 
 // round is one long poll.
-func (po *poller) round(k int, list []want) error {
+func (po *poller) round(k int, wait time.Duration, list []want) error {
 	client, err := po.l.lane(k)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(po.l.ctx, laneWait(k)+2*requestTimeout)
+	ctx, cancel := context.WithTimeout(po.l.ctx, wait+2*requestTimeout)
 	defer cancel()
-	resp, err := fetch(ctx, client, po.broker, laneWait(k), fetchBytes, list)
+	resp, err := fetch(ctx, client, po.broker, wait, fetchBytes, list)
 	if err != nil {
 		return err
 	}

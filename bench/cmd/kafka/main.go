@@ -25,13 +25,17 @@ import (
 	"github.com/ringfence/ringfence/bench/measure"
 )
 
-func main() {
+func main() { os.Exit(program()) }
+
+// program returns the exit code.
+func program() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "kafka:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // need is how much of franz-go's throughput has to come through.
@@ -147,10 +151,10 @@ func compare(ctx context.Context, s settings, size int) ([]measure.Report, error
 			return nil, err
 		}
 		title := fmt.Sprintf("%s, records of %d bytes, %d partitions", c.name, size, s.partitions)
-		reports = append(reports, measure.Compare(title, "records/s", false, series, nil, want))
-		reports = append(reports, measure.Compare(title, "ns of CPU per record", true, []measure.Series{
-			{Name: "kafkalog", Samples: cpu["kafkalog"][1:]}, {Name: "franz-go", Samples: cpu["franz-go"][1:]},
-		}, nil, nil))
+		reports = append(reports, measure.Compare(title, "records/s", false, series, nil, want),
+			measure.Compare(title, "ns of CPU per record", true, []measure.Series{
+				{Name: "kafkalog", Samples: cpu["kafkalog"][1:]}, {Name: "franz-go", Samples: cpu["franz-go"][1:]},
+			}, nil, nil))
 	}
 	return reports, nil
 }
