@@ -26,9 +26,17 @@ const (
 	never = 24 * 365 * time.Hour
 )
 
+// line is a producer of the client. Appends without an id share one of a name that the broker
+// gives it; each id has one of its own, under which the broker knows its sequence.
+type line struct {
+	name     string // "": the broker's choice
+	producer pulsar.Producer
+	floor    int64 // no entry of producer lies below it that was not answered
+}
+
 // connect makes the producer when there is none.
-func (w *writer) connect() error {
-	if w.producer != nil {
+func (w *writer) connect(l *line) error {
+	if l.producer != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
@@ -40,19 +48,19 @@ func (w *writer) connect() error {
 	if s.sealed() {
 		return errSealed
 	}
-	if w.floor, err = s.next(); err != nil {
+	if l.floor, err = s.next(); err != nil {
 		return fmt.Errorf("%w: %w", fault.NotDone, err)
 	}
 	c := &w.p.topic.log.config
 	producer, err := w.p.topic.log.client.CreateProducer(pulsar.ProducerOptions{
-		Topic: w.p.admin().fullName(w.p.name), SendTimeout: sendTimeout, MaxPendingMessages: 2 * batchRecords,
+		Topic: w.p.admin().fullName(w.p.name), Name: l.name, SendTimeout: sendTimeout, MaxPendingMessages: 2 * batchRecords,
 		CompressionType: compressions[c.Compression], DisableMultiSchema: true,
 		BatchingMaxPublishDelay: never, BatchingMaxMessages: batchRecords, BatchingMaxSize: uint(c.MaxMessageBytes),
 		PartitionsAutoDiscoveryInterval: never,
 	})
 	switch {
 	case err == nil:
-		w.producer = producer // not before: with an error it is no nil interface
+		l.producer = producer // not before: with an error it is no nil interface
 		return nil
 	case isTerminated(err):
 		return errSealed
@@ -80,33 +88,33 @@ func isGone(err error) bool {
 	return errors.Is(err, pulsar.ErrTopicNotfound) || strings.Contains(err.Error(), "TopicNotFound")
 }
 
-func (w *writer) drop() {
-	if w.producer != nil {
-		w.producer.Close()
-		w.producer = nil
+func (l *line) drop() {
+	if l.producer != nil {
+		l.producer.Close()
+		l.producer = nil
 	}
 }
 
 // send writes messages as one entry and returns the offset of the first.
-func (w *writer) send(messages []*pulsar.ProducerMessage) (int64, error) {
-	if err := w.connect(); err != nil {
+func (w *writer) send(l *line, messages []*pulsar.ProducerMessage) (int64, error) {
+	if err := w.connect(l); err != nil {
 		return 0, err
 	}
-	f := w.fly(messages)
-	terminated := w.await(f)
+	f := l.fly(messages)
+	terminated := w.await(l, f)
 	if errors.Is(errors.Join(f.errs...), pulsar.ErrProducerClosed) && !terminated {
 		terminated = w.terminated() // the client found out before us
 	}
 	err := errors.Join(f.errs...)
 	switch {
 	case err == nil:
-		return w.place(f)
+		return w.place(l, f)
 	case terminated || isTerminated(err):
-		return w.settle()
+		return w.settle(l)
 	case errors.Is(err, pulsar.ErrMessageTooLarge):
 		return 0, fmt.Errorf("the broker takes smaller messages only (lower max-message=): %w: %w", fault.Invalid, err)
 	}
-	w.drop() // and with it whatever it would send again
+	l.drop() // and with it whatever it would send again
 	if isGone(err) {
 		return 0, fmt.Errorf("it was deleted: %w", fault.NotFound)
 	}
@@ -122,7 +130,7 @@ type flight struct {
 }
 
 // fly gives messages to the client and lets it send them.
-func (w *writer) fly(messages []*pulsar.ProducerMessage) *flight {
+func (l *line) fly(messages []*pulsar.ProducerMessage) *flight {
 	f := &flight{ids: make([]pulsar.MessageID, len(messages)), errs: make([]error, len(messages)), landed: make(chan struct{})}
 	f.missing.Store(int64(len(messages)))
 	for i, m := range messages {
@@ -136,29 +144,29 @@ func (w *writer) fly(messages []*pulsar.ProducerMessage) *flight {
 				close(f.landed)
 			}
 		}
-		w.give(m, land)
+		l.give(m, land)
 	}
 	// The flush waits for the acknowledgement, which comes to the messages too; only its start matters.
 	ctx, cancel := context.WithTimeout(context.Background(), firstDoubt)
 	defer cancel()
-	if err := w.producer.FlushWithCtx(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		w.producer.Close() // which answers every message
+	if err := l.producer.FlushWithCtx(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		l.producer.Close() // which answers every message
 	}
 	return f
 }
 
 // give survives that the client closes a producer by itself while it is given a message.
-func (w *writer) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error)) {
+func (l *line) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error)) {
 	defer func() {
 		if r := recover(); r != nil {
 			land(nil, fmt.Errorf("%w: %v", pulsar.ErrProducerClosed, r))
 		}
 	}()
-	w.producer.SendAsync(context.Background(), m, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { land(id, err) })
+	l.producer.SendAsync(context.Background(), m, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { land(id, err) })
 }
 
 // await returns when all messages were answered, and whether the partition was found terminated.
-func (w *writer) await(f *flight) (terminated bool) {
+func (w *writer) await(l *line, f *flight) (terminated bool) {
 	doubt := firstDoubt
 	for {
 		timer := time.NewTimer(doubt)
@@ -173,7 +181,7 @@ func (w *writer) await(f *flight) (terminated bool) {
 			continue
 		}
 		if terminated = w.terminated(); terminated {
-			w.producer.Close() // which answers every message
+			l.producer.Close() // which answers every message
 		}
 	}
 }
@@ -186,11 +194,11 @@ func (w *writer) terminated() bool {
 }
 
 // place is the offset of an acknowledged entry.
-func (w *writer) place(f *flight) (int64, error) {
+func (w *writer) place(l *line, f *flight) (int64, error) {
 	head := f.ids[0]
 	if head.LedgerID() < 0 || head.EntryID() < 0 {
 		// The broker had it already: the answer to it was lost with a connection.
-		return w.locate()
+		return w.locate(l)
 	}
 	for i, id := range f.ids {
 		if id.LedgerID() != head.LedgerID() || id.EntryID() != head.EntryID() || int(max(id.BatchIdx(), 0)) != i {
@@ -206,18 +214,21 @@ func (w *writer) place(f *flight) (int64, error) {
 
 // settle finds out what became of an entry that was on its way when the partition was terminated:
 // what is there now is there for ever.
-func (w *writer) settle() (int64, error) {
-	first, err := w.locate()
-	w.drop()
-	if errors.Is(err, fault.NotFound) {
+func (w *writer) settle(l *line) (int64, error) {
+	first, err := w.locate(l)
+	l.drop()
+	if errors.Is(err, errNotThere) {
 		return 0, errSealed
 	}
 	return first, err
 }
 
+// errNotThere says that an entry was not found.
+var errNotThere = fmt.Errorf("it was acknowledged and is not where it should be: %w", fault.Unknown)
+
 // locate finds the newest entry of the producer above the floor, which can be no other than the
 // one that was sent last.
-func (w *writer) locate() (int64, error) {
+func (w *writer) locate(l *line) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
 	b, _, err := w.p.bounds(ctx)
@@ -225,8 +236,8 @@ func (w *writer) locate() (int64, error) {
 		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
 	}
 	found := int64(-1)
-	err = w.p.scan(ctx, max(w.floor, b.First), b.Next, func(m pulsar.Message, offset int64) {
-		if m.ProducerName() == w.producer.Name() && max(m.ID().BatchIdx(), 0) == 0 {
+	err = w.p.scan(ctx, max(l.floor, b.First), b.Next, func(m pulsar.Message, offset int64) {
+		if m.ProducerName() == l.producer.Name() && max(m.ID().BatchIdx(), 0) == 0 {
 			found = offset
 		}
 	})
@@ -234,7 +245,7 @@ func (w *writer) locate() (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
 	case found < 0:
-		return 0, fmt.Errorf("the entry is not there: %w", fault.NotFound)
+		return 0, errNotThere
 	}
 	return found, nil
 }

@@ -27,9 +27,9 @@ type writer struct {
 	done    chan struct{} // closed when the goroutine is gone
 
 	// Only the goroutine uses these.
-	producer pulsar.Producer
-	floor    int64 // no entry of producer lies below it that was not answered
-	rolled   int64 // ledger whose end was asked for
+	plain  line               // of appends without an id
+	known  map[uint64]*sender // of appends with one
+	rolled int64              // ledger whose end was asked for
 }
 
 // item is one append, or the marker before a seal.
@@ -37,6 +37,7 @@ type item struct {
 	messages []*pulsar.ProducerMessage
 	bytes    int
 	marker   bool
+	producer driver.Producer
 	done     func(first int64, err error)
 }
 
@@ -47,16 +48,14 @@ func (w *writer) init(p *partition) {
 	w.p = p
 	w.wake, w.room, w.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	w.rolled = -1
+	w.known = map[uint64]*sender{}
 }
 
 // enqueue checks and encodes an append and puts it at the end of the queue. An error means that
 // done will not be called.
 func (p *partition) enqueue(ctx context.Context, h *handle, req *driver.AppendRequest, done func(int64, error)) error {
-	if req.Producer.ID != 0 {
-		return p.fail("append to", fmt.Errorf("pulsar does not keep the sequences of a producer: %w", fault.Invalid))
-	}
 	limit := p.topic.log.config.MaxMessageBytes - messageOverhead
-	it := &item{messages: make([]*pulsar.ProducerMessage, len(req.Records)), done: done}
+	it := &item{messages: make([]*pulsar.ProducerMessage, len(req.Records)), producer: req.Producer, done: done}
 	for i := range req.Records {
 		it.bytes += messageBytes(&req.Records[i])
 	}
@@ -107,7 +106,7 @@ func (w *writer) enqueue(ctx context.Context, h *handle, it *item) error {
 // run ends when the topic ends.
 func (w *writer) run() {
 	defer close(w.done)
-	defer w.drop()
+	defer w.dropAll()
 	for {
 		select {
 		case <-w.wake:
@@ -157,7 +156,7 @@ func (w *writer) take() []*item {
 	n, records, bytes := 0, 0, 0
 	for n < len(w.queue) {
 		it := w.queue[n]
-		if n > 0 && (records+len(it.messages) > batchRecords || bytes+it.bytes > limit) {
+		if n > 0 && (it.producer.ID != 0 || w.queue[0].producer.ID != 0 || records+len(it.messages) > batchRecords || bytes+it.bytes > limit) {
 			break
 		}
 		records, bytes = records+len(it.messages), bytes+it.bytes
@@ -173,16 +172,20 @@ func (w *writer) take() []*item {
 
 // commit sends a batch as one entry and answers it.
 func (w *writer) commit(batch []*item) {
+	if batch[0].producer.ID != 0 {
+		w.commitKnown(batch[0])
+		return
+	}
 	var messages []*pulsar.ProducerMessage
 	for _, it := range batch {
 		messages = append(messages, it.messages...)
 	}
-	first, err := w.send(messages)
+	first, err := w.send(&w.plain, messages)
 	if err != nil {
 		answer(batch, w.p.fail("append to", err))
 		return
 	}
-	w.floor = first + int64(len(messages))
+	w.plain.floor = first + int64(len(messages))
 	for _, it := range batch {
 		it.done(first, nil)
 		first += int64(len(it.messages))

@@ -1,0 +1,41 @@
+package pulsarlog
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func TestURLsThatAreRefusedShowNoSecret(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"pulsar://:hunter2@127.0.0.1:1?colour=red":                 "colour",
+		"pulsar://:hunter2@127.0.0.1:1?web=ftp://x":                "web=",
+		"pulsar://:hunter2@127.0.0.1:1?compression=rar":            "rar",
+		"pulsar://:hunter2@127.0.0.1:1?token-file=/tmp/x":          "token",
+		"pulsar://:hunter2@127.0.0.1:1?cert=/tmp/x":                "key",
+		"pulsar://:hunter2@127.0.0.1:1/onlytenant":                 "/tenant/namespace",
+		"pulsar://:hunter2@127.0.0.1:1?max-message=5MB":            "number of bytes",
+		"pulsar+ssl://:hunter2@127.0.0.1:1?ca=/does/not/exist.pem": "ca=",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = OpenURL(t.Context(), u, driver.Options{})
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v; expected an invalid argument that names %q and shows no token", raw, err, want)
+		}
+	}
+	u, err := url.Parse("pulsar://:hunter2@127.0.0.1:1?web=http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenURL(t.Context(), u, driver.Options{}); !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a cluster that is not there: %v", err)
+	}
+}

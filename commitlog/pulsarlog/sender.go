@@ -1,0 +1,105 @@
+package pulsarlog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// sender is one producer id in a partition. Its sequence numbers are Pulsar's: the broker stores
+// none twice, also over restarts of both, and admits one connection of a name at a time. What the
+// broker does not tell is kept here, for as long as the topic is open: the number that is due, and
+// where the last ones went.
+type sender struct {
+	line
+	epoch  int32
+	due    int64 // -1: only the broker knows
+	stored bool  // something since this process connected: from here on it knows all
+	firsts [driver.ProducerWindow]int64
+}
+
+// keepSenders is how many ids of a partition stay connected.
+const keepSenders = 64
+
+func (w *writer) sender(id uint64) *sender {
+	s := w.known[id]
+	if s == nil {
+		if len(w.known) >= keepSenders {
+			w.dropKnown()
+		}
+		s = &sender{line: line{name: fmt.Sprintf("ringfence-%016x", id)}, due: -1}
+		w.known[id] = s
+	}
+	return s
+}
+
+func (w *writer) dropKnown() {
+	for id, s := range w.known {
+		s.drop()
+		delete(w.known, id)
+	}
+}
+
+func (w *writer) dropAll() {
+	w.dropKnown()
+	w.plain.drop()
+}
+
+// admit checks epoch and number, and answers a duplicate that is remembered.
+func (s *sender) admit(p driver.Producer) (first int64, known bool, err error) {
+	switch {
+	case p.Epoch < s.epoch:
+		return 0, false, fmt.Errorf("producer %x appends with epoch %d after epoch %d: %w", p.ID, p.Epoch, s.epoch, fault.Fenced)
+	case p.Sequence < 0 || s.due >= 0 && p.Sequence > s.due:
+		return 0, false, fmt.Errorf("producer %x appends sequence %d; expected at most %d: %w", p.ID, p.Sequence, s.due, fault.Invalid)
+	}
+	s.epoch = p.Epoch
+	if s.due >= 0 && p.Sequence < s.due {
+		if s.due-p.Sequence > driver.ProducerWindow {
+			return -1, true, nil
+		}
+		return s.firsts[p.Sequence%driver.ProducerWindow], true, nil
+	}
+	return 0, false, nil
+}
+
+// commitKnown appends for a producer id, as an entry of its own.
+func (w *writer) commitKnown(it *item) {
+	s := w.sender(it.producer.ID)
+	first, known, err := s.admit(it.producer)
+	if err == nil && !known {
+		for _, m := range it.messages {
+			m.SequenceID = &it.producer.Sequence
+		}
+		if first, err = w.send(&s.line, it.messages); errors.Is(err, errNotThere) && !s.stored {
+			first, err = -1, nil // the broker has it since an earlier process
+		}
+		if err == nil {
+			s.remember(it.producer.Sequence, first)
+			if first >= 0 {
+				s.stored = true
+				s.floor = first + int64(len(it.messages))
+			}
+		}
+	}
+	if err != nil {
+		it.done(0, w.p.fail("append to", err))
+		return
+	}
+	it.done(first, nil)
+	if !known && first >= 0 {
+		w.roll(first)
+	}
+}
+
+func (s *sender) remember(sequence, first int64) {
+	if s.due < 0 {
+		for i := range s.firsts {
+			s.firsts[i] = -1
+		}
+	}
+	s.firsts[sequence%driver.ProducerWindow] = first
+	s.due = sequence + 1
+}
