@@ -101,10 +101,10 @@ func (t *translator) ordinal(ctx context.Context, source int64) (int64, error) {
 
 // place is the offset of the record of the target before which so many were copied.
 func (t *translator) place(ctx context.Context, ordinal int64) (int64, error) {
-	if ordinal >= t.s.Records || len(t.s.Anchors) == 0 {
+	if ordinal >= t.s.Records {
 		return t.end, nil
 	}
-	a := t.s.Anchors[0]
+	a := anchor{Target: t.begin} // when nobody remembers where the first append went
 	for _, b := range t.s.Anchors {
 		if b.Records <= ordinal {
 			a = b
