@@ -95,6 +95,8 @@ func (c *AllConfig) measurements() []measurement {
 			return Failover(ctx, FailoverConfig{Common: c.Common, Kills: c.Kills, Leaves: max(1, c.Kills/5)})
 		}},
 		{"registry", func(ctx context.Context) (*Result, error) { return Registry(ctx, RegistryConfig{Common: c.Common}) }},
+		{"ring", func(ctx context.Context) (*Result, error) { return Ring(ctx, RingConfig{Common: c.Common}) }},
+		{"switch", func(ctx context.Context) (*Result, error) { return Switch(ctx, SwitchConfig{Common: c.Common}) }},
 		{"assign", func(ctx context.Context) (*Result, error) { return Assign(ctx, AssignConfig{Common: c.Common}) }},
 		{"switch", func(ctx context.Context) (*Result, error) { return Switch(ctx, SwitchConfig{Common: c.Common}) }},
 		{"idle", func(ctx context.Context) (*Result, error) { return Idle(ctx, IdleConfig{Common: c.Common}) }},
