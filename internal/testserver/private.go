@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -105,8 +106,11 @@ func (s *Server) services(args ...string) string {
 	cmd.Env = append(os.Environ(), "RINGFENCE_SERVICES="+filepath.Join(s.dir, "s"))
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	// A server that is started must not keep this call waiting by holding its pipes.
+	// A server that is started must not keep this call waiting by holding its pipes, and what the
+	// script runs must not outlive it when it takes too long. Servers have sessions of their own.
 	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		s.t.Fatalf("scripts/services %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 	}

@@ -113,13 +113,21 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 	for i, e := range cfg.Endpoints {
 		endpoints[i] = scheme + e
 	}
+	options := []grpc.DialOption{
+		grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.wires.dial),
+		grpc.WithChainUnaryInterceptor(failFast), grpc.WithConnectParams(connecting),
+	}
+	if cfg.TLS != nil && cfg.TLS.ServerName != "" {
+		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.
+		options = append(options, grpc.WithAuthority(cfg.TLS.ServerName))
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Username: cfg.User, Password: cfg.Password, TLS: cfg.TLS,
 		DialTimeout:       s.timeout,
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		// Requests that only read are sent once to each node; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
-		DialOptions:     []grpc.DialOption{grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.wires.dial)},
+		DialOptions:     options,
 		Logger:          zap.NewNop(),
 	})
 	if err != nil {

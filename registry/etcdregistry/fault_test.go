@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,6 +248,18 @@ func TestAServerWithoutRoomForMergedTransactionsTakesThemOneByOne(t *testing.T) 
 	}
 	if !a.alone.Load() {
 		t.Error("the next call tries to merge again")
+	}
+}
+
+func TestAServerThatIsNotThereIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	_, err := open(t.Context(), Config{Endpoints: []string{"127.0.0.1:1"}, RequestTimeout: late})
+	if !errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "127.0.0.1:1: connect: connection refused") {
+		t.Errorf("%v; expected unavailable, with address and reason", err)
+	}
+	if took := time.Since(began); took > late/2 {
+		t.Errorf("it took %s, which is the time of the request", took)
 	}
 }
 

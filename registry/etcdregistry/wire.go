@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/stats"
 )
 
@@ -82,6 +84,19 @@ func (x *wire) Close() error {
 	delete(x.w.all, x)
 	x.w.mu.Unlock()
 	return x.Conn.Close()
+}
+
+// connecting is how a lost connection is made again. gRPC waits for up to two minutes between two
+// tries by default; a server that comes back must not be left alone for so long.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	MinConnectTimeout: 3 * time.Second,
+}
+
+// failFast makes a request fail with the reason when no node can be reached. etcd's client makes
+// it wait, and then says no more than that the time is over.
+func failFast(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, request, reply, cc, append(opts[:len(opts):len(opts)], grpc.WaitForReady(false))...)
 }
 
 // sentMark, in a context, says whether the request of that context was given to a connection.

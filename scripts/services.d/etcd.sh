@@ -1,12 +1,23 @@
-# etcd of one node, built from its Go module: needs nothing but Go. The build is quick when Go's
-# cache has it.
+# etcd of one node, built from its Go module: needs nothing but Go. It is linked once for all
+# servers of this version.
 
 etcd_packages() { :; }
 etcd_has() { command -v go; }
 
 etcd_prepare() {
-	cd "$root/internal/integration"
-	go build -trimpath -tags grpcnotrace -o "$dir/etcd" ./cmd/etcd
+	local module=$root/internal/integration version
+	version=$(cat "$module/go.mod" "$module/go.sum" "$module/cmd/etcd/main.go" | cksum | tr ' ' '-')
+	mkdir -p "$cache"
+	(
+		flock 7
+		if [ ! -x "$cache/etcd-$version" ]; then
+			cd "$module"
+			go build -trimpath -tags grpcnotrace -o "$dir/etcd.new" ./cmd/etcd
+			rm -f "$cache"/etcd-*
+			mv "$dir/etcd.new" "$cache/etcd-$version"
+		fi
+		cp "$cache/etcd-$version" "$dir/etcd"
+	) 7>"$cache/.etcd.lock"
 }
 
 etcd_start() {

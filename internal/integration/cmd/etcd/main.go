@@ -63,6 +63,8 @@ func settings(args []string) (*embed.Config, error) {
 	cfg.Dir = *dir
 	cfg.LogLevel = *level
 	cfg.LogOutputs = []string{"stderr"}
+	// The default is set where etcd reads its flags, not here; with 0 it logs every request.
+	cfg.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	scheme := "http"
 	if *cert != "" {
 		scheme = "https"
