@@ -19,12 +19,12 @@ type tallies struct {
 	next   map[string]int
 	errs   []string
 	total  int
-	change chan struct{} // closed and replaced at each record
-	byUnit map[[2]int]int
+	change chan struct{}     // closed and replaced at each record
+	rf     *ringfence.Client // to describe what is missing; nil: nothing
 }
 
 func newTallies() *tallies {
-	return &tallies{next: map[string]int{}, change: make(chan struct{}), byUnit: map[[2]int]int{}}
+	return &tallies{next: map[string]int{}, change: make(chan struct{})}
 }
 
 func (l *tallies) handle(_ context.Context, m *ringfence.Message) error {
@@ -36,7 +36,6 @@ func (l *tallies) handle(_ context.Context, m *ringfence.Message) error {
 	}
 	l.next[string(m.Key)] = n + 1
 	l.total++
-	l.byUnit[[2]int{m.Storage, m.Partition}]++
 	close(l.change)
 	l.change = make(chan struct{})
 	return err
@@ -59,7 +58,15 @@ func (l *tallies) wait(t *testing.T, total int) {
 		select {
 		case <-change:
 		case <-timeout:
-			t.Fatalf("waited for %d records, got %d", total, have)
+			t.Errorf("waited for %d records, got %d", total, have)
+			if l.rf != nil {
+				info, err := l.rf.DescribeGroup(t.Context(), "g")
+				t.Logf("lag %d, assignment %+v, %v", info.Lag, info.Assignment, err)
+				for _, u := range info.Units {
+					t.Logf("%+v", u)
+				}
+			}
+			t.FailNow()
 		}
 	}
 }
@@ -133,6 +140,7 @@ func TestAGrowingTopicIsConsumedInOrder(t *testing.T) {
 func growConsumed(t *testing.T, counts []int, router string, members int) {
 	s, l := newStores(), newTallies()
 	rf, other := s.open(t), s.open(t)
+	l.rf = rf
 	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0], Router: topic.Router(router)}); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +239,7 @@ func TestLatestIsOnlyForWhatTheGroupFound(t *testing.T) {
 		if info.Units[0].Positions[0].Checkpoint >= 0 && info.Units[1].Positions[0].Checkpoint >= 0 {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	stop()
 	src.send(t, rf, 1)

@@ -141,8 +141,8 @@ func (s *switching) round(ctx context.Context, round int) error {
 	asleep := -1
 	if round%2 == 1 {
 		asleep = s.c.Processes - 1
-		if err := s.crew.members[asleep].cmd.Process.Signal(unix.SIGSTOP); err != nil {
-			return fmt.Errorf("stop a producer: %w", err)
+		if err := s.sendToSleep(ctx, asleep); err != nil {
+			return err
 		}
 	}
 	s.stopped = append(s.stopped, asleep)
@@ -151,6 +151,33 @@ func (s *switching) round(ctx context.Context, round int) error {
 		err = errors.Join(err, s.crew.pass(ctx, 100*time.Millisecond), s.crew.members[asleep].cmd.Process.Signal(unix.SIGCONT))
 	}
 	return err
+}
+
+// sendToSleep stops a producer at a moment at which it does not hold the log's lock: with it, nobody
+// else could write either before it goes on.
+func (s *switching) sendToSleep(ctx context.Context, i int) error {
+	const tries, patience = 50, 300 * time.Millisecond
+	process := s.crew.members[i].cmd.Process
+	for range tries {
+		if err := process.Signal(unix.SIGSTOP); err != nil {
+			return fmt.Errorf("stop a producer: %w", err)
+		}
+		written := make(chan error, 1)
+		probe := ringfence.Message{Value: make([]byte, 8)} // without a key: it has no place in an order
+		s.rf.ProduceAsync(ctx, "switch", probe, nil, func(_ ringfence.Position, err error) { written <- err })
+		select {
+		case err := <-written:
+			return err
+		case <-time.After(patience):
+		}
+		if err := process.Signal(unix.SIGCONT); err != nil {
+			return fmt.Errorf("wake a producer: %w", err)
+		}
+		if err := <-written; err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("a producer was stopped %d times and held the log's lock each time", tries)
 }
 
 // check reads everything and counts the records that do not follow their predecessor of the key.
@@ -172,6 +199,9 @@ func (s *switching) check(ctx context.Context, records int64) (broken int64, err
 					return 0, errors.Join(err, topic.Close())
 				}
 				for _, r := range recs {
+					if r.Key == nil {
+						continue
+					}
 					n := binary.LittleEndian.Uint64(r.Value)
 					if n != next[string(r.Key)] {
 						broken++
