@@ -189,27 +189,40 @@ func (s *store) isClosed() bool {
 	return s.closed
 }
 
-// List implements driver.Registry.
+// List implements driver.Registry. A connection that the server closed while nobody used it is no
+// reason to fail: a reading can be repeated on another.
 func (s *store) List(ctx context.Context, prefix string) (snap driver.Snapshot, err error) {
-	err = s.do(ctx, func(c *pgx.Conn) error {
-		var rows pgx.Rows
-		if end := after(prefix); end == nil {
-			rows, err = c.Query(ctx, s.q.listFrom, []byte(prefix))
-		} else {
-			rows, err = c.Query(ctx, s.q.list, []byte(prefix), end)
-		}
+	for range cap(s.slots) + reserved + 1 {
+		sent := false
+		err = s.do(ctx, func(c *pgx.Conn) error {
+			sent = true
+			snap, err = s.list(ctx, c, prefix)
+			return err
+		})
 		if err == nil {
-			snap, err = scanEntries(rows)
+			return snap, nil
 		}
-		if err != nil {
-			return s.refused("list", err)
+		if !sent {
+			return driver.Snapshot{}, err
 		}
-		return nil
-	})
-	if err != nil {
-		return driver.Snapshot{}, err
+		if code(err) != "" && untouched(err) || ctx.Err() != nil {
+			break // an answer; a FATAL one is the end of the connection
+		}
 	}
-	return snap, nil
+	return driver.Snapshot{}, s.refused("list", err)
+}
+
+func (s *store) list(ctx context.Context, c *pgx.Conn, prefix string) (snap driver.Snapshot, err error) {
+	var rows pgx.Rows
+	if end := after(prefix); end == nil {
+		rows, err = c.Query(ctx, s.q.listFrom, []byte(prefix))
+	} else {
+		rows, err = c.Query(ctx, s.q.list, []byte(prefix), end)
+	}
+	if err != nil {
+		return snap, err
+	}
+	return scanEntries(rows)
 }
 
 func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {

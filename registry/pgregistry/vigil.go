@@ -15,8 +15,8 @@ import (
 // replaced since can be removed, in all of the database. Checkpoints replace many, and at a high
 // rate would cost five times as much after ten seconds. So a wait is long only while few entries change.
 const (
-	armedMin = 50 * time.Millisecond
-	armedMax = 2 * time.Second
+	armedShort = 50 * time.Millisecond
+	armedLong = 2 * time.Second
 	busy     = 1000 // updates a second
 )
 
@@ -114,7 +114,7 @@ func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
 	if err := v.connect(ctx); err != nil {
 		return false, err
 	}
-	v.armed = max(v.armed, armedMin)
+	v.armed = max(v.armed, armedShort)
 	// Both in one message: should the wait fail, so does the setting.
 	if err := v.conn.PgConn().Exec(ctx, fmt.Sprintf(waitLock, v.armed.Milliseconds(), target)).Close(); err != nil {
 		return false, err
@@ -140,9 +140,9 @@ func (v *vigil) rearm(ctx context.Context) {
 	}
 	now := time.Now()
 	if rate := float64(n-v.updates) / now.Sub(v.counted).Seconds(); rate > busy {
-		v.armed = armedMin
+		v.armed = armedShort
 	} else {
-		v.armed = min(2*v.armed, armedMax)
+		v.armed = min(2*v.armed, armedLong)
 	}
 	v.updates, v.counted = n, now
 }
