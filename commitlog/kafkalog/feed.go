@@ -26,6 +26,7 @@ type feed struct {
 	bytes      int           // of the spans, as fetched
 	filling    chan struct{} // closed when the fetch that is under way ended; nil: none is
 	used       uint64        // the larger, the later
+	ahead      int           // what the next fetch asks for; it grows while the reader goes on reading
 }
 
 func (f *feed) has(offset int64) bool { return f.start <= offset && offset <= f.end }

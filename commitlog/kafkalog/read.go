@@ -12,6 +12,8 @@ const (
 	feeds = 4
 	// feedBytes is what a feed buffers ahead: the next fetch begins when it falls below.
 	feedBytes = 2 << 20
+	// aheadBytes is what one fetch asks for at most, of a reader who reads on and on.
+	aheadBytes = 4 << 20
 )
 
 // reads is the reading side of a partition. mu is held for work in memory only.
@@ -129,8 +131,9 @@ func (p *partition) serve(f *feed, req driver.ReadRequest, dst []driver.Record) 
 		f.spans, f.bytes, f.start, f.end = nil, 0, next, next
 		return recs, next, err
 	}
-	if f.bytes < feedBytes && f.end < p.read.end && f.filling == nil {
+	if f.bytes < max(feedBytes, f.ahead) && f.end < p.read.end && f.filling == nil {
 		f.filling = make(chan struct{})
+		f.ahead = min(max(fetchBytes, 2*f.ahead), aheadBytes)
 		if !p.s.l.start(func() { p.prefetch(f) }) {
 			close(f.filling)
 			f.filling = nil
@@ -149,9 +152,9 @@ func (p *partition) prefetch(f *feed) {
 // fill fetches what follows a feed. Its caller has set filling.
 func (p *partition) fill(ctx context.Context, f *feed) error {
 	p.read.mu.Lock()
-	from := f.end
+	from, bytes := f.end, max(fetchBytes, f.ahead)
 	p.read.mu.Unlock()
-	part, err := p.fetchOne(ctx, from, fetchBytes)
+	part, err := p.fetchOne(ctx, from, bytes)
 	p.read.mu.Lock()
 	defer p.read.mu.Unlock()
 	close(f.filling)
