@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/topic"
@@ -139,11 +140,15 @@ func schemes(backends []Backend, log bool) string {
 	return strings.Join(names, ", ")
 }
 
-// redact hides the password of a URL; of what is no URL it shows only the start.
+// redact is a URL for messages, without what may be secret. Of what is none, and of what stands
+// behind a scheme without slashes, it shows only the start: a misplaced password may follow.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
+	if start, _, ok := strings.Cut(raw, ":"); ok && (err != nil || u.Opaque != "") {
+		return start + ":…"
+	}
 	if err != nil {
 		return fmt.Sprintf("%.12s…", raw)
 	}
-	return u.Redacted()
+	return storeurl.Redact(u)
 }

@@ -1,8 +1,10 @@
 package ringfence_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	registrypkg "github.com/ringfence/ringfence/registry"
+	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
 func newTopic(t *testing.T, partitions int) (*stores, *ringfence.Client) {
@@ -254,5 +258,22 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func TestErrorsOfOpenShowNoSecret(t *testing.T) {
+	t.Parallel()
+	for _, registry := range []string{
+		"x://me:hunter2@host/db", "x://host/db?user=me&password=hunter2", "x://:hunter2@h:p:q", "x://me:hunter2%zz@host/", "x:me:hunter2@host", "me:hunter2@host",
+	} {
+		refuse := func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
+			return nil, ringfence.ErrUnavailable
+		}
+		_, err := ringfence.Open(t.Context(), ringfence.Config{
+			Dir: t.TempDir(), Registry: registry, Backends: []ringfence.Backend{{Scheme: "x", OpenRegistry: refuse}},
+		})
+		if err == nil || strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), ":h") {
+			t.Errorf("registry %s: error %v", registry, err)
+		}
 	}
 }

@@ -104,8 +104,9 @@ func statusError(method, path string, status int, answer []byte) error {
 	if json.Unmarshal(answer, &reason) != nil || reason.Reason == "" {
 		reason.Reason = http.StatusText(status)
 	}
+	busy := strings.Contains(reason.Reason, "Subscription Busy")
 	kind := fault.Unavailable
-	if strings.Contains(reason.Reason, "Subscription Busy") {
+	if busy {
 		kind = errBusy
 	}
 	switch status {
@@ -116,7 +117,7 @@ func statusError(method, path string, status int, answer []byte) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("pulsar refuses %s %s (%d %s): the token or certificate lacks the right: %w", method, path, status, reason.Reason, fault.Invalid)
 	case http.StatusPreconditionFailed:
-		if kind != errBusy {
+		if !busy {
 			kind = fault.Invalid
 		}
 	case http.StatusBadRequest, http.StatusMethodNotAllowed:
@@ -197,7 +198,8 @@ func (a *admin) terminate(ctx context.Context, partition string) error {
 // positionAt is the first entry that was published at or after a time.
 func (a *admin) positionAt(ctx context.Context, partition string, millis int64) (position, error) {
 	var p position
-	return p, a.get(ctx, a.topicPath(partition, "/messageid/"+strconv.FormatInt(millis, 10)), &p)
+	err := a.get(ctx, a.topicPath(partition, "/messageid/"+strconv.FormatInt(millis, 10)), &p)
+	return p, err
 }
 
 // stats is what the broker knows of the storage of a partition.

@@ -108,8 +108,12 @@ func TestABrokerThatIsKilledUnderLoadLosesAndReordersNothing(t *testing.T) {
 	more(300)
 	stop.Store(true)
 	writers.Wait()
-	for err := error(fault.Unavailable); err != nil; {
-		if _, err = out.Seal(t.Context()); err != nil && !errors.Is(err, fault.Unavailable) {
+	for {
+		_, err := out.Seal(t.Context())
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fault.Unavailable) {
 			t.Fatal(err)
 		}
 	}

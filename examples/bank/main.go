@@ -70,7 +70,16 @@ type config struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	err := bank(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bank:", err)
+		os.Exit(1)
+	}
+}
+
+// bank reads the command line and does what it says.
+func bank(ctx context.Context) error {
 	var c config
 	flag.StringVar(&c.registry, "registry", "", "`URL` of the database: postgres:, mysql: or sqlite: (default: a file of SQLite)")
 	flag.IntVar(&c.accounts, "accounts", 20, "number of accounts")
@@ -78,17 +87,11 @@ func main() {
 	flag.IntVar(&c.workers, "workers", 3, "worker processes")
 	flag.IntVar(&c.kills, "kills", 15, "how many of them to kill, one after another")
 	flag.Parse()
-	var err error
 	if flag.NArg() == 3 && flag.Arg(0) == "work" {
 		c.registry, c.dir, c.namespace = os.Getenv(registry), flag.Arg(1), flag.Arg(2)
-		err = work(ctx, c)
-	} else {
-		err = c.run(ctx)
+		return work(ctx, c)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bank:", err)
-		os.Exit(1)
-	}
+	return c.run(ctx)
 }
 
 // run is the whole story.
@@ -220,7 +223,8 @@ func (c config) start() (*exec.Cmd, error) {
 	w := exec.Command(self, "work", c.dir, c.namespace)
 	w.Env = append(os.Environ(), registry+"="+c.registry)
 	w.Stderr = os.Stderr
-	return w, w.Start()
+	err = w.Start()
+	return w, err
 }
 
 // work is a worker process.

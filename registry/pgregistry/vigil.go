@@ -16,8 +16,8 @@ import (
 // rate would cost five times as much after ten seconds. So a wait is long only while few entries change.
 const (
 	armedShort = 50 * time.Millisecond
-	armedLong = 2 * time.Second
-	busy     = 1000 // updates a second
+	armedLong  = 2 * time.Second
+	busy       = 1000 // updates a second
 )
 
 // settled is how long after a start of the server, or of the connection that waits, processes may

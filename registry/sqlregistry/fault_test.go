@@ -269,7 +269,7 @@ func TestASleepingListenerKeepsNoWriterOut(t *testing.T) {
 	db := sqlDB(t, cfg)
 	await(t, func() bool { // asleep
 		var n int
-		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND state = 'User sleep'", cfg.DBName).Scan(&n); err != nil {
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND state = 'User lock'", cfg.DBName).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 1

@@ -48,6 +48,8 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(10 * time.Minute)
+	waiting.SetMaxIdleConns(maxConns)
+	waiting.SetConnMaxIdleTime(10 * time.Second)
 	handle := newHandle()
 	return sqlstore.Open(ctx, sqlstore.Config{
 		Dialect: mysqlDialect(), DB: db, Reads: db, Handle: handle, Logger: cfg.Logger,

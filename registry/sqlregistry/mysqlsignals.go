@@ -15,6 +15,7 @@ import (
 const (
 	lockPrefix = "ringfence:" // names of locks are the server's: handles make them unique
 	bellPrefix = "ringfence bell:"
+	hushPrefix = "ringfence hush:"
 	forget     = time.Minute // a listener without a connection
 	lockWait   = 20 * time.Second
 	listenWait = time.Second
@@ -32,8 +33,10 @@ type mysqlSignals struct {
 	handle   string
 	database string
 
-	bell   *sql.Conn // of the listener alone
-	bellID int64     // the server's name of it
+	bell   *sql.Conn // of the listener alone, as hush, which holds the lock that bell waits for
+	hush   *sql.Conn
+	bellID int64 // the server's name of it
+	kills  sync.WaitGroup
 }
 
 // Announce implements sqlstore.Signals.
@@ -181,8 +184,9 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 }
 
 // Listen implements sqlstore.Signals. The statement looks at the revision first, so that a ring
-// before it is not lost, and sleeps until it is interrupted. It has to be a SELECT: InnoDB locks
-// what any other statement reads, and would keep writers out.
+// before it is not lost, and then waits for a lock that this process itself holds, until it is
+// interrupted. It has to be a SELECT: InnoDB locks what any other statement reads, and would keep
+// writers out. It can't be SLEEP: MariaDB now and then takes two seconds to interrupt that.
 func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	if m.bell == nil {
 		if err := m.hang(ctx); err != nil {
@@ -190,15 +194,16 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 		}
 	}
 	var err error
-	for slept := 0; slept == 0; { // its whole time, uninterrupted: the next look finds what came
+	for waited := (sql.NullInt64{Valid: true}); err == nil && waited.Valid && waited.Int64 == 0; { // its whole time, uninterrupted: the next look finds what came
 		look, cancel := context.WithTimeout(ctx, listenWait+slack)
-		err = m.bell.QueryRowContext(look, "SELECT IF((SELECT revision FROM ringfence_revision WHERE id = 1) <> ?, 2, SLEEP(?))", last, listenWait.Seconds()).Scan(&slept)
+		err = m.bell.QueryRowContext(look, "SELECT IF((SELECT revision FROM ringfence_revision WHERE id = 1) <> ?, 2, GET_LOCK(?, ?))",
+			last, hushPrefix+m.handle, listenWait.Seconds()).Scan(&waited)
 		cancel()
 		if number(err) == errInterrupted {
 			return nil
 		}
-		if err != nil {
-			break
+		if err == nil && waited.Int64 == 1 {
+			err = errors.New("the connection that keeps the listener waiting was lost")
 		}
 	}
 	if err == nil {
@@ -207,16 +212,22 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	if ctx.Err() != nil {
 		m.unhang() // the server would sleep on, and keep its hold on the table's definition
 	}
-	discard(m.bell)
-	m.bell = nil
+	m.dropBell()
 	return err
+}
+
+func (m *mysqlSignals) dropBell() {
+	discard(m.bell)
+	discard(m.hush)
+	m.bell, m.hush = nil, nil
 }
 
 // unhang ends what the server does for the listener.
 func (m *mysqlSignals) unhang() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", m.bellID))
+	id := m.bellID
+	m.kills.Go(func() { m.interrupt(id) })                                                         // joined by Close
 	_, _ = m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", m.handle) // or others do, in time
 }
 
@@ -226,13 +237,22 @@ func (m *mysqlSignals) unhang() {
 func (m *mysqlSignals) hang(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
-	conn, err := m.db.Conn(ctx)
+	hush, err := m.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	var got sql.NullBool
+	var got, quiet sql.NullBool
+	if err := hush.QueryRowContext(ctx, "SELECT GET_LOCK(?, 2)", hushPrefix+m.handle).Scan(&quiet); err != nil {
+		discard(hush)
+		return err
+	}
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		discard(hush)
+		return err
+	}
 	err = conn.QueryRowContext(ctx, "SELECT CONNECTION_ID(), GET_LOCK(?, 2)", bellPrefix+m.handle).Scan(&m.bellID, &got)
-	if err == nil && !got.Bool {
+	if err == nil && !(got.Bool && quiet.Bool) {
 		err = fmt.Errorf("the lock %s of this process is held by another connection; its old one may not have ended yet", bellPrefix+m.handle)
 	}
 	if err == nil {
@@ -240,39 +260,19 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 	}
 	if err != nil {
 		discard(conn)
+		discard(hush)
 		return err
 	}
-	m.bell = conn
+	m.bell, m.hush = conn, hush
 	return nil
 }
 
 // Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a
 // user may do to its own. One that does not sleep just then reads the new revision by itself.
 func (m *mysqlSignals) Ring(ctx context.Context) error {
-	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners", bellPrefix, forget.Seconds())
-	if err != nil {
-		return err
-	}
-	var ids []int64
-	var dead []string
-	for rows.Next() {
-		var process string
-		var id sql.NullInt64
-		var old bool
-		if err = rows.Scan(&process, &id, &old); err != nil {
-			break
-		}
-		if id.Valid {
-			ids = append(ids, id.Int64)
-		} else if old {
-			dead = append(dead, process)
-		}
-	}
-	err = errors.Join(err, rows.Err(), rows.Close())
+	ids, dead, err := m.listeners(ctx)
 	for _, id := range ids {
-		if _, failed := m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id)); failed != nil && number(failed) != errNoSuchThread {
-			err = errors.Join(err, failed)
-		}
+		m.kills.Go(func() { m.interrupt(id) }) // joined by Close
 	}
 	for _, process := range dead {
 		if _, failed := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", process); failed != nil {
@@ -282,11 +282,42 @@ func (m *mysqlSignals) Ring(ctx context.Context) error {
 	return err
 }
 
+// listeners are the server's names of the connections that listen, and the processes that are gone.
+func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []string, err error) {
+	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners", bellPrefix, forget.Seconds())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var process string
+		var id sql.NullInt64
+		var old bool
+		if err := rows.Scan(&process, &id, &old); err != nil {
+			return ids, dead, err
+		}
+		if id.Valid {
+			ids = append(ids, id.Int64)
+		} else if old {
+			dead = append(dead, process)
+		}
+	}
+	return ids, dead, rows.Err()
+}
+
+// interrupt ends the statement of a listener. An error says that it is gone.
+func (m *mysqlSignals) interrupt(id int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), slack)
+	defer cancel()
+	_, _ = m.db.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id))
+}
+
 // Close implements sqlstore.Signals.
 func (m *mysqlSignals) Close() error {
 	if m.bell != nil {
 		m.unhang()
-		discard(m.bell)
+		m.dropBell()
 	}
+	m.kills.Wait()
 	return m.db.Close()
 }

@@ -82,11 +82,11 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 	for name := range q {
 		v := q.Get(name)
 		if name != "wallet" {
-			if on, err := strconv.ParseBool(v); err != nil {
+			on, err := strconv.ParseBool(v)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %s=%s: expected true or false: %w", storeurl.Redact(u), name, v, fault.Invalid)
-			} else {
-				v = strconv.FormatBool(on)
 			}
+			v = strconv.FormatBool(on)
 		}
 		cfg.ClientOptions[strings.ReplaceAll(name, "-", " ")] = v
 	}
