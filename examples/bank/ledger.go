@@ -41,9 +41,8 @@ func openLedger(ctx context.Context, raw string) (ledger, error) {
 		c.Net, c.Addr, c.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 		c.User = u.User.Username()
 		c.Passwd, _ = u.User.Password()
-		c.Params = map[string]string{"transaction_isolation": "'READ-COMMITTED'"}
 		db, err := sql.Open("mysql", c.FormatDSN())
-		return &sqlLedger{db: db, key: "INT"}, err
+		return &sqlLedger{db: db, key: "INT", isolation: sql.LevelReadCommitted}, err
 	case "sqlite":
 		db, err := sql.Open("sqlite", "file:"+u.Path+"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 		return &sqlLedger{db: db, key: "INTEGER"}, err
@@ -55,6 +54,8 @@ func openLedger(ctx context.Context, raw string) (ledger, error) {
 type sqlLedger struct {
 	db  *sql.DB
 	key string // type of the primary key
+
+	isolation sql.IsolationLevel // above READ COMMITTED, MariaDB's locks on gaps collide
 }
 
 func (l *sqlLedger) create(ctx context.Context, accounts int, balance int64) error {
@@ -70,7 +71,7 @@ func (l *sqlLedger) create(ctx context.Context, accounts int, balance int64) err
 }
 
 func (l *sqlLedger) move(ctx context.Context, m *ringfence.Message, t transfer) error {
-	tx, err := l.db.BeginTx(ctx, nil)
+	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{Isolation: l.isolation})
 	if err != nil {
 		return err
 	}
