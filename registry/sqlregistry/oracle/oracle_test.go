@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -21,7 +22,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/registry/driver"
+	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 	"github.com/ringfence/ringfence/registry/registrytest"
@@ -67,10 +68,22 @@ func (h h2) connect(t testing.TB) *sql.DB {
 		}
 		return eager{c.(*net.TCPConn)}, nil
 	}
-	return stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+	return sql.OpenDB(patient{stdlib.GetConnector(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SET MODE Oracle")
 		return err
-	}))
+	}))})
+}
+
+// patient connects again when the server hangs up: H2 does that to some of many who log in at once.
+type patient struct{ driver.Connector }
+
+func (p patient) Connect(ctx context.Context) (c driver.Conn, err error) {
+	for range 10 {
+		if c, err = p.Connector.Connect(ctx); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return c, err
 }
 
 // eager acknowledges at once what it reads: the server sends small packets and waits for each.
@@ -115,7 +128,7 @@ func state(err error) string {
 	return ""
 }
 
-func (h h2) Open(t testing.TB, o driver.Options) *registrytest.Process {
+func (h h2) Open(t testing.TB, o registrydriver.Options) *registrytest.Process {
 	t.Helper()
 	s, err := openStore(t.Context(), h.connect(t), speakH2(), o)
 	for try := 0; err != nil && try < 20; try++ { // in the wrong mode for a moment
@@ -163,7 +176,7 @@ func TestAURLIsReadOrRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = OpenURL(t.Context(), u, driver.Options{})
+		_, err = OpenURL(t.Context(), u, registrydriver.Options{})
 		if !errors.Is(err, registry.ErrInvalid) || strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("%s: %v", raw, err)
 		}
@@ -176,7 +189,7 @@ func TestADatabaseThatDoesNotAnswerIsUnavailableAndKeepsTheSecret(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = OpenURL(t.Context(), u, driver.Options{})
+	_, err = OpenURL(t.Context(), u, registrydriver.Options{})
 	if !errors.Is(err, registry.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "secret") {
 		t.Errorf("%v", err)
 	}
