@@ -86,11 +86,7 @@ func (s *store) send(ctx context.Context, batch []driver.Txn) part {
 	if len(batch) == 1 {
 		return s.one(ctx, &batch[0])
 	}
-	ops := make([]clientv3.Op, len(batch))
-	for i := range batch {
-		checks, then := s.branch(&batch[i])
-		ops[i] = clientv3.OpTxn(checks, then, nil)
-	}
+	ops := s.branches(batch)
 	resp, unknown, err := s.commit(ctx, func(t clientv3.Txn) clientv3.Txn { return t.Then(ops...) })
 	if err != nil && !unknown && errors.Is(err, rpctypes.ErrTooManyOps) {
 		if s.alone.CompareAndSwap(false, true) {
@@ -170,6 +166,16 @@ func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn
 		return err
 	})
 	return resp, err != nil && sent.Load() && !refused(err), err
+}
+
+// branches are transactions as parts of one of etcd's.
+func (s *store) branches(batch []driver.Txn) []clientv3.Op {
+	ops := make([]clientv3.Op, len(batch))
+	for i := range batch {
+		checks, then := s.branch(&batch[i])
+		ops[i] = clientv3.OpTxn(checks, then, nil)
+	}
+	return ops
 }
 
 // branch is a transaction in etcd's form.

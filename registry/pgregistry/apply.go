@@ -119,25 +119,8 @@ func plain(txns []driver.Txn) bool {
 
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
-	n := len(txns)
-	checked, keys, values := make([]string, n), make([]string, n), make([][]byte, n)
-	versions, news, afters := make([]pgtype.UUID, n), make([]pgtype.UUID, n), make([]pgtype.UUID, n)
-	for i := range txns {
-		t := &txns[i]
-		checked[i], versions[i] = t.Checks[0].Key, expected(t.Checks[0].Version)
-		keys[i], values[i], news[i] = t.Puts[0].Key, t.Puts[0].Value, s.mint.next()
-		if len(t.Checks) == 2 {
-			afters[i] = expected(t.Checks[1].Version)
-		}
-	}
-	var a args
-	bytea(&a, checked)
-	a.uuids(versions)
-	bytea(&a, keys)
-	bytea(&a, values)
-	a.uuids(news)
-	a.uuids(afters)
-	done, err := s.write(ctx, &a, s.q.commit)
+	a, news := checkpoints(s.mint, txns)
+	done, err := s.write(ctx, a, s.q.commit)
 	if err != nil {
 		return 0, err
 	}
@@ -145,6 +128,30 @@ func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Resu
 		out[i-1].Versions = []driver.Version{driver.Version(id{news[i-1]}.text())}
 	}
 	return len(done), nil
+}
+
+// checkpoints are plain transactions as the arguments of commit_1, and the versions that they give.
+func checkpoints(m *mint, txns []driver.Txn) (a *args, news []pgtype.UUID) {
+	n := len(txns)
+	checked, keys, values := make([]string, n), make([]string, n), make([][]byte, n)
+	versions, afters := make([]pgtype.UUID, n), make([]pgtype.UUID, n)
+	news = make([]pgtype.UUID, n)
+	for i := range txns {
+		t := &txns[i]
+		checked[i], versions[i] = t.Checks[0].Key, expected(t.Checks[0].Version)
+		keys[i], values[i], news[i] = t.Puts[0].Key, t.Puts[0].Value, m.next()
+		if len(t.Checks) == 2 {
+			afters[i] = expected(t.Checks[1].Version)
+		}
+	}
+	a = &args{}
+	bytea(a, checked)
+	a.uuids(versions)
+	bytea(a, keys)
+	bytea(a, values)
+	a.uuids(news)
+	a.uuids(afters)
+	return a, news
 }
 
 // applyAny applies transactions of any form.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -91,9 +92,14 @@ func (a *args) bools(list []bool) {
 	a.add(pgtype.BoolArrayOID, b)
 }
 
+// exec executes a statement, and reads its answer in the server's binary format.
+func (a *args) exec(ctx context.Context, c *pgx.Conn, sql string) *pgconn.Result {
+	return c.PgConn().ExecParams(ctx, sql, a.values, a.oids, a.formats, []int16{pgtype.BinaryFormatCode}).Read()
+}
+
 // call executes a statement that returns one array of numbers.
 func (a *args) call(ctx context.Context, c *pgx.Conn, sql string) ([]int32, error) {
-	r := c.PgConn().ExecParams(ctx, sql, a.values, a.oids, a.formats, []int16{pgtype.BinaryFormatCode}).Read()
+	r := a.exec(ctx, c, sql)
 	if r.Err != nil {
 		return nil, r.Err
 	}
