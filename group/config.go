@@ -41,7 +41,7 @@ type Config struct {
 	RestartWindow time.Duration
 
 	// WorkersCommit says that the workers store the checkpoints themselves, under the unit's grant.
-	// What Progress tells then must be stored already.
+	// What Progress tells then is where the unit ends for ever, once all before it was stored.
 	WorkersCommit bool
 
 	Assignor assign.Assignor // default assign.Sticky{}; the same for all members

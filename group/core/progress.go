@@ -30,7 +30,7 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	}
 	next := *c
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
-	u.checkpoint, u.dirty, u.failures, u.stuck = &next, true, 0, 0
+	u.checkpoint, u.dirty, u.told, u.failures, u.stuck = &next, true, true, 0, 0
 }
 
 func samePositions(a, b []registry.Position) bool {

@@ -23,7 +23,8 @@ type Config struct {
 	PID         int    // informative
 	Assignor    assign.Assignor
 
-	// WorkersCommit: the workers store the checkpoints, and the core only takes note of them.
+	// WorkersCommit: the workers store the checkpoints, and the core only takes note of them. What
+	// a worker tells of itself is where the unit ends, which may lie beyond its last record.
 	WorkersCommit bool
 
 	// Static keeps the units of the member for it through RestartWindow after it went.
@@ -136,6 +137,7 @@ type unit struct {
 	checkpoint *registry.Checkpoint // the newest known; nil: none was ever
 	stored     registry.Version     // of the checkpoint entry
 	dirty      bool                 // checkpoint is newer than what is stored
+	told       bool                 // with WorkersCommit: checkpoint is where the worker ended, beyond all that it stored
 	seen       int64                // the highest epoch ever seen, whatever the store says later
 
 	worker   worker

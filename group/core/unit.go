@@ -20,7 +20,7 @@ func (s *State) reconcile(n int) {
 	switch {
 	case !u.granted:
 		s.acquire(n)
-	case u.stored != v.CheckpointVersion && (u.checkpoint == nil || s.cfg.WorkersCommit && !s.over(n)):
+	case u.stored != v.CheckpointVersion && (u.checkpoint == nil || s.cfg.WorkersCommit && !u.told):
 		u.stored, u.checkpoint = v.CheckpointVersion, v.Checkpoint // the worker stored its start itself, or all
 	case u.stored != v.CheckpointVersion:
 		// A write of ours whose fate was unknown, or a store that went back to an older state:
@@ -115,7 +115,7 @@ func (s *State) own(n int, from string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
-	u.checkpoint, u.stored, u.dirty = v.Checkpoint, v.CheckpointVersion, false
+	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
 	u.haunted = false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
