@@ -18,7 +18,7 @@ const (
 // topic or has another number of units: both are fixed for the life of a group.
 func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 	if want.Units < 1 || want.Topic == "" {
-		return Meta{}, fmt.Errorf("group %q: topic %q with %d units; expected a topic and at least one unit: %w", g.name, want.Topic, want.Units, ErrInvalid)
+		return Meta{}, fmt.Errorf("group %q: topic %q, units: %d; expected a topic and at least one unit: %w", g.name, want.Topic, want.Units, ErrInvalid)
 	}
 	want.Format, want.Deleting = metaFormat, false
 	for {
@@ -41,7 +41,7 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 				return Meta{}, err
 			}
 		case have.Topic != want.Topic || have.Units != want.Units:
-			return have, fmt.Errorf("group %q consumes topic %q in %d units, asked for was topic %q in %d; use another group name or delete it: %w",
+			return have, fmt.Errorf("group %q consumes topic %q (units: %d), asked for was topic %q (units: %d); use another group name or delete it: %w",
 				g.name, have.Topic, have.Units, want.Topic, want.Units, ErrExists)
 		default:
 			return have, nil
@@ -115,7 +115,7 @@ func (g *Group) Delete(ctx context.Context) error {
 			return err
 		}
 		if len(members) > 0 {
-			return fmt.Errorf("group %q has %d members, %q among them; stop them first: %w", g.name, len(members), members[0].ID, ErrConflict)
+			return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, len(members), members[0].ID, ErrConflict)
 		}
 		meta.Deleting = true
 		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(meta)}}})

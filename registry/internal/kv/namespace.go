@@ -16,7 +16,11 @@ func Namespace(d driver.Registry, name string) (driver.Registry, error) {
 	if len(name) > 128 || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", name, len(name), driver.ErrInvalid)
 	}
-	return &namespace{d: d, prefix: name + "\x00"}, nil
+	n := &namespace{d: d, prefix: name + "\x00"}
+	if tx, ok := d.(driver.Transactional); ok {
+		return &txNamespace{namespace: n, tx: tx}, nil
+	}
+	return n, nil
 }
 
 type namespace struct {
@@ -74,13 +78,15 @@ func (n *namespace) Bare(ctx context.Context, txns []driver.Txn) (func(context.C
 	return d.Bare(ctx, n.full(txns))
 }
 
-// InTx implements driver.Transactional when the inner driver does.
-func (n *namespace) InTx(tx any) (driver.TxEntries, error) {
-	d, ok := n.d.(driver.Transactional)
-	if !ok {
-		return nil, fmt.Errorf("this registry lies in no database that the transaction could be of: %w", driver.ErrInvalid)
-	}
-	inner, err := d.InTx(tx)
+// txNamespace is a namespace of a database that users have transactions in.
+type txNamespace struct {
+	*namespace
+	tx driver.Transactional
+}
+
+// InTx implements driver.Transactional.
+func (n *txNamespace) InTx(tx any) (driver.TxEntries, error) {
+	inner, err := n.tx.InTx(tx)
 	if err != nil {
 		return nil, err
 	}
