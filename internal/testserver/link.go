@@ -14,6 +14,7 @@ type link struct {
 	server *net.TCPConn // nil until it is connected
 	lost   [2]bool      // by direction: bytes were lost
 	passed [2]int64     // by direction: bytes let through before Drop began
+	ended  bool         // by a reset
 }
 
 // The directions.
@@ -29,12 +30,16 @@ type piece struct {
 	err  error
 }
 
-func (l *link) reset() {
+// reset ends it, and says whether it had not been ended before.
+func (l *link) reset() bool {
+	first := !l.ended
+	l.ended = true
 	for _, c := range []*net.TCPConn{l.client, l.server} {
 		if c != nil {
 			abort(c)
 		}
 	}
+	return first
 }
 
 // abort closes with a TCP reset.
@@ -68,6 +73,7 @@ func (p *Proxy) add(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.refuse {
+		p.harm.Refused++
 		return false
 	}
 	p.links[l] = struct{}{}
@@ -139,16 +145,22 @@ func (p *Proxy) carry(l *link, way int, from, to *net.TCPConn) {
 // admit waits for a piece's delay and returns what of it may go on, and whether this direction
 // loses.
 func (p *Proxy) admit(l *link, way int, x piece) (data []byte, lost bool) {
+	held := false
 	for {
 		p.mu.Lock()
 		f, changed := p.faults[way], p.changed
 		wait := f.Delay - time.Since(x.at)
 		if wait <= 0 || p.closed {
 			data, lost = p.cut(l, way, f, x.data)
+			p.lost[way] += int64(len(x.data) - len(data))
+			if held || f.Delay > 0 {
+				p.harm.Delayed += int64(len(x.data))
+			}
 			p.mu.Unlock()
 			return data, lost
 		}
 		p.mu.Unlock()
+		held = true
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -38,19 +38,20 @@ func command(t *testing.T, raw, line string, within time.Duration) (string, erro
 func TestAPrivateServerKeepsItsDataThroughKillAndFreeze(t *testing.T) {
 	t.Parallel()
 	s := testserver.Private(t, "redis")
-	set := func(value string) {
+	do := func(line string) {
 		t.Helper()
-		if got, err := command(t, s.URL(), "SET k "+value, 10*time.Second); err != nil || got != "+OK" {
-			t.Fatalf("SET: %q, %v", got, err)
+		if got, err := command(t, s.URL(), line, 10*time.Second); err != nil || got != "+OK" {
+			t.Fatalf("%s: %q, %v", line, got, err)
 		}
 	}
-	set("1")
+	do("CONFIG SET appendfsync always") // by default it may put writes off
+	do("SET k 1")
 	s.Freeze()
 	if got, err := command(t, s.URL(), "PING", 100*time.Millisecond); err == nil {
 		t.Fatalf("a frozen server answered %q", got)
 	}
 	s.Thaw()
-	set("22")
+	do("SET k 22")
 	s.Kill()
 	if got, err := command(t, s.URL(), "PING", time.Second); err == nil {
 		t.Fatalf("a dead server answered %q", got)

@@ -34,7 +34,18 @@ type Proxy struct {
 	heals   int
 	links   map[*link]struct{}
 	passed  [2]int64 // bytes, up and down
+	lost    [2]int64 // likewise
+	harm    Harm     // but what was lost
 	closed  bool
+}
+
+// Harm counts what the faults of a Proxy did: a test that means to break a network can see that it
+// was broken.
+type Harm struct {
+	LostUp, LostDown int64 // bytes that were dropped
+	Delayed          int64 // bytes that were held back, both ways together
+	Reset            int   // connections that Reset and Refuse ended
+	Refused          int   // connections that Refuse did not admit
 }
 
 // NewProxy listens on a loopback port and passes connections on to target, which is host:port or
@@ -94,7 +105,9 @@ func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
-		l.reset()
+		if l.reset() {
+			p.harm.Reset++
+		}
 	}
 }
 
@@ -122,6 +135,15 @@ func (p *Proxy) Passed() (up, down int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.passed[up], p.passed[down]
+}
+
+// Harm is what the faults did so far.
+func (p *Proxy) Harm() Harm {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.harm
+	h.LostUp, h.LostDown = p.lost[up], p.lost[down]
+	return h
 }
 
 // Connections is how many are open.

@@ -107,6 +107,21 @@ func (c *client) expectReset() {
 	}
 }
 
+// expectHarm waits for what the proxy says that it did.
+func expectHarm(t *testing.T, p *testserver.Proxy, want testserver.Harm) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for p.Harm() != want {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the proxy did %+v; expected %+v", p.Harm(), want)
+		}
+	}
+}
+
 func fixture(t *testing.T) (*echo, *testserver.Proxy) {
 	t.Helper()
 	e := newEcho(t)
@@ -140,6 +155,7 @@ func TestALostReplyIsOneWhoseRequestWasExecuted(t *testing.T) {
 	c.expectSilence()
 	c.say("two") // the way up works still
 	<-e.lines
+	expectHarm(t, p, testserver.Harm{LostDown: int64(len("one\ntwo\n"))})
 	p.Heal()
 	c.expectReset()
 	again := dial(t, p)
@@ -160,6 +176,7 @@ func TestALostRequestReachesNobody(t *testing.T) {
 	if len(e.lines) > 0 {
 		t.Errorf("the server got %q", <-e.lines)
 	}
+	expectHarm(t, p, testserver.Harm{LostUp: int64(len("two\n"))})
 }
 
 func TestABlackholeHidesTheEndOfAConnectionToo(t *testing.T) {
@@ -235,6 +252,7 @@ func TestDelayKeepsOrderAndDoesNotAddUp(t *testing.T) {
 	if took := time.Since(start); took < delay || took > time.Duration(len(lines))*delay {
 		t.Errorf("20 lines took %s through a delay of %s", took, delay)
 	}
+	expectHarm(t, p, testserver.Harm{Delayed: int64(2 * len(lines))})
 }
 
 func TestResetEndsConnectionsAndRefuseAdmitsNone(t *testing.T) {
@@ -245,12 +263,14 @@ func TestResetEndsConnectionsAndRefuseAdmitsNone(t *testing.T) {
 	c.expect("one")
 	p.Reset()
 	c.expectReset()
+	expectHarm(t, p, testserver.Harm{Reset: 1})
 	p.Refuse()
 	refused, err := net.Dial("tcp", p.Addr())
 	if err == nil {
 		defer func() { _ = refused.Close() }()
 		(&client{t, refused, bufio.NewReader(refused)}).expectReset()
 	}
+	expectHarm(t, p, testserver.Harm{Reset: 1, Refused: 1})
 	p.Heal()
 	again := dial(t, p)
 	again.say("two")
