@@ -135,7 +135,7 @@ func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version regis
 }
 
 // errNoNext says that a storage topic is sealed and no other takes over.
-var errNoNext = fmt.Errorf("no storage topic follows: %w", fault.Sealed)
+var errNoNext = fmt.Errorf("no storage topic follows; add one, or produce where the topic was moved to: %w", fault.Sealed)
 
 // past finishes the switch away from a storage topic that was found sealed, and returns the
 // definition in which the pointer is past it.
