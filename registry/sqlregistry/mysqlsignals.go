@@ -18,7 +18,7 @@ const (
 	hushPrefix = "ringfence hush:"
 	forget     = time.Minute // a listener without a connection
 	lockWait   = 20 * time.Second
-	listenWait = time.Second
+	listenWait = 2 * time.Second
 	slack      = 5 * time.Second // for an answer, beyond what a statement waits by itself
 	// A connection that was lost is not a death yet: its process may be about to come back.
 	grace = 25 * time.Millisecond
@@ -36,7 +36,6 @@ type mysqlSignals struct {
 	bell   *sql.Conn // of the listener alone, as hush, which holds the lock that bell waits for
 	hush   *sql.Conn
 	bellID int64 // the server's name of it
-	kills  sync.WaitGroup
 }
 
 // Announce implements sqlstore.Signals.
@@ -222,13 +221,12 @@ func (m *mysqlSignals) dropBell() {
 	m.bell, m.hush = nil, nil
 }
 
-// unhang ends what the server does for the listener.
+// unhang ends what the server does for the listener. If it fails, the server finds out by itself.
 func (m *mysqlSignals) unhang() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	id := m.bellID
-	m.kills.Go(func() { m.interrupt(id) })                                                         // joined by Close
-	_, _ = m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", m.handle) // or others do, in time
+	_ = m.interrupt(ctx, m.bellID)
+	_, _ = m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", m.handle)
 }
 
 // hang gives the listener a connection, and makes it known by a lock and a row: the row says that
@@ -272,7 +270,7 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 func (m *mysqlSignals) Ring(ctx context.Context) error {
 	ids, dead, err := m.listeners(ctx)
 	for _, id := range ids {
-		m.kills.Go(func() { m.interrupt(id) }) // joined by Close
+		err = errors.Join(err, m.interrupt(ctx, id))
 	}
 	for _, process := range dead {
 		if _, failed := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", process); failed != nil {
@@ -282,9 +280,10 @@ func (m *mysqlSignals) Ring(ctx context.Context) error {
 	return err
 }
 
-// listeners are the server's names of the connections that listen, and the processes that are gone.
+// listeners are the server's names of the connections of others that listen, and the processes
+// that are gone.
 func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []string, err error) {
-	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners", bellPrefix, forget.Seconds())
+	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners WHERE process <> ?", bellPrefix, forget.Seconds(), m.handle)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -305,11 +304,14 @@ func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []strin
 	return ids, dead, rows.Err()
 }
 
-// interrupt ends the statement of a listener. An error says that it is gone.
-func (m *mysqlSignals) interrupt(id int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), slack)
-	defer cancel()
-	_, _ = m.db.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id))
+// interrupt ends the statement of a listener, unless it is gone. It goes over a connection for
+// calls: a new one would take longer than the statement.
+func (m *mysqlSignals) interrupt(ctx context.Context, id int64) error {
+	_, err := m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id))
+	if number(err) == errNoSuchThread {
+		return nil
+	}
+	return err
 }
 
 // Close implements sqlstore.Signals.
@@ -318,6 +320,5 @@ func (m *mysqlSignals) Close() error {
 		m.unhang()
 		m.dropBell()
 	}
-	m.kills.Wait()
 	return m.db.Close()
 }

@@ -1,4 +1,5 @@
-# MariaDB, which refuses to run as root. Tests make databases of their own.
+# MariaDB, which refuses to run as root. Tests make databases of their own. More options for the
+# server are taken from RINGFENCE_MARIADB_OPTIONS.
 
 mariadb_packages() { echo mariadb-server; }
 mariadb_has() { command -v mariadbd && command -v mysql_install_db; }
@@ -10,7 +11,8 @@ mariadb_prepare() {
 
 mariadb_start() {
 	run_as mysql "$(command -v mariadbd)" --no-defaults --datadir="$dir/data" --port="$(port)" --bind-address=127.0.0.1 \
-		--socket="$dir/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-buffer-pool-size=64M --skip-name-resolve
+		--socket="$dir/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-buffer-pool-size=64M --skip-name-resolve \
+		${RINGFENCE_MARIADB_OPTIONS-}
 }
 
 mariadb_sql() { mariadb --no-defaults --protocol=tcp -h 127.0.0.1 -P "$(port)" -u root -e "$1"; }

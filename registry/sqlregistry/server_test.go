@@ -1,0 +1,252 @@
+package sqlregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// within is a list that gives up soon.
+func within(t *testing.T, r *registry.Registry) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := r.List(ctx, "")
+	return err
+}
+
+// bind opens a session with one entry.
+func bind(t *testing.T, r *registry.Registry, key string, ttl time.Duration) registry.Session {
+	t.Helper()
+	x, err := r.OpenSession(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Session: x.ID()}}}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// signalled waits for a signal that comes after what was put just now.
+func signalled(t *testing.T, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(30 * time.Second):
+		t.Fatal("no signal after a change")
+	}
+}
+
+func TestAServerThatIsKilledOrStoppedIsAPause(t *testing.T) {
+	t.Parallel()
+	s := testserver.Private(t, "mariadb")
+	a, b := openURL(t, s.URL()), openURL(t, s.URL())
+	sessions := []registry.Session{bind(t, a, "bound", time.Minute), bind(t, b, "other", time.Minute)}
+	put(t, a, "k", "acked")
+	ch, err := b.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.Kill()
+	if err := within(t, a); !errors.Is(err, registry.ErrUnavailable) {
+		t.Fatalf("a dead server: %v", err)
+	}
+	s.Restart()
+	await(t, func() bool { return within(t, a) == nil })
+	if get(t, b, "k") != "acked" {
+		t.Fatal("what was acknowledged is gone")
+	}
+
+	s.Freeze()
+	if err := within(t, a); !errors.Is(err, registry.ErrUnavailable) {
+		t.Fatalf("a frozen server: %v", err)
+	}
+	s.Thaw()
+	await(t, func() bool { return within(t, a) == nil })
+
+	for len(ch) > 0 {
+		<-ch
+	}
+	put(t, a, "after", "x")
+	signalled(t, ch)
+	for _, x := range sessions {
+		select {
+		case <-x.Done():
+			t.Fatal("a session ended although its process lives and its TTL was not over")
+		default:
+		}
+	}
+	if len(list(t, b, "bound")) != 1 {
+		t.Fatal("the entry of a living session is gone")
+	}
+}
+
+func TestAServerThatIsDownBeyondTheTTLEndsSessionsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	s := testserver.Private(t, "mariadb")
+	a, b := openURL(t, s.URL()), openURL(t, s.URL())
+	put(t, a, "k", "acked")
+	x := bind(t, a, "bound", ttl)
+	ch, err := b.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Halt()
+	select { // by its own clock: the server can't say so
+	case <-x.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("a session goes on beyond its TTL without the server")
+	}
+	s.Restart()
+	await(t, func() bool { return within(t, a) == nil && within(t, b) == nil })
+	await(t, func() bool { return len(list(t, b, "bound")) == 0 })
+	for len(ch) > 0 {
+		<-ch
+	}
+	defer bind(t, a, "again", time.Minute).Close(t.Context())
+	signalled(t, ch)
+	if len(list(t, b, "again")) != 1 || get(t, b, "k") != "acked" {
+		t.Error("the store has not what was written to it")
+	}
+}
+
+// TestAnIdleGroupCostsTheServerLittle counts the statements of ten processes with the session TTL
+// that groups have by default, which wait for changes.
+func TestAnIdleGroupCostsTheServerLittle(t *testing.T) {
+	t.Parallel()
+	s := testserver.Private(t, "mariadb")
+	const members, limit, connections, window = 10, 30, 13, 8
+	var wg sync.WaitGroup
+	for i := range members {
+		r := openURL(t, s.URL())
+		wg.Go(func() {
+			if _, err := r.Watch(t.Context(), "groups/g/"); err != nil {
+				t.Error(err)
+				return
+			}
+			bind(t, r, fmt.Sprintf("groups/g/members/%d", i), 5*time.Second)
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := mysqlConfig(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sqlDB(t, cfg)
+	status := func(name string) (n int) {
+		if err := db.QueryRow("SHOW GLOBAL STATUS LIKE '"+name+"'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	waiting := func() (n int) {
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	await(t, func() bool { return waiting() >= 3*members }) // each listens and watches two others
+	before := status("Questions")
+	if _, err := db.Exec("DO SLEEP(?)", window); err != nil {
+		t.Fatal(err)
+	}
+	rate := float64(status("Questions")-before) / window
+	t.Logf("%.1f statements a second, %d connections", rate, status("Threads_connected")-1)
+	if rate > limit {
+		t.Errorf("ten idle members cost %.1f statements a second; expected at most %d", rate, limit)
+	}
+	if n := status("Threads_connected") - 1; n > members*connections {
+		t.Errorf("ten idle members have %d connections; expected at most %d each", n, connections)
+	}
+}
+
+// warnings collects what is logged as a warning or worse.
+type warnings struct {
+	slog.Handler
+
+	mu   sync.Mutex
+	told []string
+}
+
+func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		w.told = append(w.told, a.String())
+		return true
+	})
+	return nil
+}
+
+func TestAUserNeedsNoRightsBeyondTheDatabase(t *testing.T) {
+	t.Parallel()
+	cfg := newDatabase(t)
+	root := cfg.Clone() // of the servers for tests, without a password
+	root.User, root.Passwd = "root", ""
+	admin := sqlDB(t, root)
+	exec := func(format string, args ...any) {
+		t.Helper()
+		if _, err := admin.Exec(fmt.Sprintf(format, args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user := "rf" + strings.TrimPrefix(cfg.DBName, "ringfence_")
+	exec("CREATE USER %s@'%%' IDENTIFIED BY 's3cret'", user)
+	t.Cleanup(func() { exec("DROP USER %s@'%%'", user) })
+	exec("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX ON %s.* TO %s@'%%'", cfg.DBName, user)
+	small := cfg.Clone()
+	small.User, small.Passwd = user, "s3cret"
+	w := &warnings{Handler: slog.DiscardHandler}
+	open := func() *registry.Registry {
+		r, err := Open(t.Context(), Config{MySQL: small, Options: driver.Options{Logger: slog.New(w)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	a := open()
+	exec("REVOKE CREATE, INDEX ON %s.* FROM %s@'%%'", cfg.DBName, user)
+	b := open()
+	ch, err := b.Watch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bind(t, b, "here", time.Minute)
+	x := bind(t, a, "bound", time.Minute)
+	signalled(t, ch)
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return len(list(t, b, "bound")) == 0 })
+	a.Close()
+	b.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, told := range w.told {
+		t.Error(told)
+	}
+}
