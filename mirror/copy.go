@@ -71,6 +71,9 @@ func (c *copier) run(ctx context.Context) error {
 	if err := c.patiently(ctx, "registry of the target", func() (err error) { c.s, err = c.m.takeOver(ctx, key, b.First); return err }); err != nil {
 		return err
 	}
+	if err := c.recognize(ctx, b); err != nil {
+		return err
+	}
 	c.note(b.Next)
 	if err := c.finishWindow(ctx); err != nil {
 		return err
@@ -96,6 +99,31 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// recognize looks whether the state is of these two topics. What was copied to a target that was
+// deleted since is copied again; a source that was replaced is refused, as its records would pass
+// for copied ones.
+func (c *copier) recognize(ctx context.Context, source commitlog.Bounds) error {
+	var target commitlog.Bounds
+	err := c.patiently(ctx, "target", func() (err error) { target, err = c.to.Bounds(ctx, c.partition); return err })
+	if err != nil {
+		return err
+	}
+	switch {
+	case target.Next == 0 && c.s.Records > 0:
+		c.m.c.Logger.Warn("the target has nothing of what was copied to it; the mirror begins anew",
+			"topic", c.m.c.Topic, "storage", c.storage, "partition", c.partition, "records", c.s.Records)
+		c.s.state = newState(source.First)
+		return c.settle(ctx)
+	case target.Next < c.s.Records:
+		return fmt.Errorf("%d records were copied to the target, which ends at offset %d: it is not the one that they were copied to; delete the topic there, and all is copied again: %w",
+			c.s.Records, target.Next, fault.Conflict)
+	case source.Next < c.s.From:
+		return fmt.Errorf("the source was copied up to offset %d and ends at %d: it is not the one that was copied; delete the topic at the target, and all is copied again: %w",
+			c.s.From, source.Next, fault.Conflict)
+	}
+	return nil
 }
 
 // finishWindow sends again what an earlier mirror may have left half done: the same records under

@@ -77,14 +77,9 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	doc, err := m.source.Get(ctx, m.c.Topic)
+	doc, err := m.endSource(ctx)
 	if err != nil {
 		return nil, "", err
-	}
-	for i := range doc.Storage {
-		if err := m.sealSource(ctx, doc, i); err != nil {
-			return nil, "", err
-		}
 	}
 	if err := m.copyAll(ctx, doc, true); err != nil {
 		return nil, "", err
@@ -143,6 +138,23 @@ func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
 	return groups, nil
 }
 
+// endSource seals all storage topics and returns the definition as it is then. The last one goes
+// first: producers that a sealed one refuses go on with the next, and must not find it open.
+func (m *Mirror) endSource(ctx context.Context) (*topic.Document, error) {
+	for sealed := 0; ; {
+		doc, err := m.source.Get(ctx, m.c.Topic)
+		if err != nil || len(doc.Storage) == sealed {
+			return doc, err
+		}
+		for i := len(doc.Storage) - 1; i >= 0; i-- {
+			if err := m.sealSource(ctx, doc, i); err != nil {
+				return nil, err
+			}
+		}
+		sealed = len(doc.Storage)
+	}
+}
+
 func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage int) error {
 	t, err := m.c.From.Log.Topic(ctx, doc.Storage[storage].Name)
 	if err != nil {
@@ -152,12 +164,14 @@ func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage in
 	return errors.Join(err, t.Close())
 }
 
-// targetDocument is the definition with the names and ends of the target. What producers had left
-// behind is sealed there too; where they were, they go on.
+// targetDocument is the definition with the names and ends of the target. Producers go on with the
+// last storage topic, which ends a growth that was under way: with the pointer further back, those
+// who are still refused at the source would move it, in a registry that both sides share, to ends
+// that are not the target's.
 func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topic.Document, error) {
 	d := *doc
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
-	d.Switching = false
+	d.Switching, d.Produce = false, len(doc.Storage)-1
 	for i := range d.Storage {
 		d.Storage[i].Name = topic.StorageName(m.c.To.Namespace, m.c.Topic, i)
 		d.Storage[i].Ends = nil
@@ -179,12 +193,13 @@ func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topi
 // translators of all partitions, made when they are needed.
 type translators struct {
 	m        *Mirror
+	doc      *topic.Document // of the source
 	from, to []*commitlog.Topic
 	made     map[[2]int]*translator
 }
 
 func (m *Mirror) openTranslators(ctx context.Context, doc *topic.Document) (*translators, error) {
-	tr := &translators{m: m, made: map[[2]int]*translator{}}
+	tr := &translators{m: m, doc: doc, made: map[[2]int]*translator{}}
 	for i := range doc.Storage {
 		from, to, err := m.openPair(ctx, doc, i)
 		if err != nil {
@@ -222,6 +237,16 @@ func (tr *translators) of(ctx context.Context, storage, partition int) (*transla
 	return t, err
 }
 
+// empty is the progress of a unit that no group needs a checkpoint of: nothing was ever in it and
+// nothing comes. At the target it may end behind the mark of a seal, and then it needs one.
+func (tr *translators) empty(unit int) []registry.Position {
+	storage, partition, ok := tr.doc.Place(unit)
+	if !ok || tr.doc.End(storage, partition) != 0 {
+		return nil
+	}
+	return []registry.Position{{Storage: storage, Partition: partition}}
+}
+
 // carry writes down the translated checkpoints of a group.
 func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) (registry.Meta, error) {
 	meta, err := g.Meta(ctx)
@@ -232,8 +257,12 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 	if err != nil {
 		return meta, err
 	}
-	for _, u := range units {
+	for i := range units {
+		u := &units[i]
 		if u.Checkpoint == nil {
+			u.Checkpoint = &registry.Checkpoint{Positions: tr.empty(u.Number)}
+		}
+		if len(u.Checkpoint.Positions) == 0 {
 			continue
 		}
 		c := registry.Checkpoint{Member: u.Checkpoint.Member}

@@ -25,6 +25,11 @@ func stateKey(topic string, storage, partition int) string {
 
 const stateFormat = 1
 
+// newState is that of a partition of which nothing was copied.
+func newState(first int64) state {
+	return state{Format: stateFormat, Producer: rand.Uint64() | 1, From: first, Stride: firstStride} //nolint:gosec // a name, no secret
+}
+
 // state is how far a partition was copied, and what is being appended just now.
 type state struct {
 	Format   int    `json:"format"`
@@ -95,7 +100,7 @@ func (m *Mirror) takeOver(ctx context.Context, key string, first int64) (*stored
 			return nil, err
 		}
 		if s.version == "" {
-			s.state = state{Format: stateFormat, Producer: rand.Uint64() | 1, From: first, Stride: firstStride} //nolint:gosec // a name, no secret
+			s.state = newState(first)
 		}
 		s.Epoch++
 		err = m.writeState(ctx, s)
