@@ -44,7 +44,7 @@ func (l *tallies) handle(_ context.Context, m *ringfence.Message) error {
 // wait waits until so many records were seen.
 func (l *tallies) wait(t *testing.T, total int) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(60 * time.Second)
 	for {
 		l.mu.Lock()
 		have, change, errs := l.total, l.change, l.errs
@@ -71,13 +71,31 @@ func (l *tallies) wait(t *testing.T, total int) {
 	}
 }
 
+// count is how many records were seen.
+func (l *tallies) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
+}
+
+// waitMore waits until so many more records were seen than now.
+func (l *tallies) waitMore(t *testing.T, n int) {
+	t.Helper()
+	l.wait(t, l.count()+n)
+}
+
 // member consumes until it is stopped.
 func (l *tallies) member(t *testing.T, rf *ringfence.Client, id string) (stop func()) {
+	t.Helper()
+	return l.memberWith(t, rf, id, l.handle)
+}
+
+func (l *tallies) memberWith(t *testing.T, rf *ringfence.Client, id string, handle ringfence.Handler) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { // joined by stop
-		done <- rf.Consume(ctx, "a", "g", l.handle, &ringfence.ConsumeOptions{Member: id, CommitInterval: 5 * time.Millisecond})
+		done <- rf.Consume(ctx, "a", "g", handle, &ringfence.ConsumeOptions{Member: id, CommitInterval: 5 * time.Millisecond})
 	}()
 	return sync.OnceFunc(func() {
 		cancel()
