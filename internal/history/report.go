@@ -90,7 +90,7 @@ func (r *Report) String() string {
 	}
 	row("produced", r.Produced, "")
 	row("delivered", r.Delivered, fmt.Sprintf("in %d deliveries, %d of them failed or were cut short", r.Deliveries, r.Failed))
-	row("duplicated", r.Duplicated, fmt.Sprintf("at most the %d in flight at takeovers", r.InFlight))
+	row("duplicated", r.Duplicated, fmt.Sprintf("at most the %d in flight at takeovers and %d that replaced owners gave out", r.InFlight, r.Stale))
 	row("lost", r.Lost, "")
 	row("reordered per key", r.Reordered, "")
 	if r.Lag > 0 {

@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -35,16 +35,19 @@ const (
 	exitReplaced    = 76
 )
 
-// spec is what a member process is told.
+// spec is what a member process is told. It is a member of the groups of its scenes.
 type spec struct {
 	Name     string
-	Topic    string
-	Group    string
+	Start    int // its number among all starts
+	Scenes   int // of scenes, the first so many
 	History  string
 	Dir      string // of the log, and of the registry without a URL
 	Registry string // URL; "": the directory
-	TTL      time.Duration
-	Work     time.Duration
+}
+
+// path is of its history of a scene.
+func (s *spec) path(c scene) string {
+	return filepath.Join(s.History, fmt.Sprintf("%s-%s-%d.jsonl", c, s.Name, s.Start))
 }
 
 func TestMain(m *testing.M) {
@@ -85,20 +88,41 @@ func transient(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// serve works in all scenes, each with a client of its own, until ctx ends or one of them fails.
 func (s *spec) serve(ctx context.Context) error {
-	log := slog.New(&pauses{Handler: slog.NewTextHandler(os.Stderr, nil), path: s.History + pausesSuffix})
-	rf, err := ringfence.Open(ctx, s.config(log))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ends := make(chan error, s.Scenes)
+	for _, c := range scenes[:s.Scenes] {
+		go func() { // joined below
+			defer stop()
+			ends <- s.play(ctx, c)
+		}()
+	}
+	first := <-ends // the others may fail because of it
+	for range s.Scenes - 1 {
+		<-ends
+	}
+	return first
+}
+
+// play makes the topic, as many others may at the same time, and consumes it.
+func (s *spec) play(ctx context.Context, c scene) error {
+	log := slog.New(&pauses{Handler: slog.NewTextHandler(os.Stderr, nil).WithAttrs([]slog.Attr{slog.String("scene", c.String())}), path: s.path(c) + pausesSuffix})
+	client, err := s.open(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	store := rf.Registry()
-	return procdemo.ServeProcess(ctx, procdemo.MemberConfig{
-		Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: s.Work, Logger: log, Log: rf.Log(), Store: store,
-	}, s.History)
+	if err := client.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: partitions}); err != nil {
+		return errors.Join(err, client.Close())
+	}
+	return procdemo.ServeProcess(ctx, procdemo.MemberConfig{ // closes what is below the client
+		Name: s.Name, Topic: topic, Group: c.group, TTL: ttl, Work: work, Logger: log, Log: client.Log(), Store: client.Registry(),
+	}, s.path(c))
 }
 
-func (s *spec) config(log *slog.Logger) ringfence.Config {
-	return ringfence.Config{Dir: s.Dir, Registry: s.Registry, Logger: log, Backends: backends()}
+func (s *spec) open(ctx context.Context, c scene, log *slog.Logger) (*ringfence.Client, error) {
+	return ringfence.Open(ctx, ringfence.Config{Dir: s.Dir, Registry: s.Registry, Namespace: c.namespace, Logger: log, Backends: backends()})
 }
 
 func backends() []ringfence.Backend {
@@ -116,7 +140,7 @@ type opener func(context.Context, *url.URL, driver.Options) (*registry.Registry,
 
 // process is a member.
 type process struct {
-	name   string
+	spec
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 	killed atomic.Bool
@@ -130,7 +154,7 @@ func start(s spec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: s.Name, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	p := &process{spec: s, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), specVariable+"="+string(raw))
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -167,7 +191,7 @@ func (p *process) wait() (unavailable bool, err error) {
 	case errors.As(p.err, &exit) && p.left.Load() && (exit.ExitCode() == exitReplaced || exit.ExitCode() == -1):
 		return false, nil // -1: before it listened for the signal
 	}
-	return false, fmt.Errorf("member %s (pid %d): %w: %s", p.name, p.cmd.Process.Pid, p.err, tail(p.stderr.Bytes()))
+	return false, fmt.Errorf("member %s (pid %d): %w: %s", p.Name, p.cmd.Process.Pid, p.err, tail(p.stderr.Bytes()))
 }
 
 func (p *process) ended() bool {
@@ -178,5 +202,14 @@ func (p *process) ended() bool {
 		return false
 	}
 }
+
+// endedBy says whether that signal ended it; it has ended.
+func (p *process) endedBy(s syscall.Signal) bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == s
+}
+
+// leftInOrder says whether it ended as it was asked to; it has ended.
+func (p *process) leftInOrder() bool { return p.left.Load() && !p.killed.Load() && p.err == nil }
 
 func tail(b []byte) []byte { return bytes.TrimSpace(b[max(0, len(b)-2000):]) }

@@ -2,11 +2,9 @@ package nemesis
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -71,47 +69,30 @@ type tenancy struct {
 	offset      int64
 }
 
-// accounted is the history of a file with what was cut off by a pause marked as failed.
-func accounted(path string) (io.Reader, error) {
+// accounted is the history in a file with what was cut off by a pause marked as failed.
+func accounted(path string) ([]history.Event, error) {
 	moments, err := readPauses(path + pausesSuffix)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	events, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only read
-	var events []history.Event
 	finished := map[tenancy]int{} // the index of its last end
-	for r := history.NewReader(f); ; {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
+	for i, e := range events {
 		at := tenancy{e.Incarnation, e.Epoch, e.Storage, e.Partition, e.Offset}
 		switch e.Kind {
 		case history.Finished:
-			finished[at] = len(events)
+			finished[at] = i
 		case history.Started:
-			if i, ok := finished[at]; ok && pausedBetween(moments, events[i].At-settling, e.At) {
-				events[i].Kind = history.Failed
+			if last, ok := finished[at]; ok && pausedBetween(moments, events[last].At-settling, e.At) {
+				events[last].Kind = history.Failed
 				delete(finished, at)
 			}
 		}
-		events = append(events, e)
 	}
-	var out bytes.Buffer
-	w := history.NewWriter(&out)
-	for _, e := range events {
-		if err := w.Add(e); err != nil {
-			return nil, err
-		}
-	}
-	return &out, nil
+	return events, nil
 }
 
 func pausedBetween(moments []int64, from, to int64) bool {

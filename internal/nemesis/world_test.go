@@ -2,10 +2,7 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,71 +10,69 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
-// The scene: three members share eight partitions, and a producer writes to them all the time.
+// Three regular members share the units of each scene. At the beginning they are twenty, all
+// started at once on a store in which there is nothing.
 const (
-	partitions = 8
-	regulars   = 3
-	keyCount   = 100
-	ttl        = 2 * time.Second // the shortest that every store can do
-	work       = time.Millisecond
-	pause      = 2 * time.Millisecond // of the producer
-	healing    = 2 * time.Minute      // for what takes seconds on an idle machine
-	topic      = "orders"
-	group      = "billing"
+	regulars = 3
+	crowded  = 20
+	ttl      = 2 * time.Second // the shortest that every store can do
+	work     = time.Millisecond
+	healing  = 2 * time.Minute // for what takes seconds on an idle machine
 )
 
-// world is what the faults happen to.
+// world is what the troubles happen to.
 type world struct {
-	t       *testing.T
-	random  *rand.Rand
-	dir     string
-	direct  string              // the registry's URL; "": the directory
-	server  *testserver.Server  // nil: the store has none
-	proxies []*testserver.Proxy // members are spread over them
-	members map[string]*process // that should run, by name
-	gone    []*process          // were killed or told to leave
-	starts  int
-	away    int // starts that ended because the store was away
-	rf      *ringfence.Client
+	t        *testing.T
+	store    store
+	seed     uint64
+	dir      string
+	direct   string              // the registry's URL; "": the directory
+	server   *testserver.Server  // nil: the store has none
+	proxies  []*testserver.Proxy // members are spread over them
+	clients  []*ringfence.Client // of the scenes; they reach the store directly
+	members  map[string]*process // that should run, by name
+	gone     []*process          // were killed or told to leave
+	starts   int
+	away     int            // starts that ended because the store was away
+	happened map[string]int // troubles that were seen to do harm
+	refused  int            // members that were stopped, and had their commits refused
 }
 
 func newWorld(t *testing.T, s store, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), members: make(map[string]*process)}
+	w := &world{t: t, store: s, seed: seed, dir: t.TempDir(), members: make(map[string]*process), happened: make(map[string]int)}
 	w.direct = s.url(t, w)
+	if s.prepare != nil {
+		s.prepare(t, w.direct)
+	}
 	if w.server != nil {
 		w.proxies = []*testserver.Proxy{testserver.NewProxy(t, w.direct), testserver.NewProxy(t, w.direct)}
 	}
 	w.must(os.Mkdir(filepath.Join(w.dir, "history"), 0o755))
-	sp := spec{Dir: filepath.Join(w.dir, "data"), Registry: w.direct}
-	var err error
-	w.rf, err = ringfence.Open(t.Context(), sp.config(nil))
-	w.must(err)
-	w.must(w.rf.EnsureTopic(t.Context(), topic, ringfence.TopicConfig{Partitions: partitions}))
-	t.Cleanup(func() {
-		if t.Failed() {
-			w.keep()
-		}
-		for _, p := range w.members {
-			p.signal(syscall.SIGKILL)
-			w.gone = append(w.gone, p)
-		}
-		for _, p := range w.gone {
-			p.signal(syscall.SIGKILL)
-			<-p.done
-		}
-		if err := w.rf.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(w.end)
 	return w
+}
+
+func (w *world) end() {
+	if w.t.Failed() {
+		w.keep()
+	}
+	for _, p := range w.members {
+		w.gone = append(w.gone, p)
+	}
+	for _, p := range w.gone {
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+	for _, c := range w.clients {
+		if err := c.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
 }
 
 // keep leaves the histories, and what the members said, for whoever looks into a failure.
@@ -92,7 +87,7 @@ func (w *world) keep() {
 	}
 	for _, p := range w.gone {
 		if p.ended() {
-			_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", p.name, p.cmd.Process.Pid)), p.stderr.Bytes(), 0o600)
+			_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", p.Name, p.Start)), p.stderr.Bytes(), 0o600)
 		}
 	}
 	w.t.Logf("histories and logs are in %s", dir)
@@ -105,16 +100,46 @@ func (w *world) must(err error) {
 	}
 }
 
-// start starts a member, for the first time or again.
+// begin starts twenty processes at once on the empty store, and goes on with the regular ones when
+// all of them are members and every unit has an owner.
+func (w *world) begin() {
+	w.t.Helper()
+	for i := range regulars {
+		w.start(regular(i))
+	}
+	var others []string
+	for i := range crowded - regulars {
+		others = append(others, fmt.Sprintf("early-%d", i))
+		w.start(others[i])
+	}
+	for _, s := range scenes {
+		client, err := (&spec{Dir: filepath.Join(w.dir, "data"), Registry: w.direct}).open(w.t.Context(), s, nil)
+		w.must(err)
+		w.clients = append(w.clients, client)
+		w.must(client.EnsureTopic(w.t.Context(), topic, ringfence.TopicConfig{Partitions: partitions}))
+	}
+	w.await("all are members, and own all units", func(s scene, g ringfence.GroupInfo) bool {
+		return everyUnitIsOwned(g) && (s != scenes[0] || len(g.Members) == crowded)
+	})
+	w.disperse(others)
+}
+
+// start starts a member, for the first time or again. Only the regular ones are in all scenes.
 func (w *world) start(name string) {
 	w.t.Helper()
 	w.starts++
 	s := spec{
-		Name: name, Topic: topic, Group: group, Dir: filepath.Join(w.dir, "data"), Registry: w.direct, TTL: ttl, Work: work,
-		History: filepath.Join(w.dir, "history", fmt.Sprintf("%s-%d.jsonl", name, w.starts)),
+		Name: name, Start: w.starts, Scenes: 1, History: filepath.Join(w.dir, "history"),
+		Dir: filepath.Join(w.dir, "data"), Registry: w.direct,
+	}
+	lane := w.starts
+	for i := range regulars {
+		if name == regular(i) {
+			s.Scenes, lane = len(scenes), i
+		}
 	}
 	if len(w.proxies) > 0 {
-		s.Registry = w.proxies[w.starts%len(w.proxies)].URL(w.direct)
+		s.Registry = w.proxies[lane%len(w.proxies)].URL(w.direct)
 	}
 	p, err := start(s)
 	w.must(err)
@@ -122,11 +147,12 @@ func (w *world) start(name string) {
 }
 
 // remove takes a member out of those that should run.
-func (w *world) remove(name string, s syscall.Signal) {
+func (w *world) remove(name string, s syscall.Signal) *process {
 	p := w.members[name]
 	delete(w.members, name)
 	p.signal(s)
 	w.gone = append(w.gone, p)
+	return p
 }
 
 func regular(i int) string { return fmt.Sprintf("member-%c", 'a'+i) }
@@ -149,102 +175,93 @@ func (w *world) revive() {
 	}
 }
 
-// produce writes records until ctx ends, and to the history which were acknowledged.
-func (w *world) produce(ctx context.Context) error {
-	file, err := os.OpenFile(filepath.Join(w.dir, "history", "producer.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	out := history.NewWriter(file)
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for i := 0; ctx.Err() == nil; i++ {
-		key, value := fmt.Appendf(nil, "key-%03d", i%keyCount), fmt.Appendf(nil, "value %d", i)
-		at, err := w.rf.Produce(context.WithoutCancel(ctx), topic, ringfence.Message{Key: key, Value: value})
-		if err != nil {
-			return errors.Join(err, file.Close())
-		}
-		err = out.Add(history.Event{
-			Kind: history.Produced, Storage: at.Storage, Partition: at.Partition, Offset: at.Offset,
-			Key: history.Key(key), Value: fingerprint(key, value),
-		})
-		if err != nil {
-			return errors.Join(err, file.Close())
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
-	}
-	return file.Close()
-}
-
-// fingerprint is that of procdemo's members.
-func fingerprint(key, value []byte) uint64 {
-	d := xxhash.New()
-	_, _ = d.Write(key)
-	_, _ = d.Write([]byte{0})
-	_, _ = d.Write(value)
-	return d.Sum64()
-}
-
-// await looks at the group until something holds.
-func (w *world) await(what string, holds func(ringfence.GroupInfo) bool) {
+// until waits for something that takes moments on an idle machine.
+func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), healing)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		w.revive()
-		g, err := w.rf.DescribeGroup(ctx, group)
-		if err == nil && holds(g) {
-			return
-		}
+	deadline := time.After(healing)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
 		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			w.t.Errorf("waited %s in vain until %s: lag %d, members %d, %v", healing, what, g.Lag, len(g.Members), err)
-			for name, p := range w.members {
-				p.signal(syscall.SIGQUIT) // its goroutines
-				<-p.done
-				w.t.Logf("%s said: %s", name, tail(p.stderr.Bytes()))
+		case <-tick.C:
+			w.revive()
+		case <-deadline:
+			w.dump()
+			w.t.Fatalf("waited %s in vain until %s", healing, what)
+		}
+	}
+}
+
+// await looks at the groups until something holds for all of them.
+func (w *world) await(what string, holds func(scene, ringfence.GroupInfo) bool) {
+	w.t.Helper()
+	last := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Log("the last look: ", last)
+		}
+	}()
+	w.until(what, func() bool {
+		for i, s := range scenes {
+			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+			g, err := w.clients[i].DescribeGroup(ctx, s.group)
+			cancel()
+			if last = fmt.Sprintf("%s has lag %d, %d members, %v", s, g.Lag, len(g.Members), err); err != nil || !holds(s, g) {
+				return false
 			}
-			w.t.FailNow()
 		}
+		return true
+	})
+}
+
+// dump ends the members, and lets them tell what their goroutines do.
+func (w *world) dump() {
+	w.t.Helper()
+	for name, p := range w.members {
+		p.signal(syscall.SIGQUIT)
+		p.signal(syscall.SIGCONT)
+		<-p.done
+		w.t.Logf("%s said: %s", name, tail(p.stderr.Bytes()))
 	}
 }
 
-// run hurts the world for a while, heals it and returns the judgement.
-func (w *world) run(faults []trouble, length time.Duration) *history.Report {
+// run hurts the world for a while, heals it and returns the judgements.
+func (w *world) run(kinds []trouble, length time.Duration, full bool) []verdict {
 	w.t.Helper()
-	for i := range regulars {
-		w.start(regular(i))
-	}
-	w.await("every unit has an owner", everyUnitIsOwned)
+	w.begin()
 	ctx, stop := context.WithCancel(w.t.Context())
 	var producing sync.WaitGroup
-	var failure error
-	producing.Go(func() { failure = w.produce(ctx) })
+	var failures [2]error
+	for i, s := range []int{0, 2} { // one of each namespace
+		producing.Go(func() { failures[i] = w.produce(ctx, w.clients[s], w.produced(scenes[s])) })
+	}
 	defer producing.Wait()
 	defer stop()
 
-	w.hurt(faults, length)
+	w.hurt(kinds, length, full)
 
 	stop()
 	producing.Wait()
-	w.must(failure)
+	for _, err := range failures {
+		w.must(err)
+	}
 	healed := time.Now()
-	w.await("everything is processed", func(g ringfence.GroupInfo) bool { return g.Lag == 0 && everyUnitIsOwned(g) })
-	w.t.Logf("healed: all was processed %.1f s after the last fault", time.Since(healed).Seconds())
+	w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 && everyUnitIsOwned(g) })
+	w.t.Logf("healed: all was processed %.1f s after the last trouble", time.Since(healed).Seconds())
 	for name := range w.members {
 		w.remove(name, syscall.SIGTERM)
 	}
+	left := 0
 	for _, p := range w.gone {
-		_, err := p.wait()
-		if err != nil {
+		if _, err := p.wait(); err != nil {
 			w.t.Error(err)
 		}
+		if p.leftInOrder() {
+			left++
+		}
+	}
+	if left == 0 {
+		w.t.Errorf("none of %d members that were asked to leave did so in order", len(w.gone))
 	}
 	return w.judge()
 }
@@ -256,20 +273,4 @@ func everyUnitIsOwned(g ringfence.GroupInfo) bool {
 		}
 	}
 	return len(g.Units) == partitions
-}
-
-// judge gives all histories to the checker.
-func (w *world) judge() *history.Report {
-	w.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(w.dir, "history", "*.jsonl"))
-	w.must(err)
-	var readers []io.Reader
-	for _, path := range paths {
-		r, err := accounted(path)
-		w.must(err)
-		readers = append(readers, r)
-	}
-	report, err := history.Check(history.Config{}, true, readers...)
-	w.must(err)
-	return report
 }
