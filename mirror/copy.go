@@ -103,11 +103,14 @@ func (c *copier) run(ctx context.Context) error {
 
 // recognize looks whether the state is of these two topics. What was copied to a target that was
 // deleted since is copied again; a source that was replaced is refused, as its records would pass
-// for copied ones.
+// for copied ones, and so is a target with records that were not copied.
 func (c *copier) recognize(ctx context.Context, source commitlog.Bounds) error {
 	var target commitlog.Bounds
 	err := c.patiently(ctx, "target", func() (err error) { target, err = c.to.Bounds(ctx, c.partition); return err })
 	if err != nil {
+		return err
+	}
+	if err := c.m.checkEmpty(target, c.partition, &c.s.state); err != nil {
 		return err
 	}
 	switch {

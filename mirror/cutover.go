@@ -52,6 +52,9 @@ func (m *Mirror) checkOpen(ctx context.Context) error {
 // Producers at the source are refused with ErrSealed from its beginning. Consumers must have been
 // stopped: ErrConflict names those that have not.
 func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
+	if err := m.forget(ctx); err != nil {
+		return Result{}, err
+	}
 	p, version, err := m.readPlan(ctx)
 	if err != nil {
 		return Result{}, err
@@ -77,8 +80,14 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	doc, err := m.endSource(ctx)
+	doc, err := m.source.Get(ctx, m.c.Topic)
+	if err == nil {
+		err = m.checkTarget(ctx, doc)
+	}
 	if err != nil {
+		return nil, "", err
+	}
+	if doc, err = m.endSource(ctx); err != nil {
 		return nil, "", err
 	}
 	if err := m.copyAll(ctx, doc, true); err != nil {

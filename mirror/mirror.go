@@ -117,9 +117,12 @@ func (m *Mirror) Progress() Progress {
 // copied (nil). Stores that do not answer are waited for.
 //
 // Errors: ErrNotFound for an unknown topic; ErrExists when the target has a topic of another shape
-// under a name that is needed; ErrConflict when another mirror of the topic took over, or the
+// under a name that is needed, or one with records of its own; ErrConflict when another mirror of the topic took over, or the
 // cut-over was done; ErrOutOfRange when the source dropped records that were not copied yet.
 func (m *Mirror) Run(ctx context.Context) error {
+	if err := m.forget(ctx); err != nil {
+		return err
+	}
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}

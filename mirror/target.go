@@ -1,0 +1,72 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// checkTarget refuses a target that has records of its own, before anything of the source is changed.
+func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
+	for i := range doc.Storage {
+		from, to, err := m.openPair(ctx, doc, i)
+		if err != nil {
+			return err
+		}
+		for p := 0; p < to.Config().Partitions && err == nil; p++ {
+			var s *stored
+			if s, err = m.readState(ctx, stateKey(m.c.Topic, i, p)); err != nil {
+				break
+			}
+			var b commitlog.Bounds
+			if b, err = to.Bounds(ctx, p); err == nil {
+				err = m.checkEmpty(b, p, &s.state)
+			}
+		}
+		if err = errors.Join(err, from.Close(), to.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEmpty refuses a partition of the target that has records which no mirror has brought: they
+// would be mixed with those of the source.
+func (m *Mirror) checkEmpty(target commitlog.Bounds, partition int, s *state) error {
+	if s.Sequence > 0 || len(s.Window) > 0 || target.First == target.Next {
+		return nil
+	}
+	return fmt.Errorf("topic %q has %d records at the target already, in partition %d, which were not mirrored; delete the topic there first: %w",
+		m.c.Topic, target.Next-target.First, partition, fault.Exists)
+}
+
+// forget drops what is known of an earlier move of a topic, if that was done, and the topic was
+// deleted at the target since: then it may be moved there again.
+func (m *Mirror) forget(ctx context.Context) error {
+	p, version, err := m.readPlan(ctx)
+	if err != nil || p == nil || !p.Done {
+		return err
+	}
+	if _, err = m.target.Get(ctx, m.c.Topic); !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	all, err := m.c.To.Registry.List(ctx, keyPrefix+m.c.Topic+"/")
+	if err != nil {
+		return err
+	}
+	for _, e := range all.Entries { // the plan goes last: what a crash leaves is dropped again
+		if e.Key == m.planKey() {
+			continue
+		}
+		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Deletes: []string{e.Key}, Quiet: true}); err != nil {
+			return err
+		}
+	}
+	_, err = m.c.To.Registry.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: m.planKey(), Version: version}}, Deletes: []string{m.planKey()}})
+	return err
+}
