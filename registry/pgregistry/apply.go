@@ -63,6 +63,10 @@ func (s *store) applyChunk(ctx context.Context, txns []driver.Txn, out []driver.
 		return s.applyAny(ctx, txns, out)
 	}
 	done, err := s.commit(ctx, txns, out)
+	if code(err) == codeLockTimeout && len(txns) > 1 {
+		s.divide(ctx, txns, out)
+		return nil
+	}
 	if err != nil || done == len(txns) {
 		return err
 	}
@@ -156,8 +160,37 @@ func checkpoints(m *mint, txns []driver.Txn) (a *args, news []pgtype.UUID) {
 
 // applyAny applies transactions of any form.
 func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Result) error {
+	err := s.applyBy(ctx, s.q.apply, txns, out)
+	if code(err) == codeLockTimeout && len(txns) > 1 {
+		s.divide(ctx, txns, out)
+		return nil
+	}
+	return err
+}
+
+// divide applies transactions part by part, because somebody's open transaction, perhaps that of a
+// process that was stopped, keeps a key of one of them locked: the others must not wait for that.
+func (s *store) divide(ctx context.Context, txns []driver.Txn, out []driver.Result) {
+	half := len(txns) / 2
+	for _, part := range [2][2]int{{0, half}, {half, len(txns)}} {
+		some, results := txns[part[0]:part[1]], out[part[0]:part[1]]
+		err := s.applyBy(ctx, s.q.applySoon, some, results)
+		if code(err) == codeLockTimeout && len(some) > 1 {
+			s.divide(ctx, some, results)
+			continue
+		}
+		for i := range results {
+			if err != nil {
+				results[i] = driver.Result{Err: err}
+			}
+		}
+	}
+}
+
+// applyBy applies transactions by one call of apply_1.
+func (s *store) applyBy(ctx context.Context, sql string, txns []driver.Txn, out []driver.Result) error {
 	b := newBatch(s.mint, txns)
-	fates, err := s.write(ctx, b.args(), s.q.apply)
+	fates, err := s.write(ctx, b.args(), sql)
 	if err != nil {
 		return err
 	}

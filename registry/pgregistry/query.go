@@ -14,6 +14,7 @@ type queries struct {
 
 	list, listFrom     string
 	commit, apply      string
+	applySoon          string // apply that waits for locks for a moment only
 	open, renew, sweep string
 	changes, updates   string
 }
@@ -31,6 +32,7 @@ func newQueries(schema string) queries {
 	q.listFrom = q.fill(strings.Replace(list, "{range}", "e.key >= $1", 1))
 	q.commit = q.fill(`SELECT {schema}.commit_1($1, $2, $3, $4, $5, $6)`)
 	q.apply = q.fill(`SELECT {schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
+	q.applySoon = q.apply + ` FROM set_config('ringfence.patience', '100', true) p WHERE p = '100'`
 	q.open = q.fill(`WITH opened AS (
 			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
 		) SELECT {schema}.tell_1('s ') FROM opened`)

@@ -32,13 +32,14 @@ CREATE TABLE {schema}.change (
 INSERT INTO {schema}.change SELECT slot, 0 FROM generate_series(0, 15) slot;
 
 -- What every write does first: be durable whatever the database's default is, and give up on a
--- row that somebody's open transaction keeps locked, with the certainty that nothing was written.
+-- row that somebody's open transaction keeps locked, with the certainty that nothing was written:
+-- after three seconds, or as many ms as the setting ringfence.patience says.
 CREATE FUNCTION {schema}.begin_1() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	IF current_setting('synchronous_commit') = 'off' THEN
 		PERFORM set_config('synchronous_commit', 'on', true);
 	END IF;
-	PERFORM set_config('lock_timeout', '3000', true);
+	PERFORM set_config('lock_timeout', coalesce(nullif(current_setting('ringfence.patience', true), ''), '3000'), true);
 END $$;
 
 -- Tells watchers. The notification is sent at commit, which takes a lock that all notifying

@@ -158,3 +158,34 @@ func TestDefaultsOfTheDatabaseDoNotMatter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A replica shows what was, and takes no writes.
+func TestAServerThatAcceptsNoWritesIsNotReadFrom(t *testing.T) {
+	t.Parallel()
+	admin := testserver.URL(t, "postgres")
+	d := newStore(t, admin)
+	put(t, d.open(t, driver.Options{}), "k", "v")
+	role := "replica_" + d.schema
+	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER")
+	t.Cleanup(func() { execute(t, admin, "DROP ROLE "+role) })
+	execute(t, admin, "ALTER ROLE "+role+" SET default_transaction_read_only = on")
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	for _, wanted := range []string{"", "any", "prefer-standby", "read-only"} {
+		q := u.Query()
+		if q.Del("target_session_attrs"); wanted != "" {
+			q.Set("target_session_attrs", wanted)
+		}
+		u.RawQuery = q.Encode()
+		s, err := open(t.Context(), Config{URL: u.String(), Schema: d.schema})
+		if !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("target_session_attrs %q: %v", wanted, err)
+		}
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}

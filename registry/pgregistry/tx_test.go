@@ -187,6 +187,55 @@ func TestALockThatIsNotGivenUpIsUnavailableAndNothingIsWritten(t *testing.T) {
 	}
 }
 
+func TestALockThatIsNotGivenUpKeepsNoOtherTransactionWaiting(t *testing.T) {
+	t.Parallel()
+	url := testserver.URL(t, "postgres")
+	s := newStore(t, url).open(t, driver.Options{})
+	for name, form := range map[string]func(key string, v driver.Version) driver.Txn{
+		"claim": func(key string, v driver.Version) driver.Txn {
+			return driver.Txn{Checks: []driver.Check{{Key: key, Version: v}}, Puts: []driver.Put{{Key: key, Value: []byte("2")}}}
+		},
+		"checkpoint": func(key string, v driver.Version) driver.Txn {
+			return driver.Txn{Quiet: true, Checks: []driver.Check{{Key: "owner of " + key, Version: v}}, Puts: []driver.Put{{Key: key, Value: []byte("2")}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys := []string{name + "0", name + "1", name + "2", name + "3", name + "4"}
+			var txns []driver.Txn
+			for _, k := range keys {
+				v := put(t, s, k, "1")
+				if name == "checkpoint" {
+					v = put(t, s, "owner of "+k, "1")
+				}
+				txns = append(txns, form(k, v))
+			}
+			const locked = 2
+			tx, end := userTxs(t, url)["pgx"]()
+			in, err := s.InTx(tx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Lock(t.Context(), keys[locked]); err != nil {
+				t.Fatal(err)
+			}
+			results, err := s.Apply(t.Context(), txns)
+			if err := errors.Join(err, end(false)); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				want, value := error(nil), "2"
+				if i == locked {
+					want, value = driver.ErrUnavailable, "1"
+				}
+				if got := get(t, s, keys[i]); !errors.Is(r.Err, want) || errors.Is(r.Err, driver.ErrUnknown) || string(got.Value) != value {
+					t.Errorf("key %d, the locked one is %d: %v, and its value is %s", i, locked, r.Err, got.Value)
+				}
+			}
+		})
+	}
+}
+
 func TestTransactionsOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})

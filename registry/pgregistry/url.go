@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
@@ -82,6 +83,8 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second
 	}
+	// A server that accepts no writes is a replica, and what it reads may be old.
+	cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	// One round trip and nothing kept on the server: it works behind a proxy too. The plans that
 	// matter are those inside of the functions, which the server keeps.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
