@@ -1,6 +1,7 @@
 // Kafka compares kafkalog with a bare franz-go program that does the same work on the same
 // broker in the same run: produce with acks=all, one record at a time, each with its own answer;
-// consume everything that is there.
+// consume everything that is there. And it measures how fast a directory is mirrored to Kafka, of
+// the rate at which kafkalog produces.
 //
 //	go run ./cmd/kafka -brokers 127.0.0.1:9092
 //
@@ -49,7 +50,8 @@ type settings struct {
 	partitions int
 	rounds     int
 	produce    time.Duration // of one turn
-	records    int           // of the topic that is consumed
+	records    int           // megabytes of the topic that is consumed
+	mirror     int           // and of the one that is mirrored
 	sizes      []int
 	json       bool
 	only       string
@@ -63,8 +65,9 @@ func run(ctx context.Context) error {
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds in which each has one turn")
 	flag.DurationVar(&s.produce, "produce", time.Second, "how long one turn produces")
 	flag.IntVar(&s.records, "megabytes", 256, "size of the topic that is consumed")
+	flag.IntVar(&s.mirror, "mirror-megabytes", 192, "size of the topic that is mirrored")
 	flag.BoolVar(&s.json, "json", false, "print JSON")
-	flag.StringVar(&s.only, "run", "", "produce or consume; empty: both")
+	flag.StringVar(&s.only, "run", "", "produce, consume or mirror; empty: all")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -155,6 +158,13 @@ func compare(ctx context.Context, s settings, size int) ([]measure.Report, error
 			measure.Compare(title, "ns of CPU per record", true, []measure.Series{
 				{Name: "kafkalog", Samples: cpu["kafkalog"][1:]}, {Name: "franz-go", Samples: cpu["franz-go"][1:]},
 			}, nil, nil))
+	}
+	if s.only == "" || s.only == "mirror" {
+		r, err := compareMirror(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
 	}
 	return reports, nil
 }

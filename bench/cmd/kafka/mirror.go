@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/commitlog/kafkalog"
+	"github.com/ringfence/ringfence/mirror"
+)
+
+// needMirror is how much of kafkalog's produce rate a mirror from a directory has to reach.
+const needMirror = 0.7
+
+const mirrored = "mirrored"
+
+// directory holds a topic that is copied to Kafka.
+type directory struct {
+	t       *topics
+	path    string
+	source  *ringfence.Client
+	records int64
+}
+
+// newDirectory fills a topic in a temporary directory.
+func newDirectory(ctx context.Context, t *topics) (_ *directory, err error) {
+	d := &directory{t: t, records: int64(t.mirror<<20/(t.size+20)) / 64 * 64}
+	if d.path, err = os.MkdirTemp("", "ringfence-bench-"); err != nil {
+		return nil, fmt.Errorf("a directory to copy from: %w", err)
+	}
+	if d.source, err = ringfence.Open(ctx, ringfence.Config{Dir: d.path + "/from"}); err != nil {
+		return nil, errors.Join(err, d.remove())
+	}
+	if err := d.source.EnsureTopic(ctx, mirrored, ringfence.TopicConfig{Partitions: t.partitions}); err != nil {
+		return nil, errors.Join(err, d.remove())
+	}
+	var c tally
+	begun := time.Now()
+	for range d.records {
+		c.wg.Add(1)
+		d.source.ProduceAsync(ctx, mirrored, ringfence.Message{Value: t.value}, nil, func(_ ringfence.Position, err error) { c.done(err) })
+	}
+	if _, err := c.sample(begun); err != nil {
+		return nil, errors.Join(err, d.remove())
+	}
+	return d, nil
+}
+
+func (d *directory) remove() error {
+	var err error
+	if d.source != nil {
+		err = d.source.Close()
+	}
+	return errors.Join(err, os.RemoveAll(d.path))
+}
+
+// copy mirrors all of the directory to a new topic in Kafka, with the notes of the mirror in another
+// directory, and tells on stderr how far it is.
+func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
+	name := fmt.Sprintf("%smirror-%x.", d.t.prefix, rand.Uint32())
+	target, err := ringfence.Open(ctx, ringfence.Config{
+		Dir: d.path + "/" + name, Log: fmt.Sprintf("kafka://%s?prefix=%s", strings.Join(d.t.brokers, ","), name),
+		Backends: []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
+	})
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	defer func() { err = errors.Join(err, removeCopies(ctx, target), target.Close()) }()
+	m, err := mirror.New(mirror.Config{
+		From: mirror.Side{Log: d.source.Log(), Registry: d.source.Registry()}, To: mirror.Side{Log: target.Log(), Registry: target.Registry()},
+		Topic: mirrored, Once: true,
+	})
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	over := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() { showMirror(m, over) }) // joined below
+	begun := time.Now()
+	err = m.Run(ctx)
+	took := time.Since(begun)
+	close(over)
+	shown.Wait()
+	if got := m.Progress().Records; err == nil && got != d.records {
+		err = fmt.Errorf("%d records were copied, of %d", got, d.records)
+	}
+	return measure.Sample{Value: float64(d.records) / took.Seconds()}, err
+}
+
+func showMirror(m *mirror.Mirror, over <-chan struct{}) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+			p := m.Progress()
+			fmt.Fprintf(os.Stderr, "mirror: %d records copied, %d behind\n", p.Records, p.Behind)
+		}
+	}
+}
+
+// removeCopies deletes the topics of a target; they are in no catalog.
+func removeCopies(ctx context.Context, target *ringfence.Client) error {
+	list, err := target.Log().Topics(ctx)
+	for _, c := range list {
+		err = errors.Join(err, target.Log().DeleteTopic(ctx, c.Name))
+	}
+	return err
+}
+
+// compareMirror measures how fast a directory is copied to Kafka, beside how fast kafkalog takes the
+// same records one by one.
+func compareMirror(ctx context.Context, t *topics) (_ measure.Report, err error) {
+	d, err := newDirectory(ctx, t)
+	if err != nil {
+		return measure.Report{}, err
+	}
+	defer func() { err = errors.Join(err, d.remove()) }()
+	series, err := measure.Interleave(ctx, t.rounds, []measure.Contestant{{Name: "mirror", Run: d.copy}, {Name: "kafkalog", Run: t.produceOwn}}, func() {})
+	if err != nil {
+		return measure.Report{}, err
+	}
+	title := fmt.Sprintf("mirror of a directory, of produce: records of %d bytes, %d partitions", t.size, t.partitions)
+	return measure.Compare(title, "records/s", false, series, nil, map[string]float64{"kafkalog": needMirror}), nil
+}
