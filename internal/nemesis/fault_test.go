@@ -112,25 +112,52 @@ func (w *world) disperse(names []string) {
 // stopMember stops a member that has committed for a unit it owns, lets it go on when others have
 // all of its units, and waits until it was told that its commits are refused. That none was
 // accepted is for the judge.
+//
+// Where a process that is stopped amid a transaction keeps all others out, which is so until it
+// goes on or dies, the member is killed then and the next one is tried.
 func stopMember(w *world, pick int) func() {
 	who := regular(pick % regulars)
-	p := w.members[who]
-	w.until(who+" has committed for a unit that it owns", func() bool { return w.commits(p, 0, history.Accepted) && len(w.owned(who)) > 0 })
-	p.signal(syscall.SIGSTOP)
-	w.until(who+" is stopped", func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-		return err == nil && strings.Contains(string(stat), ") T ")
-	})
+	p := w.freeze(who)
 	return func() {
-		w.until("others own what "+who+" had", func() bool {
-			owned := w.owned(who)
-			return owned != nil && len(owned) == 0
-		})
+		for !w.bereft(who) {
+			w.t.Logf("%s was stopped amid a transaction: it is killed, and the next one is stopped", who)
+			w.remove(who, syscall.SIGKILL)
+			w.start(who)
+			pick++
+			who = regular(pick % regulars)
+			p = w.freeze(who)
+		}
 		continued := history.Now()
 		p.signal(syscall.SIGCONT)
 		w.until("a commit of "+who+" is refused", func() bool { return w.commits(p, continued, history.Refused) })
 		w.refused++
 	}
+}
+
+// freeze stops a member once it has committed for a unit that it owns.
+func (w *world) freeze(who string) *process {
+	p := w.members[who]
+	w.until(who+" has committed for a unit that it owns", func() bool {
+		return w.commits(p, 0, history.Accepted) && len(w.owned(who)) > 0
+	})
+	p.signal(syscall.SIGSTOP)
+	w.until(who+" is stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
+	return p
+}
+
+// bereft waits until a stopped member has no unit any more. False: it keeps the others out.
+func (w *world) bereft(who string) bool {
+	patience := time.Now().Add(5 * time.Second)
+	gaveUp := false
+	w.until("others own what "+who+" had", func() bool {
+		owned := w.owned(who)
+		gaveUp = w.store.waits && time.Now().After(patience)
+		return owned != nil && len(owned) == 0 || gaveUp
+	})
+	return !gaveUp
 }
 
 // owned are the units of a member in all scenes; nil: the store does not tell.

@@ -26,17 +26,18 @@ type store struct {
 	open   opener // nil: built in
 	url    func(*testing.T, *world) string
 
+	waits   bool                           // for a process that is stopped amid a transaction
 	prepare func(t *testing.T, url string) // after each start of its server; nil: nothing
 }
 
 var stores = []store{
-	{name: "file", url: func(*testing.T, *world) string { return "" }},
-	{name: "sqlite", scheme: "sqlite", open: sqlregistry.OpenURL, url: func(_ *testing.T, w *world) string {
+	{name: "file", waits: true, url: func(*testing.T, *world) string { return "" }},
+	{name: "sqlite", waits: true, scheme: "sqlite", open: sqlregistry.OpenURL, url: func(_ *testing.T, w *world) string {
 		return "sqlite://" + filepath.Join(w.dir, "registry.db")
 	}},
 	{name: "etcd", scheme: "etcd", open: etcdregistry.OpenURL, url: private("etcd")},
 	{name: "postgres", scheme: "postgres", open: pgregistry.OpenURL, url: private("postgres")},
-	{name: "mariadb", scheme: "mysql", open: sqlregistry.OpenURL, url: private("mariadb")},
+	{name: "mariadb", waits: true, scheme: "mysql", open: sqlregistry.OpenURL, url: private("mariadb")},
 	{name: "redis", scheme: "redis", open: redisregistry.OpenURL, url: private("redis"), prepare: syncAlways},
 }
 

@@ -104,6 +104,7 @@ func (w *world) must(err error) {
 // all of them are members and every unit has an owner.
 func (w *world) begin() {
 	w.t.Helper()
+	began := time.Now()
 	for i := range regulars {
 		w.start(regular(i))
 	}
@@ -121,6 +122,7 @@ func (w *world) begin() {
 	w.await("all are members, and own all units", func(s scene, g ringfence.GroupInfo) bool {
 		return everyUnitIsOwned(g) && (s != scenes[0] || len(g.Members) == crowded)
 	})
+	w.t.Logf("%d processes, started at once on an empty store, were at work after %.1f s", crowded, time.Since(began).Seconds())
 	w.disperse(others)
 }
 
