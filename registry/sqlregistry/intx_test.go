@@ -183,3 +183,47 @@ func increment(ctx context.Context, r driver.Registry, db *sql.DB) error {
 	}
 	return tx.Commit()
 }
+
+// A process that was stopped inside of its transaction keeps its own unit, and no other.
+func TestALockThatIsNotGivenUpKeepsNoOtherTransactionWaiting(t *testing.T) {
+	t.Parallel()
+	c := newDatabase(t)
+	s, err := open(t.Context(), Config{MySQL: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	var txns []driver.Txn
+	for i := range 5 {
+		key := strconv.Itoa(i)
+		res, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: key, Value: []byte("before")}}}})
+		if err != nil || res[0].Err != nil {
+			t.Fatal(res, err)
+		}
+		txns = append(txns, driver.Txn{
+			Checks: []driver.Check{{Key: key, Version: res[0].Versions[0]}},
+			Puts:   []driver.Put{{Key: key, Value: []byte("after")}},
+		})
+	}
+	const locked = 2
+	tx, err := sqlDB(t, c).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in(t, s, tx).Lock(t.Context(), strconv.Itoa(locked)); err != nil {
+		t.Fatal(err)
+	}
+	results, err := s.Apply(t.Context(), txns)
+	if err := errors.Join(err, tx.Rollback()); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		want, value := error(nil), "after"
+		if i == locked {
+			want, value = registry.ErrUnavailable, "before"
+		}
+		if got := read(t, s, strconv.Itoa(i)); !errors.Is(r.Err, want) || errors.Is(r.Err, registry.ErrUnknown) || got != value {
+			t.Errorf("key %d, the locked one is %d: %v, and its value is %s", i, locked, r.Err, got)
+		}
+	}
+}

@@ -22,7 +22,7 @@ import (
 func mysqlSetup() []string {
 	return []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		"SET SESSION innodb_lock_wait_timeout = 5, wait_timeout = 86400, time_zone = '+00:00'",
+		"SET SESSION innodb_lock_wait_timeout = 2, wait_timeout = 86400, time_zone = '+00:00'",
 	}
 }
 
@@ -146,8 +146,10 @@ func number(err error) uint16 {
 
 func mysqlFate(err error) sqlstore.Fate {
 	switch number(err) {
-	case errLockWait, errDeadlock, errChangedSince:
+	case errDeadlock, errChangedSince:
 		return sqlstore.Again
+	case errLockWait:
+		return sqlstore.Held
 	case errTableCorrupt, errTableCrashed, errIndexCorrupt:
 		return sqlstore.Damaged
 	}

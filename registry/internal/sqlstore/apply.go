@@ -18,8 +18,16 @@ func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		return nil, err
 	}
 	defer done()
+	if len(txns) == 1 {
+		return s.apply(ctx, txns, s.d.again)
+	}
+	return s.apply(ctx, txns, func(err error) bool { return s.d.Fate(err) == Again })
+}
+
+// apply is one transaction of the database, tried again while again says so.
+func (s *Store) apply(ctx context.Context, txns []driver.Txn, again func(error) bool) ([]driver.Result, error) {
 	var b *batch
-	err = s.transact(ctx, "apply", func(ctx context.Context, q Querier) (bool, error) {
+	err := s.transactWhile(ctx, "apply", again, func(ctx context.Context, q Querier) (bool, error) {
 		b = &batch{s: s, q: q, keys: make(map[string]row), alive: make(map[string]bool), writes: make(map[string]*write)}
 		return b.run(ctx, txns)
 	})
@@ -36,8 +44,27 @@ func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 			}
 		}
 		return results, nil
+	case len(txns) > 1 && s.d.Fate(err) == Held:
+		return s.divide(ctx, txns, again), nil
 	}
 	return nil, err
+}
+
+// divide applies transactions part by part, because somebody's open transaction, perhaps that of a
+// process that was stopped, keeps a key of one of them locked: the others must not wait for that.
+func (s *Store) divide(ctx context.Context, txns []driver.Txn, again func(error) bool) []driver.Result {
+	all := make([]driver.Result, 0, len(txns))
+	half := len(txns) / 2
+	for _, part := range [][]driver.Txn{txns[:half], txns[half:]} {
+		results, err := s.apply(ctx, part, again)
+		for range part {
+			if err != nil {
+				results = append(results, driver.Result{Err: err})
+			}
+		}
+		all = append(all, results...)
+	}
+	return all
 }
 
 // batch is one try to apply the transactions of a call.

@@ -14,8 +14,10 @@ type Fate int
 const (
 	// Failed is an answer of the store: it can't do that now.
 	Failed Fate = iota
-	// Again: a deadlock or a lock that took too long; the transaction was rolled back.
+	// Again: a deadlock; the transaction was rolled back.
 	Again
+	// Held: the same, because somebody else keeps a row locked for long.
+	Held
 	// Damaged: what is stored can't be read.
 	Damaged
 )
@@ -62,6 +64,12 @@ type Dialect struct {
 type Querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// again says that the same transaction may well succeed now.
+func (d *Dialect) again(err error) bool {
+	f := d.Fate(err)
+	return f == Again || f == Held
 }
 
 // list is "(?,?,…)" for the first n parameters.

@@ -72,7 +72,7 @@ func (e *txEntries) Put(ctx context.Context, key string, value []byte) (driver.V
 
 // wrap: a deadlock has ended the user's transaction, which only the user can repeat.
 func (e *txEntries) wrap(ctx context.Context, what string, err error) error {
-	if e.s.d.Fate(err) == Again {
+	if e.s.d.again(err) {
 		return fmt.Errorf("%s registry: %s in a transaction: %w: roll back and try again: %w", e.s.d.Name, what, fault.Conflict, err)
 	}
 	return e.s.wrap(ctx, what, err)

@@ -36,7 +36,7 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 		if err == nil {
 			continue // read what won
 		}
-		if try >= 20 || s.d.Fate(err) != Again {
+		if try >= 20 || !s.d.again(err) {
 			return s.wrap(ctx, "create tables", err)
 		}
 		if err := pause(ctx, backoff(try)); err != nil {

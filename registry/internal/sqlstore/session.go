@@ -81,7 +81,7 @@ func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 			}
 			return err
 		}
-		if s.d.Fate(err) != Again {
+		if !s.d.again(err) {
 			return s.wrap(ctx, "renew a session", err)
 		}
 		if wait := pause(ctx, backoff(try)); wait != nil {

@@ -16,12 +16,17 @@ import (
 // commit; it may be called several times and must start anew each time. The error is
 // fault.Unknown only when the answer to a commit was lost.
 func (s *Store) transact(ctx context.Context, what string, f func(context.Context, Querier) (bool, error)) error {
+	return s.transactWhile(ctx, what, s.d.again, f)
+}
+
+// transactWhile is transact that tries again while again says so of the error.
+func (s *Store) transactWhile(ctx context.Context, what string, again func(error) bool, f func(context.Context, Querier) (bool, error)) error {
 	for try := 0; ; try++ {
 		err := s.once1(ctx, what, f)
 		if err == nil || errors.Is(err, fault.Unknown) {
 			return err
 		}
-		if s.d.Fate(err) != Again {
+		if !again(err) {
 			return s.wrap(ctx, what, err)
 		}
 		if wait := pause(ctx, backoff(try)); wait != nil {
@@ -49,7 +54,7 @@ func (s *Store) once1(ctx context.Context, what string, f func(context.Context, 
 	}
 	if err := t.commit(ctx); err != nil {
 		t.rollback()
-		if s.d.Fate(err) == Again {
+		if s.d.again(err) {
 			return err
 		}
 		return fmt.Errorf("%s registry: %s: %w: no answer to a commit: %w", s.d.Name, what, fault.Unknown, err)
