@@ -93,7 +93,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 		return err
 	}
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
-	if _, err := t.Refresh(ctx); errors.Is(err, ErrNotFound) {
+	if err := t.Refresh(ctx); errors.Is(err, ErrNotFound) {
 		return err
 	}
 	cfg, err := c.groupConfig(t.Document(), groupName, opts)

@@ -119,7 +119,7 @@ func (c *Client) current(ctx context.Context, name string) (*topic.Topic, error)
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.Refresh(ctx)
+	err = t.Refresh(ctx)
 	return t, err
 }
 

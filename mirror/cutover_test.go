@@ -104,7 +104,7 @@ func TestACutOverEndsTheSourceAndOpensTheTarget(t *testing.T) {
 	w.must(err)
 	_, err = c.Switch(t.Context(), name)
 	w.must(err)
-	_, err = w.source.Refresh(t.Context())
+	err = w.source.Refresh(t.Context())
 	w.must(err)
 	w.produce(100, 30)
 	_, err = w.mirror(false).CutOver(t.Context())

@@ -155,7 +155,7 @@ func TestItFollowsTheSourceOverNewStorageTopics(t *testing.T) {
 	w.must(err)
 	_, err = c.Switch(t.Context(), name)
 	w.must(err)
-	_, err = w.source.Refresh(t.Context())
+	err = w.source.Refresh(t.Context())
 	w.must(err)
 	w.produce(100, 50)
 	total := 0

@@ -17,10 +17,16 @@ const (
 
 // follow is Topic.Follow.
 func follow(ctx context.Context, t *Topic, changed func()) {
+	var told *view // what changed was called for
 	for ctx.Err() == nil {
 		hints, err := t.catalog.reg.Watch(ctx, prefix+t.name)
 		if err == nil {
-			err = t.heed(ctx, hints, changed)
+			err = t.heed(ctx, hints, func() {
+				if v := t.view.Load(); v != told { // producers and other followers refresh it too
+					told = v
+					changed()
+				}
+			})
 		}
 		if errors.Is(err, fault.Closed) {
 			return
@@ -29,16 +35,14 @@ func follow(ctx context.Context, t *Topic, changed func()) {
 	}
 }
 
-// heed refreshes at each hint until the watch ends or the registry fails.
-func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, changed func()) error {
+// heed refreshes at each hint until the watch ends or the registry fails, and lets look see each
+// view that may be new.
+func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) error {
 	for {
-		news, err := t.Refresh(ctx)
-		if err != nil {
+		if err := t.Refresh(ctx); err != nil {
 			return err
 		}
-		if news {
-			changed()
-		}
+		look()
 		wait := followSweep
 		if t.Document().Switching {
 			wait = resumeAfter

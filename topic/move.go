@@ -147,7 +147,7 @@ func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_, err := t.catalog.past(t.life, t.name, g.storage)
 		if err == nil {
-			_, err = t.Refresh(t.life)
+			err = t.Refresh(t.life)
 		}
 		v := t.view.Load()
 		if err == nil && v.doc.Produce > g.storage {

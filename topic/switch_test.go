@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -148,7 +149,7 @@ func switchUnderLoad(t *testing.T, c *topic.Catalog, another func() *topic.Catal
 	for _, partitions := range []int{10, 20, 7} {
 		more()
 		grow(t, c, "a", partitions)
-		if _, err := tp.Refresh(t.Context()); err != nil {
+		if err := tp.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -328,4 +329,41 @@ func TestAFollowerFinishesASwitch(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// Consumers of one client share the handle of a topic, and so do its producers: whoever reads the
+// new definition first must not keep it from the others.
+func TestEveryFollowerHearsOfAChangeThatAnotherReadFirst(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	const followers = 4
+	var heard [followers]chan int
+	var all sync.WaitGroup
+	for i := range heard {
+		heard[i] = make(chan int, 100)
+		all.Go(func() { tp.Follow(ctx, func() { heard[i] <- tp.Units() }) }) // joined below
+	}
+	for added := range 5 {
+		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := tp.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		timeout := time.After(20 * time.Second)
+		for i := range heard {
+			for units := 0; units != 2+4*(added+1); {
+				select {
+				case units = <-heard[i]:
+				case <-timeout:
+					t.Fatalf("follower %d knows of %d units; want %d", i, units, 2+4*(added+1))
+				}
+			}
+		}
+	}
+	cancel()
+	all.Wait()
 }

@@ -79,23 +79,23 @@ func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
 	return v, nil
 }
 
-// Refresh reads the definition anew, and says whether it changed.
-func (t *Topic) Refresh(ctx context.Context) (changed bool, err error) {
+// Refresh reads the definition anew.
+func (t *Topic) Refresh(ctx context.Context) error {
 	old := t.view.Load()
 	v, err := t.look(ctx, old)
 	if err != nil || v == old {
-		return false, err
+		return err
 	}
 	if !t.adopt(old, v) { // somebody else was faster
 		for _, st := range v.storage[len(old.storage):] {
 			err = errors.Join(err, st.Close())
 		}
-		return true, err
+		return err
 	}
 	if g := t.gen.Load(); v.doc.Produce > g.storage {
 		t.retire(g)
 	}
-	return true, nil
+	return nil
 }
 
 // adopt makes v the view unless another one took the place of old meanwhile.
@@ -105,8 +105,8 @@ func (t *Topic) adopt(old, v *view) bool {
 	return !t.closed && t.view.CompareAndSwap(old, v)
 }
 
-// Follow refreshes the topic whenever its definition changes, and calls changed after it, until ctx
-// ends. It finishes switches that somebody else died over.
+// Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
+// the beginning, until ctx ends. It finishes switches that somebody else died over.
 func (t *Topic) Follow(ctx context.Context, changed func()) {
 	follow(ctx, t, changed)
 }
