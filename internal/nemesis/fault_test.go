@@ -113,16 +113,16 @@ func (w *world) disperse(names []string) {
 // all of its units, and waits until it was told that its commits are refused. That none was
 // accepted is for the judge.
 //
-// Where a process that is stopped amid a transaction keeps all others out, which is so until it
-// goes on or dies, the member is killed then and the next one is tried.
+// Where a process that is stopped amid a transaction keeps all others out, until it goes on or
+// dies, it is stopped while there is nothing to process. When it nevertheless keeps them out, it
+// goes on and the next one is tried.
 func stopMember(w *world, pick int) func() {
 	who := regular(pick % regulars)
 	p := w.freeze(who)
 	return func() {
 		for !w.bereft(who) {
-			w.t.Logf("%s was stopped amid a transaction: it is killed, and the next one is stopped", who)
-			w.remove(who, syscall.SIGKILL)
-			w.start(who)
+			w.t.Logf("%s was stopped amid a transaction: it goes on, and the next one is stopped", who)
+			p.signal(syscall.SIGCONT)
 			pick++
 			who = regular(pick % regulars)
 			p = w.freeze(who)
@@ -140,6 +140,11 @@ func (w *world) freeze(who string) *process {
 	w.until(who+" has committed for a unit that it owns", func() bool {
 		return w.commits(p, 0, history.Accepted) && len(w.owned(who)) > 0
 	})
+	if w.store.waits {
+		w.idle.Store(true)
+		defer w.idle.Store(false)
+		w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 })
+	}
 	p.signal(syscall.SIGSTOP)
 	w.until(who+" is stopped", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
@@ -150,7 +155,7 @@ func (w *world) freeze(who string) *process {
 
 // bereft waits until a stopped member has no unit any more. False: it keeps the others out.
 func (w *world) bereft(who string) bool {
-	patience := time.Now().Add(5 * time.Second)
+	patience := time.Now().Add(3 * time.Second)
 	gaveUp := false
 	w.until("others own what "+who+" had", func() bool {
 		owned := w.owned(who)

@@ -56,6 +56,10 @@ func (w *world) produce(ctx context.Context, client *ringfence.Client, path stri
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
+		if w.idle.Load() {
+			<-ticker.C
+			continue
+		}
 		key, value := fmt.Appendf(nil, "key-%03d", i%keyCount), fmt.Appendf(nil, "value %d", i)
 		at, err := client.Produce(context.WithoutCancel(ctx), topic, ringfence.Message{Key: key, Value: value})
 		if err != nil {

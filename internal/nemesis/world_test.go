@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ type world struct {
 	starts   int
 	away     int            // starts that ended because the store was away
 	happened map[string]int // troubles that were seen to do harm
+	idle     atomic.Bool    // the producers wait
 	refused  int            // members that were stopped, and had their commits refused
 }
 
