@@ -29,7 +29,7 @@ type generation struct {
 	storage int
 	log     *commitlog.Topic
 	shape   Storage
-	router  Router
+	routing Routing
 	hash    Hash
 
 	ticket   atomic.Uint64 // the order in which messages came
@@ -49,8 +49,9 @@ type generation struct {
 
 func newGeneration(v *view) *generation {
 	d := v.doc
+	shape := d.Storage[d.Produce]
 	return &generation{
-		storage: d.Produce, log: v.storage[d.Produce], shape: d.Storage[d.Produce], router: d.Router, hash: d.Hash,
+		storage: d.Produce, log: v.storage[d.Produce], shape: shape, routing: d.Router.For(shape.Partitions, shape.K), hash: d.Hash,
 		drained: make(chan struct{}), done: make(chan struct{}),
 	}
 }

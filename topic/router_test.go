@@ -8,6 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -36,12 +37,20 @@ func TestRoutesAreGolden(t *testing.T) {
 func TestEveryRouteIsAPartition(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		k := rapid.IntRange(1, 16).Draw(t, "k")
-		p := k * rapid.IntRange(1, 64).Draw(t, "base")
-		h := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64})).Draw(t, "h")
+		k := rapid.IntRange(1, commitlog.MaxPartitions).Draw(t, "k")
+		p := k * rapid.IntRange(1, commitlog.MaxPartitions/k).Draw(t, "base")
+		edge := rapid.Uint64Range(0, 4096).Draw(t, "edge") * uint64(p)
+		h := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{
+			0, 1, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64, edge - 1, edge, math.MaxUint64/uint64(p)*uint64(p) - edge, math.MaxUint64/uint64(p)*uint64(p) - edge - 1,
+		})).Draw(t, "h")
 		for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
-			if got := r.Route(h, p, k); got < 0 || got >= p {
+			got := r.Route(h, p, k)
+			if got < 0 || got >= p {
 				t.Fatalf("%s routes %d to %d of %d", r, h, got, p)
+			}
+			routing := r.For(p, k)
+			if prepared := routing.Partition(h); prepared != got {
+				t.Fatalf("%s, prepared for %d partitions, K %d, routes %d to %d; expected %d", r, p, k, h, prepared, got)
 			}
 		}
 	})
@@ -92,9 +101,10 @@ func BenchmarkRoute(b *testing.B) {
 		for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
 			b.Run(string(h)+"/"+string(r), func(b *testing.B) {
 				b.ReportAllocs()
+				routing := r.For(24, 3)
 				sum, i := 0, 0
 				for b.Loop() {
-					sum += r.Route(h.Sum(keys[i&1023]), 24, 3)
+					sum += routing.Partition(h.Sum(keys[i&1023]))
 					i++
 				}
 				_ = sum

@@ -134,11 +134,10 @@ func (t *Topic) Route(key []byte) (storage, partition int) {
 }
 
 func (t *Topic) route(g *generation, key []byte) int {
-	s := &g.shape
 	if key == nil {
-		return int((t.keyless.Add(1) - 1) % uint64(s.Partitions))
+		return int((t.keyless.Add(1) - 1) % uint64(g.shape.Partitions))
 	}
-	return g.router.Route(g.hash.Sum(key), s.Partitions, s.K)
+	return g.routing.Partition(g.hash.Sum(key))
 }
 
 // Close releases the handles. Records that wait for the end of a switch are refused.

@@ -96,7 +96,7 @@ func (c *AllConfig) measurements() []measurement {
 		}},
 		{"registry", func(ctx context.Context) (*Result, error) { return Registry(ctx, RegistryConfig{Common: c.Common}) }},
 		{"ring", func(ctx context.Context) (*Result, error) { return Ring(ctx, RingConfig{Common: c.Common}) }},
-		{"switch", func(ctx context.Context) (*Result, error) { return Switch(ctx, SwitchConfig{Common: c.Common}) }},
+		{"route", func(ctx context.Context) (*Result, error) { return Route(ctx, RouteConfig{Common: c.Common}) }},
 		{"assign", func(ctx context.Context) (*Result, error) { return Assign(ctx, AssignConfig{Common: c.Common}) }},
 		{"switch", func(ctx context.Context) (*Result, error) { return Switch(ctx, SwitchConfig{Common: c.Common}) }},
 		{"idle", func(ctx context.Context) (*Result, error) { return Idle(ctx, IdleConfig{Common: c.Common}) }},

@@ -25,6 +25,7 @@ type SwitchConfig struct {
 	Keys       int // of each process; default 100
 	InFlight   int // records of each process under way at once; default 256
 	Size       int // bytes of a value, at least 8; default 100
+	Records    int // to spread over all storage topics, instead of so much time between switches; 0: by For
 	Durability ringfence.Durability
 }
 
@@ -50,6 +51,7 @@ func Switch(ctx context.Context, c SwitchConfig) (_ *Result, err error) {
 	d.positive("--partitions", c.Partitions)
 	d.positive("--keys", c.Keys)
 	d.positive("--in-flight", c.InFlight)
+	d.that(c.Records >= 0, "--records is %d; expected 0 or more", c.Records)
 	d.that(c.Size >= 8, "--size is %d; expected at least 8", c.Size)
 	d.that(len(c.Command) > 0, "switch needs a program to start")
 	if err := errors.Join(d.errs...); err != nil {
@@ -95,7 +97,7 @@ func (s *switching) measure(ctx context.Context) (*Result, error) {
 		if _, err := s.rf.AddStorage(ctx, "switch", c.Partitions); err != nil {
 			return nil, err
 		}
-		if err := s.crew.pass(ctx, c.For); err != nil {
+		if err := s.work(ctx, round); err != nil {
 			return nil, err
 		}
 		if err := s.round(ctx, round); err != nil {
@@ -103,7 +105,7 @@ func (s *switching) measure(ctx context.Context) (*Result, error) {
 		}
 		c.Logf("switch %d of %d", round+1, c.Rounds)
 	}
-	if err := s.crew.pass(ctx, c.For); err != nil {
+	if err := s.work(ctx, c.Rounds); err != nil {
 		return nil, err
 	}
 	pauses := make([][]float64, c.Rounds) // of each switch, by process
@@ -134,6 +136,35 @@ func (s *switching) measure(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	return s.result(pauses, records, broken)
+}
+
+// look is between two looks at how many records there are.
+const look = 50 * time.Millisecond
+
+// work lets the producers produce for a while: for some time, or until a storage topic has its share
+// of the records that are wanted.
+func (s *switching) work(ctx context.Context, round int) error {
+	if s.c.Records == 0 {
+		return s.crew.pass(ctx, s.c.For)
+	}
+	for want := int64(s.c.Records) * int64(round+1) / int64(s.c.Rounds+1); ; {
+		if err := s.crew.pass(ctx, look); err != nil {
+			return err
+		}
+		info, err := s.rf.DescribeTopic(ctx, "switch")
+		if err != nil {
+			return err
+		}
+		stored := int64(0)
+		for _, st := range info.Storage {
+			for _, p := range st.Partitions {
+				stored += p.Next - p.First
+			}
+		}
+		if stored >= want {
+			return nil
+		}
+	}
 }
 
 // round switches once, in every other round with a producer that sleeps through it.

@@ -43,7 +43,7 @@ remove in the end.`,
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.AddCommand(a.benchAll(), a.benchProduce(), a.benchConsume(), a.benchLatency(), a.benchReopen(), a.benchFailover(),
-		a.benchRegistry(), a.benchAssign(), a.benchSwitch(), a.benchRing(), a.benchIdle(), a.benchMemory())
+		a.benchRegistry(), a.benchAssign(), a.benchSwitch(), a.benchRoute(), a.benchRing(), a.benchIdle(), a.benchMemory())
 	return cmd
 }
 
@@ -212,6 +212,7 @@ func (a *app) benchSwitch() *cobra.Command {
 	return a.measurement("switch", "How long producers stand still when a topic is switched", &c.Common, func(fl *pflag.FlagSet) {
 		fl.IntVar(&c.Rounds, "rounds", 5, "switches")
 		fl.DurationVar(&c.For, "for", time.Second, "time between two switches")
+		fl.IntVar(&c.Records, "records", 0, "switch so that about so many records are spread over the storage topics, whatever time it takes (0: by --for)")
 		fl.IntVar(&c.Processes, "processes", 4, "producer processes")
 		fl.IntVar(&c.Partitions, "partitions", 8, "partitions of each storage topic")
 		fl.IntVar(&c.Keys, "keys", 100, "keys of each process")
@@ -221,6 +222,17 @@ func (a *app) benchSwitch() *cobra.Command {
 		c.Durability = a.benchDurability()
 		return measured(benchkit.Switch(ctx, c))
 	})
+}
+
+func (a *app) benchRoute() *cobra.Command {
+	var c benchkit.RouteConfig
+	return a.measurement("route", "Time to find the partition of a key", &c.Common, func(fl *pflag.FlagSet) {
+		fl.IntVar(&c.Rounds, "rounds", 5, "rounds of each measurement, taken in turn")
+		fl.DurationVar(&c.For, "for", 100*time.Millisecond, "time of one measurement in one round")
+		fl.IntVar(&c.Partitions, "partitions", 24, "partitions of the storage topic")
+		fl.IntVar(&c.K, "k", 3, "how many times its base they are")
+		fl.IntVar(&c.KeySize, "key-size", 16, "`bytes` of a key")
+	}, func(ctx context.Context) (outcome, error) { return measured(benchkit.Route(ctx, c)) })
 }
 
 func (a *app) benchAll() *cobra.Command {
