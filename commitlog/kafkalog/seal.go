@@ -84,11 +84,10 @@ func (h *handle) Seal(ctx context.Context) ([]int64, error) {
 }
 
 // seal has three steps, each of which can be done again, by anybody, after a crash of whoever
-// began: a marker in each partition, which wakes those who wait; the topic's setting
-// max.message.bytes = 0, from which on the seal is decided, because a broker that knows it refuses
-// every batch; and a probe of each partition until its leader has refused one, because brokers
-// learn of a setting one after another. A leader that comes later has read the setting before it
-// read that it leads. See docs/decisions.
+// began: a marker in each partition, which wakes those who wait; the topic's settings, from which
+// on the seal is decided, because a broker that knows them refuses every batch; and a probe of each
+// partition until its leader has refused one, because brokers learn of settings one after another.
+// A leader that comes later has read the settings before it read that it leads. See docs/decisions.
 func (s *store) seal(ctx context.Context) ([]int64, error) {
 	if s.sealed.Load() {
 		s.mu.Lock()
@@ -148,24 +147,20 @@ func (s *store) each(f func(*partition) error) error {
 }
 
 // await probes until the leader refuses, and returns the end of the partition, which is final
-// then: the end of the leader's log, once all of it is replicated.
+// then: the end of the leader's log, once all of it is replicated. Both are asked for anew each
+// time, as the leader may have changed.
 func (p *partition) await(ctx context.Context) (int64, error) {
-	end := int64(-1)
 	for n := 0; ; n++ {
-		if end < 0 {
-			refused, err := p.probe(ctx)
+		refused, err := p.probe(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if refused {
+			end, err := p.ownEnd(ctx)
 			if err != nil {
 				return 0, err
 			}
-			if refused {
-				if end, err = p.listOffsetAs(ctx, debugger, latest); err != nil {
-					return 0, err
-				}
-			}
-		}
-		if end >= 0 {
-			seen, err := p.listOffset(ctx, latest)
-			if err != nil || seen >= end {
+			if seen, err := p.listOffset(ctx, latest); err != nil || seen >= end {
 				return seen, err
 			}
 		}
@@ -174,6 +169,15 @@ func (p *partition) await(ctx context.Context) (int64, error) {
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// ownEnd is the end of the leader's log, replicated or not, with all that it is storing just now: to
+// tell the producers of a partition it takes the lock under which it stores.
+func (p *partition) ownEnd(ctx context.Context) (int64, error) {
+	if _, err := p.producerState(ctx, 0); err != nil {
+		return 0, err
+	}
+	return p.listOffsetAs(ctx, debugger, latest)
 }
 
 // probe appends a marker, unless the broker refuses it.
@@ -201,13 +205,21 @@ func (p *partition) probe(ctx context.Context) (refused bool, err error) {
 	return refused, err
 }
 
+// sealCodec is a compression that no batch of ours has. A broker compares the size of a batch with
+// the limit before it takes the lock of the partition, so one that waits there could get in after
+// all. What it has to compress anew it compares again, under the lock.
+const sealCodec = "gzip"
+
 // setLimit tells the cluster to refuse every batch.
 func (s *store) setLimit(ctx context.Context) error {
 	return persist(ctx, func(ctx context.Context) error {
-		c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-		c.Name, c.Op, c.Value = maxMessageBytes, kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr("0")
 		r := kmsg.NewIncrementalAlterConfigsRequestResource()
-		r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, s.kafkaName, append(r.Configs, c)
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, s.kafkaName
+		for name, value := range map[string]string{maxMessageBytes: "0", compressionType: sealCodec} {
+			c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+			c.Name, c.Op, c.Value = name, kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr(value)
+			r.Configs = append(r.Configs, c)
+		}
 		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 		req.Resources = append(req.Resources, r)
 		resp, err := req.RequestWith(ctx, s.l.main)

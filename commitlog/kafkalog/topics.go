@@ -20,6 +20,7 @@ import (
 // The settings of a Kafka topic that mean something here.
 const (
 	maxMessageBytes = "max.message.bytes" // 0: sealed
+	compressionType = "compression.type"  // as the producer has it; see sealCodec
 	retentionMillis = "retention.ms"      // what Kafka drops, whoever still needs it; -1: nothing
 	retentionBytes  = "retention.bytes"   // of one partition
 	// What Ringfence drops. Kafka itself reads these two of topics with tiered storage only, as
@@ -40,7 +41,7 @@ func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
 		"cleanup.policy":                 "delete",
 		retentionMillis:                  "-1",
 		retentionBytes:                   "-1",
-		"compression.type":               "producer",
+		compressionType:                  "producer",
 		"unclean.leader.election.enable": "false",
 		// A record's timestamp is the caller's; Kafka 4 refuses those an hour ahead by default.
 		"message.timestamp.after.max.ms": strconv.FormatInt(1<<63-1, 10),

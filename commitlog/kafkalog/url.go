@@ -26,7 +26,7 @@ var parameters = []string{
 //
 //	kafka://[user:password@]host:port[,host:port…][?parameter=value&…]
 //
-// The parameters are prefix, client-id, replication, flush=true, compression=none|gzip|snappy|lz4|zstd,
+// The parameters are prefix, client-id, replication, flush=true, compression=none|snappy|lz4|zstd,
 // delivery-timeout=30s, sasl=plain|scram-sha-256|scram-sha-512, tls=true, and the files tls-ca,
 // tls-cert, tls-key, and tls-server-name (each of which turns TLS on); see Config. The port may be
 // left out: 9092. Anything else is fault.Invalid.
