@@ -102,10 +102,14 @@ func TestABrokerThatIsKilledUnderLoadLosesAndReordersNothing(t *testing.T) {
 	}
 	for range 2 {
 		more(300)
+		began := time.Now()
 		server.Kill()
 		server.Restart()
+		t.Logf("killed and restarted in %s", time.Since(began))
 	}
+	began := time.Now()
 	more(300)
+	t.Logf("going on took %s", time.Since(began))
 	stop.Store(true)
 	writers.Wait()
 	for {

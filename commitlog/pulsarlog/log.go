@@ -31,6 +31,8 @@ type log struct {
 	config Config
 	client pulsar.Client
 	admin  *admin
+	// sendTimeout is how long an append is tried.
+	sendTimeout time.Duration
 
 	mu     sync.Mutex
 	topics map[string]*topic // those that have handles
@@ -41,7 +43,7 @@ type log struct {
 var _ driver.Log = (*log)(nil)
 
 func newLog(c Config, client pulsar.Client, a *admin) *log {
-	return &log{config: c, client: client, admin: a, topics: map[string]*topic{}}
+	return &log{config: c, client: client, admin: a, sendTimeout: defaultSendTimeout, topics: map[string]*topic{}}
 }
 
 func (l *log) usable(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	// loading is how long a broker may say that it has not loaded a topic yet.
 	loading      = 10 * time.Second
 	loadingPause = 100 * time.Millisecond
+	// scanPatience is how long a scan waits for the next message before it connects anew.
+	scanPatience = 5 * time.Second
 )
 
 // fetched is a record and the offset behind it.
@@ -55,10 +58,13 @@ type cursor struct {
 // topic just now.
 func (p *partition) openReader(ctx context.Context, from int64) (pulsar.Reader, error) {
 	end := time.Now().Add(loading)
-	for {
+	for freed := false; ; {
 		r, err := p.tryReader(from)
 		if err == nil || !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
 			return r, err
+		}
+		if !freed && isFenced(err) {
+			freed = p.free(ctx)
 		}
 		select {
 		case <-time.After(loadingPause):
@@ -70,6 +76,25 @@ func (p *partition) openReader(ctx context.Context, from int64) (pulsar.Reader, 
 	}
 }
 
+// isFenced says whether the broker lets nobody at a topic for now.
+func isFenced(err error) bool {
+	return strings.Contains(err.Error(), "temporarily unavailable")
+}
+
+// free lets the broker load a terminated partition anew. When entries were on their way at the
+// moment of the end, Pulsar 4.0 now and then never opens the topic for readers again by itself.
+func (p *partition) free(ctx context.Context) (done bool) {
+	s, err := p.admin().stats(ctx, p.name)
+	if err != nil || !s.sealed() {
+		return false
+	}
+	if err = p.admin().unload(ctx, p.name); err != nil && ctx.Err() == nil {
+		p.topic.log.config.Logger.Warn("a sealed partition is not open for readers, and the broker does not load it anew",
+			"topic", p.topic.config.Name, "partition", p.number, "error", err)
+	}
+	return err == nil
+}
+
 func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 	start := pulsar.EarliestMessageID()
 	if from > 0 {
@@ -79,6 +104,7 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 	}
 	r, err := p.topic.log.client.CreateReader(pulsar.ReaderOptions{
 		Topic: p.admin().fullName(p.name), StartMessageID: start, ReceiverQueueSize: prefetchMessages, SubscriptionRolePrefix: subscription + "-reader",
+		BackoffPolicyFunc: newPauses,
 	})
 	if err != nil {
 		if isGone(err) {
@@ -235,33 +261,45 @@ func (c *cursor) close() {
 
 // scan calls f with every message from an offset up to end, markers too.
 func (p *partition) scan(ctx context.Context, from, end int64, f func(m pulsar.Message, offset int64)) error {
-	if from >= end {
-		return nil
-	}
-	r, err := p.openReader(ctx, from)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
 	for at := from; at < end; {
-		m, err := r.Next(ctx)
-		if err != nil {
-			return p.fail("scan", errors.Join(fault.Unavailable, err))
-		}
-		offset, err := packID(m.ID())
+		r, err := p.openReader(ctx, at)
 		if err != nil {
 			return err
 		}
+		at, err = scanOn(ctx, r, at, end, f)
+		r.Close()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, fault.Unavailable)) {
+			return p.fail("scan", err)
+		}
+	}
+	return nil
+}
+
+// scanOn returns how far it came. A reader that nothing comes from may have lost its connection
+// for good, and is fault.Unavailable.
+func scanOn(ctx context.Context, r pulsar.Reader, at, end int64, f func(m pulsar.Message, offset int64)) (int64, error) {
+	for at < end {
+		patient, cancel := context.WithTimeout(ctx, scanPatience)
+		m, err := r.Next(patient)
+		cancel()
+		if err != nil {
+			return at, fmt.Errorf("%w: %w", fault.Unavailable, err)
+		}
+		offset, err := packID(m.ID())
+		if err != nil {
+			return at, err
+		}
 		if offset >= at { // the broker may begin an entry early
 			f(m, offset)
+			at = offset + 1
 		}
 		if m.ID().BatchIdx()+1 >= m.ID().BatchSize() {
 			behind, err := after(m.ID().LedgerID(), m.ID().EntryID())
 			if err != nil {
-				return err
+				return at, err
 			}
 			at = max(at, behind)
 		}
 	}
-	return nil
+	return at, nil
 }

@@ -209,6 +209,7 @@ func (p *partition) catchUp(ctx context.Context, c *cursor, req driver.ReadReque
 	if err := c.await(limited, b.Next); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			err = p.fail("read", fmt.Errorf("the broker has records up to offset %d and did not send them within %s: %w", b.Next, arrival, fault.Unavailable))
+			c.fail(err) // the client gives up some connections without a word; the next read makes one
 		}
 		return dst, req.Offset, true, err
 	}
@@ -222,7 +223,7 @@ func (p *partition) catchUp(ctx context.Context, c *cursor, req driver.ReadReque
 
 // wait implements driver.Topic.
 func (p *partition) wait(ctx context.Context, offset int64) error {
-	checks := 0
+	checks, seen := 0, offset
 	for {
 		if c := p.readers.find(offset); c != nil {
 			ready := c.ready(offset)
@@ -249,9 +250,9 @@ func (p *partition) wait(ctx context.Context, offset int64) error {
 			patience = sealCheck
 			checks--
 		}
-		arrived, err := c.doze(ctx, offset, patience, woken)
-		if arrived && checks == 0 { // perhaps the marker of a seal that follows
-			checks = sealChecks
+		now, err := c.doze(ctx, seen, patience, woken)
+		if now > seen { // perhaps the marker of a seal that follows
+			checks, seen = sealChecks, now
 		}
 		p.readers.release(c)
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, fault.Unavailable)) {
@@ -267,26 +268,25 @@ func (c *cursor) ready(offset int64) bool {
 	return c.at == offset && len(c.recs) > 0
 }
 
-// doze sleeps until something arrives, patience ends, or somebody wakes it.
-func (c *cursor) doze(ctx context.Context, offset int64, patience time.Duration, woken <-chan struct{}) (arrived bool, err error) {
+// doze sleeps until more has arrived than the caller has seen, patience ends, or somebody wakes
+// it, and returns how far it has arrived.
+func (c *cursor) doze(ctx context.Context, seen int64, patience time.Duration, woken <-chan struct{}) (int64, error) {
+	c.mu.Lock()
+	now, changed, err := c.seen, c.changed, c.err
+	c.mu.Unlock()
+	if err != nil || now > seen {
+		return now, err
+	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	c.mu.Lock()
-	arrived, changed, err := c.seen > offset, c.changed, c.err
-	c.mu.Unlock()
-	if err != nil {
-		return false, err
-	}
-	if arrived {
-		changed = nil
-	}
 	select {
 	case <-changed:
-		return true, nil
 	case <-timer.C:
 	case <-woken:
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return now, ctx.Err()
 	}
-	return arrived, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen, c.err
 }

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// sendTimeout is how long an append waits for a broker that is away. Then its fate is unknown.
-	sendTimeout = 30 * time.Second
+	// defaultSendTimeout is how long an append waits for a broker that is away. Then its fate is
+	// unknown.
+	defaultSendTimeout = 30 * time.Second
 	// adminTimeout bounds a request that no caller waits for.
 	adminTimeout = 10 * time.Second
 	// firstDoubt is after which time without an acknowledgement the broker is asked whether the
@@ -32,13 +33,38 @@ type line struct {
 	name     string // "": the broker's choice
 	producer pulsar.Producer
 	floor    int64 // no entry of producer lies below it that was not answered
+	doubt    bool  // nobody knows what became of the last append, which the next one repeats
 }
 
-// connect makes the producer when there is none.
+// called is the name under which the broker stores what it sends.
+func (l *line) called() string {
+	if l.name == "" {
+		return l.producer.Name()
+	}
+	return l.name
+}
+
+// connect makes the producer when there is none. It is patient with a connection that breaks
+// meanwhile: the client closes that of all topics when the broker is not ready for one.
 func (w *writer) connect(l *line) error {
 	if l.producer != nil {
 		return nil
 	}
+	end := time.Now().Add(loading)
+	for {
+		err := w.tryConnect(l)
+		if !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(loadingPause):
+		case <-w.p.topic.ended:
+			return fmt.Errorf("%w: %w", fault.NotDone, err)
+		}
+	}
+}
+
+func (w *writer) tryConnect(l *line) error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	s, err := w.p.admin().stats(ctx, w.p.name)
@@ -48,15 +74,17 @@ func (w *writer) connect(l *line) error {
 	if s.sealed() {
 		return errSealed
 	}
-	if l.floor, err = s.next(); err != nil {
-		return fmt.Errorf("%w: %w", fault.NotDone, err)
+	if !l.doubt {
+		if l.floor, err = s.next(); err != nil {
+			return fmt.Errorf("%w: %w", fault.NotDone, err)
+		}
 	}
 	c := &w.p.topic.log.config
 	producer, err := w.p.topic.log.client.CreateProducer(pulsar.ProducerOptions{
-		Topic: w.p.admin().fullName(w.p.name), Name: l.name, SendTimeout: sendTimeout, MaxPendingMessages: 2 * batchRecords,
+		Topic: w.p.admin().fullName(w.p.name), Name: l.name, SendTimeout: w.p.topic.log.sendTimeout, MaxPendingMessages: 2 * batchRecords,
 		CompressionType: compressions[c.Compression], DisableMultiSchema: true,
 		BatchingMaxPublishDelay: never, BatchingMaxMessages: batchRecords, BatchingMaxSize: uint(c.MaxMessageBytes),
-		PartitionsAutoDiscoveryInterval: never,
+		PartitionsAutoDiscoveryInterval: never, BackOffPolicyFunc: newPauses,
 	})
 	switch {
 	case err == nil:
@@ -98,6 +126,9 @@ func (l *line) drop() {
 // send writes messages as one entry and returns the offset of the first.
 func (w *writer) send(l *line, messages []*pulsar.ProducerMessage) (int64, error) {
 	if err := w.connect(l); err != nil {
+		if l.doubt && errors.Is(err, fault.Sealed) {
+			return w.settle(l)
+		}
 		return 0, err
 	}
 	f := l.fly(messages)
@@ -229,15 +260,15 @@ var errNotThere = fmt.Errorf("it was acknowledged and is not where it should be:
 // locate finds the newest entry of the producer above the floor, which can be no other than the
 // one that was sent last.
 func (w *writer) locate(l *line) (int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), defaultSendTimeout)
 	defer cancel()
 	b, _, err := w.p.bounds(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
 	}
-	found := int64(-1)
+	found, name := int64(-1), l.called()
 	err = w.p.scan(ctx, max(l.floor, b.First), b.Next, func(m pulsar.Message, offset int64) {
-		if m.ProducerName() == l.producer.Name() && max(m.ID().BatchIdx(), 0) == 0 {
+		if m.ProducerName() == name && max(m.ID().BatchIdx(), 0) == 0 {
 			found = offset
 		}
 	})

@@ -15,8 +15,7 @@ import (
 type sender struct {
 	line
 	epoch  int32
-	due    int64 // -1: only the broker knows
-	stored bool  // something since this process connected: from here on it knows all
+	due    int64 // -1: nothing was asked for yet
 	firsts [driver.ProducerWindow]int64
 }
 
@@ -56,7 +55,15 @@ func (s *sender) admit(p driver.Producer) (first int64, known bool, err error) {
 		return 0, false, fmt.Errorf("producer %x appends sequence %d; expected at most %d: %w", p.ID, p.Sequence, s.due, fault.Invalid)
 	}
 	s.epoch = p.Epoch
-	if s.due >= 0 && p.Sequence < s.due {
+	if s.due < 0 {
+		// Not when it was stored: were a later one stored first, the broker would take this one for
+		// a duplicate.
+		s.due = p.Sequence
+		for i := range s.firsts {
+			s.firsts[i] = -1
+		}
+	}
+	if p.Sequence < s.due {
 		if s.due-p.Sequence > driver.ProducerWindow {
 			return -1, true, nil
 		}
@@ -73,13 +80,13 @@ func (w *writer) commitKnown(it *item) {
 		for _, m := range it.messages {
 			m.SequenceID = &it.producer.Sequence
 		}
-		if first, err = w.send(&s.line, it.messages); errors.Is(err, errNotThere) && !s.stored {
-			first, err = -1, nil // the broker has it since an earlier process
+		if first, err = w.send(&s.line, it.messages); errors.Is(err, errNotThere) {
+			first, err = -1, nil // the broker has it of another process
 		}
+		s.doubt = errors.Is(err, fault.Unknown) || s.doubt && err != nil
 		if err == nil {
 			s.remember(it.producer.Sequence, first)
 			if first >= 0 {
-				s.stored = true
 				s.floor = first + int64(len(it.messages))
 			}
 		}
@@ -95,11 +102,6 @@ func (w *writer) commitKnown(it *item) {
 }
 
 func (s *sender) remember(sequence, first int64) {
-	if s.due < 0 {
-		for i := range s.firsts {
-			s.firsts[i] = -1
-		}
-	}
 	s.firsts[sequence%driver.ProducerWindow] = first
 	s.due = sequence + 1
 }
