@@ -18,19 +18,22 @@ import (
 
 // ledger is the table of accounts, in the database that holds the registry too.
 type ledger interface {
-	// create makes the table anew.
+	// create makes the table anew, drop removes it.
 	create(ctx context.Context, accounts int, balance int64) error
+	drop(ctx context.Context) error
 	// move moves money and commits the message's checkpoint, in one transaction.
 	move(ctx context.Context, m *ringfence.Message, t transfer) error
 	balances(ctx context.Context) ([]int64, error)
 	close()
 }
 
+const dropTable = "DROP TABLE bank_accounts"
+
 // openLedger opens the database of a registry's URL.
 func openLedger(ctx context.Context, raw string) (ledger, error) {
 	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, err
+	if err != nil || u.Scheme == "" {
+		return nil, errors.New("the URL of the registry is malformed; expected one of postgres:, mysql: and sqlite:") // it may hold a password
 	}
 	switch u.Scheme {
 	case "postgres", "postgresql":
@@ -68,6 +71,11 @@ func (l *sqlLedger) create(ctx context.Context, accounts int, balance int64) err
 		}
 	}
 	return nil
+}
+
+func (l *sqlLedger) drop(ctx context.Context) error {
+	_, err := l.db.ExecContext(ctx, dropTable)
+	return err
 }
 
 func (l *sqlLedger) move(ctx context.Context, m *ringfence.Message, t transfer) error {
@@ -113,6 +121,11 @@ func (l *postgres) create(ctx context.Context, accounts int, balance int64) erro
 	if err == nil {
 		_, err = l.pool.Exec(ctx, "INSERT INTO bank_accounts SELECT generate_series(0, $1::int - 1), $2::bigint", accounts, balance)
 	}
+	return err
+}
+
+func (l *postgres) drop(ctx context.Context) error {
+	_, err := l.pool.Exec(ctx, dropTable)
 	return err
 }
 

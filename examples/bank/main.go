@@ -115,11 +115,12 @@ func (c config) run(ctx context.Context) (err error) {
 	if err := book.create(ctx, c.accounts, balance); err != nil {
 		return fmt.Errorf("table bank_accounts, which must not exist yet: %w", err)
 	}
+	defer func() { err = errors.Join(err, book.drop(context.WithoutCancel(ctx))) }()
 	rf, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
+	defer func() { err = errors.Join(err, c.clean(context.WithoutCancel(ctx), rf), rf.Close()) }()
 	want, err := c.order(ctx, rf)
 	if err != nil {
 		return err
@@ -148,6 +149,27 @@ func (c config) open(ctx context.Context) (*ringfence.Client, error) {
 			{Scheme: "sqlite", OpenRegistry: sqlregistry.OpenURL},
 		},
 	})
+}
+
+// clean removes the group and the topic from the registry, which others may use too.
+func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	for { // the workers that were killed last are still members for a moment
+		err := rf.DeleteGroup(ctx, group)
+		if err == nil || errors.Is(err, ringfence.ErrNotFound) {
+			break
+		}
+		if !errors.Is(err, ringfence.ErrConflict) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	err := rf.DeleteTopic(ctx, topic, nil)
+	if errors.Is(err, ringfence.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // order produces the transfers and says what the balances are to be.
