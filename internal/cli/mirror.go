@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
 )
 
@@ -82,6 +84,21 @@ func (a *app) mirrorSides(from, to string, f mirrorFlags) (source, target ringfe
 	return source, target
 }
 
+// sameLog says whether two URLs lead to one log, as far as they tell.
+func sameLog(a, b string) bool {
+	u, err := url.Parse(a)
+	v, again := url.Parse(b)
+	if err != nil || again != nil || u.Scheme != v.Scheme {
+		return false
+	}
+	if u.Scheme == "file" {
+		x, err := os.Stat(u.Opaque + u.Path)
+		y, again := os.Stat(v.Opaque + v.Path)
+		return err == nil && again == nil && os.SameFile(x, y)
+	}
+	return u.Host == v.Host && u.Path == v.Path && u.Opaque == v.Opaque && u.Query().Get("prefix") == v.Query().Get("prefix")
+}
+
 func isDirectory(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "file"
@@ -98,6 +115,9 @@ func directoryOnly(raw string) string {
 }
 
 func (a *app) mirrorTopics(ctx context.Context, args []string, f mirrorFlags) (err error) {
+	if sameLog(args[0], args[1]) {
+		return fmt.Errorf("FROM-URL and TO-URL are one log, which would be copied into itself without end; expected two: %w", fault.Invalid)
+	}
 	fromConfig, toConfig := a.mirrorSides(args[0], args[1], f)
 	from, err := ringfence.Open(ctx, fromConfig)
 	if err != nil {
