@@ -119,7 +119,7 @@ func (c Config) backends() []Backend {
 func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" {
-		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf or mem: : %w", what, redact(raw), ErrInvalid)
+		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf: %w", what, redact(raw), ErrInvalid)
 	}
 	for _, b := range backends {
 		if b.Scheme == u.Scheme {
@@ -144,7 +144,7 @@ func schemes(backends []Backend, log bool) string {
 // behind a scheme without slashes, it shows only the start: a misplaced password may follow.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
-	if start, _, ok := strings.Cut(raw, ":"); ok && (err != nil || u.Opaque != "") {
+	if start, _, ok := strings.Cut(raw, ":"); ok && (err != nil || u.Opaque != "" || u.Scheme == "") {
 		return start + ":…"
 	}
 	if err != nil {

@@ -264,7 +264,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 func TestErrorsOfOpenShowNoSecret(t *testing.T) {
 	t.Parallel()
 	for _, registry := range []string{
-		"x://me:hunter2@host/db", "x://host/db?user=me&password=hunter2", "x://:hunter2@h:p:q", "x://me:hunter2%zz@host/", "x:me:hunter2@host", "me:hunter2@host",
+		"x://me:hunter2@host/db", "x://host/db?user=me&password=hunter2", "x://:hunter2@h:p:q", "x://me:hunter2%zz@host/", "x:me:hunter2@host", "me:hunter2@host", "x//me:hunter2@host/db",
 	} {
 		refuse := func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
 			return nil, ringfence.ErrUnavailable

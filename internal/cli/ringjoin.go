@@ -111,11 +111,14 @@ func (t *ringTalk) talk(ctx context.Context, stay bool) error {
 	lines := make(chan string)
 	done := make(chan struct{})
 	defer close(done)
+	var unread error // valid when lines is closed
 	// It ends with the talk, except while it sits in a read of a terminal or a pipe, which can't be
 	// called off.
 	go func() {
 		defer close(lines)
-		for in := bufio.NewScanner(t.a.stdin); in.Scan(); {
+		in := bufio.NewScanner(t.a.stdin)
+		defer func() { unread = in.Err() }()
+		for in.Scan() {
 			select {
 			case lines <- in.Text():
 			case <-done:
@@ -127,6 +130,8 @@ func (t *ringTalk) talk(ctx context.Context, stay bool) error {
 		select {
 		case line, ok := <-lines:
 			switch {
+			case !ok && unread != nil:
+				return fmt.Errorf("keys from the standard input: %w", unread)
 			case !ok && stay:
 				lines = nil
 			case !ok:

@@ -35,8 +35,9 @@ var refusals = []struct {
 	{"NOPERM", fault.Invalid},
 	{"The user executing the script", fault.Invalid}, // may not use a command, key or channel
 	{"ACL failure in script", fault.Invalid},         // the same, since 7.2
-	{"ERR invalid password", fault.Invalid},
-	{"ERR DB index", fault.Invalid},
+	{"max number of clients", fault.Unavailable},
+	{"invalid password", fault.Invalid},
+	{"DB index is out of range", fault.Invalid},
 }
 
 // classify gives err, which what met, its kind; silent is the kind when no answer came back to
