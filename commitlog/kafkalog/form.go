@@ -183,8 +183,9 @@ func (b *builder) addAll(w *pending, extra driver.Header) {
 }
 
 const (
-	smallBuffer = 4 << 10
-	largeBuffer = batchTarget + batchTarget/8
+	smallBuffer  = 4 << 10
+	mediumBuffer = 64 << 10
+	largeBuffer  = batchTarget + batchTarget/8
 )
 
 // encode appends w to a batch that waits, in memory that grows with it: a partition that gets
@@ -193,7 +194,10 @@ func (b *batch) encode(l *kafkaLog, w *pending) {
 	switch need := b.size + w.size + batchHeader; {
 	case len(b.items) == 0:
 		b.enc.reset(make([]byte, 0, max(smallBuffer, need)))
-	case need > cap(b.enc.buf) && need <= largeBuffer && need > 16*smallBuffer && !b.pooled:
+	case need <= cap(b.enc.buf):
+	case need <= mediumBuffer: // in large steps: each copies what is there
+		b.enc.buf = append(make([]byte, 0, min(max(need, 4*cap(b.enc.buf)), mediumBuffer)), b.enc.buf...)
+	case need <= largeBuffer && !b.pooled:
 		large, _ := l.buffers.Get().([]byte)
 		b.enc.buf = append(large[:0], b.enc.buf...)
 		b.pooled = true
