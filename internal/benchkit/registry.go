@@ -33,12 +33,22 @@ func (c RegistryConfig) withDefaults() (RegistryConfig, error) {
 	return c, errors.Join(d.errs...)
 }
 
-// checkpointFloor is the number of fenced checkpoints a second that is promised of a store.
-var checkpointFloor = map[string]float64{"postgres": 50_000, "redis": 100_000, "etcd": 30_000}
+// checkpointFloor is the number of fenced checkpoints a second that is promised of a store, by
+// the scheme of its URL.
+var checkpointFloor = map[string]float64{
+	"postgres": 50_000, "postgresql": 50_000,
+	"redis": 100_000, "rediss": 100_000,
+	"etcd": 30_000, "etcds": 30_000,
+}
 
 // seenCeiling is within how many ms others see a member come or go, median, of the stores in
 // which that is promised.
-var seenCeiling = map[string]float64{"": 20, "file": 20, "postgres": 20, "redis": 20, "etcd": 20}
+var seenCeiling = map[string]float64{
+	"": 20, "file": 20,
+	"postgres": 20, "postgresql": 20,
+	"redis": 20, "rediss": 20,
+	"etcd": 20, "etcds": 20,
+}
 
 // Registry measures the coordination store: fenced checkpoints, in batches and one at a time, and
 // how soon other processes see that a session's entry comes and goes.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -61,7 +60,7 @@ func Ring(ctx context.Context, c RingConfig) (_ *Result, err error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	scheme, _, _ := strings.Cut(c.Stores.Registry, ":")
+	scheme := c.registryScheme()
 	var game contest
 	lookup := fmt.Sprintf("Owner of a key, %s", many(c.Members, "member"))
 	game.add(lookup, "ns", "", 1, func(*histogram) (float64, error) {
