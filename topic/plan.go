@@ -46,8 +46,8 @@ func (d *Document) PlanAdd(partitions int, shards []int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if base := last.Partitions / last.K; partitions%base != 0 {
-		p.warn("%d partitions are no multiple of the base %d: a new line with K 1 begins, and each partition waits for all of the storage topic before", partitions, base)
+	if base := last.Partitions / last.K; partitions%base != 0 && d.Router == Modulo {
+		p.warn("%d partitions are no multiple of the base %d: a new line with K 1 begins, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
 	}
 	if !recommended(partitions) {
 		p.warn("%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
@@ -77,7 +77,7 @@ func (d *Document) plan(change string, from, to Storage, shards []int) (*Plan, e
 		if !sp.Order {
 			sp.Moved = d.Router.moved(s, from, to)
 			p.Refused = fmt.Sprintf("with %d shards %.0f %% of the keys would change their shard, and overtake their earlier records", s, 100*sp.Moved)
-			p.Remedy = d.remedy(s, to)
+			p.Remedy = d.remedy(s, from, to)
 		}
 		if !sp.Even {
 			p.warn("%d shards get unequal numbers of the %d partitions", s, to.Partitions)
@@ -99,12 +99,23 @@ func (p *Plan) Err() error {
 	return fmt.Errorf("topic %q: %s: %s; %s: %w", p.Topic, p.Change, p.Refused, p.Remedy, fault.Conflict)
 }
 
-func (d *Document) remedy(shards int, to Storage) string {
-	if d.Router == RangeRouter {
+// remedy says what to do instead of a change that would break the order for so many shards.
+func (d *Document) remedy(shards int, from, to Storage) string {
+	base, next := from.Partitions/from.K, to.Partitions/to.K
+	switch {
+	case d.Router == RangeRouter && from.Partitions%shards != 0:
+		return fmt.Sprintf("choose a number of shards that divides the %d partitions before and those to come, or change it with feeders", from.Partitions)
+	case d.Router == RangeRouter:
 		return fmt.Sprintf("choose partitions that %d divides, or change the number of shards with feeders", shards)
+	case base != next && base%shards == 0:
+		return fmt.Sprintf("choose partitions that are a multiple of the base %d", base)
 	}
-	return fmt.Sprintf("choose a number of shards that divides the base %d, change it with feeders, or create a topic with the range router, which keeps every number of shards that divides the partitions",
-		to.Partitions/to.K)
+	multiple := ""
+	if base != next {
+		multiple = " and partitions that are a multiple of it"
+	}
+	return fmt.Sprintf("choose a number of shards that divides the base %d%s, change it with feeders, or create a topic with the range router, which keeps every number of shards that divides the partitions",
+		base, multiple)
 }
 
 // recommended says whether so many partitions can be shared out evenly among the usual numbers of

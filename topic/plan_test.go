@@ -98,6 +98,33 @@ func TestParentsAreWhereEarlierRecordsOfAKeyCanBe(t *testing.T) {
 	}
 }
 
+// What a refusal recommends is accepted.
+func TestRemediesAreOnes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		router          Router
+		from, to        int
+		shards          int
+		says            string
+		better, instead int // partitions and shards, as it says
+	}{
+		{Modulo, 2, 10, 10, "shards that divides the base 2, change", 10, 2},
+		{Modulo, 2, 5, 2, "multiple of the base 2", 6, 2},
+		{Modulo, 2, 5, 3, "shards that divides the base 2 and partitions that are a multiple of it", 4, 2},
+		{RangeRouter, 4, 6, 4, "partitions that 4 divides", 8, 4},
+		{RangeRouter, 2, 10, 10, "shards that divides the 2 partitions before", 10, 2},
+	} {
+		d := grownTo(c.router, c.from)
+		p, err := d.PlanAdd(c.to, []int{c.shards})
+		if err != nil || p.Err() == nil || !strings.Contains(p.Err().Error(), c.says) {
+			t.Errorf("%s, %d to %d, %d shards: %v, %v; expected a remedy with %q", c.router, c.from, c.to, c.shards, err, p.Err(), c.says)
+		}
+		if p, err = d.PlanAdd(c.better, []int{c.instead}); err != nil || p.Err() != nil {
+			t.Errorf("%s, %d to %d, %d shards, as it was told: %v, %v", c.router, c.from, c.better, c.instead, err, p.Err())
+		}
+	}
+}
+
 func TestPlansWarnOfNumbersThatShareOutBadly(t *testing.T) {
 	t.Parallel()
 	d := grownTo(Modulo, 4)
