@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -17,13 +18,32 @@ import (
 )
 
 // mysqlSetup is carried out on each connection. READ COMMITTED keeps locks to the rows that are
-// asked for; what must stay absent is locked by slots. A connection that is idle for long is
-// closed by this side, not by the server. In UTC no hour comes twice.
+// asked for; what must stay absent is locked by slots. In UTC no hour comes twice.
 func mysqlSetup() []string {
 	return []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		"SET SESSION innodb_lock_wait_timeout = 2, wait_timeout = 86400, time_zone = '+00:00'",
+		"SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'",
 	}
+}
+
+// setupWaiting is for connections that wait: the server does not close them.
+func setupWaiting() []string {
+	return append(mysqlSetup(), "SET SESSION wait_timeout = 86400")
+}
+
+// setupCalls is for connections that carry out transactions. When a process is stopped within one,
+// or its host goes without a word, the server has to end it, or its locks would keep others out.
+// MySQL does not know how to time a transaction; there the whole connection has to do.
+func setupCalls() []string {
+	return append(mysqlSetup(), "SET SESSION wait_timeout = 30", "SET SESSION idle_transaction_timeout = 5")
+}
+
+// A connection is closed by this side long before the server does it.
+const idleCalls = 10 * time.Second
+
+// keepAlive lets this side find out within some 11 s that a server has gone without a word.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 }
 
 const maxConns = 8 // for transactions and reads; the waiting ones come on top
@@ -39,15 +59,19 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	c.MultiStatements = false
 	c.ReadTimeout, c.WriteTimeout = 0, 0 // the contexts bound each call, and waiting takes long
 	c.Logger = quiet{cfg.Logger}
+	if c.DialFunc == nil && strings.HasPrefix(c.Net, "tcp") {
+		dialer := &net.Dialer{KeepAliveConfig: keepAlive()} // the client bounds the time
+		c.DialFunc = dialer.DialContext
+	}
 	base, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("sql registry: %w: %w", fault.Invalid, err)
 	}
-	connector := &mysqlConnector{base}
-	db, waiting := sql.OpenDB(connector), sql.OpenDB(connector)
+	db := sql.OpenDB(&mysqlConnector{base, setupCalls()})
+	waiting := sql.OpenDB(&mysqlConnector{base, setupWaiting()})
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
-	db.SetConnMaxIdleTime(10 * time.Minute)
+	db.SetConnMaxIdleTime(idleCalls)
 	waiting.SetMaxIdleConns(maxConns)
 	waiting.SetConnMaxIdleTime(10 * time.Second)
 	handle := newHandle()
@@ -58,15 +82,19 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 }
 
 // mysqlConnector prepares each new connection.
-type mysqlConnector struct{ sqldriver.Connector }
+type mysqlConnector struct {
+	sqldriver.Connector
+
+	setup []string
+}
 
 func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range mysqlSetup() {
-		if _, err := conn.(sqldriver.ExecerContext).ExecContext(ctx, q, nil); err != nil {
+	for _, q := range c.setup {
+		if _, err := conn.(sqldriver.ExecerContext).ExecContext(ctx, q, nil); err != nil && number(err) != errUnknownVariable {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
@@ -124,15 +152,16 @@ func mysqlDialect() *sqlstore.Dialect {
 
 // The errors that mean something to us, by the server's numbers.
 const (
-	errDuplicate    = 1062
-	errLockWait     = 1205
-	errDeadlock     = 1213
-	errInterrupted  = 1317
-	errChangedSince = 1020 // MariaDB with innodb_snapshot_isolation
-	errTableCorrupt = 1194
-	errTableCrashed = 1195
-	errIndexCorrupt = 1712
-	errNoSuchThread = 1094
+	errDuplicate       = 1062
+	errUnknownVariable = 1193
+	errLockWait        = 1205
+	errDeadlock        = 1213
+	errInterrupted     = 1317
+	errChangedSince    = 1020 // MariaDB with innodb_snapshot_isolation
+	errTableCorrupt    = 1194
+	errTableCrashed    = 1195
+	errIndexCorrupt    = 1712
+	errNoSuchThread    = 1094
 )
 
 // number is that of an answer of the server; 0: the server did not answer.

@@ -74,17 +74,34 @@ func (h *holder) Keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var got sql.NullBool
-	err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 2)", name).Scan(&got)
-	if err == nil && !got.Bool {
-		err = fmt.Errorf("the lock %s of this process is held by another connection; its old one may not have ended yet", name)
-	}
-	if err != nil {
+	if err := seize(ctx, conn, name); err != nil {
 		discard(conn)
 		return err
 	}
 	h.conn = conn
 	return nil
+}
+
+// seize takes a lock that only this process holds for long. Another connection that does is one
+// that this side has given up, and of which the server may not know for hours that nobody is there.
+func seize(ctx context.Context, conn *sql.Conn, name string) error {
+	for range 3 {
+		var got sql.NullBool
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 1)", name).Scan(&got); err != nil || got.Bool {
+			return err
+		}
+		var stale sql.NullInt64
+		if err := conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", name).Scan(&stale); err != nil {
+			return err
+		}
+		if !stale.Valid {
+			continue
+		}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", stale.Int64)); err != nil && number(err) != errNoSuchThread {
+			return err
+		}
+	}
+	return fmt.Errorf("the lock %s of this process is held by a connection that does not end", name)
 }
 
 func (h *holder) Close() error {
@@ -239,8 +256,7 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var got, quiet sql.NullBool
-	if err := hush.QueryRowContext(ctx, "SELECT GET_LOCK(?, 2)", hushPrefix+m.handle).Scan(&quiet); err != nil {
+	if err := seize(ctx, hush, hushPrefix+m.handle); err != nil {
 		discard(hush)
 		return err
 	}
@@ -249,9 +265,9 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 		discard(hush)
 		return err
 	}
-	err = conn.QueryRowContext(ctx, "SELECT CONNECTION_ID(), GET_LOCK(?, 2)", bellPrefix+m.handle).Scan(&m.bellID, &got)
-	if err == nil && !(got.Bool && quiet.Bool) {
-		err = fmt.Errorf("the lock %s of this process is held by another connection; its old one may not have ended yet", bellPrefix+m.handle)
+	err = seize(ctx, conn, bellPrefix+m.handle)
+	if err == nil {
+		err = conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&m.bellID)
 	}
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "REPLACE INTO ringfence_listeners (process, since) VALUES (?, UNIX_TIMESTAMP())", m.handle)
