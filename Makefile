@@ -39,6 +39,11 @@ build: setup ## Build bin/ringfence
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ringfence ./cmd/ringfence
 
+.PHONY: build-pulsar
+build-pulsar: setup ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
+	@mkdir -p $(BIN)
+	cd commitlog/pulsarlog && $(GO) build -trimpath -tags $(TAGS) -o ../../$(BIN)/ringfence-pulsar ./cmd/ringfence-pulsar
+
 ##@ Checking
 
 .PHONY: test

@@ -115,7 +115,7 @@ func statusError(method, path string, status int, answer []byte) error {
 	case http.StatusConflict:
 		kind = fault.Conflict
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("pulsar refuses %s %s (%d %s): the token or certificate lacks the right: %w", method, path, status, reason.Reason, fault.Invalid)
+		return fmt.Errorf("pulsar refuses %s %s (%d %s): the token or certificate is wrong or lacks the right", method, path, status, reason.Reason)
 	case http.StatusPreconditionFailed:
 		if !busy {
 			kind = fault.Invalid

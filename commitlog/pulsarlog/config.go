@@ -26,7 +26,7 @@ import (
 
 // Config is what a Pulsar log is opened with.
 type Config struct {
-	driver.Options // Durability must be Sync or zero: Pulsar acknowledges what its bookies have on disk
+	driver.Options // Durability OS is the same as Sync: Pulsar acknowledges what its bookies have on disk
 
 	ServiceURL string // pulsar://host:6650 or pulsar+ssl://host:6651; required
 	// AdminURL of the REST interface; "": the host of ServiceURL with port 8080, or 8443 with TLS.
@@ -49,6 +49,7 @@ const (
 	defaultMessageBytes = 5 << 20
 	// messageOverhead is what an entry needs besides its messages.
 	messageOverhead = 16 << 10
+	connectTimeout  = 5 * time.Second
 )
 
 var compressions = map[string]pulsar.CompressionType{
@@ -96,8 +97,8 @@ func (c Config) Validate() error {
 	if c.MaxMessageBytes < 0 || c.MaxMessageBytes > 0 && c.MaxMessageBytes < 2*messageOverhead {
 		bad("messages of %d bytes; expected %d or more", c.MaxMessageBytes, 2*messageOverhead)
 	}
-	if c.Durability != "" && c.Durability != driver.Sync {
-		bad("durability %q; Pulsar's bookies decide about it, leave it at %q", c.Durability, driver.Sync)
+	if c.Durability != "" && c.Durability != driver.Sync && c.Durability != driver.OS {
+		bad("durability %q; expected %q or %q", c.Durability, driver.Sync, driver.OS)
 	}
 	return errors.Join(errs...)
 }
@@ -146,10 +147,14 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		a.close()
 		return nil, err
 	}
+	if err := c.checkBrokers(ctx); err != nil {
+		a.close()
+		return nil, err
+	}
 	options := pulsar.ClientOptions{
-		URL: c.ServiceURL, ConnectionTimeout: 5 * time.Second, OperationTimeout: 30 * time.Second,
+		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: 30 * time.Second,
 		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
-		Logger: plog.NewLoggerWithSlog(c.Logger), MetricsCardinality: pulsar.MetricsCardinalityNone,
+		Logger: plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), MetricsCardinality: pulsar.MetricsCardinalityNone,
 		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,
 	}
 	switch {
@@ -174,6 +179,30 @@ func (c Config) host() string {
 		return "?"
 	}
 	return u.Host
+}
+
+// checkBrokers says early what the client would only say after its time-out: that nobody listens.
+func (c Config) checkBrokers(ctx context.Context) error {
+	dialer := net.Dialer{Timeout: connectTimeout}
+	var errs []error
+	for host := range strings.SplitSeq(c.host(), ",") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			port := "6650"
+			if strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") {
+				port = "6651"
+			}
+			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		conn, err := dialer.DialContext(ctx, "tcp", host)
+		if err == nil {
+			return conn.Close()
+		}
+		errs = append(errs, err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("pulsar's broker at %s does not answer: %w: %w", c.host(), fault.Unavailable, errors.Join(errs...))
 }
 
 // admin is the client of the REST interface.

@@ -2,6 +2,8 @@ package pulsarlog
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -37,5 +39,39 @@ func TestURLsThatAreRefusedShowNoSecret(t *testing.T) {
 	}
 	if _, err := OpenURL(t.Context(), u, driver.Options{}); !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+// The web service may answer where the broker does not.
+func TestABrokerThatIsNotThereIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))
+	t.Cleanup(web.Close)
+	u, err := url.Parse("pulsar://:hunter2@127.0.0.1:1?web=" + web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenURL(t.Context(), u, driver.Options{})
+	if !errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v; expected that it is unavailable, names the broker and shows no token", err)
+	}
+}
+
+func TestARefusedTokenIsNamedAndNotShown(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hunter2" {
+			t.Errorf("the token was sent as %q", r.Header.Get("Authorization"))
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(web.Close)
+	u, err := url.Parse("pulsar://:hunter2@127.0.0.1:1?web=" + web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenURL(t.Context(), u, driver.Options{})
+	if fault.ExitCode(err) != fault.ExitFailure || !strings.Contains(err.Error(), "token") || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v; expected a failure that names the refused token and does not show it", err)
 	}
 }
