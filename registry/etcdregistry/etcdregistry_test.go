@@ -3,7 +3,9 @@ package etcdregistry
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +19,17 @@ import (
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test program is also a member in a process of its own.
+func TestMain(m *testing.M) {
+	if role := os.Getenv(memberVariable); role != "" {
+		if err := beMember(role); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // minTTL is the shortest lease of a server with its defaults.
 const minTTL = 2 * time.Second
