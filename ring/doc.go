@@ -11,14 +11,16 @@
 //     consumer groups: each slot has one owner at a time, under an epoch that grows with every
 //     change of owner. At any time at most one member answers yes for a key where sessions end with
 //     their process or their TTL only. PostgreSQL, Redis and MariaDB end them when the connections
-//     of a process are lost, which is what makes a takeover fast; a member that was cut off, and has
-//     not noticed, may answer yes beside its heir until the TTL is over, under the lower epoch.
+//     of a process are lost, which is what makes a takeover fast; a member answers no from the moment
+//     that it notices such a loss. One that was cut off and does not notice may answer yes beside its
+//     heir until the TTL is over, under the lower epoch.
 //
 // All members see the same: who owns what is one document of the registry with a version, changed
 // by compare-and-set, and each of them reads it again when it changes. In both modes a yes comes
 // with an epoch, for writes to carry (a stale writer has a lower one), and it is given only while
 // the member's session has certainly not run out. A member that can't reach the store keeps its
-// last view until then, answers no afterwards, and comes back by itself.
+// last view until then (in a table ring: as long as nobody can take it for dead), answers no
+// afterwards, and comes back by itself.
 //
 // The documents of a ring <r>, all JSON:
 //

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // lease says whether a session certainly lives, at the cost of one look at the clock.
 type lease struct {
 	session registry.Session
+	doubter driver.Doubter  // the session, where a doubt is a no; or nil
 	done    <-chan struct{} // of the session
 	began   time.Time
 	until   atomic.Int64 // ns after began; never later than the session's deadline
@@ -19,6 +21,12 @@ type lease struct {
 func newLease(s registry.Session) *lease {
 	l := &lease{session: s, done: s.Done(), began: time.Now()}
 	l.until.Store(int64(s.Deadline().Sub(l.began)))
+	return l
+}
+
+// exclusive is the lease that does not hold either while others may take this process for dead.
+func (l *lease) exclusive() *lease {
+	l.doubter, _ = l.session.(driver.Doubter)
 	return l
 }
 
@@ -36,6 +44,9 @@ func (l *lease) holds() bool {
 	case <-l.done:
 		return false
 	default:
+	}
+	if l.doubter != nil && l.doubter.Doubtful() {
+		return false
 	}
 	now := int64(time.Since(l.began))
 	if l.limit != 0 && now >= l.limit {

@@ -33,7 +33,7 @@ type tableRing struct {
 
 func newTable(r *Ring) (*tableRing, error) {
 	t := &tableRing{r: r, over: make(chan struct{})}
-	reg := registry.New(&below{reg: r.cfg.Registry, prefix: r.keys.table(), opened: func(s registry.Session) { t.lease.Store(newLease(s)) }})
+	reg := registry.New(&below{reg: r.cfg.Registry, prefix: r.keys.table(), opened: func(s registry.Session) { t.lease.Store(newLease(s).exclusive()) }})
 	var err error
 	if t.group, err = reg.Group(slotsName); err != nil {
 		return nil, err

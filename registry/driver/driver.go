@@ -106,11 +106,20 @@ type Session interface {
 	// Done is closed when the session has ended, for whatever reason, as far as this process can
 	// know: closed, expired in the store, or not renewed until its local monotonic deadline.
 	Done() <-chan struct{}
-	// Deadline is until when the session is certainly alive in the store: the moment the last
-	// successful renewal was SENT (this process's monotonic clock) plus ttl.
+	// Deadline is until when the session has certainly not run out: the moment the last successful
+	// renewal was SENT (this process's monotonic clock) plus ttl. A store that takes a process whose
+	// connections were lost for dead may have ended it before.
 	Deadline() time.Time
 	// Close ends the session and removes its entries at once.
 	Close(ctx context.Context) error
+}
+
+// Doubter is what a Session may be whose store ends the sessions of a process that it does not
+// hear, by the loss of a connection, which need not be a death. It may do so before the deadline.
+type Doubter interface {
+	// Doubtful is true from when this process noticed such a loss until a renewal over a new
+	// connection succeeded.
+	Doubtful() bool
 }
 
 // ErrConflict and the others are the kinds a driver returns.

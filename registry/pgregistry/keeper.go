@@ -172,7 +172,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.attach(ctx); err != nil {
 		return nil, err
 	}
-	x := s.mint.next()
+	x, age := s.mint.next(), s.link.line.Age()
 	sent := time.Now()
 	err := s.urgent(ctx, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
@@ -181,7 +181,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err != nil {
 		return nil, s.refused("open a session", err) // if it was opened nobody knows it, and it expires
 	}
-	l := s.keeper.keep(x, ttl, sent)
+	l := s.keeper.keep(x, ttl, sent, age)
 	if l == nil {
 		return nil, fmt.Errorf("postgres registry: %w", driver.ErrClosed)
 	}
@@ -189,14 +189,14 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 }
 
 // keep has a session renewed; nil when the store is closed.
-func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent time.Time) *lease.Session {
+func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent time.Time, age int64) *lease.Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own == nil {
 		return nil
 	}
 	l := lease.Start(lease.Config{
-		ID: id{x}.text(), TTL: ttl, Sent: sent, Logger: k.s.log,
+		ID: id{x}.text(), TTL: ttl, Sent: sent, Line: k.s.link.line, LineAge: age, Logger: k.s.log,
 		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
 		End:    func(ctx context.Context) error { return k.close(ctx, x) },
 		Closed: func(*lease.Session) { k.forget(x) },

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
 const (
@@ -29,7 +30,8 @@ const (
 // link is the connection that stands for the process: it holds the process's advisory lock, which
 // goes when the process dies, and it hears the notifications. Behind a proxy it is a poll.
 type link struct {
-	s *store
+	s    *store
+	line *lease.Line
 
 	mu      sync.Mutex
 	up      bool
@@ -39,7 +41,7 @@ type link struct {
 	changed chan struct{} // closed and replaced at each change of these
 }
 
-func newLink(s *store) *link { return &link{s: s, changed: make(chan struct{})} }
+func newLink(s *store) *link { return &link{s: s, line: lease.NewLine(), changed: make(chan struct{})} }
 
 func (l *link) set(up bool, err error) {
 	l.mu.Lock()
@@ -47,6 +49,13 @@ func (l *link) set(up bool, err error) {
 	l.up, l.err, l.since = up, err, time.Now()
 	if err != nil {
 		l.tries++
+	}
+	switch {
+	case l.s.pooled: // only the TTL ends sessions
+	case up:
+		l.line.Laid(l.line.Age())
+	default:
+		l.line.Lost()
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

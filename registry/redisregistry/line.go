@@ -45,6 +45,7 @@ func (l *line) run(ctx context.Context) {
 	for before := false; ctx.Err() == nil; {
 		began := time.Now()
 		up, err := l.hold(ctx, before)
+		l.s.seen.Lost()
 		if ctx.Err() != nil {
 			return
 		}
@@ -87,6 +88,7 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 	if err := l.subscribe(ctx, wire); err != nil {
 		return false, err
 	}
+	s.seen.Laid(s.seen.Age())
 	if again {
 		s.renewAll(ctx)
 	} else {

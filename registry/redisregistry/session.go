@@ -25,7 +25,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	s.opened++
 	id := s.process + "." + strconv.Itoa(s.opened)
 	s.mu.Unlock()
-	sent := time.Now()
+	age, sent := s.seen.Age(), time.Now()
 	if err := s.begin(ctx, id, ttl); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Sent: sent, Logger: s.log,
+		ID: id, TTL: ttl, Sent: sent, Line: s.seen, LineAge: age, Logger: s.log,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.end(ctx, id) },
 		Closed: func(x *lease.Session) { s.forget(x) },

@@ -51,6 +51,7 @@ type store struct {
 
 	mu       sync.Mutex
 	line     *line // nil until somebody watches or has a session
+	seen     *lease.Line // the line, to others
 	sessions map[string]*lease.Session
 	opened   int // sessions so far
 	closed   bool
@@ -63,7 +64,7 @@ func newStore(n names, cfg Config) *store {
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
 		open: rueidis.NewLuaScript(openScript), census: rueidis.NewLuaScript(censusScript),
-		sessions: make(map[string]*lease.Session), closing: make(chan struct{}),
+		sessions: make(map[string]*lease.Session), seen: lease.NewLine(), closing: make(chan struct{}),
 	}
 }
 

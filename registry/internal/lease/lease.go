@@ -26,6 +26,10 @@ type Config struct {
 	TTL time.Duration // as the store counts it
 	// Sent is when the request that opened the session was sent.
 	Sent time.Time
+	// Line is what others see of this process, and LineAge its age when the session's opening was
+	// sent. nil: the store ends sessions by their TTL only.
+	Line    *Line
+	LineAge int64
 	// Renew tells the store that the holder is alive. fault.Fenced says that the session has
 	// ended there, which is final; any other error is tried again. ctx ends at the deadline.
 	Renew func(ctx context.Context) error
@@ -41,6 +45,7 @@ type Config struct {
 type Session struct {
 	cfg      Config
 	deadline atomic.Pointer[time.Time]
+	sure     atomic.Int64 // the age of the line at the last renewal
 	done     chan struct{}
 	lost     chan struct{} // the store, or a notifier, says that it has ended
 	stop     context.CancelFunc
@@ -53,6 +58,7 @@ type Session struct {
 func Start(cfg Config) *Session {
 	s := &Session{cfg: cfg, done: make(chan struct{}), lost: make(chan struct{})}
 	s.sent(cfg.Sent)
+	s.sure.Store(cfg.LineAge)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.wg.Go(func() { s.run(ctx) }) // joined by halt
@@ -67,6 +73,12 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Deadline implements driver.Session.
 func (s *Session) Deadline() time.Time { return *s.deadline.Load() }
+
+// Doubtful implements driver.Doubter.
+func (s *Session) Doubtful() bool {
+	age := s.cfg.Line.Age()
+	return age%2 == 1 || age != s.sure.Load()
+}
 
 // Lost makes the session over: it is known to have ended in the store.
 func (s *Session) Lost() { s.lose.Do(func() { close(s.lost) }) }
@@ -104,14 +116,9 @@ func (s *Session) run(ctx context.Context) {
 	next := time.NewTimer(time.Until(s.cfg.Sent.Add(s.cfg.TTL / renewals)))
 	defer next.Stop()
 	warned := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.lost:
-			return
-		case <-next.C:
-		}
+	age := s.cfg.LineAge
+	for s.rest(ctx, age, next) {
+		age = s.cfg.Line.Age()
 		deadline := s.Deadline()
 		sent := time.Now()
 		if !sent.Before(deadline) {
@@ -122,6 +129,7 @@ func (s *Session) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			s.sent(sent)
+			s.sure.Store(age)
 			warned = false
 			next.Reset(time.Until(sent.Add(s.cfg.TTL / renewals)))
 		case errors.Is(err, fault.Fenced):
@@ -135,6 +143,24 @@ func (s *Session) run(ctx context.Context) {
 			next.Reset(min(s.cfg.TTL/retries, time.Until(deadline)))
 		}
 	}
+}
+
+// rest waits until it is time to renew: by the timer, or because a line was laid after the last
+// try, when the line had that age. It says no when the session is over.
+func (s *Session) rest(ctx context.Context, age int64, next *time.Timer) bool {
+	now, laid := s.cfg.Line.look()
+	if now%2 == 0 && now != age {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-s.lost:
+		return false
+	case <-laid:
+	case <-next.C:
+	}
+	return true
 }
 
 // renew is one try. It takes a third of the TTL at most, so that a connection that swallows

@@ -131,3 +131,68 @@ func TestASessionThatEndedInTheStoreIsOverAtOnce(t *testing.T) {
 		told.Abandon()
 	})
 }
+
+// Others may take a lost line for a death, so nothing is certain until a renewal that was sent over
+// a new one succeeded, which is tried at once.
+func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var renewed atomic.Int64
+		var fail atomic.Bool
+		line := NewLine()
+		s := Start(Config{
+			ID: "x", TTL: ttl, Sent: time.Now(), Line: line, LineAge: line.Age(), Logger: slog.New(slog.DiscardHandler),
+			Renew: func(context.Context) error {
+				if fail.Load() {
+					return fault.Unavailable
+				}
+				renewed.Add(1)
+				return nil
+			},
+			End: func(context.Context) error { return nil },
+		})
+		defer func() { _ = s.Close(t.Context()) }()
+		if s.Doubtful() {
+			t.Fatal("a new session is doubtful")
+		}
+		for range 2 {
+			line.Lost()
+			if !s.Doubtful() {
+				t.Fatal("it is certain without a line")
+			}
+			time.Sleep(ttl) // and renewals over other connections
+			synctest.Wait()
+			if !s.Doubtful() || over(s) {
+				t.Fatal("a renewal without a line made it certain, or it is over")
+			}
+			fail.Store(true)
+			line.Laid(line.Age())
+			synctest.Wait()
+			if !s.Doubtful() {
+				t.Fatal("it is certain before it was renewed")
+			}
+			fail.Store(false)
+			time.Sleep(ttl / retries)
+			synctest.Wait()
+			if s.Doubtful() {
+				t.Fatal("it is doubtful after a renewal over the next line")
+			}
+		}
+		line.Lost()
+		before := renewed.Load()
+		line.Laid(line.Age())
+		synctest.Wait()
+		if s.Doubtful() || renewed.Load() != before+1 {
+			t.Fatalf("doubtful %t after %d renewals at once", s.Doubtful(), renewed.Load()-before)
+		}
+		age := line.Age() + 1
+		line.Lost()
+		line.Laid(age)
+		line.Lost()
+		line.Laid(age) // of the line before
+		synctest.Wait()
+		if !s.Doubtful() {
+			t.Fatal("the news of an earlier line made it certain")
+		}
+	})
+}

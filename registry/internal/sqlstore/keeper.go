@@ -266,7 +266,11 @@ func (s *Store) keepPresence(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	if err := p.Keep(ctx); err != nil && s.ctx.Err() == nil {
+	age := s.line.Age()
+	err := p.Keep(ctx)
+	if err == nil {
+		s.line.Laid(age)
+	} else if s.ctx.Err() == nil {
 		s.log.Warn("others can't see whether this process lives; the TTL of its sessions has to do", "error", err)
 	}
 }

@@ -67,6 +67,7 @@ type Store struct {
 	starting sync.Mutex // held over I/O: by the first session or watch, which others have to wait for
 	started  bool
 	presence presence
+	line     *lease.Line // the presence, and the listener: both are lost with the server
 
 	mu     sync.Mutex
 	own    map[string]*lease.Session
@@ -80,7 +81,7 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
-		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session),
+		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), line: lease.NewLine(),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
