@@ -27,13 +27,14 @@ type world struct {
 	testing.TB
 	from, to mirror.Side
 	source   *topic.Topic
-	origin   *memlog.Store // of the source
-	store    *memlog.Store // of the target
+	origin   *memlog.Store      // of the source
+	home     *memregistry.Store // of the source
+	store    *memlog.Store      // of the target
 }
 
 func newWorld(t testing.TB, partitions int) *world {
-	w := &world{TB: t, origin: memlog.NewStore(&memlog.Options{Gaps: true}), store: memlog.NewStore(nil)}
-	w.from = mirror.Side{Log: w.origin.Open(), Registry: memregistry.New()}
+	w := &world{TB: t, origin: memlog.NewStore(&memlog.Options{Gaps: true}), home: memregistry.NewStore(), store: memlog.NewStore(nil)}
+	w.from = mirror.Side{Log: w.origin.Open(), Registry: w.home.Open().Registry}
 	w.to = mirror.Side{Log: w.store.Open(), Registry: memregistry.New()}
 	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
 	w.must(c.Create(t.Context(), name, topic.Config{Partitions: partitions}))

@@ -1,0 +1,94 @@
+package mirror_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/mirror"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// A cut-over is killed at each of its writes in turn, and repeated. The groups have the same to do at
+// the target as they had at the source, also when they are in one registry, where a second
+// translation of a translated position would skip records.
+func TestACutOverThatIsKilledAtAnyWriteGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("one registry: %v", shared), func(t *testing.T) {
+			t.Parallel()
+			for at, done := 1, false; !done; at++ {
+				done = killedCutOver(t, shared, at, false)
+				done = killedCutOver(t, shared, at, true) || done
+				if at > 200 {
+					t.Fatal("the cut-over never comes to its end")
+				}
+			}
+		})
+	}
+}
+
+// killedCutOver kills a cut-over before its n-th write, or after it; true: it came to its end.
+func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
+	t.Helper()
+	w := newWorld(t, 2)
+	target := memregistry.NewStore().Open()
+	if shared {
+		target = w.home.Open()
+	}
+	w.must(w.to.Registry.Close())
+	w.to.Registry = target.Registry
+	w.produce(0, 60)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 2, Assignor: "sticky"})
+	w.must(err)
+	source, want := w.contents(w.from, 0), make([][]string, 2)
+	for p := range want {
+		pos := registry.Position{Partition: p, Next: source[p][9].Offset, Done: []registry.Range{{source[p][12].Offset, source[p][15].Offset}}}
+		want[p] = unfinished(source[p], pos)
+		w.must(g.Seek(t.Context(), p, registry.Checkpoint{Positions: []registry.Position{pos}}, "test"))
+	}
+	cutOver := func(ctx context.Context) error {
+		m, err := mirror.New(mirror.Config{From: w.from, To: w.to, SameRegistry: shared, Topic: name})
+		w.must(err)
+		_, err = m.CutOver(ctx)
+		return err
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	writes := 0
+	target.OnApply(func([]string) error {
+		if writes++; writes == n {
+			kill()
+		}
+		if writes == n && !after {
+			return fmt.Errorf("killed: %w", fault.Unavailable)
+		}
+		return nil
+	})
+	done = cutOver(ctx) == nil
+	target.OnApply(nil)
+	if !done {
+		w.must(cutOver(t.Context()))
+	}
+	w.wantSame(0)
+	there, err := w.to.Registry.Group("billing")
+	w.must(err)
+	copied := w.contents(w.to, 0)
+	for p := range want {
+		u, err := there.Unit(t.Context(), p)
+		w.must(err)
+		if got := unfinished(copied[p], u.Checkpoint.Positions[0]); !slices.Equal(got, want[p]) {
+			t.Errorf("killed at write %d: partition %d has %v to do; want %v", n, p, got, want[p])
+		}
+	}
+	if d, err := topic.NewCatalog(w.to.Log, w.to.Registry, "").Get(t.Context(), name); err != nil || d.Produce != 0 {
+		t.Errorf("killed at write %d: the definition at the target: %+v, %v", n, d, err)
+	}
+	return done
+}
