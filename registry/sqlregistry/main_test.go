@@ -3,6 +3,7 @@ package sqlregistry
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -25,6 +26,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait, for a TTL or a server
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -128,7 +128,7 @@ func TestAServerThatIsDownBeyondTheTTLEndsSessionsAndNothingElse(t *testing.T) {
 func TestAnIdleGroupCostsTheServerLittle(t *testing.T) {
 	t.Parallel()
 	s := testserver.Private(t, "mariadb")
-	const members, limit, connections, window = 10, 30, 13, 8
+	const members, limit, connections, window = 10, 30, 13, 5
 	var wg sync.WaitGroup
 	for i := range members {
 		r := openURL(t, s.URL())
