@@ -50,7 +50,7 @@ type store struct {
 	young   time.Time    // until then the server's clients may still be on their way back to it
 
 	mu       sync.Mutex
-	line     *line // nil until somebody watches or has a session
+	line     *line       // nil until somebody watches or has a session
 	seen     *lease.Line // the line, to others
 	sessions map[string]*lease.Session
 	opened   int // sessions so far
