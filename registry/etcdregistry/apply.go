@@ -86,6 +86,20 @@ func (s *store) send(ctx context.Context, batch []driver.Txn) part {
 	if len(batch) == 1 {
 		return s.one(ctx, &batch[0])
 	}
+	if w := s.whole(batch); w != nil {
+		resp, unknown, err := s.commit(ctx, w.fill)
+		if err != nil && !errors.Is(err, rpctypes.ErrTooManyOps) {
+			return fail(len(batch), unknown, err)
+		}
+		if err == nil && resp.Succeeded {
+			return part{results: acceptedAll(batch, resp.Header.Revision)}
+		}
+	}
+	return s.each(ctx, batch)
+}
+
+// each sends a batch as one request in which every transaction has its own condition.
+func (s *store) each(ctx context.Context, batch []driver.Txn) part {
 	ops := s.branches(batch)
 	resp, unknown, err := s.commit(ctx, func(t clientv3.Txn) clientv3.Txn { return t.Then(ops...) })
 	if err != nil && !unknown && errors.Is(err, rpctypes.ErrTooManyOps) {
@@ -197,6 +211,14 @@ func (s *store) branch(t *driver.Txn) (checks []clientv3.Cmp, then []clientv3.Op
 		then = append(then, clientv3.OpDelete(s.root+k))
 	}
 	return checks, then
+}
+
+func acceptedAll(batch []driver.Txn, at int64) []driver.Result {
+	results := make([]driver.Result, len(batch))
+	for i := range batch {
+		results[i] = accepted(&batch[i], at)
+	}
+	return results
 }
 
 func accepted(t *driver.Txn, at int64) driver.Result {

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"sync"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // Bare implements driver.Bare: the transactions of etcd's that a call is merged into, made up
 // beforehand, over etcd's client alone.
 func (s *store) Bare(_ context.Context, txns []driver.Txn) (func(context.Context) error, error) {
-	var waves [][][]clientv3.Op
+	var waves [][]*request
 	for len(txns) > 0 {
-		var wave [][]clientv3.Op
+		var wave []*request
 		for _, batch := range s.plan(txns) {
-			wave = append(wave, s.branches(batch))
+			r := s.whole(batch)
+			if r == nil {
+				r = &request{then: s.branches(batch)}
+			}
+			wave = append(wave, r)
 			txns = txns[len(batch):]
 		}
 		waves = append(waves, wave)
@@ -33,11 +35,11 @@ func (s *store) Bare(_ context.Context, txns []driver.Txn) (func(context.Context
 }
 
 // bare sends the requests of a wave at the same time.
-func (s *store) bare(ctx context.Context, wave [][]clientv3.Op) error {
+func (s *store) bare(ctx context.Context, wave []*request) error {
 	errs := make([]error, len(wave))
 	var all sync.WaitGroup
-	for i, ops := range wave {
-		all.Go(func() { _, errs[i] = s.client.Txn(ctx).Then(ops...).Commit() })
+	for i, r := range wave {
+		all.Go(func() { _, errs[i] = r.fill(s.client.Txn(ctx)).Commit() })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -1,6 +1,10 @@
 package etcdregistry
 
-import "github.com/ringfence/ringfence/registry/driver"
+import (
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/ringfence/ringfence/registry/driver"
+)
 
 // Independent transactions are merged: they become the branches of one transaction of etcd's,
 // each with its own condition, so that one costs about what a put costs, and not a request and a
@@ -11,15 +15,42 @@ import "github.com/ringfence/ringfence/registry/driver"
 // A wave is several batches that are sent at the same time. Then nothing says in which order they
 // are applied, so only quiet transactions (checkpoints), of which none depends on another, form one.
 //
+// Checkpoints hold nearly always, all of them. So a batch of them is tried first as one
+// transaction under the conditions of all, which costs etcd and us a tenth less, and goes
+// through branches when it was refused.
+//
 // etcd allows 128 operations in a transaction (--max-txn-ops) and subtracts the number of the
 // branches from what each of them may hold.
 const (
+	maxOps       = 128
 	maxBranches  = 104
 	maxBranchOps = 24
 	// etcd takes requests of 1.5 MiB (--max-request-bytes).
 	maxBatchBytes = 1 << 20
 	maxWave       = 4
 )
+
+// request is a transaction of etcd's without an alternative.
+type request struct {
+	checks []clientv3.Cmp
+	then   []clientv3.Op
+}
+
+func (r *request) fill(t clientv3.Txn) clientv3.Txn { return t.If(r.checks...).Then(r.then...) }
+
+// whole is a batch of checkpoints that are applied all or none; nil where that is of no use.
+func (s *store) whole(batch []driver.Txn) *request {
+	r := &request{checks: make([]clientv3.Cmp, 0, maxOps), then: make([]clientv3.Op, 0, maxOps)}
+	for i := range batch {
+		t := &batch[i]
+		if !t.Quiet || len(r.checks)+len(t.Checks) > maxOps || len(r.then)+len(t.Puts)+len(t.Deletes) > maxOps {
+			return nil
+		}
+		checks, then := s.branch(t)
+		r.checks, r.then = append(r.checks, checks...), append(r.then, then...)
+	}
+	return r
+}
 
 // plan is the next wave: batches of txns, from the first on, that may be sent at the same time.
 func (s *store) plan(txns []driver.Txn) [][]driver.Txn {

@@ -1,11 +1,14 @@
 package etcdregistry
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -93,5 +96,40 @@ func TestVersionsThatAreNoneOfOursAreNeverHeld(t *testing.T) {
 	}
 	if leaseID("zz") != -1 || leaseID("-5") != -1 || leaseID(sessionID(1234567)) != 1234567 || sessionID(0) != "" {
 		t.Error("a session's ID is not that of its lease")
+	}
+}
+
+// The others of a batch are applied though one is refused, at whatever place.
+func TestACheckpointThatIsRefusedKeepsNoOtherBack(t *testing.T) {
+	t.Parallel()
+	s := opened(t, config(t, testserver.URL(t, "etcd")))
+	owner, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "owner"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 2*maxBranches + 10
+	for _, refused := range []int{0, 7, maxBranches, n - 1} {
+		txns := make([]driver.Txn, n)
+		for i := range txns {
+			txns[i] = driver.Txn{
+				Checks: []driver.Check{{Key: "owner", Version: owner[0].Versions[0]}},
+				Puts:   []driver.Put{{Key: fmt.Sprintf("checkpoints/%d/%d", refused, i)}},
+				Quiet:  true,
+			}
+		}
+		txns[refused].Checks[0].Version = "1" // that of an earlier owner
+		results, err := s.Apply(t.Context(), txns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap, err := s.List(t.Context(), fmt.Sprintf("checkpoints/%d/", refused))
+		if err != nil || len(snap.Entries) != n-1 {
+			t.Errorf("%d of %d were written, %v", len(snap.Entries), n-1, err)
+		}
+		for i, r := range results {
+			if want := i == refused; errors.Is(r.Err, fault.Conflict) != want || (r.Err != nil) != want {
+				t.Errorf("checkpoint %d, the refused one is %d: %v", i, refused, r.Err)
+			}
+		}
 	}
 }
