@@ -19,7 +19,7 @@ func groupMutants() []mutant {
 		{
 			name: "handover-before-drain", breaks: "records are in flight at two members after a clean move",
 			file: "group/core/unit.go",
-			find: "			s.drain(n, \"moves to \"+target+\": \"+s.plan.reason)\n", put: "			s.handoff(n, target)\n",
+			find: "			s.drain(n, \"moves to \"+target+\": \"+s.plan.reason)\n", put: "			s.handoff(n, target, s.plan.reason)\n",
 			pkg: sim, test: simulation,
 		},
 		{

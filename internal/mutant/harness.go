@@ -22,6 +22,7 @@ type mutant struct {
 	put    string // … and is replaced by this
 	pkg    string // with the test that catches it
 	test   string // regular expression of the test's name
+	server string // that the test needs; else none
 	limit  string // of the test's time, when its failure is that it waits for ever; else 60s
 }
 
@@ -45,6 +46,7 @@ type verdict struct {
 type harness struct {
 	root string // of the module
 	dir  string // for its own files
+	env  []string
 }
 
 // mutate returns the content of the mutant's file with the bug in it.
@@ -86,6 +88,7 @@ func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, e
 	args = append(args, "./"+m.pkg)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = h.root
+	cmd.Env = append(os.Environ(), h.env...)
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	v := verdict{output: tail(string(out)), took: time.Since(began)}

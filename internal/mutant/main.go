@@ -71,9 +71,19 @@ func judge(ctx context.Context, root string, chosen []mutant, out io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	h := harness{root: root, dir: dir}
+	var missing map[string]error
+	h.env, missing = h.servers(ctx, chosen)
 	healthy := map[string]verdict{}
-	wrong := 0
+	wrong, left := 0, 0
 	for _, m := range chosen {
+		if err := missing[m.server]; err != nil {
+			left++
+			fmt.Fprintf(out, "%-34s NOT RUN, without its server: %v\n", m.name, err)
+			if demanded(m.server) {
+				wrong++
+			}
+			continue
+		}
 		key := m.pkg + " " + m.test
 		if _, ok := healthy[key]; !ok {
 			if healthy[key], err = h.test(ctx, m, ""); err != nil {
@@ -104,6 +114,6 @@ func judge(ctx context.Context, root string, chosen []mutant, out io.Writer) (er
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d bugs were not caught", wrong, len(chosen))
 	}
-	fmt.Fprintf(out, "%d of %d bugs were caught\n", len(chosen), len(chosen))
+	fmt.Fprintf(out, "%d of %d bugs were caught\n", len(chosen)-left, len(chosen))
 	return nil
 }

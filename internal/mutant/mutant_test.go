@@ -63,3 +63,12 @@ func TestMutantsCanBeListed(t *testing.T) {
 		t.Errorf("%v:\n%s", err, &out)
 	}
 }
+
+func TestAMutantWhoseServerIsNotThereIsLeftOutAndNamed(t *testing.T) {
+	t.Parallel()
+	h := harness{root: t.TempDir()} // without scripts/services
+	env, missing := h.servers(t.Context(), []mutant{{name: "a"}, {name: "b", server: "nosuch"}})
+	if len(env) != 0 || len(missing) != 1 || missing["nosuch"] == nil {
+		t.Errorf("environment %v, missing %v; expected only nosuch to be missing", env, missing)
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+// growthMutants are bugs of topics that grow or move, and of rings.
+func growthMutants() []mutant {
+	return []mutant{
+		{
+			name: "switch-without-the-seal", breaks: "a slow producer writes a key behind records of it in the next storage topic",
+			file: "topic/grow.go",
+			find: "	ends, err := st.Seal(ctx)\n",
+			put: "	ends, err := make([]int64, doc.Storage[doc.Produce].Partitions), error(nil)\n" +
+				"	for p := range ends {\n		b, _ := st.Bounds(ctx, p)\n		ends[p] = b.Next\n	}\n",
+			pkg: "topic", test: "TestAnInterruptedSwitchIsFinishedByTheNextProducer$",
+		},
+		{
+			name: "storage-topics-without-a-barrier", breaks: "a key's records of the next storage topic are processed before its earlier ones",
+			file: "group/core/layout.go",
+			find: "return len(s.layout) == 0 || s.gates[n] }", put: "return len(s.layout) == 0 || len(s.gates) > n }",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "mirror-resumes-one-too-early", breaks: "a mirror that is started again copies a record twice",
+			file: "mirror/copy.go",
+			find: "	if err := c.finishWindow(ctx); err != nil {\n		return err\n	}\n", put: "	if err := c.finishWindow(ctx); err != nil {\n		return err\n	}\n	c.s.From = max(b.First, c.s.From-1)\n",
+			pkg: "mirror", test: "TestCrashesAndLostAnswersLeaveOneCopyOfEachRecord$",
+		},
+		{
+			name: "mirror-appends-before-it-notes", breaks: "a mirror that dies while it appends copies those records twice",
+			file: "mirror/copy.go",
+			find: "	if err := c.settle(ctx); err != nil {\n		return err\n	}\n	return c.send(ctx, batches)\n", put: "	return c.send(ctx, batches)\n",
+			pkg: "mirror", test: "TestCrashesAndLostAnswersLeaveOneCopyOfEachRecord$",
+		},
+		{
+			name: "ring-hands-over-before-the-drain", breaks: "a key has a new owner while the old one still works under its yes",
+			file: "ring/table.go",
+			find: "	case <-u.Draining():\n	}\n", put: "	case <-u.Draining():\n		return nil\n	}\n",
+			pkg: "ring", test: "TestTheDrainOfALeave$",
+		},
+	}
+}

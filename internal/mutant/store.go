@@ -1,0 +1,50 @@
+package main
+
+// storeMutants are bugs of the stores that several machines share. Where no test without the
+// server can tell, the mutant names the server.
+func storeMutants() []mutant {
+	return []mutant{
+		{
+			name: "postgres-commits-without-the-fence", breaks: "a replaced owner overwrites the checkpoint of its successor, on PostgreSQL",
+			file: "registry/pgregistry/schema.sql",
+			find: "FROM want w JOIN held h ON h.key = w.ck AND h.version = w.cv\n", put: "FROM want w JOIN held h ON h.key = w.ck\n",
+			pkg: "registry/pgregistry", test: "TestConformance$/groups_work_on_it", server: "postgres",
+		},
+		{
+			name: "redis-checks-absence-only", breaks: "versions are not compared in the script, so that nothing is fenced",
+			file: "registry/redisregistry/lua/apply.lua",
+			find: "or '') ~= want then\n", put: "or '') ~= want and want == '' then\n",
+			pkg: "registry/redisregistry", test: "TestConformance$/a_check_compares_versions_and_absence", server: "redis",
+		},
+		{
+			name: "etcd-compares-nothing", breaks: "the transaction is sent without a condition that can fail",
+			file: "registry/etcdregistry/apply.go",
+			find: "clientv3.Compare(clientv3.ModRevision(s.root+c.Key), \"=\", revision(c.Version))", put: "clientv3.Compare(clientv3.ModRevision(s.root+c.Key), \">\", -1)",
+			pkg: "registry/etcdregistry", test: "TestConformance$/a_check_compares_versions_and_absence", server: "etcd",
+		},
+		{
+			name: "sql-checks-absence-only", breaks: "versions are not compared, so that nothing is fenced on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/apply.go",
+			find: "have != c.Version {\n", put: "have != c.Version && c.Version == \"\" {\n",
+			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_check_compares_versions_and_absence",
+		},
+		{
+			name: "sql-ignores-expiry", breaks: "a process that is stopped for good keeps its units on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/keeper.go",
+			find: "CASE WHEN expires <= \"+s.d.Now()+\" THEN 1 ELSE 0 END", put: "CASE WHEN expires <= \"+s.d.Now()+\" THEN 0 ELSE 0 END",
+			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_frozen_process's_sessions_end",
+		},
+		{
+			name: "deaths-noticed-once", breaks: "after one death nobody watches the processes that come later",
+			file: "registry/internal/sqlstore/keeper.go",
+			find: "		case <-n.over:\n			delete(watched, h)\n", put: "		case <-n.over:\n			ring = nil\n",
+			pkg: "registry/sqlregistry", test: "TestAKilledProcessIsNoticedLongBeforeItsTTL$/SQLite",
+		},
+		{
+			name: "transaction-without-the-fence", breaks: "a transaction of a replaced owner commits its effects",
+			file: "registry/intx.go",
+			find: "	if entries[0].Version != grant.Version {\n", put: "	if entries[0].Version == \"\" {\n",
+			pkg: ".", test: "TestATransactionOfAStaleOwnerIsFenced$",
+		},
+	}
+}
