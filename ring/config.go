@@ -28,7 +28,7 @@ type Mode string
 // Modes.
 const (
 	Anchor Mode = "anchor" // consistent hashing; a short overlap when members change
-	Table  Mode = "table"  // fenced slots; never two at a time
+	Table  Mode = "table"  // fenced slots, each of one owner at a time
 )
 
 // Config is a member of a ring. Registry, Name and Member are needed.
