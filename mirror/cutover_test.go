@@ -1,13 +1,16 @@
 package mirror_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
 	"github.com/ringfence/ringfence/registry"
@@ -174,5 +177,60 @@ func TestACutOverNeedsTheConsumersStopped(t *testing.T) {
 	}
 	if _, err := w.source.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Value: []byte("1")}}, nil); err != nil {
 		t.Errorf("the refused cut-over has sealed the source: %v", err)
+	}
+}
+
+// reads is a log that counts how often its topics are read.
+type reads struct {
+	driver.Log
+	n *atomic.Int64
+}
+
+func (l reads) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	return countedTopic{t, l.n}, err
+}
+
+type countedTopic struct {
+	driver.Topic
+	n *atomic.Int64
+}
+
+func (t countedTopic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+	t.n.Add(1)
+	return t.Topic.Read(ctx, req, dst)
+}
+
+// A group whose handlers are slow for some keys has many finished ranges: to translate them must not
+// take a walk through the log for each.
+func TestManyFinishedRangesAreCarriedInOnePass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(0, 2000)
+	w.must(w.mirror(true).Run(t.Context()))
+	source := w.contents(w.from, 0)[0]
+	at := registry.Position{Next: source[0].Offset}
+	for i := 2; i < 1900; i += 4 {
+		at.Done = append(at.Done, registry.Range{source[i].Offset, source[i+1].Offset})
+	}
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{at}}, "test"))
+	var n atomic.Int64
+	w.must(errors.Join(w.from.Log.Close(), w.to.Log.Close()))
+	w.from.Log, w.to.Log = commitlog.New(reads{w.origin.Driver(), &n}), commitlog.New(reads{w.store.Driver(), &n})
+	_, err = w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	if n.Load() > 100 {
+		t.Errorf("the cut-over read %d times; both sides have 2,000 records", n.Load())
+	}
+	there, err := w.to.Registry.Group("billing")
+	w.must(err)
+	u, err := there.Unit(t.Context(), 0)
+	w.must(err)
+	if got, want := unfinished(w.contents(w.to, 0)[0], u.Checkpoint.Positions[0]), unfinished(source, at); !slices.Equal(got, want) {
+		t.Errorf("%d records are left to do; want %d", len(got), len(want))
 	}
 }

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -13,14 +14,13 @@ type translator struct {
 	from, to     *commitlog.Topic
 	partition    int
 	s            *state
-	first        int64 // of the source
-	begin, end   int64 // of the target
-	known        map[int64]int64
+	first        int64              // of the source
+	begin, end   int64              // of the target
 	recs, target []commitlog.Record // memory to read into
 }
 
 func newTranslator(ctx context.Context, from, to *commitlog.Topic, partition int, s *state) (*translator, error) {
-	t := &translator{from: from, to: to, partition: partition, s: s, known: map[int64]int64{}}
+	t := &translator{from: from, to: to, partition: partition, s: s}
 	b, err := from.Bounds(ctx, partition)
 	if err != nil {
 		return nil, err
@@ -34,100 +34,109 @@ func newTranslator(ctx context.Context, from, to *commitlog.Topic, partition int
 }
 
 // position translates the progress in a partition: each record that was finished stays finished,
-// each that was not stays to be done.
+// each that was not stays to be done. Both sides are read once, however many ranges it has.
 func (t *translator) position(ctx context.Context, p registry.Position) (registry.Position, error) {
 	q := registry.Position{Storage: p.Storage, Partition: p.Partition}
-	var err error
-	if q.Next, err = t.offset(ctx, p.Next); err != nil {
+	sources := []int64{p.Next}
+	for _, r := range p.Done {
+		sources = append(sources, r[0], r[1])
+	}
+	slices.Sort(sources)
+	sources = slices.Compact(sources)
+	ordinals, err := t.ordinals(ctx, sources)
+	if err != nil {
 		return q, err
 	}
+	places, err := t.places(ctx, ordinals)
+	if err != nil {
+		return q, err
+	}
+	at := make(map[int64]int64, len(sources))
+	for i, source := range sources {
+		at[source] = places[i]
+	}
+	q.Next = at[p.Next]
 	for _, r := range p.Done {
-		var done registry.Range
-		for i := range r {
-			if done[i], err = t.offset(ctx, r[i]); err != nil {
-				return q, err
-			}
-		}
-		if done[0] < done[1] {
-			q.Done = append(q.Done, done)
+		if from, to := at[r[0]], at[r[1]]; from < to {
+			q.Done = append(q.Done, registry.Range{from, to})
 		}
 	}
 	return q, nil
 }
 
-// offset is where the first copied record at or above an offset of the source stands in the
-// target; its end when there is none.
-func (t *translator) offset(ctx context.Context, source int64) (int64, error) {
-	if at, ok := t.known[source]; ok {
-		return at, nil
-	}
-	ordinal, err := t.ordinal(ctx, source)
-	if err != nil {
-		return 0, err
-	}
-	at, err := t.place(ctx, ordinal)
-	if err == nil {
-		t.known[source] = at
-	}
-	return at, err
-}
-
-// ordinal is how many copied records stand below an offset of the source. It counts back from the
-// next anchor, because what lies below the offset may have been dropped by retention.
-func (t *translator) ordinal(ctx context.Context, source int64) (int64, error) {
+// ordinals are how many copied records stand below each of some offsets of the source, which ascend.
+// They are counted back from the next anchor, because what lies below may have been dropped by
+// retention.
+func (t *translator) ordinals(ctx context.Context, sources []int64) ([]int64, error) {
 	next := anchor{Source: t.s.From, Records: t.s.Records}
-	if i := slices.IndexFunc(t.s.Anchors, func(a anchor) bool { return a.Source > source }); i >= 0 {
+	last := sources[len(sources)-1]
+	if i := slices.IndexFunc(t.s.Anchors, func(a anchor) bool { return a.Source > last }); i >= 0 {
 		next = t.s.Anchors[i]
 	}
-	n := next.Records
-	for at := max(source, t.first); at < next.Source; {
+	below, read, i := make([]int64, len(sources)), int64(0), 0
+	reach := func(offset int64) {
+		for ; i < len(sources) && sources[i] <= offset; i++ {
+			below[i] = read
+		}
+	}
+	for at := max(sources[0], t.first); at < next.Source; {
 		recs, to, err := t.from.Read(ctx, t.partition, at, t.recs[:0], nil)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		t.recs = recs
 		if len(recs) == 0 && to == at {
 			break
 		}
-		for _, r := range recs {
-			if r.Offset < next.Source {
-				n--
-			}
+		for k := 0; k < len(recs) && recs[k].Offset < next.Source; k++ {
+			reach(recs[k].Offset)
+			read++
 		}
 		at = to
 	}
-	return max(n, 0), nil
+	reach(math.MaxInt64)
+	for i := range below {
+		below[i] = max(0, next.Records-(read-below[i]))
+	}
+	return below, nil
 }
 
-// place is the offset of the record of the target before which so many were copied.
-func (t *translator) place(ctx context.Context, ordinal int64) (int64, error) {
-	if ordinal >= t.s.Records {
-		return t.end, nil
-	}
-	a := anchor{Target: t.begin} // when nobody remembers where the first append went
-	for _, b := range t.s.Anchors {
-		if b.Records <= ordinal {
-			a = b
+// places are the offsets of the records of the target before which so many were copied, of each of
+// some numbers that ascend; the end of the target where there is none.
+func (t *translator) places(ctx context.Context, ordinals []int64) ([]int64, error) {
+	at := make([]int64, len(ordinals))
+	here := anchor{Target: t.begin} // when nobody remembers where the first append went
+	for i := 0; i < len(ordinals); {
+		if ordinals[i] >= t.s.Records {
+			at[i] = t.end
+			i++
+			continue
 		}
-	}
-	if a.Target < t.begin { // retention dropped what would have to be counted
-		return t.begin, nil
-	}
-	skip := ordinal - a.Records
-	for at := a.Target; at < t.end; {
-		recs, next, err := t.to.Read(ctx, t.partition, at, t.target[:0], nil)
+		for _, a := range t.s.Anchors {
+			if a.Records <= ordinals[i] && a.Records >= here.Records {
+				here = a
+			}
+		}
+		if here.Target < t.begin { // retention dropped what would have to be counted
+			at[i] = t.begin
+			i++
+			continue
+		}
+		recs, next, err := t.to.Read(ctx, t.partition, here.Target, t.target[:0], nil)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		t.target = recs
-		if int64(len(recs)) > skip {
-			return recs[skip].Offset, nil
+		if len(recs) == 0 && next == here.Target {
+			at[i] = t.end
+			i++
+			continue
 		}
-		if len(recs) == 0 && next == at {
-			break
+		past := here.Records + int64(len(recs))
+		for ; i < len(ordinals) && ordinals[i] < past; i++ {
+			at[i] = recs[ordinals[i]-here.Records].Offset
 		}
-		skip -= int64(len(recs))
-		at = next
+		here = anchor{Target: next, Records: past}
 	}
-	return t.end, nil
+	return at, nil
 }
