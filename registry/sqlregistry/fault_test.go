@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -345,10 +346,30 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "letter.txt")
+	if err := os.WriteFile(path, []byte("dear all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(t.Context(), Config{File: path})
+	if err == nil {
+		r.Close()
+	}
+	if !errors.Is(err, registry.ErrInvalid) {
+		t.Errorf("%v; expected ErrInvalid", err)
+	}
+	list, err := os.ReadDir(dir)
+	if err != nil || len(list) != 1 {
+		t.Errorf("%v, %v; expected the letter only", list, err)
+	}
+}
+
 func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
-		"mysql://u:s3cret@h:1/db?nonsense=1", "mysql://u:s3cret@h:1", "mysql://u:s3cret@h:1/a/b", "mysql://u:s3cret@/db",
+		"mysql://u:s3cret@h:1/db?nonsense=1", "mysql://u:s3cret@h:1", "mysql://u:s3cret@h:1/a/b", "mysql://u:s3cret@/db", "mysql:u:s3cret@h/db",
 		"mysql://u:s3cret@h/db?tls=maybe", "mysql://u:s3cret@h/db?tls=false&tls-ca=/x", "mysql://u:s3cret@h/db?tls-ca=/does/not/exist",
 		"mysql://u:s3cret@h/db?tls-cert=/x", "mysql://u:s3cret@h/db?timeout=-1s", "other://u:s3cret@h/db",
 		"sqlite://host/path", "sqlite:", "sqlite:///x?nonsense=1", "sqlite:///x?durability=perhaps",

@@ -51,6 +51,9 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	db.SetMaxOpenConns(1)
 	reads.SetMaxOpenConns(2)
 	reads.SetMaxIdleConns(2)
+	if err := checkFile(ctx, db, path); err != nil {
+		return nil, errors.Join(err, db.Close(), reads.Close())
+	}
 	handle := boot + "-" + newHandle()
 	signals, err := openKernel(path, handle, boot)
 	if err != nil {
@@ -77,6 +80,17 @@ func checkDisk(dir string) (boot string, err error) {
 	}
 	id := strings.ReplaceAll(disk.BootID(), "-", "")
 	return id[:min(len(id), 12)], nil
+}
+
+// checkFile refuses a file that is something else, before others are made beside it. SQLite itself
+// has to look: whoever else closes the file gives up all locks that this process has on it.
+func checkFile(ctx context.Context, db *sql.DB, path string) error {
+	var version int
+	err := db.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
+	if sqliteCode(err)&0xff == codeNotADB {
+		return fmt.Errorf("sqlite registry: %s is no database of SQLite; name another file: %w", path, fault.Invalid)
+	}
+	return nil // the schema finds out about all else
 }
 
 func sqliteDialect() *sqlstore.Dialect {

@@ -26,6 +26,9 @@ const connectTimeout = 5 * time.Second
 //	timeout   for connecting, such as 5s
 //	socket    path of a Unix socket, instead of a host
 func mysqlConfig(u *url.URL) (*mysql.Config, error) {
+	if u.Opaque != "" { // not shown: it may hold a password
+		return nil, fmt.Errorf("sql registry: expected two slashes behind %s:, as in mysql://user@host:3306/database: %w", u.Scheme, fault.Invalid)
+	}
 	q, err := storeurl.Parameters(u, "tls", "tls-ca", "tls-cert", "tls-key", "timeout", "socket")
 	if err != nil {
 		return nil, err

@@ -177,8 +177,8 @@ func (s *Store) await(ctx context.Context, handle string) {
 }
 
 // bury ends the sessions of a dead process; what fails is left to the TTL.
-func (s *Store) bury(ctx context.Context, handle string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *Store) bury(watching context.Context, handle string) {
+	ctx, cancel := context.WithTimeout(watching, patience)
 	defer cancel()
 	all, err := s.sessions(ctx)
 	var ids []string
@@ -190,7 +190,7 @@ func (s *Store) bury(ctx context.Context, handle string) {
 	if err == nil && len(ids) > 0 {
 		err = s.endSessions(ctx, ids)
 	}
-	if err != nil && s.ctx.Err() == nil {
+	if err != nil && watching.Err() == nil {
 		s.log.Warn("the sessions of a dead process can't be ended; they run out", "sessions", len(ids), "error", err)
 	}
 }
