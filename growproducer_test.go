@@ -108,9 +108,9 @@ func (p *producerProcess) signal(s os.Signal) {
 // log's lock would keep the switch waiting too.
 func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
-	for {
+	for patience := 300 * time.Millisecond; ; patience *= 2 {
 		p.signal(unix.SIGSTOP)
-		ctx, cancel := context.WithTimeout(p.t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 		_, err := rf.Produce(ctx, "a", ringfence.Message{Key: []byte("probe"), Value: []byte("probe")})
 		cancel()
 		if err == nil {
