@@ -43,7 +43,7 @@ func join(t *testing.T, reg *registry.Registry, mode ring.Mode, member string, c
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { leave(t, r) })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := r.WaitEstablished(ctx); err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); <-ticker.C {
+	for deadline := time.Now().Add(2 * time.Minute); !cond(); <-ticker.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 20 s for: %s", what)
+			t.Fatalf("waited two minutes for: %s", what)
 		}
 	}
 }
