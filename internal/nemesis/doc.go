@@ -1,8 +1,10 @@
 // Package nemesis holds no code of the product: its tests hurt real member processes, the server
 // of their registry and the network between them, in random order, under load; then they heal
-// everything and let internal/history judge what all of them wrote down.
+// everything and let internal/history judge what all of them wrote down, for two groups and two
+// namespaces that share the store. Each trouble is only counted once its harm was seen, and the
+// judge has to see through histories with a lie in them.
 //
-// A short run for each store whose server is there is part of the tests. RINGFENCE_SOAK makes it
-// ten minutes; RINGFENCE_NEMESIS_SEED repeats the order of the faults of an earlier run, which
-// prints it.
+// A short run for each store whose server is there is part of the tests: every kind of trouble
+// comes once. RINGFENCE_SOAK makes it ten minutes, and stops the server for a minute each time;
+// RINGFENCE_NEMESIS_SEED repeats the order of the troubles of an earlier run, which prints it.
 package nemesis

@@ -37,7 +37,7 @@ var stores = []store{
 	}},
 	{name: "etcd", scheme: "etcd", open: etcdregistry.OpenURL, url: private("etcd")},
 	{name: "postgres", scheme: "postgres", open: pgregistry.OpenURL, url: private("postgres")},
-	{name: "mariadb", waits: true, scheme: "mysql", open: sqlregistry.OpenURL, url: private("mariadb")},
+	{name: "mariadb", scheme: "mysql", open: sqlregistry.OpenURL, url: private("mariadb")},
 	{name: "redis", scheme: "redis", open: redisregistry.OpenURL, url: private("redis"), prepare: syncAlways},
 }
 

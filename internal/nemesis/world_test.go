@@ -22,7 +22,7 @@ const (
 	crowded  = 20
 	ttl      = 2 * time.Second // the shortest that every store can do
 	work     = time.Millisecond
-	healing  = 2 * time.Minute // for what takes seconds on an idle machine
+	healing  = 4 * time.Minute // for what takes seconds on an idle machine
 )
 
 // world is what the troubles happen to.
