@@ -112,7 +112,7 @@ func speakH2() *sqlstore.Dialect {
 	d.Fate = func(err error) sqlstore.Fate {
 		switch state(err) {
 		case "40001", "HYT00", // a deadlock, a lock that took too long
-			"HY004", "42S02", "42000", "42001", "23505": // in the wrong mode for a moment
+			"HY004", "42S02", "42S22", "42000", "42001", "23505": // in the wrong mode for a moment
 			return sqlstore.Again
 		}
 		return sqlstore.Failed
