@@ -43,6 +43,10 @@ func kindOf(flagType string) string {
 		return "a time such as 500ms, 2s or 1h"
 	case "bool":
 		return "true or false"
+	case "intSlice":
+		return "a number, or several with commas between them"
+	case "stringSlice", "stringArray", "string":
+		return "a text"
 	case "float64":
 		return "a number such as 0.5"
 	}

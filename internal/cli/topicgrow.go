@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -44,8 +46,8 @@ a key out of order; consumer groups never do.`,
 	f.register(cmd)
 	_ = cmd.MarkFlagRequired("partitions") // made just above
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if f.partitions == 0 {
-			f.partitions = -1 // out of range, and no request for another kind of plan
+		if f.partitions == 0 { // for PlanTopic that would be another kind of plan
+			return fmt.Errorf("--partitions 0: expected 1 to %d: %w", commitlog.MaxPartitions, fault.Invalid)
 		}
 		return a.growTopic(ctx, rf, args[0], f, rf.AddStorage)
 	})
