@@ -35,8 +35,12 @@ func Parameters(u *url.URL, known ...string) (url.Values, error) {
 }
 
 // Redact is the URL for messages: without its password, and without the values of parameters,
-// which may be secrets too.
+// which may be secrets too. Of what stands behind a scheme without slashes it shows nothing when it
+// looks like a user and a password in the wrong place.
 func Redact(u *url.URL) string {
+	if strings.Contains(u.Opaque, "@") {
+		return u.Scheme + ":…"
+	}
 	c := *u
 	if c.RawQuery != "" {
 		c.RawQuery = ""

@@ -32,3 +32,18 @@ func TestUnknownParametersAreRefusedWithoutSecrets(t *testing.T) {
 		t.Fatalf("%v, %v", q, err)
 	}
 }
+
+func TestAPasswordBehindASchemeWithoutSlashesIsNotShown(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"kafka:me:hunter2@host:9092": "kafka:…", "mysql:me:hunter2@host/db?tls=true": "mysql:…", "sqlite:rel/a.db": "sqlite:rel/a.db",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Redact(u); got != want {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
