@@ -38,7 +38,7 @@ type fetched struct {
 // broker pushes it. A caller that reads on from where it left off finds it again by that offset.
 type cursor struct {
 	p      *partition
-	reader pulsar.Reader
+	feed   *feed // of the goroutine, until done is closed
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine is gone
 
@@ -116,46 +116,35 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 }
 
 func (p *partition) openCursor(ctx context.Context, from int64) (*cursor, error) {
-	r, err := p.openReader(ctx, from)
+	f, err := p.openFeed(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	pumping, cancel := context.WithCancel(context.Background())
-	c := &cursor{p: p, reader: r, cancel: cancel, done: make(chan struct{}), at: from, seen: from, changed: make(chan struct{}), room: make(chan struct{})}
-	go c.pump(pumping, from) // joined by close
+	c := &cursor{p: p, feed: f, cancel: cancel, done: make(chan struct{}), at: from, seen: from, changed: make(chan struct{}), room: make(chan struct{})}
+	go c.pump(pumping) // joined by close
 	return c, nil
 }
 
-// pump takes messages until the cursor is closed or the reader fails.
-func (c *cursor) pump(ctx context.Context, from int64) {
+// pump takes messages until the cursor is closed or the feed fails.
+func (c *cursor) pump(ctx context.Context) {
 	defer close(c.done)
 	for {
-		m, err := c.reader.Next(ctx)
-		if err != nil {
-			c.fail(fmt.Errorf("%w: %w", fault.Unavailable, err))
-			return
-		}
-		rec, isRecord, err := decode(m)
+		m, _, behind, err := c.feed.next(ctx)
 		if err != nil {
 			c.fail(err)
 			return
 		}
-		offset, err := packID(m.ID())
+		var rec driver.Record
+		isRecord := false
+		if m != nil {
+			rec, isRecord, err = decode(m)
+		}
 		if err != nil {
 			c.fail(err)
 			return
 		}
-		if offset < from {
-			continue // before the start in its entry, or sent again after a new connection
-		}
-		from = offset + 1
-		if size := m.ID().BatchSize(); m.ID().BatchIdx()+1 >= size {
-			if from, err = after(m.ID().LedgerID(), m.ID().EntryID()); err != nil {
-				c.fail(err)
-				return
-			}
-		}
-		if !c.put(ctx, rec, isRecord, from) {
+		if !c.put(ctx, rec, isRecord, behind) {
 			return
 		}
 	}
@@ -256,18 +245,18 @@ func (c *cursor) skip(from, to int64) {
 func (c *cursor) close() {
 	c.cancel()
 	<-c.done
-	c.reader.Close()
+	c.feed.close()
 }
 
 // scan calls f with every message from an offset up to end, markers too.
 func (p *partition) scan(ctx context.Context, from, end int64, f func(m pulsar.Message, offset int64)) error {
 	for at := from; at < end; {
-		r, err := p.openReader(ctx, at)
+		source, err := p.openFeed(ctx, at)
 		if err != nil {
 			return err
 		}
-		at, err = scanOn(ctx, r, at, end, f)
-		r.Close()
+		at, err = scanOn(ctx, source, at, end, f)
+		source.close()
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, fault.Unavailable)) {
 			return p.fail("scan", err)
 		}
@@ -275,31 +264,23 @@ func (p *partition) scan(ctx context.Context, from, end int64, f func(m pulsar.M
 	return nil
 }
 
-// scanOn returns how far it came. A reader that nothing comes from may have lost its connection
+// scanOn returns how far it came. A feed that nothing comes from may have lost its connection
 // for good, and is fault.Unavailable.
-func scanOn(ctx context.Context, r pulsar.Reader, at, end int64, f func(m pulsar.Message, offset int64)) (int64, error) {
+func scanOn(ctx context.Context, source *feed, at, end int64, f func(m pulsar.Message, offset int64)) (int64, error) {
 	for at < end {
 		patient, cancel := context.WithTimeout(ctx, scanPatience)
-		m, err := r.Next(patient)
-		cancel()
-		if err != nil {
-			return at, fmt.Errorf("%w: %w", fault.Unavailable, err)
+		m, offset, behind, err := source.next(patient)
+		if patient.Err() != nil && err != nil {
+			err = fmt.Errorf("%w: %w", fault.Unavailable, err)
 		}
-		offset, err := packID(m.ID())
+		cancel()
 		if err != nil {
 			return at, err
 		}
-		if offset >= at { // the broker may begin an entry early
+		if m != nil {
 			f(m, offset)
-			at = offset + 1
 		}
-		if m.ID().BatchIdx()+1 >= m.ID().BatchSize() {
-			behind, err := after(m.ID().LedgerID(), m.ID().EntryID())
-			if err != nil {
-				return at, err
-			}
-			at = max(at, behind)
-		}
+		at = behind
 	}
 	return at, nil
 }
