@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,7 +101,11 @@ func TestABrokerThatIsKilledUnderLoadLosesAndReordersNothing(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	for range 2 {
+	kills := 1
+	if os.Getenv("RINGFENCE_SOAK") != "" {
+		kills = 20
+	}
+	for range kills {
 		more(300)
 		began := time.Now()
 		server.Kill()
