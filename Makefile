@@ -93,7 +93,7 @@ mutants: setup ## Put known bugs into the code and show that a named test catche
 
 .PHONY: soak
 soak: setup ## The crash matrix and the simulation at full length (an hour)
-	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
+	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/... ./internal/nemesis
 
 .PHONY: fuzz
 fuzz: setup ## Every fuzz target for FUZZTIME each (default 30s)

@@ -190,5 +190,6 @@ func (s *State) metaWritten(w *write, o outcome, versions []registry.Version) {
 		return
 	}
 	s.view.Meta, s.view.MetaVersion, s.plan.seen = w.meta, versions[0], false
+	s.noteMeta()
 	s.fit(w.meta.Units)
 }

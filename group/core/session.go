@@ -111,7 +111,18 @@ func (s *State) find(id string) (int, bool) {
 	})
 }
 
-// join puts the member entry, and the group's document when there is none yet.
+// found writes the group's document when there is none yet. It goes with the member entry, and goes
+// again should that have been stored without it.
+func (s *State) found() {
+	if s.exited || s.session == "" || s.viewStep == 0 || s.view.Meta != nil || s.metaWriting || s.blocked() || (s.leaving && s.kept() == 0) {
+		return
+	}
+	s.writeMeta(registry.Meta{
+		Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+	}, nil)
+}
+
+// join puts the member entry.
 func (s *State) join() {
 	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.memberMark.stale || s.blocked() {
 		return
@@ -120,11 +131,6 @@ func (s *State) join() {
 	var seen registry.Version
 	if i, ok := s.find(s.cfg.Member); ok {
 		seen = s.view.MemberVersions[i]
-	}
-	if s.view.Meta == nil && !s.metaWriting {
-		s.writeMeta(registry.Meta{
-			Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
-		}, nil)
 	}
 	m := s.self()
 	txn := registry.Txn{
@@ -194,6 +200,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 			s.calmUntil = s.now + calm
 		}
 		s.joined, s.everJoined = true, true
+		s.noteMeta()
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
 }

@@ -68,6 +68,7 @@ type State struct {
 	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool
 	everJoined bool
+	everMeta   bool // it was joined and the group was there
 	joining    bool // a write of the member entry is under way
 	member     registry.Version
 	memberMark mark

@@ -75,6 +75,7 @@ func (s *State) settle() {
 	}
 	s.letGo()
 	s.open()
+	s.found()
 	s.join()
 	s.grow()
 	if s.ready() && s.touched && !s.small() {

@@ -28,6 +28,7 @@ func (s *State) loaded(ev Loaded) {
 		return
 	}
 	s.merge(ev.State)
+	s.noteMeta()
 	s.memberMark.stale, s.plan.mark.stale = false, false
 	s.viewStep, s.plan.seen = s.loadStep, false
 	s.sweepAt = 0
@@ -38,10 +39,15 @@ func (s *State) loaded(ev Loaded) {
 	s.noteAbsent()
 }
 
+// noteMeta notes that this member is in a group that is there: should it go, it was deleted.
+func (s *State) noteMeta() {
+	s.everMeta = s.everMeta || s.everJoined && s.view.Meta != nil
+}
+
 func (s *State) checkMeta(m *registry.Meta) error {
 	name := s.cfg.Group.Name()
 	switch {
-	case m == nil && s.everJoined:
+	case m == nil && s.everMeta:
 		return fmt.Errorf("group %q was deleted while member %q was in it: %w", name, s.cfg.Member, registry.ErrNotFound)
 	case m == nil:
 		return nil

@@ -22,7 +22,8 @@ type store struct {
 	changed  bool // something that watchers hear of
 	lists    int
 	applies  int
-	onApply  func(key string) // before each transaction, with its first check's key
+	onApply  func(key string)      // before each transaction, with its first check's key
+	refuse   func(key string) bool // whether that transaction is not carried out, the others are
 }
 
 func (st *store) List(_ context.Context, prefix string) (registry.Snapshot, error) {
@@ -49,6 +50,10 @@ func (st *store) Apply(_ context.Context, txns []registry.Txn) ([]registry.Resul
 	for i := range txns {
 		if st.onApply != nil {
 			st.onApply(txns[i].Checks[0].Key)
+		}
+		if st.refuse != nil && st.refuse(txns[i].Checks[0].Key) {
+			res[i] = registry.Result{Err: registry.ErrUnavailable}
+			continue
 		}
 		res[i] = st.one(&txns[i])
 		if st.lose {

@@ -35,10 +35,6 @@ const (
 	exitReplaced    = 76
 )
 
-// goodbye is what the client of MariaDB says when it takes its leave of a server over a connection
-// that is gone: all else was done by then.
-const goodbye = "bad connection"
-
 // spec is what a member process is told. It is a member of the groups of its scenes.
 type spec struct {
 	Name     string
@@ -76,9 +72,6 @@ func serve(raw string) int {
 		return 0
 	case ctx.Err() != nil && transient(err):
 		fmt.Fprintln(os.Stderr, "left while the store was away:", err)
-		return 0
-	case ctx.Err() != nil && err.Error() == goodbye:
-		fmt.Fprintln(os.Stderr, "left over a connection that was gone:", err)
 		return 0
 	case transient(err):
 		fmt.Fprintln(os.Stderr, err)

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"maps"
+	mrand "math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	neighbours = 2 // how many processes this one watches
-	shortRound = 100 * time.Millisecond
-	longRound  = 3 * time.Second
-	rewatch    = 500 * time.Millisecond // until a process that can't be watched is tried again
+	neighbours   = 2 // how many processes this one watches
+	expireAtOnce = 8 // sessions
+	shortRound   = 100 * time.Millisecond
+	longRound    = 3 * time.Second
+	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
 // sighting is one session as the database has it.
@@ -86,6 +88,8 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	return next, s.successors(processes)
 }
 
+// expire ends sessions that ran out. Others are at it too: each takes few at a time, in an order of
+// its own, so that they do not wait for each other and keep renewals waiting.
 func (s *Store) expire(ctx context.Context, ids []string) {
 	s.mu.Lock()
 	for _, id := range ids {
@@ -94,8 +98,14 @@ func (s *Store) expire(ctx context.Context, ids []string) {
 		}
 	}
 	s.mu.Unlock()
-	if err := s.endWhere(ctx, ids, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
-		s.log.Warn("sessions that ran out can't be ended yet", "sessions", len(ids), "error", err)
+	mrand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for few := range slices.Chunk(ids, expireAtOnce) {
+		if err := s.endWhere(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
+			s.log.Warn("sessions that ran out can't be ended yet", "sessions", len(few), "error", err)
+		}
+		if ctx.Err() != nil {
+			return // the next round goes on
+		}
 	}
 }
 

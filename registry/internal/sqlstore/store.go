@@ -289,8 +289,9 @@ func (s *Store) end(tell bool) {
 	if p := s.presence.get(); p != nil {
 		s.err = p.Close()
 	}
-	s.err = errors.Join(s.err, s.cfg.Signals.Close(), s.cfg.DB.Close())
-	if s.cfg.Reads != s.cfg.DB {
-		s.err = errors.Join(s.err, s.cfg.Reads.Close())
+	s.err = errors.Join(s.err, s.cfg.Signals.Close())
+	// A connection that is broken can't be taken leave of; all that was written is committed.
+	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close()); err != nil {
+		s.log.Debug("connections were broken at close", "error", err)
 	}
 }
