@@ -62,7 +62,11 @@ func Run(t *testing.T, h Harness) {
 			}
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				limit := time.Minute
+				if h.Features.Slow {
+					limit = 5 * time.Minute
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				t.Cleanup(cancel)
 				test.run(&env{T: t, h: h, ctx: ctx, open: h.Store(t)})
 			})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -26,7 +27,10 @@ type model struct {
 	counter int
 }
 
-const modelPartitions = 3
+const (
+	modelPartitions = 3
+	slowModel       = 10 * time.Second // of random operations on a log of milliseconds
+)
 
 type modelPartition struct {
 	recs     []commitlog.Record // all that were ever appended
@@ -45,8 +49,13 @@ func checkModel(e *env) {
 			e.must(l.Close())
 		}
 	}()
-	round := 0
+	round, failed := 0, false
+	began := time.Now()
 	rapid.Check(e.T, func(t *rapid.T) {
+		if e.h.Features.Slow && time.Since(began) > slowModel && !failed {
+			return // enough; a failure is looked into for as long as it takes
+		}
+		failed = true // unless it comes to its end
 		round++
 		m := &model{T: t, e: e, logs: logs, name: fmt.Sprintf("model-%d", round), topics: make([]*commitlog.Topic, len(logs))}
 		m.ok(logs[0].CreateTopic(e.ctx, commitlog.TopicConfig{Name: m.name, Partitions: modelPartitions}))
@@ -71,6 +80,7 @@ func checkModel(e *env) {
 			m.compare(p, m.bounds(p).First, 1<<30)
 		}
 		m.ok(logs[0].DeleteTopic(e.ctx, m.name))
+		failed = false
 	})
 }
 
