@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -61,12 +62,13 @@ func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
 	}
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
-	writes := 0
+	var writes atomic.Int64
 	target.OnApply(func([]string) error {
-		if writes++; writes == n {
+		mine := writes.Add(1) == int64(n)
+		if mine {
 			kill()
 		}
-		if writes == n && !after {
+		if mine && !after {
 			return fmt.Errorf("killed: %w", fault.Unavailable)
 		}
 		return nil
