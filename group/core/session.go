@@ -144,6 +144,7 @@ func (s *State) join() {
 		txn.Deletes = []string{g.StaticKey(m.ID)}
 	}
 	s.joining = true
+	s.tried++
 	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: txn})
 }
 
@@ -191,10 +192,12 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	s.view.Members[i], s.view.MemberVersions[i] = w.member, s.member
 	s.plan.seen = false
 	if !s.joined {
-		if s.everJoined {
+		if s.tried > 1 {
 			// Until a moment ago others could take our units for a dead member's. From now on
 			// they can't, see claim: what a reading says that begins now is true.
 			s.viewStep, s.wantLoad = 0, true
+		}
+		if s.everJoined {
 			// If it was the store that was away, the others lost their sessions too, and are
 			// about to be back. Who comes first must not take everything.
 			s.calmUntil = s.now + calm

@@ -68,6 +68,9 @@ type State struct {
 	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool
 	everJoined bool
+	// tried is how often it tried to join. It may have been in the group, and been given units,
+	// without hearing of it.
+	tried      int
 	everMeta   bool // it was joined and the group was there
 	joining    bool // a write of the member entry is under way
 	member     registry.Version
