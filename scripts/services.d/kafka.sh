@@ -4,7 +4,6 @@
 # we write.
 
 kafka_jars=kafka-4.1.1
-kafka_patience=120
 
 kafka_packages() { echo maven openjdk-17-jre-headless kcat; }
 

@@ -2,7 +2,6 @@
 # Apache Pulsar in one process: broker, bookie and metadata store.
 
 pulsar_jars=pulsar-4.0.7
-pulsar_patience=120
 
 pulsar_packages() { echo maven openjdk-17-jre-headless; }
 
