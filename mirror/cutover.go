@@ -15,11 +15,12 @@ import (
 // plan is how far a cut-over got. When it is there, all that the target gets is written down, and
 // nothing is computed anew: a second translation of progress would spoil it.
 type plan struct {
-	Format   int             `json:"format"`
-	Document *topic.Document `json:"document"` // of the target
-	Groups   []registry.Meta `json:"groups"`
-	Names    []string        `json:"names"` // of the groups
-	Done     bool            `json:"done"`
+	Format   int                `json:"format"`
+	Document *topic.Document    `json:"document"` // of the target
+	Groups   []registry.Meta    `json:"groups"`
+	Controls []registry.Control `json:"controls"` // of the groups: what is paused stays so
+	Names    []string           `json:"names"`    // of the groups
+	Done     bool               `json:"done"`
 }
 
 // Result is what a cut-over carried over.
@@ -103,11 +104,11 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	}
 	defer tr.close()
 	for _, g := range groups {
-		meta, err := m.carry(ctx, g, tr)
+		st, err := m.carry(ctx, g, tr)
 		if err != nil {
 			return nil, "", fmt.Errorf("the progress of group %q: %w", g.Name(), err)
 		}
-		p.Groups, p.Names = append(p.Groups, meta), append(p.Names, g.Name())
+		p.Groups, p.Controls, p.Names = append(p.Groups, *st.Meta), append(p.Controls, st.Control), append(p.Names, g.Name())
 	}
 	if err := m.writePlan(ctx, p, ""); err != nil {
 		return nil, "", err
@@ -256,18 +257,17 @@ func (tr *translators) empty(unit int) []registry.Position {
 	return []registry.Position{{Storage: storage, Partition: partition}}
 }
 
-// carry writes down the translated checkpoints of a group.
-func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) (registry.Meta, error) {
-	meta, err := g.Meta(ctx)
-	if err != nil {
-		return meta, err
+// carry writes down the translated checkpoints of a group, and returns what it carried.
+func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) (*registry.State, error) {
+	st, err := g.Load(ctx, true)
+	if err == nil && st.Meta == nil {
+		err = fmt.Errorf("it was deleted in the meantime: %w", fault.Conflict)
 	}
-	units, err := g.Units(ctx)
 	if err != nil {
-		return meta, err
+		return nil, err
 	}
-	for i := range units {
-		u := &units[i]
+	for i := range st.Units {
+		u := &st.Units[i]
 		if u.Checkpoint == nil {
 			u.Checkpoint = &registry.Checkpoint{Positions: tr.empty(u.Number)}
 		}
@@ -278,19 +278,19 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 		for _, p := range u.Checkpoint.Positions {
 			t, err := tr.of(ctx, p.Storage, p.Partition)
 			if err != nil {
-				return meta, err
+				return nil, err
 			}
 			if p, err = t.position(ctx, p); err != nil {
-				return meta, err
+				return nil, err
 			}
 			c.Positions = append(c.Positions, p)
 		}
 		key := m.carriedKey(g.Name(), u.Number)
 		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: registry.Encode(c)}}, Quiet: true}); err != nil {
-			return meta, err
+			return nil, err
 		}
 	}
-	return meta, nil
+	return st, nil
 }
 
 // apply makes the target what the plan says. Each step may be repeated.
@@ -299,20 +299,29 @@ func (m *Mirror) apply(ctx context.Context, p *plan) error {
 		return err
 	}
 	for i, meta := range p.Groups {
-		if err := m.applyGroup(ctx, p.Names[i], meta); err != nil {
+		if err := m.applyGroup(ctx, p.Names[i], meta, p.Controls[i]); err != nil {
 			return fmt.Errorf("group %q at the target: %w", p.Names[i], err)
 		}
 	}
 	return nil
 }
 
-func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta) error {
+func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta, control registry.Control) error {
 	g, err := m.c.To.Registry.Group(name)
 	if err != nil {
 		return err
 	}
 	if !m.c.SameRegistry {
 		if meta, err = g.EnsureMeta(ctx, meta); err != nil {
+			return err
+		}
+		if control.Paused {
+			err = g.Pause(ctx, control.By)
+		}
+		if len(control.PausedUnits) > 0 {
+			err = errors.Join(err, g.Pause(ctx, control.By, control.PausedUnits...))
+		}
+		if err != nil {
 			return err
 		}
 	}

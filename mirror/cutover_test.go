@@ -3,6 +3,7 @@ package mirror_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,34 @@ func TestACutOverCarriesExactlyTheUnfinishedRecords(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who paused a group wants nothing of it processed before they say so.
+func TestACutOverKeepsWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for group, units := range map[string][]int{"whole": nil, "parts": {0, 2}, "none": {}} {
+		g, err := w.from.Registry.Group(group)
+		w.must(err)
+		_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 3, Assignor: "sticky"})
+		w.must(err)
+		if group != "none" {
+			w.must(g.Pause(t.Context(), "ada", units...))
+		}
+	}
+	_, err := w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	for group, want := range map[string]registry.Control{
+		"whole": {Paused: true, By: "ada"}, "parts": {PausedUnits: []int{0, 2}, By: "ada"}, "none": {},
+	} {
+		g, err := w.to.Registry.Group(group)
+		w.must(err)
+		st, err := g.Load(t.Context(), false)
+		w.must(err)
+		if !reflect.DeepEqual(st.Control, want) {
+			t.Errorf("group %s: %+v at the target, want %+v", group, st.Control, want)
+		}
+	}
 }
 
 func TestACutOverEndsTheSourceAndOpensTheTarget(t *testing.T) {

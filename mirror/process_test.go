@@ -22,7 +22,7 @@ const asProgram = "MIRROR_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(cli.Main([]ringfence.Backend{
+		os.Exit(cli.Main("ringfence", []ringfence.Backend{
 			{Scheme: "kafka", OpenLog: kafkalog.OpenURL},
 			{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
 		}))

@@ -7,4 +7,4 @@ import (
 	"github.com/ringfence/ringfence/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(backends())) }
+func main() { os.Exit(cli.Main("ringfence", backends())) }

@@ -42,8 +42,9 @@ func neverSent(err error) bool {
 func kind(err error) error {
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed),
-		errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.SaslAuthenticationFailed),
-		errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState), errors.Is(err, kerr.PolicyViolation),
+		errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.SaslAuthenticationFailed):
+		return fault.Unavailable // to us, and at once: a wrong password is not tried again and again
+	case errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState), errors.Is(err, kerr.PolicyViolation),
 		errors.Is(err, kerr.InvalidConfig), errors.Is(err, kerr.InvalidReplicationFactor), errors.Is(err, kerr.InvalidPartitions),
 		errors.Is(err, kerr.UnsupportedVersion), errors.Is(err, kerr.InvalidRecord), errors.Is(err, kerr.InvalidTimestamp),
 		errors.Is(err, kerr.RecordListTooLarge), errors.Is(err, kerr.InvalidRequest), errors.Is(err, kerr.UnsupportedForMessageFormat):

@@ -17,8 +17,9 @@ type IdleConfig struct {
 	Processes  int // default 3
 }
 
-// idleLimit is what an idle group of 3 processes on 64 partitions may take, in percent of a core.
-const idleLimit = 1
+// idleLimit is what each process of an idle group may take, in percent of a core: three on 64
+// partitions take 1 in all.
+const idleLimit = 1.0 / 3
 
 // Idle measures the processor time of a group to which nothing is produced.
 func Idle(ctx context.Context, c IdleConfig) (_ *Result, err error) {
@@ -79,7 +80,7 @@ func (c *IdleConfig) measure(ctx context.Context, crew *crew) (*Result, error) {
 		}
 		return 100 * float64(after-before) / float64(time.Since(began)), nil
 	})
-	row.atMost(fmt.Sprintf("an idle group of %s on %s", many(c.Processes, "process"), many(c.Partitions, "partition")), idleLimit)
+	row.atMost(fmt.Sprintf("an idle group of %s on %s", many(c.Processes, "process"), many(c.Partitions, "partition")), idleLimit*float64(c.Processes))
 	rows, figures, err := game.run(c.Rounds, c.Logf)
 	if err != nil {
 		return nil, err

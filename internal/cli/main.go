@@ -15,10 +15,11 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Main runs the command line of this process and returns its exit code. The program knows the
-// stores of backends besides file: and mem:, which the library brings along.
-func Main(backends []ringfence.Backend) int {
+// Main runs the command line of this process and returns its exit code. The program is called name
+// and knows the stores of backends besides file: and mem:, which the library brings along.
+func Main(name string, backends []ringfence.Backend) int {
 	a := &app{
+		name:     name,
 		backends: backends,
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,

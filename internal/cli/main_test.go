@@ -13,13 +13,13 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ringfence": func() { os.Exit(Main(nil)) },
+		"ringfence": func() { os.Exit(Main("ringfence", nil)) },
 		"powerless-ringfence": func() {
 			if err := dropRights(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(99)
 			}
-			os.Exit(Main(nil))
+			os.Exit(Main("ringfence", nil))
 		},
 	})
 }

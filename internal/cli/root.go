@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 // app is one run of the command line: its streams, its settings, and what it printed.
 type app struct {
+	name    string // of the program; "": ringfence
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
@@ -61,7 +63,7 @@ var errReported = errors.New("see above")
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ringfence",
+		Use:   cmp.Or(a.name, "ringfence"),
 		Short: "Ordered, fenced, parallel message processing that starts as a directory",
 		Long: `Ringfence keeps ordered records in partitions and lets any number of processes share
 them: each partition has one owner at a time, its progress is written under a
@@ -90,7 +92,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetVersionTemplate("ringfence {{.Version}}\n")
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.globalFlags(root)

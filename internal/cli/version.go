@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -48,7 +49,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: a.do(func(context.Context, []string) error {
 			v := versionInfo{Version: buildVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 			return a.emit(v, func(t *report) {
-				t.line("%s", fmt.Sprintf("ringfence %s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch))
+				t.line("%s", fmt.Sprintf("%s %s (%s, %s/%s)", cmp.Or(a.name, "ringfence"), v.Version, v.Go, v.OS, v.Arch))
 			})
 		}),
 	}

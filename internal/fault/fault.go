@@ -34,7 +34,8 @@ var (
 	NotDone = errors.New("not done")
 	// Unknown is a write whose fate is unknown: it may or may not have been applied.
 	Unknown = errors.New("outcome unknown")
-	// Unavailable is a store that does not answer now. It is a pause, not an answer.
+	// Unavailable is a store that does not answer now, or that refuses us: a wrong password, a right
+	// that is missing. It is a pause, not an answer.
 	Unavailable = errors.New("unavailable")
 	// Closed is a call on something that was closed.
 	Closed = errors.New("closed")

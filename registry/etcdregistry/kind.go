@@ -42,7 +42,7 @@ func kind(ctx context.Context, err error) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fmt.Errorf("%w; etcd's options --max-request-bytes and --max-txn-ops allow more: %w", err, fault.Invalid)
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%w; check user and password, and that the user may read and write below the prefix: %w", err, fault.Invalid)
+		return fmt.Errorf("%w; check user and password, and that the user may read and write below the prefix: %w", err, fault.Unavailable)
 	case code(err) == codes.InvalidArgument:
 		return fmt.Errorf("%w: %w", err, fault.Invalid)
 	}

@@ -30,13 +30,13 @@ var refusals = []struct {
 	{"NOREPLICAS", fault.Unavailable},  // min-replicas-to-write
 	{"OOM", fault.Unavailable},         // maxmemory
 	{"BUSY", fault.Unavailable},        // somebody's script hangs
-	{"WRONGPASS", fault.Invalid},
-	{"NOAUTH", fault.Invalid},
-	{"NOPERM", fault.Invalid},
-	{"The user executing the script", fault.Invalid}, // may not use a command, key or channel
-	{"ACL failure in script", fault.Invalid},         // the same, since 7.2
+	{"WRONGPASS", fault.Unavailable},   // to us; the right to it may be given at any time
+	{"NOAUTH", fault.Unavailable},
+	{"NOPERM", fault.Unavailable},
+	{"The user executing the script", fault.Unavailable}, // may not use a command, key or channel
+	{"ACL failure in script", fault.Unavailable},         // the same, since 7.2
 	{"max number of clients", fault.Unavailable},
-	{"invalid password", fault.Invalid},
+	{"invalid password", fault.Unavailable},
 	{"DB index is out of range", fault.Invalid},
 }
 

@@ -33,4 +33,4 @@ func backends() []ringfence.Backend {
 	}
 }
 
-func main() { os.Exit(cli.Main(backends())) }
+func main() { os.Exit(cli.Main("ringfence-pulsar", backends())) }
