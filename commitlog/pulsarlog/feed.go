@@ -16,18 +16,22 @@ import (
 // before is believed only when a second reader, which begins at the gap, gives it too. Real gaps
 // are rare: the first message of all, and the one behind the end of a ledger.
 type feed struct {
-	p      *partition
+	open   func(ctx context.Context, from int64) (pulsar.Reader, error)
 	reader pulsar.Reader
 	from   int64 // all below was given
 	doubt  int64 // what a reader gave behind a gap; -1: nothing
 }
 
 func (p *partition) openFeed(ctx context.Context, from int64) (*feed, error) {
-	r, err := p.openReader(ctx, from)
+	return newFeed(ctx, p.openReader, from)
+}
+
+func newFeed(ctx context.Context, open func(ctx context.Context, from int64) (pulsar.Reader, error), from int64) (*feed, error) {
+	r, err := open(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	return &feed{p: p, reader: r, from: from, doubt: -1}, nil
+	return &feed{open: open, reader: r, from: from, doubt: -1}, nil
 }
 
 // next waits for the next message; behind is the offset to go on from after it. A nil message
@@ -53,7 +57,7 @@ func (f *feed) next(ctx context.Context) (m pulsar.Message, offset, behind int64
 		}
 		f.doubt = offset
 		f.reader.Close()
-		r, err := f.p.openReader(ctx, f.from)
+		r, err := f.open(ctx, f.from)
 		if err != nil {
 			return nil, 0, 0, err // the closed reader is closed again, which does nothing
 		}
