@@ -117,6 +117,40 @@ func TestReturningMemberLooksAgainBeforeItGoesOn(t *testing.T) {
 	w.complete()
 }
 
+// A member may have been in the group, and been given units, without ever hearing of it.
+func TestMemberWhoseJoinWasNotAnsweredLooksAgainBeforeItGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a")
+	w.pass(time.Second)
+	w.nodes = nil
+	b := w.start("b")
+	w.nodes = []*node{b}
+	b.until(anApply) // its join
+	w.store.lose = true
+	unknown := b.next()
+	w.store.lose = false
+	w.nodes = []*node{a}
+	a.post(Changed{})
+	w.quiet() // a gives units to b
+	w.nodes = []*node{b}
+	b.step(unknown)
+	w.store.end(b.session)
+	b.step(SessionLost{Session: b.session})
+	b.until(anApply) // it joins again
+	w.nodes = []*node{a}
+	a.post(Changed{})
+	w.quiet() // a takes the units again
+	b.step(b.next())
+	if us := b.units(); len(us) > 0 {
+		t.Errorf("b runs units %v, which a has taken", us)
+	}
+	w.nodes = []*node{a, b}
+	w.store.changed = true
+	w.pass(time.Second)
+	w.complete()
+}
+
 func TestClaimIsRefusedWhenTheDeadHaveComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
