@@ -30,7 +30,6 @@ type generation struct {
 	log     *commitlog.Topic
 	shape   Storage
 	routing Routing
-	hash    Hash
 
 	ticket   atomic.Uint64 // the order in which messages came
 	inflight atomic.Int64  // messages whose fate is not known
@@ -51,7 +50,7 @@ func newGeneration(v *view) *generation {
 	d := v.doc
 	shape := d.Storage[d.Produce]
 	return &generation{
-		storage: d.Produce, log: v.storage[d.Produce], shape: shape, routing: d.Router.For(shape.Partitions, shape.K), hash: d.Hash,
+		storage: d.Produce, log: v.storage[d.Produce], shape: shape, routing: d.Router.For(d.Hash, shape.Partitions, shape.K),
 		drained: make(chan struct{}), done: make(chan struct{}),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -36,6 +38,8 @@ func (r Router) Route(h uint64, p, k int) int {
 // Routing is a Router prepared for one storage topic: the same numbers, for keys by the million. It
 // multiplies by inverses, as a division of 64-bit numbers takes ten times as long.
 type Routing struct {
+	hash    Hash
+	usual   bool // the hash is XXHash64: names are slow to compare
 	ranged  bool
 	p, k    uint64
 	base    uint64
@@ -45,18 +49,26 @@ type Routing struct {
 	byBase  uint64
 }
 
-// For prepares a router for a storage topic of p partitions, at most commitlog.MaxPartitions, with
-// factor k, which divides p.
-func (r Router) For(p, k int) Routing {
+// For prepares a router for keys with that hash and a storage topic of p partitions, at most
+// commitlog.MaxPartitions, with factor k, which divides p.
+func (r Router) For(h Hash, p, k int) Routing {
 	k = max(k, 1)
-	x := Routing{ranged: r == RangeRouter, p: uint64(p), k: uint64(k), base: uint64(p / k), cycle: uint64(p) * uint64(k)}
+	x := Routing{hash: h, usual: h == XXHash64, ranged: r == RangeRouter, p: uint64(p), k: uint64(k), base: uint64(p / k), cycle: uint64(p) * uint64(k)}
 	x.inverse = math.MaxUint64 / x.cycle
 	x.byP, x.byBase = (1<<40+x.p-1)/x.p, (1<<40+x.base-1)/x.base
 	return x
 }
 
-// Partition is what Router.Route returns.
-func (x *Routing) Partition(h uint64) int {
+// Partition is the partition of a key.
+func (x *Routing) Partition(key []byte) int {
+	if x.usual {
+		return x.Route(xxhash.Sum64(key))
+	}
+	return x.Route(x.hash.Sum(key))
+}
+
+// Route is what Router.Route returns.
+func (x *Routing) Route(h uint64) int {
 	if x.ranged {
 		hi, _ := bits.Mul64(h, x.p)
 		return int(hi)

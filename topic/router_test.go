@@ -48,8 +48,8 @@ func TestEveryRouteIsAPartition(t *testing.T) {
 			if got < 0 || got >= p {
 				t.Fatalf("%s routes %d to %d of %d", r, h, got, p)
 			}
-			routing := r.For(p, k)
-			if prepared := routing.Partition(h); prepared != got {
+			routing := r.For(topic.XXHash64, p, k)
+			if prepared := routing.Route(h); prepared != got {
 				t.Fatalf("%s, prepared for %d partitions, K %d, routes %d to %d; expected %d", r, p, k, h, prepared, got)
 			}
 		}
@@ -101,10 +101,10 @@ func BenchmarkRoute(b *testing.B) {
 		for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
 			b.Run(string(h)+"/"+string(r), func(b *testing.B) {
 				b.ReportAllocs()
-				routing := r.For(24, 3)
+				routing := r.For(h, 24, 3)
 				sum, i := 0, 0
 				for b.Loop() {
-					sum += routing.Partition(h.Sum(keys[i&1023]))
+					sum += routing.Partition(keys[i&1023])
 					i++
 				}
 				_ = sum

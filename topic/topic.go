@@ -137,7 +137,7 @@ func (t *Topic) route(g *generation, key []byte) int {
 	if key == nil {
 		return int((t.keyless.Add(1) - 1) % uint64(g.shape.Partitions))
 	}
-	return g.routing.Partition(g.hash.Sum(key))
+	return g.routing.Partition(key)
 }
 
 // Close releases the handles. Records that wait for the end of a switch are refused.

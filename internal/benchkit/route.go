@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -43,16 +45,24 @@ func Route(ctx context.Context, c RouteConfig) (*Result, error) {
 	}
 	var game contest
 	var allocations []float64
+	game.add("hash xxhash64 alone", "ns a key", "", 1, func(*histogram) (float64, error) {
+		return c.perKey(len(keys), func() (sum int) {
+			for _, key := range keys {
+				sum += int(xxhash.Sum64(key))
+			}
+			return sum
+		}), ctx.Err()
+	})
 	for _, h := range []topic.Hash{topic.XXHash64, topic.FNV1a, topic.Murmur2} {
 		for _, r := range []topic.Router{topic.Modulo, topic.RangeRouter} {
 			if h == topic.Murmur2 && r == topic.RangeRouter {
 				continue // it has too few bits for that
 			}
 			name := fmt.Sprintf("router %s, hash %s", r, h)
-			routing := r.For(c.Partitions, c.K)
+			routing := r.For(h, c.Partitions, c.K)
 			batch := func() (sum int) {
 				for _, key := range keys {
-					sum += routing.Partition(h.Sum(key))
+					sum += routing.Partition(key)
 				}
 				return sum
 			}
