@@ -286,7 +286,7 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 			c.Positions = append(c.Positions, p)
 		}
 		key := m.carriedKey(g.Name(), u.Number)
-		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: registry.Encode(c)}}, Quiet: true}); err != nil {
+		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: c.Encode()}}, Quiet: true}); err != nil {
 			return nil, err
 		}
 	}

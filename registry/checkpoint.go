@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -43,8 +44,9 @@ func (g *Group) Checkpoints(ctx context.Context, writes []CheckpointWrite) ([]Ch
 	out := make([]CheckpointResult, len(writes))
 	txns := make([]Txn, 0, len(writes))
 	at := make([]int, 0, len(writes))
+	checks, puts := make([]Check, 2*len(writes)), make([]Put, len(writes)) // of all: two allocations
 	for i := range writes {
-		t := g.checkpointTxn(&writes[i])
+		t := g.checkpointTxn(&writes[i], checks[2*i:2*i:2*i+2], puts[i:i:i+1])
 		if n := len(t.Puts[0].Value); n > MaxValueBytes {
 			out[i].Err = fmt.Errorf("checkpoint of unit %d of group %q: %d bytes; at most %d are allowed, so fewer ranges: %w", writes[i].Grant.Unit, g.name, n, MaxValueBytes, ErrInvalid)
 			continue
@@ -65,10 +67,11 @@ func (g *Group) Checkpoints(ctx context.Context, writes []CheckpointWrite) ([]Ch
 	return out, nil
 }
 
-func (g *Group) checkpointTxn(w *CheckpointWrite) Txn {
+// checkpointTxn makes the write in the room that checks and puts have.
+func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {
 	t := Txn{
-		Checks: []Check{{Key: g.OwnerKey(w.Grant.Unit), Version: w.Grant.Version}},
-		Puts:   []Put{{Key: g.CheckpointKey(w.Grant.Unit), Value: Encode(stamped(w.Checkpoint, w.Grant.Epoch))}},
+		Checks: append(checks, Check{Key: g.OwnerKey(w.Grant.Unit), Version: w.Grant.Version}),
+		Puts:   append(puts, Put{Key: g.CheckpointKey(w.Grant.Unit), Value: stamped(w.Checkpoint, w.Grant.Epoch).Encode()}),
 		Quiet:  true,
 	}
 	if w.After != nil {
@@ -139,7 +142,7 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 		c := stamped(to, o.Epoch)
 		txn := Txn{
 			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
-			Puts:   []Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: Encode(c)}},
+			Puts:   []Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: c.Encode()}},
 		}
 		if unit < meta.First { // it is to be worked on again
 			meta.First = unit
@@ -168,6 +171,55 @@ func stamped(c Checkpoint, epoch int64) Checkpoint {
 		c.Updated = time.Now().UnixMilli()
 	}
 	return c
+}
+
+// Encode is the stored form of a checkpoint: what Encode makes of it, in a third of the time, as
+// nothing is stored as often.
+func (c Checkpoint) Encode() []byte {
+	if c.Positions == nil || !plain(c.Member) {
+		return Encode(c)
+	}
+	b := make([]byte, 0, 128+48*len(c.Positions))
+	b = append(b, `{"positions":[`...)
+	for i := range c.Positions {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = c.Positions[i].append(b)
+	}
+	b = strconv.AppendInt(append(b, `],"epoch":`...), c.Epoch, 10)
+	b = append(append(b, `,"member":"`...), c.Member...)
+	b = strconv.AppendInt(append(b, `","updated":`...), c.Updated, 10)
+	return append(b, '}')
+}
+
+func (p *Position) append(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"storage":`...), int64(p.Storage), 10)
+	b = strconv.AppendInt(append(b, `,"partition":`...), int64(p.Partition), 10)
+	b = strconv.AppendInt(append(b, `,"next":`...), p.Next, 10)
+	for i, r := range p.Done {
+		sep := `,[`
+		if i == 0 {
+			sep = `,"done":[[`
+		}
+		b = strconv.AppendInt(append(b, sep...), r[0], 10)
+		b = strconv.AppendInt(append(b, ','), r[1], 10)
+		b = append(b, ']')
+	}
+	if len(p.Done) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// plain says whether JSON writes a string as it is; so it is with all names of members.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // same compares the progress, not when it was written.

@@ -133,8 +133,10 @@ func CheckID(what, s string) error {
 
 // Group is the domain operations of one consumer group. It has no state and starts nothing.
 type Group struct {
-	r    *Registry
-	name string
+	r           *Registry
+	name        string
+	owners      string // prefixes of the keys that are made most often
+	checkpoints string
 }
 
 // Group returns the operations on the group of that name; ErrInvalid when it can't be a name.
@@ -142,7 +144,7 @@ func (r *Registry) Group(name string) (*Group, error) {
 	if err := CheckID("group", name); err != nil {
 		return nil, err
 	}
-	return &Group{r: r, name: name}, nil
+	return &Group{r: r, name: name, owners: "groups/" + name + "/owners/", checkpoints: "checkpoints/" + name + "/"}, nil
 }
 
 // Registry is the store that the group is in.
@@ -170,15 +172,26 @@ func (g *Group) AssignmentKey() string { return "groups/" + g.name + "/assignmen
 func (g *Group) ControlKey() string { return "groups/" + g.name + "/control" }
 
 // OwnerKey is the key of who owns a unit, under which epoch.
-func (g *Group) OwnerKey(unit int) string { return fmt.Sprintf("groups/%s/owners/%08d", g.name, unit) }
+func (g *Group) OwnerKey(unit int) string { return unitKey(g.owners, unit) }
 
 // CheckpointKey is the key of how far a unit got.
-func (g *Group) CheckpointKey(unit int) string {
-	return g.checkpointPrefix() + fmt.Sprintf("%08d", unit)
-}
-func (g *Group) checkpointPrefix() string { return "checkpoints/" + g.name + "/" }
+func (g *Group) CheckpointKey(unit int) string { return unitKey(g.checkpoints, unit) }
 
-// Encode is the stored form of a group document.
+// unitKey appends the unit's number in eight digits, or as many as it needs.
+func unitKey(prefix string, unit int) string {
+	digits := [8]byte{'0', '0', '0', '0', '0', '0', '0', '0'}
+	rest := unit
+	for i := len(digits) - 1; rest > 0 && i >= 0; i-- {
+		digits[i] = byte('0' + rest%10)
+		rest /= 10
+	}
+	if rest != 0 {
+		return fmt.Sprintf("%s%08d", prefix, unit)
+	}
+	return prefix + string(digits[:])
+}
+
+// Encode is the stored form of a group document. For checkpoints, Checkpoint.Encode is faster.
 func Encode(doc any) []byte {
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -275,7 +288,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 }
 
 func (g *Group) loadCheckpoints(ctx context.Context, units []Unit) error {
-	snap, err := g.r.List(ctx, g.checkpointPrefix())
+	snap, err := g.r.List(ctx, g.checkpoints)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (g *Group) change(ctx context.Context, grant Grant, last *Checkpoint, next 
 		Puts:   []Put{{Key: g.OwnerKey(grant.Unit), Value: Encode(next)}},
 	}
 	if last != nil {
-		t.Puts = append(t.Puts, Put{Key: g.CheckpointKey(grant.Unit), Value: Encode(stamped(*last, grant.Epoch))})
+		t.Puts = append(t.Puts, Put{Key: g.CheckpointKey(grant.Unit), Value: stamped(*last, grant.Epoch).Encode()})
 	}
 	if grant.Version == "" {
 		return Result{}, fmt.Errorf("unit %d of group %q: an empty grant: %w", grant.Unit, g.name, ErrInvalid)

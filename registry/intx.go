@@ -61,7 +61,7 @@ func (g *Group) FinishIn(ctx context.Context, tx any, grant Grant, member string
 		return fmt.Errorf("offset %d of partition %d of storage topic %d was committed by group %q already: %w", f.Offset, f.Partition, f.Storage, g.name, fault.Exists)
 	}
 	c.Member, c.Updated = member, 0
-	_, err = in.Put(ctx, g.CheckpointKey(grant.Unit), Encode(stamped(c, grant.Epoch)))
+	_, err = in.Put(ctx, g.CheckpointKey(grant.Unit), stamped(c, grant.Epoch).Encode())
 	return err
 }
 

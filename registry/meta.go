@@ -138,7 +138,7 @@ func (g *Group) Delete(ctx context.Context) error {
 // sweep removes everything of a group that is marked as deleted: members first, because without
 // its member entry nobody can claim, and the mark last.
 func (g *Group) sweep(ctx context.Context, mark Entry) error {
-	for _, prefix := range []string{g.WatchPrefix() + "members/", g.WatchPrefix(), g.checkpointPrefix()} {
+	for _, prefix := range []string{g.WatchPrefix() + "members/", g.WatchPrefix(), g.checkpoints} {
 		snap, err := g.r.List(ctx, prefix)
 		if err != nil {
 			return err

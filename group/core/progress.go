@@ -82,13 +82,13 @@ func (s *State) unitStuck(ev *UnitStuck) {
 // them may be repeated, but the checkpoint moves.
 func (s *State) putCheckpoint(n int) registry.Put {
 	c := *s.units[n].checkpoint
-	value := registry.Encode(c)
+	value := c.Encode()
 	if len(value) > registry.MaxValueBytes {
 		c.Positions = slices.Clone(c.Positions)
 		for i := range c.Positions {
 			c.Positions[i].Done = nil
 		}
-		value = registry.Encode(c)
+		value = c.Encode()
 	}
 	return registry.Put{Key: s.cfg.Group.CheckpointKey(n), Value: value}
 }

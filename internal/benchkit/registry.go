@@ -180,10 +180,10 @@ func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, err
 		txns := make([]registry.Txn, r.c.Batch)
 		for j := range txns {
 			unit := i*r.c.Batch + j
-			value := registry.Encode(registry.Checkpoint{Positions: []registry.Position{{Partition: unit}}, Member: registryMember, Epoch: 1, Updated: time.Now().UnixMilli()})
+			c := registry.Checkpoint{Positions: []registry.Position{{Partition: unit}}, Member: registryMember, Epoch: 1, Updated: time.Now().UnixMilli()}
 			txns[j] = registry.Txn{
 				Checks: []registry.Check{{Key: r.group.OwnerKey(unit), Version: r.grants[unit].Version}},
-				Puts:   []registry.Put{{Key: r.group.CheckpointKey(unit), Value: value}},
+				Puts:   []registry.Put{{Key: r.group.CheckpointKey(unit), Value: c.Encode()}},
 				Quiet:  true,
 			}
 		}

@@ -6,8 +6,8 @@ func registryMutants() []mutant {
 		{
 			name: "epoch-reread-at-commit", breaks: "a fence that compares with what was just read can never refuse",
 			file: "registry/checkpoint.go",
-			find: "	return out, nil\n}\n\nfunc (g *Group) checkpointTxn(w *CheckpointWrite) Txn {\n",
-			put: "	return out, nil\n}\n\nfunc (g *Group) checkpointTxn(w *CheckpointWrite) Txn {\n" +
+			find: "func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {\n",
+			put: "func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {\n" +
 				"	if e, err := g.r.Get(context.Background(), g.OwnerKey(w.Grant.Unit)); err == nil {\n		w.Grant.Version = e.Version\n	}\n",
 			pkg: "registry", test: "TestClaimMovesTheEpochAndFencesTheFormerOwner$",
 		},

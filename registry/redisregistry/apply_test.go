@@ -93,6 +93,26 @@ func TestQuietTransactionsTellNobody(t *testing.T) {
 	}
 }
 
+// A quiet put does not look at what it replaces, and so leaves it in the index of its session.
+func TestWhatAQuietPutTookFromASessionStays(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, server(t))
+	x, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "taken", Session: x.ID()}, {Key: "kept", Session: x.ID()}}})
+	apply(t, s, driver.Txn{Quiet: true, Puts: []driver.Put{{Key: "taken", Value: []byte("mine")}, {Key: "new", Value: []byte("too")}}})
+	if err := x.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"taken": "mine", "new": "too", "kept": "<absent>"} {
+		if got := value(t, s, key); got != want {
+			t.Errorf("%s is %s, want %s", key, got, want)
+		}
+	}
+}
+
 func TestDatabasesOfOneServerAreSeparate(t *testing.T) {
 	t.Parallel()
 	here := server(t)
@@ -125,7 +145,7 @@ func TestARefusalInTheMiddleLeavesNoTrace(t *testing.T) {
 		_ = s.client.Do(t.Context(), s.client.B().Arbitrary("ACL", "DELUSER", limited.Username).Build()).Error()
 	}()
 	mute := mustOpen(t, limited)
-	if _, err := mute.Apply(t.Context(), put("k", "1")); !errors.Is(err, fault.Invalid) {
+	if _, err := mute.Apply(t.Context(), put("k", "1")); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a transaction that may not be told: %v", err)
 	}
 	if got := value(t, s, "k"); got != "<absent>" {

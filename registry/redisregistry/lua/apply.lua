@@ -2,6 +2,10 @@
 -- then they are worked out in tables, last what has changed is written: so a failure of the
 -- store (no memory, a slot that moves away) comes before the first write and leaves no trace.
 --
+-- What was there before a quiet put (a checkpoint, as a rule) is not read, which saves a tenth of
+-- all time: HSET tells whether there was nothing, and should it have been bound to a session, it
+-- stays in the index of those that are, which the census knows to doubt.
+--
 -- KEYS  meta entries keys bound sessions
 -- ARGV  nonce, prefix of session keys, channel of changes, then runs of transactions alike:
 --       how many, checks, puts and deletes of each, 1 when watchers need not be told, and
@@ -21,17 +25,24 @@ local VERSION, KIND, B = 24, 25, 98
 local CHUNK = 2000 -- unpack has a limit of its own
 local argc = #ARGV
 
--- What they touch. A key may stand here more than once.
+-- What they touch and has to be read. A key may stand here more than once.
 local names, n = {}, 0
 local i = 4
 while i <= argc do
   local count, checks, puts, deletes = tonumber(ARGV[i]), ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  local loud = ARGV[i + 4] == '0'
   i = i + 5
-  local pairs_of = checks + puts
   for _ = 1, count do
-    for _ = 1, pairs_of do
+    for _ = 1, checks do
       n = n + 1
       names[n] = ARGV[i]
+      i = i + 2
+    end
+    for _ = 1, puts do
+      if loud or byte(ARGV[i + 1], 1) == B then
+        n = n + 1
+        names[n] = ARGV[i]
+      end
       i = i + 2
     end
     for _ = 1, deletes do
@@ -84,6 +95,7 @@ local first = tonumber(call('HGET', META, 'revision') or 0)
 local revision = first + 1
 local version = format('%013d', revision) .. nonce
 local was, order, w = {}, {}, 0
+local unread, v = {}, 0 -- written keys of which nobody knows what was there; not in order
 local told, t = {}, 0
 local results, r = {}, 0
 
@@ -123,7 +135,15 @@ while i <= argc do
       local again = false
       for j = writes, ends - 1, 2 do
         local key = ARGV[j]
-        if was[key] == nil then touch(key) else again = true end
+        if now[key] == nil then
+          now[key], was[key] = false, false
+          v = v + 1
+          unread[v] = key
+        elseif was[key] == nil then
+          touch(key)
+        else
+          again = true
+        end
       end
       if again then -- no key gets one version twice
         revision = revision + 1
@@ -154,7 +174,7 @@ while i <= argc do
     i = ends + deletes
   end
 end
-if w == 0 then return results end
+if w + v == 0 then return results end
 
 -- Write what has changed.
 local function flush(command, name, list, count)
@@ -200,6 +220,20 @@ elseif t > 0 then
   call('SPUBLISH', channel, table.concat(told, '\0'))
 end
 call('HSET', META, 'revision', format('%d', revision))
+for from = 1, v, CHUNK / 2 do
+  local to = from + CHUNK / 2 - 1
+  if to > v then to = v end
+  local pairs_of, p = {}, 0
+  for j = from, to do
+    pairs_of[p + 1], pairs_of[p + 2] = unread[j], now[unread[j]]
+    p = p + 2
+  end
+  if call('HSET', ENTRIES, unpack(pairs_of, 1, p)) > 0 then
+    local scored = {}
+    for j = 1, p, 2 do scored[j], scored[j + 1] = 0, pairs_of[j] end
+    call('ZADD', NAMES, unpack(scored, 1, p))
+  end
+end
 flush('HSET', ENTRIES, set, s)
 flush('ZADD', NAMES, added, a)
 flush('HDEL', ENTRIES, gone, g)

@@ -58,11 +58,14 @@ for i, id in ipairs(sessions) do
     call('SREM', SESSIONS, id)
     for _, member in ipairs(call('ZRANGE', BOUND, '[' .. id .. '\0', '(' .. id .. '\1', 'BYLEX')) do
       local key = sub(member, #id + 2)
-      call('HDEL', KEYS[2], key)
-      call('ZREM', KEYS[3], key)
+      local entry = call('HGET', KEYS[2], key)
       call('ZREM', BOUND, member)
-      call('HINCRBY', KEYS[1], 'revision', 1)
-      told[#told + 1] = key
+      if entry and sub(entry, 25, 26 + #id) == 'b' .. id .. '\0' then -- not overwritten since, see apply.lua
+        call('HDEL', KEYS[2], key)
+        call('ZREM', KEYS[3], key)
+        call('HINCRBY', KEYS[1], 'revision', 1)
+        told[#told + 1] = key
+      end
     end
   end
 end

@@ -1,0 +1,67 @@
+package registry_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// What is stored is read by encoding/json and by people, whoever encodes it.
+func TestACheckpointIsEncodedAsJSONDoes(t *testing.T) {
+	t.Parallel()
+	number := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 12))
+	rapid.Check(t, func(t *rapid.T) {
+		c := registry.Checkpoint{
+			Epoch: number.Draw(t, "epoch"), Updated: number.Draw(t, "updated"),
+			Member: rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._-]{0,20}`), rapid.String()).Draw(t, "member"),
+		}
+		if n := rapid.IntRange(-1, 3).Draw(t, "positions"); n >= 0 {
+			c.Positions = make([]registry.Position, n)
+		}
+		for i := range c.Positions {
+			p := &c.Positions[i]
+			p.Storage, p.Partition, p.Next = int(number.Draw(t, "storage")), int(number.Draw(t, "partition")), number.Draw(t, "next")
+			for range rapid.IntRange(0, 3).Draw(t, "done") {
+				p.Done = append(p.Done, registry.Range{number.Draw(t, "from"), number.Draw(t, "to")})
+			}
+		}
+		if got, want := string(c.Encode()), string(registry.Encode(c)); got != want {
+			t.Fatalf("%s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestKeysOfUnitsHaveEightDigitsOrMore(t *testing.T) {
+	t.Parallel()
+	g, err := registry.New(nil).Group("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range []int{0, 7, 10, 16383, 99_999_999, 100_000_000, 1 << 40} {
+		if got, want := g.OwnerKey(unit), fmt.Sprintf("groups/g/owners/%08d", unit); got != want {
+			t.Errorf("unit %d: %s, want %s", unit, got, want)
+		}
+		if got, want := g.CheckpointKey(unit), fmt.Sprintf("checkpoints/g/%08d", unit); got != want {
+			t.Errorf("unit %d: %s, want %s", unit, got, want)
+		}
+	}
+}
+
+func BenchmarkCheckpointEncode(b *testing.B) {
+	c := registry.Checkpoint{Positions: []registry.Position{{Partition: 3, Next: 123456789}}, Epoch: 7, Member: "consumer-1", Updated: 1763712000000}
+	b.Run("own", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = c.Encode()
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = registry.Encode(c)
+		}
+	})
+}
