@@ -47,6 +47,7 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 		Concurrency: w.opts.Concurrency, MaxInFlight: w.opts.MaxInFlight, MaxBytes: int64(w.opts.MaxInFlightBytes),
 		Retry:           dispatch.Retry{Initial: w.opts.RetryInitial, Max: w.opts.RetryMax},
 		ProgressTimeout: w.opts.HandlerTimeout, DrainTimeout: w.opts.DrainTimeout,
+		Moved:  u.Moved,
 		Logger: w.logger,
 	}
 	engine, err := dispatch.New(cfg)

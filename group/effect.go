@@ -146,12 +146,10 @@ func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
 func (m *member) start(ctx context.Context, e core.StartUnit) {
 	u := &Unit{
 		grant: e.Grant, member: m.cfg.Member, incarnation: m.cfg.Incarnation,
-		start: e.Checkpoint, why: e.Why, draining: make(chan struct{}), run: e.Run,
+		start: e.Checkpoint, why: e.Why, draining: make(chan struct{}), run: e.Run, pace: m.pace,
 	}
 	ctx, u.cancel = context.WithCancelCause(ctx)
-	if len(m.units) == 0 {
-		m.commit.Reset(m.cfg.CommitInterval)
-	}
+	m.pace.start()
 	m.units = append(m.units, u)
 	m.wg.Go(func() { m.work(ctx, u) })
 }

@@ -52,7 +52,7 @@ type member struct {
 	lease    time.Time
 	joined   bool
 	timer    *time.Timer
-	commit   *time.Ticker // runs while units do
+	pace     *pace // of the collecting of progress
 	hush     hush
 	exit     *core.Exit
 }
@@ -71,6 +71,7 @@ func newMember(cfg Config, worker Worker) (*member, error) {
 	host, _ := os.Hostname() // for people only
 	return &member{
 		cfg: cfg, group: g, worker: worker, began: time.Now(),
+		pace:     newPace(cfg.CommitInterval),
 		messages: make(chan message), gone: make(chan struct{}), sessions: make(map[string]registry.Session),
 		core: core.New(core.Config{
 			Group: g, Topic: cfg.Topic, Units: cfg.Units, Layout: cfg.Layout, Initial: cfg.Initial, WorkersCommit: cfg.WorkersCommit, UnitZones: cfg.Zones,
@@ -90,10 +91,9 @@ func (m *member) run(ctx context.Context) error {
 	defer m.wg.Wait()
 	defer cancel()
 	defer close(m.gone)
-	m.timer, m.commit = time.NewTimer(time.Hour), time.NewTicker(time.Hour)
+	m.timer = time.NewTimer(time.Hour)
 	defer m.timer.Stop()
-	defer m.commit.Stop()
-	m.commit.Stop()
+	defer m.pace.stop()
 
 	hints := make(chan struct{}, 1)
 	m.wg.Go(func() { m.watch(inner, hints) }) // joined above, as are all of m.wg
@@ -115,8 +115,12 @@ func (m *member) run(ctx context.Context) error {
 			m.step(inner, core.Changed{})
 		case <-m.timer.C:
 			m.step(inner, core.Tick{})
-		case <-m.commit.C:
-			m.collect(inner)
+		case <-m.pace.ticker.C:
+			if calm := m.collect(inner); m.pace.rest(calm) {
+				m.pace.rest(m.collect(inner)) // what moved just now did not see that it had to tell
+			}
+		case <-m.pace.stirred:
+			m.pace.start()
 		case <-stop:
 			stop = nil
 			m.step(inner, core.Stop{})
@@ -155,8 +159,10 @@ func (m *member) feed(ctx context.Context, ev core.Event) {
 // at is a moment on the core's clock; began is at one hour, so that it is positive.
 func (m *member) at(t time.Time) time.Duration { return t.Sub(m.began) + time.Hour }
 
-// collect asks the workers how far they got.
-func (m *member) collect(ctx context.Context) {
+// collect asks the workers how far they got. It is calm when they got no further, and none handles
+// anything.
+func (m *member) collect(ctx context.Context) (calm bool) {
+	calm = true
 	var ev core.Progress
 	var stuck []core.UnitStuck
 	for _, u := range m.units {
@@ -164,8 +170,9 @@ func (m *member) collect(ctx context.Context) {
 		if !ok {
 			continue
 		}
+		calm = calm && p.Oldest.IsZero()
 		if p.Positions != nil && !same(u.sent, p.Positions) {
-			u.sent = p.Positions
+			calm, u.sent = false, p.Positions
 			ev.Units = append(ev.Units, core.UnitProgress{
 				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions},
 			})
@@ -181,6 +188,7 @@ func (m *member) collect(ctx context.Context) {
 	for _, ev := range stuck {
 		m.step(ctx, ev)
 	}
+	return calm
 }
 
 // unit returns the running worker of that run.
@@ -196,7 +204,7 @@ func (m *member) unit(number int, run uint64) *Unit {
 func (m *member) forget(ended core.UnitEnded) {
 	m.units = slices.DeleteFunc(m.units, func(u *Unit) bool { return u.run == ended.Run })
 	if len(m.units) == 0 {
-		m.commit.Stop()
+		m.pace.stop()
 	}
 }
 

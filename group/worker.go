@@ -56,6 +56,7 @@ type Unit struct {
 	why         string
 	draining    chan struct{}
 	progress    atomic.Pointer[func() Progress]
+	pace        *pace // of the member
 
 	// The loop's:
 	run     uint64
@@ -89,10 +90,14 @@ func (u *Unit) Why() string { return u.why }
 // Draining is closed when the worker should come to its end.
 func (u *Unit) Draining() <-chan struct{} { return u.draining }
 
-// Track names the function that tells how far the worker got. It is called every commit interval
-// and once after the worker returned, possibly at the same time as the worker's own code, and
-// must not block.
+// Track names the function that tells how far the worker got. It is called every commit interval,
+// every second when nothing has moved for a while, and once after the worker returned, possibly at
+// the same time as the worker's own code, and must not block.
 func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
+
+// Moved says that the worker got further, so that Track's function is asked in the commit interval
+// again after a rest. It takes a nanosecond while there is no rest.
+func (u *Unit) Moved() { u.pace.moved() }
 
 func (u *Unit) read() (p Progress, ok bool) {
 	f := u.progress.Load()

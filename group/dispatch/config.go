@@ -64,6 +64,10 @@ type Config struct {
 	// without them, with a StuckError. Default 5 s.
 	AbandonAfter time.Duration
 
+	// Moved, when not nil, is called whenever Version moves on, also while locks are held: it must
+	// not block, nor call the engine.
+	Moved func()
+
 	Logger *slog.Logger // nil: discard
 }
 

@@ -105,7 +105,7 @@ func (e *Engine) place(ctx context.Context, in *input) error {
 	defer e.mu.Unlock()
 	in.tracker.begin(registry.Position{Next: at})
 	in.placed, in.fresh = true, true
-	e.version++
+	e.moved()
 	return nil
 }
 
@@ -148,7 +148,9 @@ func (e *Engine) barren(ctx context.Context, in *input) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if in.ended = b.Sealed && in.tracker.next >= b.Next; !in.ended {
+	if in.ended = b.Sealed && in.tracker.next >= b.Next; in.ended {
+		e.moved()
+	} else {
 		e.hold(in, time.Millisecond<<min(in.failures, 7))
 	}
 	return nil
@@ -189,7 +191,7 @@ func (e *Engine) takeIn(in *input) {
 		return
 	}
 	in.fresh, in.failures = false, 0
-	e.version++
+	e.moved()
 	if in.rest = in.rest[used:]; len(in.rest) == 0 {
 		in.tracker.advance(in.upTo)
 		clear(in.scratch)

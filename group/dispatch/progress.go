@@ -35,6 +35,14 @@ func (e *Engine) progress(ranges int) Progress {
 	return p
 }
 
+// moved notes that Progress has changed; the caller holds mu.
+func (e *Engine) moved() {
+	e.version++
+	if e.cfg.Moved != nil {
+		e.cfg.Moved()
+	}
+}
+
 // Version is that of Progress, without the positions.
 func (e *Engine) Version() uint64 {
 	e.mu.Lock()

@@ -46,7 +46,7 @@ func (e *Engine) finish(n *node) {
 	e.retained -= nodeBytes
 	e.pool.put(n)
 	e.done++
-	e.version++
+	e.moved()
 }
 
 // fail parks a record for its next attempt.

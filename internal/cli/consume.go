@@ -181,12 +181,23 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
 		return fmt.Errorf("%s processed: %w", plural(t.processed(), "record"), cause)
-	case errors.Is(cause, errIdle), errors.Is(cause, errSignalled):
+	case errors.Is(cause, errIdle):
+		return errors.Join(left.fault(f.group), answered(ctx, rf, f.group))
+	case errors.Is(cause, errSignalled):
 		return left.fault(f.group)
 	case errors.Is(cause, errMaximum), errors.Is(cause, syscall.EPIPE):
 		return nil
 	}
 	return cause
+}
+
+// answered fails when the stores do not answer: that nothing came means nothing then.
+func answered(ctx context.Context, rf *ringfence.Client, group string) error {
+	_, err := rf.DescribeGroup(ctx, group)
+	if errors.Is(err, ringfence.ErrUnavailable) {
+		return fmt.Errorf("whether there is anything to do is not known: %w", err)
+	}
+	return nil
 }
 
 // showProcessed tells a person who does not see the records how many there were, until ctx ends.

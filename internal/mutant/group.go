@@ -5,6 +5,18 @@ func groupMutants() []mutant {
 	const sim, simulation = "group/sim", "TestSimulation$"
 	return []mutant{
 		{
+			name: "rest-not-ended-by-progress", breaks: "after a quiet time progress is stored a second late",
+			file: "group/pace.go",
+			find: "		case p.stirred <- struct{}{}:\n", put: "		case make(chan struct{}) <- struct{}{}:\n",
+			pkg: "group", test: "TestProgressAfterARestIsStoredAsSoonAsAnyOther$",
+		},
+		{
+			name: "first-join-was-never-tried", breaks: "a member whose join was not answered goes on with what was its own before",
+			file: "group/core/session.go",
+			find: "		if s.tried > 1 {\n", put: "		if s.everJoined {\n",
+			pkg: "group/core", test: "TestMemberWhoseJoinWasNotAnsweredLooksAgainBeforeItGoesOn$",
+		},
+		{
 			name: "commit-without-the-fence", breaks: "a replaced owner overwrites the checkpoint of its successor",
 			file: "group/core/progress.go",
 			find: "				{Key: g.OwnerKey(n), Version: u.grant.Version},\n", put: "				{Key: g.CheckpointKey(n), Version: u.stored},\n",
