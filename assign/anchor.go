@@ -22,8 +22,8 @@ const MaxAnchorMembers = 1 << 14
 // as JSON, and all who use it share one history.
 //
 // The paper's capacity, which bounds the members for ever and costs every lookup, is not needed:
-// buckets are added when no removed one is left, and a key's first bucket is drawn by a function
-// that is itself consistent as the number of buckets grows, see find.
+// buckets are added when no removed one is left, and a key's first bucket is looked up in a table
+// that is itself consistent as the number of buckets grows, see dealer.
 //
 // An Anchor never changes; Add and Remove return another one. The zero value has no members.
 type Anchor struct {
@@ -33,7 +33,8 @@ type Anchor struct {
 
 	// What lookups need; none when no bucket works.
 	cells []anchorCell
-	mask  uint64 // one less than the smallest power of two that holds all buckets
+	slots []uint16 // a bucket for each slot: the first bits of a hash
+	shift int      // leaves those bits of 64
 }
 
 // anchorCell is what a lookup needs to know of a bucket: A and K of the paper.
@@ -103,7 +104,8 @@ func newAnchor(members []string, removed []int) *Anchor {
 	if a.working == 0 {
 		return a
 	}
-	a.cells, a.mask = make([]anchorCell, n), 1<<bits.Len(uint(n-1))-1
+	a.cells, a.slots = make([]anchorCell, n), deal(n)
+	a.shift = 64 - bits.Len(uint(len(a.slots)-1))
 	at := make([]uint32, n)    // W of the paper: the working buckets are its first ones
 	place := make([]uint32, n) // L: where in at a bucket stands
 	for b := range at {
@@ -119,25 +121,13 @@ func newAnchor(members []string, removed []int) *Anchor {
 	return a
 }
 
-// find is the working bucket of a hash; there is at least one. It has two parts, in one function
-// for the sake of speed.
+// find is the working bucket of a hash; there is at least one.
 //
-// First it draws a bucket evenly from all n, working or not, so that one bucket more takes 1/(n+1)
-// of the keys and no other key moves. For powers of two that is the range function of Leu, "Fast
-// Consistent Hashing in Constant Time" (2023): the highest bit set among the low ones names the
-// block of buckets 2^j to 2^(j+1), and a bit more either names the new block or changes nothing.
-// Between two powers, a bucket that is not there yet passes its keys on to any below it; those
-// that fall below the upper block fall to where they are in the lower power of two.
-//
-// Then it follows the paper. The keys of a removed bucket went evenly to the buckets that worked
-// at that moment: those that stood for the first places then, through what replaced them before.
+// The slot that the hash falls into names a bucket, working or not. The rest is the paper's: the
+// keys of a removed bucket went evenly to the buckets that worked at that moment, those that stood
+// for the first places then, through what replaced them before.
 func (a *Anchor) find(h uint64) uint64 {
-	n, b := uint64(len(a.cells)), inPower(h, a.mask)
-	for b >= n {
-		if b = within(mix(h, b), b); b <= a.mask>>1 {
-			b = inPower(h, a.mask>>1)
-		}
-	}
+	b := uint64(a.slots[h>>(a.shift&63)]) // the mask spares the processor a test
 	for left := a.cells[b].left; left != 0; left = a.cells[b].left {
 		b = within(mix(h, uint64(left)), uint64(left))
 		for a.cells[b].left >= left {
@@ -145,10 +135,4 @@ func (a *Anchor) find(h uint64) uint64 {
 		}
 	}
 	return b
-}
-
-// inPower draws one of mask+1 buckets. Masked shift counts spare the processor a test.
-func inPower(h, mask uint64) uint64 {
-	block := bits.Len64(h & mask) // 0: bucket 0; n: buckets 2^(n-1) to 2^n
-	return 1<<(block&63)>>1 | mix(h, 1<<32|uint64(block))>>2>>((63-block)&63)
 }

