@@ -321,8 +321,8 @@ func (s *store) shutDown() {
 	s.core.watches.Close()
 	s.err = s.waker.Close()
 	s.wg.Wait()
+	s.syncer.drop() // those who open sessions wait for these answers
 	s.keeper.opening.Wait()
-	s.syncer.drop()
 	s.waker = nil
 	s.err = errors.Join(s.err, s.syncer.close(), s.release())
 }
