@@ -27,8 +27,8 @@ func ExampleClient_JoinRing() {
 		if err := r.WaitEstablished(ctx); err != nil {
 			log.Fatal(err)
 		}
-		if mine, epoch := r.ShouldHandle("user-2"); mine {
-			fmt.Println(id, "handles user-2 at epoch", epoch)
+		if mine, epoch := r.ShouldHandle("acct-2"); mine {
+			fmt.Println(id, "handles acct-2 at epoch", epoch)
 		}
 	}
 
@@ -36,14 +36,14 @@ func ExampleClient_JoinRing() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, key := range []string{"user-1", "user-2", "user-3"} {
+	for _, key := range []string{"acct-1", "acct-2", "acct-3"} {
 		owner, epoch := v.Owner(key)
 		fmt.Println(key, "belongs to", owner, "at epoch", epoch)
 	}
 	// Output:
-	// a handles user-2 at epoch 1
-	// b handles user-2 at epoch 2
-	// user-1 belongs to b at epoch 2
-	// user-2 belongs to b at epoch 2
-	// user-3 belongs to a at epoch 2
+	// a handles acct-2 at epoch 1
+	// b handles acct-2 at epoch 2
+	// acct-1 belongs to b at epoch 2
+	// acct-2 belongs to b at epoch 2
+	// acct-3 belongs to a at epoch 2
 }
