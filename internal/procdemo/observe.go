@@ -48,6 +48,9 @@ func newObserver(inner driver.Registry, group *registry.Group, member string, te
 // history can be told, the member does not get the answer either: it counts as lost.
 func (o *observer) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	o.pass()
+	for i := range txns {
+		o.joins(&txns[i])
+	}
 	began := history.Now()
 	results, err := o.Registry.Apply(ctx, txns)
 	for i := range results {
@@ -56,6 +59,19 @@ func (o *observer) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Resul
 		}
 	}
 	return results, err
+}
+
+// joins notes the incarnation that is about to join: units may be handed to it before the answer.
+func (o *observer) joins(t *driver.Txn) {
+	for _, p := range t.Puts {
+		if p.Key == o.group.MemberKey(o.member) {
+			var m registry.Member
+			_ = json.Unmarshal(p.Value, &m) // it was encoded a moment ago
+			o.mu.Lock()
+			o.incarnation = m.Incarnation
+			o.mu.Unlock()
+		}
+	}
 }
 
 // List notes the units that others have handed to this member.
@@ -98,13 +114,6 @@ func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *dr
 		if n, ok := o.unitOf(p.Key, "checkpoints/"+o.group.Name()+"/"); ok {
 			unit, checkpoint = n, new(registry.Checkpoint)
 			_ = json.Unmarshal(p.Value, checkpoint)
-		}
-		if p.Key == o.group.MemberKey(o.member) && res.Err == nil {
-			var m registry.Member
-			_ = json.Unmarshal(p.Value, &m)
-			o.mu.Lock()
-			o.incarnation = m.Incarnation
-			o.mu.Unlock()
 		}
 	}
 	if checkpoint != nil && (owner == nil || owner.Member != checkpoint.Member || owner.Epoch != checkpoint.Epoch) {
