@@ -52,8 +52,8 @@ func sessionClose(s *suite) {
 func sessionLives(s *suite) {
 	a, b := s.open(), s.open()
 	var broken string
-	for _, times := range []time.Duration{1, 4, 16} {
-		if broken = s.outlives(a, b, times*s.h.TTL); broken == "" {
+	for _, ttl := range []time.Duration{s.h.TTL, 4 * s.h.TTL, 16 * s.h.TTL} {
+		if broken = s.outlives(a, b, ttl); broken == "" {
 			return
 		}
 		s.Log(broken)
