@@ -47,10 +47,13 @@ func (f *flaky) Next(ctx context.Context) (pulsar.Message, error) {
 	if f.given && f.next < len(f.all) && f.all[f.next].batch > 0 {
 		switch rapid.IntRange(0, 5).Draw(f.t, "reconnect") {
 		case 0: // the rest is lost
-			for at := f.all[f.next].entry; f.next < len(f.all) && f.all[f.next].entry == at && f.all[f.next].batch > 0; f.next++ {
+			at := f.all[f.next].entry
+			for f.next < len(f.all) && f.all[f.next].entry == at && f.all[f.next].batch > 0 {
+				f.next++
 			}
 		case 1: // it comes again
-			for ; f.all[f.next].batch > 0; f.next-- {
+			for f.all[f.next].batch > 0 {
+				f.next--
 			}
 		}
 	}
