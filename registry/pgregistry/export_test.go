@@ -114,8 +114,8 @@ func get(t testing.TB, s *store, key string) driver.Entry {
 	return driver.Entry{}
 }
 
-// patience is for two attempts of the link that take as long as they may, on a machine that stalls.
-const patience = 45 * time.Second
+// patience is how long await waits, also on a machine that stalls now and then.
+const patience = 20 * time.Second
 
 // await asks again and again until cond holds.
 func await(t testing.TB, what string, cond func() bool) {

@@ -25,9 +25,12 @@ const (
 const settled = 5 * time.Second
 
 // The lock is given back at once: who has it does not matter, only that its holder let go.
+// A wait that ends with an error may have been given it all the same, when the time-out or the
+// cancellation came at that very moment, and the rollback does not take back a lock of a session:
+// so each wait lets go of what the one before may have left. Else its holder could not connect again.
 // Whether the holder is dead is said by its other connections, which die with it, and the server's age.
 const (
-	waitLock = `SET LOCAL lock_timeout = %d; SELECT pg_advisory_lock_shared(%d)`
+	waitLock = `SELECT pg_advisory_unlock_all(); SET LOCAL lock_timeout = %d; SELECT pg_advisory_lock_shared(%d)`
 	letGo    = `SELECT pg_advisory_unlock_shared($1)`
 	isGone   = `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($1)) = $1)
 	AND clock_timestamp() - pg_postmaster_start_time() > $2::interval`
