@@ -189,6 +189,9 @@ func startAtOnce(s *suite) {
 		})
 	}
 	wg.Wait()
+	if s.Failed() {
+		return
+	}
 	for _, p := range procs {
 		snap, err := p.List(s.ctx(), "k/")
 		s.ok(err)
