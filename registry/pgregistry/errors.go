@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -60,10 +62,31 @@ func unavailable(doing string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if what := advice(code(err)); what != "" {
+	what := advice(code(err))
+	if connect := new(pgconn.ConnectError); errors.As(err, &connect) {
+		err = attempts{err}
+	}
+	if what != "" {
 		return fmt.Errorf("%s: %w: %w (%s)", doing, driver.ErrUnavailable, err, what)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, driver.ErrUnavailable, err)
+}
+
+// attempts is the error of a connection that could not be made, on one line. The client writes a
+// line for each attempt, and makes two of each address: with TLS and without.
+type attempts struct{ error }
+
+func (a attempts) Unwrap() error { return a.error }
+
+func (a attempts) Error() string {
+	first, rest, _ := strings.Cut(a.error.Error(), "\n")
+	var each []string
+	for line := range strings.Lines(rest) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(each, line) {
+			each = append(each, line)
+		}
+	}
+	return strings.TrimSpace(first + " " + strings.Join(each, "; "))
 }
 
 // advice is what to do about an error of the server.

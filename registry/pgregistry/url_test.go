@@ -43,13 +43,16 @@ func TestWrongURLsAreRefusedWithoutTheirSecrets(t *testing.T) {
 
 func TestAnUnreachableServerIsUnavailableAndThePasswordStaysHidden(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse("postgres://me:hunter2@127.0.0.1:1/db?sslmode=disable")
+	u, err := url.Parse("postgres://me:hunter2@127.0.0.1:1/db") // tried with TLS and without
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = OpenURL(t.Context(), u, driver.Options{})
 	if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("error %v", err)
+	}
+	if text := err.Error(); strings.Contains(text, "\n") || strings.Count(text, "refused") != 1 {
+		t.Errorf("error %q; expected one line, and each reason once", text)
 	}
 }
 
