@@ -94,7 +94,7 @@ these is, and why the owner has it. It works with no member alive.`,
 		show := func(ctx context.Context) error {
 			g, err := rf.DescribeGroup(ctx, args[0])
 			if err != nil {
-				return knownGroups(err)
+				return err
 			}
 			d := documentGroup(g)
 			return a.emit(d, func(r *report) { describeGroup(r, d) })

@@ -54,7 +54,7 @@ hold later records of its keys begin again after it.`,
 		}
 		before, err := rf.DescribeGroup(ctx, args[0])
 		if err != nil {
-			return knownGroups(err)
+			return err
 		}
 		opts := &ringfence.SeekOptions{DryRun: dryRun}
 		if cmd.Flags().Changed("storage") {
@@ -126,14 +126,14 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.DescribeGroup(ctx, args[0])
 		if err != nil {
-			return knownGroups(err)
+			return err
 		}
 		some, err := unitsOf(&g, partitions, false)
 		if err != nil {
 			return err
 		}
 		if err := control(ctx, rf, args[0], some); err != nil {
-			return knownGroups(err)
+			return err
 		}
 		result := controlResult{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
 		if result.All {
@@ -169,7 +169,7 @@ terminal it never asks.`,
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.DescribeGroup(ctx, args[0])
 		if err != nil {
-			return knownGroups(err)
+			return err
 		}
 		result := deletion{What: "group", Name: g.Name, Deleted: !dryRun}
 		if dryRun {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -110,12 +109,4 @@ func unitAt(g *ringfence.GroupInfo, storage, partition int) int {
 		}
 	}
 	return -1
-}
-
-// knownGroups adds to the error of a group that is not there where to look.
-func knownGroups(err error) error {
-	if errors.Is(err, ringfence.ErrNotFound) && !strings.Contains(err.Error(), "group list") {
-		return fmt.Errorf("%w; \"ringfence group list\" shows those that are there", err)
-	}
-	return err
 }

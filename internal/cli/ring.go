@@ -39,7 +39,7 @@ func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *regi
 			return err
 		}
 		defer func() { err = errors.Join(err, reg.Close()) }()
-		return a.guarded(ctx, func(ctx context.Context) error { return body(ctx, reg, args) })
+		return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, reg, args) }))
 	})
 }
 
@@ -110,7 +110,7 @@ func (a *app) ringStatus() *cobra.Command {
 		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
 			v, err := ring.Look(ctx, reg, args[0])
 			if err != nil {
-				return knownRings(err)
+				return err
 			}
 			d := documentRing(v, "")
 			return a.emit(d, d.text)
@@ -160,7 +160,7 @@ func (a *app) ringOwner() *cobra.Command {
 		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
 			v, err := ring.Look(ctx, reg, args[0])
 			if err != nil {
-				return knownRings(err)
+				return err
 			}
 			d := ownerOf(v, args[1])
 			return a.emit(d, d.text)
@@ -212,7 +212,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
 		if _, err := ring.Look(ctx, reg, args[0]); err != nil {
-			return knownRings(err)
+			return err
 		}
 		if !yes && !a.confirm(fmt.Sprintf("Delete ring %s?", args[0])) {
 			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
@@ -233,12 +233,4 @@ func (a *app) completeRingArg(cmd *cobra.Command, args []string, _ string) ([]st
 	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) ([]string, error) {
 		return ring.List(ctx, rf.Registry())
 	})
-}
-
-// knownRings adds to the error of a ring that is not there where to look.
-func knownRings(err error) error {
-	if errors.Is(err, ring.ErrNotFound) {
-		return fmt.Errorf("%w; \"ringfence ring list\" shows those that are there", err)
-	}
-	return err
 }

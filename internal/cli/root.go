@@ -63,7 +63,7 @@ var errReported = errors.New("see above")
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   cmp.Or(a.name, "ringfence"),
+		Use:   a.program(),
 		Short: "Ordered, fenced, parallel message processing that starts as a directory",
 		Long: `Ringfence keeps ordered records in partitions and lets any number of processes share
 them: each partition has one owner at a time, its progress is written under a
@@ -110,6 +110,9 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	wrapUsage(root)
 	return root
 }
+
+// program is what the user calls.
+func (a *app) program() string { return cmp.Or(a.name, "ringfence") }
 
 func (a *app) globalFlags(root *cobra.Command) {
 	g, f := &a.global, root.PersistentFlags()
@@ -192,7 +195,7 @@ func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfen
 			return err
 		}
 		defer func() { err = errors.Join(err, rf.Close()) }()
-		return a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) })
+		return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) }))
 	})
 }
 

@@ -72,7 +72,7 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 			continue // deleted since it was listed
 		}
 		if err != nil {
-			return nil, knownGroups(err)
+			return nil, err
 		}
 		s.add(documentGroup(g), last)
 	}
