@@ -63,7 +63,7 @@ func (s *store) reportDamage(n uint64, bad *segment.Damage) {
 }
 
 func (s *store) appendLine(name string, line []byte) error {
-	f, err := s.fs.OpenFile(path.Join(s.dir, name), os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := s.fs.OpenFile(path.Join(s.dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

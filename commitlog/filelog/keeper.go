@@ -158,7 +158,7 @@ func (s *store) prepareNext() error {
 	if at.Off() < g.limit/2 {
 		return nil
 	}
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "prepare.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "prepare.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *store) roomFor(size int64) error {
 // zeroFile writes a file full of zeros and syncs it piece by piece, so that appends meanwhile do
 // not wait behind all of it.
 func (s *store) zeroFile(name string, size int64) error {
-	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (l *fileLog) checkFormat() (bool, error) {
 
 // lock takes the kernel lock of the whole log.
 func (l *fileLog) lock() (unlock func(), err error) {
-	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		if err = f.Lock(true); err == nil {
 			return func() { _ = f.Close() }, nil
@@ -177,7 +177,7 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 
 // writeFile writes and syncs a new file; its name is not durable yet.
 func writeFile(fsys vfs.FS, name string, b []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type page struct {
 
 // openPage maps a control page. partitions may be 0 when first is not needed.
 func openPage(fsys vfs.FS, name string, partitions int) (*page, error) {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

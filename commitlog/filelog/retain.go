@@ -19,7 +19,7 @@ import (
 
 // withMeta runs f under the kernel lock for trims and retention.
 func (s *store) withMeta(f func() error) error {
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "meta.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := s.fs.OpenFile(path.Join(s.dir, "meta.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return explain(fmt.Sprintf("topic %q: open the meta lock", s.name), err)
 	}
@@ -149,7 +149,7 @@ func (s *store) hold(name string, offsets []int64) error {
 }
 
 func writeUnsynced(fsys vfs.FS, name string, b []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

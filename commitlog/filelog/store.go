@@ -86,10 +86,10 @@ func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
 }
 
 func (s *store) openFiles() (err error) {
-	if s.writeLock, err = s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+	if s.writeLock, err = s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return explain("open the write lock", err)
 	}
-	if s.syncLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+	if s.syncLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return explain("open the sync lock", err)
 	}
 	if s.lazyLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR, 0); err != nil {

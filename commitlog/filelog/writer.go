@@ -134,7 +134,7 @@ func (w *writer) start(need int64) error {
 	}
 	b := segment.AppendHeader(nil, &h) // tells the length
 	name := path.Join(s.dir, segmentName(n))
-	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return explain("make segment "+s.fs.Path(name), err)
 	}

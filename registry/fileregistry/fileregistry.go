@@ -201,7 +201,7 @@ const (
 // checkFormat writes the format file of a new store, or refuses a store of a newer format.
 func (s *store) checkFormat() error {
 	name := dirName + "/FORMAT"
-	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("file registry: %w", err)
 	}
