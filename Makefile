@@ -6,6 +6,9 @@ BIN           := bin
 TEST_FLAGS    ?= -timeout 10m
 GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM     := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+GOTEST        := GO=$(GO) GOTESTSUM=$(if $(CI),$(CURDIR)/$(GOTESTSUM)) $(CURDIR)/scripts/gotest
 
 # The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
@@ -47,9 +50,9 @@ build-pulsar: setup ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
 ##@ Checking
 
 .PHONY: test
-test: setup ## All tests of all modules, with the servers that are installed (make services-list)
+test: setup $(if $(CI),$(GOTESTSUM)) ## All tests of all modules, with the servers that are installed (make services-list)
 	@scripts/services start >/dev/null
-	@eval "$$(scripts/services env)"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
+	@eval "$$(scripts/services env)"; $(call each,$(GOTEST) ./... -tags $(TAGS) $(TEST_FLAGS))
 
 .PHONY: check
 check: format vet lint test race sim mutants deps ## Everything a change must pass
@@ -68,9 +71,9 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
 	@$(call each,$(CURDIR)/$(GOLANGCI) run --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
-race: setup ## The main module's tests under the race detector
+race: setup $(if $(CI),$(GOTESTSUM)) ## The main module's tests under the race detector
 	@scripts/services start >/dev/null
-	@eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE)
+	@eval "$$(scripts/services env)"; CGO_ENABLED=1 $(GOTEST) "$(RACE)" -race -tags $(TAGS) $(TEST_FLAGS)
 
 .PHONY: deps
 deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
@@ -122,6 +125,11 @@ $(GOLANGCI):
 	@mkdir -p $(BIN)
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(BIN)/golangci-lint $@
+
+$(GOTESTSUM):
+	@mkdir -p $(BIN)
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	@mv $(BIN)/gotestsum $@
 
 .PHONY: services
 services: ## Start the servers that are installed, on ports of their own; prints their URLs
