@@ -151,6 +151,16 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		a.close()
 		return nil, err
 	}
+	client, err := c.newClient()
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return commitlog.New(newLog(c, client, a)), nil
+}
+
+// newClient makes a client with connections of its own; it connects when it is used.
+func (c Config) newClient() (pulsar.Client, error) {
 	options := pulsar.ClientOptions{
 		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: 30 * time.Second,
 		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
@@ -167,10 +177,9 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	}
 	client, err := pulsar.NewClient(options)
 	if err != nil {
-		a.close()
 		return nil, fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
 	}
-	return commitlog.New(newLog(c, client, a)), nil
+	return client, nil
 }
 
 func (c Config) host() string {

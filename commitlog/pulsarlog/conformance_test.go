@@ -20,6 +20,19 @@ import (
 // store makes a namespace of its own and returns what opens a log on it.
 func store(t testing.TB) func() *commitlog.Log {
 	t.Helper()
+	u := namespace(t)
+	return func() *commitlog.Log {
+		l, err := OpenURL(t.Context(), u, driver.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+// namespace makes one on the server, for this test.
+func namespace(t testing.TB) *url.URL {
+	t.Helper()
 	u, err := url.Parse(testserver.URL(t, "pulsar"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,13 +56,7 @@ func store(t testing.TB) func() *commitlog.Log {
 	})
 	a.namespace = ns
 	u.Path = "/public/" + ns
-	return func() *commitlog.Log {
-		l, err := OpenURL(t.Context(), u, driver.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
+	return u
 }
 
 func TestMain(m *testing.M) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -21,6 +22,7 @@ type partition struct {
 
 	writer  writer
 	readers readers
+	final   atomic.Int64 // one more than the end of a sealed partition; 0: not known to be sealed
 }
 
 func newPartition(t *topic, number int) *partition {
@@ -31,6 +33,12 @@ func newPartition(t *topic, number int) *partition {
 }
 
 func (p *partition) admin() *admin { return p.topic.log.admin }
+
+// isFinal says whether an offset is the end of a sealed partition, as far as is known.
+func (p *partition) isFinal(offset int64) bool {
+	final := p.final.Load()
+	return final > 0 && offset+1 >= final
+}
 
 func (p *partition) fail(what string, err error) error {
 	return fmt.Errorf("%s topic %q partition %d: %w", what, p.topic.config.Name, p.number, err)
@@ -68,7 +76,11 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, metadata, error)
 		return driver.Bounds{}, m, p.fail("bounds of", err)
 	}
 	first = max(first, s.lost())
-	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, m, nil
+	b := driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}
+	if b.Sealed && p.final.CompareAndSwap(0, b.Next+1) {
+		p.readers.retire(b.Next)
+	}
+	return b, m, nil
 }
 
 // offsetAt finds the first entry that was published at or after a time. Records whose own

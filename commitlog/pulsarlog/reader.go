@@ -19,8 +19,10 @@ const (
 	// prefetchMessages and prefetchBytes bound what a reader takes from the broker ahead of use.
 	prefetchMessages = 2000
 	prefetchBytes    = 4 << 20
-	// arrival is how long a record may take that the broker says it has.
-	arrival = 30 * time.Second
+	// firstArrival is how long a record may take that the broker says it has, before another reader
+	// is asked, with twice the patience; lastArrival is the patience with the last one.
+	firstArrival = 2 * time.Second
+	lastArrival  = 16 * time.Second
 	// loading is how long a broker may say that it has not loaded a topic yet.
 	loading      = 10 * time.Second
 	loadingPause = 100 * time.Millisecond
@@ -38,7 +40,7 @@ type fetched struct {
 // broker pushes it. A caller that reads on from where it left off finds it again by that offset.
 type cursor struct {
 	p      *partition
-	feed   *feed // of the goroutine, until done is closed
+	feed   *feed // of the goroutine; nil when there is none
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine is gone
 
@@ -102,7 +104,7 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 		// Readers begin behind the id that they get; -1 is before the first entry of a ledger.
 		start = pulsar.NewMessageID(ledger, entry-1, -1, -1)
 	}
-	r, err := p.topic.log.client.CreateReader(pulsar.ReaderOptions{
+	r, err := p.createReader(pulsar.ReaderOptions{
 		Topic: p.admin().fullName(p.name), StartMessageID: start, ReceiverQueueSize: prefetchMessages, SubscriptionRolePrefix: subscription + "-reader",
 		BackoffPolicyFunc: newPauses,
 	})
@@ -115,22 +117,66 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 	return r, nil
 }
 
-func (p *partition) openCursor(ctx context.Context, from int64) (*cursor, error) {
-	f, err := p.openFeed(ctx, from)
+// createReader gives the reader of a sealed partition a connection of its own: the client does not
+// know what the broker says at the end of such a partition, and closes the connection at it.
+func (p *partition) createReader(o pulsar.ReaderOptions) (pulsar.Reader, error) {
+	l := p.topic.log
+	if p.final.Load() == 0 {
+		return l.client.CreateReader(o) //nolint:wrapcheck // the caller does
+	}
+	client, err := l.config.newClient()
 	if err != nil {
 		return nil, err
 	}
+	r, err := client.CreateReader(o)
+	if err != nil {
+		client.Close()
+		return nil, err //nolint:wrapcheck // the caller does
+	}
+	return &loneReader{Reader: r, client: client}, nil
+}
+
+// loneReader is the only user of its client.
+type loneReader struct {
+	pulsar.Reader
+	client pulsar.Client
+	once   sync.Once
+}
+
+func (r *loneReader) Close() {
+	r.once.Do(func() {
+		r.Reader.Close()
+		r.client.Close()
+	})
+}
+
+func (p *partition) openCursor(ctx context.Context, from int64) (*cursor, error) {
 	pumping, cancel := context.WithCancel(context.Background())
-	c := &cursor{p: p, feed: f, cancel: cancel, done: make(chan struct{}), at: from, seen: from, changed: make(chan struct{}), room: make(chan struct{})}
+	c := &cursor{p: p, cancel: cancel, done: make(chan struct{}), at: from, seen: from, changed: make(chan struct{}), room: make(chan struct{})}
+	if p.isFinal(from) { // nothing will arrive
+		close(c.done)
+		return c, nil
+	}
+	f, err := p.openFeed(ctx, from)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	c.feed = f
 	go c.pump(pumping) // joined by close
 	return c, nil
 }
 
-// pump takes messages until the cursor is closed or the feed fails.
+// pump takes messages until the cursor is closed, the feed fails, or a sealed partition ends. What
+// has arrived can still be taken then.
 func (c *cursor) pump(ctx context.Context) {
 	defer close(c.done)
+	defer c.feed.close()
 	for {
 		m, _, behind, err := c.feed.next(ctx)
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
 			c.fail(err)
 			return
@@ -144,7 +190,7 @@ func (c *cursor) pump(ctx context.Context) {
 			c.fail(err)
 			return
 		}
-		if !c.put(ctx, rec, isRecord, behind) {
+		if !c.put(ctx, rec, isRecord, behind) || c.p.isFinal(behind) {
 			return
 		}
 	}
@@ -233,6 +279,13 @@ func (c *cursor) await(ctx context.Context, end int64) error {
 	}
 }
 
+// arrived is the offset below which everything has arrived.
+func (c *cursor) arrived() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
+
 // skip moves a cursor over a gap.
 func (c *cursor) skip(from, to int64) {
 	c.mu.Lock()
@@ -245,7 +298,6 @@ func (c *cursor) skip(from, to int64) {
 func (c *cursor) close() {
 	c.cancel()
 	<-c.done
-	c.feed.close()
 }
 
 // scan calls f with every message from an offset up to end, markers too.

@@ -63,6 +63,9 @@ func (r *readers) open(ctx context.Context, offset int64) (*cursor, error) {
 	}
 	c.users = 1
 	r.cursors = append(r.cursors, c)
+	if r.p.isFinal(c.arrived()) { // it was sealed meanwhile
+		c.cancel()
+	}
 	r.mu.Unlock()
 	return c, nil
 }
@@ -113,6 +116,18 @@ func (r *readers) forget(before int64) {
 		c.mu.Unlock()
 		if below {
 			c.fail(fmt.Errorf("the offset was trimmed: %w", fault.OutOfRange))
+		}
+	}
+}
+
+// retire ends the readers that stand at the end of a sealed partition: the broker has a word to
+// say to each, at which the client closes the connection that others use too, again and again.
+func (r *readers) retire(end int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.cursors {
+		if c.arrived() >= end {
+			c.cancel()
 		}
 	}
 }
@@ -175,16 +190,20 @@ func (p *partition) at(ctx context.Context, offset int64) (*cursor, error) {
 
 // read implements driver.Topic. What has arrived is returned without a question to the broker.
 func (p *partition) read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
-	for {
+	for patience := firstArrival; ; {
 		c, err := p.at(ctx, req.Offset)
 		if err != nil {
 			return dst, req.Offset, err
 		}
 		recs, next, here := c.take(req.Offset, req.MaxBytes, dst)
 		if here && next == req.Offset {
-			recs, next, here, err = p.catchUp(ctx, c, req, dst)
+			recs, next, here, err = p.catchUp(ctx, c, patience, req, dst)
 		}
 		p.readers.release(c)
+		if errors.Is(err, errStalled) && patience < lastArrival {
+			patience *= 2
+			continue // the client gives up some connections without a word; the next reader makes one
+		}
 		if err != nil {
 			return dst, req.Offset, err
 		}
@@ -194,9 +213,11 @@ func (p *partition) read(ctx context.Context, req driver.ReadRequest, dst []driv
 	}
 }
 
+var errStalled = errors.New("the broker does not send what it has")
+
 // catchUp reads with a cursor that has nothing to hand out: it asks how far the partition goes
-// and waits for what is on its way.
-func (p *partition) catchUp(ctx context.Context, c *cursor, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, bool, error) {
+// and waits for what is on its way. A cursor that nothing comes from is given up with errStalled.
+func (p *partition) catchUp(ctx context.Context, c *cursor, patience time.Duration, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, bool, error) {
 	b, _, err := p.bounds(ctx)
 	if err == nil {
 		err = p.outOfRange(b, req.Offset)
@@ -204,12 +225,12 @@ func (p *partition) catchUp(ctx context.Context, c *cursor, req driver.ReadReque
 	if err != nil || req.Offset >= b.Next {
 		return dst, req.Offset, true, err
 	}
-	limited, cancel := context.WithTimeout(ctx, arrival)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := c.await(limited, b.Next); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = p.fail("read", fmt.Errorf("the broker has records up to offset %d and did not send them within %s: %w", b.Next, arrival, fault.Unavailable))
-			c.fail(err) // the client gives up some connections without a word; the next read makes one
+			err = p.fail("read", fmt.Errorf("%w: offsets up to %d, nothing within %s: %w", errStalled, b.Next, patience, fault.Unavailable))
+			c.fail(err)
 		}
 		return dst, req.Offset, true, err
 	}
