@@ -119,7 +119,8 @@ func (g *Group) CheckpointAt(ctx context.Context, unit int, member string, expec
 
 // Seek sets the checkpoint of a unit, backwards or forwards, also while it has an owner. The
 // owner stays but its epoch moves on, so that what it had in flight can't undo the seek: it
-// finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position.
+// finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position. It is done
+// once at most, also when the store's answers are lost: ErrUnknown then, where that can't be found out.
 func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string) error {
 	for try := 1; ; try++ {
 		meta, metaEntry, err := g.meta(ctx)
@@ -156,8 +157,12 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 		if err != nil {
 			return err
 		}
-		if u.Owner == o && u.Checkpoint != nil && u.Checkpoint.same(c) {
-			return nil // ours, the reply was lost
+		if u.Owner == o {
+			return nil // ours, the reply was lost; its checkpoint may have moved on since
+		}
+		if errors.Is(res.Err, errDoubt) && u.Owner.Epoch >= o.Epoch {
+			return fmt.Errorf("seek of unit %d of group %q: no answer, and others have gone on since, from there or not; look where it is before seeking again: %w",
+				unit, g.name, ErrUnknown)
 		}
 		if try == settleTries {
 			return fmt.Errorf("seek of unit %d of group %q: its owner keeps changing; try again: %w", unit, g.name, ErrConflict)

@@ -17,8 +17,11 @@ import (
 // settleTries bounds how often one call sends a transaction whose outcome stays unknown.
 const settleTries = 3
 
+// errDoubt marks a conflict that a try whose outcome is unknown may have brought about itself.
+var errDoubt = errors.New("an earlier try of it may have been applied")
+
 // settle applies t, again while its outcome is unknown. The result's error is ErrUnknown only
-// when the store stayed silent.
+// when the store stayed silent; a conflict behind such a try is errDoubt too.
 func (r *Registry) settle(ctx context.Context, t Txn) (Result, error) {
 	unknown := false
 	for try := 1; ; try++ {
@@ -28,6 +31,9 @@ func (r *Registry) settle(ctx context.Context, t Txn) (Result, error) {
 			return Result{}, fmt.Errorf("%w; then: %w", ErrUnknown, err)
 		case err != nil:
 			return Result{}, err
+		case unknown && errors.Is(res[0].Err, ErrConflict):
+			res[0].Err = fmt.Errorf("%w; %w", res[0].Err, errDoubt)
+			return res[0], nil
 		case !errors.Is(res[0].Err, ErrUnknown) || try == settleTries:
 			return res[0], nil
 		}
