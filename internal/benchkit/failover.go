@@ -75,17 +75,11 @@ func Failover(ctx context.Context, c FailoverConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
+	dir, rf, end, err := c.aside(ctx, c.Durability)
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
-	rf, err := c.open(ctx, dir, c.Durability)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	if err := rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return nil, err
 	}

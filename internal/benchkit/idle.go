@@ -34,17 +34,11 @@ func Idle(ctx context.Context, c IdleConfig) (_ *Result, err error) {
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
+	dir, rf, end, err := c.aside(ctx, ringfence.Sync)
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
-	rf, err := c.open(ctx, dir, ringfence.Sync)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	if err := rf.EnsureTopic(ctx, "idle", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return nil, err
 	}

@@ -57,17 +57,11 @@ func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
+	dir, rf, end, err := c.aside(ctx, ringfence.Sync)
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
-	rf, err := c.open(ctx, dir, ringfence.Sync)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	other, err := c.open(ctx, dir, ringfence.Sync)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,24 @@ func (s Stores) apart() Stores {
 	return s
 }
 
+// aside opens the stores under a name that no other run has, and makes a directory for the run. The
+// caller calls end, which leaves nothing of it behind.
+func (c *Common) aside(ctx context.Context, durability ringfence.Durability) (dir string, rf *ringfence.Client, end func() error, err error) {
+	c.Stores = c.apart()
+	dir, remove, err := c.tempDir()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if rf, err = c.open(ctx, dir, durability); err != nil {
+		remove()
+		return "", nil, nil, err
+	}
+	return dir, rf, func() error {
+		defer remove()
+		return errors.Join(c.clean(ctx, rf), rf.Close())
+	}, nil
+}
+
 // none refuses stores for a measurement of the directory itself.
 func (s Stores) none(bench string) error {
 	if s.given() {

@@ -57,17 +57,11 @@ func Switch(ctx context.Context, c SwitchConfig) (_ *Result, err error) {
 	if err := errors.Join(d.errs...); err != nil {
 		return nil, err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
+	dir, rf, end, err := c.aside(ctx, c.Durability)
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
-	rf, err := c.open(ctx, dir, c.Durability)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
+	defer func() { err = errors.Join(err, end()) }()
 	if err := rf.EnsureTopic(ctx, "switch", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return nil, err
 	}
