@@ -125,7 +125,12 @@ func (l *line) drop() {
 
 // send writes messages as one entry and returns the offset of the first.
 func (w *writer) send(l *line, messages []*pulsar.ProducerMessage) (int64, error) {
-	if err := w.connect(l); err != nil {
+	err := w.connect(l)
+	w.away, w.tried = nil, time.Now()
+	if errors.Is(err, fault.NotDone) {
+		w.away = err
+	}
+	if err != nil {
 		if l.doubt && errors.Is(err, fault.Sealed) {
 			return w.settle(l)
 		}
@@ -136,7 +141,7 @@ func (w *writer) send(l *line, messages []*pulsar.ProducerMessage) (int64, error
 	if errors.Is(errors.Join(f.errs...), pulsar.ErrProducerClosed) && !terminated {
 		terminated = w.terminated() // the client found out before us
 	}
-	err := errors.Join(f.errs...)
+	err = errors.Join(f.errs...)
 	switch {
 	case err == nil:
 		return w.place(l, f)

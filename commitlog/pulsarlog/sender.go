@@ -19,14 +19,15 @@ type sender struct {
 	firsts [driver.ProducerWindow]int64
 }
 
-// keepSenders is how many ids of a partition stay connected.
+// keepSenders is how many ids of a partition stay connected, and are remembered. One that is in
+// doubt is always: only this process knows what to look for when the partition is sealed.
 const keepSenders = 64
 
 func (w *writer) sender(id uint64) *sender {
 	s := w.known[id]
 	if s == nil {
 		if len(w.known) >= keepSenders {
-			w.dropKnown()
+			w.dropKnown(func(s *sender) bool { return !s.doubt })
 		}
 		s = &sender{line: line{name: fmt.Sprintf("ringfence-%016x", id)}, due: -1}
 		w.known[id] = s
@@ -34,15 +35,17 @@ func (w *writer) sender(id uint64) *sender {
 	return s
 }
 
-func (w *writer) dropKnown() {
+func (w *writer) dropKnown(which func(*sender) bool) {
 	for id, s := range w.known {
-		s.drop()
-		delete(w.known, id)
+		if which(s) {
+			s.drop()
+			delete(w.known, id)
+		}
 	}
 }
 
 func (w *writer) dropAll() {
-	w.dropKnown()
+	w.dropKnown(func(*sender) bool { return true })
 	w.plain.drop()
 }
 

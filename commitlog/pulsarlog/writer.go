@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -29,6 +30,8 @@ type writer struct {
 	// Only the goroutine uses these.
 	plain  line               // of appends without an id
 	known  map[uint64]*sender // of appends with one
+	away   error              // of the last try to connect; nil: it succeeded
+	tried  time.Time          // when that was
 	rolled int64              // ledger whose end was asked for
 }
 
@@ -38,6 +41,7 @@ type item struct {
 	bytes    int
 	marker   bool
 	producer driver.Producer
+	since    time.Time
 	done     func(first int64, err error)
 }
 
@@ -90,6 +94,7 @@ func (w *writer) enqueue(ctx context.Context, h *handle, it *item) error {
 	if w.over {
 		return w.p.topic.why
 	}
+	it.since = time.Now()
 	w.queue = append(w.queue, it)
 	w.bytes += it.bytes
 	if !w.running {
@@ -170,8 +175,24 @@ func (w *writer) take() []*item {
 	return batch
 }
 
+// overdue answers what has waited for as long as an append may, for a broker that was away
+// meanwhile, and returns the rest: were each to try for itself, the last would wait for hours.
+func (w *writer) overdue(batch []*item) (rest []*item) {
+	for _, it := range batch {
+		if w.away != nil && w.tried.After(it.since) && time.Since(it.since) > w.p.topic.log.sendTimeout {
+			it.done(0, w.p.fail("append to", w.away))
+			continue
+		}
+		rest = append(rest, it)
+	}
+	return rest
+}
+
 // commit sends a batch as one entry and answers it.
 func (w *writer) commit(batch []*item) {
+	if batch = w.overdue(batch); len(batch) == 0 {
+		return
+	}
 	if batch[0].producer.ID != 0 {
 		w.commitKnown(batch[0])
 		return
