@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -61,15 +60,15 @@ func (c *conns) close() {
 type conn struct {
 	net.Conn
 	owner *conns
-	owing atomic.Bool
+
+	mu    sync.Mutex // the deadline goes with the flag; not held while reading or writing
+	owing bool
 }
 
 // Write implements net.Conn.
 func (x *conn) Write(b []byte) (int, error) {
-	if x.owing.CompareAndSwap(false, true) {
-		if err := x.SetReadDeadline(time.Now().Add(x.owner.timeout)); err != nil {
-			return 0, err
-		}
+	if err := x.owe(true, time.Now().Add(x.owner.timeout)); err != nil {
+		return 0, err
 	}
 	return x.Conn.Write(b)
 }
@@ -77,12 +76,23 @@ func (x *conn) Write(b []byte) (int, error) {
 // Read implements net.Conn.
 func (x *conn) Read(b []byte) (int, error) {
 	n, err := x.Conn.Read(b)
-	if n > 0 && x.owing.CompareAndSwap(true, false) {
-		if err := x.SetReadDeadline(time.Time{}); err != nil {
+	if n > 0 {
+		if err := x.owe(false, time.Time{}); err != nil {
 			return n, err
 		}
 	}
 	return n, err
+}
+
+// owe says whether an answer is owed, and by when when it was not so far.
+func (x *conn) owe(owing bool, deadline time.Time) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.owing == owing {
+		return nil
+	}
+	x.owing = owing
+	return x.SetReadDeadline(deadline)
 }
 
 // Close implements net.Conn.
