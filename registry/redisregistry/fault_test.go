@@ -275,6 +275,27 @@ func TestAReconnectTellsThatASessionHasEnded(t *testing.T) {
 	}
 }
 
+func TestCloseOfManySessionsTakesOneTimeOut(t *testing.T) {
+	t.Parallel()
+	const sessions, timeout = 20, 2 * time.Second
+	cfg, net := through(t)
+	cfg.Timeout = timeout
+	s := mustOpen(t, cfg)
+	for range sessions {
+		if _, err := s.OpenSession(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	net.Blackhole()
+	began := time.Now()
+	if err := s.Close(); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("%v; expected unavailable, as nobody was told", err)
+	}
+	if took := time.Since(began); took > sessions*timeout/2 {
+		t.Errorf("it took %s; the time-out is %s", took, timeout)
+	}
+}
+
 func TestCancellingACallReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg, net := through(t)

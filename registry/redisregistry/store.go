@@ -231,16 +231,7 @@ func (s *store) shut(farewell bool) error {
 	if !farewell {
 		s.conns.close()
 	}
-	var err error
-	for _, x := range sessions {
-		if !farewell {
-			x.Abandon()
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-		err = errors.Join(err, x.Close(ctx))
-		cancel()
-	}
+	err := s.leave(sessions, farewell)
 	close(s.closing)
 	if l != nil {
 		l.close()
@@ -249,4 +240,23 @@ func (s *store) shut(farewell bool) error {
 	s.conns.close()
 	s.client.Close()
 	return err
+}
+
+// leave ends sessions, all at the same time: a server that does not answer takes one time-out.
+func (s *store) leave(sessions []*lease.Session, farewell bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	errs := make([]error, len(sessions))
+	var ending sync.WaitGroup
+	for i, x := range sessions {
+		ending.Go(func() {
+			if farewell {
+				errs[i] = x.Close(ctx)
+			} else {
+				x.Abandon()
+			}
+		})
+	}
+	ending.Wait()
+	return errors.Join(errs...)
 }
