@@ -2,7 +2,9 @@ package redisregistry
 
 import (
 	"errors"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ func TestAServerThatFails(t *testing.T) {
 		{"what was acknowledged survives kill -9 and a restart", killedServer},
 		{"who comes back later after a restart is not dead", lateReturn},
 		{"a server that hangs is a pause", hangingServer},
+		{"the rights that the guide names are enough", guarded},
 		{"an emptied store fences everybody and is usable", emptied},
 		{"ten idle members cost it fewer than thirty statements a second", idle},
 	} {
@@ -158,6 +161,58 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 		t.Error("the session is over")
 	default:
 	}
+}
+
+// guarded: a user with no rights but those of docs/guide/stores.md.
+func guarded(t *testing.T, srv *testserver.Server) {
+	admin := mustOpen(t, at(t, srv.URL()))
+	command(t, admin, append([]string{"ACL", "SETUSER", "small", "on", ">pw"}, rights(t)...)...)
+	for db := range 2 {
+		cfg := at(t, srv.URL())
+		cfg.Username, cfg.Password, cfg.DB = "small", "pw", db
+		s := mustOpen(t, cfg)
+		watch, err := s.Watch(t.Context(), "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := joined(t, s, 3*time.Second)
+		select {
+		case <-watch:
+		case <-time.After(soon):
+			t.Fatal("no signal")
+		}
+		opened := x.Deadline()
+		eventually(t, "a renewal", func() error {
+			if !x.Deadline().After(opened) {
+				return errors.New("the deadline is the old one")
+			}
+			return nil
+		})
+		if _, err := s.count(t.Context()); err != nil {
+			t.Errorf("database %d: looking for dead processes: %v", db, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("database %d: %v", db, err)
+		}
+	}
+}
+
+// rights are those that the guide says a user of Redis needs.
+func rights(t *testing.T) []string {
+	t.Helper()
+	guide, err := os.ReadFile("../../docs/guide/stores.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(guide), "The user needs ")
+	text, _, _ = strings.Cut(text, "\n\n")
+	var out []string
+	for i, quoted := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			out = append(out, strings.Fields(quoted)...)
+		}
+	}
+	return out
 }
 
 // emptied: FLUSHALL, or a replica that knew nothing was made the master.
