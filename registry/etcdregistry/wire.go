@@ -28,8 +28,9 @@ type wire struct {
 }
 
 // minSilence is what a connection may be silent without being given up, however short the time
-// of a request is.
-const minSilence = time.Second
+// of a request is. It is less than the try of a renewal takes in the shortest lease, two thirds of
+// a second, or such a session would end with its connection.
+const minSilence = 500 * time.Millisecond
 
 func newWires() *wires {
 	return &wires{
