@@ -28,10 +28,11 @@ func server(t testing.TB) Config {
 
 func mustOpen(t testing.TB, cfg Config) *store {
 	t.Helper()
-	s, err := open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *store
+	eventually(t, "open", func() (err error) { // a machine that stalls is slower than a short time-out
+		s, err = open(t.Context(), cfg)
+		return err
+	})
 	t.Cleanup(func() { s.shut(false) })
 	return s
 }
