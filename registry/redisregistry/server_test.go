@@ -77,11 +77,7 @@ func killedServer(t *testing.T, srv *testserver.Server) {
 		return nil
 	})
 	srv.Restart()
-	select {
-	case <-watch:
-	case <-time.After(soon):
-		t.Fatal("no signal after the restart")
-	}
+	signalled(t, watch)
 	works(t, s)
 	time.Sleep(grace + censusPause + 10*confirm) // the lookout gets its chance to be wrong
 	if got := value(t, other, "m"); got != "here" {
@@ -94,6 +90,18 @@ func killedServer(t *testing.T, srv *testserver.Server) {
 
 // lateReturn: after a restart all have to connect again, and some take longer.
 func lateReturn(t *testing.T, srv *testserver.Server) {
+	for range 3 { // a machine that stalls may keep it away for longer than the grace
+		if returns(t, srv) {
+			return
+		}
+	}
+	t.Fatal("the entry of a process that came back later is gone, again and again")
+}
+
+// returns says whether the session of a process that came back later goes on. It may be over, but
+// then on both sides.
+func returns(t *testing.T, srv *testserver.Server) bool {
+	t.Helper()
 	net := testserver.NewProxy(t, srv.URL())
 	cfg := at(t, srv.URL())
 	far := at(t, net.URL(srv.URL()))
@@ -103,51 +111,47 @@ func lateReturn(t *testing.T, srv *testserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := s.OpenSession(t.Context(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	x := joined(t, s, 20*time.Second)
 	drain(watch)
 	srv.Kill()
 	net.Refuse()
 	srv.Restart()
-	<-watch // the other one is back
+	signalled(t, watch) // the other one is back
 	time.Sleep(grace / 3)
 	net.Heal()
 	works(t, s)
-	if got := value(t, other, "m"); got != "here" {
-		t.Fatalf("the entry of a process that came back later is %s", got)
+	if value(t, other, "m") == "here" {
+		return true
 	}
+	eventually(t, "a session that the store has ended is over", func() error { return over(x) })
+	return false
 }
 
 func hangingServer(t *testing.T, srv *testserver.Server) {
 	cfg := at(t, srv.URL())
 	cfg.Timeout = quickly
 	s, other := mustOpen(t, cfg), mustOpen(t, cfg)
-	x, err := s.OpenSession(t.Context(), 20*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Watch(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	apply(t, s, driver.Txn{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}})
+	x := joined(t, s, 20*time.Second)
+	eventually(t, "a watch", func() error {
+		_, err := other.Watch(t.Context(), "")
+		return err
+	})
 	leaver := mustOpen(t, cfg)
-	if _, err := leaver.OpenSession(t.Context(), 20*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "a session", func() error {
+		_, err := leaver.OpenSession(t.Context(), 20*time.Second)
+		return err
+	})
 	srv.Freeze()
 	began := time.Now()
 	if res, err := s.Apply(t.Context(), put("k", "1")); err == nil && res[0].Err == nil {
 		t.Error("a server that hangs applied a transaction")
 	}
-	if took := time.Since(began); took > 10*quickly {
+	if took := time.Since(began); took > soon/2 {
 		t.Errorf("a call took %s; the time-out is %s", took, quickly)
 	}
 	closing := time.Now()
 	leaver.Close()
-	if took := time.Since(closing); took > 10*quickly {
+	if took := time.Since(closing); took > soon/2 {
 		t.Errorf("Close took %s while the server hung; the time-out is %s", took, quickly)
 	}
 	srv.Thaw()
@@ -176,11 +180,7 @@ func guarded(t *testing.T, srv *testserver.Server) {
 			t.Fatal(err)
 		}
 		x := joined(t, s, 3*time.Second)
-		select {
-		case <-watch:
-		case <-time.After(soon):
-			t.Fatal("no signal")
-		}
+		signalled(t, watch)
 		opened := x.Deadline()
 		eventually(t, "a renewal", func() error {
 			if !x.Deadline().After(opened) {
@@ -239,7 +239,7 @@ func emptied(t *testing.T, srv *testserver.Server) {
 	}
 	select {
 	case <-x.Done():
-	case <-time.After(ttl):
+	case <-time.After(soon):
 		t.Error("the session does not know that the store has forgotten it")
 	}
 }
@@ -258,9 +258,9 @@ func idle(t *testing.T, srv *testserver.Server) {
 	probe := mustOpen(t, at(t, srv.URL()))
 	const span = 4 * time.Second
 	time.Sleep(time.Second)
-	before := statements(t, probe)
+	before, began := statements(t, probe), time.Now()
 	time.Sleep(span)
-	per := float64(statements(t, probe)-before) / span.Seconds()
+	per := float64(statements(t, probe)-before) / time.Since(began).Seconds()
 	t.Logf("%.1f commands a second, those inside of scripts included", per)
 	if per >= 30 {
 		t.Errorf("ten idle members cost %.1f commands a second; expected fewer than 30", per)
@@ -278,6 +278,16 @@ func statements(t *testing.T, s *store) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// signalled waits for a signal of a watch.
+func signalled(t *testing.T, watch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-watch:
+	case <-time.After(soon):
+		t.Fatal("no signal")
+	}
 }
 
 func drain(ch <-chan struct{}) {
