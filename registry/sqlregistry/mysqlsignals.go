@@ -21,7 +21,8 @@ const (
 	listenWait = 2 * time.Second
 	slack      = 5 * time.Second // for an answer, beyond what a statement waits by itself
 	// A connection that was lost is not a death yet: its process may be about to come back.
-	grace = 25 * time.Millisecond
+	grace     = 25 * time.Millisecond
+	lateGrace = 500 * time.Millisecond // between two looks at one that takes its time
 	// After a start of the server all processes have to come back first.
 	settled = 10 * time.Second
 )
@@ -41,7 +42,7 @@ type mysqlSignals struct {
 // Announce implements sqlstore.Signals.
 func (m *mysqlSignals) Announce(ctx context.Context) (sqlstore.Presence, error) {
 	h := &holder{m: m}
-	if err := h.Keep(ctx); err != nil {
+	if err := h.Keep(ctx, func() {}); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -55,7 +56,7 @@ type holder struct {
 }
 
 // Keep makes sure that the lock is held, with a new connection if need be.
-func (h *holder) Keep(ctx context.Context) error {
+func (h *holder) Keep(ctx context.Context, lost func()) error {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
 	h.mu.Lock()
@@ -70,6 +71,7 @@ func (h *holder) Keep(ctx context.Context) error {
 		discard(h.conn)
 		h.conn = nil
 	}
+	lost()
 	conn, err := h.m.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -128,6 +130,7 @@ func (m *mysqlSignals) Await(ctx context.Context, handle string) error {
 	}
 	defer discard(conn)
 	lived := false // since this connection exists: the server was not started anew
+	again := grace
 	for wait := time.Duration(0); ; wait = lockWait {
 		var got sql.NullBool
 		waiting, cancel := context.WithTimeout(ctx, wait+slack)
@@ -137,7 +140,7 @@ func (m *mysqlSignals) Await(ctx context.Context, handle string) error {
 			return err
 		}
 		if !got.Bool {
-			lived = true
+			lived, again = true, grace
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", lockPrefix+handle); err != nil {
@@ -150,11 +153,12 @@ func (m *mysqlSignals) Await(ctx context.Context, handle string) error {
 		if dead {
 			return nil
 		}
-		select { // it came back, or the server did
+		select { // it came back, or is about to, or the server did
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(grace):
+		case <-time.After(again):
 		}
+		again = min(2*again, lateGrace)
 	}
 }
 
@@ -172,7 +176,8 @@ func (m *mysqlSignals) Gone(ctx context.Context, handle string) (bool, error) {
 	return m.dead(ctx, conn, handle, false)
 }
 
-// dead says whether a lock that is free stays so for a moment. Unless the process is known to have
+// dead says whether a lock that is free stays so for a moment, and the process has no other one
+// either: who lost the one connection and listens on others is alive. Unless the process is known to have
 // held it since the server started, that has to be long ago: every living process has its lock
 // again by then.
 func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, lived bool) (bool, error) {
@@ -182,7 +187,8 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 	case <-time.After(grace):
 	}
 	var free bool
-	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?)", lockPrefix+handle).Scan(&free); err != nil || !free {
+	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?) AND IS_FREE_LOCK(?) AND IS_FREE_LOCK(?)",
+		lockPrefix+handle, bellPrefix+handle, hushPrefix+handle).Scan(&free); err != nil || !free {
 		return false, err
 	}
 	if lived {

@@ -75,7 +75,7 @@ type fifo struct {
 	path string
 }
 
-func (f *fifo) Keep(context.Context) error { return nil }
+func (f *fifo) Keep(context.Context, func()) error { return nil }
 
 func (f *fifo) Close() error { return errors.Join(os.Remove(f.path), f.Closer.Close()) }
 

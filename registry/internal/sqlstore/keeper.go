@@ -67,10 +67,12 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	s.keepPresence(ctx)
+	before := s.ownIDs()
 	all, err := s.sessions(ctx)
 	if err != nil {
 		return time.Second, nil // the listener tells of it
 	}
+	s.miss(before, all)
 	next = longRound
 	var expired []string
 	processes := make(map[string]struct{})
@@ -88,16 +90,36 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	return next, s.successors(processes)
 }
 
-// expire ends sessions that ran out. Others are at it too: each takes few at a time, in an order of
-// its own, so that they do not wait for each other and keep renewals waiting.
-func (s *Store) expire(ctx context.Context, ids []string) {
+func (s *Store) ownIDs() []string {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.own))
+}
+
+// miss ends here what others have ended: those of this process's sessions that were open before a
+// reading and are not in it.
+func (s *Store) miss(before []string, all []sighting) {
+	alive := make(map[string]bool, len(all))
+	for _, x := range all {
+		alive[x.id] = true
+	}
+	s.lost(slices.DeleteFunc(before, func(id string) bool { return alive[id] }))
+}
+
+func (s *Store) lost(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, id := range ids {
 		if x := s.own[id]; x != nil {
 			x.Lost()
 		}
 	}
-	s.mu.Unlock()
+}
+
+// expire ends sessions that ran out. Others are at it too: each takes few at a time, in an order of
+// its own, so that they do not wait for each other and keep renewals waiting.
+func (s *Store) expire(ctx context.Context, ids []string) {
+	s.lost(ids)
 	mrand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for few := range slices.Chunk(ids, expireAtOnce) {
 		if err := s.endWhere(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
@@ -277,7 +299,10 @@ func (s *Store) keepPresence(ctx context.Context) {
 		return
 	}
 	age := s.line.Age()
-	err := p.Keep(ctx)
+	err := p.Keep(ctx, func() {
+		s.line.Lost()
+		age = s.line.Age()
+	})
 	if err == nil {
 		s.line.Laid(age)
 	} else if s.ctx.Err() == nil {

@@ -29,8 +29,8 @@ type Signals interface {
 // Presence is what others see of this process.
 type Presence interface {
 	io.Closer
-	// Keep restores it when it was lost, such as with its connection.
-	Keep(ctx context.Context) error
+	// Keep restores it when it was lost, such as with its connection; then it calls lost before.
+	Keep(ctx context.Context, lost func()) error
 }
 
 // ErrNoPresence is that a process can't be watched: it does not announce itself, or the server has
@@ -73,5 +73,5 @@ func (*Poll) Close() error { return nil }
 
 type absent struct{}
 
-func (absent) Keep(context.Context) error { return nil }
-func (absent) Close() error               { return nil }
+func (absent) Keep(context.Context, func()) error { return nil }
+func (absent) Close() error                       { return nil }

@@ -1,0 +1,140 @@
+package sqlregistry
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
+)
+
+// openStore is a process on a database.
+func openStore(t *testing.T, c Config) *sqlstore.Store {
+	t.Helper()
+	s, err := open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// hold opens a session of a process, with one entry if key is not empty.
+func hold(t *testing.T, s *sqlstore.Store, key string, ttl time.Duration) driver.Session {
+	t.Helper()
+	x, err := s.OpenSession(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key == "" {
+		return x
+	}
+	if _, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: key, Session: x.ID()}}}}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// present is the name of the lock of a session's process.
+func present(t *testing.T, db *sql.DB, session string) string {
+	t.Helper()
+	var process string
+	if err := db.QueryRow("SELECT process FROM ringfence_sessions WHERE id = ?", session).Scan(&process); err != nil {
+		t.Fatal(err)
+	}
+	return lockPrefix + process
+}
+
+// holderOf is the connection that holds a lock; 0: none.
+func holderOf(t *testing.T, db *sql.DB, lock string) int64 {
+	t.Helper()
+	var id sql.NullInt64
+	if err := db.QueryRow("SELECT IS_USED_LOCK(?)", lock).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id.Int64
+}
+
+func kill(t *testing.T, db *sql.DB, id int64) {
+	t.Helper()
+	if _, err := db.Exec(fmt.Sprintf("KILL CONNECTION %d", id)); err != nil && number(err) != errNoSuchThread {
+		t.Fatal(err)
+	}
+}
+
+func TestAProcessThatLosesOneConnectionLivesAndDoubtsUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	c := newDatabase(t)
+	a, b, db := openStore(t, Config{MySQL: c}), openStore(t, Config{MySQL: c}), sqlDB(t, c)
+	hold(t, b, "", time.Minute)
+	x := hold(t, a, "m", time.Minute)
+	lock := present(t, db, x.ID())
+	await(t, func() bool { // b watches a, and a listens
+		var n int
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.processlist WHERE db = ? AND state = 'User lock' AND info LIKE ?",
+			c.DBName, "%'"+lock+"'%").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n > 0 && holderOf(t, db, bellPrefix+lock[len(lockPrefix):]) != 0
+	})
+	for range 3 {
+		old := holderOf(t, db, lock)
+		kill(t, db, old)
+		await(t, func() bool { now := holderOf(t, db, lock); return now != 0 && now != old })
+	}
+
+	conn, err := sqlDB(t, c).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	await(t, func() bool { // somebody else gets the lock, as one who watches might
+		kill(t, db, holderOf(t, db, lock))
+		var got bool
+		if err := conn.QueryRowContext(t.Context(), "SELECT GET_LOCK(?, 0.5)", lock).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	})
+	await(t, x.(driver.Doubter).Doubtful)
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return !x.(driver.Doubter).Doubtful() })
+	select {
+	case <-x.Done():
+		t.Error("the session of a living process ended")
+	default:
+	}
+	if read(t, b, "m") != "" {
+		t.Error("the entry of a living process is gone")
+	}
+}
+
+func TestASessionThatOthersEndedIsOverLongBeforeItsNextRenewal(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, c Config, db *sql.DB) {
+		t.Parallel()
+		x := hold(t, openStore(t, c), "m", time.Hour)
+		if _, err := db.ExecContext(t.Context(), "DELETE FROM ringfence_sessions"); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, x)
+	}
+	t.Run("MariaDB", func(t *testing.T) {
+		c := newDatabase(t)
+		run(t, Config{MySQL: c}, sqlDB(t, c))
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "r.db")
+		db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		run(t, Config{File: path}, db)
+	})
+}
