@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -187,25 +188,21 @@ func increment(ctx context.Context, r driver.Registry, db *sql.DB) error {
 // A process that was stopped inside of its transaction keeps its own unit, and no other.
 func TestALockThatIsNotGivenUpKeepsNoOtherTransactionWaiting(t *testing.T) {
 	t.Parallel()
+	const keys, locked = 1000, 2 // halved ten times
 	c := newDatabase(t)
-	s, err := open(t.Context(), Config{MySQL: c})
+	s := openStore(t, Config{MySQL: c})
+	txns := make([]driver.Txn, keys)
+	for i := range txns {
+		txns[i] = driver.Txn{Puts: []driver.Put{{Key: strconv.Itoa(i), Value: []byte("before")}}}
+	}
+	created, err := s.Apply(t.Context(), txns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	var txns []driver.Txn
-	for i := range 5 {
-		key := strconv.Itoa(i)
-		res, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: key, Value: []byte("before")}}}})
-		if err != nil || res[0].Err != nil {
-			t.Fatal(res, err)
-		}
-		txns = append(txns, driver.Txn{
-			Checks: []driver.Check{{Key: key, Version: res[0].Versions[0]}},
-			Puts:   []driver.Put{{Key: key, Value: []byte("after")}},
-		})
+	for i, r := range created {
+		txns[i].Checks = []driver.Check{{Key: strconv.Itoa(i), Version: r.Versions[0]}}
+		txns[i].Puts[0].Value = []byte("after")
 	}
-	const locked = 2
 	tx, err := sqlDB(t, c).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		t.Fatal(err)
@@ -213,16 +210,28 @@ func TestALockThatIsNotGivenUpKeepsNoOtherTransactionWaiting(t *testing.T) {
 	if _, err := in(t, s, tx).Lock(t.Context(), strconv.Itoa(locked)); err != nil {
 		t.Fatal(err)
 	}
-	results, err := s.Apply(t.Context(), txns)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	start := time.Now()
+	results, err := s.Apply(ctx, txns)
+	t.Logf("%d transactions beside a locked one took %s", keys-1, time.Since(start))
 	if err := errors.Join(err, tx.Rollback()); err != nil {
 		t.Fatal(err)
+	}
+	snap, err := s.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]string)
+	for _, e := range snap.Entries {
+		values[e.Key] = string(e.Value)
 	}
 	for i, r := range results {
 		want, value := error(nil), "after"
 		if i == locked {
 			want, value = registry.ErrUnavailable, "before"
 		}
-		if got := read(t, s, strconv.Itoa(i)); !errors.Is(r.Err, want) || errors.Is(r.Err, registry.ErrUnknown) || got != value {
+		if got := values[strconv.Itoa(i)]; !errors.Is(r.Err, want) || errors.Is(r.Err, registry.ErrUnknown) || got != value {
 			t.Errorf("key %d, the locked one is %d: %v, and its value is %s", i, locked, r.Err, got)
 		}
 	}

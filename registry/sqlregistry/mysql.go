@@ -22,7 +22,7 @@ import (
 func mysqlSetup() []string {
 	return []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		"SET SESSION innodb_lock_wait_timeout = 2, time_zone = '+00:00'",
+		"SET SESSION innodb_lock_wait_timeout = 1, time_zone = '+00:00'",
 	}
 }
 
@@ -38,6 +38,11 @@ func setupCalls() []string {
 	return append(mysqlSetup(), "SET SESSION wait_timeout = 30", "SET SESSION idle_transaction_timeout = 5")
 }
 
+// setupNoWait is for those that wait for no lock. MySQL waits a second all the same.
+func setupNoWait() []string {
+	return append(setupCalls(), "SET SESSION innodb_lock_wait_timeout = 0")
+}
+
 // A connection is closed by this side long before the server does it.
 const idleCalls = 10 * time.Second
 
@@ -46,7 +51,10 @@ func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 }
 
-const maxConns = 8 // for transactions and reads; the waiting ones come on top
+const (
+	maxConns   = 8 // for transactions and reads; the waiting ones come on top
+	maxNoWaits = 2 // for what goes on beside locks
+)
 
 func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	c := cfg.MySQL.Clone()
@@ -69,14 +77,17 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	}
 	db := sql.OpenDB(&mysqlConnector{base, setupCalls()})
 	waiting := sql.OpenDB(&mysqlConnector{base, setupWaiting()})
-	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxConns)
-	db.SetConnMaxIdleTime(idleCalls)
+	noWait := sql.OpenDB(&mysqlConnector{base, setupNoWait()})
+	for pool, most := range map[*sql.DB]int{db: maxConns, noWait: maxNoWaits} {
+		pool.SetMaxOpenConns(most)
+		pool.SetMaxIdleConns(most)
+		pool.SetConnMaxIdleTime(idleCalls)
+	}
 	waiting.SetMaxIdleConns(maxConns)
 	waiting.SetConnMaxIdleTime(10 * time.Second)
 	handle := newHandle()
 	return sqlstore.Open(ctx, sqlstore.Config{
-		Dialect: mysqlDialect(), DB: db, Reads: db, Handle: handle, Logger: cfg.Logger,
+		Dialect: mysqlDialect(), DB: db, Reads: db, NoWait: noWait, Handle: handle, Logger: cfg.Logger,
 		Signals: &mysqlSignals{db: waiting, calls: db, handle: handle, database: c.DBName},
 	})
 }

@@ -2,10 +2,12 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -18,16 +20,25 @@ func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		return nil, err
 	}
 	defer done()
-	if len(txns) == 1 {
-		return s.apply(ctx, txns, s.d.again)
+	db := s.cfg.DB
+	if deadline, ok := ctx.Deadline(); ok && len(txns) > 1 && time.Until(deadline) < enough {
+		db = s.cfg.NoWait
 	}
-	return s.apply(ctx, txns, func(err error) bool { return s.d.Fate(err) == Again })
+	return s.apply(ctx, db, txns, func(err error) bool {
+		f := s.d.Fate(err)
+		return f == Again || f == Held && len(txns) == 1
+	})
 }
 
+const (
+	enough = 1500 * time.Millisecond // left; with less, locks are not waited for at all: the free keys need time too
+	brief  = 20 * time.Millisecond   // a lock that is given up so soon does no harm then
+)
+
 // apply is one transaction of the database, tried again while again says so.
-func (s *Store) apply(ctx context.Context, txns []driver.Txn, again func(error) bool) ([]driver.Result, error) {
+func (s *Store) apply(ctx context.Context, db *sql.DB, txns []driver.Txn, again func(error) bool) ([]driver.Result, error) {
 	var b *batch
-	err := s.transactWhile(ctx, "apply", again, func(ctx context.Context, q Querier) (bool, error) {
+	err := s.transactWhile(ctx, db, "apply", again, func(ctx context.Context, q Querier) (bool, error) {
 		b = &batch{s: s, q: q, keys: make(map[string]row), alive: make(map[string]bool), writes: make(map[string]*write)}
 		return b.run(ctx, txns)
 	})
@@ -45,18 +56,22 @@ func (s *Store) apply(ctx context.Context, txns []driver.Txn, again func(error) 
 		}
 		return results, nil
 	case len(txns) > 1 && s.d.Fate(err) == Held:
-		return s.divide(ctx, txns, again), nil
+		return s.divide(ctx, txns), nil
 	}
 	return nil, err
 }
 
 // divide applies transactions part by part, because somebody's open transaction, perhaps that of a
 // process that was stopped, keeps a key of one of them locked: the others must not wait for that.
-func (s *Store) divide(ctx context.Context, txns []driver.Txn, again func(error) bool) []driver.Result {
+func (s *Store) divide(ctx context.Context, txns []driver.Txn) []driver.Result {
 	all := make([]driver.Result, 0, len(txns))
 	half := len(txns) / 2
 	for _, part := range [][]driver.Txn{txns[:half], txns[half:]} {
-		results, err := s.apply(ctx, part, again)
+		start := time.Now()
+		results, err := s.apply(ctx, s.cfg.NoWait, part, func(err error) bool {
+			f := s.d.Fate(err)
+			return f == Again || f == Held && len(part) == 1 && time.Since(start) < brief
+		})
 		for range part {
 			if err != nil {
 				results = append(results, driver.Result{Err: err})

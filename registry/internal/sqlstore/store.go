@@ -36,6 +36,8 @@ type Config struct {
 	// DB is for transactions, Reads for single statements that only read. They may be the same.
 	// Close closes them.
 	DB, Reads *sql.DB
+	// NoWait is DB without waiting for locks: what is locked is Held at once. nil: DB. Close closes it.
+	NoWait *sql.DB
 	// Signals are closed by Close.
 	Signals Signals
 	// Handle names this process; no other ever had that name. At most 40 bytes.
@@ -82,6 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
 		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), line: lease.NewLine(),
+	}
+	if s.cfg.NoWait == nil {
+		s.cfg.NoWait = cfg.DB
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -291,7 +296,7 @@ func (s *Store) end(tell bool) {
 	}
 	s.err = errors.Join(s.err, s.cfg.Signals.Close())
 	// A connection that is broken can't be taken leave of; all that was written is committed.
-	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close()); err != nil {
+	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close(), s.cfg.NoWait.Close()); err != nil {
 		s.log.Debug("connections were broken at close", "error", err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 // commit; it may be called several times and must start anew each time. The error is
 // fault.Unknown only when the answer to a commit was lost.
 func (s *Store) transact(ctx context.Context, what string, f func(context.Context, Querier) (bool, error)) error {
-	return s.transactWhile(ctx, what, s.d.again, f)
+	return s.transactWhile(ctx, s.cfg.DB, what, s.d.again, f)
 }
 
-// transactWhile is transact that tries again while again says so of the error.
-func (s *Store) transactWhile(ctx context.Context, what string, again func(error) bool, f func(context.Context, Querier) (bool, error)) error {
+// transactWhile is transact on one of the handles that tries again while again says so of the error.
+func (s *Store) transactWhile(ctx context.Context, db *sql.DB, what string, again func(error) bool, f func(context.Context, Querier) (bool, error)) error {
 	for try := 0; ; try++ {
-		err := s.once1(ctx, what, f)
+		err := s.once1(ctx, db, what, f)
 		if err == nil || errors.Is(err, fault.Unknown) {
 			return err
 		}
@@ -42,8 +42,8 @@ func backoff(try int) time.Duration {
 	return d/2 + time.Duration(rand.Int64N(int64(d)))
 }
 
-func (s *Store) once1(ctx context.Context, what string, f func(context.Context, Querier) (bool, error)) error {
-	t, err := s.begin(ctx)
+func (s *Store) once1(ctx context.Context, db *sql.DB, what string, f func(context.Context, Querier) (bool, error)) error {
+	t, err := s.begin(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -69,15 +69,15 @@ type transaction interface {
 	rollback() // after commit: frees the connection if commit failed
 }
 
-func (s *Store) begin(ctx context.Context) (transaction, error) {
+func (s *Store) begin(ctx context.Context, db *sql.DB) (transaction, error) {
 	if s.d.Begin == "" {
-		t, err := s.cfg.DB.BeginTx(ctx, nil)
+		t, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
 		return clientTx{t}, nil
 	}
-	conn, err := s.cfg.DB.Conn(ctx)
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
