@@ -2,6 +2,7 @@ package sqlregistry
 
 import (
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -78,6 +79,58 @@ func TestAKilledProcessIsNoticedLongBeforeItsTTL(t *testing.T) {
 				t.Error("a living session's entry went as well")
 			}
 		})
+	}
+}
+
+func TestAProcessThatDiedUnwatchedIsNoticedByTheNext(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, u := range map[string]string{
+		"MariaDB":                  mysqlURL(newDatabase(t)),
+		"SQLite":                   "sqlite://" + filepath.Join(dir, "r.db"),
+		"SQLite, without its FIFO": "sqlite://" + filepath.Join(dir, "f.db"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := spawn(t, u)
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if name == "SQLite, without its FIFO" { // whoever opened the file removed it, and died
+				left, err := filepath.Glob(filepath.Join(dir, "f.db-live-*"))
+				if err != nil || len(left) != 1 {
+					t.Fatal(left, err)
+				}
+				if err := os.Remove(left[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := openURL(t, u)
+			await(t, func() bool { return len(list(t, r, "member/")) == 0 })
+		})
+	}
+}
+
+func TestAFileIsTheSameByEveryName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(filepath.Join(dir, "r.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	x := bind(t, openURL(t, "sqlite://"+link), "bound", time.Minute)
+	r := openURL(t, "sqlite://"+filepath.Join(dir, "r.db"))
+	hereToo := bind(t, r, "other", time.Minute)
+	select {
+	case <-x.Done():
+		t.Error("the session of a living process ended")
+	case <-hereToo.Done():
+		t.Error("the session of the second process ended")
+	case <-time.After(time.Second):
+	}
+	if len(list(t, r, "bound")) != 1 {
+		t.Error("the entry of a living process is gone")
 	}
 }
 

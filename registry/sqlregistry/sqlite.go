@@ -54,12 +54,20 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if err := checkFile(ctx, db, path); err != nil {
 		return nil, errors.Join(err, db.Close(), reads.Close())
 	}
+	// The files beside it have to be the same ones for everybody, by whatever name the file is opened.
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err), db.Close(), reads.Close())
+	}
 	handle := boot + "-" + newHandle()
 	signals, err := openKernel(path, handle, boot)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), reads.Close())
 	}
-	return sqlstore.Open(ctx, sqlstore.Config{Dialect: sqliteDialect(), DB: db, Reads: reads, Handle: handle, Logger: cfg.Logger, Signals: signals})
+	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: sqliteDialect(), DB: db, Reads: reads, Handle: handle, Logger: cfg.Logger, Signals: signals})
+	if err == nil {
+		signals.clean()
+	}
+	return s, err
 }
 
 // checkDisk refuses a file system whose locks do not hold, and names the boot of this machine.

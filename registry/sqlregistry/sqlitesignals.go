@@ -40,13 +40,12 @@ func openKernel(path, handle, boot string) (*kernelSignals, error) {
 			}
 		}
 	})
-	k.clean()
 	return k, nil
 }
 
 func (k *kernelSignals) live(handle string) string { return k.path + "-live-" + handle }
 
-// clean removes the FIFOs that dead processes left.
+// clean removes the FIFOs that dead processes left. Until their sessions are ended they are proof.
 func (k *kernelSignals) clean() {
 	list, err := os.ReadDir(filepath.Dir(k.path))
 	if err != nil {
@@ -81,9 +80,12 @@ func (f *fifo) Close() error { return errors.Join(os.Remove(f.path), f.Closer.Cl
 
 // Await implements sqlstore.Signals.
 func (k *kernelSignals) Await(ctx context.Context, handle string) error {
+	if !k.booted(handle) {
+		return nil
+	}
 	p, err := local.Watch(k.live(handle))
 	if errors.Is(err, fs.ErrNotExist) {
-		return sqlstore.ErrNoPresence
+		return nil // as in Gone
 	}
 	if err != nil {
 		return err
@@ -100,10 +102,23 @@ func (k *kernelSignals) Await(ctx context.Context, handle string) error {
 	return nil
 }
 
-// Gone implements sqlstore.Signals. What was alive before this machine booted is not.
+// Gone implements sqlstore.Signals. What was alive before this machine booted is not, nor is what
+// has no FIFO: a process makes it before its first session, and removes it after the last.
 func (k *kernelSignals) Gone(_ context.Context, handle string) (bool, error) {
-	return !strings.HasPrefix(handle, k.boot+"-") || local.Gone(k.live(handle)), nil
+	if !k.booted(handle) {
+		return true, nil
+	}
+	if _, err := os.Lstat(k.live(handle)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		return false, err
+	}
+	return local.Gone(k.live(handle)), nil
 }
+
+// booted says whether a process was started since this machine was.
+func (k *kernelSignals) booted(handle string) bool { return strings.HasPrefix(handle, k.boot+"-") }
 
 // Ring implements sqlstore.Signals.
 func (k *kernelSignals) Ring(context.Context) error {
