@@ -31,7 +31,7 @@ func storeMutants() []mutant {
 		{
 			name: "sql-ignores-expiry", breaks: "a process that is stopped for good keeps its units on MariaDB and SQLite",
 			file: "registry/internal/sqlstore/keeper.go",
-			find: "CASE WHEN expires <= \"+s.d.Now()+\" THEN 1 ELSE 0 END", put: "CASE WHEN expires <= \"+s.d.Now()+\" THEN 0 ELSE 0 END",
+			find: "{ return x.left <= 0 }", put: "{ return false }",
 			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_frozen_process's_sessions_end",
 		},
 		{

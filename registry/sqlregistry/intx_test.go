@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,33 +16,13 @@ import (
 // users are a registry and the user's own handle on the same database, on each kind of database.
 func users(t *testing.T, run func(t *testing.T, r driver.Registry, db *sql.DB)) {
 	t.Helper()
-	both := func(t *testing.T, cfg Config, db *sql.DB) {
-		s, err := open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+	onBoth(t, func(t *testing.T, c Config, db *sql.DB) {
+		db.SetMaxOpenConns(4)
+		s := openStore(t, c)
 		if _, err := db.Exec("CREATE TABLE account (id INTEGER PRIMARY KEY, n INTEGER)"); err != nil {
 			t.Fatal(err)
 		}
 		run(t, s, db)
-	}
-	t.Run("MariaDB", func(t *testing.T) {
-		t.Parallel()
-		c := newDatabase(t)
-		db := sqlDB(t, c)
-		db.SetMaxOpenConns(4)
-		both(t, Config{MySQL: c}, db)
-	})
-	t.Run("SQLite", func(t *testing.T) {
-		t.Parallel()
-		path := filepath.Join(t.TempDir(), "r.db")
-		db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		both(t, Config{File: path}, db)
 	})
 }
 

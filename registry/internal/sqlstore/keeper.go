@@ -15,15 +15,17 @@ const (
 	expireAtOnce = 8 // sessions
 	shortRound   = 100 * time.Millisecond
 	longRound    = 3 * time.Second
+	justAfter    = 5 * time.Millisecond   // a session has run out
 	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
 // sighting is one session as the database has it.
 type sighting struct {
 	id, process string
-	ttl         time.Duration
-	expired     bool
+	ttl, left   time.Duration
 }
+
+func (x sighting) expired() bool { return x.left <= 0 }
 
 // neighbour is a process that is watched.
 type neighbour struct {
@@ -78,9 +80,10 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	processes := make(map[string]struct{})
 	for _, x := range all {
 		next = min(next, max(x.ttl/2, shortRound))
-		if x.expired {
+		if x.expired() {
 			expired = append(expired, x.id)
 		} else {
+			next = min(next, x.left+justAfter)
 			processes[x.process] = struct{}{}
 		}
 	}
@@ -134,12 +137,12 @@ func (s *Store) expire(ctx context.Context, ids []string) {
 func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
 	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
 		var x sighting
-		var micros int64
-		err := scan(&x.id, &x.process, &micros, &x.expired)
-		x.ttl = time.Duration(micros) * time.Microsecond
+		var ttl, left int64
+		err := scan(&x.id, &x.process, &ttl, &left)
+		x.ttl, x.left = time.Duration(ttl)*time.Microsecond, time.Duration(left)*time.Microsecond
 		all = append(all, x)
 		return err
-	}, "SELECT id, process, ttl, CASE WHEN expires <= "+s.d.Now()+" THEN 1 ELSE 0 END FROM ringfence_sessions")
+	}, "SELECT id, process, ttl, expires - "+s.d.Now()+" FROM ringfence_sessions")
 	return all, err
 }
 
@@ -238,7 +241,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	var expired []string
 	gone := make(map[string]bool)
 	for _, x := range all {
-		if x.expired {
+		if x.expired() {
 			expired = append(expired, x.id)
 			continue
 		}
