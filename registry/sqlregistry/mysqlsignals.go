@@ -295,10 +295,14 @@ func (m *mysqlSignals) Ring(ctx context.Context) error {
 		err = errors.Join(err, m.interrupt(ctx, id))
 	}
 	for _, process := range dead {
-		if _, failed := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", process); failed != nil {
-			err = errors.Join(err, failed)
-		}
+		err = errors.Join(err, m.strike(ctx, process))
 	}
+	return err
+}
+
+// strike removes the row of a listener that was gone, unless it has just come back.
+func (m *mysqlSignals) strike(ctx context.Context, process string) error {
+	_, err := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ? AND since < UNIX_TIMESTAMP() - ?", process, forget.Seconds())
 	return err
 }
 

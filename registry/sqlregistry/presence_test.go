@@ -114,6 +114,26 @@ func TestAProcessThatLosesOneConnectionLivesAndDoubtsUntilItIsBack(t *testing.T)
 	}
 }
 
+func TestAListenerThatComesBackKeepsItsRow(t *testing.T) {
+	t.Parallel()
+	c := newDatabase(t)
+	openStore(t, Config{MySQL: c})
+	db := sqlDB(t, c)
+	if _, err := db.Exec("INSERT INTO ringfence_listeners VALUES ('back', UNIX_TIMESTAMP()), ('gone', UNIX_TIMESTAMP() - 3600)"); err != nil {
+		t.Fatal(err)
+	}
+	m := &mysqlSignals{calls: db}
+	for _, process := range []string{"back", "gone"} { // both had no connection when somebody looked
+		if err := m.strike(t.Context(), process); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var left string
+	if err := db.QueryRow("SELECT GROUP_CONCAT(process) FROM ringfence_listeners").Scan(&left); err != nil || left != "back" {
+		t.Fatalf("%q are left, %v; expected the one that came back", left, err)
+	}
+}
+
 func TestASessionThatRanOutIsEndedAtOnce(t *testing.T) {
 	t.Parallel()
 	const ttl, most, tries = 4 * time.Second, time.Second, 3 // a machine may stall once or twice
