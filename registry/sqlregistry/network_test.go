@@ -65,6 +65,24 @@ func TestAProcessThatIsCutOffHalfOpenEndsForBothSidesAndComesBack(t *testing.T) 
 	}
 }
 
+func TestManySessionsOfAServerOutOfReachAreClosedInTheTimeOfOne(t *testing.T) {
+	t.Parallel()
+	p, r, _ := through(t)
+	for range 15 {
+		if _, err := r.OpenSession(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Blackhole()
+	start := time.Now()
+	_ = r.Close()
+	if took := time.Since(start); took > 25*time.Second { // 3 s each would be 45
+		t.Errorf("closing took %s", took)
+	} else {
+		t.Log("closing took", took)
+	}
+}
+
 func TestConnectionsThatTheNetworkForgotAreReplaced(t *testing.T) {
 	t.Parallel()
 	p, r, straight := through(t)

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -264,25 +265,29 @@ func (s *Store) lastRing() {
 	}
 }
 
+// endOwn ends this process's sessions, all at once: the server may be out of reach.
+func (s *Store) endOwn(own []*lease.Session, tell bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience/5)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, x := range own {
+		wg.Go(func() {
+			if !tell {
+				x.Abandon()
+			} else if err := x.Close(ctx); err != nil {
+				s.log.Warn("a session could not be ended at close; it runs out", "session", x.ID(), "error", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func (s *Store) end(tell bool) {
 	s.mu.Lock()
 	s.closed = true // no more calls, no new sessions
-	own := make([]*lease.Session, 0, len(s.own))
-	for _, x := range s.own {
-		own = append(own, x)
-	}
+	own := slices.Collect(maps.Values(s.own))
 	s.mu.Unlock()
-	for _, x := range own {
-		if !tell {
-			x.Abandon()
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience/5)
-		if err := x.Close(ctx); err != nil {
-			s.log.Warn("a session could not be ended at close; it runs out", "session", x.ID(), "error", err)
-		}
-		cancel()
-	}
+	s.endOwn(own, tell)
 	if tell {
 		s.lastRing()
 	}
