@@ -215,6 +215,7 @@ func (a *anchorRing) leave(ctx context.Context) error {
 
 func (a *anchorRing) withdraw(ctx context.Context) error {
 	cfg := &a.r.cfg
+	var unanswered time.Time // when the last try began whose outcome nobody knows
 	for st := a.last; ; st = nil {
 		var err error
 		if st == nil {
@@ -231,7 +232,10 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 			if st == a.last {
 				continue // it may have got in since
 			}
-			return nil // deleted, fenced, or never in
+			if !unanswered.IsZero() && mine.Incarnation == "" {
+				a.left(ctx, unanswered, st) // that try was applied
+			}
+			return nil // or deleted, fenced, or never in
 		}
 		live := st.live()
 		if entry {
@@ -252,15 +256,26 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 		_, err = cfg.Registry.Txn(bounded, *t)
 		cancel()
 		switch {
-		case errors.Is(err, registry.ErrConflict), errors.Is(err, registry.ErrUnknown):
+		case errors.Is(err, registry.ErrUnknown):
+			unanswered = began
+			continue
+		case errors.Is(err, registry.ErrConflict):
 			continue
 		case err != nil:
 			return err
 		}
-		a.r.show((&reading{doc: next, members: st.members}).view(cfg.Name))
-		a.drain(ctx, began, len(next.Members))
+		a.left(ctx, began, &reading{doc: next, members: st.members})
 		return nil
 	}
+}
+
+// left is what follows a leave that began then, in the ring that it left behind.
+func (a *anchorRing) left(ctx context.Context, began time.Time, st *reading) {
+	if st.doc == nil {
+		return // it was deleted since
+	}
+	a.r.show(st.view(a.r.cfg.Name))
+	a.drain(ctx, began, len(st.doc.Members))
 }
 
 func (a *anchorRing) reread(ctx context.Context) (*reading, error) {

@@ -85,6 +85,43 @@ func TestTheDrainOfALeave(t *testing.T) {
 	})
 }
 
+// Who hears no reply to its leave finds itself gone, and drains all the same.
+func TestTheDrainOfALeaveWhoseReplyWasLost(t *testing.T) {
+	t.Parallel()
+	const drain = 2 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		store := memregistry.NewStore()
+		h, other := store.Open(), store.Open()
+		defer h.Close()
+		defer other.Close()
+		slow := func(c *ring.Config) { c.Drain = drain }
+		a, b := join(t, h.Registry, ring.Anchor, "a", slow), join(t, other.Registry, ring.Anchor, "b", slow)
+		time.Sleep(time.Second)
+		key := keyOf(t, a)
+		other.SetLatency(drain / 10) // the heir hears of it a little later
+		h.LoseReplies(1)
+		began := time.Now()
+		var leaving sync.WaitGroup
+		leaving.Go(func() {
+			if err := a.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		if !yes(a, key) {
+			t.Error("the leaver says no before the heir can say yes")
+		}
+		time.Sleep(drain / 2)
+		if !yes(a, key) || !yes(b, key) {
+			t.Errorf("within the drain: leaver %t, heir %t; want both", yes(a, key), yes(b, key))
+		}
+		leaving.Wait()
+		if took := time.Since(began); took < drain || took > drain+time.Second {
+			t.Errorf("the leave took %s; the drain is %s", took, drain)
+		}
+	})
+}
+
 func TestMembersOfOneRingAskForTheSame(t *testing.T) {
 	t.Parallel()
 	reg := memregistry.New()
