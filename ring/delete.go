@@ -15,14 +15,27 @@ const deleteBatch = 64
 // Delete removes a ring with its history. ErrNotFound when there is none; ErrConflict while it
 // has members. A deletion cut short is finished by the next Delete or Join.
 func Delete(ctx context.Context, reg *registry.Registry, name string) error {
-	v, err := Look(ctx, reg, name)
-	if err != nil {
+	if err := registry.CheckID("ring", name); err != nil {
 		return err
 	}
 	k := keys{name}
 	e, err := reg.Get(ctx, k.meta())
+	if errors.Is(err, registry.ErrNotFound) {
+		return fmt.Errorf("ring %q: %w", name, ErrNotFound)
+	}
 	if err != nil {
 		return fmt.Errorf("ring %q: %w", name, err)
+	}
+	var had metaDoc
+	if err := errors.Join(decode(e, &had), newer(e.Key, had.Format)); err != nil {
+		return err
+	}
+	if had.Deleting {
+		return removeAll(ctx, reg, name, e.Version)
+	}
+	v, err := Look(ctx, reg, name)
+	if err != nil {
+		return err
 	}
 	alive, err := reg.List(ctx, k.members())
 	if err != nil {

@@ -169,6 +169,35 @@ func TestADeletedRingIsGoneAndCanBeMadeAnew(t *testing.T) {
 	}
 }
 
+func TestADeletionCutShortIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	inEachMode(t, func(t *testing.T, mode ring.Mode) {
+		h := memregistry.NewStore().Open()
+		defer h.Close()
+		leave(t, join(t, h.Registry, mode, "a"))
+		writes := 0
+		h.OnApply(func([]string) error {
+			if writes++; writes > 1 { // the first marks it as deleted
+				return registry.ErrUnavailable
+			}
+			return nil
+		})
+		if err := ring.Delete(t.Context(), h.Registry, "r"); !errors.Is(err, registry.ErrUnavailable) {
+			t.Fatalf("a deletion cut short: %v; want unavailable", err)
+		}
+		h.OnApply(nil)
+		if err := ring.Delete(t.Context(), h.Registry, "r"); err != nil {
+			t.Fatal(err)
+		}
+		if snap, err := h.List(t.Context(), "rings/"); err != nil || len(snap.Entries) > 0 {
+			t.Fatalf("left behind: %v %v", snap.Entries, err)
+		}
+		if err := ring.Delete(t.Context(), h.Registry, "r"); !errors.Is(err, ring.ErrNotFound) {
+			t.Fatalf("deleting a ring that is gone: %v; want not found", err)
+		}
+	})
+}
+
 // The mapping has a history: a member that goes and comes back finds its keys again, and a view
 // from outside shows the same owners as the members.
 func TestAMemberThatComesBackFindsItsKeys(t *testing.T) {

@@ -211,10 +211,11 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
-		if _, err := ring.Look(ctx, reg, args[0]); err != nil {
+		switch _, err := ring.Look(ctx, reg, args[0]); {
+		case errors.Is(err, ring.ErrNotFound): // or its deletion was cut short: Delete finishes that
+		case err != nil:
 			return err
-		}
-		if !yes && !a.confirm(fmt.Sprintf("Delete ring %s?", args[0])) {
+		case !yes && !a.confirm(fmt.Sprintf("Delete ring %s?", args[0])):
 			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
 		}
 		if err := ring.Delete(ctx, reg, args[0]); err != nil {
