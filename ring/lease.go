@@ -8,21 +8,44 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// lease says whether a session certainly lives, at the cost of one look at the clock.
+// lease says whether a session certainly lives, at the cost of one look at the clocks.
 type lease struct {
 	session registry.Session
 	doubter driver.Doubter  // the session, where a doubt is a no; or nil
 	done    <-chan struct{} // of the session
 	began   time.Time
-	until   atomic.Int64 // ns after began; never later than the session's deadline
-	limit   int64        // ns after began, when it ends in any case; 0: never
+	known   atomic.Pointer[bound]
+	limit   time.Duration // after began, when it ends in any case; 0: never
 }
+
+// bound is what is known of a session's deadline. It is never too late as long as the host was not
+// suspended since: Go's clock stands still then, and the deadline comes sooner. The time of day
+// goes on, so a suspension moves the two clocks apart. That says no more than that the deadline has
+// to be asked for again: somebody may just have set the time of day.
+type bound struct {
+	until time.Duration // after began
+	apart time.Duration // how far the clocks were
+}
+
+// together is how far the clocks may move apart by the way they are read.
+const together = time.Millisecond
 
 func newLease(s registry.Session) *lease {
 	l := &lease{session: s, done: s.Done(), began: time.Now()}
-	l.until.Store(int64(s.Deadline().Sub(l.began)))
+	l.ask(0)
 	return l
 }
+
+// ask asks for the deadline, for who saw before that the clocks are that far apart.
+func (l *lease) ask(apart time.Duration) (until time.Duration) {
+	until = l.session.Deadline().Sub(l.began)
+	if k := l.known.Load(); k == nil || k.until != until || !k.near(apart) {
+		l.known.Store(&bound{until: until, apart: apart})
+	}
+	return until
+}
+
+func (b *bound) near(apart time.Duration) bool { return (apart - b.apart).Abs() < together }
 
 // exclusive is the lease that does not hold either while others may take this process for dead.
 func (l *lease) exclusive() *lease {
@@ -33,12 +56,12 @@ func (l *lease) exclusive() *lease {
 // ending is the lease until at most d from now.
 func (l *lease) ending(d time.Duration) *lease {
 	e := newLease(l.session)
-	e.limit = int64(d)
+	e.limit = d
 	return e
 }
 
-// holds says whether the session lives now. The deadline is asked for once a renewal only: what
-// was seen of it before can but be too early.
+// holds says whether the session lives now. The deadline is asked for once a renewal only, and
+// after a suspension of the host: what was seen of it before can but be too early.
 func (l *lease) holds() bool {
 	select {
 	case <-l.done:
@@ -48,13 +71,14 @@ func (l *lease) holds() bool {
 	if l.doubter != nil && l.doubter.Doubtful() {
 		return false
 	}
-	now := int64(time.Since(l.began))
+	t := time.Now()
+	now := t.Sub(l.began)
 	if l.limit != 0 && now >= l.limit {
 		return false
 	}
-	if now < l.until.Load() {
+	apart := time.Duration(t.UnixNano()-l.began.UnixNano()) - now
+	if k := l.known.Load(); now < k.until && k.near(apart) {
 		return true
 	}
-	l.until.Store(int64(l.session.Deadline().Sub(l.began)))
-	return now < l.until.Load()
+	return now < l.ask(apart)
 }

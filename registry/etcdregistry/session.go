@@ -40,7 +40,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	sent := time.Now()
+	sent := lease.Now()
 	var granted *clientv3.LeaseGrantResponse
 	err := s.request(ctx, func(ctx context.Context) (err error) {
 		granted, err = s.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))

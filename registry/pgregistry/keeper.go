@@ -173,7 +173,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, err
 	}
 	x, age := s.mint.next(), s.link.line.Age()
-	sent := time.Now()
+	sent := lease.Now()
 	err := s.urgent(ctx, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
 		return err
@@ -189,7 +189,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 }
 
 // keep has a session renewed; nil when the store is closed.
-func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent time.Time, age int64) *lease.Session {
+func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent lease.Moment, age int64) *lease.Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own == nil {

@@ -25,7 +25,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	s.opened++
 	id := s.process + "." + strconv.Itoa(s.opened)
 	s.mu.Unlock()
-	age, sent := s.seen.Age(), time.Now()
+	age, sent := s.seen.Age(), lease.Now()
 	if err := s.begin(ctx, id, ttl); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type Config struct {
 	ID  string        // unique for ever
 	TTL time.Duration // as the store counts it
 	// Sent is when the request that opened the session was sent.
-	Sent time.Time
+	Sent Moment
 	// Line is what others see of this process, and LineAge its age when the session's opening was
 	// sent. nil: the store ends sessions by their TTL only.
 	Line    *Line
@@ -43,21 +43,21 @@ type Config struct {
 
 // Session is a driver.Session that a goroutine renews until it is over.
 type Session struct {
-	cfg      Config
-	deadline atomic.Pointer[time.Time]
-	sure     atomic.Int64 // the age of the line at the last renewal
-	done     chan struct{}
-	lost     chan struct{} // the store, or a notifier, says that it has ended
-	stop     context.CancelFunc
-	once     sync.Once
-	lose     sync.Once
-	wg       sync.WaitGroup
+	cfg     Config
+	renewed atomic.Pointer[Moment] // when the last good renewal was sent
+	sure    atomic.Int64           // the age of the line then
+	done    chan struct{}
+	lost    chan struct{} // the store, or a notifier, says that it has ended
+	stop    context.CancelFunc
+	once    sync.Once
+	lose    sync.Once
+	wg      sync.WaitGroup
 }
 
 // Start takes over a session that was opened in the store. Close ends it.
 func Start(cfg Config) *Session {
 	s := &Session{cfg: cfg, done: make(chan struct{}), lost: make(chan struct{})}
-	s.sent(cfg.Sent)
+	s.renewed.Store(&cfg.Sent)
 	s.sure.Store(cfg.LineAge)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -71,8 +71,9 @@ func (s *Session) ID() string { return s.cfg.ID }
 // Done implements driver.Session.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Deadline implements driver.Session.
-func (s *Session) Deadline() time.Time { return *s.deadline.Load() }
+// Deadline implements driver.Session. Where the time of a suspension of the host is known, it
+// comes sooner by that.
+func (s *Session) Deadline() time.Time { return s.renewed.Load().end(s.cfg.TTL) }
 
 // Doubtful implements driver.Doubter.
 func (s *Session) Doubtful() bool {
@@ -102,11 +103,6 @@ func (s *Session) halt() (first bool) {
 	return first
 }
 
-func (s *Session) sent(at time.Time) {
-	deadline := at.Add(s.cfg.TTL)
-	s.deadline.Store(&deadline)
-}
-
 // run renews until the session is over.
 func (s *Session) run(ctx context.Context) {
 	if s.cfg.Closed != nil {
@@ -120,7 +116,7 @@ func (s *Session) run(ctx context.Context) {
 	for s.rest(ctx, age, next) {
 		age = s.cfg.Line.Age()
 		deadline := s.Deadline()
-		sent := time.Now()
+		sent := Now()
 		if !sent.Before(deadline) {
 			s.cfg.Logger.Warn("session ran out: its store was not reached in time", "session", s.cfg.ID, "ttl", s.cfg.TTL)
 			return
@@ -128,7 +124,7 @@ func (s *Session) run(ctx context.Context) {
 		err := s.renew(ctx, deadline)
 		switch {
 		case err == nil:
-			s.sent(sent)
+			s.renewed.Store(&sent)
 			s.sure.Store(age)
 			warned = false
 			next.Reset(time.Until(sent.Add(s.cfg.TTL / renewals)))

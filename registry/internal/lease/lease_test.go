@@ -23,7 +23,7 @@ type store struct {
 
 func (s *store) start() *Session {
 	return Start(Config{
-		ID: "x", TTL: ttl, Sent: time.Now(), Logger: slog.New(slog.DiscardHandler),
+		ID: "x", TTL: ttl, Sent: Now(), Logger: slog.New(slog.DiscardHandler),
 		Renew: func(ctx context.Context) error {
 			if p := s.fail.Load(); p != nil {
 				return *p
@@ -88,6 +88,49 @@ func TestASessionThatCantBeRenewedIsOverAtItsDeadline(t *testing.T) {
 	})
 }
 
+// suspend makes it look as if the host had been suspended since the last renewal.
+func suspend(s *Session, d time.Duration) {
+	m := *s.renewed.Load()
+	m.slept -= d
+	s.renewed.Store(&m)
+}
+
+func TestASuspensionOfTheHostCountsAsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st store
+		s := st.start()
+		defer s.Abandon()
+		suspend(s, ttl/2)
+		if left := time.Until(s.Deadline()); left > ttl/2+grain || left < ttl/2-grain {
+			t.Fatalf("after a suspension of half a TTL %s are left of %s", left, ttl)
+		}
+		time.Sleep(ttl/renewals + 1)
+		synctest.Wait()
+		if left := time.Until(s.Deadline()); over(s) || left < ttl-grain {
+			t.Fatalf("after a renewal: over %t, %s are left of %s", over(s), left, ttl)
+		}
+		suspend(s, ttl+grain)
+		if left := time.Until(s.Deadline()); left > 0 {
+			t.Fatalf("after a suspension of a TTL %s are left", left)
+		}
+		<-s.Done()
+		if n := st.renewed.Load(); n != 1 {
+			t.Fatalf("%d renewals; it was over after the first", n)
+		}
+	})
+}
+
+func TestWhatTheHostSleptIsReadPrecisely(t *testing.T) {
+	t.Parallel()
+	first := slept()
+	for range 1000 {
+		if d := slept() - first; d <= -grain || d >= grain {
+			t.Fatalf("it was %s, and then %s more, of a host that did not sleep", first, d)
+		}
+	}
+}
+
 func TestAnOutageShorterThanTheTTLIsSurvived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +184,7 @@ func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.
 		var fail atomic.Bool
 		line := NewLine()
 		s := Start(Config{
-			ID: "x", TTL: ttl, Sent: time.Now(), Line: line, LineAge: line.Age(), Logger: slog.New(slog.DiscardHandler),
+			ID: "x", TTL: ttl, Sent: Now(), Line: line, LineAge: line.Age(), Logger: slog.New(slog.DiscardHandler),
 			Renew: func(context.Context) error {
 				if fail.Load() {
 					return fault.Unavailable

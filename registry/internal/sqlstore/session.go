@@ -25,9 +25,9 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.announce(ctx); err != nil {
 		return nil, s.wrap(ctx, "announce this process", err)
 	}
-	id, sent, age := rand.Text()[:20], time.Now(), s.line.Age()
+	id, sent, age := rand.Text()[:20], lease.Now(), s.line.Age()
 	err = s.transact(ctx, "open a session", func(ctx context.Context, q Querier) (bool, error) {
-		sent, age = time.Now(), s.line.Age()
+		sent, age = lease.Now(), s.line.Age()
 		_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.in(ttl)+")", 3),
 			id, s.cfg.Handle, ttl.Microseconds())
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 }
 
 // adopt keeps a session that is in the database alive from now on.
-func (s *Store) adopt(id string, ttl time.Duration, sent time.Time, age int64) (driver.Session, error) {
+func (s *Store) adopt(id string, ttl time.Duration, sent lease.Moment, age int64) (driver.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
