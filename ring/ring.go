@@ -194,9 +194,13 @@ func (r *Ring) Err() error {
 }
 
 // Close leaves the ring: the others are told, an anchor ring's keys are answered for until the
-// drain is over, a table ring's slots are handed over. It joins all goroutines. When ctx ends
-// early, or the store does not answer, the error says so; the others then find out by the end of
-// the session. Closing twice gives the first result.
+// drain is over, a table ring's slots are handed over. It joins all goroutines. When the others
+// could not be told, the error says so, and they find out by the end of the session. Closing twice
+// gives the first result.
+//
+// In Anchor mode the end of ctx cuts the drain short, and what the store does not answer. In Table
+// mode ctx is not heeded, because no slot may go elsewhere before its drain is over: Close takes
+// as long as the drain, and up to two TTLs and three seconds more from a store that does not answer.
 func (r *Ring) Close(ctx context.Context) error {
 	r.closing.Do(func() {
 		r.stop()
