@@ -149,7 +149,7 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 			meta.First = unit
 			txn.Puts = append(txn.Puts, Put{Key: metaEntry.Key, Value: Encode(meta)})
 		}
-		res, err := g.r.settle(ctx, txn)
+		res, lost, err := g.r.settled(ctx, txn)
 		if err != nil || !errors.Is(res.Err, ErrConflict) {
 			return errors.Join(err, res.Err)
 		}
@@ -160,7 +160,7 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 		if u.Owner == o {
 			return nil // ours, the reply was lost; its checkpoint may have moved on since
 		}
-		if errors.Is(res.Err, errDoubt) && u.Owner.Epoch >= o.Epoch {
+		if lost && u.Owner.Epoch >= o.Epoch {
 			return fmt.Errorf("seek of unit %d of group %q: no answer, and others have gone on since, from there or not; look where it is before seeking again: %w",
 				unit, g.name, ErrUnknown)
 		}

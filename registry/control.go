@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,17 +30,24 @@ func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
 	})
 }
 
-// control changes the group's control document; the change must be idempotent.
+// control changes the group's control document. After a lost reply and a conflict it does not do
+// so again, but looks for its own document there: others may have changed it since.
 func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
 	meta, err := g.Meta(ctx)
 	if err != nil {
 		return err
 	}
+	var sent []byte // with no reply
 	for {
 		var c Control
 		e, err := g.r.read(ctx, g.ControlKey(), &c)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case sent != nil && bytes.Equal(e.Value, sent):
+			return nil
+		case sent != nil:
+			return fmt.Errorf("group %q: %q changed what is paused meanwhile; look at it: %w", g.name, c.By, ErrUnknown)
 		}
 		change(&c)
 		c.By = by
@@ -50,9 +58,13 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 				return fmt.Errorf("unit %d: group %q has %d units: %w", u, g.name, meta.Units, ErrInvalid)
 			}
 		}
-		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(c)}}})
+		value := Encode(c)
+		res, lost, err := g.r.settled(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: value}}})
 		if err != nil || !errors.Is(res.Err, ErrConflict) {
 			return errors.Join(err, res.Err)
+		}
+		if lost {
+			sent = value
 		}
 	}
 }

@@ -210,6 +210,28 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// Between the try whose reply was lost and the next, somebody else resumes the group.
+func TestAPauseWhoseReplyWasLostDoesNotUndoALaterResume(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 4)
+	h := f.store.Open()
+	defer h.Close()
+	tries := 0
+	h.OnApply(func([]string) error {
+		if tries++; tries == 2 {
+			must(t, f.g.Resume(t.Context(), "bob"))
+		}
+		return nil
+	})
+	h.LoseReplies(1)
+	wantErr(t, groupOf(t, h.Registry).Pause(t.Context(), "ann"), registry.ErrUnknown)
+	st, err := f.g.Load(t.Context(), false)
+	must(t, err)
+	if tries != 2 || st.Control.Paused || st.Control.By != "bob" {
+		t.Fatalf("after %d tries: control %+v", tries, st.Control)
+	}
+}
+
 func TestDeletedGroupsLeaveNothingAndOldGrantsAreFenced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 200)

@@ -17,25 +17,24 @@ import (
 // settleTries bounds how often one call sends a transaction whose outcome stays unknown.
 const settleTries = 3
 
-// errDoubt marks a conflict that a try whose outcome is unknown may have brought about itself.
-var errDoubt = errors.New("an earlier try of it may have been applied")
-
 // settle applies t, again while its outcome is unknown. The result's error is ErrUnknown only
-// when the store stayed silent; a conflict behind such a try is errDoubt too.
+// when the store stayed silent.
 func (r *Registry) settle(ctx context.Context, t Txn) (Result, error) {
-	unknown := false
+	res, _, err := r.settled(ctx, t)
+	return res, err
+}
+
+// settled is settle that says whether a reply was lost: after that a conflict may be with t itself.
+func (r *Registry) settled(ctx context.Context, t Txn) (_ Result, unknown bool, _ error) {
 	for try := 1; ; try++ {
 		res, err := r.Apply(ctx, []Txn{t})
 		switch {
 		case err != nil && unknown:
-			return Result{}, fmt.Errorf("%w; then: %w", ErrUnknown, err)
+			return Result{}, unknown, fmt.Errorf("%w; then: %w", ErrUnknown, err)
 		case err != nil:
-			return Result{}, err
-		case unknown && errors.Is(res[0].Err, ErrConflict):
-			res[0].Err = fmt.Errorf("%w; %w", res[0].Err, errDoubt)
-			return res[0], nil
+			return Result{}, unknown, err
 		case !errors.Is(res[0].Err, ErrUnknown) || try == settleTries:
-			return res[0], nil
+			return res[0], unknown, nil
 		}
 		unknown = true
 	}
