@@ -2,7 +2,6 @@ package registry_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/registry"
 )
@@ -68,7 +67,7 @@ func TestTwoProcessesWithOneMemberID(t *testing.T) {
 	_, a, _ := f.join("a", "a1")
 	grant, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
 	must(t, err)
-	s, err := f.h.OpenSession(ctx, time.Second)
+	s, err := f.h.OpenSession(ctx, ttl)
 	must(t, err)
 	again := registry.Member{ID: "a", Incarnation: "a2"}
 	_, err = f.g.Register(ctx, s, again, nil)
@@ -154,7 +153,7 @@ func TestAnOwnerThatComesBackBeforeTheClaimKeepsItsUnit(t *testing.T) {
 	must(t, s.Close(ctx))
 	hb, b, _ := f.join("b", "b1")
 	once(t, hb, func() {
-		again, err := f.h.OpenSession(ctx, time.Second)
+		again, err := f.h.OpenSession(ctx, ttl)
 		must(t, err)
 		_, err = a.Register(ctx, again, registry.Member{ID: "a", Incarnation: "a1"}, nil)
 		must(t, err)

@@ -35,12 +35,15 @@ func groupOf(t *testing.T, r *registry.Registry) *registry.Group {
 	return g
 }
 
+// ttl is of the sessions: longer than any stall of the machine.
+const ttl = time.Minute
+
 // join registers a member through a handle of its own.
 func (f *fixture) join(id, incarnation string) (*memregistry.Handle, *registry.Group, registry.Session) {
 	f.t.Helper()
 	h := f.store.Open()
 	f.t.Cleanup(func() { h.Close() })
-	s, err := h.OpenSession(f.t.Context(), time.Second)
+	s, err := h.OpenSession(f.t.Context(), ttl)
 	must(f.t, err)
 	g := groupOf(f.t, h.Registry)
 	_, err = g.Register(f.t.Context(), s, registry.Member{ID: id, Incarnation: incarnation}, &registry.RegisterOptions{Replace: true})

@@ -276,7 +276,7 @@ func TestADeletionCutShortIsFinishedBeforeTheGroupIsMadeAnew(t *testing.T) {
 		return nil
 	})
 	wantErr(t, a.Delete(ctx), registry.ErrUnavailable)
-	s2, err := f.h.OpenSession(ctx, time.Second)
+	s2, err := f.h.OpenSession(ctx, ttl)
 	must(t, err)
 	_, err = f.g.Register(ctx, s2, registry.Member{ID: "b", Incarnation: "b1"}, nil)
 	wantErr(t, err, registry.ErrNotFound)
@@ -321,12 +321,12 @@ func TestAFrozenMemberExpiresAndItsNextRegistrationIsRefused(t *testing.T) {
 		must(t, err)
 		signals, err := f.h.Watch(ctx, f.g.WatchPrefix())
 		must(t, err)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * ttl)
 		if u, _ := f.g.Expired(ctx); len(u) != 0 {
 			t.Fatal("a member that renews expired")
 		}
 		h.Freeze()
-		time.Sleep(1100 * time.Millisecond)
+		time.Sleep(ttl * 11 / 10)
 		select {
 		case <-signals:
 		default:

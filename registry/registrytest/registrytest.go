@@ -162,8 +162,20 @@ func (s *suite) session(p *Process, ttl time.Duration) registry.Session {
 // bind puts a key that lives as long as the session.
 func (s *suite) bind(p *Process, x registry.Session, key string) {
 	s.Helper()
+	if !s.binds(p, x, key) {
+		s.Fatalf("session %q ended before key %q was bound to it", x.ID(), key)
+	}
+}
+
+// binds is bind that says whether the session still lived.
+func (s *suite) binds(p *Process, x registry.Session, key string) bool {
+	s.Helper()
 	_, err := p.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte("here"), Session: x.ID()}}})
+	if errors.Is(err, registry.ErrFenced) {
+		return false
+	}
 	s.ok(err)
+	return true
 }
 
 // within waits for a condition by watching; it fails after d.
