@@ -109,7 +109,7 @@ func TestASlowNetworkIsOnlySlow(t *testing.T) {
 	slow := testserver.Fault{Delay: 50 * time.Millisecond}
 	p.Up(slow)
 	p.Down(slow)
-	x := bind(t, r, "bound", 3*time.Second)
+	x := bind(t, r, "bound", 30*time.Second)
 	ch, err := r.Watch(t.Context(), "w/")
 	if err != nil {
 		t.Fatal(err)
