@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -64,7 +65,7 @@ func (s *store) applyChunk(ctx context.Context, txns []driver.Txn, out []driver.
 	}
 	done, err := s.commit(ctx, txns, out)
 	if code(err) == codeLockTimeout && len(txns) > 1 {
-		s.divide(ctx, txns, out)
+		s.applyAround(ctx, txns, out, err)
 		return nil
 	}
 	if err != nil || done == len(txns) {
@@ -124,7 +125,7 @@ func plain(txns []driver.Txn) bool {
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
 	a, news := checkpoints(s.mint, txns)
-	done, err := s.write(ctx, a, s.q.commit)
+	done, err := s.write(ctx, patienceMax, a, s.q.commit)
 	if err != nil {
 		return 0, err
 	}
@@ -160,37 +161,18 @@ func checkpoints(m *mint, txns []driver.Txn) (a *args, news []pgtype.UUID) {
 
 // applyAny applies transactions of any form.
 func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Result) error {
-	err := s.applyBy(ctx, s.q.apply, txns, out)
+	err := s.applyBy(ctx, patienceMax, txns, out)
 	if code(err) == codeLockTimeout && len(txns) > 1 {
-		s.divide(ctx, txns, out)
+		s.applyAround(ctx, txns, out, err)
 		return nil
 	}
 	return err
 }
 
-// divide applies transactions part by part, because somebody's open transaction, perhaps that of a
-// process that was stopped, keeps a key of one of them locked: the others must not wait for that.
-func (s *store) divide(ctx context.Context, txns []driver.Txn, out []driver.Result) {
-	half := len(txns) / 2
-	for _, part := range [2][2]int{{0, half}, {half, len(txns)}} {
-		some, results := txns[part[0]:part[1]], out[part[0]:part[1]]
-		err := s.applyBy(ctx, s.q.applySoon, some, results)
-		if code(err) == codeLockTimeout && len(some) > 1 {
-			s.divide(ctx, some, results)
-			continue
-		}
-		for i := range results {
-			if err != nil {
-				results[i] = driver.Result{Err: err}
-			}
-		}
-	}
-}
-
 // applyBy applies transactions by one call of apply_1.
-func (s *store) applyBy(ctx context.Context, sql string, txns []driver.Txn, out []driver.Result) error {
+func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driver.Txn, out []driver.Result) error {
 	b := newBatch(s.mint, txns)
-	fates, err := s.write(ctx, b.args(), sql)
+	fates, err := s.write(ctx, patience, b.args(), s.q.apply)
 	if err != nil {
 		return err
 	}
@@ -223,13 +205,14 @@ func result(t *driver.Txn, fate int32, news []pgtype.UUID) (r driver.Result) {
 }
 
 // write sends a request that changes the store: again when the server rolled it back for others'
-// sake, and with ErrUnknown when nobody can say what became of it.
-func (s *store) write(ctx context.Context, a *args, sql string) (answer []int32, err error) {
+// sake, and with ErrUnknown when nobody can say what became of it. It waits for a lock for
+// patience, or less when there is little time.
+func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql string) (answer []int32, err error) {
 	for try := 1; ; try++ {
 		sent := false
 		err := s.do(ctx, func(c *pgx.Conn) (err error) {
 			sent = true
-			answer, err = a.call(ctx, c, sql)
+			answer, err = a.call(ctx, c, patient(ctx, patience, sql))
 			return err
 		})
 		switch {

@@ -24,11 +24,12 @@ func (s *store) Bare(ctx context.Context, txns []driver.Txn) (func(context.Conte
 		args *args
 	}
 	var all []statement
+	sql := func(text string) string { return patient(ctx, patienceMax, text) }
 	for len(txns) > 0 {
 		n := chunk(txns)
-		x := statement{sql: s.q.apply, args: newBatch(s.mint, txns[:n]).args()}
+		x := statement{sql: sql(s.q.apply), args: newBatch(s.mint, txns[:n]).args()}
 		if plain(txns[:n]) {
-			x.sql = s.q.commit
+			x.sql = sql(s.q.commit)
 			x.args, _ = checkpoints(s.mint, txns[:n])
 		}
 		all = append(all, x)

@@ -13,8 +13,8 @@ type queries struct {
 	channel string // quoted as an identifier
 
 	list, listFrom     string
-	commit, apply      string
-	applySoon          string // apply that waits for locks for a moment only
+	commit, apply      string // see patient
+	locked             string
 	open, renew, sweep string
 	changes, updates   string
 }
@@ -26,13 +26,23 @@ const list = `SELECT r.n, e.key, e.version, e.session, e.value
 	FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n) r
 	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
 
+// impatient says first how many ms the function behind it may wait for a lock. A CASE keeps the order.
+const impatient = `SELECT CASE WHEN set_config('ringfence.patience', '` + patienceHere + `', true) <> '' THEN `
+
+const patienceHere = "{patience}"
+
+// locked gives those of the keys that somebody holds, without waiting. Who only checks an entry
+// does not hold it. An entry that somebody is about to make can't be seen.
+const locked = `WITH free AS MATERIALIZED (SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) FOR SHARE SKIP LOCKED)
+	SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) EXCEPT SELECT key FROM free`
+
 func newQueries(schema string) queries {
 	q := queries{name: schema, schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
 	q.list = q.fill(strings.Replace(list, "{range}", "e.key >= $1 AND e.key < $2", 1))
 	q.listFrom = q.fill(strings.Replace(list, "{range}", "e.key >= $1", 1))
-	q.commit = q.fill(`SELECT {schema}.commit_1($1, $2, $3, $4, $5, $6)`)
-	q.apply = q.fill(`SELECT {schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`)
-	q.applySoon = q.apply + ` FROM set_config('ringfence.patience', '100', true) p WHERE p = '100'`
+	q.commit = q.fill(impatient + `{schema}.commit_1($1, $2, $3, $4, $5, $6) END`)
+	q.apply = q.fill(impatient + `{schema}.apply_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) END`)
+	q.locked = q.fill(locked)
 	q.open = q.fill(`WITH opened AS (
 			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
 		) SELECT {schema}.tell_1('s ') FROM opened`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -233,6 +234,75 @@ func TestALockThatIsNotGivenUpKeepsNoOtherTransactionWaiting(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Many locked rows leave the others of a call the time that they need, whatever its limit is.
+func TestManyLocksThatAreNotGivenUpKeepNoOtherTransactionWaiting(t *testing.T) {
+	t.Parallel()
+	url := testserver.URL(t, "postgres")
+	const units, limit = 64, 6 * time.Second
+	for name, absent := range map[string]bool{"checkpoints": false, "first checkpoints": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, url).open(t, driver.Options{})
+			txns := owned(t, s, units)
+			if absent {
+				for i := range txns {
+					key := fmt.Sprintf("first/%02d", i)
+					txns[i].Checks[1], txns[i].Puts[0].Key = driver.Check{Key: key}, key
+				}
+			}
+			tx, end := userTxs(t, url)["pgx"]()
+			in, err := s.InTx(tx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < units; i += 4 {
+				if _, err := in.Lock(t.Context(), txns[i].Checks[0].Key, txns[i].Puts[0].Key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			results, err := s.Apply(ctx, txns)
+			if err := errors.Join(err, end(false)); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				want := error(nil)
+				if i%4 == 0 {
+					want = driver.ErrUnavailable
+				}
+				if !errors.Is(r.Err, want) || errors.Is(r.Err, driver.ErrUnknown) {
+					t.Errorf("unit %d: %v; expected %v", i, r.Err, want)
+				}
+			}
+		})
+	}
+}
+
+// What somebody is about to make can't be seen, and keeps no other transaction waiting either.
+func TestALockOfAnAbsentKeyKeepsNoOtherTransactionWaiting(t *testing.T) {
+	t.Parallel()
+	url := testserver.URL(t, "postgres")
+	s := newStore(t, url).open(t, driver.Options{})
+	tx, end := userTxs(t, url)["pgx"]()
+	in, err := s.InTx(tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Lock(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	results, err := s.Apply(t.Context(), []driver.Txn{write("a", "1"), write("b", "1"), write("c", "1")})
+	if err := errors.Join(err, end(false)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []error{nil, driver.ErrUnavailable, nil} {
+		if err := results[i].Err; !errors.Is(err, want) || errors.Is(err, driver.ErrUnknown) {
+			t.Errorf("transaction %d: %v; expected %v", i, err, want)
+		}
 	}
 }
 
