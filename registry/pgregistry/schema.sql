@@ -52,6 +52,9 @@ BEGIN
 	PERFORM pg_notify({channel}, payload);
 END $$;
 
+-- Entries are locked by key, the last one first: owners before checkpoints, which commit_1 locks
+-- only where it found the owner that it expected.
+
 -- {plans} makes plans that do not depend on how many keys there are or on statistics that have
 -- aged: one that is kept, and goes through the indexes. Where there is no index to go through
 -- that looks so costly that the server would compile it.
@@ -69,7 +72,7 @@ BEGIN
 		SELECT * FROM unnest(checked, versions, keys, contents, news, afters) WITH ORDINALITY AS w (ck, cv, pk, pv, pu, pa, n)
 	), held AS MATERIALIZED (
 		-- The lock keeps the checked entries as they are until the commit, and shows their newest version.
-		SELECT e.key, e.version FROM {schema}.entry e WHERE e.key = ANY (checked) AND e.session IS NULL ORDER BY e.key FOR SHARE
+		SELECT e.key, e.version FROM {schema}.entry e WHERE e.key = ANY (checked) AND e.session IS NULL ORDER BY e.key DESC FOR SHARE
 	), put AS (
 		UPDATE {schema}.entry e SET version = w.pu, value = w.pv
 		FROM want w JOIN held h ON h.key = w.ck AND h.version = w.cv
@@ -112,10 +115,10 @@ BEGIN
 			SELECT x.id, x.expires FROM {schema}.session x WHERE x.id = ANY (ps) ORDER BY x.id FOR KEY SHARE
 		) s WHERE s.expires > moment;
 	END IF;
-	-- All keys are locked, in their order. One that is absent gets a placeholder, which makes
+	-- All keys are locked, the last one first. One that is absent gets a placeholder, which makes
 	-- others who want to create it wait. The update never happens; its row lock does.
 	INSERT INTO {schema}.entry AS e (key, version, value)
-	SELECT k, vacant, '' FROM (SELECT DISTINCT unnest(keys) AS k) s ORDER BY k
+	SELECT k, vacant, '' FROM (SELECT DISTINCT unnest(keys) AS k) s ORDER BY k DESC
 	ON CONFLICT (key) DO UPDATE SET version = e.version WHERE false;
 	GET DIAGNOSTICS placed = ROW_COUNT;
 	moment := clock_timestamp();
@@ -182,7 +185,7 @@ BEGIN
 	IF ended IS NOT NULL THEN
 		DELETE FROM {schema}.session x WHERE x.id = ANY (ended);
 		WITH doomed AS (
-			SELECT e.key FROM {schema}.entry e WHERE e.session = ANY (ended) ORDER BY e.key FOR UPDATE
+			SELECT e.key FROM {schema}.entry e WHERE e.session = ANY (ended) ORDER BY e.key DESC FOR UPDATE
 		), deleted AS (
 			DELETE FROM {schema}.entry e USING doomed o WHERE e.key = o.key AND e.session = ANY (ended) RETURNING e.key
 		) SELECT string_agg(replace(encode(key, 'base64'), E'\n', ''), ' ') INTO gone FROM deleted;

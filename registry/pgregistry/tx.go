@@ -69,6 +69,7 @@ func (e *txEntries) Lock(ctx context.Context, keys ...string) ([]driver.Entry, e
 		return nil, nil
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
+	slices.Reverse(sorted) // the order of all locks, see schema.sql
 	args := make([]any, len(sorted))
 	for i, k := range sorted {
 		args[i] = []byte(k)

@@ -146,6 +146,77 @@ func TestAUsersTransactionAndATakeoverExcludeEachOther(t *testing.T) {
 	}
 }
 
+// Everybody locks an owner before its checkpoint: an order of anybody's own would be a deadlock.
+func TestWhoWaitsForAnOwnerHoldsNoCheckpoint(t *testing.T) {
+	t.Parallel()
+	url := testserver.URL(t, "postgres")
+	begin := userTxs(t, url)["pgx"]
+	waiters := map[string]func(t *testing.T, s *store, checkpoint driver.Txn) error{
+		"checkpoints": func(t *testing.T, s *store, checkpoint driver.Txn) error {
+			return reply(t, s, soon, checkpoint)
+		},
+		"a seek": func(t *testing.T, s *store, checkpoint driver.Txn) error {
+			checkpoint.Quiet = false
+			checkpoint.Puts = append(checkpoint.Puts, driver.Put{Key: checkpoint.Checks[0].Key})
+			return reply(t, s, soon, checkpoint)
+		},
+		"a user's transaction": func(t *testing.T, s *store, checkpoint driver.Txn) error {
+			tx, end := begin()
+			in, err := s.InTx(tx)
+			if err == nil {
+				_, err = in.Lock(t.Context(), checkpoint.Checks[0].Key, checkpoint.Checks[1].Key)
+			}
+			return errors.Join(err, end(true))
+		},
+	}
+	for name, wait := range waiters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, url).open(t, driver.Options{})
+			txn := owned(t, s, 1)[0]
+			c, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			tx, err := c.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock := `SELECT FROM ` + s.q.schema + `.entry WHERE key = $1 FOR UPDATE NOWAIT`
+			if _, err := tx.Exec(t.Context(), lock, []byte(txn.Checks[0].Key)); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- wait(t, s, txn) }()
+			awaitBlocked(t, url, c.PgConn().PID())
+			if _, err := tx.Exec(t.Context(), lock, []byte(txn.Checks[1].Key)); err != nil {
+				t.Errorf("the checkpoint: %v", err)
+			}
+			if err := errors.Join(tx.Rollback(t.Context()), <-done); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// awaitBlocked returns when somebody waits for a server process.
+func awaitBlocked(t *testing.T, url string, pid uint32) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	await(t, "somebody waits", func() bool {
+		var n int
+		if err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`, int32(pid)).Scan(&n); err != nil { //nolint:gosec // pids are small
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}
+
 // awaitLockWait returns when a statement on the store waits for a lock.
 func awaitLockWait(t *testing.T, url string, s *store) {
 	t.Helper()
