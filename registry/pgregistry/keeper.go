@@ -26,6 +26,8 @@ type keeper struct {
 
 	mu      sync.Mutex
 	own     map[pgtype.UUID]*lease.Session
+	begun   int // sweeps
+	shown   int // the number of the one that peers are from
 	peers   []peer
 	changed chan struct{} // closed and replaced when peers change
 }
@@ -107,7 +109,7 @@ func (k *keeper) end(ctx context.Context, holder int64) {
 func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
-	before := k.ownIDs()
+	n, before := k.begin()
 	if dead == nil {
 		dead = []pgtype.UUID{}
 	}
@@ -130,31 +132,36 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	k.learn(peers, before)
+	k.learn(n, peers, before)
 	return wait + 5*time.Millisecond, nil
 }
 
-func (k *keeper) ownIDs() []pgtype.UUID {
+// begin gives a sweep its number, and the sessions of this process.
+func (k *keeper) begin() (n int, own []pgtype.UUID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.begun++
 	ids := make([]pgtype.UUID, 0, len(k.own))
 	for x := range k.own {
 		ids = append(ids, x)
 	}
-	return ids
+	return k.begun, ids
 }
 
-// learn publishes who is alive. Those of this process's sessions that were open before the
-// reading, and are not in it, were ended by others.
-func (k *keeper) learn(peers []peer, before []pgtype.UUID) {
+// learn publishes who is alive, unless a sweep that began later has done so: two run at once now
+// and then. Those of this process's sessions that were open before the reading, and are not in it,
+// were ended by others.
+func (k *keeper) learn(n int, peers []peer, before []pgtype.UUID) {
 	alive := make(map[pgtype.UUID]bool, len(peers))
 	for _, p := range peers {
 		alive[p.session] = true
 	}
 	k.mu.Lock()
-	k.peers = peers
-	close(k.changed)
-	k.changed = make(chan struct{})
+	if n > k.shown {
+		k.shown, k.peers = n, peers
+		close(k.changed)
+		k.changed = make(chan struct{})
+	}
 	var lost []*lease.Session
 	for _, x := range before {
 		if l := k.own[x]; l != nil && !alive[x] {

@@ -10,6 +10,22 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
+// A reading that comes late brings nobody back, but what it says of a session of ours holds.
+func TestAnOlderReadingOfTheSessionsIsNotPublishedOverANewerOne(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})
+	s.keeper.frozen.Store(true) // no reading but those of this test
+	x := session(t, s, time.Hour)
+	older, before := s.keeper.begin()
+	newer, _ := s.keeper.begin()
+	s.keeper.learn(newer, []peer{{holder: 2}}, nil)
+	s.keeper.learn(older, []peer{{holder: 1}, {holder: 2}}, before)
+	if peers, _ := s.keeper.view(); len(peers) != 1 || peers[0].holder != 2 {
+		t.Errorf("the peers are %+v; expected those of the newer reading", peers)
+	}
+	await(t, "the session that has gone from the store ends", func() bool { return ended(x) })
+}
+
 // A wait that was broken off may have left the lock with the one who waited. The process whose
 // lock it is must be able to take it again.
 func TestAVigilLetsGoOfWhatABrokenWaitLeft(t *testing.T) {
