@@ -101,11 +101,18 @@ func set(statements string) pgconn.AfterConnectFunc {
 // tag marks the connections of one process that stand for its life, see vigil.
 func tag(holder int64) string { return "ringfence/" + strconv.FormatInt(holder, 36) }
 
-// appName puts the tag behind the user's name for the connections; 63 bytes are kept.
+// appName puts the tag behind the user's name for the connections. The server keeps 63 bytes,
+// after it has replaced what is not printable ASCII by "?", or from version 16 on by four bytes.
 func appName(users string, holder int64) string {
 	own := tag(holder)
 	if users == "" {
 		return own
 	}
-	return strings.ToValidUTF8(users[:min(len(users), 62-len(own))], "") + " " + own
+	users = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, users)
+	return users[:min(len(users), 62-len(own))] + " " + own
 }

@@ -79,6 +79,22 @@ func TestAURLNamesTheSchemaAndTheSizeOfThePool(t *testing.T) {
 	}
 }
 
+// The tag has to reach the server as it is: by it others see that the process lives.
+func TestAnyNameOfConnectionsLeavesTheTagItsPlace(t *testing.T) {
+	t.Parallel()
+	own := tag(1<<62 + 1)
+	for users, want := range map[string]string{
+		"":                      own,
+		"billing":               "billing " + own,
+		"Büro\n\xff":            "B?ro?? " + own,
+		strings.Repeat("ü", 80): strings.Repeat("?", 62-len(own)) + " " + own,
+	} {
+		if got := appName(users, 1<<62+1); got != want || len(got) > 63 {
+			t.Errorf("%q becomes %q; expected %q", users, got, want)
+		}
+	}
+}
+
 func TestAConnectionStringThatIsNoneKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"postgres://me:hunter2@[::1", "host=h password=hunter2 port=x", "hunter2", "postgres://me:hun`ter2@h:x/"} {
