@@ -99,10 +99,11 @@ func TestConformance(t *testing.T) {
 // opened is a handle, which the test closes.
 func opened(t testing.TB, cfg Config) *store {
 	t.Helper()
-	s, err := open(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *store
+	eventually(t, "open", func(context.Context) (err error) { // a machine that stalls is slower than a short time-out
+		s, err = open(context.Background(), cfg)
+		return err
+	})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -1,6 +1,7 @@
 package etcdregistry
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -22,17 +23,21 @@ func through(t *testing.T) (s, direct *store, p *testserver.Proxy) {
 	return opened(t, cfg), direct, p
 }
 
-// member opens a session and binds the entry "member" to it.
+// member opens a session and binds the entry "member" to it; anew when the machine stalled for so
+// long that the session has ended.
 func member(t *testing.T, s *store, ttl time.Duration) driver.Session {
 	t.Helper()
-	x, err := s.OpenSession(t.Context(), ttl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "member", Session: x.ID()}}}})
-	if err != nil || res[0].Err != nil {
-		t.Fatal(err, res)
-	}
+	var x driver.Session
+	eventually(t, "a session with an entry", func(ctx context.Context) (err error) {
+		if x, err = s.OpenSession(ctx, ttl); err != nil {
+			return err
+		}
+		res, err := s.Apply(ctx, []driver.Txn{{Puts: []driver.Put{{Key: "member", Session: x.ID()}}}})
+		if err == nil {
+			err = res[0].Err
+		}
+		return err
+	})
 	return x
 }
 

@@ -99,35 +99,43 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// processTTL leaves time to start the process and to watch it on a machine that stalls.
+const processTTL = 5 * time.Second
+
+// awaitEnd waits until the entry of the process is gone; that may be so already.
+func awaitEnd(t *testing.T, s *store, changes <-chan struct{}) {
+	t.Helper()
+	for has(t, s, "members/1") {
+		await(t, "the end of the lease", changes)
+	}
+}
+
 func TestAKilledProcessIsNoticedWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, testserver.URL(t, "etcd"))
 	s := opened(t, cfg)
-	p := spawn(t, cfg, minTTL)
+	p := spawn(t, cfg, processTTL)
 	changes, err := s.Watch(t.Context(), "members/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
 	p.signal(syscall.SIGKILL)
-	await(t, "the end of the lease", changes)
+	awaitEnd(t, s, changes)
 	t.Logf("noticed after %s", time.Since(killed))
-	if has(t, s, "members/1") {
-		t.Error("its entry is still there")
-	}
 }
 
 func TestAStoppedProcessIsFencedWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, testserver.URL(t, "etcd"))
 	s := opened(t, cfg)
-	p := spawn(t, cfg, minTTL)
+	p := spawn(t, cfg, processTTL)
 	changes, err := s.Watch(t.Context(), "members/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGSTOP)
-	await(t, "the end of the lease", changes)
+	awaitEnd(t, s, changes)
 	p.signal(syscall.SIGCONT)
 	fmt.Fprintln(p.in)
 	p.expect("fenced")
