@@ -31,14 +31,14 @@ func (p *partition) tooLarge(b *batch, refusal error) bool {
 	}
 	sealed := limit == 0
 	q.refused = q.refused || sealed
+	if p.resolve(b) {
+		return true
+	}
 	if b.identity.id != 0 && (sealed || len(b.items) > 1) || !sealed && len(b.items) > 1 {
 		if !sealed {
 			q.target = max(1, b.size/2)
 		}
 		p.putBack(b)
-		return true
-	}
-	if p.resolve(b) {
 		return true
 	}
 	if sealed {

@@ -252,27 +252,37 @@ func (p *partition) expired(b *batch) bool {
 	return time.Since(b.since()) > p.s.l.c.DeliveryTimeout || p.s.l.ctx.Err() != nil
 }
 
+// beforeTheAppend are the answers that a broker gives before it stores a batch. All others may come
+// from one that has stored it: a leader that is deposed while it waits for the replicas answers
+// NOT_LEADER_OR_FOLLOWER, and the next leader has the batch. That a topic is unknown is told before
+// the append or once the topic is deleted, and the batch with it.
+var beforeTheAppend = []error{
+	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.NotEnoughReplicas, kerr.CorruptMessage,
+	kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat, kerr.UnsupportedCompressionType,
+	kerr.InvalidRequest, kerr.InvalidRequiredAcks, kerr.UnsupportedVersion, kerr.PolicyViolation,
+	kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
+	kerr.InvalidTopicException, kerr.UnknownTopicOrPartition, kerr.UnknownTopicID,
+	kerr.OutOfOrderSequenceNumber, kerr.UnknownProducerID, kerr.InvalidProducerEpoch, kerr.ProducerFenced,
+}
+
 // maybeStored says whether an attempt that ended with err may have stored its batch.
 func maybeStored(err error) bool {
 	if neverSent(err) || errors.Is(err, errNoLeader) {
 		return false
 	}
-	var answer *kerr.Error
-	if !errors.As(err, &answer) {
-		return true // the connection broke
-	}
-	for _, unclear := range []error{kerr.UnknownServerError, kerr.NetworkException, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend, kerr.KafkaStorageError} {
-		if errors.Is(err, unclear) {
-			return true
+	for _, absent := range beforeTheAppend {
+		if errors.Is(err, absent) {
+			return false
 		}
 	}
-	return false
+	return true // also when the connection broke
 }
 
 // outcome deals with a batch that failed. false: it is to be tried again, after a while. The
 // caller owns p.
 func (p *partition) outcome(b *batch, err error) bool {
 	b.attempts++
+	b.maybe = b.maybe || maybeStored(err)
 	switch {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
 		return p.tooLarge(b, err)
@@ -284,7 +294,6 @@ func (p *partition) outcome(b *batch, err error) bool {
 		p.fail(b, fmt.Errorf("%w: %w", k, err))
 		return true
 	}
-	b.maybe = b.maybe || maybeStored(err)
 	if p.s.l.ctx.Err() != nil {
 		p.fail(b, errClosed)
 		return true

@@ -1,0 +1,142 @@
+package kafkalog
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// send stores a record, and gives back the batch as if its answer had not been looked at yet.
+func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
+	t.Helper()
+	l, p := h.s.l, h.s.parts[0]
+	const size = 100
+	if err := l.budget.take(t.Context(), size, h.closed); err != nil {
+		t.Fatal(err)
+	}
+	answer = make(chan error, 1)
+	w := pending{req: &driver.AppendRequest{Records: []driver.Record{{Value: []byte(value)}}}, done: func(_ int64, err error) { answer <- err }, size: size, since: time.Now()}
+	if !p.produce.push(l, w) {
+		t.Fatal("the partition is busy")
+	}
+	b, _, _ = p.form()
+	s := &sender{l: l, broker: h.s.leader(0)}
+	if errs, _ := s.exchange([]parcel{{p, b}}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	return b, answer
+}
+
+func (h *handle) appendOne(t *testing.T, value string) error {
+	t.Helper()
+	answer := make(chan error, 1)
+	h.Append(t.Context(), &driver.AppendRequest{Records: []driver.Record{{Value: []byte(value)}}}, func(_ int64, err error) { answer <- err })
+	return <-answer
+}
+
+// values are those of partition 0.
+func (h *handle) values(t *testing.T) []string {
+	t.Helper()
+	b, err := h.Bounds(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for at := b.First; at < b.Next; {
+		recs, next, err := h.Read(t.Context(), driver.ReadRequest{Offset: at, MaxBytes: 1 << 20}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range recs {
+			got = append(got, string(r.Value))
+		}
+		at = next
+	}
+	return got
+}
+
+// A leader that has stored a batch and is deposed while it waits for the replicas answers
+// NOT_LEADER_OR_FOLLOWER, and the next leader has the batch.
+func TestABatchOfADeposedLeaderIsSentAgainAsItIs(t *testing.T) {
+	t.Parallel()
+	_, h := retained(t, driver.TopicConfig{})
+	p := h.s.parts[0]
+	b, answer := send(t, h, "a")
+	if p.outcome(b, kerr.NotLeaderForPartition) {
+		t.Fatal("it was given up at once")
+	}
+	p.rest()
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	if err := h.appendOne(t, "b"); err != nil {
+		t.Error(err)
+	}
+	if got, want := h.values(t), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("there are %q; want %q", got, want)
+	}
+}
+
+func TestABatchOfADeposedLeaderThatIsGivenUpMayBeStored(t *testing.T) {
+	t.Parallel()
+	_, h := retained(t, driver.TopicConfig{})
+	p := h.s.parts[0]
+	b, answer := send(t, h, "a")
+	b.items[0].since = time.Now().Add(-time.Hour)
+	if !p.outcome(b, kerr.NotLeaderForPartition) {
+		t.Fatal("it was not given up")
+	}
+	p.rest()
+	if err := <-answer; !errors.Is(err, fault.Unknown) || errors.Is(err, fault.NotDone) {
+		t.Errorf("its caller was told: %v", err)
+	}
+	if err := h.appendOne(t, "b"); err != nil {
+		t.Error(err)
+	}
+	if got, want := h.values(t), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("there are %q; want %q", got, want)
+	}
+}
+
+func TestABatchOfADeposedLeaderThatMeetsASealIsFound(t *testing.T) {
+	t.Parallel()
+	_, h := retained(t, driver.TopicConfig{})
+	p := h.s.parts[0]
+	b, answer := send(t, h, "a")
+	if p.outcome(b, kerr.NotLeaderForPartition) {
+		t.Fatal("it was given up at once")
+	}
+	if _, err := h.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.rest()
+	if err := <-answer; err != nil {
+		t.Errorf("its caller was told: %v", err)
+	}
+	if got, want := h.values(t), []string{"a"}; !slices.Equal(got, want) {
+		t.Errorf("there are %q; want %q", got, want)
+	}
+}
+
+func TestWhichAnswersLeaveABatchInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, doubt := range []error{
+		kerr.NotLeaderForPartition, kerr.LeaderNotAvailable, kerr.FencedLeaderEpoch, kerr.KafkaStorageError, kerr.NotEnoughReplicasAfterAppend,
+		kerr.RequestTimedOut, kerr.UnknownServerError, kerr.DuplicateSequenceNumber, errNoAnswer, errors.New("connection reset"),
+	} {
+		if !maybeStored(doubt) {
+			t.Errorf("after %v the batch counts as absent", doubt)
+		}
+	}
+	for _, absent := range []error{kerr.NotEnoughReplicas, kerr.MessageTooLarge, kerr.TopicAuthorizationFailed, kerr.UnknownTopicID, kerr.OutOfOrderSequenceNumber, errNoLeader} {
+		if maybeStored(absent) {
+			t.Errorf("after %v the batch counts as stored, maybe", absent)
+		}
+	}
+}
