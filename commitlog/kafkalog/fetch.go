@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // fetchBytes is what one fetch asks for of a partition. The broker gives at least one batch.
@@ -100,29 +101,29 @@ func (p *partition) outOfRange(ctx context.Context, offset int64) error {
 }
 
 // scan visits the batches between two offsets, those of aborted transactions and of Kafka's own
-// too.
-func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) error) error {
+// too, and returns how far it came: the leader may show readers less than to.
+func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) error) (int64, error) {
 	for from < to {
 		part, err := p.fetchOne(ctx, from, fetchBytes)
 		if err != nil {
-			return err
+			return from, err
 		}
 		f := &feed{start: from, end: from}
 		f.add(part.RecordBatches, newAborts(part.AbortedTransactions))
 		if f.end == from {
-			return nil // the end, as this broker sees it
+			return from, nil // the end, as this broker sees it
 		}
 		for i := range f.spans {
 			if f.spans[i].corrupt != nil {
-				return fmt.Errorf("partition %d offset %d: %w", p.index, f.spans[i].at, f.spans[i].corrupt)
+				return from, fmt.Errorf("partition %d offset %d: %w", p.index, f.spans[i].at, f.spans[i].corrupt)
 			}
 			if err := visit(&f.spans[i]); err != nil {
-				return err
+				return from, err
 			}
 		}
 		from = f.end
 	}
-	return nil
+	return from, nil
 }
 
 // listOffset asks the leader for the first offset, for the end as readers see it, or for the
@@ -175,6 +176,28 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 		return driver.Bounds{}, err
 	}
 	return driver.Bounds{First: min(first, next), Next: next}, nil
+}
+
+// caughtUp is bounds once readers see all that the leader has now: what is not replicated yet, or
+// stands behind a transaction that is open, they see later.
+func (p *partition) caughtUp(ctx context.Context) (driver.Bounds, error) {
+	end, err := p.listOffsetAs(ctx, debugger, latest)
+	if err != nil {
+		return driver.Bounds{}, err
+	}
+	for n, begun := 0, time.Now(); ; n++ {
+		b, err := p.bounds(ctx)
+		if err != nil || b.Next >= end {
+			return b, err
+		}
+		if time.Since(begun) > patience {
+			return b, fmt.Errorf("%w: the log goes to offset %d, and readers see it to %d only: the rest is not replicated yet, or a transaction is open", fault.Unavailable, end, b.Next)
+		}
+		sleep(ctx, n)
+		if ctx.Err() != nil {
+			return b, ctx.Err()
+		}
+	}
 }
 
 // both calls two functions at once.

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -189,30 +190,11 @@ func (p *partition) view(ctx context.Context, id *identity, depth int) error {
 		id.known = true // new, or forgotten by the broker since we appended
 		return nil
 	}
-	b, err := p.bounds(ctx)
+	st, seen, err := p.last(ctx, id, st, depth)
 	if err != nil {
 		return err
-	}
-	want := int64(shallowRecords)
-	if depth >= deep || st == nil {
-		want = deepRecords
-	}
-	seen, err := p.history(ctx, id, max(b.First, b.Next-want), b.Next)
-	if err != nil {
-		return err
-	}
-	if st != nil && !seen.ends(st) && b.Next-want > b.First {
-		from, err := p.offsetAt(ctx, st.timestamp)
-		if err != nil {
-			return err
-		}
-		if seen, err = p.history(ctx, id, max(b.First, min(from, b.Next)), b.Next); err != nil {
-			return err
-		}
 	}
 	switch {
-	case st != nil && !seen.ends(st):
-		return fmt.Errorf("the last append of producer %x is not in the log any more, so nobody knows its sequence; go on with a new producer id: %w", id.id, fault.Invalid)
 	case st != nil:
 		id.epoch, id.kafkaSeq = st.epoch, follow(st.last, 1)
 	case seen.any:
@@ -222,6 +204,49 @@ func (p *partition) view(ctx context.Context, id *identity, depth int) error {
 	return nil
 }
 
+// last reads the last appends of a producer, up to the one that the broker's state of it names,
+// which comes from whoever appends with that id just now, and may be hidden from readers yet.
+func (p *partition) last(ctx context.Context, id *identity, st *producerState, depth int) (*producerState, trace, error) {
+	look := p.bounds
+	for n := 0; ; n++ {
+		b, err := look(ctx)
+		if err != nil {
+			return nil, trace{}, err
+		}
+		seen, err := p.lookBack(ctx, id, st, depth, b)
+		if err != nil || st == nil || seen.ends(st) {
+			return st, seen, err
+		}
+		now, err := p.producerState(ctx, id.kafkaID)
+		switch {
+		case err != nil:
+			return nil, trace{}, err
+		case n > 0 && seen.end >= b.Next && now != nil && *now == *st:
+			return nil, trace{}, fmt.Errorf("the last append of producer %x is not in the log any more, so nobody knows its sequence; go on with a new producer id: %w", id.id, fault.Invalid)
+		case n == 3:
+			return nil, trace{}, fmt.Errorf("%w: the last append of producer %x can't be read yet", fault.Unavailable, id.id)
+		}
+		st, look = now, p.caughtUp
+	}
+}
+
+// lookBack reads some of the last records for those of a producer, and more if that does not do.
+func (p *partition) lookBack(ctx context.Context, id *identity, st *producerState, depth int, b driver.Bounds) (trace, error) {
+	want := int64(shallowRecords)
+	if depth >= deep || st == nil {
+		want = deepRecords
+	}
+	seen, err := p.history(ctx, id, max(b.First, b.Next-want), b.Next)
+	if err != nil || st == nil || seen.ends(st) || b.Next-want <= b.First {
+		return seen, err
+	}
+	from, err := p.offsetAt(ctx, st.timestamp)
+	if err != nil {
+		return trace{}, err
+	}
+	return p.history(ctx, id, max(b.First, min(from, b.Next)), b.Next)
+}
+
 // trace is what the log has of a producer.
 type trace struct {
 	any    bool
@@ -229,6 +254,7 @@ type trace struct {
 	last   int32 // Kafka's sequence
 	next   int64
 	places []place
+	end    int64 // how far it was read
 }
 
 func (t *trace) ends(st *producerState) bool {
@@ -239,7 +265,7 @@ func (t *trace) ends(st *producerState) bool {
 func (p *partition) history(ctx context.Context, id *identity, from, to int64) (trace, error) {
 	var t trace
 	keep := &identity{}
-	err := p.scan(ctx, from, to, func(s *span) error {
+	end, err := p.scan(ctx, from, to, func(s *span) error {
 		if s.h.producer != id.kafkaID || s.h.attributes&attrControl != 0 {
 			return nil
 		}
@@ -252,7 +278,7 @@ func (p *partition) history(ctx context.Context, id *identity, from, to int64) (
 			t.next = sequence + 1
 		})
 	})
-	t.places = keep.recent
+	t.places, t.end = keep.recent, end
 	return t, err
 }
 
@@ -265,18 +291,19 @@ func (p *partition) stored(ctx context.Context, b *batch) (int64, error) {
 	if st == nil || st.epoch != int32(b.epoch) || st.last != follow(b.sequence, b.records-1) {
 		return -1, nil
 	}
-	bounds, err := p.bounds(ctx)
+	bounds, err := p.caughtUp(ctx)
 	if err != nil {
 		return -1, err
 	}
 	first := int64(-1)
 	look := func(from int64) error {
-		return p.scan(ctx, from, bounds.Next, func(s *span) error {
+		_, err := p.scan(ctx, from, bounds.Next, func(s *span) error {
 			if s.h.producer == b.identity.kafkaID && s.h.epoch == b.epoch && s.h.sequence == b.sequence {
 				first = s.h.base
 			}
 			return nil
 		})
+		return err
 	}
 	if err := look(max(bounds.First, bounds.Next-shallowRecords)); err != nil || first >= 0 {
 		return first, err
