@@ -1,9 +1,11 @@
 package kafkalog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -15,6 +17,17 @@ import (
 // (hold{}.key); its value is the offsets by partition as JSON, or nothing for a hold without an
 // opinion. Which topics have holds, and of whom, any Kafka tool can see.
 const holdsTopic = "ringfence-holds"
+
+// holdSettings let Kafka compact that topic soon: it leaves a segment alone that it still writes to,
+// by default for a week.
+var holdSettings = map[string]string{"cleanup.policy": "compact", "segment.ms": "300000", "min.cleanable.dirty.ratio": "0.1"}
+
+// heldSoFar is what was read of the topic of the holds. Its map is never changed.
+type heldSoFar struct {
+	id     [16]byte // of the topic
+	next   int64
+	latest map[string][]byte // by key
+}
 
 func (s *store) holdKey(name string) string {
 	return fmt.Sprintf("%s/%x/%s", s.config.Name, s.id, name)
@@ -59,7 +72,7 @@ func (l *kafkaLog) holds(ctx context.Context, create bool) (driver.Topic, error)
 	if err == nil || !create || !isNotFound(err) {
 		return t, err
 	}
-	if err := l.createAs(ctx, driver.TopicConfig{Name: holdsTopic, Partitions: 1}, map[string]string{"cleanup.policy": "compact"}); err != nil {
+	if err := l.createAs(ctx, driver.TopicConfig{Name: holdsTopic, Partitions: 1}, holdSettings); err != nil {
 		return nil, err
 	}
 	return l.OpenTopic(ctx, holdsTopic)
@@ -71,41 +84,12 @@ func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
 	for i := range held {
 		held[i] = -1
 	}
-	t, err := l.holds(ctx, false)
-	if isNotFound(err) {
-		return held, nil
-	}
+	latest, err := l.readHolds(ctx, s.holdKey(""))
 	if err != nil {
 		return nil, err
-	}
-	defer t.Close()
-	b, err := t.Bounds(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	latest := map[string][]byte{}
-	prefix := s.holdKey("")
-	var recs []driver.Record
-	for at := b.First; at < b.Next; {
-		var next int64
-		if recs, next, err = t.Read(ctx, driver.ReadRequest{Offset: at, MaxBytes: fetchBytes}, recs[:0]); err != nil {
-			return nil, err
-		}
-		if next == at {
-			return nil, fmt.Errorf("%w: the holds could not be read to their end", fault.Unavailable)
-		}
-		for _, r := range recs {
-			if strings.HasPrefix(string(r.Key), prefix) {
-				latest[string(r.Key)] = r.Value
-			}
-		}
-		at = next
 	}
 	for key, value := range latest {
 		var offsets []int64
-		if value == nil {
-			continue
-		}
 		if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != len(held) {
 			return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, len(held))
 		}
@@ -116,4 +100,55 @@ func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
 		}
 	}
 	return held, nil
+}
+
+// readHolds reads on where it stopped the last time, and gives the holds whose keys have a prefix.
+func (l *kafkaLog) readHolds(ctx context.Context, prefix string) (map[string][]byte, error) {
+	t, err := l.holds(ctx, false)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	b, err := t.Bounds(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	have := l.held
+	l.mu.Unlock()
+	if h, _ := t.(*handle); h.s.id != have.id || have.next < b.First || have.next > b.Next {
+		have = heldSoFar{id: h.s.id, next: b.First, latest: map[string][]byte{}}
+	}
+	have.latest = maps.Clone(have.latest)
+	var recs []driver.Record
+	for have.next < b.Next {
+		var next int64
+		if recs, next, err = t.Read(ctx, driver.ReadRequest{Offset: have.next, MaxBytes: fetchBytes}, recs[:0]); err != nil {
+			return nil, err
+		}
+		if next == have.next {
+			return nil, fmt.Errorf("%w: the holds could not be read to their end", fault.Unavailable)
+		}
+		for _, r := range recs {
+			if r.Value == nil {
+				delete(have.latest, string(r.Key))
+			} else {
+				have.latest[string(r.Key)] = bytes.Clone(r.Value)
+			}
+		}
+		have.next = next
+	}
+	l.mu.Lock()
+	l.held = have
+	l.mu.Unlock()
+	found := map[string][]byte{}
+	for key, value := range have.latest {
+		if strings.HasPrefix(key, prefix) {
+			found[key] = value
+		}
+	}
+	return found, nil
 }

@@ -56,7 +56,7 @@ func (l *kafkaLog) hello(ctx context.Context) error {
 	return nil
 }
 
-// kafkaLog is the driver.Log. mu guards the maps and closed.
+// kafkaLog is the driver.Log. mu guards what follows it.
 type kafkaLog struct {
 	c          Config
 	main       *kgo.Client // everything but long polls
@@ -78,6 +78,7 @@ type kafkaLog struct {
 	senders   map[int32]*sender
 	pollers   map[int32]*poller
 	lanes     [lanes]*kgo.Client
+	held      heldSoFar
 }
 
 var _ driver.Log = (*kafkaLog)(nil)

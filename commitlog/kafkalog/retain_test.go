@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -124,5 +127,51 @@ func TestKafkaDropsNothingByItself(t *testing.T) {
 	}
 	if s := all[l.kafkaName("t")]; s[retentionMillis] != "-1" || s[retentionBytes] != "-1" {
 		t.Errorf("Kafka's retention is %s ms and %s bytes", s[retentionMillis], s[retentionBytes])
+	}
+}
+
+// The holds are written again and again, and read on from where the last look ended.
+func TestHoldsAreCompactedSoonAndReadOn(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{RetentionAgeMillis: 1000})
+	held := func(want ...int64) {
+		t.Helper()
+		if got, err := l.heldOf(t.Context(), h.s); err != nil || !slices.Equal(got, want) {
+			t.Errorf("held %v, %v; want %v", got, err, want)
+		}
+	}
+	hold := func(name string, offsets ...int64) {
+		t.Helper()
+		if err := h.Hold(t.Context(), name, offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held(-1, -1)
+	hold("a", 4, 5)
+	hold("b", 3, -1)
+	held(3, 5)
+	if l.held.next != 2 {
+		t.Errorf("read to offset %d; want 2", l.held.next)
+	}
+	hold("b", -1, -1)
+	held(4, 5)
+	if err := l.DeleteTopic(t.Context(), holdsTopic); err != nil {
+		t.Fatal(err)
+	}
+	hold("c", 9, 9)
+	hold("c", 8, 9)
+	hold("c", 7, 9)
+	held(7, 9) // of the new topic, though its end is where the old one was read to
+
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	req.Resources = append(req.Resources, kmsg.DescribeConfigsRequestResource{ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: l.kafkaName(holdsTopic)})
+	resp, err := req.RequestWith(t.Context(), l.main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range resp.Resources[0].Configs {
+		if want, ok := holdSettings[c.Name]; ok && (c.Value == nil || *c.Value != want) {
+			t.Errorf("%s of the topic of the holds is not %s", c.Name, want)
+		}
 	}
 }
