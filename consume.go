@@ -114,7 +114,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	var aides sync.WaitGroup
 	aides.Go(func() { t.Follow(inner, func() { latest(layouts, layoutOf(t.Document())) }) })
 	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
-	hold := retentionHold{group: g, topic: t, logger: c.logger}
+	hold := newRetentionHold(g, t, c.logger)
 	if hold.needed() {
 		hold.begin(ctx)
 		aides.Go(func() { hold.run(inner) })

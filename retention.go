@@ -3,6 +3,7 @@ package ringfence
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/registry"
@@ -13,11 +14,26 @@ import (
 // stored: it protects the records also while no member runs, only less of them than it could free.
 const holdEvery = 5 * time.Second
 
+// holdAgain is when a hold is stored again that has not changed: a member that was stalled may have
+// put an older one in its place.
+const holdAgain = 30 * time.Second
+
 // retentionHold keeps retention from dropping what a group has not processed.
 type retentionHold struct {
 	group  *registry.Group
 	topic  *topic.Topic
 	logger *slog.Logger
+	told   map[int]told // by storage topic
+}
+
+// told is a hold and when it was stored.
+type told struct {
+	offsets []int64
+	at      time.Time
+}
+
+func newRetentionHold(g *registry.Group, t *topic.Topic, logger *slog.Logger) retentionHold {
+	return retentionHold{group: g, topic: t, logger: logger, told: map[int]told{}}
 }
 
 // needed says whether the log drops records by itself.
@@ -49,6 +65,7 @@ func (h retentionHold) run(ctx context.Context) {
 func (h retentionHold) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdEvery)
 	defer cancel()
+	clear(h.told)
 	h.warn(ctx, h.store(ctx, false))
 }
 
@@ -70,17 +87,34 @@ func (h retentionHold) store(ctx context.Context, first bool) error {
 		if first {
 			return nil // the group is going to refuse this member
 		}
-		return releaseRetention(ctx, h.group.Name(), h.topic)
+		for storage, s := range doc.Storage {
+			if err := h.tell(ctx, storage, noHold(s.Partitions)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for storage, s := range doc.Storage {
-		log, err := h.topic.Storage(storage)
-		if err != nil {
-			return err
-		}
-		if err := log.Hold(ctx, h.group.Name(), lowest(st.Units, storage, s.Partitions)); err != nil {
+		if err := h.tell(ctx, storage, lowest(st.Units, storage, s.Partitions)); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// tell stores the hold of one storage topic, unless it is what was told a short while ago.
+func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) error {
+	if last := h.told[storage]; slices.Equal(last.offsets, offsets) && time.Since(last.at) < holdAgain {
+		return nil
+	}
+	log, err := h.topic.Storage(storage)
+	if err != nil {
+		return err
+	}
+	if err := log.Hold(ctx, h.group.Name(), offsets); err != nil {
+		return err
+	}
+	h.told[storage] = told{offsets, time.Now()}
 	return nil
 }
 
@@ -104,17 +138,22 @@ func lowest(units []registry.Unit, storage, partitions int) []int64 {
 // releaseRetention forgets what a deleted group held.
 func releaseRetention(ctx context.Context, name string, t *topic.Topic) error {
 	for storage, s := range t.Document().Storage {
-		none := make([]int64, s.Partitions)
-		for p := range none {
-			none[p] = -1
-		}
 		log, err := t.Storage(storage)
 		if err != nil {
 			return err
 		}
-		if err := log.Hold(ctx, name, none); err != nil {
+		if err := log.Hold(ctx, name, noHold(s.Partitions)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// noHold is the hold of a group that needs nothing.
+func noHold(partitions int) []int64 {
+	none := make([]int64, partitions)
+	for p := range none {
+		none[p] = -1
+	}
+	return none
 }
