@@ -14,6 +14,10 @@ import (
 // show the lag of groups.
 const mirrorEvery = 5 * time.Second
 
+// mirrorAgain is after how many of these turns everything is copied anew, moved or not: a member that
+// was stalled may have copied an older position over that of the unit's next owner.
+const mirrorAgain = 12
+
 // checkpointMirror copies what one member has checkpointed to the log's server. The registry
 // stays the only truth: a copy that fails is late, and nothing else.
 type checkpointMirror struct {
@@ -35,35 +39,48 @@ func (m checkpointMirror) run(ctx context.Context) {
 		return
 	}
 	copied := map[mirrorKey]int64{}
+	failing := false
 	tick := time.NewTicker(mirrorEvery)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for turn := 1; ctx.Err() == nil; turn++ {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			m.warn(ctx, m.copy(ctx, copied))
+			if turn%mirrorAgain == 0 {
+				clear(copied)
+			}
+			failing = m.turn(ctx, copied, failing)
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), mirrorEvery)
 	defer cancel()
-	m.warn(last, m.copy(last, copied))
+	m.turn(last, copied, failing)
 }
 
-func (m checkpointMirror) warn(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil {
-		m.logger.Warn("the checkpoints could not be copied to the log's server, whose tools show an old lag", "group", m.group.Name(), "error", err)
+// turn copies once, and logs when that begins to fail and when it works again: a foreign group of the
+// same name can stay for days.
+func (m checkpointMirror) turn(ctx context.Context, copied map[mirrorKey]int64, failing bool) bool {
+	n, err := m.copy(ctx, copied)
+	switch {
+	case ctx.Err() != nil || err == nil && n == 0:
+		return failing
+	case err != nil && !failing:
+		m.logger.Warn("the checkpoints can't be copied to the log's server, whose tools show an old lag; it is tried again and again", "group", m.group.Name(), "error", err)
+	case err == nil && failing:
+		m.logger.Info("the checkpoints are copied to the log's server again", "group", m.group.Name())
 	}
+	return err != nil
 }
 
-// copy copies the positions that this member has moved since the last time.
-func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) error {
+// copy copies the positions of this member's units that are not in copied, and says how many.
+func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) (int, error) {
 	st, err := m.group.Load(ctx, true)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	doc := m.topic.Document()
 	if st.Meta == nil || st.Meta.Topic != doc.Name {
-		return nil
+		return 0, nil
 	}
 	var at []commitlog.MirrorPosition
 	var keys []mirrorKey
@@ -78,17 +95,17 @@ func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) 
 			}
 			log, err := m.topic.Storage(p.Storage)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			at = append(at, commitlog.MirrorPosition{Topic: log.Config().Name, Partition: p.Partition, Next: p.Next})
 			keys = append(keys, key)
 		}
 	}
 	if err := m.log.MirrorCheckpoints(ctx, m.group.Name(), at); err != nil {
-		return err
+		return 0, err
 	}
 	for i, key := range keys {
 		copied[key] = at[i].Next
 	}
-	return nil
+	return len(at), nil
 }

@@ -1,0 +1,143 @@
+package ringfence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// watchedLog counts the holds and the copies of checkpoints that it is told.
+type watchedLog struct {
+	driver.Log
+	holds   int
+	copies  int
+	refused error
+}
+
+func (l *watchedLog) MirrorCheckpoints(_ context.Context, _ string, at []driver.MirrorPosition) error {
+	if l.refused == nil {
+		l.copies += len(at)
+	}
+	return l.refused
+}
+
+type watchedTopic struct {
+	driver.Topic
+	log *watchedLog
+}
+
+func (l *watchedLog) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	return watchedTopic{t, l}, err
+}
+
+func (t watchedTopic) Hold(ctx context.Context, name string, offsets []int64) error {
+	t.log.holds++
+	return t.Topic.Hold(ctx, name, offsets)
+}
+
+func watched(t *testing.T) (*watchedLog, *commitlog.Log, *registry.Registry, *registry.Group, *topic.Topic) {
+	t.Helper()
+	w := &watchedLog{Log: memlog.NewStore(nil).Driver()}
+	log, reg := commitlog.New(w), memregistry.New()
+	catalog := topic.NewCatalog(log, reg, "test")
+	if err := catalog.Create(t.Context(), "orders", topic.Config{Partitions: 2, RetentionBytes: 1}); err != nil {
+		t.Fatal(err)
+	}
+	top, err := catalog.Open(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = top.Close() })
+	g, err := reg.Group("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, log, reg, g, top
+}
+
+func TestAHoldIsStoredWhenItChanges(t *testing.T) {
+	t.Parallel()
+	log, _, _, g, top := watched(t)
+	h := newRetentionHold(g, top, slog.Default())
+	for i, step := range []struct {
+		first bool
+		want  int
+	}{{true, 1}, {true, 1}, {false, 2}, {false, 2}} { // without first the group, which is missing, needs nothing
+		if err := h.store(t.Context(), step.first); err != nil {
+			t.Fatal(err)
+		}
+		if log.holds != step.want {
+			t.Errorf("after step %d the log was told %d holds; want %d", i, log.holds, step.want)
+		}
+	}
+	h.told[0] = told{offsets: h.told[0].offsets} // long ago
+	if err := h.store(t.Context(), false); err != nil || log.holds != 3 {
+		t.Errorf("long after, the log was told %d holds, %v; want 3", log.holds, err)
+	}
+	h.end(t.Context())
+	if log.holds != 4 {
+		t.Errorf("at the end the log was told %d holds; want 4", log.holds)
+	}
+}
+
+func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	log, portable, reg, g, top := watched(t)
+	var out bytes.Buffer
+	m := checkpointMirror{log: portable, group: g, topic: top, member: "m", logger: slog.New(slog.NewTextHandler(&out, nil))}
+	if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
+		t.Fatal(err)
+	}
+	session, err := reg.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Register(t.Context(), session, registry.Member{ID: "m", Incarnation: "i"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	grant, err := g.Claim(t.Context(), 0, "m", "i", 0, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Checkpoint(t.Context(), grant, registry.Checkpoint{Positions: []registry.Position{{Next: 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	copied, failing := map[mirrorKey]int64{}, false
+	for i, step := range []struct {
+		refused error
+		copies  int
+		logged  string // so far
+	}{
+		{nil, 1, ""}, {nil, 1, ""},
+		{errors.New("taken"), 1, "WARN"}, {errors.New("taken"), 1, "WARN"},
+		{nil, 2, "WARN INFO"}, {nil, 2, "WARN INFO"},
+		{errors.New("taken"), 2, "WARN INFO WARN"},
+	} {
+		if step.refused != nil {
+			clear(copied) // there is something to copy
+		}
+		log.refused = step.refused
+		failing = m.turn(t.Context(), copied, failing)
+		var logged []string
+		for line := range strings.Lines(out.String()) {
+			_, rest, _ := strings.Cut(line, "level=")
+			level, _, _ := strings.Cut(rest, " ")
+			logged = append(logged, level)
+		}
+		if got := strings.Join(logged, " "); log.copies != step.copies || got != step.logged {
+			t.Errorf("after step %d: %d copies, logged %q; want %d, %q", i, log.copies, got, step.copies, step.logged)
+		}
+	}
+}
