@@ -2,9 +2,12 @@ package kafkalog
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -31,6 +34,7 @@ type identity struct {
 	standing
 	known  bool // the standing is what the broker has, together with what is on its way
 	recent []place
+	used   time.Time
 }
 
 // standing is where the next append goes.
@@ -59,9 +63,41 @@ func (q *queue) identity(id uint64) *identity {
 		if q.others == nil {
 			q.others = map[uint64]*identity{}
 		}
+		q.forget()
 		q.others[id] = have
 	}
+	have.used = time.Now()
 	return have
+}
+
+// keepIdentities is how many producers a partition remembers, at least. The broker is asked about one
+// that was forgotten, as after a restart.
+const keepIdentities = 1000
+
+// forget drops the half of the producers that was idle for longest, once there are twice as many as
+// are to be kept: none whose appends wait, and none in doubt before a day is over, which is how long
+// the broker itself remembers.
+func (q *queue) forget() {
+	if len(q.others) < 2*keepIdentities {
+		return
+	}
+	busy := map[uint64]bool{}
+	q.mu.Lock()
+	for _, e := range q.waiting {
+		if e.w != nil {
+			busy[e.w.req.Producer.ID] = true
+		}
+	}
+	q.mu.Unlock()
+	if q.retry != nil {
+		busy[q.retry.identity.id] = true
+	}
+	byAge := slices.SortedFunc(maps.Values(q.others), func(a, b *identity) int { return a.used.Compare(b.used) })
+	for _, i := range byAge[:len(byAge)-keepIdentities] {
+		if !busy[i.id] && (i.known || time.Since(i.used) > 24*time.Hour) {
+			delete(q.others, i.id)
+		}
+	}
 }
 
 // follow is the Kafka sequence n records after seq; it wraps.
