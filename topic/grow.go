@@ -158,12 +158,14 @@ func (c *Catalog) past(ctx context.Context, name string, sealed int) (*Document,
 
 // Resume finishes a switch that somebody began and may have died over; most times there is none.
 func (c *Catalog) Resume(ctx context.Context, name string) error {
-	doc, _, err := c.ready(ctx, name)
+	doc, version, err := c.ready(ctx, name)
 	if err != nil || !doc.Switching {
 		return err
 	}
-	_, err = c.Switch(ctx, name)
-	return err
+	if err := c.finishSwitch(ctx, doc, version); !errors.Is(err, fault.Conflict) {
+		return err
+	}
+	return nil // somebody else has finished it; a later switch is not ours to do
 }
 
 // ready is load of a topic that is neither half created nor half deleted.
