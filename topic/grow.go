@@ -28,24 +28,28 @@ func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (
 	if err := checkPartitions(name, partitions); err != nil {
 		return nil, err
 	}
-	for begun := false; ; {
+	for ours := 0; ; { // index of the one asked for, once it is or may be stored
 		doc, version, err := c.ready(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		last := len(doc.Storage) - 1
-		if doc.Storage[last].Creating {
-			begun = begun || doc.Storage[last].Partitions == partitions
-			doc, err = c.finishAdd(ctx, doc, version)
-			if err == nil && begun {
-				return doc, nil
+		switch {
+		case ours > 0 && ours <= last && doc.Storage[ours].Partitions == partitions && !doc.Storage[ours].Creating:
+			return doc.visible(), nil
+		case doc.Storage[last].Creating:
+			if doc.Storage[last].Partitions == partitions {
+				ours = last
 			}
-		} else {
+			err = c.finishAdd(ctx, doc, version)
+		default:
 			doc.Storage = append(doc.Storage, Storage{
 				Name: storageName(c.namespace, name, last+1), Partitions: partitions,
 				K: factor(doc.Storage[last], partitions), Creating: true,
 			})
-			err = c.store(ctx, doc, version)
+			if err = c.store(ctx, doc, version); err == nil || errors.Is(err, fault.Unknown) {
+				ours = last + 1
+			}
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
 			return nil, err
@@ -70,20 +74,20 @@ func factor(last Storage, partitions int) int {
 }
 
 // finishAdd makes the last storage topic of a definition.
-func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry.Version) (*Document, error) {
+func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry.Version) error {
 	last := len(doc.Storage) - 1
 	err := c.log.CreateTopic(ctx, doc.storageConfig(last))
 	if errors.Is(err, fault.Exists) {
 		name := doc.Storage[last].Name
 		doc.Storage = doc.Storage[:last]
-		return nil, errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already; delete that first: %w", doc.Name, name, err),
+		return errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already; delete that first: %w", doc.Name, name, err),
 			c.store(ctx, doc, version))
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	doc.Storage[last].Creating = false
-	return doc, c.store(ctx, doc, version)
+	return c.store(ctx, doc, version)
 }
 
 // Switch moves the produce pointer from where it finds it to the next storage topic and returns the
@@ -107,7 +111,7 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 		case doc.Produce == last:
 			return nil, fmt.Errorf("topic %q: producers are at its last storage topic, %d; add one first: %w", name, last, fault.Conflict)
 		case doc.Storage[doc.Produce+1].Creating:
-			_, err = c.finishAdd(ctx, doc, version)
+			err = c.finishAdd(ctx, doc, version)
 		default:
 			doc.Switching = true
 			err = c.store(ctx, doc, version)

@@ -1,6 +1,7 @@
 package topic_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -41,5 +42,43 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 	wg.Wait()
 	if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || doc.Produce != 1 || doc.Switching {
 		t.Errorf("one switch was asked for; the definition is %+v, %v", doc, err)
+	}
+}
+
+func TestOneAdditionIsOneStorageTopicThoughAnswersAreLost(t *testing.T) {
+	t.Parallel()
+	for lost := range 4 {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		s.handle.LoseReplies(lost)
+		if doc, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil || len(doc.Storage) != 2 {
+			t.Errorf("%d answers lost: one addition made %+v, %v", lost, doc, err)
+		}
+	}
+}
+
+// A switch finishes the addition before it, between the two writes of whoever began that.
+func TestOneAdditionIsOneStorageTopicThoughSomebodyElseFinishesIt(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	other := topic.NewCatalog(s.log, s.reg, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = other.Switch(ctx, "a") // most times there is nothing to switch to
+		}
+	})
+	const additions = 50
+	for range additions {
+		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	wg.Wait()
+	if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || len(doc.Storage) != 1+additions {
+		t.Errorf("%d additions made %d storage topics, %v", additions, len(doc.Storage)-1, err)
 	}
 }
