@@ -79,30 +79,39 @@ func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
 	return v, nil
 }
 
-// Refresh reads the definition anew.
+// Refresh reads the definition anew. When it returns nil the view is at least as new as the
+// definition was when Refresh began.
 func (t *Topic) Refresh(ctx context.Context) error {
-	old := t.view.Load()
-	v, err := t.look(ctx, old)
-	if err != nil || v == old {
-		return err
-	}
-	if !t.adopt(old, v) { // somebody else was faster
+	for {
+		old := t.view.Load()
+		v, err := t.look(ctx, old)
+		if err != nil || v == old {
+			return err
+		}
+		adopted, err := t.adopt(old, v)
+		if adopted {
+			if g := t.gen.Load(); v.doc.Produce > g.storage {
+				t.retire(g)
+			}
+			return nil
+		}
 		for _, st := range v.storage[len(old.storage):] {
 			err = errors.Join(err, st.Close())
 		}
-		return err
-	}
-	if g := t.gen.Load(); v.doc.Produce > g.storage {
-		t.retire(g)
-	}
-	return nil
+		if err != nil {
+			return err
+		}
+	} // somebody else was faster, and may have read an older definition: look again
 }
 
-// adopt makes v the view unless another one took the place of old meanwhile.
-func (t *Topic) adopt(old, v *view) bool {
+// adopt makes v the view; false when another one took the place of old meanwhile.
+func (t *Topic) adopt(old, v *view) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.closed && t.view.CompareAndSwap(old, v)
+	if t.closed {
+		return false, fmt.Errorf("topic %q: %w", t.name, fault.Closed)
+	}
+	return t.view.CompareAndSwap(old, v), nil
 }
 
 // Follow refreshes the topic whenever its definition changes, and calls changed after it and once at

@@ -1,0 +1,82 @@
+package topic_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// openHook calls a function after a storage topic was opened.
+type openHook struct {
+	driver.Log
+	opened func(name string)
+}
+
+func (l *openHook) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	l.opened(name)
+	return t, err
+}
+
+// Of two refreshes at once the one that read the older definition may come first. The other one must
+// not leave it at that: its reader's hint is used up.
+func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
+	t.Parallel()
+	l := &openHook{Log: memlog.NewStore(nil).Driver(), opened: func(string) {}}
+	c := topic.NewCatalog(commitlog.New(l), memregistry.NewStore().Open().Registry, "")
+	create(t, c, "a", topic.Config{Partitions: 2})
+	tp := open(t, c, "a")
+	var first atomic.Bool
+	started, both, adopted := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	l.opened = func(name string) {
+		switch {
+		case name == "a..1" && first.CompareAndSwap(false, true): // has read one addition, and waits
+			close(started)
+			<-both
+		case name == "a..2" && !closed(both): // has read both: the other one overtakes it
+			close(both)
+			<-adopted
+		}
+	}
+	add := func() {
+		if _, err := c.AddStorage(t.Context(), "a", 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	refreshed := make(chan error, 1)
+	go func() { refreshed <- tp.Refresh(t.Context()) }() // received below
+	<-started
+	add()
+	go func() { // ends when the first has put its view in place
+		defer close(adopted)
+		for tp.Units() == 2 {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := tp.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if tp.Units() != 6 {
+		t.Errorf("a refresh that began when there were 6 units leaves the view at %d", tp.Units())
+	}
+	if err := <-refreshed; err != nil {
+		t.Error(err)
+	}
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
