@@ -147,14 +147,14 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 	}()
 	for begun := 0; ; {
 		for ; begun < len(doc.Storage); begun++ {
-			from, to, err := m.openPair(ctx, doc, begun)
+			storage := begun // of the goroutines: begun goes on
+			from, to, err := m.openPair(ctx, doc, storage)
 			if err != nil {
 				cancel(err)
 				return err
 			}
 			opened = append(opened, from, to)
 			for p := range from.Config().Partitions {
-				storage := begun
 				copies.Go(func() { // joined above
 					if err := m.copyPartition(ctx, from, to, storage, p, once); err != nil && ctx.Err() == nil {
 						cancel(err)
@@ -162,7 +162,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 				})
 			}
 			if m.keeps(from) {
-				copies.Go(func() { m.hold(ctx, from, begun, once) }) // joined above
+				copies.Go(func() { m.hold(ctx, from, storage, once) }) // joined above
 			}
 		}
 		if once {

@@ -1,0 +1,117 @@
+package mirror_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// holds is a log that notes what its topics were told to hold, by topic and name.
+type holds struct {
+	driver.Log
+	mu   sync.Mutex
+	held map[string]map[string][]int64
+}
+
+func (l *holds) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	return heldTopic{t, l}, err
+}
+
+type heldTopic struct {
+	driver.Topic
+	l *holds
+}
+
+func (t heldTopic) Hold(ctx context.Context, name string, offsets []int64) error {
+	t.l.mu.Lock()
+	of := t.Config().Name
+	if t.l.held[of] == nil {
+		t.l.held[of] = map[string][]int64{}
+	}
+	t.l.held[of][name] = slices.Clone(offsets)
+	t.l.mu.Unlock()
+	return t.Topic.Hold(ctx, name, offsets)
+}
+
+// of is what a storage topic holds, over all names; nil: nothing.
+func (l *holds) of(storage int) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lowest []int64
+	for _, offsets := range l.held[topic.StorageName("", name, storage)] {
+		if lowest == nil || slices.Compare(offsets, lowest) < 0 {
+			lowest = offsets
+		}
+	}
+	return lowest
+}
+
+// newHeldWorld is a world whose source drops records by itself, and notes what is held.
+func newHeldWorld(t testing.TB, partitions int) (*world, *holds) {
+	w := newWorld(t, partitions)
+	l := &holds{Log: w.origin.Driver(), held: map[string]map[string][]int64{}}
+	w.must(w.source.Close())
+	w.must(w.from.Log.Close())
+	w.from.Log = commitlog.New(l)
+	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
+	w.must(c.Delete(t.Context(), name))
+	w.must(c.Create(t.Context(), name, topic.Config{Partitions: partitions, RetentionBytes: 1 << 40}))
+	var err error
+	w.source, err = c.Open(t.Context(), name)
+	w.must(err)
+	return w, l
+}
+
+// grow switches producers of the source to a new storage topic.
+func (w *world) grow(partitions int) {
+	w.Helper()
+	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
+	_, err := c.AddStorage(w.Context(), name, partitions)
+	w.must(err)
+	_, err = c.Switch(w.Context(), name)
+	w.must(err)
+	w.must(w.source.Refresh(w.Context()))
+}
+
+// end is where a partition of the source ends.
+func (w *world) end(storage, partition int) int64 {
+	w.Helper()
+	st, err := w.source.Storage(storage)
+	w.must(err)
+	b, err := st.Bounds(w.Context(), partition)
+	w.must(err)
+	return b.Next
+}
+
+// until waits for something that another goroutine brings about.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for begun := time.Now(); !so(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// Each storage topic is held at what was copied of it: not at what was copied of another one.
+func TestEachStorageTopicIsHeldByItsOwnProgress(t *testing.T) {
+	t.Parallel()
+	w, l := newHeldWorld(t, 1)
+	w.produce(0, 10)
+	w.grow(1)
+	w.produce(100, 30)
+	w.must(w.mirror(true).Run(t.Context()))
+	w.must(w.mirror(true).Run(t.Context())) // begins with a look at what the first has copied
+	for storage := range 2 {
+		if got, want := l.of(storage), []int64{w.end(storage, 0)}; !slices.Equal(got, want) {
+			t.Errorf("storage topic %d is held at %v; it was copied up to %v", storage, got, want)
+		}
+	}
+}
