@@ -285,29 +285,42 @@ func (m *Mirror) keeps(from *commitlog.Topic) bool {
 // holdPause is between two notes to the source's retention of what was copied.
 const holdPause = 5 * time.Second
 
-// hold tells the retention of the source what is not copied yet.
-func (m *Mirror) hold(ctx context.Context, from *commitlog.Topic, storage int, once bool) {
+// hold tells the retention of the source what is not copied yet; once, or again and again until
+// all is copied. What fails is tried again: until then what was held before stays held, or nothing.
+func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from *commitlog.Topic, storage int, once bool) {
 	for {
-		offsets := make([]int64, from.Config().Partitions)
-		for p := range offsets {
-			s, err := m.readState(ctx, stateKey(m.c.Topic, storage, p))
-			if err != nil {
-				return // it stays as it was: too much is kept, not too little
-			}
-			if offsets[p] = s.From; s.version == "" {
-				offsets[p] = 0
-			}
+		err := m.holdNow(ctx, from, storage)
+		if ctx.Err() != nil {
+			return
 		}
-		if err := from.Hold(ctx, "mirror", offsets); err != nil && ctx.Err() == nil {
-			m.problems.note("retention of the source", err)
-		}
-		if once {
+		m.problems.note("retention of the source", err)
+		pause := holdPause
+		switch {
+		case err != nil:
+			pause = retryPause
+		case once:
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(holdPause):
+		case <-copied:
+			return
+		case <-time.After(pause):
 		}
 	}
+}
+
+func (m *Mirror) holdNow(ctx context.Context, from *commitlog.Topic, storage int) error {
+	offsets := make([]int64, from.Config().Partitions)
+	for p := range offsets {
+		s, err := m.readState(ctx, stateKey(m.c.Topic, storage, p))
+		if err != nil {
+			return err
+		}
+		if offsets[p] = s.From; s.version == "" {
+			offsets[p] = 0
+		}
+	}
+	return from.Hold(ctx, "mirror", offsets)
 }

@@ -2,13 +2,20 @@ package mirror_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	regdriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -113,5 +120,37 @@ func TestEachStorageTopicIsHeldByItsOwnProgress(t *testing.T) {
 		if got, want := l.of(storage), []int64{w.end(storage, 0)}; !slices.Equal(got, want) {
 			t.Errorf("storage topic %d is held at %v; it was copied up to %v", storage, got, want)
 		}
+	}
+}
+
+// blind is a registry in which some reads of a mirror's states fail.
+type blind struct {
+	regdriver.Registry
+	left *atomic.Int64
+}
+
+func (b blind) List(ctx context.Context, prefix string) (regdriver.Snapshot, error) {
+	if strings.Contains(prefix, "/copies/") && b.left.Add(-1) >= 0 {
+		return regdriver.Snapshot{}, fmt.Errorf("cut off: %w", fault.Unavailable)
+	}
+	return b.Registry.List(ctx, prefix)
+}
+
+// A registry that does not answer at the first look does not leave the source unheld.
+func TestAHoldThatFailedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w, l := newHeldWorld(t, 1)
+	w.produce(0, 10)
+	b := blind{w.to.Registry, new(atomic.Int64)}
+	b.left.Store(2) // the first look of the copy, and that of the hold
+	w.to.Registry = registry.New(b)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	m := w.mirror(false)
+	go func() { ended <- m.Run(ctx) }()
+	until(t, "the source is held", func() bool { return l.of(0) != nil })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the mirror ended with %v", err)
 	}
 }

@@ -137,10 +137,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var copies sync.WaitGroup
+	var copies, holds sync.WaitGroup
+	copied := make(chan struct{})
 	var opened []*commitlog.Topic
 	defer func() {
 		copies.Wait()
+		close(copied)
+		holds.Wait()
 		for _, t := range opened {
 			err = errors.Join(err, t.Close())
 		}
@@ -162,7 +165,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 				})
 			}
 			if m.keeps(from) {
-				copies.Go(func() { m.hold(ctx, from, storage, once) }) // joined above
+				holds.Go(func() { m.hold(ctx, copied, from, storage, once) }) // joined above
 			}
 		}
 		if once {
