@@ -20,7 +20,9 @@ type plan struct {
 	Groups   []registry.Meta    `json:"groups"`
 	Controls []registry.Control `json:"controls"` // of the groups: what is paused stays so
 	Names    []string           `json:"names"`    // of the groups
-	Done     bool               `json:"done"`
+	// Source are the names of the storage topics at the source, which are released when it is done.
+	Source []string `json:"source,omitempty"`
+	Done   bool     `json:"done"`
 }
 
 // Result is what a cut-over carried over.
@@ -71,6 +73,8 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 	if err := m.apply(ctx, p); err != nil {
 		return Result{}, err
 	}
+	// What stays held is in the way of nothing but the source's retention.
+	m.problems.note("retention of the source", release(ctx, m.c.From.Log, p.Source, m.c.To.Name))
 	p.Done = true
 	return Result{Groups: p.Names}, m.writePlan(ctx, p, version)
 }
@@ -97,6 +101,9 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	p := &plan{Format: stateFormat}
 	if p.Document, err = m.targetDocument(ctx, doc); err != nil {
 		return nil, "", err
+	}
+	for _, s := range doc.Storage {
+		p.Source = append(p.Source, s.Name)
 	}
 	tr, err := m.openTranslators(ctx, doc)
 	if err != nil {

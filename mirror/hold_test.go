@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/mirror"
 	"github.com/ringfence/ringfence/registry"
 	regdriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/topic"
@@ -152,5 +153,47 @@ func TestAHoldThatFailedIsTriedAgain(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the mirror ended with %v", err)
+	}
+}
+
+// What a mirror holds is its own: a group of whatever name and a mirror to another target hold theirs.
+// A cut-over releases it, and so does whoever abandons the mirror.
+func TestTheHoldOfAMirrorIsItsOwnUntilItEnds(t *testing.T) {
+	t.Parallel()
+	w, l := newHeldWorld(t, 1)
+	w.produce(0, 10)
+	to := func(target string) *mirror.Mirror {
+		side := w.to
+		side.Name = target
+		m, err := mirror.New(mirror.Config{From: w.from, To: side, Topic: name, Once: true})
+		w.must(err)
+		return m
+	}
+	held := func(target string) []int64 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.held[topic.StorageName("", name, 0)]["mirror:"+target]
+	}
+	w.must(to("kafka://a").Run(t.Context()))
+	w.must(to("kafka://b").Run(t.Context()))
+	for hold := range l.held[topic.StorageName("", name, 0)] {
+		if registry.CheckID("group", hold) == nil {
+			t.Errorf("a group may be named as a mirror's hold: %q", hold)
+		}
+	}
+	if a, b := held("kafka://a"), held("kafka://b"); a == nil || b == nil {
+		t.Errorf("two mirrors hold %v and %v", a, b)
+	}
+	w.must(mirror.Abandon(t.Context(), w.from, name, "kafka://a"))
+	if a, b := held("kafka://a"), held("kafka://b"); !slices.Equal(a, []int64{-1}) || slices.Equal(b, []int64{-1}) {
+		t.Errorf("one mirror was abandoned: they hold %v and %v", a, b)
+	}
+	_, err := to("kafka://b").CutOver(t.Context())
+	w.must(err)
+	if b := held("kafka://b"); !slices.Equal(b, []int64{-1}) {
+		t.Errorf("after the cut-over %v is held", b)
+	}
+	if err := mirror.Abandon(t.Context(), w.from, "missing", "kafka://a"); !errors.Is(err, fault.NotFound) {
+		t.Errorf("an unknown topic is abandoned: %v", err)
 	}
 }

@@ -29,6 +29,9 @@ type Side struct {
 	Registry *registry.Registry
 	// Namespace that the registry was opened with.
 	Namespace string
+	// Name of the log, its URL for instance, without a password. The source holds under the name of
+	// the target what is not copied yet: mirrors of a topic to several targets need several names.
+	Name string
 }
 
 // Config is what a Mirror is made of.
@@ -164,7 +167,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 					}
 				})
 			}
-			if m.keeps(from) {
+			if keeps(from) {
 				holds.Go(func() { m.hold(ctx, copied, from, storage, once) }) // joined above
 			}
 		}

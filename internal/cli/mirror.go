@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ type mirrorFlags struct {
 	toRegistry string
 	once       bool
 	cutOver    bool
+	abandon    bool
 	batchBytes int
 }
 
@@ -39,7 +41,11 @@ in the directory when TO-URL is one; or in the registry of the source.
 With --cut-over it moves for good: producers at the source are refused from then on,
 the rest is copied, and the progress of every consumer group is carried over, so that
 consumers started on the new log go on exactly where they were. Stop the consumers
-first. After a failure run it again.`,
+first. After a failure run it again.
+
+A source with retention keeps what was not copied yet, also while no mirror runs, until
+a cut-over is done. With --abandon it does no longer: give the same URLs for a mirror
+that will not go on. The target need not answer, and is left as it is.`,
 		Example: `  ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf
   ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf --cut-over`,
 		Args: cobra.MinimumNArgs(3),
@@ -49,7 +55,8 @@ first. After a failure run it again.`,
 	fl.BoolVar(&f.once, "once", false, "end when what is there now was copied")
 	fl.BoolVar(&f.cutOver, "cut-over", false, "end the source and carry the progress of its groups over")
 	fl.IntVar(&f.batchBytes, "batch-bytes", 0, "about how many `bytes` one append carries (0: 262144)")
-	cmd.MarkFlagsMutuallyExclusive("once", "cut-over")
+	fl.BoolVar(&f.abandon, "abandon", false, "copy nothing, and let the source drop what was not copied")
+	cmd.MarkFlagsMutuallyExclusive("once", "cut-over", "abandon")
 	completeWith(cmd, "to-registry", "file:")
 	completeWith(cmd, "batch-bytes")
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.mirrorTopics(ctx, args, f) })
@@ -64,6 +71,8 @@ type mirrorDoc struct {
 	CutOver bool     `json:"cut_over"`
 	Already bool     `json:"already,omitempty"` // it had been cut over before
 	Groups  []string `json:"groups,omitempty"`  // whose progress was carried over
+	// Abandoned: the source keeps nothing for the mirror any more.
+	Abandoned bool `json:"abandoned,omitempty"`
 }
 
 // mirrorSides are the configurations of the two clients.
@@ -104,6 +113,24 @@ func isDirectory(raw string) bool {
 	return err == nil && u.Scheme == "file"
 }
 
+// logName names a log, by what sameLog goes by: without user, password and options.
+func logName(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	if u.Scheme == "file" {
+		if dir, err := filepath.Abs(u.Opaque + u.Path); err == nil {
+			return "file:" + dir
+		}
+	}
+	name := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
+	if prefix := u.Query().Get("prefix"); prefix != "" {
+		name.RawQuery = url.Values{"prefix": {prefix}}.Encode()
+	}
+	return name.String()
+}
+
 // directoryOnly drops the parameters of a log's URL, which a registry may not know.
 func directoryOnly(raw string) string {
 	u, err := url.Parse(raw)
@@ -124,6 +151,9 @@ func (a *app) mirrorTopics(ctx context.Context, args []string, f mirrorFlags) (e
 		return fmt.Errorf("source: %w", err)
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
+	if f.abandon {
+		return a.abandonMirrors(ctx, from, logName(args[1]), args[2:])
+	}
 	to, err := ringfence.Open(ctx, toConfig)
 	if err != nil {
 		return fmt.Errorf("target: %w", err)
@@ -133,7 +163,7 @@ func (a *app) mirrorTopics(ctx context.Context, args []string, f mirrorFlags) (e
 	for i, name := range args[2:] {
 		mirrors[i], err = mirror.New(mirror.Config{
 			From:         mirror.Side{Log: from.Log(), Registry: from.Registry(), Namespace: a.global.namespace},
-			To:           mirror.Side{Log: to.Log(), Registry: to.Registry(), Namespace: a.global.namespace},
+			To:           mirror.Side{Log: to.Log(), Registry: to.Registry(), Namespace: a.global.namespace, Name: logName(args[1])},
 			SameRegistry: fromConfig.Registry == toConfig.Registry,
 			Topic:        name, Once: f.once, BatchBytes: f.batchBytes, Logger: a.logger(),
 		})
@@ -142,6 +172,23 @@ func (a *app) mirrorTopics(ctx context.Context, args []string, f mirrorFlags) (e
 		}
 	}
 	return a.runMirrors(ctx, mirrors, args[2:], f.cutOver)
+}
+
+// abandonMirrors lets the source drop what was not copied to a target.
+func (a *app) abandonMirrors(ctx context.Context, from *ringfence.Client, target string, names []string) error {
+	docs := make([]mirrorDoc, len(names))
+	side := mirror.Side{Log: from.Log(), Registry: from.Registry(), Namespace: a.global.namespace}
+	for i, name := range names {
+		if err := mirror.Abandon(ctx, side, name, target); err != nil {
+			return err
+		}
+		docs[i] = mirrorDoc{Topic: name, Abandoned: true}
+	}
+	return a.emit(docs, func(r *report) {
+		for _, d := range docs {
+			r.line("topic %s: nothing is kept any more for a mirror to %s", d.Topic, target)
+		}
+	})
 }
 
 // runMirrors runs all at once; the first that fails ends the others.
