@@ -110,7 +110,8 @@ func (c *copier) recognize(ctx context.Context, source commitlog.Bounds) error {
 	if err != nil {
 		return err
 	}
-	if err := c.m.checkEmpty(target, c.partition, &c.s.state); err != nil {
+	err = c.patiently(ctx, "target", func() error { return c.m.checkEmpty(ctx, c.to, c.partition, &c.s.state) })
+	if err != nil {
 		return err
 	}
 	switch {

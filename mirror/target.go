@@ -23,10 +23,7 @@ func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
 			if s, err = m.readState(ctx, stateKey(m.c.Topic, i, p)); err != nil {
 				break
 			}
-			var b commitlog.Bounds
-			if b, err = to.Bounds(ctx, p); err == nil {
-				err = m.checkEmpty(b, p, &s.state)
-			}
+			err = m.checkEmpty(ctx, to, p, &s.state)
 		}
 		if err = errors.Join(err, from.Close(), to.Close()); err != nil {
 			return err
@@ -36,13 +33,27 @@ func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
 }
 
 // checkEmpty refuses a partition of the target that has records which no mirror has brought: they
-// would be mixed with those of the source.
-func (m *Mirror) checkEmpty(target commitlog.Bounds, partition int, s *state) error {
-	if s.Sequence > 0 || len(s.Window) > 0 || target.First == target.Next {
+// would be mixed with those of the source. Offsets tell nothing: the mark of a seal has one too.
+func (m *Mirror) checkEmpty(ctx context.Context, target *commitlog.Topic, partition int, s *state) error {
+	if s.Sequence > 0 || len(s.Window) > 0 {
 		return nil
 	}
-	return fmt.Errorf("topic %q has %d records at the target already, in partition %d, which were not mirrored; delete the topic there first: %w",
-		m.c.Topic, target.Next-target.First, partition, fault.Exists)
+	b, err := target.Bounds(ctx, partition)
+	for at := b.First; err == nil && at < b.Next; {
+		var recs []commitlog.Record
+		next := at
+		recs, next, err = target.Read(ctx, partition, at, nil, nil)
+		switch {
+		case err != nil:
+		case len(recs) > 0:
+			err = fmt.Errorf("topic %q has records at the target already, in partition %d from offset %d on, which were not mirrored; delete the topic there first: %w",
+				m.c.Topic, partition, recs[0].Offset, fault.Exists)
+		case next == at: // its end is known and not readable yet
+			err = fmt.Errorf("partition %d of topic %q at the target can't be read from offset %d to its end at %d: %w", partition, m.c.Topic, at, b.Next, fault.Unavailable)
+		}
+		at = next
+	}
+	return err
 }
 
 // forget drops what is known of an earlier move of a topic, if that was done, and the topic was
