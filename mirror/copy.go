@@ -123,11 +123,15 @@ func (c *copier) recognize(ctx context.Context, source commitlog.Bounds) error {
 	case target.Next < c.s.Records:
 		return fmt.Errorf("%d records were copied to the target, which ends at offset %d: it is not the one that they were copied to; delete the topic there, and all is copied again: %w",
 			c.s.Records, target.Next, fault.Conflict)
-	case source.Next < c.s.From:
-		return fmt.Errorf("the source was copied up to offset %d and ends at %d: it is not the one that was copied; delete the topic at the target, and all is copied again: %w",
-			c.s.From, source.Next, fault.Conflict)
+	case source.Next < c.s.taken():
+		return c.replaced(source.Next)
 	}
 	return nil
+}
+
+func (c *copier) replaced(end int64) error {
+	return fmt.Errorf("the source was copied up to offset %d and ends at %d: it is not the one that was copied; delete the topic at the target, and all is copied again: %w",
+		c.s.taken(), end, fault.Conflict)
 }
 
 // finishWindow sends again what an earlier mirror may have left half done: the same records under
@@ -141,7 +145,7 @@ func (c *copier) finishWindow(ctx context.Context) error {
 		p := planned{span: sp}
 		for at := sp.From; at < sp.To && len(p.records) < sp.Records; {
 			err := c.patiently(ctx, "source", func() (err error) {
-				p.records, at, err = c.from.Read(ctx, c.partition, at, p.records, &commitlog.ReadOptions{MaxBytes: c.m.c.BatchBytes})
+				p.records, at, err = c.readOn(ctx, at, p.records)
 				return err
 			})
 			if err != nil {
@@ -155,6 +159,23 @@ func (c *copier) finishWindow(ctx context.Context) error {
 		batches = append(batches, p)
 	}
 	return c.send(ctx, batches)
+}
+
+// readOn reads records that were there before. That there is nothing is a source that has lost them,
+// or one that can't show them just now.
+func (c *copier) readOn(ctx context.Context, at int64, dst []commitlog.Record) ([]commitlog.Record, int64, error) {
+	recs, next, err := c.from.Read(ctx, c.partition, at, dst, &commitlog.ReadOptions{MaxBytes: c.m.c.BatchBytes})
+	if err != nil || next > at {
+		return recs, next, err
+	}
+	b, err := c.from.Bounds(ctx, c.partition)
+	switch {
+	case err != nil:
+		return dst, at, err
+	case b.Next <= at:
+		return dst, at, c.replaced(b.Next)
+	}
+	return dst, at, fmt.Errorf("the source ends at offset %d and can't be read from %d on: %w", b.Next, at, fault.Unavailable)
 }
 
 // plan reads as many appends as fit into a window. end says that the source ends here for ever.

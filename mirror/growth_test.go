@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -159,22 +160,68 @@ func TestADeletedTargetIsCopiedToAgain(t *testing.T) {
 	w.wantSame(0)
 }
 
+// A source that was restored from before records that are on their way has lost them: the mirror says
+// so, and neither waits for them for ever nor takes others for them.
+func TestASourceThatEndsAmidWhatIsOnItsWayIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(0, 60)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	to := w.to
+	w.to.Log = commitlog.New(dying{w.store.Driver(), cancel})
+	if err := w.mirror(true).Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the mirror that is killed: %v", err)
+	}
+	w.must(w.to.Log.Close())
+	w.to = to
+	w.replace(w.from, 3)
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := w.mirror(true).Run(ctx); !errors.Is(err, fault.Conflict) {
+		t.Errorf("a source that ends amid the window: %v; expected a conflict", err)
+	}
+}
+
+// dying is a log whose first append is the end of the process.
+type dying struct {
+	driver.Log
+	die func()
+}
+
+func (l dying) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	return dyingTopic{t, l.die}, err
+}
+
+type dyingTopic struct {
+	driver.Topic
+	die func()
+}
+
+func (t dyingTopic) Append(_ context.Context, _ *driver.AppendRequest, done func(int64, error)) {
+	t.die()
+	done(0, fmt.Errorf("killed: %w", fault.Unknown))
+}
+
+// replace puts a topic with so many other records in the place of that of a side.
+func (w *world) replace(side mirror.Side, records int) {
+	w.Helper()
+	c := commitlog.TopicConfig{Name: topic.StorageName("", name, 0), Partitions: 1}
+	w.must(side.Log.DeleteTopic(w.Context(), c.Name))
+	w.must(side.Log.CreateTopic(w.Context(), c))
+	st, err := side.Log.Topic(w.Context(), c.Name)
+	w.must(err)
+	for range records {
+		_, err := st.Append(w.Context(), 0, []commitlog.Record{{Value: []byte("other")}}, nil)
+		w.must(err)
+	}
+	w.must(st.Close())
+}
+
 // Records of another source, or a target that lost some, must not pass for a copy.
 func TestTopicsThatWereReplacedAreRefused(t *testing.T) {
 	t.Parallel()
-	replace := func(w *world, side mirror.Side, records int) {
-		t.Helper()
-		c := commitlog.TopicConfig{Name: topic.StorageName("", name, 0), Partitions: 1}
-		w.must(side.Log.DeleteTopic(t.Context(), c.Name))
-		w.must(side.Log.CreateTopic(t.Context(), c))
-		st, err := side.Log.Topic(t.Context(), c.Name)
-		w.must(err)
-		for range records {
-			_, err := st.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("other")}}, nil)
-			w.must(err)
-		}
-		w.must(st.Close())
-	}
 	for what, side := range map[string]func(w *world) mirror.Side{
 		"the source": func(w *world) mirror.Side { return w.from },
 		"the target": func(w *world) mirror.Side { return w.to },
@@ -182,7 +229,7 @@ func TestTopicsThatWereReplacedAreRefused(t *testing.T) {
 		w := newWorld(t, 1)
 		w.produce(0, 60)
 		w.must(w.mirror(true).Run(t.Context()))
-		replace(w, side(w), 3)
+		w.replace(side(w), 3)
 		if err := w.mirror(true).Run(t.Context()); !errors.Is(err, fault.Conflict) {
 			t.Errorf("%s was replaced: %v; expected a conflict", what, err)
 		}

@@ -47,6 +47,14 @@ type state struct {
 	Stride  int64    `json:"stride"` // records between two anchors
 }
 
+// taken is the offset of the source below which all was copied, or is on its way.
+func (s *state) taken() int64 {
+	if n := len(s.Window); n > 0 {
+		return s.Window[n-1].To
+	}
+	return s.From
+}
+
 // span is one append: the records of the source in [From, To).
 type span struct {
 	From    int64 `json:"from"`
