@@ -127,9 +127,9 @@ func TestAReaderAtTheEndOfASealedPartitionLeavesTheOthersAlone(t *testing.T) {
 	}
 	read(first)
 	read(0)
-	time.Sleep(300 * time.Millisecond) // for what is under way
+	<-time.After(300 * time.Millisecond) // for what is under way
 	before := connects.seen.Load()
-	time.Sleep(2 * time.Second)
+	<-time.After(2 * time.Second)
 	if n := connects.seen.Load() - before; n > 0 {
 		t.Errorf("the client connected %d times though nobody reads", n)
 	}
