@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -47,7 +48,13 @@ func TestAnAppendThatReadersDoNotSeeYetIsWaitedFor(t *testing.T) {
 	h, foreign, req := hidden(t)
 	ended := make(chan error, 1)
 	go func() {
-		time.Sleep(time.Second)
+		q := &h.s.parts[0].produce
+		for n, busy := 0, false; !busy && t.Context().Err() == nil; n++ { // until the repetition has come
+			sleep(t.Context(), n)
+			q.mu.Lock()
+			busy = q.busy
+			q.mu.Unlock()
+		}
 		ended <- foreign.EndTransaction(t.Context(), kgo.TryCommit)
 	}()
 	if first, err := h.appendRequest(req); err != nil || first != 1 {
@@ -69,5 +76,21 @@ func TestAnAppendThatReadersDoNotSeeDoesNotCountAsLost(t *testing.T) {
 	}
 	if first, err := h.appendRequest(req); err != nil || first != 1 {
 		t.Errorf("the repetition: offset %d, %v; want that of the first one, 1", first, err)
+	}
+}
+
+// The end of such a topic is not known, and nobody is told one.
+func TestASealWaitsForAForeignTransaction(t *testing.T) {
+	t.Parallel()
+	h, _, _ := hidden(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if ends, err := h.Seal(ctx); err == nil {
+		t.Errorf("sealed at %v while a transaction is open", ends)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if b, err := h.Bounds(ctx, 0); err == nil {
+		t.Errorf("bounds while a transaction is open: %+v", b)
 	}
 }
