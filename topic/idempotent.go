@@ -1,98 +1,220 @@
 package topic
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Sequences of idempotent producers are numbered in the partitions of one storage topic: that is how
-// the log knows them. A producer keeps its numbers in the storage topic that was produced to when it
-// began. Its messages that go to later ones get numbers of an ID that nobody else has, in the order
-// in which they come, and a message that is sent again goes to the place where it was sent before:
-// the log acknowledges it if it has it, also after it was sealed, and else it is surely not there.
+// the log knows them. A producer keeps its numbers in its home, the storage topic that was produced
+// to when it began. What goes to later ones gets numbers of IDs that nobody else has, see lane, and a
+// message that is sent again goes to the place where it was sent before: the log acknowledges it if
+// it has it, also after it was sealed, and else it is surely not there.
 //
 // So a switch neither loses nor doubles a message of a producer that lives through it. One that is
 // started again after a switch has to begin with an ID of its own: the log refuses sequences that
 // go on from those of another storage topic.
 
-// rememberedSends is how many messages of a producer are known to be repeated, at least those that a
-// log remembers too.
-const rememberedSends = 8 * commitlog.ProducerWindow
-
 // streams are the idempotent producers of a topic.
 type streams struct {
-	mu sync.Mutex
+	mu sync.Mutex         // guards all that is below, but is held over no call
 	m  map[uint64]*stream // by ID
 }
 
 // stream is one of them.
 type stream struct {
-	home   int                 // the storage topic with its own numbers
-	sent   map[int]int64       // by partition of home: the highest sequence
-	alias  uint64              // its ID elsewhere
-	next   map[[2]int]int64    // by storage topic and partition: the next sequence there
-	recent map[original]lodged // what was sent elsewhere
-	order  []original          // of recent, oldest first
+	home  int           // the storage topic with its own numbers
+	lanes map[int]*lane // by partition of home
 }
 
-// original is a message as the producer numbered it.
-type original struct {
-	key       uint64 // hash of the record's key
-	partition int    // asked for
-	sequence  int64
+// numbered is what a message of an idempotent producer has beside the others, once home takes
+// nothing new.
+type numbered struct {
+	lane   *lane
+	place  *place // nil: it was sent home
+	asked  bool   // it was sent to a sealed storage topic, which may have it already
+	absent error  // home does not have it, and said so with this
 }
 
-// lodged is where it was sent.
-type lodged struct {
-	storage, partition int
-	sequence           int64
-}
-
-// lodge finds where a message of an idempotent producer goes while g takes new ones: its storage
-// topic and partition, and the identity that it has there.
-func (s *streams) lodge(t *Topic, g *generation, m *message, at int) (lodged, commitlog.Producer) {
-	p := m.opts.Producer
-	o := original{key: XXHash64.Sum(m.key), partition: m.partition, sequence: p.Sequence}
+// number sends a message of an idempotent producer.
+func (m *message) number(ctx context.Context) {
+	at, err := m.t.place(m.g, m.key, m.partition)
+	if err != nil {
+		m.end(Position{}, err)
+		return
+	}
+	s, g := &m.t.streams, m.g
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.m[p.ID]
+	st := s.of(m.opts.Producer.ID, g.storage)
+	if g.storage == st.home {
+		s.mu.Unlock()
+		m.storage, m.at = g.storage, at
+		g.log.AppendAsync(ctx, at, m.recs, m.opts, m.stored)
+		return
+	}
+	l := st.lane(m.t.homeOf(st.home, m))
+	if m.n == nil {
+		m.n = new(numbered)
+	}
+	m.n.lane = l
+	if l.asking > 0 { // it must not overtake what may come back
+		full := len(l.parked) >= maxWaiting
+		if !full {
+			l.parked = append(l.parked, m)
+		}
+		s.mu.Unlock()
+		if full {
+			m.end(Position{}, fmt.Errorf("topic %q: too many messages wait for a sealed storage topic: %w", m.t.name, fault.NotDone))
+		}
+		return
+	}
+	goes := l.lodge(m, at)
+	s.mu.Unlock()
+	m.travel(ctx, goes)
+}
+
+// of finds a producer; storage is home of one that is new.
+func (s *streams) of(id uint64, storage int) *stream {
+	st := s.m[id]
 	if st == nil {
-		st = &stream{home: g.storage, sent: map[int]int64{}, next: map[[2]int]int64{}, recent: map[original]lodged{}, alias: aliasOf(p.ID)}
+		st = &stream{home: storage}
 		if s.m == nil {
 			s.m = map[uint64]*stream{}
 		}
-		s.m[p.ID] = st
+		s.m[id] = st
 	}
-	if g.storage == st.home {
-		st.sent[at] = max(st.sent[at], p.Sequence+1)
-		return lodged{st.home, at, p.Sequence}, p
-	}
-	if l, ok := st.recent[o]; ok && !m.absent {
-		return l, commitlog.Producer{ID: st.alias, Epoch: p.Epoch, Sequence: l.sequence}
-	}
-	if home := t.homeOf(st.home, m); p.Sequence < st.sent[home] && !m.absent {
-		return lodged{st.home, home, p.Sequence}, p
-	}
-	l := lodged{g.storage, at, st.next[[2]int{g.storage, at}]}
-	st.next[[2]int{g.storage, at}]++
-	st.remember(o, l)
-	return l, commitlog.Producer{ID: st.alias, Epoch: p.Epoch, Sequence: l.sequence}
+	return st
 }
 
-func (st *stream) remember(o original, l lodged) {
-	if _, ok := st.recent[o]; !ok {
-		st.order = append(st.order, o)
+func (st *stream) lane(partition int) *lane {
+	l := st.lanes[partition]
+	if l == nil {
+		l = newLane(st.home, partition)
+		if st.lanes == nil {
+			st.lanes = map[int]*lane{}
+		}
+		st.lanes[partition] = l
 	}
-	st.recent[o] = l
-	if len(st.order) > rememberedSends {
-		delete(st.recent, st.order[0])
-		st.order = st.order[1:]
+	return l
+}
+
+// travel carries out what lane.lodge decided.
+func (m *message) travel(ctx context.Context, goes lodged) {
+	if goes.err != nil || goes.known {
+		m.end(goes.at, goes.err)
+		return
 	}
+	log := m.g.log
+	if m.storage != m.g.storage {
+		log = m.t.view.Load().storage[m.storage]
+	}
+	log.AppendAsync(ctx, m.at, m.recs, &commitlog.AppendOptions{Producer: goes.as}, m.stored)
+}
+
+// settle takes the log's answer. What a sealed storage topic refused goes on to the next one. That is
+// also what was Invalid there: a log that refuses a sequence as sealed finds a gap before the next.
+func (m *message) settle(first int64, err error) {
+	sealed := errors.Is(err, fault.Sealed)
+	refused := sealed || errors.Is(err, fault.Invalid) && (m.storage < m.g.storage || m.g.closed.Load())
+	asked, pump := m.note(first, err, refused, sealed)
+	switch {
+	case !refused && err != nil:
+		m.end(Position{}, err)
+	case !refused:
+		m.end(Position{m.t.name, m.storage, m.at, first}, nil)
+	case !asked:
+		m.g.refuse(m)
+	}
+	if pump {
+		m.t.pump(m.n.lane)
+	}
+}
+
+// note takes the log's answer down in the lane. It says whether a sealed storage topic was asked, and
+// whether it is time to send on what is parked.
+func (m *message) note(first int64, err error, refused, sealed bool) (asked, pump bool) {
+	if m.n == nil && !refused {
+		return false, false // home numbers it itself
+	}
+	s, p := &m.t.streams, m.opts.Producer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.n == nil {
+		m.n = &numbered{lane: s.of(p.ID, m.storage).lane(m.at)}
+	}
+	n, l := m.n, m.n.lane
+	switch {
+	case n.place != nil:
+		l.settle(m, first, err, refused)
+	case refused:
+		n.absent = err
+		if sealed {
+			l.end(p.Sequence)
+		}
+	}
+	if !n.asked {
+		return false, false
+	}
+	n.asked = false
+	if refused {
+		l.parked = append(l.parked, m)
+	}
+	if l.asking--; l.asking == 0 && len(l.parked) > 0 {
+		l.asking, pump = 1, true
+	}
+	return true, pump
+}
+
+// pump sends what is parked in a lane on, from a goroutine that Close joins.
+func (t *Topic) pump(l *lane) {
+	if t.aside(func() { t.unpark(l) }) {
+		return
+	}
+	t.streams.mu.Lock()
+	parked := l.parked
+	l.parked, l.asking = nil, 0
+	t.streams.mu.Unlock()
+	for _, m := range parked {
+		m.end(Position{}, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
+	}
+}
+
+// unpark sends what is parked in a lane in the order in which it came. While something is asked for
+// nothing new goes; the answer to it calls again.
+func (t *Topic) unpark(l *lane) {
+	s := &t.streams
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(l.parked) > 0 {
+		batch := l.parked
+		l.parked = nil
+		byTicket(batch)
+		for i, m := range batch {
+			if l.asking > 1 && !l.asks(m) {
+				l.parked = append(batch[i:len(batch):len(batch)], l.parked...)
+				l.asking--
+				return
+			}
+			at, err := t.place(m.g, m.key, m.partition)
+			goes := lodged{err: err}
+			if err == nil {
+				goes = l.lodge(m, at)
+			}
+			s.mu.Unlock()
+			m.travel(t.life, goes)
+			s.mu.Lock()
+		}
+	}
+	l.asking--
 }
 
 // homeOf is the partition in which a message lay, or would have, in an earlier storage topic.

@@ -1,11 +1,14 @@
 package topic_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -57,12 +60,26 @@ func TestAMessageSentAgainAfterASwitchIsStoredOnce(t *testing.T) {
 	}
 }
 
-// A window of numbered messages that a switch refuses goes on to the next storage topic as a whole.
+// A window of numbered messages that a switch refuses goes on to the next storage topic as a whole. A
+// log refuses the first as sealed, and finds that the others leave a gap.
 func TestAWindowOfNumberedMessagesSurvivesSwitches(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	tp, other := open(t, s.catalog, "a"), topic.NewCatalog(s.log, s.reg, "")
+	for _, log := range []string{"memory", "disk"} {
+		t.Run(log, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t)
+			c := s.catalog
+			if log == "disk" {
+				c = onDisk(t, s, t.TempDir())
+			}
+			windowOverSwitches(t, c)
+		})
+	}
+}
+
+func windowOverSwitches(t *testing.T, c *topic.Catalog) {
+	create(t, c, "a", topic.Config{Partitions: 2})
+	tp := open(t, c, "a")
 	const messages = 2000
 	var acks sync.WaitGroup
 	var want []int
@@ -72,16 +89,105 @@ func TestAWindowOfNumberedMessagesSurvivesSwitches(t *testing.T) {
 		partition := 1
 		tp.ProduceAsync(t.Context(), partition, rec(0, n), sequence(9, int64(n)), func(_ topic.Position, err error) {
 			if err != nil {
-				t.Error(err)
+				t.Error(n, err)
 			}
 			acks.Done()
 		})
 		if n == messages/3 || n == messages/2 {
-			grow(t, other, "a", 4)
+			grow(t, c, "a", 4)
 		}
 	}
 	acks.Wait()
 	if got := values(t, tp)["k0"]; !slices.Equal(got, want) {
 		t.Errorf("%d messages are stored of %d, in order: %v", len(got), messages, slices.IsSorted(got))
+	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// sendNumbered sends the number n of producer 7 and waits.
+func sendNumbered(t *testing.T, tp *topic.Topic, n int) topic.Position {
+	t.Helper()
+	r := rec(0, n)
+	at, err := tp.Produce(t.Context(), r.Key, topic.AnyPartition, []commitlog.Record{r}, sequence(7, int64(n)))
+	if err != nil {
+		t.Fatalf("sequence %d: %v", n, err)
+	}
+	return at
+}
+
+// What an outage kept from being appended is sent again after a switch: the old storage topic has a
+// gap there and refuses all but the first for it.
+func TestWhatWasNotAppendedBeforeASwitchIsSentAgainInOrder(t *testing.T) {
+	t.Parallel()
+	for _, pipelined := range []bool{false, true} {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 1})
+		tp := open(t, s.catalog, "a")
+		sendNumbered(t, tp, 0)
+		for n := 1; n < 20; n++ {
+			tp.ProduceAsync(canceled(t), topic.AnyPartition, rec(0, n), sequence(7, int64(n)), func(_ topic.Position, err error) {
+				if !errors.Is(err, fault.NotDone) {
+					t.Errorf("%v; expected NotDone", err)
+				}
+			})
+		}
+		grow(t, s.catalog, "a", 2)
+		if err := tp.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var acks sync.WaitGroup
+		for n := 1; n < 25; n++ {
+			if !pipelined {
+				sendNumbered(t, tp, n)
+				continue
+			}
+			acks.Add(1)
+			tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, n), sequence(7, int64(n)), func(_ topic.Position, err error) {
+				if err != nil {
+					t.Error(n, err)
+				}
+				acks.Done()
+			})
+		}
+		acks.Wait()
+		if got := values(t, tp)["k0"]; !slices.IsSorted(got) || len(got) != 25 {
+			t.Errorf("pipelined %v: stored: %v", pipelined, got)
+		}
+	}
+}
+
+// A producer may have many messages under way when their answers get lost, and sends all of them again.
+func TestManyMessagesSentAgainAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 1})
+	tp := open(t, s.catalog, "a")
+	for n := range 10 {
+		sendNumbered(t, tp, n)
+	}
+	grow(t, s.catalog, "a", 2)
+	for range 2 {
+		for n := 5; n < 110; n++ {
+			sendNumbered(t, tp, n)
+		}
+	}
+	if at := sendNumbered(t, tp, 10); at.Offset != -1 {
+		t.Errorf("long answered: %+v; expected that nobody remembers where", at)
+	}
+	if at := sendNumbered(t, tp, 109); at.Storage != 1 || at.Offset != 99 {
+		t.Errorf("again at %+v; expected where it is", at)
+	}
+	if got := values(t, tp)["k0"]; len(got) != 110 || !slices.IsSorted(got) {
+		t.Errorf("%d records are stored of 110 sequences: %v", len(got), got)
+	}
+	for _, n := range []int64{111, -1} { // 110 is next
+		if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 0)}, sequence(7, n)); !errors.Is(err, fault.Invalid) {
+			t.Errorf("sequence %d: %v; expected Invalid", n, err)
+		}
 	}
 }

@@ -26,8 +26,7 @@ const (
 // refuse takes a message back that a sealed storage topic did not take.
 func (g *generation) refuse(m *message) {
 	if !m.t.retire(g) {
-		g.leave()
-		m.done(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
+		m.end(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
 		return
 	}
 	g.mu.Lock()
@@ -100,7 +99,7 @@ func (t *Topic) move(g *generation) {
 		err = errors.Join(err, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
 	}
 	// No lock: nothing is in flight, so that nothing is refused any more.
-	slices.SortFunc(g.refused, func(a, b *message) int { return int(int64(a.ticket - b.ticket)) })
+	byTicket(g.refused)
 	next := newGeneration(v)
 	next.inflight.Add(1) // keeps it from being drained until all of this is in it
 	t.forward(next, g.refused, err)
@@ -138,6 +137,11 @@ func (t *Topic) forward(next *generation, messages []*message, err error) {
 		}
 		m.append(t.life, next, ticket)
 	}
+}
+
+// byTicket sorts messages in the order in which they came.
+func byTicket(messages []*message) {
+	slices.SortStableFunc(messages, func(a, b *message) int { return int(int64(a.ticket - b.ticket)) })
 }
 
 // past finds the view in which the pointer is past the generation, and finishes the switch for that

@@ -85,10 +85,10 @@ type message struct {
 	g         *generation
 	ticket    uint64
 	key       []byte
-	partition int  // asked for; AnyPartition
-	storage   int  // the storage topic that it was sent to
-	at        int  // and the partition of it
-	absent    bool // what it was sent to before surely does not have it
+	partition int       // asked for; AnyPartition
+	storage   int       // the storage topic that it was sent to
+	at        int       // and the partition of it
+	n         *numbered // of an idempotent producer, past its home
 	recs      []commitlog.Record
 	one       [1]commitlog.Record
 	opts      *commitlog.AppendOptions
@@ -172,44 +172,37 @@ func (t *Topic) send(ctx context.Context, m *message) {
 // append sends a message that takes part in g.
 func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
 	m.g, m.ticket = g, ticket
-	var err error
-	if m.at, err = m.t.place(g, m.key, m.partition); err != nil {
-		g.leave()
-		m.done(Position{}, err)
+	if m.idempotent() {
+		m.number(ctx)
 		return
 	}
-	log, opts := g.log, m.opts
-	m.storage = g.storage
-	if m.idempotent() {
-		to, identity := m.t.streams.lodge(m.t, g, m, m.at)
-		m.storage, m.at, opts = to.storage, to.partition, &commitlog.AppendOptions{Producer: identity}
-		if to.storage != g.storage {
-			log = m.t.view.Load().storage[to.storage]
-		}
+	var err error
+	if m.at, err = m.t.place(g, m.key, m.partition); err != nil {
+		m.end(Position{}, err)
+		return
 	}
-	log.AppendAsync(ctx, m.at, m.recs, opts, m.stored)
+	m.storage = g.storage
+	g.log.AppendAsync(ctx, m.at, m.recs, m.opts, m.stored)
 }
 
 // stored is the log's answer.
 func (m *message) stored(first int64, err error) {
-	g := m.g
-	if errors.Is(err, fault.Sealed) {
-		earlier := m.storage != g.storage
-		m.absent = true
-		if !earlier {
-			g.refuse(m)
-		} else if !m.t.aside(func() { m.append(m.t.life, g, m.ticket) }) {
-			g.leave()
-			m.done(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
-		}
-		return
+	switch {
+	case m.idempotent():
+		m.settle(first, err)
+	case errors.Is(err, fault.Sealed):
+		m.g.refuse(m)
+	case err != nil:
+		m.end(Position{}, err)
+	default:
+		m.end(Position{m.t.name, m.storage, m.at, first}, nil)
 	}
-	g.leave()
-	if err != nil {
-		m.done(Position{}, err)
-		return
-	}
-	m.done(Position{m.t.name, m.storage, m.at, first}, nil)
+}
+
+// end tells the fate of a message that takes part in a generation.
+func (m *message) end(at Position, err error) {
+	m.g.leave()
+	m.done(at, err)
 }
 
 func (t *Topic) place(g *generation, key []byte, partition int) (int, error) {

@@ -180,21 +180,25 @@ func TestSwitchesUnderLoadKeepTheOrderInMemory(t *testing.T) {
 	switchUnderLoad(t, s.catalog, func() *topic.Catalog { return topic.NewCatalog(s.log, s.reg, "") })
 }
 
+// onDisk is a catalog as another process has it.
+func onDisk(t *testing.T, s *setup, dir string) *topic.Catalog {
+	t.Helper()
+	log, err := filelog.Open(t.Context(), filelog.Config{Dir: dir, Options: driver.Options{Durability: driver.OS}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return topic.NewCatalog(log, s.reg, "")
+}
+
 func TestSwitchesUnderLoadKeepTheOrderOnDisk(t *testing.T) {
 	t.Parallel()
 	s, dir := newSetup(t), t.TempDir()
-	another := func() *topic.Catalog {
-		log, err := filelog.Open(t.Context(), filelog.Config{Dir: dir, Options: driver.Options{Durability: driver.OS}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := log.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return topic.NewCatalog(log, s.reg, "")
-	}
+	another := func() *topic.Catalog { return onDisk(t, s, dir) }
 	switchUnderLoad(t, another(), another)
 }
 
