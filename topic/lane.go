@@ -31,7 +31,7 @@ type lane struct {
 	threads  map[[2]int]*thread // by storage topic and partition
 	places   map[int64]*place   // by sequence
 	answered []int64            // which of them are surely stored, oldest first
-	due      int                // how many of them are due
+	doubts   int                // how many of them are maybe stored, or due
 
 	asking int // messages at sealed storage topics, and whoever unparks
 	parked []*message
@@ -84,7 +84,7 @@ func (l *lane) lodge(m *message, at int) lodged {
 	case pl == nil && p.Sequence < l.cut && n.absent != nil:
 		return lodged{err: n.absent} // a gap, by what home says
 	case pl == nil:
-		if known, err := l.admit(p); known || err != nil {
+		if known, err := l.admit(p, m.g.storage); known || err != nil {
 			return lodged{known: known, at: Position{m.t.name, -1, -1, -1}, err: err}
 		}
 		pl = l.open(p.ID, m.g.storage, at)
@@ -107,11 +107,11 @@ func (l *lane) asks(m *message) bool {
 
 // admit decides whether a sequence that has no place may get one now. It is known when it was
 // stored long ago.
-func (l *lane) admit(p commitlog.Producer) (known bool, err error) {
+func (l *lane) admit(p commitlog.Producer, storage int) (known bool, err error) {
 	if l.cut == math.MaxInt64 { // the partition came later than home
 		l.cut, l.next = 0, 0
 	}
-	want := l.want()
+	want := l.want(storage)
 	_, hole := slices.BinarySearch(l.holes, p.Sequence)
 	switch {
 	case p.Sequence == want && hole:
@@ -126,15 +126,17 @@ func (l *lane) admit(p commitlog.Producer) (known bool, err error) {
 	return false, nil
 }
 
-// want is the sequence that has to come before any other.
-func (l *lane) want() int64 {
+// want is the sequence that has to come before any other while storage takes new records. One whose
+// fate is not known, in an earlier storage topic, has to be sent again: what is newer must not
+// overtake it.
+func (l *lane) want(storage int) int64 {
 	want := l.next
 	if len(l.holes) > 0 {
 		want = l.holes[0]
 	}
-	if l.due > 0 {
+	if l.doubts > 0 {
 		for sequence, pl := range l.places {
-			if pl.due {
+			if pl.due || pl.maybe && pl.storage < storage {
 				want = min(want, sequence)
 			}
 		}
@@ -142,19 +144,20 @@ func (l *lane) want() int64 {
 	return want
 }
 
-// demand notes that the fate of a place must be known before anything newer goes; release, that it is.
-func (l *lane) demand(pl *place) {
-	if !pl.due && !pl.stored {
-		pl.due = true
-		l.due++
+// doubt notes that a place is maybe stored, or due.
+func (l *lane) doubt(pl *place, maybe, due bool) {
+	if !pl.maybe && !pl.due && (maybe || due) {
+		l.doubts++
 	}
+	pl.maybe, pl.due = pl.maybe || maybe, pl.due || due
 }
 
-func (l *lane) release(pl *place) {
-	if pl.due {
-		pl.due = false
-		l.due--
+// clear notes that there is no doubt about a place any more.
+func (l *lane) clear(pl *place) {
+	if pl.maybe || pl.due {
+		l.doubts--
 	}
+	pl.maybe, pl.due = false, false
 }
 
 // open is the next place in a partition.
@@ -190,27 +193,35 @@ func (l *lane) settle(m *message, first int64, err error, refused bool) {
 	}
 	switch {
 	case err == nil:
-		if !pl.stored {
-			pl.stored, pl.first = true, first
-			l.release(pl)
-			l.answered = append(l.answered, sequence)
-			l.forget()
-		}
+		l.stored(sequence, pl, first)
 	case refused || surelyAbsent(err) && pl.tries == 0 && !pl.maybe:
 		l.void(pl, errors.Is(err, fault.Sealed))
 	default:
-		pl.maybe = pl.maybe || !surelyAbsent(err)
-		if pl.storage < now { // the producer asks for it
-			l.demand(pl)
-		}
+		l.doubt(pl, !surelyAbsent(err), pl.storage < now)
 	}
 }
 
-// forget drops the oldest of the answered places when there are many.
-func (l *lane) forget() {
+// stored notes that a place has its record, and so have those before it in its thread.
+func (l *lane) stored(sequence int64, pl *place, first int64) {
+	if l.doubts > 0 {
+		for earlier, other := range l.places {
+			if other.thread == pl.thread && other.sequence < pl.sequence && (other.maybe || other.due) {
+				l.answer(earlier, other, -1)
+			}
+		}
+	}
+	l.answer(sequence, pl, first)
 	for len(l.answered) > rememberedSends {
 		delete(l.places, l.answered[0])
 		l.answered = l.answered[1:]
+	}
+}
+
+func (l *lane) answer(sequence int64, pl *place, first int64) {
+	if !pl.stored {
+		pl.stored, pl.first = true, first
+		l.clear(pl)
+		l.answered = append(l.answered, sequence)
 	}
 }
 
@@ -221,11 +232,11 @@ func (l *lane) void(pl *place, sealed bool) {
 		switch {
 		case other.thread != pl.thread || other.stored:
 		case other.sequence >= pl.sequence:
-			l.release(other)
+			l.clear(other)
 			delete(l.places, sequence)
 			l.holes = append(l.holes, sequence)
 		case !sealed:
-			l.demand(other)
+			l.doubt(other, false, true)
 		}
 	}
 	slices.Sort(l.holes)
