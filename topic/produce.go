@@ -1,10 +1,12 @@
 package topic
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -127,7 +129,8 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 // idempotent says whether the message has an identity.
 func (m *message) idempotent() bool { return m.opts != nil && m.opts.Producer.ID != 0 }
 
-// answer sends a message and waits for its fate.
+// answer sends a message and waits for its fate. It is not the way of most messages: what goes it may
+// be stored after the caller has given up, and used its memory for something else.
 func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, error) {
 	type result struct {
 		at  Position
@@ -135,12 +138,27 @@ func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, 
 	}
 	ch := make(chan result, 1)
 	m.done = func(at Position, err error) { ch <- result{at, err} }
+	if ctx.Done() != nil {
+		m.own()
+	}
 	send()
 	select {
 	case r := <-ch:
 		return r.at, r.err
 	case <-ctx.Done():
 		return Position{}, fmt.Errorf("produce to topic %q: %w before the answer came: %w", t.name, fault.Unknown, ctx.Err())
+	}
+}
+
+// own copies what the caller may change.
+func (m *message) own() {
+	m.key, m.recs = bytes.Clone(m.key), slices.Clone(m.recs)
+	for i := range m.recs {
+		r := &m.recs[i]
+		r.Key, r.Value, r.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
+		for j := range r.Headers {
+			r.Headers[j].Value = bytes.Clone(r.Headers[j].Value)
+		}
 	}
 }
 
