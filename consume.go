@@ -112,7 +112,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
 	inner, cancel := context.WithCancel(ctx)
 	var aides sync.WaitGroup
-	aides.Go(func() { t.Follow(inner, func() { latest(layouts, layoutOf(t.Document())) }) })
+	aides.Go(func() { t.Follow(inner, c.logger, func() { latest(layouts, layoutOf(t.Document())) }) })
 	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
 	hold := newRetentionHold(g, t, c.logger)
 	if hold.needed() {

@@ -3,6 +3,7 @@ package topic
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -16,12 +17,17 @@ const (
 )
 
 // follow is Topic.Follow.
-func follow(ctx context.Context, t *Topic, changed func()) {
+func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) {
 	var told *view // what changed was called for
+	lost := false
 	for ctx.Err() == nil {
 		hints, err := t.catalog.reg.Watch(ctx, prefix+t.name)
 		if err == nil {
 			err = t.heed(ctx, hints, func() {
+				if lost {
+					lost = false
+					logger.Info("the definition of the topic is followed again", "topic", t.name)
+				}
 				if v := t.view.Load(); v != told { // producers and other followers refresh it too
 					told = v
 					changed()
@@ -30,6 +36,10 @@ func follow(ctx context.Context, t *Topic, changed func()) {
 		}
 		if errors.Is(err, fault.Closed) {
 			return
+		}
+		if err != nil && !lost && ctx.Err() == nil {
+			lost = true
+			logger.Warn("the definition of the topic can't be followed: changes are not heard of", "topic", t.name, "error", err)
 		}
 		rest(ctx, followRetry)
 	}

@@ -2,6 +2,9 @@ package topic_test
 
 import (
 	"context"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +73,41 @@ func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 	if err := <-refreshed; err != nil {
 		t.Error(err)
 	}
+}
+
+// A follower that can't read the definition says so once, and once when it can again.
+func TestAFollowerSaysThatItHearsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	said := make(lines, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	heard := make(chan int, 100)
+	all.Go(func() { // joined below
+		tp.Follow(ctx, slog.New(slog.NewTextHandler(said, nil)), func() { heard <- tp.Units() })
+	})
+	<-heard
+	s.edit(t, "a", `"format":1`, `"format":9`)
+	if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
+		t.Errorf("said %s", line)
+	}
+	time.Sleep(1200 * time.Millisecond) // it has tried again
+	s.edit(t, "a", `"format":9`, `"format":1`)
+	if line := <-said; !strings.Contains(line, "level=INFO") {
+		t.Errorf("said %s", line)
+	}
+	cancel()
+	all.Wait()
+}
+
+// lines is a writer of log lines.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
 }
 
 func closed(ch <-chan struct{}) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -115,9 +116,10 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 }
 
 // Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
-// the beginning, until ctx ends. It finishes switches that somebody else died over.
-func (t *Topic) Follow(ctx context.Context, changed func()) {
-	follow(ctx, t, changed)
+// the beginning, until ctx ends. It finishes switches that somebody else died over. The logger hears when it
+// can't, and when it can again.
+func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) {
+	follow(ctx, t, logger, changed)
 }
 
 // Document is the definition as it was last seen; it must not be changed.
