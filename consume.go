@@ -80,7 +80,7 @@ type Events = group.Events
 //
 // Errors: ErrInvalid with every fault of opts; ErrNotFound for an unknown topic, or when the group
 // is deleted; ErrExists for a group that consumes another topic; ErrFenced when the same member
-// ID was started elsewhere. A store that does not answer is no error: Consume waits for it.
+// ID was started elsewhere; ErrConflict when the topic was moved to another log. A store that does not answer is no error: Consume waits for it.
 func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions) error {
 	if opts == nil {
 		opts = &ConsumeOptions{}
@@ -93,7 +93,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 		return err
 	}
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
-	if err := t.Refresh(ctx); errors.Is(err, ErrNotFound) {
+	if err := t.Refresh(ctx); errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) {
 		return err
 	}
 	cfg, err := c.groupConfig(t.Document(), groupName, opts)
@@ -111,21 +111,29 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	}
 	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
 	inner, cancel := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var moved error
 	var aides sync.WaitGroup
-	aides.Go(func() { t.Follow(inner, c.logger, func() { latest(layouts, layoutOf(t.Document())) }) })
+	aides.Go(func() {
+		moved = t.Follow(inner, c.logger, func() { latest(layouts, layoutOf(t.Document())) })
+		if moved != nil {
+			stop()
+		}
+	})
 	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
 	hold := newRetentionHold(g, t, c.logger)
 	if hold.needed() {
 		hold.begin(ctx)
 		aides.Go(func() { hold.run(inner) })
 	}
-	err = group.Run(ctx, cfg, w)
+	err = group.Run(running, cfg, w)
 	cancel()
 	aides.Wait()
 	if hold.needed() {
 		hold.end(ctx)
 	}
-	return err
+	return errors.Join(err, moved)
 }
 
 // latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.

@@ -66,6 +66,9 @@ type DeleteTopicOptions struct {
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
 // consumer group has progress in it.
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
+	if _, err := c.current(ctx, name); errors.Is(err, ErrConflict) {
+		return err // it was moved to another log: what is defined is not ours to delete
+	}
 	groups, err := c.Groups(ctx)
 	if err != nil {
 		return err

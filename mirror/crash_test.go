@@ -42,7 +42,7 @@ func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
 		target = w.home.Open()
 	}
 	w.must(w.to.Registry.Close())
-	w.to.Registry = target.Registry
+	w.to.Registry, w.shared = target.Registry, shared
 	w.produce(0, 60)
 	g, err := w.from.Registry.Group("billing")
 	w.must(err)

@@ -98,6 +98,9 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err := m.copyAll(ctx, doc, true); err != nil {
 		return nil, "", err
 	}
+	if groups, err = m.groups(ctx); err != nil { // the copy may have taken long
+		return nil, "", err
+	}
 	p := &plan{Format: stateFormat}
 	if p.Document, err = m.targetDocument(ctx, doc); err != nil {
 		return nil, "", err
@@ -144,15 +147,22 @@ func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
 			return nil, err
 		}
 		members, err := g.ActiveMembers(ctx)
+		if err == nil {
+			err = checkStopped(g, members)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if len(members) > 0 {
-			return nil, fmt.Errorf("group %q has %d members, %q among them: stop them, they go on at the target: %w", name, len(members), members[0].ID, fault.Conflict)
 		}
 		groups = append(groups, g)
 	}
 	return groups, nil
+}
+
+func checkStopped(g *registry.Group, members []registry.Member) error {
+	if len(members) == 0 {
+		return nil
+	}
+	return fmt.Errorf("group %q has %d members, %q among them: stop them and cut over again, they go on at the target after that: %w", g.Name(), len(members), members[0].ID, fault.Conflict)
 }
 
 // endSource seals all storage topics and returns the definition as it is then. The last one goes
@@ -190,7 +200,7 @@ func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topi
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
 	d.Switching, d.Produce = false, len(doc.Storage)-1
 	for i := range d.Storage {
-		d.Storage[i].Name = topic.StorageName(m.c.To.Namespace, m.c.Topic, i)
+		d.Storage[i].Name = m.targetName(doc, i)
 		d.Storage[i].Ends = nil
 		if i >= d.Produce {
 			continue
@@ -270,6 +280,9 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 	if err == nil && st.Meta == nil {
 		err = fmt.Errorf("it was deleted in the meantime: %w", fault.Conflict)
 	}
+	if err == nil {
+		err = checkStopped(g, st.Members)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -301,8 +314,31 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 }
 
 // apply makes the target what the plan says. Each step may be repeated.
+//
+// In one registry the groups change under whoever consumes. After the definition was changed nobody
+// can open the topic at the source any more; who had opened it before, and became a member since, is
+// seen before the groups change or after it, and then all of it is repeated without them.
 func (m *Mirror) apply(ctx context.Context, p *plan) error {
 	if err := m.target.Adopt(ctx, p.Document); err != nil {
+		return err
+	}
+	if err := m.applyGroups(ctx, p); err != nil {
+		return err
+	}
+	return m.alone(ctx)
+}
+
+// alone looks, in one registry, whether the groups have no members.
+func (m *Mirror) alone(ctx context.Context) error {
+	if !m.c.SameRegistry {
+		return nil
+	}
+	_, err := m.groups(ctx)
+	return err
+}
+
+func (m *Mirror) applyGroups(ctx context.Context, p *plan) error {
+	if err := m.alone(ctx); err != nil {
 		return err
 	}
 	for i, meta := range p.Groups {

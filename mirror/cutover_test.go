@@ -165,7 +165,7 @@ func TestACutOverEndsTheSourceAndOpensTheTarget(t *testing.T) {
 func TestACutOverInOneRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.to.Registry = w.from.Registry
+	w.share()
 	w.produce(0, 50)
 	g, err := w.from.Registry.Group("billing")
 	w.must(err)

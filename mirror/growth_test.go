@@ -61,8 +61,7 @@ func TestACutOverAmidAGrowthLeavesProducersNoWayOn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 2)
 			if shared {
-				w.must(w.to.Registry.Close())
-				w.to.Registry = w.from.Registry
+				w.share()
 			}
 			w.produce(0, 30)
 			_, err := topic.NewCatalog(w.from.Log, w.from.Registry, "").AddStorage(t.Context(), name, 4)

@@ -196,7 +196,7 @@ func (m *Mirror) openPair(ctx context.Context, doc *topic.Document, storage int)
 		return nil, nil, fmt.Errorf("storage topic %d of the source: %w", storage, err)
 	}
 	c := from.Config()
-	c.Name = topic.StorageName(m.c.To.Namespace, m.c.Topic, storage)
+	c.Name = m.targetName(doc, storage)
 	if err = m.c.To.Log.CreateTopic(ctx, c); err == nil {
 		to, err = m.c.To.Log.Topic(ctx, c.Name)
 	}
@@ -204,6 +204,15 @@ func (m *Mirror) openPair(ctx context.Context, doc *topic.Document, storage int)
 		return nil, nil, errors.Join(fmt.Errorf("storage topic %d of the target: %w", storage, err), from.Close())
 	}
 	return from, to, nil
+}
+
+// targetName is what a storage topic of the source is called at the target. In one registry it needs
+// a name of its own there: the definition becomes the target's, and must not fit the source any more.
+func (m *Mirror) targetName(doc *topic.Document, storage int) string {
+	if m.c.SameRegistry {
+		return topic.MovedName(doc.Storage[storage].Name)
+	}
+	return topic.StorageName(m.c.To.Namespace, m.c.Topic, storage)
 }
 
 // troubles tells of a store that does not answer once, and of its end.

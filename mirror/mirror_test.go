@@ -30,6 +30,7 @@ type world struct {
 	origin   *memlog.Store      // of the source
 	home     *memregistry.Store // of the source
 	store    *memlog.Store      // of the target
+	shared   bool               // both sides have one registry
 }
 
 func newWorld(t testing.TB, partitions int) *world {
@@ -54,9 +55,15 @@ func (w *world) must(err error) {
 	}
 }
 
+// share gives both sides the registry of the source.
+func (w *world) share() {
+	w.must(w.to.Registry.Close())
+	w.to.Registry, w.shared = w.from.Registry, true
+}
+
 func (w *world) mirror(once bool) *mirror.Mirror {
 	w.Helper()
-	m, err := mirror.New(mirror.Config{From: w.from, To: w.to, Topic: name, Once: once, BatchBytes: 200})
+	m, err := mirror.New(mirror.Config{From: w.from, To: w.to, SameRegistry: w.shared, Topic: name, Once: once, BatchBytes: 200})
 	w.must(err)
 	return m
 }
@@ -82,7 +89,11 @@ func (w *world) produce(from, n int) {
 // contents are the records of all partitions of a log, without offsets.
 func (w *world) contents(side mirror.Side, storage int) [][]commitlog.Record {
 	w.Helper()
-	t, err := side.Log.Topic(w.Context(), topic.StorageName("", name, storage))
+	st := topic.StorageName("", name, storage)
+	if w.shared && side.Log == w.to.Log {
+		st = topic.MovedName(st)
+	}
+	t, err := side.Log.Topic(w.Context(), st)
 	w.must(err)
 	all := make([][]commitlog.Record, t.Config().Partitions)
 	for p := range all {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -31,13 +33,54 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 	}
 }
 
+// movedSuffix ends no other storage topic's name: those end in a number.
+const movedSuffix = "..moved"
+
+// MovedName is the name that a storage topic gets in another log, when its topic moves there within
+// one registry. The definition is then of the other log, and by that name it can't be mistaken.
+func MovedName(storage string) string { return storage + movedSuffix }
+
+// moved is the error of a definition that is not, or no more, of the log that this catalog keeps
+// the topics of.
+func (c *Catalog) moved(doc *Document, missing string) error {
+	return fmt.Errorf("topic %q was moved to another log: its storage topic is %q now, which this log does not have; use the URL of the log that it was moved to (--log, RINGFENCE_LOG): %w",
+		doc.Name, missing, fault.Conflict)
+}
+
+// checkKept is the error of a definition that was moved while the storage topics of old were open.
+func (c *Catalog) checkKept(old, doc *Document) error {
+	if old == nil {
+		return nil
+	}
+	for i := range min(len(old.Storage), len(doc.Storage)) {
+		if name := doc.Storage[i].Name; name != old.Storage[i].Name && strings.HasSuffix(name, movedSuffix) {
+			return c.moved(doc, name)
+		}
+	}
+	return nil
+}
+
+// openStorage opens a storage topic of a definition.
+func (c *Catalog) openStorage(ctx context.Context, doc *Document, i int) (*commitlog.Topic, error) {
+	name := doc.Storage[i].Name
+	st, err := c.log.Topic(ctx, name)
+	switch {
+	case errors.Is(err, fault.NotFound) && strings.HasSuffix(name, movedSuffix):
+		return nil, c.moved(doc, name)
+	case err != nil:
+		return nil, fmt.Errorf("storage topic %q of topic %q: %w", name, doc.Name, err)
+	}
+	return st, nil
+}
+
 // leadsTo says whether doc can be what became of d.
 func (d *Document) leadsTo(doc *Document) bool {
 	if d.Router != doc.Router || d.Hash != doc.Hash || len(d.Storage) > len(doc.Storage) || d.Produce > doc.Produce {
 		return false
 	}
 	for i, s := range d.Storage {
-		if s.Partitions != doc.Storage[i].Partitions || s.Name != doc.Storage[i].Name {
+		name := doc.Storage[i].Name
+		if s.Partitions != doc.Storage[i].Partitions || name != s.Name && name != MovedName(s.Name) {
 			return false
 		}
 	}

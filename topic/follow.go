@@ -17,7 +17,7 @@ const (
 )
 
 // follow is Topic.Follow.
-func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) {
+func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) error {
 	var told *view // what changed was called for
 	lost := false
 	for ctx.Err() == nil {
@@ -34,8 +34,11 @@ func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) 
 				}
 			})
 		}
-		if errors.Is(err, fault.Closed) {
-			return
+		switch {
+		case errors.Is(err, fault.Closed):
+			return nil
+		case errors.Is(err, fault.Conflict):
+			return err
 		}
 		if err != nil && !lost && ctx.Err() == nil {
 			lost = true
@@ -43,6 +46,7 @@ func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) 
 		}
 		rest(ctx, followRetry)
 	}
+	return nil
 }
 
 // heed refreshes at each hint until the watch ends or the registry fails, and lets look see each

@@ -160,6 +160,9 @@ func (t *Topic) past(g *generation) (*view, error) {
 		if t.life.Err() != nil {
 			return v, fmt.Errorf("topic %q: %w", t.name, fault.Closed)
 		}
+		if errors.Is(err, fault.Conflict) { // moved to another log: here it is over
+			return v, fmt.Errorf("%w: %w", fault.Sealed, err)
+		}
 		if err != nil && !errors.Is(err, fault.Unavailable) && !errors.Is(err, fault.Unknown) {
 			return v, err
 		}

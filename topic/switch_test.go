@@ -361,7 +361,7 @@ func TestAFollowerFinishesASwitch(t *testing.T) {
 	changed, done := make(chan int, 10), make(chan struct{})
 	go func() { // joined below
 		defer close(done)
-		tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { changed <- tp.Document().Produce })
+		_ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { changed <- tp.Document().Produce })
 	}()
 	s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
 	for produce := range changed {
@@ -386,7 +386,7 @@ func TestEveryFollowerHearsOfAChangeThatAnotherReadFirst(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range heard {
 		heard[i] = make(chan int, 100)
-		all.Go(func() { tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { heard[i] <- tp.Units() }) }) // joined below
+		all.Go(func() { _ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { heard[i] <- tp.Units() }) }) // joined below
 	}
 	for added := range 5 {
 		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {

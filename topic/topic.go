@@ -66,14 +66,17 @@ func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
 	if version == old.version {
 		return old, nil
 	}
+	if err := t.catalog.checkKept(old.doc, doc); err != nil {
+		return nil, err
+	}
 	v := &view{doc: doc.visible(), version: version, storage: slices.Clone(old.storage)}
 	for i := len(v.storage); i < len(v.doc.Storage); i++ {
-		st, err := t.catalog.log.Topic(ctx, v.doc.Storage[i].Name)
+		st, err := t.catalog.openStorage(ctx, v.doc, i)
 		if err != nil {
 			for _, opened := range v.storage[len(old.storage):] {
 				err = errors.Join(err, opened.Close())
 			}
-			return nil, fmt.Errorf("storage topic %q of topic %q: %w", v.doc.Storage[i].Name, t.name, err)
+			return nil, err
 		}
 		v.storage = append(v.storage, st)
 	}
@@ -116,10 +119,11 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 }
 
 // Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
-// the beginning, until ctx ends. It finishes switches that somebody else died over. The logger hears when it
-// can't, and when it can again.
-func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) {
-	follow(ctx, t, logger, changed)
+// the beginning, until ctx ends. It finishes switches that somebody else died over. The logger hears
+// when it can't, and when it can again. It ends before ctx, with ErrConflict, when the topic was moved to
+// another log.
+func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) error {
+	return follow(ctx, t, logger, changed)
 }
 
 // Document is the definition as it was last seen; it must not be changed.
