@@ -25,6 +25,8 @@ type holds struct {
 	driver.Log
 	mu   sync.Mutex
 	held map[string]map[string][]int64
+	told chan struct{} // there is a first hold; closed
+	once sync.Once
 }
 
 func (l *holds) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
@@ -45,6 +47,7 @@ func (t heldTopic) Hold(ctx context.Context, name string, offsets []int64) error
 	}
 	t.l.held[of][name] = slices.Clone(offsets)
 	t.l.mu.Unlock()
+	t.l.once.Do(func() { close(t.l.told) })
 	return t.Topic.Hold(ctx, name, offsets)
 }
 
@@ -64,7 +67,7 @@ func (l *holds) of(storage int) []int64 {
 // newHeldWorld is a world whose source drops records by itself, and notes what is held.
 func newHeldWorld(t testing.TB, partitions int) (*world, *holds) {
 	w := newWorld(t, partitions)
-	l := &holds{Log: w.origin.Driver(), held: map[string]map[string][]int64{}}
+	l := &holds{Log: w.origin.Driver(), held: map[string]map[string][]int64{}, told: make(chan struct{})}
 	w.must(w.source.Close())
 	w.must(w.from.Log.Close())
 	w.from.Log = commitlog.New(l)
@@ -96,16 +99,6 @@ func (w *world) end(storage, partition int) int64 {
 	b, err := st.Bounds(w.Context(), partition)
 	w.must(err)
 	return b.Next
-}
-
-// until waits for something that another goroutine brings about.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for begun := time.Now(); !so(); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // Each storage topic is held at what was copied of it: not at what was copied of another one.
@@ -149,7 +142,11 @@ func TestAHoldThatFailedIsTriedAgain(t *testing.T) {
 	ended := make(chan error, 1)
 	m := w.mirror(false)
 	go func() { ended <- m.Run(ctx) }()
-	until(t, "the source is held", func() bool { return l.of(0) != nil })
+	select {
+	case <-l.told:
+	case <-time.After(20 * time.Second):
+		t.Error("nothing is ever held")
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the mirror ended with %v", err)
