@@ -34,7 +34,7 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 }
 
 // movedSuffix ends no other storage topic's name: those end in a number.
-const movedSuffix = "..moved"
+const movedSuffix = "..new"
 
 // MovedName is the name that a storage topic gets in another log, when its topic moves there within
 // one registry. The definition is then of the other log, and by that name it can't be mistaken.
