@@ -21,7 +21,9 @@ func TestTheOldLogIsNotTakenForTheNewOne(t *testing.T) {
 	w.produce(0, 20)
 	follows := make(chan error, 1)
 	begun := make(chan struct{}, 8)
-	go func() { follows <- w.source.Follow(t.Context(), slog.New(slog.DiscardHandler), func() { begun <- struct{}{} }) }()
+	go func() {
+		follows <- w.source.Follow(t.Context(), slog.New(slog.DiscardHandler), func() { begun <- struct{}{} })
+	}()
 	<-begun
 	_, err := w.mirror(false).CutOver(t.Context())
 	w.must(err)

@@ -41,7 +41,7 @@ func (m *Mirror) checkEmpty(ctx context.Context, target *commitlog.Topic, partit
 	b, err := target.Bounds(ctx, partition)
 	for at := b.First; err == nil && at < b.Next; {
 		var recs []commitlog.Record
-		next := at
+		var next int64
 		recs, next, err = target.Read(ctx, partition, at, nil, nil)
 		switch {
 		case err != nil:
