@@ -61,7 +61,7 @@ func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 	go func() { // ends when the first has put its view in place
 		defer close(adopted)
 		for tp.Units() == 2 {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 	}()
 	if err := tp.Refresh(t.Context()); err != nil {
@@ -93,7 +93,7 @@ func TestAFollowerSaysThatItHearsNothing(t *testing.T) {
 	if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
 		t.Errorf("said %s", line)
 	}
-	time.Sleep(1200 * time.Millisecond) // it has tried again
+	<-time.After(1200 * time.Millisecond) // it has tried again
 	s.edit(t, "a", `"format":9`, `"format":1`)
 	if line := <-said; !strings.Contains(line, "level=INFO") {
 		t.Errorf("said %s", line)

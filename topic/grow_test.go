@@ -29,13 +29,13 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 10 { // some of them read before the switch below, and go on after it
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+			<-time.After(time.Duration(i) * 20 * time.Millisecond)
 			if err := late.Resume(t.Context(), "a"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	time.Sleep(150 * time.Millisecond)
+	<-time.After(150 * time.Millisecond)
 	if err := s.catalog.Resume(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -72,7 +72,7 @@ func (t *lossyTopic) Append(ctx context.Context, req *driver.AppendRequest, done
 	}
 	t.answers <- func() {
 		if pause {
-			time.Sleep(50 * time.Microsecond)
+			runtime.Gosched()
 		}
 		done(first, err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Position is the place of a record.
+// Position is the place of a record. Storage topic, partition and offset are -1 for a message that an
+// idempotent producer sent again so late that nobody remembers where it is stored.
 type Position struct {
 	Topic     string `json:"topic"`
 	Storage   int    `json:"storage"`

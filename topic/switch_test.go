@@ -329,7 +329,7 @@ func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 		cancel()
 		recs[0].Key[0], recs[0].Value[0] = 'x', '9'
 		for tp.Document().Produce == 0 {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
 			t.Fatal(err)
