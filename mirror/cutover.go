@@ -81,8 +81,7 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 
 // prepare does all that leaves the target's definition and groups as they were, and writes the plan.
 func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
-	groups, err := m.groups(ctx)
-	if err != nil {
+	if _, err := m.groups(ctx); err != nil { // early, before anything is sealed
 		return nil, "", err
 	}
 	doc, err := m.source.Get(ctx, m.c.Topic)
@@ -98,7 +97,8 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err := m.copyAll(ctx, doc, true); err != nil {
 		return nil, "", err
 	}
-	if groups, err = m.groups(ctx); err != nil { // the copy may have taken long
+	groups, err := m.groups(ctx) // again: the copy may have taken long
+	if err != nil {
 		return nil, "", err
 	}
 	p := &plan{Format: stateFormat}
