@@ -12,6 +12,25 @@ func growthMutants() []mutant {
 			pkg: "topic", test: "TestAnInterruptedSwitchIsFinishedByTheNextProducer$",
 		},
 		{
+			name: "deposed-leader-has-nothing", breaks: "a batch that a deposed leader of Kafka has stored is called absent, and another lost in its place",
+			file: "commitlog/kafkalog/sender.go",
+			find: "	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.NotEnoughReplicas,", put: "	kerr.MessageTooLarge, kerr.NotLeaderForPartition, kerr.NotEnoughReplicas,",
+			pkg: "commitlog/kafkalog", test: "TestABatchOfADeposedLeaderThatIsGivenUpMayBeStored$", server: "kafka",
+		},
+		{
+			name: "switch-resumed-twice", breaks: "a follower that finishes a switch does the next one as well, which nobody asked for",
+			file: "topic/grow.go",
+			find: "	if err := c.finishSwitch(ctx, doc, version); !errors.Is(err, fault.Conflict) {\n",
+			put:  "	if _, err := c.Switch(ctx, name); version != \"\" && !errors.Is(err, fault.Conflict) {\n",
+			pkg:  "topic", test: "TestResumingSwitchesNoFurtherThanAsked$",
+		},
+		{
+			name: "hold-of-another-storage-topic", breaks: "retention takes what a mirror has not copied yet",
+			file: "mirror/mirror.go",
+			find: "m.hold(ctx, copied, from, storage, once)", put: "m.hold(ctx, copied, from, 1-storage, once)",
+			pkg: "mirror", test: "TestEachStorageTopicIsHeldByItsOwnProgress$",
+		},
+		{
 			name: "storage-topics-without-a-barrier", breaks: "a key's records of the next storage topic are processed before its earlier ones",
 			file: "group/core/layout.go",
 			find: "return len(s.layout) == 0 || s.gates[n] }", put: "return len(s.layout) == 0 || len(s.gates) > n }",

@@ -12,6 +12,12 @@ func registryMutants() []mutant {
 			pkg: "registry", test: "TestClaimMovesTheEpochAndFencesTheFormerOwner$",
 		},
 		{
+			name: "seek-done-twice", breaks: "a seek whose answer is lost takes back what was committed since",
+			file: "registry/checkpoint.go",
+			find: "		if u.Owner == o {\n", put: "		if u.Owner == o && u.Checkpoint != nil && u.Checkpoint.same(c) {\n",
+			pkg: "registry", test: "TestASeekThatWasNotAnsweredIsDoneOnce$",
+		},
+		{
 			name: "session-put-not-fenced", breaks: "a member whose session has ended registers again in its name",
 			file: "registry/internal/kv/kv.go",
 			find: "		if p.Session != \"\" && !m.Alive(p.Session) {\n", put: "		if p.Session == \"-\" && !m.Alive(p.Session) {\n",
