@@ -103,6 +103,12 @@ func (s *store) seal(ctx context.Context) ([]int64, error) {
 			_, err := p.probe(ctx)
 			return err
 		})
+		if err == nil { // the end of a transaction that is open would be refused as well
+			err = s.each(func(p *partition) error {
+				_, err := p.caughtUp(ctx)
+				return err
+			})
+		}
 		if err == nil {
 			err = s.setLimit(ctx)
 		}
