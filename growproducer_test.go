@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/halt"
 )
 
 // Environment of a producer process.
@@ -109,7 +110,9 @@ func (p *producerProcess) signal(s os.Signal) {
 func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
 	for patience := 300 * time.Millisecond; ; patience *= 2 {
-		p.signal(unix.SIGSTOP)
+		if err := halt.Process(p.t.Context(), p.cmd.Process); err != nil {
+			p.t.Fatal(err)
+		}
 		ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 		_, err := rf.Produce(ctx, "a", ringfence.Message{Key: []byte("probe"), Value: []byte("probe")})
 		cancel()

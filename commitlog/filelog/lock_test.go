@@ -1,6 +1,7 @@
 package filelog_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,9 +25,11 @@ func stopInsideTheLock(dir string) {
 	fsys, err := vfs.OpenOS(dir)
 	exitOn(err)
 	l, err := filelog.Open(context.Background(), filelog.Config{FS: vfs.Inject(fsys, func(op *vfs.Op) error {
-		if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") {
+		if op.Kind == vfs.OpWrite && bytes.Contains(op.Data, []byte("stopped")) {
 			fmt.Println("stopping")
-			return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			err := syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			<-time.After(time.Minute) // another thread may get the signal, and this one stop a while later
+			return err
 		}
 		return nil
 	})})

@@ -28,6 +28,7 @@ var layers = []layer{
 	{"internal/fault", nil},
 	{"internal/prefetch", nil},
 	{"internal/storeurl", nil},
+	{"internal/halt", nil},
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/halt"
 )
 
 // SwitchConfig says what to measure; zero fields have defaults.
@@ -171,7 +172,9 @@ func (s *switching) round(ctx context.Context, round int) error {
 		}
 	}
 	s.stopped = append(s.stopped, asleep)
-	_, err := s.rf.SwitchProduce(ctx, "switch")
+	bounded, cancel := context.WithTimeout(ctx, time.Minute)
+	_, err := s.rf.SwitchProduce(bounded, "switch")
+	cancel()
 	if asleep >= 0 {
 		err = errors.Join(err, s.crew.pass(ctx, 100*time.Millisecond), s.crew.members[asleep].cmd.Process.Signal(unix.SIGCONT))
 	}
@@ -184,8 +187,8 @@ func (s *switching) sendToSleep(ctx context.Context, i int) error {
 	const tries, patience = 50, 300 * time.Millisecond
 	process := s.crew.members[i].cmd.Process
 	for range tries {
-		if err := process.Signal(unix.SIGSTOP); err != nil {
-			return fmt.Errorf("stop a producer: %w", err)
+		if err := halt.Process(ctx, process); err != nil {
+			return fmt.Errorf("a producer: %w", err)
 		}
 		written := make(chan error, 1)
 		probe := ringfence.Message{Value: make([]byte, 8)} // without a key: it has no place in an order

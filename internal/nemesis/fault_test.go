@@ -3,12 +3,11 @@ package nemesis
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/halt"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
@@ -145,11 +144,7 @@ func (w *world) freeze(who string) *process {
 		defer w.idle.Store(false)
 		w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 })
 	}
-	p.signal(syscall.SIGSTOP)
-	w.until(who+" is stopped", func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-		return err == nil && strings.Contains(string(stat), ") T ")
-	})
+	w.must(halt.Process(w.t.Context(), p.cmd.Process))
 	return p
 }
 

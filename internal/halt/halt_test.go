@@ -1,0 +1,78 @@
+package halt_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/halt"
+)
+
+const childCounts = "RINGFENCE_TEST_HALT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childCounts) != "" {
+		for {
+			if _, err := os.Stdout.WriteString("tick\n"); err != nil {
+				os.Exit(0)
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestAStoppedProcessDoesNothingMore(t *testing.T) {
+	t.Parallel()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childCounts+"=1")
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	lines := make(chan struct{}, 1<<20)
+	go func() { // ends with the child
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- struct{}{}
+		}
+	}()
+	for range 20 {
+		<-lines
+		if err := halt.Process(t.Context(), child.Process); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond) // the pipe is read
+		before := len(lines)
+		<-time.After(20 * time.Millisecond)
+		if n := len(lines) - before; n > 0 {
+			t.Errorf("%d lines of a stopped process", n)
+		}
+		if err := child.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		for len(lines) > 0 {
+			<-lines
+		}
+	}
+}
+
+func TestAProcessThatIsGoneIsAnError(t *testing.T) {
+	t.Parallel()
+	child := exec.Command("true")
+	if err := child.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := halt.Process(t.Context(), child.Process); err == nil {
+		t.Error("a process that has ended was stopped")
+	}
+}
