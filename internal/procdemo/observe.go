@@ -77,6 +77,7 @@ func (o *observer) joins(t *driver.Txn) {
 // List notes the units that others have handed to this member.
 func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
 	o.pass()
+	began := history.Now()
 	snap, err := o.Registry.List(ctx, prefix)
 	for _, e := range snap.Entries {
 		unit, ok := o.unitOf(e.Key, "groups/"+o.group.Name()+"/owners/")
@@ -92,7 +93,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 			return driver.Snapshot{}, err
 		}
 		o.tell(history.Event{
-			Kind: history.Owned, Member: owner.Member, Incarnation: owner.Incarnation,
+			Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 			Unit: unit, Epoch: owner.Epoch, Positions: from, Reason: owner.Reason,
 			Handoff: strings.HasPrefix(owner.Reason, "handoff from "),
 		})

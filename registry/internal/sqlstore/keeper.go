@@ -16,6 +16,7 @@ const (
 	shortRound   = 100 * time.Millisecond
 	longRound    = 3 * time.Second
 	justAfter    = 5 * time.Millisecond   // a session has run out
+	calm         = 500 * time.Millisecond // between two looks, however many sessions are about to run out
 	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
@@ -83,7 +84,7 @@ func (s *Store) round() (next time.Duration, ring []string) {
 		if x.expired() {
 			expired = append(expired, x.id)
 		} else {
-			next = min(next, x.left+justAfter)
+			next = min(next, max(x.left+justAfter, min(x.ttl/4, calm), shortRound))
 			processes[x.process] = struct{}{}
 		}
 	}
