@@ -109,7 +109,11 @@ func (st *stream) lane(partition int) *lane {
 
 // travel carries out what lane.lodge decided.
 func (m *message) travel(ctx context.Context, goes lodged) {
-	if goes.err != nil || goes.known {
+	switch {
+	case goes.refused:
+		m.g.refuse(m)
+		return
+	case goes.err != nil || goes.known:
 		m.end(goes.at, goes.err)
 		return
 	}

@@ -27,6 +27,7 @@ type lane struct {
 	cut             int64   // home surely has no sequence from here on; at first nobody knows
 	next            int64   // the next sequence, once cut is known
 	holes           []int64 // the sequences below next that are surely stored nowhere, in order
+	sealed          int     // the last storage topic that is known to take nothing new any more
 
 	threads  map[[2]int]*thread // by storage topic and partition
 	places   map[int64]*place   // by sequence
@@ -57,16 +58,17 @@ type place struct {
 }
 
 // lodged is where a message goes: with an identity, or nowhere as it is known to be stored, or not
-// allowed.
+// allowed, or refused by the storage topic that is produced to, as those before it were.
 type lodged struct {
-	as    commitlog.Producer
-	known bool
-	at    Position
-	err   error
+	as      commitlog.Producer
+	known   bool
+	refused bool
+	at      Position
+	err     error
 }
 
 func newLane(home, partition int) *lane {
-	return &lane{home: home, partition: partition, cut: math.MaxInt64, threads: map[[2]int]*thread{}, places: map[int64]*place{}}
+	return &lane{home: home, partition: partition, cut: math.MaxInt64, sealed: home, threads: map[[2]int]*thread{}, places: map[int64]*place{}}
 }
 
 // lodge decides where a message goes, and notes it there.
@@ -83,6 +85,8 @@ func (l *lane) lodge(m *message, at int) lodged {
 		return lodged{as: p}
 	case pl == nil && p.Sequence < l.cut && n.absent != nil:
 		return lodged{err: n.absent} // a gap, by what home says
+	case pl == nil && m.g.storage <= l.sealed: // its generation is being carried on, and sorted with it
+		return lodged{refused: true}
 	case pl == nil:
 		if known, err := l.admit(p, m.g.storage); known || err != nil {
 			return lodged{known: known, at: Position{m.t.name, -1, -1, -1}, err: err}
@@ -188,6 +192,9 @@ func (l *lane) end(sequence int64) {
 func (l *lane) settle(m *message, first int64, err error, refused bool) {
 	sequence, pl, now := m.opts.Producer.Sequence, m.n.place, m.g.storage
 	pl.tries--
+	if refused {
+		l.sealed = max(l.sealed, pl.storage)
+	}
 	if l.places[sequence] != pl {
 		return // it has known already that this comes to nothing
 	}
