@@ -88,7 +88,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		if json.Unmarshal(e.Value, &owner) != nil || !o.isNews(unit, owner) {
 			continue
 		}
-		from, err := o.positions(ctx, unit)
+		from, err := o.positions(ctx, unit, owner.Epoch)
 		if err != nil {
 			return driver.Snapshot{}, err
 		}
@@ -177,7 +177,7 @@ func (o *observer) owned(ctx context.Context, began int64, unit int, owner *regi
 		return nil // who got it may have moved the checkpoint by now, and tells by itself where it begins
 	default:
 		var err error
-		if e.Positions, err = o.positions(ctx, unit); err != nil {
+		if e.Positions, err = o.positions(ctx, unit, owner.Epoch); err != nil {
 			return err
 		}
 	}
@@ -210,15 +210,18 @@ func (o *observer) at(unit int, epoch int64) string {
 	return o.owners[tenure{unit, epoch}]
 }
 
-// positions reads a checkpoint from the store. Its unit's new owner has not begun, and the old
-// one is fenced: nobody changes it now.
-func (o *observer) positions(ctx context.Context, unit int) ([]registry.Position, error) {
+// positions reads where the owner of a unit at an epoch begins. It has not begun, and those before
+// it are fenced: only one after it may have moved the checkpoint, and then it does not get the unit.
+func (o *observer) positions(ctx context.Context, unit int, epoch int64) ([]registry.Position, error) {
 	snap, err := o.Registry.List(ctx, o.group.CheckpointKey(unit))
 	if err != nil || len(snap.Entries) == 0 {
 		return nil, err
 	}
 	var c registry.Checkpoint
 	_ = json.Unmarshal(snap.Entries[0].Value, &c) // damage shows as a checkpoint that went back
+	if c.Epoch > epoch {
+		return nil, fmt.Errorf("unit %d is at epoch %d by now, and was at %d when it was looked at: %w", unit, c.Epoch, epoch, driver.ErrUnavailable)
+	}
 	return c.Positions, nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
@@ -121,5 +124,57 @@ func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
 	a.haunt(context.WithoutCancel(ctx))
 	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != 1 {
 		t.Errorf("the ghost told %v; expected one refused commit under epoch 1", a.events)
+	}
+}
+
+// slowly lets something happen after each list of owners.
+type slowly struct {
+	driver.Registry
+	meanwhile func()
+}
+
+func (s slowly) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	snap, err := s.Registry.List(ctx, prefix)
+	if strings.Contains(prefix, "groups/") {
+		s.meanwhile()
+	}
+	return snap, err
+}
+
+// The checkpoint is read after the owner. A unit that was taken away and moved in between must not
+// be told as one that began where the next owner is.
+func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := memregistry.NewStore()
+	a, b, c := newWitness(t, store, "a"), newWitness(t, store, "b"), newWitness(t, store, "c")
+	grant, err := a.group.Claim(ctx, 0, "a", "a1", 0, "first", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.group.Handoff(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 2}}}, "b", "b1", "handoff from a"); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	b.Registry = slowly{b.Registry, func() {
+		once.Do(func() {
+			taken, err := c.group.Claim(ctx, 0, "c", "c1", 2, "b is gone", &registry.ClaimOptions{Force: true})
+			if err == nil {
+				err = c.group.Checkpoint(ctx, taken, registry.Checkpoint{Positions: []registry.Position{{Next: 38}}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	if _, err := b.group.Load(ctx, false); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("a look that was overtaken: %v; expected to have to look again", err)
+	}
+	st, err := b.group.Load(ctx, false)
+	if err != nil || st.Units[0].Owner.Epoch != 3 {
+		t.Errorf("the second look: %+v, %v", st, err)
+	}
+	if len(b.events) != 0 {
+		t.Errorf("told %v of a unit that it never worked on", b.events)
 	}
 }
