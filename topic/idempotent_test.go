@@ -3,11 +3,14 @@ package topic_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -61,45 +64,69 @@ func TestAMessageSentAgainAfterASwitchIsStoredOnce(t *testing.T) {
 }
 
 // A window of numbered messages that a switch refuses goes on to the next storage topic as a whole. A
-// log refuses the first as sealed, and finds that the others leave a gap.
+// log refuses the first as sealed, and finds that the others leave a gap. What comes meanwhile goes
+// with them, wherever it is on its way.
 func TestAWindowOfNumberedMessagesSurvivesSwitches(t *testing.T) {
 	t.Parallel()
-	for _, log := range []string{"memory", "disk"} {
-		t.Run(log, func(t *testing.T) {
-			t.Parallel()
-			s := newSetup(t)
-			c := s.catalog
-			if log == "disk" {
-				c = onDisk(t, s, t.TempDir())
-			}
-			windowOverSwitches(t, c)
-		})
+	for log, seeds := range map[string]uint64{"memory": 10, "late": 20, "disk": 10} {
+		for seed := range seeds {
+			t.Run(fmt.Sprint(log, seed), func(t *testing.T) {
+				t.Parallel()
+				s, r := newSetup(t), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+				c := s.catalog
+				switch log {
+				case "late":
+					late := &lossyLog{Log: memlog.NewStore(nil).Driver(), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
+					c = topic.NewCatalog(commitlog.New(late), s.reg, "")
+				case "disk":
+					c = onDisk(t, s, t.TempDir())
+				}
+				windowOverSwitches(t, c, r)
+			})
+		}
 	}
 }
 
-func windowOverSwitches(t *testing.T, c *topic.Catalog) {
+func windowOverSwitches(t *testing.T, c *topic.Catalog, r *rand.Rand) {
 	create(t, c, "a", topic.Config{Partitions: 2})
 	tp := open(t, c, "a")
-	const messages = 2000
-	var acks sync.WaitGroup
-	var want []int
+	const messages, keys = 2000, 3
+	var acks, switches sync.WaitGroup
+	var want [keys][]int
+	partitions := 2
+	at := []int{messages / 3, messages / 2}
+	for range r.IntN(3) {
+		at = append(at, r.IntN(messages))
+	}
 	for n := range messages {
+		k := r.IntN(keys)
+		want[k] = append(want[k], n)
 		acks.Add(1)
-		want = append(want, n)
-		partition := 1
-		tp.ProduceAsync(t.Context(), partition, rec(0, n), sequence(9, int64(n)), func(_ topic.Position, err error) {
+		tp.ProduceAsync(t.Context(), 1, rec(k, n), sequence(9, int64(n)), func(_ topic.Position, err error) {
 			if err != nil {
 				t.Error(n, err)
 			}
 			acks.Done()
 		})
-		if n == messages/3 || n == messages/2 {
-			grow(t, c, "a", 4)
+		if slices.Contains(at, n) {
+			switches.Wait()
+			partitions *= 1 + r.IntN(2)
+			switches.Go(func() { grow(t, c, "a", partitions) })
+			if r.IntN(2) == 0 {
+				switches.Wait()
+			}
 		}
 	}
 	acks.Wait()
-	if got := values(t, tp)["k0"]; !slices.Equal(got, want) {
-		t.Errorf("%d messages are stored of %d, in order: %v", len(got), messages, slices.IsSorted(got))
+	switches.Wait()
+	if err := tp.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := values(t, tp)
+	for k := range want {
+		if got := got[fmt.Sprint("k", k)]; !slices.Equal(got, want[k]) {
+			t.Errorf("key %d: %d messages are stored of %d, in order: %v", k, len(got), len(want[k]), slices.IsSorted(got))
+		}
 	}
 }
 

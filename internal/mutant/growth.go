@@ -25,6 +25,12 @@ func growthMutants() []mutant {
 			pkg:  "topic", test: "TestResumingSwitchesNoFurtherThanAsked$",
 		},
 		{
+			name: "gap-of-what-the-seal-refused", breaks: "what an idempotent producer sends while a switch is noticed is refused for good",
+			file: "topic/lane.go",
+			find: "case pl == nil && m.g.storage <= l.sealed:", put: "case pl == nil && m.g.storage < l.sealed:",
+			pkg: "topic", test: "TestALaneSendsWhatComesAfterTheSealBehindWhatItRefused$",
+		},
+		{
 			name: "hold-of-another-storage-topic", breaks: "retention takes what a mirror has not copied yet",
 			file: "mirror/mirror.go",
 			find: "m.hold(ctx, copied, from, storage, once)", put: "m.hold(ctx, copied, from, 1-storage, once)",
