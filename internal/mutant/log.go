@@ -33,7 +33,7 @@ func logMutants() []mutant {
 			name: "failed-sync-tried-again", breaks: "an fdatasync that failed is believed the second time",
 			file: "commitlog/filelog/sync.go",
 			find: "			s.poisonSegment(n, err)\n			return fmt.Errorf(\"topic %q: fdatasync", put: "			return fmt.Errorf(\"topic %q: fdatasync",
-			pkg: crash, test: "TestAnErrorAtEveryOperation$",
+			pkg: crash, test: "TestAFailedSyncIsNotBelievedTheSecondTime$",
 		},
 		{
 			name: "duplicate-append-stored", breaks: "a produce that is tried again is stored twice",

@@ -96,6 +96,55 @@ func failAt(ctx context.Context, c faultCase) error {
 	return nil
 }
 
+// A sync that fails leaves blocks behind that no later one writes, though it succeeds: the log does
+// not go on behind them.
+func TestAFailedSyncIsNotBelievedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	for seed := range uint64(30) {
+		mem := vfs.NewMem(seed)
+		var broken atomic.Bool
+		l, err := openOn(ctx, vfs.Inject(mem, func(op *vfs.Op) error {
+			if op.Kind == vfs.OpSync && broken.Load() {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
+			t.Fatal(err)
+		}
+		topic, err := l.Topic(ctx, topicName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorkload(seed)
+		w.h.created = true
+		sent := []*attempt{w.h.begin(0, 0, 9000)}
+		broken.Store(true)
+		if sent, err = w.send(ctx, topic, sent); !errors.Is(err, commitlog.ErrUnknown) {
+			t.Fatalf("an append that could not be synced: %v; expected that nobody knows", err)
+		}
+		broken.Store(false)
+		for range 3 {
+			if _, err := w.send(ctx, topic, append(sent, w.h.begin(1, 0, 3000))); err != nil {
+				t.Fatal(err)
+			}
+			sent = nil
+		}
+		before := w.h.snapshot()
+		disk := mem.Crash()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := w.h.verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, disk) }, before, false); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // A producer that repeats itself while its first try is under way hears the same of both.
 func TestADuplicateSharesTheFateOfItsOriginal(t *testing.T) {
 	t.Parallel()
