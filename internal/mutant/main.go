@@ -86,7 +86,7 @@ func judge(ctx context.Context, root string, chosen []mutant, out io.Writer) (er
 		}
 		key := m.pkg + " " + m.test
 		if _, ok := healthy[key]; !ok {
-			if healthy[key], err = h.test(ctx, m, ""); err != nil {
+			if healthy[key], err = h.expect(ctx, m, "", passed); err != nil {
 				return err
 			}
 		}
@@ -99,12 +99,12 @@ func judge(ctx context.Context, root string, chosen []mutant, out io.Writer) (er
 		if err != nil {
 			return err
 		}
-		v, err := h.test(ctx, m, overlay)
+		v, err := h.expect(ctx, m, overlay, failed)
 		if err != nil {
 			return err
 		}
 		if v.outcome == failed {
-			fmt.Fprintf(out, "%-34s caught by %s in %s\n", m.name, m.test, v.took.Round(10*time.Millisecond))
+			fmt.Fprintf(out, "%-34s caught%s by %s in %s\n", m.name, v.again, m.test, v.took.Round(10*time.Millisecond))
 			continue
 		}
 		wrong++
