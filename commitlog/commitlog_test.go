@@ -214,15 +214,18 @@ func (t damagedTopic) Read(ctx context.Context, req driver.ReadRequest, dst []dr
 	return recs, next, err
 }
 
-// When the context ends first, nobody knows what becomes of the batch.
+// When the context ends first, nobody knows what becomes of the batch. The caller may use its memory
+// for something else, while the batch is still to be sent.
 func TestAppendWhoseContextEndsIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		topic := newTopic(t, commitlog.New(stuckLog{memlog.NewStore(nil).Driver()}))
+		kept := make(chan *driver.AppendRequest, 1)
+		topic := newTopic(t, commitlog.New(stuckLog{memlog.NewStore(nil).Driver(), kept}))
 		ctx, cancel := context.WithCancel(t.Context())
 		got := make(chan error, 1)
+		mine := []commitlog.Record{{Key: []byte("k"), Value: []byte("x"), Headers: []commitlog.Header{{Name: "n", Value: []byte("h")}}}}
 		go func() {
-			_, err := topic.Append(ctx, 0, []commitlog.Record{{Value: []byte("x")}}, nil)
+			_, err := topic.Append(ctx, 0, mine, nil)
 			got <- err
 		}()
 		synctest.Wait()
@@ -230,17 +233,29 @@ func TestAppendWhoseContextEndsIsUnknown(t *testing.T) {
 		if err := <-got; !errors.Is(err, context.Canceled) || !errors.Is(err, commitlog.ErrUnknown) {
 			t.Errorf("append whose context ended: %v; want ErrUnknown", err)
 		}
+		mine[0].Key[0], mine[0].Value[0], mine[0].Headers[0].Value[0], mine[0].Headers[0].Name = '!', '!', '!', "!"
+		if r := (<-kept).Records[0]; string(r.Key) != "k" || string(r.Value) != "x" || r.Headers[0].Name != "n" || string(r.Headers[0].Value) != "h" {
+			t.Errorf("the driver still has %+v; expected what was appended", r)
+		}
 	})
 }
 
 // stuckLog takes appends and never answers.
-type stuckLog struct{ driver.Log }
+type stuckLog struct {
+	driver.Log
+	kept chan *driver.AppendRequest
+}
 
 func (l stuckLog) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
 	t, err := l.Log.OpenTopic(ctx, name)
-	return stuckTopic{t}, err
+	return stuckTopic{t, l.kept}, err
 }
 
-type stuckTopic struct{ driver.Topic }
+type stuckTopic struct {
+	driver.Topic
+	kept chan *driver.AppendRequest
+}
 
-func (stuckTopic) Append(context.Context, *driver.AppendRequest, func(int64, error)) {}
+func (t stuckTopic) Append(_ context.Context, req *driver.AppendRequest, _ func(int64, error)) {
+	t.kept <- req
+}

@@ -1,8 +1,10 @@
 package commitlog
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -57,6 +59,7 @@ func (t *Topic) answer(w *appendWait, r appendResult) (int64, error) {
 // the log's level. It returns the first offset; the others follow densely or with gaps, as the
 // backend has it. When ctx ends first the error is ErrUnknown: the batch may still be stored. A
 // backend may finish a write and sync of its own that it has begun, and then tells its outcome.
+// Once it has returned, records are the caller's again.
 func (t *Topic) Append(ctx context.Context, partition int, records []Record, opts *AppendOptions) (int64, error) {
 	if err := t.check(partition, records); err != nil {
 		return 0, err
@@ -69,6 +72,9 @@ func (t *Topic) Append(ctx context.Context, partition int, records []Record, opt
 	if d, ok := t.d.(driver.InlineAppender); ok {
 		d.AppendInline(ctx, &w.req, w.done)
 	} else {
+		if ctx.Done() != nil { // the driver may still read them when the caller has given up
+			w.req.Records = CloneRecords(records)
+		}
 		t.d.Append(ctx, &w.req, w.done)
 	}
 	if ctx.Done() == nil {
@@ -133,6 +139,19 @@ func (t *Topic) check(partition int, records []Record) error {
 		return fmt.Errorf("topic %q: a batch of %d bytes; at most %d are allowed: %w", t.c.Name, total, MaxBatchBytes, ErrInvalid)
 	}
 	return nil
+}
+
+// CloneRecords copies records and all that they point to.
+func CloneRecords(records []Record) []Record {
+	records = slices.Clone(records)
+	for i := range records {
+		r := &records[i]
+		r.Key, r.Value, r.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
+		for j := range r.Headers {
+			r.Headers[j].Value = bytes.Clone(r.Headers[j].Value)
+		}
+	}
+	return records
 }
 
 // RecordBytes is the size of a record as the limits count it: key, value and headers.

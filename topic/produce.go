@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -140,7 +139,7 @@ func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, 
 	ch := make(chan result, 1)
 	m.done = func(at Position, err error) { ch <- result{at, err} }
 	if ctx.Done() != nil {
-		m.own()
+		m.key, m.recs = bytes.Clone(m.key), commitlog.CloneRecords(m.recs)
 	}
 	send()
 	select {
@@ -148,18 +147,6 @@ func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, 
 		return r.at, r.err
 	case <-ctx.Done():
 		return Position{}, fmt.Errorf("produce to topic %q: %w before the answer came: %w", t.name, fault.Unknown, ctx.Err())
-	}
-}
-
-// own copies what the caller may change.
-func (m *message) own() {
-	m.key, m.recs = bytes.Clone(m.key), slices.Clone(m.recs)
-	for i := range m.recs {
-		r := &m.recs[i]
-		r.Key, r.Value, r.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
-		for j := range r.Headers {
-			r.Headers[j].Value = bytes.Clone(r.Headers[j].Value)
-		}
 	}
 }
 

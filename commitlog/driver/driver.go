@@ -165,7 +165,7 @@ type Topic interface {
 type InlineAppender interface {
 	// AppendInline is Append for a caller that does nothing else until done was called. It may
 	// do the work of the append itself: then it blocks for as long as that takes, whatever
-	// happens to ctx, and has called done when it returns.
+	// happens to ctx, and has called done when it returns. It keeps no memory of req when it returns.
 	AppendInline(ctx context.Context, req *AppendRequest, done func(first int64, err error))
 }
 

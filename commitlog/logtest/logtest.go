@@ -37,6 +37,9 @@ type Features struct {
 	EventualTrim bool
 	// NoProducers: (id, sequence) of a Producer is not kept.
 	NoProducers bool
+	// SequencesInRecords: whoever takes a producer over learns its sequence from its records, and
+	// refuses it as fault.Invalid when they were all trimmed.
+	SequencesInRecords bool
 	// CoarseOffsetAt: OffsetAt may answer a lower offset than the exact one.
 	CoarseOffsetAt bool
 	// MaxRecordBytes: the largest record that the store takes; 0: commitlog.MaxRecordBytes.

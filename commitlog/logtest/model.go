@@ -35,8 +35,20 @@ const (
 type modelPartition struct {
 	recs     []commitlog.Record // all that were ever appended
 	first    int64              // as trimmed
-	sequence int64              // of the one producer
-	acked    []int64            // by sequence
+	producer uint64
+	sequence int64   // of the producer
+	acked    []int64 // by sequence
+}
+
+// forgets says whether a log may refuse what the producer appends, as nothing of it is there any more.
+func (part *modelPartition) forgets(f Features, err error) bool {
+	n := len(part.acked)
+	if !f.SequencesInRecords || !errors.Is(err, commitlog.ErrInvalid) || n == 0 || part.acked[n-1] >= part.first {
+		return false
+	}
+	part.producer++
+	part.sequence, part.acked = 0, nil
+	return true
 }
 
 func checkModel(e *env) {
@@ -63,7 +75,7 @@ func checkModel(e *env) {
 			m.openTopic(i)
 		}
 		for p := range m.parts {
-			m.parts[p].first = m.bounds(p).First
+			m.parts[p].first, m.parts[p].producer = m.bounds(p).First, 42
 		}
 		actions := map[string]func(*rapid.T){"append": m.append, "read": m.read, "bounds": m.checkBounds, "offsetAt": m.offsetAt, "reopen": m.reopen, "seal": m.seal}
 		if hasProducers(e.h.Features) {
@@ -133,7 +145,7 @@ func (m *model) append(*rapid.T) {
 
 func (m *model) produce(*rapid.T) {
 	p, part := m.partition()
-	if first, ok := m.add(p, commitlog.Producer{ID: 42, Sequence: part.sequence}); ok {
+	if first, ok := m.add(p, commitlog.Producer{ID: part.producer, Sequence: part.sequence}); ok {
 		part.sequence++
 		part.acked = append(part.acked, first)
 	}
@@ -147,6 +159,9 @@ func (m *model) add(p int, producer commitlog.Producer) (int64, bool) {
 		if !errors.Is(err, commitlog.ErrSealed) {
 			m.Fatalf("append to a sealed topic: %v", err)
 		}
+		return 0, false
+	}
+	if producer.ID != 0 && part.forgets(m.e.h.Features, err) {
 		return 0, false
 	}
 	m.ok(err)
@@ -173,7 +188,10 @@ func (m *model) repeat(*rapid.T) {
 		return
 	}
 	seq := rapid.IntRange(0, len(part.acked)-1).Draw(m.T, "sequence")
-	first, err := m.topic().Append(m.e.ctx, p, m.batch(), &commitlog.AppendOptions{Producer: commitlog.Producer{ID: 42, Sequence: int64(seq)}})
+	first, err := m.topic().Append(m.e.ctx, p, m.batch(), &commitlog.AppendOptions{Producer: commitlog.Producer{ID: part.producer, Sequence: int64(seq)}})
+	if part.forgets(m.e.h.Features, err) {
+		return
+	}
 	forgotten := first == -1 && seq < len(part.acked)-commitlog.ProducerWindow
 	if err != nil || first != part.acked[seq] && !forgotten {
 		m.Fatalf("sequence %d again: %d, %v; want %d", seq, first, err, part.acked[seq])
