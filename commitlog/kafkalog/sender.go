@@ -147,8 +147,9 @@ func (s *sender) ship(parcels []parcel) {
 	for i, x := range parcels {
 		if errs[i] == nil {
 			x.recycle(s.l)
-			x.p.succeed(x.batch, firsts[i])
-			x.p.rest()
+			x.p.remember(x.batch, firsts[i])
+			x.p.rest() // the broker has something to do while the callers are told
+			x.p.tell(x.batch, firsts[i])
 		}
 	}
 	for i, x := range parcels {
@@ -311,10 +312,24 @@ func (p *partition) outcome(b *batch, err error) bool {
 
 // succeed acks the appends of a batch that stands at an offset.
 func (p *partition) succeed(b *batch, first int64) {
+	p.remember(b, first)
+	p.tell(b, first)
+}
+
+// remember notes where the appends of a batch stand.
+func (p *partition) remember(b *batch, first int64) {
+	if b.identity.id == 0 {
+		return
+	}
 	for _, w := range b.items {
-		if b.identity.id != 0 {
-			b.identity.remember(w.req.Producer.Sequence, first)
-		}
+		b.identity.remember(w.req.Producer.Sequence, first)
+		first += int64(len(w.req.Records))
+	}
+}
+
+// tell acks the appends of a batch. It needs nothing that only an owner of p may touch.
+func (p *partition) tell(b *batch, first int64) {
+	for _, w := range b.items {
 		n := int64(len(w.req.Records))
 		p.answer(w, first, nil)
 		first += n
