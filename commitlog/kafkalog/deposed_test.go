@@ -26,11 +26,17 @@ func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
 		t.Fatal("the partition is busy")
 	}
 	b, _, _ = p.form()
-	s := &sender{l: l, broker: h.s.leader(0)}
-	if errs, _ := s.exchange([]parcel{{p, b}}); errs[0] != nil {
-		t.Fatal(errs[0])
+	for try := 0; ; try++ {
+		s := &sender{l: l, broker: h.s.leader(0)}
+		errs, _ := s.exchange([]parcel{{p, b}})
+		switch {
+		case errs[0] == nil:
+			return b, answer
+		case !errors.Is(errs[0], kerr.NotLeaderForPartition) || try == 10: // a broker may tell who leads before it does
+			t.Fatal(errs[0])
+		}
+		sleep(t.Context(), try)
 	}
-	return b, answer
 }
 
 func (h *handle) appendOne(t *testing.T, value string) error {

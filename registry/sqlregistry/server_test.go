@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -173,12 +174,15 @@ func TestAnIdleGroupCostsTheServerLittle(t *testing.T) {
 		return n
 	}
 	await(t, func() bool { return waiting() >= 3*members }) // each listens and watches two others
-	before, start := status("Questions"), time.Now()
-	if _, err := db.Exec("DO SLEEP(?)", window); err != nil {
-		t.Fatal(err)
+	rate := math.Inf(1)
+	for try := 0; try < 4 && rate > limit; try++ { // at first they are not idle: each hears of the others' sessions
+		before, start := status("Questions"), time.Now()
+		if _, err := db.Exec("DO SLEEP(?)", window); err != nil {
+			t.Fatal(err)
+		}
+		rate = float64(status("Questions")-before) / time.Since(start).Seconds()
+		t.Logf("%.1f statements a second, %d connections", rate, status("Threads_connected")-1)
 	}
-	rate := float64(status("Questions")-before) / time.Since(start).Seconds()
-	t.Logf("%.1f statements a second, %d connections", rate, status("Threads_connected")-1)
 	if rate > limit {
 		t.Errorf("ten idle members cost %.1f statements a second; expected at most %d", rate, limit)
 	}
