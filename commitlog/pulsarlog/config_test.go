@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -73,5 +74,31 @@ func TestARefusedTokenIsNamedAndNotShown(t *testing.T) {
 	_, err = OpenURL(t.Context(), u, driver.Options{})
 	if fault.ExitCode(err) != fault.ExitFailure || !strings.Contains(err.Error(), "token") || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; expected a failure that names the refused token and does not show it", err)
+	}
+}
+
+// Of two processes that make a topic at once, the one that is told that it exists may not find it yet.
+func TestATopicThatOthersJustMakeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodPut:
+			w.WriteHeader(http.StatusConflict)
+		case http.MethodGet:
+			if looks.Add(1) < 3 {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			_, _ = w.Write([]byte(`{"partitions":3,"properties":{"` + configProperty + `":"{\"Name\":\"t\",\"Partitions\":3}","` + readyProperty + `":"1"}}`))
+		}
+	}))
+	t.Cleanup(web.Close)
+	l := newLog(Config{}, nil, &admin{base: web.URL, client: web.Client(), token: func() (string, error) { return "", nil }})
+	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 3}); err != nil || looks.Load() != 3 {
+		t.Errorf("after %d looks: %v; expected that it is there at the third", looks.Load(), err)
+	}
+	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 2}); !errors.Is(err, fault.Exists) {
+		t.Errorf("with another shape: %v; expected that it exists", err)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	// subscription keeps the records: Pulsar drops what every subscription has acknowledged.
 	subscription = "ringfence"
 	busyPause    = 50 * time.Millisecond
+	madePatience = 10 * time.Second // until a topic that was made is found
 )
 
 // log is a namespace of a Pulsar cluster.
@@ -74,7 +75,7 @@ func (l *log) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 	if err != nil && !errors.Is(err, fault.Conflict) {
 		return err
 	}
-	have, ready, err := l.shape(ctx, c.Name)
+	have, ready, err := l.made(ctx, c.Name)
 	if err != nil {
 		return err
 	}
@@ -124,6 +125,22 @@ func (l *log) shape(ctx context.Context, name string) (c driver.TopicConfig, rea
 		return c, false, fmt.Errorf("topic %q: property %s: %w", name, configProperty, fault.Corrupt)
 	}
 	return c, m.Properties[readyProperty] != "", nil
+}
+
+// made is shape of a topic that exists, by what the broker says: while others make it too, it may not
+// be found for a moment.
+func (l *log) made(ctx context.Context, name string) (c driver.TopicConfig, ready bool, err error) {
+	for end := time.Now().Add(madePatience); ; {
+		c, ready, err = l.shape(ctx, name)
+		if !errors.Is(err, fault.NotFound) || time.Now().After(end) {
+			return c, ready, err
+		}
+		select {
+		case <-ctx.Done():
+			return c, false, ctx.Err()
+		case <-time.After(busyPause):
+		}
+	}
 }
 
 // DeleteTopic implements driver.Log.
