@@ -113,13 +113,7 @@ func TestAFailedSyncIsNotBelievedTheSecondTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
-			t.Fatal(err)
-		}
-		topic, err := l.Topic(ctx, topicName)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topic := created(ctx, t, l)
 		w := newWorkload(seed)
 		w.h.created = true
 		sent := []*attempt{w.h.begin(0, 0, 9000)}
@@ -162,13 +156,7 @@ func TestADuplicateSharesTheFateOfItsOriginal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.Topic(ctx, topicName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := created(ctx, t, l)
 	broken.Store(true)
 	a := newHistory().begin(0, 0, 8)
 	var wg sync.WaitGroup
@@ -199,13 +187,7 @@ func TestAFullDiskHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.Topic(ctx, topicName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := created(ctx, t, l)
 	mem.SetCapacity(400 << 10)
 	h, w := newHistory(), newWorkload(1)
 	w.h = h

@@ -38,6 +38,19 @@ func openAt(ctx context.Context, fsys vfs.FS, d driver.Durability) (*commitlog.L
 	return filelog.Open(ctx, filelog.Config{FS: fsys, SegmentBytes: filelog.MinSegmentBytes, Options: driver.Options{Durability: d}})
 }
 
+// created makes the topic of the tests in a log.
+func created(ctx context.Context, t *testing.T, l *commitlog.Log) *commitlog.Topic {
+	t.Helper()
+	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(ctx, topicName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic
+}
+
 // workload is a few dozen appends of two processes that take turns, enough to fill some
 // segments, with a trim and a seal.
 type workload struct {

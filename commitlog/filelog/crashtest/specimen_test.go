@@ -37,13 +37,7 @@ func newSpecimen(ctx context.Context, t *testing.T, appends, size int) *specimen
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.Topic(ctx, topicName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := created(ctx, t, l)
 	for p := range s.acked {
 		s.acked[p] = map[int64]string{}
 	}
