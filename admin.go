@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Groups lists the consumer groups, sorted by name, with their members, without units and lag.
+// Groups lists the consumer groups, sorted by name, with their members, without units and lag. One that
+// can't be read says so in Damaged, and has only a name.
 func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 	names, err := c.reg.ListGroups(ctx)
 	if err != nil {
@@ -23,6 +24,10 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 		d, err := group.Describe(ctx, c.reg, name)
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted since it was listed
+		}
+		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid) { // damaged, or of a newer version
+			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error()})
+			continue
 		}
 		if err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func watched(t *testing.T) (*watchedLog, *commitlog.Log, *registry.Registry, *re
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = top.Close() })
+	t.Cleanup(func() { _ = errors.Join(top.Close(), reg.Close()) })
 	g, err := reg.Group("g")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ var (
 	ErrExists      = fault.Exists      // it exists with other properties
 	ErrConflict    = fault.Conflict    // somebody else changed it first
 	ErrFenced      = fault.Fenced      // a stale owner, epoch or incarnation
+	ErrForgotten   = fault.Forgotten   // an idempotent producer that the log does not remember any more
 	ErrSealed      = fault.Sealed      // the storage topic takes no more records
 	ErrOutOfRange  = fault.OutOfRange  // an offset that was trimmed or is past the end
 	ErrCorrupt     = fault.Corrupt     // damaged data, with its place

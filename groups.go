@@ -24,6 +24,8 @@ type GroupInfo struct {
 	Lag      int64        `json:"lag"`               // records not processed yet, over all units
 	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
+	// Damaged says why the group can't be read; "": it can.
+	Damaged string `json:"damaged,omitempty"`
 	// Assignment is why the units are where they are.
 	Assignment AssignmentInfo `json:"assignment"`
 }

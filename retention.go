@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -88,15 +89,39 @@ func (h retentionHold) store(ctx context.Context, first bool) error {
 			return nil // the group is going to refuse this member
 		}
 		for storage, s := range doc.Storage {
-			if err := h.tell(ctx, storage, noHold(s.Partitions)); err != nil {
+			if err := h.tell(ctx, storage, commitlog.NoHold(s.Partitions)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	for storage, s := range doc.Storage {
-		if err := h.tell(ctx, storage, lowest(st.Units, storage, s.Partitions)); err != nil {
+		if err := h.tell(ctx, storage, registry.LowestNeeded(st.Units, storage, s.Partitions)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// descend stores the hold of a group that is about to be sent to these positions, where one lies
+// below what the group needed until now. From then on they stay.
+func (h retentionHold) descend(ctx context.Context, to []PositionInfo) error {
+	st, err := h.group.Load(ctx, true)
+	if err != nil {
+		return err
+	}
+	for storage, s := range h.topic.Document().Storage {
+		offsets := registry.LowestNeeded(st.Units, storage, s.Partitions)
+		lower := false
+		for _, p := range to {
+			if p.Storage == storage && p.Checkpoint < offsets[p.Partition] {
+				offsets[p.Partition], lower = p.Checkpoint, true
+			}
+		}
+		if lower {
+			if err := h.tell(ctx, storage, offsets); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -118,23 +143,6 @@ func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) e
 	return nil
 }
 
-// lowest is the next offset that the units need of each partition; 0, all that is kept, of those
-// without a checkpoint.
-func lowest(units []registry.Unit, storage, partitions int) []int64 {
-	offsets := make([]int64, partitions)
-	for _, u := range units {
-		if u.Checkpoint == nil {
-			continue
-		}
-		for _, p := range u.Checkpoint.Positions {
-			if p.Storage == storage && p.Partition >= 0 && p.Partition < partitions {
-				offsets[p.Partition] = p.Next
-			}
-		}
-	}
-	return offsets
-}
-
 // releaseRetention forgets what a deleted group held.
 func releaseRetention(ctx context.Context, name string, t *topic.Topic) error {
 	for storage, s := range t.Document().Storage {
@@ -142,18 +150,9 @@ func releaseRetention(ctx context.Context, name string, t *topic.Topic) error {
 		if err != nil {
 			return err
 		}
-		if err := log.Hold(ctx, name, noHold(s.Partitions)); err != nil {
+		if err := log.Hold(ctx, name, commitlog.NoHold(s.Partitions)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// noHold is the hold of a group that needs nothing.
-func noHold(partitions int) []int64 {
-	none := make([]int64, partitions)
-	for p := range none {
-		none[p] = -1
-	}
-	return none
 }

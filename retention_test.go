@@ -93,6 +93,41 @@ func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
 	})
 }
 
+// A group is sent back to records that it had let go of. They have to be there when its next member
+// comes, be it tomorrow.
+func TestWhatAGroupIsSentBackToIsKept(t *testing.T) {
+	t.Parallel()
+	rf := retained(t, "held", "free")
+	got := newRecorder()
+	flood(t, rf, "held")
+	c := consume(t, rf, "held", "g", got.handle, ringfence.ConsumeOptions{})
+	waitFor(t, "the group to process what retention has left", func() bool {
+		d, err := rf.DescribeGroup(t.Context(), "g")
+		return err == nil && len(d.Units) == 1 && len(d.Units[0].Positions) == 1 && d.Units[0].Positions[0].Checkpoint == 100
+	})
+	c.leave(t)
+	to, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // retention looks at one topic after the other
+		before := first(t, rf, "free")
+		flood(t, rf, "held")
+		flood(t, rf, "free")
+		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
+	}
+	if at := first(t, rf, "held"); at > to[0].Checkpoint {
+		t.Fatalf("the topic begins at %d; its group was sent to %d and has not been there", at, to[0].Checkpoint)
+	}
+	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "retention to drop what the group was sent past", func() bool {
+		flood(t, rf, "held")
+		return first(t, rf, "held") > to[0].Checkpoint
+	})
+}
+
 func TestARefusedConsumerHoldsNothing(t *testing.T) {
 	t.Parallel()
 	rf := retained(t, "own", "foreign")

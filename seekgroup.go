@@ -27,6 +27,9 @@ type SeekOptions struct {
 // Where a partition goes back, the partitions of later storage topics that hold later records of
 // its keys go back to their beginning, unless they are sought themselves: they wait for it, and the
 // order of each key holds.
+//
+// Retention keeps the records from the new positions on, as it keeps what the group has not
+// processed, also when no member runs.
 func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
 	g, t, err := c.group(ctx, group)
 	if err != nil {
@@ -46,6 +49,16 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 	}
 	if err := g.Grow(ctx, t.Units()); err != nil {
 		return nil, err
+	}
+	hold := newRetentionHold(g, t, c.logger)
+	if hold.needed() {
+		defer hold.end(ctx) // where the group is then, whatever came of it
+		if err := hold.descend(ctx, infos); err != nil {
+			return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", group, err)
+		}
+		if infos, err = seekTargets(ctx, g, t, to, units); err != nil { // retention may have been at work until the hold was stored
+			return nil, err
+		}
 	}
 	for i, p := range infos { // earlier storage topics first: the later ones then wait for them
 		unit := t.Document().Unit(p.Storage, p.Partition)

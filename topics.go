@@ -64,7 +64,7 @@ type DeleteTopicOptions struct {
 }
 
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
-// consumer group has progress in it.
+// consumer group has progress in it, and when there is one that can't be read, which may.
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
 	if _, err := c.current(ctx, name); errors.Is(err, ErrConflict) {
 		return err // it was moved to another log: what is defined is not ours to delete
@@ -73,13 +73,17 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if err != nil {
 		return err
 	}
+	force := opts != nil && opts.Force
 	var using []string
 	for _, g := range groups {
+		if g.Damaged != "" && !force {
+			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s): delete with force to go on without it: %w", name, g.Name, g.Damaged, ErrConflict)
+		}
 		if g.Topic == name {
 			using = append(using, g.Name)
 		}
 	}
-	if len(using) > 0 && (opts == nil || !opts.Force) {
+	if len(using) > 0 && !force {
 		return fmt.Errorf("topic %q is consumed by group %s: delete with force to drop its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
 	}
 	for _, g := range using {

@@ -17,7 +17,7 @@ type commitment struct {
 	member   string
 	finished registry.Finished
 	written  bool // into a transaction of this attempt
-	before   bool // by a transaction of an earlier one
+	before   bool // by a transaction of an earlier attempt
 }
 
 // CommitIn writes the checkpoint of m inside tx, a transaction of the caller's on the database
@@ -29,13 +29,18 @@ type commitment struct {
 //
 // Errors: ErrFenced when the partition is somebody else's by now. ErrExists when the record was
 // committed before, by a transaction whose answer was lost; the record then counts as done,
-// whatever the handler returns. ErrInvalid for a wrong tx.
+// whatever the handler returns. A second call while one message is handled is ErrExists too, but
+// then nothing counts as done: it may have met what the first one wrote and nobody has committed.
+// Return it; the record is handled again, and finds out. ErrInvalid for a wrong tx.
 func (m *Message) CommitIn(ctx context.Context, tx any) error {
 	c := m.commit
 	if c == nil {
 		return fmt.Errorf("CommitIn: the message comes from no consumer with ConsumeOptions.Transactional: %w", ErrInvalid)
 	}
 	err := c.group.FinishIn(ctx, tx, c.grant, c.member, c.finished)
+	if c.written && errors.Is(err, fault.Exists) {
+		return fmt.Errorf("CommitIn was called before while this message was handled; call it once, as the last statement of its transaction: %w", err)
+	}
 	c.written, c.before = c.written || err == nil, c.before || errors.Is(err, fault.Exists)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -223,6 +224,30 @@ func TestCommitInASecondTimeSaysThatItExists(t *testing.T) {
 	s.await(t, rf)
 	c.leave(t)
 	s.exactly(t, 1, 1)
+}
+
+// A second CommitIn in one transaction meets what the first one wrote, which is rolled back with it.
+func TestCommitInTwiceInOneTransactionLosesNothing(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 10, 3)
+	second := make(chan error, 10)
+	twice := s.faulty(func(m *ringfence.Message, tx *sql.Tx) error {
+		err := m.CommitIn(t.Context(), tx)
+		second <- err
+		return err
+	})
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		if m.Offset%2 == 0 {
+			return twice(ctx, m)
+		}
+		return s.handle(ctx, m)
+	}, transactional("a"))
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 10, 3)
+	if err := <-second; !errors.Is(err, ringfence.ErrExists) || !strings.Contains(err.Error(), "called before") {
+		t.Errorf("the second CommitIn of one attempt: %v; expected ErrExists that says so", err)
+	}
 }
 
 func TestATransactionOfAStaleOwnerIsFenced(t *testing.T) {

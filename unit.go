@@ -96,8 +96,31 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, storage, partitio
 	if err != nil {
 		return nil, err
 	}
-	start = append(start[:len(start):len(start)], registry.Position{Storage: storage, Partition: partition, Next: b.Next})
-	return start, w.group.Checkpoint(ctx, u.Grant(), registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()})
+	return w.storeStart(ctx, u, registry.Position{Storage: storage, Partition: partition, Next: b.Next})
+}
+
+// storeStart adds at to the checkpoint, which it must follow: a write that is not answered may reach
+// the store late, and must not undo what was committed since. If an earlier try reached it, that is
+// the start.
+func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.Position) ([]registry.Position, error) {
+	have, err := w.group.Unit(ctx, u.Number())
+	if err != nil {
+		return nil, err
+	}
+	var start []registry.Position
+	if have.Checkpoint != nil {
+		start = have.Checkpoint.Positions
+	}
+	if position(have.Checkpoint, at.Storage, at.Partition) != nil {
+		return start, nil
+	}
+	start = append(start[:len(start):len(start)], at)
+	c := registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()}
+	res, err := w.group.Checkpoints(ctx, []registry.CheckpointWrite{{Grant: u.Grant(), Checkpoint: c, After: &have.CheckpointVersion}})
+	if err != nil {
+		return nil, err
+	}
+	return start, res[0].Err
 }
 
 // handle makes messages of records.

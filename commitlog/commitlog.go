@@ -21,6 +21,7 @@ var (
 	ErrNotFound    = fault.NotFound
 	ErrExists      = fault.Exists
 	ErrFenced      = fault.Fenced
+	ErrForgotten   = fault.Forgotten
 	ErrSealed      = fault.Sealed
 	ErrOutOfRange  = fault.OutOfRange
 	ErrCorrupt     = fault.Corrupt
@@ -52,6 +53,9 @@ const (
 	MaxHeaders      = 1000
 	ProducerWindow  = driver.ProducerWindow
 )
+
+// NewProducerID makes an ID for an idempotent producer, larger than those that were made before.
+func NewProducerID() uint64 { return driver.NewProducerID() }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 

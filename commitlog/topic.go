@@ -226,6 +226,15 @@ func (t *Topic) Trim(ctx context.Context, partition int, before int64) error {
 	return t.d.Trim(ctx, partition, before)
 }
 
+// NoHold are the offsets for Hold of whoever needs nothing.
+func NoHold(partitions int) []int64 {
+	none := make([]int64, partitions)
+	for p := range none {
+		none[p] = -1
+	}
+	return none
+}
+
 // Hold tells retention, under a name (a group's), the lowest offset still needed of each
 // partition; -1 for no opinion.
 func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {

@@ -325,6 +325,9 @@ func (m *Mirror) apply(ctx context.Context, p *plan) error {
 	if err := m.applyGroups(ctx, p); err != nil {
 		return err
 	}
+	if err := m.handHoldsOver(ctx, p); err != nil {
+		return err
+	}
 	return m.alone(ctx)
 }
 
@@ -395,11 +398,23 @@ func (m *Mirror) readPlan(ctx context.Context) (*plan, registry.Version, error) 
 	if err != nil {
 		return nil, "", err
 	}
+	p, err := decodePlan(e.Key, e.Value)
+	return p, e.Version, err
+}
+
+func decodePlan(key string, value []byte) (*plan, error) {
 	p := new(plan)
-	if err := json.Unmarshal(e.Value, p); err != nil {
-		return nil, "", fmt.Errorf("registry key %q: %w: %w", e.Key, fault.Corrupt, err)
+	if err := json.Unmarshal(value, p); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
 	}
-	return p, e.Version, nil
+	if p.Format != stateFormat {
+		return nil, fmt.Errorf("registry key %q is of format %d; this version reads %d: %w", key, p.Format, stateFormat, fault.Invalid)
+	}
+	if p.Document == nil || len(p.Groups) != len(p.Names) || len(p.Controls) != len(p.Names) {
+		return nil, fmt.Errorf("registry key %q: a plan with %d groups, %d names of groups and %d of their controls: %w",
+			key, len(p.Groups), len(p.Names), len(p.Controls), fault.Corrupt)
+	}
+	return p, nil
 }
 
 func (m *Mirror) writePlan(ctx context.Context, p *plan, version registry.Version) error {

@@ -3,34 +3,44 @@ package mirror
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
+
+// Retention at two places. The source is held at what is not copied yet. The target has the
+// retention of the source, but no group that consumes there before the cut-over: it is held from
+// before its first record, no further on than where the source begins, which is held by the groups
+// there, until the cut-over has given each group a hold of its own.
 
 // holdName is what a mirror holds the source under; no group can have such a name.
 func holdName(target string) string { return "mirror:" + target }
 
-// keeps says whether the source drops records by itself.
-func keeps(from *commitlog.Topic) bool {
-	c := from.Config()
+// incomingName is what a mirror holds its target under.
+func incomingName(source string) string { return "mirror-from:" + source }
+
+// keeps says whether a topic drops records by itself.
+func keeps(t *commitlog.Topic) bool {
+	c := t.Config()
 	return c.RetentionBytes > 0 || c.RetentionAgeMillis > 0
 }
 
 // holdPause is between two notes to the source's retention of what was copied.
 const holdPause = 5 * time.Second
 
-// hold tells the retention of the source what is not copied yet; once, or again and again until
-// all is copied. What fails is tried again: until then what was held before stays held, or nothing.
-func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from *commitlog.Topic, storage int, once bool) {
+// hold tells the retention of both sides what is needed; once, or again and again until all is
+// copied. What fails is tried again: until then what was held before stays held, or nothing.
+func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from, to *commitlog.Topic, storage int, once bool) {
 	for {
-		err := m.holdNow(ctx, from, storage)
+		err := m.holdNow(ctx, from, to, storage)
 		if ctx.Err() != nil {
 			return
 		}
-		m.problems.note("retention of the source", err)
+		m.problems.note("retention", err)
 		pause := holdPause
 		switch {
 		case err != nil:
@@ -48,22 +58,81 @@ func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from *commitl
 	}
 }
 
-func (m *Mirror) holdNow(ctx context.Context, from *commitlog.Topic, storage int) error {
-	offsets := make([]int64, from.Config().Partitions)
-	for p := range offsets {
+func (m *Mirror) holdNow(ctx context.Context, from, to *commitlog.Topic, storage int) error {
+	source, target := make([]int64, from.Config().Partitions), make([]int64, from.Config().Partitions)
+	for p := range source {
 		s, err := m.readState(ctx, stateKey(m.c.Topic, storage, p))
 		if err != nil {
 			return err
 		}
-		if offsets[p] = s.From; s.version == "" {
-			offsets[p] = 0
+		if s.version == "" {
+			continue // all is needed
+		}
+		b, err := from.Bounds(ctx, p)
+		if err != nil {
+			return err
+		}
+		source[p], target[p] = s.From, s.beginAt(b.First)
+	}
+	return errors.Join(from.Hold(ctx, holdName(m.c.To.Name), source), m.holdTarget(ctx, to, target))
+}
+
+// beginAt is a place of the target below which there is only what stood below first at the source.
+func (s *state) beginAt(first int64) int64 {
+	at := int64(0)
+	for _, a := range s.Anchors {
+		if a.Source <= first {
+			at = a.Target
 		}
 	}
-	return from.Hold(ctx, holdName(m.c.To.Name), offsets)
+	return at
+}
+
+// holdTarget holds the target from some offsets on, in place of groups that will consume there.
+func (m *Mirror) holdTarget(ctx context.Context, to *commitlog.Topic, offsets []int64) error {
+	if !keeps(to) {
+		return nil
+	}
+	return to.Hold(ctx, incomingName(m.c.From.Name), offsets)
+}
+
+// handHoldsOver lets each group hold at the target what its progress there leaves to be done, and
+// then ends the hold of the mirror.
+func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
+	for storage, s := range p.Document.Storage {
+		to, err := m.c.To.Log.Topic(ctx, s.Name)
+		if err != nil {
+			return err
+		}
+		if keeps(to) {
+			err = m.holdForGroups(ctx, p.Names, to, storage)
+		}
+		if err = errors.Join(err, to.Close()); err != nil {
+			return fmt.Errorf("retention at the target: %w", err)
+		}
+	}
+	return nil
+}
+
+func (m *Mirror) holdForGroups(ctx context.Context, groups []string, to *commitlog.Topic, storage int) error {
+	for _, name := range groups {
+		g, err := m.c.To.Registry.Group(name)
+		if err != nil {
+			return err
+		}
+		st, err := g.Load(ctx, true)
+		if err == nil {
+			err = to.Hold(ctx, name, registry.LowestNeeded(st.Units, storage, to.Config().Partitions))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return m.holdTarget(ctx, to, commitlog.NoHold(to.Config().Partitions))
 }
 
 // Abandon lets the source forget what a mirror to the target of that name has not copied. It needs
-// no target. A mirror that still runs holds it again, and one that goes on later may find that the
+// no target, where what was copied stays held until the topic is deleted. A mirror that still runs holds it again, and one that goes on later may find that the
 // source has dropped what it wants. ErrNotFound for an unknown topic.
 func Abandon(ctx context.Context, from Side, topicName, target string) error {
 	doc, err := topic.NewCatalog(from.Log, from.Registry, from.Namespace).Get(ctx, topicName)
@@ -88,11 +157,7 @@ func release(ctx context.Context, from *commitlog.Log, storage []string, target 
 			return err
 		}
 		if keeps(t) {
-			none := make([]int64, t.Config().Partitions)
-			for p := range none {
-				none[p] = -1
-			}
-			err = t.Hold(ctx, holdName(target), none)
+			err = t.Hold(ctx, holdName(target), commitlog.NoHold(t.Config().Partitions))
 		}
 		if err = errors.Join(err, t.Close()); err != nil {
 			return err

@@ -194,3 +194,133 @@ func TestTheHoldOfAMirrorIsItsOwnUntilItEnds(t *testing.T) {
 		t.Errorf("an unknown topic is abandoned: %v", err)
 	}
 }
+
+// newKeepingWorld is a world whose topic keeps so many bytes beyond what is held, with a group that
+// has processed everything before next and holds the source accordingly.
+func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *registry.Group) {
+	w := newWorld(t, 1)
+	w.must(w.source.Close())
+	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
+	w.must(c.Delete(t.Context(), name))
+	w.must(c.Create(t.Context(), name, topic.Config{Partitions: 1, RetentionBytes: bytes}))
+	var err error
+	w.source, err = c.Open(t.Context(), name)
+	w.must(err)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: next}}}, "test"))
+	st, err := w.source.Storage(0)
+	w.must(err)
+	w.must(st.Hold(t.Context(), "billing", []int64{next}))
+	return w, g
+}
+
+// left are the values that the group has to process at one side.
+func (w *world) left(side mirror.Side) []string {
+	w.Helper()
+	g, err := side.Registry.Group("billing")
+	w.must(err)
+	u, err := g.Unit(w.Context(), 0)
+	w.must(err)
+	return unfinished(w.contents(side, 0)[0], u.Checkpoint.Positions[0])
+}
+
+// The target has the retention of the source, and no group that consumes there until the cut-over.
+func TestTheTargetKeepsWhatItsGroupsHaveNotProcessed(t *testing.T) {
+	t.Parallel()
+	w, _ := newKeepingWorld(t, 500, 0)
+	w.produce(0, 150)
+	// Another group, of an earlier name, needs nothing.
+	ahead, err := w.from.Registry.Group("ahead")
+	w.must(err)
+	_, err = ahead.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	w.must(ahead.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: w.end(0, 0)}}}, "test"))
+	w.must(w.mirror(true).Run(t.Context()))
+	w.produce(150, 150)
+	_, err = w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	want := w.left(w.from)
+	if got := w.left(w.to); len(want) < 300 || !slices.Equal(got, want) {
+		t.Fatalf("the group had %d records to process, and has %d at the target", len(want), len(got))
+	}
+	// From now on the group's own hold keeps them, and nothing else.
+	c := topic.NewCatalog(w.to.Log, w.to.Registry, "")
+	moved, err := c.Open(t.Context(), name)
+	w.must(err)
+	defer moved.Close()
+	add := func() {
+		_, err := moved.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Key: []byte("k"), Value: []byte("more")}}, nil)
+		w.must(err)
+	}
+	add()
+	if got := w.left(w.to); len(got) != len(want)+1 {
+		t.Errorf("after the cut-over %d of %d records are kept", len(got)-1, len(want))
+	}
+	st, err := moved.Storage(0)
+	w.must(err)
+	w.must(st.Hold(t.Context(), "billing", commitlog.NoHold(1)))
+	w.must(st.Hold(t.Context(), "ahead", commitlog.NoHold(1)))
+	add()
+	if b, err := st.Bounds(t.Context(), 0); err != nil || b.First == 0 {
+		t.Errorf("bounds %+v, %v: the mirror holds the target for ever", b, err)
+	}
+}
+
+// What the source has dropped below a group's position can't be told apart from what it still needs.
+func TestAPositionBelowTheFirstRecordIsRefused(t *testing.T) {
+	t.Parallel()
+	w, g := newKeepingWorld(t, 1<<40, 0)
+	w.produce(0, 40)
+	st, err := w.source.Storage(0)
+	w.must(err)
+	w.must(st.Trim(t.Context(), 0, 10))
+	_, err = w.mirror(false).CutOver(t.Context())
+	if !errors.Is(err, fault.OutOfRange) || !strings.Contains(err.Error(), "billing") {
+		t.Fatalf("a group that needs what was dropped is carried over: %v", err)
+	}
+	b, err := st.Bounds(t.Context(), 0)
+	w.must(err)
+	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: b.First}}}, "as the error says"))
+	_, err = w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	if want, got := w.left(w.from), w.left(w.to); !slices.Equal(want, got) {
+		t.Errorf("%d records to process became %d", len(want), len(got))
+	}
+}
+
+// A mirror that is never cut over does not keep its target for ever: what the source has dropped,
+// nobody needs there.
+func TestTheTargetIsHeldFromWhereTheSourceBegins(t *testing.T) {
+	t.Parallel()
+	w, _ := newKeepingWorld(t, 1<<40, 0)
+	l := &holds{Log: w.store.Driver(), held: map[string]map[string][]int64{}, told: make(chan struct{})}
+	w.must(w.to.Log.Close())
+	w.to.Log = commitlog.New(l)
+	const appends = 200
+	for i := range appends { // an anchor is noted every 16,384 records
+		recs := make([]commitlog.Record, 250)
+		for j := range recs {
+			recs[j] = commitlog.Record{Key: []byte("k"), Value: fmt.Append(nil, i)}
+		}
+		_, err := w.source.Produce(t.Context(), []byte("k"), topic.AnyPartition, recs, nil)
+		w.must(err)
+	}
+	m, err := mirror.New(mirror.Config{From: w.from, To: w.to, Topic: name, Once: true})
+	w.must(err)
+	w.must(m.Run(t.Context()))
+	if at := l.of(0); !slices.Equal(at, []int64{0}) {
+		t.Fatalf("the target is held at %v while the source keeps everything", at)
+	}
+	st, err := w.source.Storage(0)
+	w.must(err)
+	w.must(st.Trim(t.Context(), 0, w.end(0, 0)-1))
+	m, err = mirror.New(mirror.Config{From: w.from, To: w.to, Topic: name, Once: true})
+	w.must(err)
+	w.must(m.Run(t.Context()))
+	if at := l.of(0); len(at) != 1 || at[0] < appends*250/2 || at[0] >= appends*250 {
+		t.Errorf("the target is held at %v; the source begins at its last record, and %d were copied", at, appends*250)
+	}
+}

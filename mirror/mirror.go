@@ -168,7 +168,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 				})
 			}
 			if keeps(from) {
-				holds.Go(func() { m.hold(ctx, copied, from, storage, once) }) // joined above
+				holds.Go(func() { m.hold(ctx, copied, from, to, storage, once) }) // joined above
 			}
 		}
 		if once {
@@ -199,6 +199,12 @@ func (m *Mirror) openPair(ctx context.Context, doc *topic.Document, storage int)
 	c.Name = m.targetName(doc, storage)
 	if err = m.c.To.Log.CreateTopic(ctx, c); err == nil {
 		to, err = m.c.To.Log.Topic(ctx, c.Name)
+	}
+	if err == nil {
+		// All of it, before there is anything.
+		if err = m.holdTarget(ctx, to, make([]int64, c.Partitions)); err != nil {
+			err = errors.Join(err, to.Close())
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("storage topic %d of the target: %w", storage, err), from.Close())

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 			{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
 		}))
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // process is a ringfence program that runs.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -27,7 +27,7 @@ const stateFormat = 1
 
 // newState is that of a partition of which nothing was copied.
 func newState(first int64) state {
-	return state{Format: stateFormat, Producer: rand.Uint64() | 1, From: first, Stride: firstStride} //nolint:gosec // a name, no secret
+	return state{Format: stateFormat, Producer: commitlog.NewProducerID(), From: first, Stride: firstStride}
 }
 
 // state is how far a partition was copied, and what is being appended just now.
@@ -127,14 +127,40 @@ func (m *Mirror) readState(ctx context.Context, key string) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(e.Value, &s.state); err != nil {
-		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
-	}
-	if s.Format != stateFormat {
-		return nil, fmt.Errorf("registry key %q is of format %d; this version reads %d: %w", key, s.Format, stateFormat, fault.Invalid)
+	if s.state, err = decodeState(key, e.Value); err != nil {
+		return nil, err
 	}
 	s.version = e.Version
 	return s, nil
+}
+
+func decodeState(key string, value []byte) (s state, err error) {
+	if err := json.Unmarshal(value, &s); err != nil {
+		return s, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
+	}
+	if s.Format != stateFormat {
+		return s, fmt.Errorf("registry key %q is of format %d; this version reads %d: %w", key, s.Format, stateFormat, fault.Invalid)
+	}
+	if !s.sound() {
+		return s, fmt.Errorf("registry key %q: a mirror can't have stored %.200q: %w", key, value, fault.Corrupt)
+	}
+	return s, nil
+}
+
+// sound says whether everything is in the order that copying puts it in.
+func (s *state) sound() bool {
+	ok := s.Epoch >= 0 && s.Sequence >= 0 && s.From >= 0 && s.Records >= 0 && s.Stride > 0
+	at := s.From
+	for _, w := range s.Window {
+		ok = ok && w.From >= at && w.To > w.From && w.Records > 0
+		at = w.To
+	}
+	var last anchor
+	for _, a := range s.Anchors {
+		ok = ok && a.Source >= last.Source && a.Target >= last.Target && a.Records >= last.Records
+		last = a
+	}
+	return ok
 }
 
 // writeState stores a state if nobody else did since it was read; fault.Conflict otherwise.

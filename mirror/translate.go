@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -35,8 +36,15 @@ func newTranslator(ctx context.Context, from, to *commitlog.Topic, partition int
 
 // position translates the progress in a partition: each record that was finished stays finished,
 // each that was not stays to be done. Both sides are read once, however many ranges it has.
+//
+// *commitlog.OutOfRangeError when the source does not have what the group needs, or the target has
+// dropped some of it: nothing says then where the group would have to go on.
 func (t *translator) position(ctx context.Context, p registry.Position) (registry.Position, error) {
 	q := registry.Position{Storage: p.Storage, Partition: p.Partition}
+	if p.Next < t.first {
+		return q, fmt.Errorf("the source has dropped what the group needs next; send it to where it shall go on (group seek) and cut over again: %w",
+			&commitlog.OutOfRangeError{Topic: t.from.Config().Name, Partition: t.partition, Offset: p.Next, First: t.first, End: t.s.From})
+	}
 	sources := []int64{p.Next}
 	for _, r := range p.Done {
 		sources = append(sources, r[0], r[1])
@@ -117,10 +125,9 @@ func (t *translator) places(ctx context.Context, ordinals []int64) ([]int64, err
 				here = a
 			}
 		}
-		if here.Target < t.begin { // retention dropped what would have to be counted
-			at[i] = t.begin
-			i++
-			continue
+		if here.Target < t.begin {
+			return nil, fmt.Errorf("the target has dropped records that were copied to it, the group's next one perhaps among them; delete the topic there, and all is copied again: %w",
+				&commitlog.OutOfRangeError{Topic: t.to.Config().Name, Partition: t.partition, Offset: here.Target, First: t.begin, End: t.end})
 		}
 		recs, next, err := t.to.Read(ctx, t.partition, here.Target, t.target[:0], nil)
 		if err != nil {

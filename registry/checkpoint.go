@@ -233,3 +233,20 @@ func (c Checkpoint) same(o Checkpoint) bool {
 		return a.Storage == b.Storage && a.Partition == b.Partition && a.Next == b.Next && slices.Equal(a.Done, b.Done)
 	})
 }
+
+// LowestNeeded is the next offset that units need of each partition of a storage topic; 0, all that
+// is kept, of those that no checkpoint tells of.
+func LowestNeeded(units []Unit, storage, partitions int) []int64 {
+	offsets := make([]int64, partitions)
+	for _, u := range units {
+		if u.Checkpoint == nil {
+			continue
+		}
+		for _, p := range u.Checkpoint.Positions {
+			if p.Storage == storage && p.Partition >= 0 && p.Partition < partitions {
+				offsets[p.Partition] = p.Next
+			}
+		}
+	}
+	return offsets
+}

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,4 +65,18 @@ func BenchmarkCheckpointEncode(b *testing.B) {
 			_ = registry.Encode(c)
 		}
 	})
+}
+
+func TestTheLowestNeededIsThatOfItsStorageTopic(t *testing.T) {
+	t.Parallel()
+	units := []registry.Unit{
+		{Number: 0, Checkpoint: &registry.Checkpoint{Positions: []registry.Position{{Storage: 0, Partition: 0, Next: 7}, {Storage: 1, Partition: 1, Next: 5}}}},
+		{Number: 1}, // nothing was ever finished
+		{Number: 2, Checkpoint: &registry.Checkpoint{Positions: []registry.Position{{Storage: 1, Partition: 0, Next: 3}, {Storage: 1, Partition: 9, Next: 4}}}},
+	}
+	for storage, want := range [][]int64{{7, 0}, {3, 5}, {0, 0}} {
+		if got := registry.LowestNeeded(units, storage, 2); !slices.Equal(got, want) {
+			t.Errorf("of storage topic %d %v is needed; want %v", storage, got, want)
+		}
+	}
 }

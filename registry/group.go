@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // The keys of a group <g>; unit numbers are eight digits, so that they sort.
@@ -20,6 +22,9 @@ import (
 //	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry
 //
 // Members watch groups/<g>/. Checkpoints lie elsewhere, so that they wake nobody.
+
+// MaxUnits is how many units a group may have: a reading of it has room for each.
+const MaxUnits = 1 << 20
 
 // Meta describes a group. The first member writes it; it changes when what the group consumes
 // grows.
@@ -200,14 +205,6 @@ func Encode(doc any) []byte {
 	return b
 }
 
-// decode reads the stored form; what is no document is a format error that names the key.
-func decode(e Entry, doc any) error {
-	if err := json.Unmarshal(e.Value, doc); err != nil {
-		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w", e.Key, err)
-	}
-	return nil
-}
-
 // State is a consistent reading of a group.
 type State struct {
 	Revision          int64
@@ -274,7 +271,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	for _, e := range owners {
 		n, err := unitOf(e.Key)
 		if err != nil || n >= len(st.Units) {
-			return nil, fmt.Errorf("registry key %q: group %q has %d units", e.Key, g.name, len(st.Units))
+			return nil, fmt.Errorf("registry key %q: group %q has %d units: %w", e.Key, g.name, len(st.Units), fault.Corrupt)
 		}
 		st.Units[n].OwnerVersion = e.Version
 		if err := decode(e, &st.Units[n].Owner); err != nil {

@@ -17,8 +17,8 @@ const (
 // EnsureMeta creates the group, or returns it as it exists. ErrExists when it consumes another
 // topic or has another number of units: both are fixed for the life of a group.
 func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
-	if want.Units < 1 || want.Topic == "" {
-		return Meta{}, fmt.Errorf("group %q: topic %q, units: %d; expected a topic and at least one unit: %w", g.name, want.Topic, want.Units, ErrInvalid)
+	if want.Units < 1 || want.Units > MaxUnits || want.Topic == "" {
+		return Meta{}, fmt.Errorf("group %q: topic %q, units: %d; expected a topic and 1 to %d units: %w", g.name, want.Topic, want.Units, MaxUnits, ErrInvalid)
 	}
 	want.Format, want.Deleting = metaFormat, false
 	for {
@@ -61,15 +61,15 @@ func (g *Group) Meta(ctx context.Context) (Meta, error) {
 func (g *Group) meta(ctx context.Context) (Meta, Entry, error) {
 	var m Meta
 	e, err := g.r.read(ctx, g.MetaKey(), &m)
-	if err == nil && m.Format > metaFormat {
-		err = fmt.Errorf("group %q is of format %d; this version reads up to %d: %w", g.name, m.Format, metaFormat, ErrInvalid)
-	}
 	return m, e, err
 }
 
 // Grow makes the group one of at least so many units. Its members notice, and share the new ones.
 // ErrNotFound when the group does not exist.
 func (g *Group) Grow(ctx context.Context, units int) error {
+	if units > MaxUnits {
+		return fmt.Errorf("group %q: %d units; at most %d are allowed: %w", g.name, units, MaxUnits, ErrInvalid)
+	}
 	for {
 		m, e, err := g.meta(ctx)
 		if err != nil {
@@ -169,7 +169,7 @@ func (g *Group) remove(ctx context.Context, mark Entry, keys []string) error {
 	return res.Err
 }
 
-// ListGroups returns the names of the groups, sorted.
+// ListGroups returns the names of the groups, sorted, also of one whose document can't be read.
 func (r *Registry) ListGroups(ctx context.Context) ([]string, error) {
 	snap, err := r.List(ctx, "groups/")
 	if err != nil {
@@ -182,10 +182,7 @@ func (r *Registry) ListGroups(ctx context.Context) ([]string, error) {
 			continue
 		}
 		var m Meta
-		if err := decode(e, &m); err != nil {
-			return nil, err
-		}
-		if !m.Deleting {
+		if err := decode(e, &m); err != nil || !m.Deleting {
 			names = append(names, name)
 		}
 	}

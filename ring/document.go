@@ -97,7 +97,7 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 
 func decode(e registry.Entry, doc any) error {
 	if err := json.Unmarshal(e.Value, doc); err != nil {
-		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w", e.Key, err)
+		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w: %w", e.Key, fault.Corrupt, err)
 	}
 	return nil
 }
@@ -112,6 +112,9 @@ func newer(key string, have int) error {
 func (d *anchorDoc) check(key string) error {
 	if err := newer(key, d.Format); err != nil {
 		return err
+	}
+	if d.Anchor == nil {
+		return fmt.Errorf("registry key %q: it has no anchor: %w", key, fault.Corrupt)
 	}
 	names := d.Anchor.Members()
 	slices.Sort(names)

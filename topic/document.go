@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -157,9 +158,15 @@ func decode(key string, value []byte) (*Document, error) {
 		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
 	}
 	for i, st := range d.Storage {
-		if st.Partitions < 1 || st.K < 1 || st.Partitions%st.K != 0 {
+		if st.Partitions < 1 || st.Partitions > commitlog.MaxPartitions || st.K < 1 || st.Partitions%st.K != 0 {
 			return nil, fmt.Errorf("registry key %q: storage topic %d with %d partitions and K %d: %w", key, i, st.Partitions, st.K, fault.Corrupt)
 		}
+		if len(st.Ends) > st.Partitions || slices.ContainsFunc(st.Ends, func(end int64) bool { return end < 0 }) {
+			return nil, fmt.Errorf("registry key %q: storage topic %d of %d partitions ends at %v: %w", key, i, st.Partitions, st.Ends, fault.Corrupt)
+		}
+	}
+	if err := errors.Join(d.Router.validate(), d.Hash.validate()); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w", key, err)
 	}
 	return d, nil
 }

@@ -2,13 +2,9 @@ package topic
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -129,7 +125,7 @@ func (m *message) travel(ctx context.Context, goes lodged) {
 func (m *message) settle(first int64, err error) {
 	sealed := errors.Is(err, fault.Sealed)
 	refused := sealed || errors.Is(err, fault.Invalid) && (m.storage < m.g.storage || m.g.closed.Load())
-	asked, pump := m.note(first, err, refused, sealed)
+	asked, pump, err := m.note(first, err, refused, sealed)
 	switch {
 	case !refused && err != nil:
 		m.end(Position{}, err)
@@ -144,10 +140,10 @@ func (m *message) settle(first int64, err error) {
 }
 
 // note takes the log's answer down in the lane. It says whether a sealed storage topic was asked, and
-// whether it is time to send on what is parked.
-func (m *message) note(first int64, err error, refused, sealed bool) (asked, pump bool) {
+// whether it is time to send on what is parked; and the error as the producer has to know it.
+func (m *message) note(first int64, err error, refused, sealed bool) (asked, pump bool, told error) {
 	if m.n == nil && !refused {
-		return false, false // home numbers it itself
+		return false, false, err // home numbers it itself
 	}
 	s, p := &m.t.streams, m.opts.Producer
 	s.mu.Lock()
@@ -158,7 +154,10 @@ func (m *message) note(first int64, err error, refused, sealed bool) (asked, pum
 	n, l := m.n, m.n.lane
 	switch {
 	case n.place != nil:
-		l.settle(m, first, err, refused)
+		if l.settle(m, first, err, refused); errors.Is(err, fault.Forgotten) && l.places[p.Sequence] != n.place {
+			// It is the ID of a thread that was forgotten. The next try begins another one.
+			err = fmt.Errorf("topic %q: %w: send it again; the log says: %v", m.t.name, fault.NotDone, err) //nolint:errorlint // for its producer it is no longer that
+		}
 	case refused:
 		n.absent = err
 		if sealed {
@@ -166,7 +165,7 @@ func (m *message) note(first int64, err error, refused, sealed bool) (asked, pum
 		}
 	}
 	if !n.asked {
-		return false, false
+		return false, false, err
 	}
 	n.asked = false
 	if refused {
@@ -175,7 +174,7 @@ func (m *message) note(first int64, err error, refused, sealed bool) (asked, pum
 	if l.asking--; l.asking == 0 && len(l.parked) > 0 {
 		l.asking, pump = 1, true
 	}
-	return true, pump
+	return true, pump, err
 }
 
 // pump sends what is parked in a lane on, from a goroutine that Close joins.
@@ -229,12 +228,4 @@ func (t *Topic) homeOf(storage int, m *message) int {
 	doc := t.Document()
 	s := doc.Storage[storage]
 	return doc.Router.Route(doc.Hash.Sum(m.key), s.Partitions, s.K)
-}
-
-// aliasOf is an ID that no other process uses, and never 0.
-func aliasOf(id uint64) uint64 {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:], id)
-	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
-	return xxhash.Sum64(b[:]) | 1
 }

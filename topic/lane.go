@@ -91,7 +91,7 @@ func (l *lane) lodge(m *message, at int) lodged {
 		if known, err := l.admit(p, m.g.storage); known || err != nil {
 			return lodged{known: known, at: Position{m.t.name, -1, -1, -1}, err: err}
 		}
-		pl = l.open(p.ID, m.g.storage, at)
+		pl = l.open(m.g.storage, at)
 		l.places[p.Sequence] = pl
 	case pl.stored:
 		return lodged{known: true, at: Position{m.t.name, pl.storage, pl.partition, pl.first}}
@@ -165,11 +165,11 @@ func (l *lane) clear(pl *place) {
 }
 
 // open is the next place in a partition.
-func (l *lane) open(id uint64, storage, partition int) *place {
+func (l *lane) open(storage, partition int) *place {
 	key := [2]int{storage, partition}
 	th := l.threads[key]
 	if th == nil {
-		th = &thread{id: aliasOf(id)}
+		th = &thread{id: commitlog.NewProducerID()}
 		l.threads[key] = th
 	}
 	th.next++
@@ -252,12 +252,12 @@ func (l *lane) void(pl *place, sealed bool) {
 	}
 }
 
-// surelyAbsent says whether an error of an append means that it was not and will not be stored.
+// surelyAbsent says whether an error of an append means that this try was not and will not be stored.
 func surelyAbsent(err error) bool {
 	if errors.Is(err, fault.Unknown) {
 		return false
 	}
-	for _, kind := range []error{fault.Sealed, fault.Fenced, fault.Invalid, fault.NotFound, fault.Closed, fault.NotDone} {
+	for _, kind := range []error{fault.Sealed, fault.Fenced, fault.Forgotten, fault.Invalid, fault.NotFound, fault.Closed, fault.NotDone} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -46,3 +46,38 @@ func TestALaneSendsWhatComesAfterTheSealBehindWhatItRefused(t *testing.T) {
 		t.Errorf("a gap of the producer: %+v; expected Invalid", goes)
 	}
 }
+
+// The IDs that a lane gives are its own: that the log has forgotten one of them concerns nobody else,
+// as long as nothing is in doubt.
+func TestALaneGoesOnUnderAnotherIDWhenTheLogForgotItsOwn(t *testing.T) {
+	t.Parallel()
+	l := newLane(0, 0)
+	l.end(0)
+	send := func(sequence int64, err error) (lodged, error) {
+		t.Helper()
+		m := numberedMessage(1, sequence)
+		m.n.lane = l
+		goes := l.lodge(m, 0)
+		if goes.err != nil {
+			t.Fatalf("sequence %d goes to %+v", sequence, goes)
+		}
+		_, _, told := m.note(0, err, false, false)
+		return goes, told
+	}
+	first, told := send(0, nil)
+	if told != nil {
+		t.Fatal(told)
+	}
+	if goes, told := send(1, fault.Forgotten); !errors.Is(told, fault.NotDone) || errors.Is(told, fault.Forgotten) || goes.as.ID != first.as.ID {
+		t.Errorf("the producer is told %v; expected that it may send again", told)
+	}
+	if goes, told := send(1, nil); told != nil || goes.as.ID == first.as.ID || goes.as.Sequence != 0 {
+		t.Errorf("the next try goes as %+v, %v; expected the beginning of another ID than %x", goes.as, told, first.as.ID)
+	}
+	if _, told := send(2, fault.Unknown); !errors.Is(told, fault.Unknown) {
+		t.Errorf("the producer is told %v", told)
+	}
+	if _, told := send(2, fault.Forgotten); !errors.Is(told, fault.Forgotten) {
+		t.Errorf("the producer is told %v about what may be stored; expected that nobody knows", told)
+	}
+}

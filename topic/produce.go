@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Position is the place of a record. Storage topic, partition and offset are -1 for a message that an
-// idempotent producer sent again so late that nobody remembers where it is stored.
+// Position is the place of a record. The offset is -1 for a message that an idempotent producer sent
+// again so late that nobody remembers where it is stored, and storage topic and partition may be.
 type Position struct {
 	Topic     string `json:"topic"`
 	Storage   int    `json:"storage"`

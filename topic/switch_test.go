@@ -320,15 +320,18 @@ func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 		if _, err := st.Seal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.handle.SetLatency(200 * time.Millisecond) // the switch takes its time
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		recs := []commitlog.Record{rec(0, 1)}
 		if _, err := tp.Produce(ctx, recs[0].Key, topic.AnyPartition, recs, opts); !errors.Is(err, fault.Unknown) {
 			t.Errorf("%v; expected Unknown", err)
 		}
 		cancel()
 		recs[0].Key[0], recs[0].Value[0] = 'x', '9'
-		for tp.Document().Produce == 0 {
+		for end := time.Now().Add(30 * time.Second); tp.Document().Produce == 0; {
+			if time.Now().After(end) {
+				t.Fatal("the switch that the producer began is never done")
+			}
 			<-time.After(time.Millisecond)
 		}
 		if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {

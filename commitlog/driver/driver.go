@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -58,9 +60,18 @@ type TopicConfig struct {
 }
 
 // Producer identifies one append for idempotence. The zero value asks for none.
+//
+// A log may bound what it remembers of producers, as its documentation says, and then forgets whole
+// producers: the ones that have been silent the longest. An append of one that it forgot, or may have
+// forgotten, is fault.Forgotten, whatever its sequence: that call stores nothing, and nobody knows
+// whether an earlier one did.
 type Producer struct {
-	ID    uint64 // random, chosen by the producer; 0: not idempotent
-	Epoch int32  // a higher epoch of the same ID fences the lower ones (fault.Fenced)
+	// ID is that of one producer, for good; 0: not idempotent. Take it from NewProducerID: a log that
+	// has forgotten producers takes a new one with a lower ID than theirs for one of them.
+	ID uint64
+	// Epoch: once an append of a higher epoch of the same ID is acknowledged, in whatever partition
+	// and also as a duplicate, the lower ones are fenced in all of the topic (fault.Fenced).
+	Epoch int32
 	// Sequence numbers the appends of (ID, partition), from 0, +1 each; a new epoch goes on
 	// counting. A sequence that was appended already is acknowledged again with its first offset
 	// and not stored twice, also when the topic was sealed since; one that leaves a gap is
@@ -71,6 +82,13 @@ type Producer struct {
 
 // ProducerWindow is how many appends back a log remembers the first offset of a sequence, at least.
 const ProducerWindow = 8
+
+// NewProducerID makes an ID for a producer. IDs that are made later are larger, but for those of
+// the same quarter of an hour, and have the upper two bits zero until the year 2106.
+func NewProducerID() uint64 {
+	const random = 40 // bits: among 1,000 that are made at once, two are equal once in two million times
+	return uint64(time.Now().Unix())>>10<<random | rand.Uint64()>>(64-random)
+}
 
 // AppendRequest is one atomic batch for one partition: all of its records appear, adjacent
 // and in order, or none does.
@@ -119,8 +137,9 @@ type Topic interface {
 
 	// Append queues one batch and calls done exactly once, from any goroutine, possibly before
 	// Append returns: with the first offset when the batch is durable at the log's level, or with
-	// fault.Sealed, fault.Fenced, fault.Invalid, fault.NotFound, fault.Closed or fault.NotDone
-	// (certainly absent) or fault.Unknown (fate unknown). done must not block.
+	// fault.Sealed, fault.Fenced, fault.Forgotten, fault.Invalid, fault.NotFound, fault.Closed or
+	// fault.NotDone (this call has certainly stored nothing) or fault.Unknown (fate unknown). done
+	// must not block.
 	// Batches queued one after another by one goroutine for one partition keep that order.
 	// Append blocks only while the log's write buffer is full, until ctx ends (fault.NotDone).
 	// After it was queued, a batch is not affected by ctx.
@@ -196,8 +215,11 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("topic %q partition %d offset %d: damaged data in %s at byte %d: %s; records from offset %d on are readable (seek there to go on)",
-		e.Topic, e.Partition, e.Offset, e.File, e.Position, e.Detail, e.Resume)
+	then := fmt.Sprintf("records from offset %d on are readable (seek there to go on)", e.Resume)
+	if e.Resume < 0 {
+		then = "where to go on is not known yet"
+	}
+	return fmt.Sprintf("topic %q partition %d offset %d: damaged data in %s at byte %d: %s; %s", e.Topic, e.Partition, e.Offset, e.File, e.Position, e.Detail, then)
 }
 
 func (e *CorruptError) Is(target error) bool { return target == fault.Corrupt }

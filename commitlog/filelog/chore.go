@@ -73,18 +73,20 @@ func (s *store) chores() []*chore {
 		{name: "filling a segment with zeros", do: s.unlessOver(s.zeroMore)},
 		{name: "preparing a segment", do: s.unlessOver(s.prepareNext)},
 		{name: "indexing a segment", do: s.unlessOver(s.indexNewest)},
+		{name: "closing an old segment", do: s.unlessOver(s.closeOld)},
 		{name: "retention", do: s.unlessOver(s.retain)},
+		{name: "letting go of dropped segments", do: s.letGo},
 	}
 }
 
 // unlessOver passes over what fails because the topic is deleted or closed, or a segment removed.
 func (s *store) unlessOver(do func() error) func() error {
 	return func() error {
-		if s.page.deleted() {
+		if s.gone() {
 			return nil
 		}
 		err := do()
-		if err != nil && (errors.Is(err, fs.ErrNotExist) || s.page.deleted() || s.watch.stopped()) {
+		if err != nil && (errors.Is(err, fs.ErrNotExist) || s.gone() || s.watch.stopped()) {
 			return nil
 		}
 		return err

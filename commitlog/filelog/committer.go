@@ -84,7 +84,7 @@ func (s *store) appendInline(ctx context.Context, req *driver.AppendRequest, now
 		s.endTurn()
 		return s.in.add(ctx, req, now, done)
 	}
-	s.page.word(pageHolder).Store(uint64(os.Getpid()))
+	s.page.Hold(os.Getpid())
 	room, err := s.in.tryAdd(req, now, done)
 	b := s.in.take()
 	var end segment.Pos
@@ -108,11 +108,9 @@ func (s *store) commit(b *batch, err error) {
 		failAll(b.frames, err)
 	}
 	for _, p := range b.frames {
-		err := p.err
+		err := s.verdict(p.err)
 		if errors.Is(err, errDuplicate) {
-			if err = nil; p.frame.Base < 0 {
-				p.frame.Base = s.firstOf(&p.frame)
-			}
+			err = nil // of the frames of producers each answers one append: Base may be -1
 		}
 		for _, a := range p.acks {
 			if err != nil {

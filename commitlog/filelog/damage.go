@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path"
 	"sync"
 	"time"
 
@@ -33,6 +32,18 @@ type damageKey struct {
 
 const maxDamageNotes = 1000
 
+// behind is the first place of damage at or behind a byte of a segment that a walk met here.
+func (d *damageLog) behind(number uint64, off int64) (at int64, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key := range d.seen {
+		if key.segment == number && key.from >= off && (!ok || key.from < at) {
+			at, ok = key.from, true
+		}
+	}
+	return at, ok
+}
+
 func (d *damageLog) first(key damageKey) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +62,7 @@ func (s *store) reportDamage(n uint64, bad *segment.Damage) {
 	if !s.damage.first(damageKey{n, bad.From}) {
 		return
 	}
-	file := s.fs.Path(path.Join(s.dir, segmentName(n)))
+	file := s.fs.Path(segmentName(n))
 	s.log.Error("damaged data; it is kept for inspection", "file", file, "from", bad.From, "to", bad.To, "detail", bad.Detail)
 	line, err := json.Marshal(damageNote{Time: time.Now().UTC(), Segment: n, From: bad.From, To: bad.To, Detail: bad.Detail})
 	if err == nil {
@@ -63,7 +74,7 @@ func (s *store) reportDamage(n uint64, bad *segment.Damage) {
 }
 
 func (s *store) appendLine(name string, line []byte) error {
-	f, err := s.fs.OpenFile(path.Join(s.dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -74,30 +85,4 @@ func (s *store) appendLine(name string, line []byte) error {
 		}
 	}
 	return errors.Join(err, f.Close())
-}
-
-// loss is what a walk over damage can't tell: how far each partition went in the damaged bytes.
-// A later frame of the partition tells.
-type loss struct {
-	bytes int64
-	since map[int]bool // partitions with a frame behind the damage
-}
-
-func (l *loss) add(bad *segment.Damage) {
-	l.bytes += bad.Lost()
-	l.since = map[int]bool{}
-}
-
-func (l *loss) saw(f *segment.Frame) {
-	if l.bytes > 0 && f.Kind == segment.Records {
-		l.since[f.Partition] = true
-	}
-}
-
-// of is more than the records of a partition that can have been lost.
-func (l *loss) of(partition int) int64 {
-	if l.bytes == 0 || l.since[partition] {
-		return 0
-	}
-	return l.bytes
 }

@@ -3,10 +3,12 @@
 //
 //	DIR/log/FORMAT                version of the layout; a newer one is refused
 //	DIR/log/lock                  kernel lock for making and deleting topics
-//	DIR/log/tmp/                  topics on their way in or out
+//	DIR/log/tmp/                  topics on their way in or out: see sweep.go
 //	DIR/log/topics/NAME/
 //	    topic                     what the topic was made with (JSON, checksummed)
+//	    deleted                   the same file, once the topic is deleted: see delete.go
 //	    control                   the control page, mapped by every process
+//	    alive.lock, open.lock     kernel locks: who has the topic open, who opens it: see open.go
 //	    write.lock, sync.lock     kernel locks: who may write, who syncs
 //	    meta.lock, prepare.lock   kernel locks: trim and retention, making of segments
 //	    0000000000000001.seg      segments, numbered without gaps
@@ -18,6 +20,9 @@
 //
 // All partitions of a topic share its segments as interleaved frames, so that one write and one
 // fdatasync serve whatever waits. Package segment has the byte layout.
+//
+// Whoever opened a topic has a handle on its directory, and acts on that one: a topic of the same
+// name that is made later is another.
 //
 // # Who does what
 //
@@ -34,6 +39,6 @@
 // meanwhile is noticed and never believed. A view per topic follows the visible position and
 // knows the frames of the newest segment; older ones have index files.
 //
-// After a reboot the control page is not believed: recovery walks the last segments, cuts a torn
+// When nobody has had the topic open the control page is not believed: recovery walks the last segments, cuts a torn
 // tail, and calls what is damaged below a promised position by its name.
 package filelog

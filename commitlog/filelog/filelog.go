@@ -33,6 +33,8 @@ type Config struct {
 	SegmentBytes int64
 	// BufferBytes bounds what Append keeps in memory per topic before it blocks; 0: 4 MiB.
 	BufferBytes int
+
+	now func() moment // tests; nil: the host's clock
 }
 
 // Validate reports every fault of c at once.
@@ -89,9 +91,10 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		}
 		l.fs, l.owned = fsys, fsys
 	}
-	if err := l.prepare(); err != nil {
+	if err := l.prepare(ctx); err != nil {
 		return nil, errors.Join(err, l.closeFS())
 	}
+	l.sweepAtOpen(ctx)
 	return commitlog.New(l), nil
 }
 
@@ -117,7 +120,7 @@ func (l *fileLog) OpenTopic(ctx context.Context, name string) (driver.Topic, err
 	if t := l.share(name, nil); t != nil {
 		return t, nil
 	}
-	s, err := openStore(l.fs, &l.c, name)
+	s, err := openStore(ctx, l.fs, &l.c, name)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +141,7 @@ func (l *fileLog) share(name string, fresh *store) *topic {
 		return nil
 	}
 	s := l.stores[name]
-	if s == nil || s.page.deleted() {
+	if s == nil || s.gone() {
 		if s = fresh; s == nil {
 			return nil
 		}

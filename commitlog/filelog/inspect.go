@@ -2,7 +2,6 @@ package filelog
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,7 @@ import (
 	"path"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -40,9 +40,6 @@ type TopicReport struct {
 	Next     []int64            `json:"next"` // by partition, as far as the frames tell
 	Sealed   bool               `json:"sealed"`
 	Damage   []DamageReport     `json:"damage"`
-	// Untrusted: the control page is from before a restart of the host; the next open recovers,
-	// and the end of the log is where sound frames end.
-	Untrusted bool `json:"untrusted,omitempty"`
 }
 
 // SegmentReport is one segment file.
@@ -108,16 +105,19 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 	} else if !done {
 		return nil, fmt.Errorf("%s: expected a file log here, found none: %w", l.fs.Path(root), fault.NotFound)
 	}
-	topics, err := l.Topics(ctx)
+	names, err := l.topicNames()
 	if err != nil {
 		return nil, err
 	}
 	report := &Report{Topics: []TopicReport{}}
-	for i := range topics {
-		if o.Topic != "" && o.Topic != topics[i].Name {
+	for _, name := range names {
+		if o.Topic != "" && o.Topic != name {
 			continue
 		}
-		t, err := inspectTopic(ctx, l.fs, &topics[i], o)
+		t, err := inspectTopic(ctx, l.fs, name, o)
+		if errors.Is(err, fault.NotFound) {
+			continue // deleted
+		}
 		if err != nil {
 			return report, err
 		}
@@ -131,70 +131,110 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 
 // inspector walks one topic.
 type inspector struct {
-	fs      vfs.FS
-	o       *InspectOptions
-	meta    *meta
-	written segment.Pos // 0: not known
-	report  TopicReport
-	recs    []driver.Record
+	dir      vfs.Dir
+	o        *InspectOptions
+	meta     *meta
+	promised segment.Pos // below it nothing can be missing; 0: not known
+	report   TopicReport
+	recs     []driver.Record
 }
 
-func inspectTopic(ctx context.Context, fsys vfs.FS, c *driver.TopicConfig, o *InspectOptions) (*TopicReport, error) {
-	dir := topicDir(c.Name)
-	m, err := readMeta(fsys, dir)
+func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptions) (*TopicReport, error) {
+	dir, m, err := openTopicDir(fsys, name)
+	if errors.Is(err, fault.Corrupt) {
+		return unknownTopic(fsys, name, err), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	in := &inspector{fs: fsys, o: o, meta: m}
+	defer dir.Close()
+	in := &inspector{dir: dir, o: o, meta: m}
 	in.report = TopicReport{
-		Config: m.Config, Dir: fsys.Path(dir), Next: make([]int64, m.Config.Partitions),
+		Config: m.Config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
 		Segments: []SegmentReport{}, Damage: []DamageReport{},
 	}
-	in.written = in.readWritten(dir)
-	in.report.Untrusted = in.written == 0
-	s := &store{fs: fsys, dir: dir}
+	in.promised = in.readHint()
+	s := &store{fs: dir}
 	numbers, err := s.segmentNumbers()
 	if err != nil {
-		return nil, explain("list "+fsys.Path(dir), err)
+		return nil, explain("list "+dir.Path("."), err)
 	}
 	for i, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if i > 0 && n != numbers[i-1]+1 {
-			in.damage(fsys.Path(path.Join(dir, segmentName(n-1))), &segment.Damage{Detail: "the segment is missing"})
+		if i > 0 {
+			in.missing(numbers[i-1]+1, n)
 		}
-		if err := in.segment(dir, n, i == len(numbers)-1); err != nil {
+		if err := in.segment(n, i == len(numbers)-1); err != nil {
 			return nil, err
 		}
+	}
+	switch {
+	case len(numbers) > 0:
+		in.missing(numbers[len(numbers)-1]+1, in.promised.Number()+1)
+	case in.promised != 0:
+		in.missing(in.promised.Number(), in.promised.Number()+1)
+	}
+	if gone, err := topicGone(dir); gone || err != nil {
+		return nil, errors.Join(notFound(name), err)
+	}
+	if len(in.report.Segments)+len(in.report.Damage) == 0 { // a topic is made with one
+		in.damage(dir.Path("."), &segment.Damage{Detail: "no segment is there"})
 	}
 	return &in.report, nil
 }
 
-// readWritten is the end of the log as the control page has it, or 0 when it is not to be trusted.
-func (in *inspector) readWritten(dir string) segment.Pos {
-	b, err := readFile(in.fs, path.Join(dir, "control"))
-	le := binary.LittleEndian
-	if err != nil || len(b) < pageFirst || le.Uint64(b[pageMagic:]) != magicWord || le.Uint64(b[pageBoot:]) != bootWord(in.fs.BootID()) {
+// missing reports the segments from one number up to another, which are not there.
+func (in *inspector) missing(from, to uint64) {
+	for n := from; n < to; n++ {
+		in.damage(in.dir.Path(segmentName(n)), &segment.Damage{Detail: "the segment is missing"})
+	}
+}
+
+// unknownTopic is what there is to say of a topic whose topic file is damaged.
+func unknownTopic(fsys vfs.FS, name string, err error) *TopicReport {
+	file := path.Join(topicDir(name), metaFile)
+	bad := DamageReport{File: fsys.Path(file), Detail: err.Error()}
+	if info, err := fsys.Stat(file); err == nil {
+		bad.To = info.Size()
+	}
+	return &TopicReport{
+		Config: driver.TopicConfig{Name: name}, Dir: fsys.Path(topicDir(name)),
+		Next: []int64{}, Segments: []SegmentReport{}, Damage: []DamageReport{bad},
+	}
+}
+
+// readHint is the position up to which the log was synced at some time, as the control page has
+// it; 0: not known. Nobody is known to live, so that page may be old: see open.go.
+func (in *inspector) readHint() segment.Pos {
+	b, err := readMapped(in.dir, "control")
+	if err != nil {
 		return 0
 	}
-	return segment.Pos(le.Uint64(b[pageWritten:]))
+	if p := page.View(b); p != nil {
+		return p.Hint()
+	}
+	return 0
 }
 
 func (in *inspector) damage(file string, d *segment.Damage) {
 	in.report.Damage = append(in.report.Damage, DamageReport{File: file, From: d.From, To: d.To, Detail: d.Detail})
 }
 
-func (in *inspector) segment(dir string, n uint64, last bool) error {
-	name := path.Join(dir, segmentName(n))
-	file := in.fs.Path(name)
-	f, err := in.fs.OpenFile(name, os.O_RDONLY, 0)
+func (in *inspector) segment(n uint64, last bool) error {
+	name := segmentName(n)
+	file := in.dir.Path(name)
+	f, err := in.dir.OpenFile(name, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return in.dropped(n)
+	}
 	if err != nil {
 		return explain("open "+file, err)
 	}
 	defer f.Close()
 	h, size, err := readHeader(f, in.meta.ID, n)
-	if err != nil && (last || in.written != 0 && n > in.written.Number()) {
+	if err != nil && last && n > in.promised.Number() {
 		return nil // a file in preparation
 	}
 	switch {
@@ -203,20 +243,22 @@ func (in *inspector) segment(dir string, n uint64, last bool) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s: %w", file, err)
-	case in.written != 0 && n > in.written.Number():
-		return nil // a file in preparation
 	}
 	m, err := f.Map(size, false)
 	if err != nil {
 		return explain("map "+file, err)
 	}
 	defer m.Close()
-	end, known := in.end(dir, h, size)
+	end, known := in.end(h, size)
+	least := int64(0)
+	if in.promised.Number() == n {
+		least = min(in.promised.Off(), end)
+	}
 	w := &segmentWalk{in: in, h: h, file: file, data: m.Bytes(), r: SegmentReport{File: file, Number: n, Size: size, Created: h.Created}}
 	if in.report.Frames == 0 {
 		copy(in.report.Next, h.Bases)
 	}
-	if e := guard(func() { w.headers(h.Limit(size)); err = w.run(end, known) }); e != nil {
+	if e := guard(func() { w.headers(h.Limit(size)); err = w.run(end, least, known) }); e != nil {
 		in.damage(file, &segment.Damage{From: w.r.End, To: end, Detail: e.Error()})
 	}
 	in.report.Segments = append(in.report.Segments, w.r)
@@ -225,12 +267,21 @@ func (in *inspector) segment(dir string, n uint64, last bool) error {
 	return err
 }
 
-// end is where the frames of a segment end, and whether that is known or only a bound.
-func (in *inspector) end(dir string, h *segment.Header, size int64) (int64, bool) {
-	if in.written.Number() == h.Number {
-		return in.written.Off(), true
+// dropped deals with a segment that was listed a moment ago: others may have dropped it meanwhile.
+func (in *inspector) dropped(n uint64) error {
+	b, err := readMapped(in.dir, "control")
+	if err != nil {
+		return explain("read "+in.dir.Path("control"), err)
 	}
-	s := &store{fs: in.fs, dir: dir, meta: in.meta}
+	if p := page.View(b); p == nil || p.Low() <= n {
+		in.missing(n, n+1)
+	}
+	return nil
+}
+
+// end is where the frames of a segment end, and whether that is known or only a bound.
+func (in *inspector) end(h *segment.Header, size int64) (int64, bool) {
+	s := &store{fs: in.dir, meta: in.meta}
 	if after, err := s.headerOf(h.Number + 1); err == nil {
 		return after.PrevEnd, true
 	}

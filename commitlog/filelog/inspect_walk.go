@@ -31,8 +31,9 @@ func (w *segmentWalk) headers(limit int64) {
 	}
 }
 
-// run walks to end. When that is only a bound, what follows the last sound frame is no damage.
-func (w *segmentWalk) run(end int64, known bool) error {
+// run walks to end. When that is only a bound, what follows the last sound frame is no damage, but
+// the frames go up to least at least.
+func (w *segmentWalk) run(end, least int64, known bool) error {
 	walk := segment.Walker{Data: w.data, Epoch: w.h.Epoch(), Off: w.h.Length}
 	for {
 		var f segment.Frame
@@ -41,6 +42,10 @@ func (w *segmentWalk) run(end int64, known bool) error {
 		case err != nil:
 			return nil //nolint:nilerr // the end of the data
 		case bad != nil && bad.To >= end && !known:
+			if bad.From < least {
+				bad.To = least
+				w.in.damage(w.file, bad)
+			}
 			return nil
 		case bad != nil:
 			w.in.damage(w.file, bad)

@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 const (
 	// lazySync is how long bytes stay unsynced at level OS.
 	lazySync = time.Second
-	// retainEvery is how often a topic with a retention age is looked at while nothing happens.
-	retainEvery = 30 * time.Second
+	// lookEvery is how often a topic is looked at while nothing happens, and soonestLook how often one
+	// is whose records are dropped at a small age.
+	lookEvery   = 30 * time.Second
+	soonestLook = 100 * time.Millisecond
 	// fastFill: a segment that is half full sooner than this is written in large pieces, and zeros
 	// ahead of them would take more from the disk than they save.
 	fastFill  = 250 * time.Millisecond
@@ -47,16 +47,14 @@ func (s *store) nudgeIfDirty() {
 }
 
 // runKeeper does what need not be done in an append: it prepares the next segment, indexes closed
-// ones, applies retention, and syncs at level OS. It sleeps while nothing happens.
+// ones, applies retention, closes what was dropped, and syncs at level OS. It sleeps while nothing
+// happens, but for a look now and then.
 func (s *store) runKeeper() {
-	lazy, retain, retry := stopped(), stopped(), stopped()
+	lazy, retry, look := stopped(), stopped(), time.NewTimer(s.lookEvery())
 	armed := false // lazy runs
 	defer lazy.Stop()
-	defer retain.Stop()
 	defer retry.Stop()
-	if s.meta.Config.RetentionAgeMillis > 0 {
-		retain.Reset(retainEvery)
-	}
+	defer look.Stop()
 	chores := s.chores()
 	for {
 		select {
@@ -75,11 +73,19 @@ func (s *store) runKeeper() {
 			armed = false
 			s.dirty.Store(false)
 			s.syncLeftovers()
-		case <-retain.C:
+		case <-look.C:
 			s.keep(chores, retry)
-			retain.Reset(retainEvery)
+			look.Reset(s.lookEvery())
 		}
 	}
+}
+
+// lookEvery is how long the keeper sleeps at most.
+func (s *store) lookEvery() time.Duration {
+	if age := s.retentionAge(); age > 0 {
+		return min(max(age/closedEarly, soonestLook), lookEvery)
+	}
+	return lookEvery
 }
 
 func stopped() *time.Timer {
@@ -104,7 +110,7 @@ func (s *store) keep(chores []*chore, retry *time.Timer) {
 // syncLeftovers makes durable what was written at level OS, perhaps by a process that is gone:
 // readers at level sync see nothing that is not.
 func (s *store) syncLeftovers() {
-	if s.page.deleted() {
+	if s.gone() {
 		return
 	}
 	if err := s.lazySync(); err != nil {
@@ -118,19 +124,19 @@ func (s *store) lazySync() error {
 		return err
 	}
 	defer s.lazyLock.Unlock()
-	if s.page.synced() == s.page.written() {
+	if s.page.Synced() == s.page.Written() {
 		return nil
 	}
-	return s.lead()
+	return s.lead(locks{sync: true})
 }
 
 // indexNewest writes the index file of the newest closed segment.
 func (s *store) indexNewest() error {
-	n := s.page.written().Number() - 1
-	if n < max(1, s.page.low()) {
+	n := s.page.Written().Number() - 1
+	if n < max(1, s.page.Low()) {
 		return nil
 	}
-	if _, err := s.fs.Stat(path.Join(s.dir, indexName(n))); err == nil {
+	if _, err := s.fs.Stat(indexName(n)); err == nil {
 		return nil
 	}
 	g, err := s.segs.get(n)
@@ -145,9 +151,9 @@ func (s *store) indexNewest() error {
 // prepareNext makes the file of the next segment ahead of its use, when the newest one is half
 // full: a spare one, or one full of zeros. One process does it at a time.
 func (s *store) prepareNext() error {
-	at := s.page.written()
+	at := s.page.Written()
 	next := at.Number() + 1
-	if s.page.word(pagePrepared).Load() >= next {
+	if s.page.Prepared() >= next {
 		return nil
 	}
 	g, err := s.segs.get(at.Number())
@@ -158,7 +164,7 @@ func (s *store) prepareNext() error {
 	if at.Off() < g.limit/2 {
 		return nil
 	}
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "prepare.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := s.fs.OpenFile("prepare.lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -166,12 +172,12 @@ func (s *store) prepareNext() error {
 	if won, err := lock.TryLock(true); err != nil || !won {
 		return err
 	}
-	tmp := path.Join(s.dir, "next.tmp")
-	if err := s.fs.Rename(path.Join(s.dir, "spare"), tmp); errors.Is(err, fs.ErrNotExist) {
-		if time.Since(time.UnixMilli(g.h.Created)) < fastFill {
+	const tmp = "next.tmp"
+	if err := s.fs.Rename("spare", tmp); errors.Is(err, fs.ErrNotExist) {
+		if age, known := s.now().since(madeAt(g.h)); known && age < fastFill {
 			return nil
 		}
-		size := s.growTo(g.h) + 2*g.h.Length
+		size := s.growTo(g.limit-g.h.Length) + 2*g.h.Length
 		if err := s.roomFor(size); err != nil {
 			return err
 		}
@@ -187,7 +193,7 @@ func (s *store) prepareNext() error {
 // roomFor tells whether so many bytes can be taken ahead of their use. What would fill the disk is
 // left to the appends, which may not need it.
 func (s *store) roomFor(size int64) error {
-	kind, err := s.fs.Kind(s.dir)
+	kind, err := s.fs.Kind(".")
 	if err != nil || kind.FreeBytes >= 2*size {
 		return err
 	}
@@ -218,25 +224,19 @@ func (s *store) zeroFile(name string, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// wantsZeros tells whether the zeros behind at, in a segment with room up to limit, run out.
-func (s *store) wantsZeros(at segment.Pos, limit int64) bool {
-	zeroed := s.page.pos(pageZeroed)
-	return at+zeroSlack > zeroed && segment.At(at.Number(), limit) > zeroed
-}
-
 // zeroMore fills the newest segment with zeros ahead of the writers, when they get close to what
 // was filled before. It writes under the write lock, in small pieces.
 func (s *store) zeroMore() error {
-	at := s.page.written()
+	at := s.page.Written()
 	g, err := s.segs.get(at.Number())
 	if err != nil {
 		return err
 	}
 	defer s.segs.put(g)
-	if !s.wantsZeros(at, g.limit) {
+	if !s.page.WantsZeros(at, g.limit, zeroSlack) {
 		return nil
 	}
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR, 0)
+	lock, err := s.fs.OpenFile("write.lock", os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -257,15 +257,12 @@ func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
 	if err := s.lockWrite(lock); err != nil {
 		return false, err
 	}
-	at := s.page.written()
-	from := max(at, s.page.pos(pageZeroed)).Off()
-	from = (from + segment.Block - 1) &^ (segment.Block - 1)
-	more := at.Number() == g.number && s.page.poison() != g.number && from < g.limit
+	from, more := s.page.ZeroFrom(g.number, g.limit)
 	var err error
 	if more {
 		to := min(from+zeroPiece, g.limit)
 		if _, err = g.f.WriteAt(piece[:to-from], from); err == nil {
-			s.page.word(pageZeroed).Store(uint64(segment.At(g.number, to)))
+			s.page.Zeroed(g.number, to)
 		}
 	}
 	return more && err == nil, errors.Join(err, lock.Unlock())
@@ -284,7 +281,7 @@ func (s *store) rest(d time.Duration) {
 // install gives a prepared file its name, under the write lock: the segment may have been started
 // meanwhile without it.
 func (s *store) install(tmp string, n uint64) error {
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR, 0)
+	lock, err := s.fs.OpenFile("write.lock", os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -292,18 +289,18 @@ func (s *store) install(tmp string, n uint64) error {
 	if err := s.lockWrite(lock); err != nil {
 		return err
 	}
-	if s.page.written().Number()+1 != n {
+	if s.page.Written().Number()+1 != n {
 		return s.fs.Remove(tmp)
 	}
-	if err := s.fs.Rename(tmp, path.Join(s.dir, segmentName(n))); err != nil {
+	if err := s.fs.Rename(tmp, segmentName(n)); err != nil {
 		return err
 	}
 	if err := lock.Unlock(); err != nil {
 		return err
 	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
+	if err := s.fs.SyncDir("."); err != nil {
 		return err
 	}
-	s.page.raise(pagePrepared, n)
+	s.page.Prepare(n)
 	return nil
 }

@@ -1,19 +1,20 @@
 package filelog
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -27,10 +28,12 @@ const (
 	lockFile    = root + "/lock"
 	formatText  = "ringfence file log, format "
 	formatLevel = 1
+
+	maxFormatBytes = 4096
 )
 
 // prepare makes the directories and the FORMAT file, or checks the ones that are there.
-func (l *fileLog) prepare() error {
+func (l *fileLog) prepare(ctx context.Context) error {
 	where := l.fs.Path(root)
 	kind, err := l.fs.Kind(".")
 	if err != nil {
@@ -51,7 +54,7 @@ func (l *fileLog) prepare() error {
 			return explain("make "+l.fs.Path(dir), err)
 		}
 	}
-	unlock, err := l.lock()
+	unlock, err := l.lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (l *fileLog) writeFormat() error {
 
 // checkFormat tells whether the FORMAT file is there and names a version that this program knows.
 func (l *fileLog) checkFormat() (bool, error) {
-	b, err := readFile(l.fs, formatFile)
+	b, err := readSmall(l.fs, formatFile, maxFormatBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -95,27 +98,6 @@ func (l *fileLog) checkFormat() (bool, error) {
 	}
 	return true, nil
 }
-
-// lock takes the kernel lock of the whole log.
-func (l *fileLog) lock() (unlock func(), err error) {
-	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
-		if err = f.Lock(true); err == nil {
-			return func() { _ = f.Close() }, nil
-		}
-		f.Close()
-	}
-	return nil, explain("lock "+l.fs.Path(lockFile), err)
-}
-
-// meta is the content of a topic's topic file.
-type meta struct {
-	Version int                `json:"version"`
-	ID      uint64             `json:"id,string"`
-	Config  driver.TopicConfig `json:"config"`
-}
-
-const metaVersion = 1
 
 // encodeSummed puts a checksum line in front of a JSON document.
 func encodeSummed(v any) ([]byte, error) {
@@ -140,24 +122,12 @@ func decodeSummed(b []byte, v any) error {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-func readMeta(fsys vfs.FS, dir string) (*meta, error) {
-	name := path.Join(dir, "topic")
-	b, err := readFile(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	m := &meta{}
-	if err := decodeSummed(b, m); err != nil {
-		return nil, fmt.Errorf("%s: %w", fsys.Path(name), err)
-	}
-	if m.Version > metaVersion {
-		return nil, fmt.Errorf("%s has version %d, this program knows up to %d; upgrade this program: %w",
-			fsys.Path(name), m.Version, metaVersion, fault.Invalid)
-	}
-	return m, nil
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	return readSmall(fsys, name, math.MaxInt64)
 }
 
-func readFile(fsys vfs.FS, name string) ([]byte, error) {
+// readSmall reads a file of at most so many bytes; a larger one is fault.Corrupt.
+func readSmall(fsys vfs.FS, name string, most int64) ([]byte, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -167,12 +137,36 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if size > most {
+		return nil, fmt.Errorf("a file of %d bytes, expected %d at most: %w", size, most, fault.Corrupt)
+	}
 	b := make([]byte, size)
 	n, err := f.ReadAt(b, 0)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return b[:n], err
+}
+
+// readMapped is readFile of a file that others store to through mappings: on a file system that copies
+// on write, only a mapping shows what they store.
+func readMapped(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil || size == 0 {
+		return nil, err
+	}
+	m, err := f.Map(size, false)
+	if err != nil {
+		return nil, err
+	}
+	var b []byte
+	err = guard(func() { b = append(b, m.Bytes()...) })
+	return b, errors.Join(err, m.Close())
 }
 
 // writeFile writes and syncs a new file; its name is not durable yet.

@@ -1,16 +1,26 @@
 package filelog
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // lockPatience is how long the write lock may be in one hand before it is said in the log. It is
 // held for microseconds: whoever has it longer is stopped, or hangs in the file system.
 const lockPatience = time.Second
+
+// lockPause is how soon a lock is asked for again by who may give up.
+const (
+	lockPause        = 100 * time.Microsecond
+	longestLockPause = 10 * time.Millisecond
+)
 
 // lockWrite takes the write lock through f, one of the files that it can be taken through. Nobody
 // can take it from a process that lives, so it waits; but not in silence.
@@ -23,9 +33,64 @@ func (s *store) lockWrite(f vfs.File) error {
 		v.end()
 	}
 	if err == nil {
-		s.page.word(pageHolder).Store(uint64(os.Getpid()))
+		s.page.Hold(os.Getpid())
 	}
 	return err
+}
+
+// lockWithin takes a lock as long as ctx lasts. A kernel lock that was asked for can't be taken
+// back, so it is asked for again and again. slow is called once, when somebody does not let go.
+func lockWithin(ctx context.Context, f vfs.File, slow func()) error {
+	start, said := time.Now(), false
+	for pause := lockPause; ; pause = min(2*pause, longestLockPause) {
+		if won, err := f.TryLock(true); won || err != nil {
+			return err
+		}
+		if !said && time.Since(start) > lockPatience {
+			said = true
+			slow()
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// lock takes the kernel lock of the whole log.
+func (l *fileLog) lock(ctx context.Context) (unlock func(), err error) {
+	where := l.fs.Path(lockFile)
+	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, explain("lock "+where, err)
+	}
+	err = lockWithin(ctx, f, func() {
+		l.c.Logger.Warn("a process does not let go of the lock for making and deleting topics; it is probably stopped", "file", where, "for", lockPatience)
+	})
+	switch {
+	case err == nil:
+		return func() { _ = f.Close() }, nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("another process, probably stopped, has the lock %s and does not let go: %w: %w", where, fault.NotDone, err)
+	default:
+		err = explain("lock "+where, err)
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// tryLock is lock without waiting.
+func (l *fileLog) tryLock() (unlock func(), won bool, err error) {
+	f, err := l.fs.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	if won, err = f.TryLock(true); !won || err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, true, nil
 }
 
 // vigil watches a holder of the write lock while somebody waits for it.
@@ -43,7 +108,7 @@ type vigil struct {
 type tenure struct{ pid, written uint64 }
 
 func (s *store) tenure() tenure {
-	return tenure{s.page.word(pageHolder).Load(), s.page.word(pageWritten).Load()}
+	return tenure{s.page.Holder(), uint64(s.page.Written())}
 }
 
 func (v *vigil) begin() {

@@ -1,11 +1,13 @@
 package filelog_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -74,4 +76,63 @@ func TestOpenInAFileSaysSo(t *testing.T) {
 	if _, err := filelog.Open(t.Context(), filelog.Config{Dir: file}); !errors.Is(err, commitlog.ErrInvalid) {
 		t.Errorf("opened a file: %v", err)
 	}
+}
+
+// Whoever opens a topic that others have open takes the page as it is: what they have not
+// synced yet is not for it to judge.
+func TestWhoOpensATopicInUseRecoversNothing(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	first := openTopic(t, open(t, filelog.Config{FS: mem.Process()}), "t", 1)
+	put(t, first, 3)
+	second, err := filelog.Open(t.Context(), filelog.Config{FS: vfs.Inject(mem.Process(), func(op *vfs.Op) error {
+		segments := strings.HasSuffix(op.Name, ".seg") && (op.Kind == vfs.OpWrite || op.Kind == vfs.OpSync)
+		if segments || op.Kind == vfs.OpSyncDir && op.Name == "log/topics/t" {
+			t.Errorf("%s of %s", op.Kind, op.Name)
+		}
+		return nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic, err := second.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBounds(t, topic, 0, 3)
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	put(t, first, 1)
+	wantBounds(t, first, 0, 4)
+}
+
+// Who is alone recovers under the write lock, which a deleter that was stopped may have.
+func TestOpeningEndsWithItsContextWhileSomebodyHasTheWriteLock(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	l := open(t, filelog.Config{FS: mem})
+	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := mem.Process().OpenFile("log/topics/t/write.lock", os.O_RDWR, 0)
+	if err == nil {
+		err = lock.Lock(true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := l.Topic(ctx, "t"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "write.lock") {
+		t.Errorf("opening: %v; expected the end of the context, and the lock", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = topic.Close()
 }

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childStops); dir != "" {
 		stopInsideTheLock(dir)
 	}
+	if dir := os.Getenv(childCounts); dir != "" {
+		appendWhenTold(dir)
+	}
 	if os.Getenv(childDir) != "" {
 		appendForEver()
 	}

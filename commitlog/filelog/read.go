@@ -104,6 +104,10 @@ func (s *store) readError(req *driver.ReadRequest, err error) error {
 	if first, next, _, e := s.bounds(req.Partition); e == nil && req.Offset < first {
 		return &driver.OutOfRangeError{Topic: s.name, Partition: req.Partition, Offset: req.Offset, First: first, End: next}
 	}
+	var damage *driver.CorruptError
+	if errors.As(err, &damage) {
+		return err
+	}
 	return fmt.Errorf("topic %q partition %d offset %d: %w: %w", s.name, req.Partition, req.Offset, kindOf(err), err)
 }
 
@@ -128,7 +132,7 @@ func (s *store) locate(r *run, req *driver.ReadRequest) error {
 	if err != nil {
 		return err
 	}
-	r.g, r.after = g, c.ends[req.Partition]
+	r.g, r.after = g, c.held[req.Partition]
 	count := c.index.Len(req.Partition)
 	for i := max(c.index.Search(req.Partition, req.Offset), 0); i < count; i++ {
 		if i+headersAhead < count {
@@ -181,7 +185,7 @@ func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([
 		r.expectFrame(i + framesAhead)
 		at := &r.places[i]
 		if at.Base > want {
-			return s.stopAt(r, req, i-1, dst, have, want, "frames are missing here")
+			return s.stopAt(r, req, i-1, dst, have, want, missing)
 		}
 		n := at.length
 		if at.Off+int64(n) > end {
@@ -213,7 +217,7 @@ func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([
 		}
 	}
 	if want < r.after {
-		return s.stopAt(r, req, r.n-1, dst, have, want, "frames are missing here")
+		return s.stopAt(r, req, r.n-1, dst, have, want, missing)
 	}
 	return dst, want, nil
 }
@@ -246,10 +250,13 @@ func (s *store) stopAt(r *run, req *driver.ReadRequest, i int, dst []driver.Reco
 func (s *store) corrupt(r *run, req *driver.ReadRequest, i int, detail string) error {
 	e := &driver.CorruptError{
 		Topic: s.name, Partition: req.Partition, Offset: req.Offset, Resume: r.after,
-		File: s.fs.Path(s.dir) + "/" + segmentName(r.g.number), Position: r.g.h.Length, Detail: detail,
+		File: s.fs.Path(".") + "/" + segmentName(r.g.number), Position: r.g.h.Length, Detail: detail,
 	}
 	if i >= 0 && i < r.n {
 		e.Position = r.places[i].Off
+	}
+	if at, ok := s.damage.behind(r.g.number, e.Position); ok && detail == missing {
+		e.Position = at
 	}
 	for j := range r.n {
 		if r.places[j].Base > req.Offset {
@@ -260,6 +267,8 @@ func (s *store) corrupt(r *run, req *driver.ReadRequest, i int, detail string) e
 	s.reportDamage(r.g.number, &segment.Damage{From: e.Position, To: e.Position, Detail: detail})
 	return e
 }
+
+const missing = "frames are missing here"
 
 // guard runs f, which reads mapped files, and turns an I/O error on a mapping into an error.
 func guard(f func()) (err error) {

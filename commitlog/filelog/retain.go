@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -19,13 +17,16 @@ import (
 
 // withMeta runs f under the kernel lock for trims and retention.
 func (s *store) withMeta(f func() error) error {
-	lock, err := s.fs.OpenFile(path.Join(s.dir, "meta.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := s.fs.OpenFile("meta.lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return explain(fmt.Sprintf("topic %q: open the meta lock", s.name), err)
 	}
 	defer lock.Close()
 	if err := lock.Lock(true); err != nil {
 		return explain(fmt.Sprintf("topic %q: take the meta lock", s.name), err)
+	}
+	if s.gone() {
+		return notFound(s.name)
 	}
 	return f()
 }
@@ -37,8 +38,13 @@ func (s *store) trim(partition int, before int64) error {
 		return err
 	}
 	before = min(before, next)
-	if before <= s.page.first(partition) {
+	if before <= s.page.First(partition) {
 		return nil
+	}
+	// At level os, next may be ahead of what a crash leaves. What comes in its place later must not
+	// be taken for trimmed.
+	if err := s.syncAll(); err != nil {
+		return fmt.Errorf("trim topic %q: make durable what is to be trimmed: %w", s.name, err)
 	}
 	return s.withMeta(func() error {
 		firsts := s.firsts()
@@ -46,18 +52,34 @@ func (s *store) trim(partition int, before int64) error {
 			return nil
 		}
 		firsts[partition] = before
-		if err := replaceFile(s.fs, path.Join(s.dir, "trim"), encodeOffsets("", firsts)); err != nil {
+		if err := replaceFile(s.fs, "trim", encodeOffsets("", firsts)); err != nil {
 			return explain(fmt.Sprintf("trim topic %q", s.name), err)
 		}
-		s.page.raise(pageFirst+8*partition, uint64(before))
+		s.page.Trim(partition, before)
 		return s.dropTrimmed()
 	})
+}
+
+// syncAll makes durable what is written.
+func (s *store) syncAll() error {
+	for end := s.page.Written(); s.page.Synced() < end; {
+		lock, err := s.lockFor("sync.lock")
+		if err != nil {
+			return fmt.Errorf("%w: %w", fault.Unavailable, err)
+		}
+		err = s.lead(locks{sync: true})
+		lock.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *store) firsts() []int64 {
 	firsts := make([]int64, s.meta.Config.Partitions)
 	for p := range firsts {
-		firsts[p] = s.page.first(p)
+		firsts[p] = s.page.First(p)
 	}
 	return firsts
 }
@@ -85,8 +107,8 @@ func (s *store) dropTrimmed() error {
 // oldestEnds are the offsets behind the oldest segment; false when it is one that must stay:
 // the newest, or the newest that is on stable storage.
 func (s *store) oldestEnds() ([]int64, bool, error) {
-	low := s.page.low()
-	if low >= min(s.page.written().Number(), s.page.synced().Number()) {
+	low := s.page.Low()
+	if low >= min(s.page.Written().Number(), s.page.Synced().Number()) {
 		return nil, false, nil
 	}
 	h, err := s.headerFrom(low + 1)
@@ -98,21 +120,22 @@ func (s *store) oldestEnds() ([]int64, bool, error) {
 
 // drop removes the oldest segment. A full-sized one is kept for reuse.
 func (s *store) drop(why string) error {
-	low := s.page.low()
-	name := path.Join(s.dir, segmentName(low))
+	low := s.page.Low()
+	name := segmentName(low)
 	g, err := s.segs.get(low)
 	full := err == nil && g.limit >= s.c.SegmentBytes
 	if err == nil {
 		s.segs.put(g)
 	}
-	s.page.raise(pageLow, low+1)
+	s.page.Keep(low + 1)
 	s.segs.forget(low+1, math.MaxUint64)
+	s.headers.forget(low + 1)
 	if err := s.putAway(name, full); err != nil {
 		// The next drop must not leave a gap: this one did not happen.
-		s.page.word(pageLow).Store(low)
+		s.page.Keep(low)
 		return err
 	}
-	if err := s.fs.Remove(path.Join(s.dir, indexName(low))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.fs.Remove(indexName(low)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	s.log.Info("dropped a segment", "segment", low, "why", why)
@@ -121,7 +144,7 @@ func (s *store) drop(why string) error {
 
 // putAway renames a segment to the spare file, or removes it.
 func (s *store) putAway(name string, keep bool) error {
-	spare := path.Join(s.dir, "spare")
+	const spare = "spare"
 	if _, err := s.fs.Stat(spare); keep && errors.Is(err, fs.ErrNotExist) {
 		return s.fs.Rename(name, spare)
 	}
@@ -134,7 +157,7 @@ func (s *store) putAway(name string, keep bool) error {
 // hold stores what a group still needs. It is not synced: an older hold keeps more.
 func (s *store) hold(name string, offsets []int64) error {
 	sum := sha256.Sum256([]byte(name))
-	file := path.Join(s.dir, fmt.Sprintf("hold-%x", sum[:12]))
+	file := fmt.Sprintf("hold-%x", sum[:12])
 	tmp := fmt.Sprintf("%s.%d.tmp", file, os.Getpid())
 	err := s.withMeta(func() error {
 		if err := writeUnsynced(s.fs, tmp, encodeOffsets(name, offsets)); err != nil {
@@ -164,7 +187,7 @@ func (s *store) holds() ([]int64, error) {
 	for p := range lowest {
 		lowest[p] = -1
 	}
-	entries, err := s.fs.ReadDir(s.dir)
+	entries, err := s.fs.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +195,7 @@ func (s *store) holds() ([]int64, error) {
 		if !strings.HasPrefix(e.Name(), "hold-") || strings.HasSuffix(e.Name(), ".tmp") {
 			continue
 		}
-		b, err := readFile(s.fs, path.Join(s.dir, e.Name()))
+		b, err := readFile(s.fs, e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -212,10 +235,10 @@ func (s *store) retain() error {
 			}
 			if p := firstHeld(needed, ends); p >= 0 {
 				if !c.RetentionForce {
-					s.log.Warn("retention waits for a group", "segment", s.page.low(), "why", why, "partition", p, "needed", needed[p])
+					s.log.Warn("retention waits for a group", "segment", s.page.Low(), "why", why, "partition", p, "needed", needed[p])
 					return nil
 				}
-				s.log.Warn("retention drops records that a group still needs", "segment", s.page.low(), "why", why, "partition", p, "needed", needed[p])
+				s.log.Warn("retention drops records that a group still needs", "segment", s.page.Low(), "why", why, "partition", p, "needed", needed[p])
 			}
 			if err := s.drop(why); err != nil {
 				return err
@@ -237,28 +260,23 @@ func firstHeld(needed, ends []int64) int {
 // expired says why the oldest segment is not wanted any more, or "".
 func (s *store) expired() (string, error) {
 	c := &s.meta.Config
-	low, top := s.page.low(), s.page.written()
+	low, top := s.page.Low(), s.page.Written()
 	if c.RetentionBytes > 0 {
 		total := top.Off()
 		for n := low + 1; n < top.Number() && total <= c.RetentionBytes; n++ {
-			info, err := s.fs.Stat(path.Join(s.dir, segmentName(n)))
+			size, err := s.headers.size(n, s.fs)
 			if err != nil {
 				return "", err
 			}
-			total += info.Size()
+			total += size
 		}
 		if total > c.RetentionBytes {
 			return "size", nil
 		}
 	}
-	if c.RetentionAgeMillis > 0 {
-		h, err := s.headerFrom(low + 1)
-		if err != nil {
-			return "", err
-		}
-		// Nothing was appended to the oldest segment after the next one was started.
-		if h.Created < time.Now().UnixMilli()-c.RetentionAgeMillis {
-			return "age", nil
+	if limit := s.retentionAge(); limit > 0 {
+		if age, known, err := s.ageOf(low); err != nil || known && age > limit {
+			return "age", err
 		}
 	}
 	return "", nil

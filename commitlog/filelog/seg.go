@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
@@ -35,8 +35,12 @@ type seg struct {
 	data   []byte                     // the whole file, mapped
 	limit  int64                      // where the room for frames ends
 	closed atomic.Pointer[closedPart] // once the next segment was started
-	refs   int                        // guarded by segs.mu
-	used   uint64
+
+	syncing sync.Mutex // held across an fdatasync
+	failed  error      // of the fdatasync before; guarded by syncing
+
+	refs int // guarded by segs.mu
+	used uint64
 }
 
 // recycled tells whether the file got another life since it was opened. One of the two headers
@@ -57,9 +61,9 @@ func (g *seg) close() error { return errors.Join(g.m.Close(), g.f.Close()) }
 
 // openSegment opens segment n of a topic. fault.NotFound when the file is not there or was not
 // started yet; fault.Corrupt when its header is damaged.
-func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*seg, error) {
-	name := path.Join(dir, segmentName(n))
-	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+func openSegment(dir vfs.Dir, topicID, n uint64, partitions int) (*seg, error) {
+	name := segmentName(n)
+	f, err := dir.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +73,12 @@ func openSegment(fsys vfs.FS, dir string, topicID, n uint64, partitions int) (*s
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s: %w", fsys.Path(name), err)
+		return nil, fmt.Errorf("%s: %w", dir.Path(name), err)
 	}
 	m, err := f.Map(size, false)
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("map %s: %w", fsys.Path(name), err)
+		return nil, fmt.Errorf("map %s: %w", dir.Path(name), err)
 	}
 	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes(), limit: h.Limit(size)}, nil
 }
@@ -92,10 +96,10 @@ func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
 	}
 	ours := func(h *segment.Header) bool { return h.TopicID == topicID && h.Number == n }
 	h, err := readFirstHeader(f, size)
-	if err == nil && ours(h) || err != nil && !errors.Is(err, segment.ErrHeader) {
+	if err == nil && ours(h) || err != nil && !errors.Is(err, segment.ErrHeader) && !errors.Is(err, syscall.EIO) {
 		return h, size, err
 	}
-	tail := make([]byte, min(size, maxCopy))
+	tail := make([]byte, min(size-segment.Block, segment.MaxHeader)) // without what could not be read
 	if _, e := f.ReadAt(tail, size-int64(len(tail))); e != nil {
 		return nil, size, e
 	}
@@ -107,9 +111,6 @@ func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
 	}
 	return nil, size, err
 }
-
-// maxCopy bounds where the copy of a header is looked for.
-const maxCopy = 1 << 20
 
 func readFirstHeader(f vfs.File, size int64) (*segment.Header, error) {
 	b := make([]byte, segment.Block)
@@ -134,8 +135,7 @@ func readFirstHeader(f vfs.File, size int64) (*segment.Header, error) {
 
 // segs are the open segments of one topic. mu guards the map and the counts.
 type segs struct {
-	fs         vfs.FS
-	dir        string
+	dir        vfs.Dir
 	topicID    uint64
 	partitions int
 
@@ -150,7 +150,7 @@ func (s *segs) get(n uint64) (*seg, error) {
 	if g := s.take(n, nil); g != nil {
 		return g, nil
 	}
-	g, err := openSegment(s.fs, s.dir, s.topicID, n, s.partitions)
+	g, err := openSegment(s.dir, s.topicID, n, s.partitions)
 	if err != nil {
 		return nil, err
 	}

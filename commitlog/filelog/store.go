@@ -6,25 +6,28 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // store is one topic in one process. Its handles share it.
 type store struct {
 	name string
-	dir  string
-	fs   vfs.FS
-	c    *Config
-	meta *meta
-	log  *slog.Logger
+	fs   vfs.Dir // the topic's directory, whatever becomes of its name
+	// above is the file system of the log, which has the topic's name.
+	above vfs.FS
+	c     *Config
+	meta  *meta
+	log   *slog.Logger
+	now   func() moment
 
-	page      *page
+	aliveLock vfs.File // held shared: the page is true, see open.go
+	page      *page.Page
 	writeLock vfs.File // held only by who has the turn to commit
 	syncLock  vfs.File // held only by who has the turn to commit
 	lazyLock  vfs.File // the sync lock, as the keeper holds it
@@ -34,6 +37,7 @@ type store struct {
 	w         writer // owned by who has the turn to commit
 	watch     watcher
 	lowCache  lowCache
+	headers   headers
 	damage    damageLog
 	dirty     atomic.Bool   // at level OS: bytes wait for the lazy sync
 	stuck     atomic.Bool   // somebody was said not to let go of the write lock
@@ -48,21 +52,16 @@ type store struct {
 	err     error // of close
 }
 
-// openStore opens a topic, recovers it when this is the first open since the host started, and
-// starts its goroutines.
-func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
-	dir := topicDir(name)
-	m, err := readMeta(fsys, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, notFound(name)
-	}
+// openStore opens a topic, recovers it when nobody has it open, and starts its goroutines.
+func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store, error) {
+	dir, m, err := openTopicDir(fsys, name)
 	if err != nil {
-		return nil, fmt.Errorf("open topic %q: %w", name, err)
+		return nil, err
 	}
 	partitions := m.Config.Partitions
 	s := &store{
-		name: name, dir: dir, fs: fsys, c: c, meta: m, log: c.Logger.With("topic", name),
-		segs: &segs{fs: fsys, dir: dir, topicID: m.ID, partitions: partitions, open: map[uint64]*seg{}},
+		name: name, fs: dir, above: fsys, c: c, meta: m, log: c.Logger.With("topic", name), now: c.clock(dir),
+		segs: &segs{dir: dir, topicID: m.ID, partitions: partitions, open: map[uint64]*seg{}},
 		in:   newIntake(partitions, c.BufferBytes),
 		duty: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
@@ -70,9 +69,9 @@ func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
 	s.gate.idle = make(chan struct{})
 	s.view.init(partitions)
 	s.watch.kick = make(chan struct{}, 1)
-	if err := s.openFiles(); err != nil {
+	if err := s.openFiles(ctx); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			if _, e := fsys.Stat(dir); errors.Is(e, fs.ErrNotExist) {
+			if _, e := dir.Stat(metaFile); errors.Is(e, fs.ErrNotExist) {
 				err = notFound(name) // deleted meanwhile
 			}
 		}
@@ -83,32 +82,6 @@ func openStore(fsys vfs.FS, c *Config, name string) (*store, error) {
 	s.joined.Go(s.runKeeper)
 	s.joined.Go(s.watch.run)
 	return s, nil
-}
-
-func (s *store) openFiles() (err error) {
-	if s.writeLock, err = s.fs.OpenFile(path.Join(s.dir, "write.lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return explain("open the write lock", err)
-	}
-	if s.syncLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return explain("open the sync lock", err)
-	}
-	if s.lazyLock, err = s.fs.OpenFile(path.Join(s.dir, "sync.lock"), os.O_RDWR, 0); err != nil {
-		return explain("open the sync lock", err)
-	}
-	if s.page, err = openPage(s.fs, path.Join(s.dir, "control"), s.meta.Config.Partitions); err != nil {
-		return explain("open the control page", err)
-	}
-	boot := bootWord(s.fs.BootID())
-	if s.page.trusted(boot) {
-		return nil
-	}
-	if err := s.lockWrite(s.writeLock); err != nil {
-		return explain("take the write lock", err)
-	}
-	if !s.page.trusted(boot) {
-		err = s.recover(boot)
-	}
-	return errors.Join(err, s.writeLock.Unlock())
 }
 
 // close refuses new calls, ends the waiting ones, lets the committer finish, and joins everything.
@@ -132,14 +105,14 @@ func (s *store) closeFiles() error {
 		errs = append(errs, s.segs.close())
 	}
 	if s.page != nil {
-		errs = append(errs, s.page.close())
+		errs = append(errs, s.page.Close())
 	}
-	for _, f := range []vfs.File{s.writeLock, s.syncLock, s.lazyLock} {
+	for _, f := range []vfs.File{s.writeLock, s.syncLock, s.lazyLock, s.aliveLock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.fs.Close())...)
 }
 
 func (s *store) syncing() bool { return s.c.Durability == driver.Sync }
@@ -147,9 +120,9 @@ func (s *store) syncing() bool { return s.c.Durability == driver.Sync }
 // visible is the position below which readers of this process may read.
 func (s *store) visible() uint64 {
 	if s.syncing() {
-		return uint64(s.page.synced())
+		return uint64(s.page.Synced())
 	}
-	return s.page.word(pageWritten).Load()
+	return uint64(s.page.Written())
 }
 
 // enter begins a call; leave ends it.
@@ -158,7 +131,7 @@ func (s *store) enter(ctx context.Context) error {
 		return fmt.Errorf("topic %q: %w", s.name, errClosed)
 	}
 	err := ctx.Err()
-	if err == nil && s.page.deleted() {
+	if err == nil && s.gone() {
 		err = notFound(s.name)
 	}
 	if err != nil {
@@ -168,3 +141,36 @@ func (s *store) enter(ctx context.Context) error {
 }
 
 func (s *store) leave() { s.gate.leave() }
+
+// gone tells whether the topic was deleted. That is for ever, and its only answer is
+// fault.NotFound: see delete.go.
+func (s *store) gone() bool {
+	switch s.page.Life() {
+	case page.Alive:
+		return false
+	case page.Deleted:
+		return true
+	}
+	if gone, err := topicGone(s.fs); err != nil || !gone {
+		return false // its deleter has not got there, or died before
+	}
+	s.page.Bury()
+	return true
+}
+
+// spared is gone for who has the write lock: a deleter that did not get there is dead.
+func (s *store) spared() bool {
+	if s.gone() {
+		return false
+	}
+	s.page.Spare()
+	return true
+}
+
+// verdict is the error of a call: whatever failed because the topic is deleted says so.
+func (s *store) verdict(err error) error {
+	if err != nil && !errors.Is(err, fault.Unknown) && s.gone() {
+		return notFound(s.name)
+	}
+	return err
+}

@@ -3,8 +3,11 @@ package filelog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 )
@@ -22,7 +25,7 @@ const (
 func (s *store) awaitSync(end segment.Pos) error {
 	var since time.Time
 	for {
-		bell := s.page.half(pageBell).Load()
+		bell := s.page.Bell()
 		if done, err := s.settled(end); done {
 			return err
 		}
@@ -31,13 +34,13 @@ func (s *store) awaitSync(end segment.Pos) error {
 			return fmt.Errorf("topic %q: take the sync lock: %w: %w", s.name, fault.Unknown, err)
 		}
 		if won || !since.IsZero() && time.Since(since) > leaderPatience {
-			err := s.leadFor(end)
+			err := s.leadFor(end, won)
 			if won {
 				s.syncLock.Unlock()
 				s.ring() // again: whoever looked while the lock was held found it taken
 			}
 			if err != nil {
-				return err
+				return unknown(err)
 			}
 			since = time.Time{}
 			continue
@@ -45,53 +48,83 @@ func (s *store) awaitSync(end segment.Pos) error {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		s.page.half(pageWaiters).Add(1)
-		futexWait(&s.page.b[pageBell], bell, syncNap)
-		s.page.half(pageWaiters).Add(^uint32(0))
+		s.page.Nap(bell, syncNap)
 	}
 }
 
-// leadAlone is lead with the sync lock, if that can be had in time.
+// unknown adds to the error of a sync what it means for those who wait for it.
+func unknown(err error) error {
+	if errors.Is(err, fault.Unknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", fault.Unknown, err)
+}
+
+// leadAlone is lead with the sync lock if that can be had in time, else without it. The caller has
+// the write lock.
 func (s *store) leadAlone() error {
+	if s.page.Synced() == s.page.Written() {
+		return nil
+	}
+	won, err := s.takeSyncLock()
+	if err != nil {
+		return err
+	}
+	err = s.lead(locks{write: true, sync: won})
+	if won {
+		err = errors.Join(err, s.syncLock.Unlock())
+	}
+	return err
+}
+
+// flush makes all that was written to the newest segment durable, also what is no part of the log.
+// The caller has the write lock.
+func (s *store) flush() error {
+	won, err := s.takeSyncLock()
+	if err != nil {
+		return err
+	}
+	if !won {
+		return fmt.Errorf("topic %q: another process does not let go of the sync lock: %w", s.name, fault.Unavailable)
+	}
+	return errors.Join(s.lead(locks{write: true, sync: true}), s.syncLock.Unlock())
+}
+
+// takeSyncLock waits for the sync lock, but not for ever.
+func (s *store) takeSyncLock() (won bool, err error) {
 	for start := time.Now(); time.Since(start) < leaderPatience; {
-		bell := s.page.half(pageBell).Load()
+		bell := s.page.Bell()
 		won, err := s.syncLock.TryLock(true)
 		if err != nil {
-			return fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
+			return false, fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
 		}
 		if won {
-			return errors.Join(s.lead(), s.syncLock.Unlock())
+			return true, nil
 		}
-		s.page.half(pageWaiters).Add(1)
-		futexWait(&s.page.b[pageBell], bell, syncNap)
-		s.page.half(pageWaiters).Add(^uint32(0))
+		s.page.Nap(bell, syncNap)
 	}
-	return s.lead()
+	return false, nil
 }
 
 // leadFor syncs unless the leader before did.
-func (s *store) leadFor(end segment.Pos) error {
+func (s *store) leadFor(end segment.Pos, won bool) error {
 	if done, _ := s.settled(end); done {
 		return nil
 	}
-	return s.lead()
+	return s.lead(locks{sync: won})
 }
 
 // settled tells whether the fate of what is below end is known: nil when it is on stable
 // storage, fault.Unknown when a sync failed.
 func (s *store) settled(end segment.Pos) (bool, error) {
-	synced := s.page.synced()
-	switch {
-	case synced >= end && synced.Number() == end.Number():
-		return true, nil
-	case s.page.poison() == end.Number():
-		return true, fmt.Errorf("topic %q: an fdatasync of segment %d failed: %w", s.name, end.Number(), fault.Unknown)
-	case synced < end:
+	switch s.page.FateOf(end) {
+	case page.Waiting:
 		return false, nil
-	case s.page.poison() < end.Number():
-		return true, nil // it was never cut; the segment after it may be trimmed already
+	case page.Durable:
+		return true, nil
+	case page.Unknown:
+		return true, s.poisoned(end.Number())
 	}
-	// The log went on in another segment. It tells where end's segment was cut.
 	h, err := s.headerOf(end.Number() + 1)
 	if err != nil {
 		return true, fmt.Errorf("topic %q: read the segment after %d: %w: %w", s.name, end.Number(), fault.Unknown, err)
@@ -102,41 +135,78 @@ func (s *store) settled(end segment.Pos) (bool, error) {
 	return true, nil
 }
 
-// lead makes all that is written durable and publishes it. A failed sync poisons its segment.
-func (s *store) lead() error {
-	written := s.page.written()
-	for n := max(s.page.synced().Number(), s.page.low()); n <= written.Number(); n++ {
-		if n == s.page.poison() {
-			if n == written.Number() {
-				return fmt.Errorf("topic %q: segment %d had a sync error: %w", s.name, n, fault.Unknown)
-			}
-			continue // never sync on it again
-		}
-		if err := s.syncSegment(n); err != nil {
-			s.poisonSegment(n, err)
-			return fmt.Errorf("topic %q: fdatasync of segment %d: %w: %w", s.name, n, fault.Unknown, err)
-		}
+// lead makes all that is written durable and publishes it. A failed sync poisons its segment; that
+// a file can't be opened now poisons nothing.
+func (s *store) lead(have locks) error {
+	err := s.page.Lead(&syncer{s, have.write}, have.sync)
+	if errors.Is(err, page.ErrPoisoned) {
+		return s.poisoned(s.page.Written().Number())
 	}
-	if !s.page.setSynced(written) {
-		return fmt.Errorf("topic %q: segment %d had a sync error: %w", s.name, written.Number(), fault.Unknown)
+	if err == nil {
+		s.ring()
 	}
-	s.ring()
+	return err
+}
+
+// locks are the kernel locks that a caller of lead has.
+type locks struct{ write, sync bool }
+
+// syncer does for the page what it can't do itself.
+type syncer struct {
+	s      *store
+	locked bool // the caller has the write lock
+}
+
+func (d *syncer) Sync(n uint64) error { return d.s.syncSegment(n) }
+func (d *syncer) Again(n uint64, from, to segment.Pos) error {
+	return d.s.rewrite(n, from, to, d.locked)
+}
+
+func (s *store) poisoned(n uint64) error {
+	return fmt.Errorf("topic %q: segment %d had a write or sync error: %w", s.name, n, fault.Unknown)
+}
+
+// syncSegment makes all of a segment durable. It needs no sound header.
+func (s *store) syncSegment(n uint64) error {
+	g := s.segs.take(n, nil)
+	if g == nil {
+		return s.syncFile(n)
+	}
+	defer s.segs.put(g) // after the poison: a fresh descriptor would not be told of the error
+	if err := g.sync(); err != nil {
+		return s.failSync(n, err)
+	}
 	return nil
 }
 
-func (s *store) syncSegment(n uint64) error {
-	g, err := s.segs.get(n)
-	if err != nil {
-		return err
+// syncFile is syncSegment for a segment that is not open here.
+func (s *store) syncFile(n uint64) error {
+	f, err := s.fs.OpenFile(segmentName(n), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.reportDamage(n, &segment.Damage{Detail: "the segment is missing; what it held can't be made durable"})
+		return nil
 	}
-	defer s.segs.put(g)
-	return g.f.SyncData()
+	if err != nil {
+		return explain(fmt.Sprintf("topic %q: open segment %d to sync it", s.name, n), err)
+	}
+	defer f.Close()
+	if err := f.SyncData(); err != nil {
+		return s.failSync(n, err)
+	}
+	return nil
+}
+
+func (s *store) failSync(n uint64, err error) error {
+	if s.gone() {
+		return notFound(s.name)
+	}
+	s.poisonSegment(n, err)
+	return fmt.Errorf("topic %q: fdatasync of segment %d: %w: %w", s.name, n, fault.Unknown, err)
 }
 
 // poisonSegment makes everybody stop waiting for a segment and writing to it.
 func (s *store) poisonSegment(n uint64, err error) {
-	s.page.freeze(n, s.syncing())
-	s.page.raise(pagePoison, n)
+	s.page.Fail(n)
 	s.ring()
 	s.log.Error("write or sync error; what waits for it has an unknown outcome", "segment", n, "error", err)
 }

@@ -56,7 +56,7 @@ func (t *topic) append(ctx context.Context, req *driver.AppendRequest, done func
 		err = t.s.in.add(ctx, req, now, done)
 	}
 	if err != nil {
-		done(0, fmt.Errorf("append to topic %q: %w", t.s.name, err))
+		done(0, t.s.verdict(fmt.Errorf("append to topic %q: %w", t.s.name, err)))
 	}
 }
 
@@ -65,7 +65,8 @@ func (t *topic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.R
 		return dst, req.Offset, err
 	}
 	defer t.s.leave()
-	return t.s.read(&req, dst)
+	dst, next, err := t.s.read(&req, dst)
+	return dst, next, t.s.verdict(err)
 }
 
 func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
@@ -73,7 +74,7 @@ func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.wait(ctx, t.gone, partition, offset)
+	return t.s.verdict(t.s.wait(ctx, t.gone, partition, offset))
 }
 
 func (t *topic) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
@@ -82,7 +83,7 @@ func (t *topic) Bounds(ctx context.Context, partition int) (driver.Bounds, error
 	}
 	defer t.s.leave()
 	first, next, sealed, err := t.s.bounds(partition)
-	return driver.Bounds{First: first, Next: next, Sealed: sealed}, err
+	return driver.Bounds{First: first, Next: next, Sealed: sealed}, t.s.verdict(err)
 }
 
 func (t *topic) OffsetAt(ctx context.Context, partition int, millis int64) (int64, error) {
@@ -90,7 +91,8 @@ func (t *topic) OffsetAt(ctx context.Context, partition int, millis int64) (int6
 		return 0, err
 	}
 	defer t.s.leave()
-	return t.s.offsetAt(ctx, partition, millis)
+	at, err := t.s.offsetAt(ctx, partition, millis)
+	return at, t.s.verdict(err)
 }
 
 func (t *topic) Trim(ctx context.Context, partition int, before int64) error {
@@ -98,7 +100,7 @@ func (t *topic) Trim(ctx context.Context, partition int, before int64) error {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.trim(partition, before)
+	return t.s.verdict(t.s.trim(partition, before))
 }
 
 func (t *topic) Hold(ctx context.Context, name string, offsets []int64) error {
@@ -106,7 +108,7 @@ func (t *topic) Hold(ctx context.Context, name string, offsets []int64) error {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.hold(name, offsets)
+	return t.s.verdict(t.s.hold(name, offsets))
 }
 
 func (t *topic) Seal(ctx context.Context) ([]int64, error) {
@@ -114,7 +116,8 @@ func (t *topic) Seal(ctx context.Context) ([]int64, error) {
 		return nil, err
 	}
 	defer t.s.leave()
-	return t.s.seal(ctx)
+	ends, err := t.s.seal(ctx)
+	return ends, t.s.verdict(err)
 }
 
 func (t *topic) Close() error {

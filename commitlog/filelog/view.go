@@ -28,6 +28,7 @@ type part struct {
 	base, next int64
 	frames     frameList
 	maxTime    int64
+	doubt      bool // damage behind the newest frame may have held more
 }
 
 func (v *view) init(partitions int) {
@@ -87,10 +88,11 @@ func (v *view) enter(n uint64) error {
 	return nil
 }
 
+// walkTo takes in the frames up to end. Over damage it invents nothing: a frame behind it says
+// where its partition stands, and a partition without one stays where it is known to be, until who
+// has the write lock decides.
 func (v *view) walkTo(end int64) {
 	w := segment.Walker{Data: v.seg.data, Epoch: v.seg.h.Epoch(), Off: v.off}
-	var lost loss
-	defer v.skip(&lost)
 	for {
 		var f segment.Frame
 		off, bad, err := w.Next(end, &f)
@@ -101,28 +103,29 @@ func (v *view) walkTo(end int64) {
 			return
 		case bad != nil:
 			v.s.reportDamage(v.seg.number, bad)
-			lost.add(bad)
+			for i := range v.parts {
+				v.parts[i].doubt = true
+			}
 		case f.Kind == segment.Seal:
 			v.sealed = true
 			v.wakeAll()
 		case f.Partition < len(v.parts):
 			p := &v.parts[f.Partition]
 			p.frames.add(uint32(f.Base-p.base), uint32(off))
-			p.next = f.Next()
-			lost.saw(&f)
+			p.next, p.doubt = f.Next(), false
 			p.maxTime = max(p.maxTime, f.MaxTime)
 			v.wake(f.Partition)
 		}
 	}
 }
 
-// skip does as writer.walkTo, so that readers hear of what was lost.
-func (v *view) skip(lost *loss) {
-	for i := range v.parts {
-		if n := lost.of(i); n > 0 {
-			v.parts[i].next += n
-			v.wake(i)
-		}
+// again makes the view walk its segment from the start.
+func (v *view) again() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seg != nil {
+		v.s.segs.put(v.seg)
+		v.seg = nil
 	}
 }
 
@@ -147,7 +150,7 @@ func (v *view) news() {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.s.page.deleted() || v.advance() != nil {
+	if v.s.gone() || v.advance() != nil {
 		v.wakeAll() // they will find out
 	}
 }

@@ -30,11 +30,11 @@ func (w *watcher) run() {
 		case <-w.kick:
 		}
 		for w.s.view.waiting.Load() > 0 && !w.stopped() {
-			bell := w.s.page.half(pageBell).Load()
+			bell := w.s.page.Bell()
 			w.s.view.news()
-			before := w.s.page.written()
+			before := w.s.page.Written()
 			w.nap(bell)
-			if at := w.s.page.written(); at == before && at != w.s.page.synced() && w.s.syncing() {
+			if at := w.s.page.Written(); at == before && at != w.s.page.Synced() && w.s.syncing() {
 				w.s.nudgeIfDirty() // its writer may have died before it could sync
 			}
 		}
@@ -55,7 +55,7 @@ func (w *watcher) nap(old uint32) {
 	w.count(1)
 	// interrupt closes stop, then rings: after the count, either is seen.
 	if !w.stopped() {
-		futexWait(&w.s.page.b[pageBell], old, watchNap)
+		w.s.page.Wait(old, watchNap)
 	}
 	w.count(^uint32(0))
 }
@@ -63,7 +63,7 @@ func (w *watcher) nap(old uint32) {
 func (w *watcher) count(d uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.s.page.half(pageWaiters).Add(d)
+	w.s.page.Count(d)
 	w.sleeping += d
 }
 
@@ -71,16 +71,16 @@ func (w *watcher) count(d uint32) {
 // through the view.
 func (w *watcher) ring() {
 	w.mu.Lock()
-	w.s.page.half(pageBell).Add(1)
-	others := w.s.page.half(pageWaiters).Load() > w.sleeping
+	w.s.page.Chime()
+	others := w.s.page.Sleepers() > w.sleeping
 	w.mu.Unlock()
 	if others {
-		futexWake(&w.s.page.b[pageBell])
+		w.s.page.Wake()
 	}
 }
 
 // interrupt ends the nap of this process's watcher; others wake up for nothing.
-func (w *watcher) interrupt() { w.s.page.shout() }
+func (w *watcher) interrupt() { w.s.page.Shout() }
 
 // start makes sure that the watcher watches.
 func (w *watcher) start() {
@@ -114,7 +114,7 @@ func (s *store) wait(ctx context.Context, gone <-chan struct{}, partition int, o
 			s.view.unregister(partition, ch)
 			return fmt.Errorf("topic %q: %w", s.name, errClosed)
 		}
-		if s.page.deleted() {
+		if s.gone() {
 			return notFound(s.name)
 		}
 	}
@@ -127,7 +127,7 @@ func (v *view) register(partition int, offset int64) (chan struct{}, error) {
 	if err := v.advance(); err != nil {
 		return nil, err
 	}
-	if v.sealed || v.parts[partition].next > offset {
+	if p := &v.parts[partition]; v.sealed || p.next > offset || p.doubt { // who reads finds out
 		return nil, nil
 	}
 	ch := make(chan struct{})

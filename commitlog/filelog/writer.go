@@ -3,11 +3,10 @@ package filelog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
-	"path"
 	"syscall"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
@@ -42,10 +41,15 @@ func (w *writer) load(n uint64) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kindOf(err), err)
 	}
+	known, err := segment.ParseProducers(g.h.Producers, len(g.h.Bases))
+	if err != nil {
+		w.s.segs.put(g)
+		return fmt.Errorf("segment %d: %w: %w", n, kindOf(err), err)
+	}
 	w.close()
 	w.seg, w.off, w.chain = g, g.h.Length, g.h.CRC
 	w.next = append(w.next[:0], g.h.Bases...)
-	w.prods, w.sealed = newProducers(g.h.Producers), g.h.Sealed
+	w.prods, w.sealed = newProducers(known), g.h.Sealed
 	return nil
 }
 
@@ -54,7 +58,7 @@ func (w *writer) load(n uint64) error {
 // that can have been in there.
 func (w *writer) walkTo(end int64) (damaged bool, err error) {
 	walk := segment.Walker{Data: w.seg.data, Epoch: w.seg.h.Epoch(), Off: w.off}
-	var lost loss
+	t := newTally(w.next)
 	err = guard(func() {
 		for {
 			var f segment.Frame
@@ -64,18 +68,17 @@ func (w *writer) walkTo(end int64) (damaged bool, err error) {
 				return
 			case bad != nil:
 				w.s.reportDamage(w.seg.number, bad)
-				lost.add(bad)
+				t.lost(bad, &f)
+				damaged = true
 			default:
 				w.take(&f)
-				lost.saw(&f)
+				t.saw(&f)
 			}
 		}
 	})
 	w.off = end
-	for p := range w.next {
-		w.next[p] += lost.of(p)
-	}
-	return lost.bytes > 0, err
+	w.next = t.bases()
+	return damaged, err
 }
 
 func (w *writer) take(f *segment.Frame) {
@@ -92,31 +95,30 @@ func (w *writer) take(f *segment.Frame) {
 // catchUp learns what others wrote. After a segment was poisoned it starts the next one.
 func (w *writer) catchUp() error {
 	page := w.s.page
-	at := page.written()
+	at := page.Written()
 	if w.seg == nil || w.seg.number != at.Number() {
 		if err := w.load(at.Number()); err != nil {
 			return err
 		}
 	}
-	if page.poison() != at.Number() {
+	if page.Poison() != at.Number() {
 		if w.off == at.Off() {
-			return nil
+			return w.wipeLeftover()
 		}
 		damaged, err := w.walkTo(at.Off())
-		if !damaged || err != nil {
+		if err != nil {
 			return err
 		}
-		return w.start(0)
+		if damaged {
+			return w.start(0)
+		}
+		return w.wipeLeftover()
 	}
 	// Behind the last position that was promised nothing in the segment can be believed.
 	if err := w.load(at.Number()); err != nil {
 		return err
 	}
-	promised := max(page.synced(), page.pos(pageAcked))
-	cut := w.seg.h.Length
-	if promised.Number() == at.Number() {
-		cut = max(cut, promised.Off())
-	}
+	cut := max(w.seg.h.Length, page.Cut(at.Number()).Off())
 	if _, err := w.walkTo(cut); err != nil {
 		return err
 	}
@@ -126,21 +128,27 @@ func (w *writer) catchUp() error {
 
 // start begins the next segment, with room for need bytes of frames.
 func (w *writer) start(need int64) error {
+	return w.startBehind(segment.At(w.seg.number, w.off), need)
+}
+
+// startBehind is start behind an end of the log that is another one than the writer's.
+func (w *writer) startBehind(end segment.Pos, need int64) error {
 	s := w.s
-	n := w.seg.number + 1
+	n := end.Number() + 1
 	h := segment.Header{
-		TopicID: s.meta.ID, Number: n, PrevEnd: w.off, Synced: s.page.synced(), Created: time.Now().UnixMilli(),
-		Salt: rand.Uint64(), Sealed: w.sealed, Bases: w.next, Producers: w.prods.list(),
+		TopicID: s.meta.ID, Number: n, PrevEnd: end.Off(), Synced: s.page.Synced(),
+		Salt: rand.Uint64(), Sealed: w.sealed, Bases: w.next, Producers: w.prods.encode(),
 	}
+	s.now().stamp(&h)
 	b := segment.AppendHeader(nil, &h) // tells the length
-	name := path.Join(s.dir, segmentName(n))
+	name := segmentName(n)
 	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return explain("make segment "+s.fs.Path(name), err)
 	}
 	h.Size, err = f.Size()
 	zeroed := h.Size
-	if want := 2*h.Length + max(s.growTo(w.seg.h), need); err == nil && h.Size < want {
+	if want := 2*h.Length + max(s.growTo(w.off-w.seg.h.Length), need); err == nil && h.Size < want {
 		h.Size, err = want, f.Truncate(want)
 	}
 	if err == nil {
@@ -153,8 +161,8 @@ func (w *writer) start(need int64) error {
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	if err == nil && s.page.word(pagePrepared).Load() < n {
-		err = s.fs.SyncDir(s.dir)
+	if err == nil && s.page.Prepared() < n {
+		err = s.fs.SyncDir(".")
 	}
 	if err != nil {
 		return explain("start segment "+s.fs.Path(name), err)
@@ -162,15 +170,14 @@ func (w *writer) start(need int64) error {
 	if err := w.load(n); err != nil {
 		return err
 	}
-	s.page.word(pageZeroed).Store(uint64(segment.At(n, max(zeroed, w.off))))
-	s.page.word(pageWritten).Store(uint64(segment.At(n, w.off)))
+	s.page.Begin(segment.At(n, w.off), segment.At(n, zeroed))
 	s.nudge()
 	return nil
 }
 
-// growTo is the room for frames of the segment after the one with header h.
-func (s *store) growTo(h *segment.Header) int64 {
-	return min(4*(h.Size-2*h.Length), s.c.SegmentBytes)
+// growTo is the room for frames of a segment after one that used so many bytes.
+func (s *store) growTo(used int64) int64 {
+	return min(max(4*used, firstSegmentBytes), s.c.SegmentBytes)
 }
 
 // roll starts a new segment. At level sync the old one is synced first, so that a sync error is
@@ -217,7 +224,7 @@ func (w *writer) write(b *batch) segment.Pos {
 }
 
 func (w *writer) ready() error {
-	if w.s.page.deleted() {
+	if !w.s.spared() {
 		return notFound(w.s.name)
 	}
 	if err := w.catchUp(); err != nil {
@@ -248,7 +255,8 @@ func (w *writer) admit(p *pending) bool {
 	f := &p.frame
 	if f.ProducerID != 0 && f.Kind == segment.Records {
 		first, err := w.prods.check(f)
-		if err != nil {
+		// The one before may have met the seal, too: then it left no gap.
+		if err != nil && !(w.sealed && errors.Is(err, fault.Invalid)) {
 			f.Base, p.err = first, err
 			return false
 		}
@@ -264,28 +272,44 @@ func (w *writer) admit(p *pending) bool {
 	return true
 }
 
+// fence is the frame that a repeated append leaves when it is the first thing that is heard of a
+// higher epoch: without records, it keeps the producer's other lives out. Otherwise nil.
+func (w *writer) fence(p *pending) (*segment.Frame, []byte) {
+	f := &p.frame
+	if w.sealed || !errors.Is(p.err, errDuplicate) || f.Kind != segment.Records || !w.prods.announces(f) {
+		return nil, nil
+	}
+	return &segment.Frame{
+		Kind: segment.Records, Partition: f.Partition, Time: f.Time, MaxTime: math.MinInt64,
+		ProducerID: f.ProducerID, ProducerEpoch: f.ProducerEpoch, Sequence: f.Sequence,
+	}, p.buf[:segment.FrameHeader]
+}
+
 // layout places frames in the buffer until the segment or the buffer is full. It returns how many
 // it took, those that were refused included, and the bytes to write. State moves on as if they
 // were written; put takes it back when they can't be.
 func (w *writer) layout(frames []*pending) (n int, size int64) {
 	w.buf = w.buf[:0]
-	off, epoch, synced := w.off, w.seg.h.Epoch(), w.s.page.synced()
+	off, epoch, synced := w.off, w.seg.h.Epoch(), w.s.page.Synced()
 	for _, p := range frames {
 		room := segment.AlignUp(int64(len(p.buf)))
 		if off+room > w.seg.limit || n > 0 && int64(len(w.buf))+room > maxWrite {
 			break
 		}
 		n++
+		f, b := &p.frame, p.buf
 		if !w.admit(p) {
-			continue
+			if f, b = w.fence(p); f == nil {
+				continue
+			}
+			room = int64(len(b))
 		}
-		f := &p.frame
 		f.Prev, f.Synced = w.chain, synced
 		if f.Kind == segment.Records {
 			f.Base = w.next[f.Partition]
 		}
 		at := len(w.buf)
-		w.buf = append(w.buf, p.buf...)
+		w.buf = append(w.buf, b...)
 		segment.SealFrame(w.buf[at:], f, epoch, off)
 		for len(w.buf) < at+int(room) {
 			w.buf = append(w.buf, 0)
@@ -304,18 +328,16 @@ func (w *writer) put(size int64) error {
 	}
 	end := (w.off + size + segment.Block - 1) &^ (segment.Block - 1)
 	pad := min(end, w.seg.limit) - w.off - size
+	page := w.s.page
+	page.Intend(segment.At(w.seg.number, w.off+size))
 	if n, err := w.seg.f.WriteAt(append(w.buf, zeros[:pad]...), w.off); err != nil {
 		return w.undo(n, err)
 	}
 	w.off += size
 	at := segment.At(w.seg.number, w.off)
-	page := w.s.page
-	page.word(pageWritten).Store(uint64(at))
-	if !w.s.syncing() {
-		page.raise(pageAcked, uint64(at))
-	}
+	page.Publish(at, !w.s.syncing())
 	half := w.seg.limit / 2
-	if w.off >= half && w.off-size < half || size < smallWrite && w.s.wantsZeros(at, w.seg.limit) {
+	if w.off >= half && w.off-size < half || size < smallWrite && page.WantsZeros(at, w.seg.limit, zeroSlack) {
 		w.s.nudge()
 	}
 	return nil
@@ -323,14 +345,15 @@ func (w *writer) put(size int64) error {
 
 var zeros [segment.Block]byte
 
-// undo deals with a write that failed after n bytes. When the disk is full, what there is of the
-// first frame's header is wiped durably, so that the frames are certainly absent; not more than
-// that, since there may be no block behind it. Any other error poisons the segment: the fate of
-// the frames is unknown.
+// undo deals with a write that failed after n bytes. When the disk is full, these are wiped
+// durably, so that the frames are certainly absent, whatever becomes of what is written over them;
+// not more than that, since there may be no block behind it. Any other error poisons the segment:
+// the fate of the frames is unknown.
 func (w *writer) undo(n int, err error) error {
 	defer w.forget()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		if n == 0 || w.wipe(min(n, segment.FrameHeader)) == nil {
+		if n == 0 || w.wipe(int64(n)) == nil && w.s.flush() == nil {
+			w.s.page.Wiped()
 			return notDone(explain("append", err))
 		}
 	}
@@ -338,13 +361,24 @@ func (w *writer) undo(n int, err error) error {
 	return fmt.Errorf("topic %q: write to segment %d: %w: %w", w.s.name, w.seg.number, fault.Unknown, err)
 }
 
-// wipe durably puts n zeros behind the log.
-func (w *writer) wipe(n int) error {
-	if _, err := w.seg.f.WriteAt(zeros[:n], w.off); err != nil {
-		return err
+// wipeLeftover wipes what a writer that was killed left behind the log. Those frames are sound, and
+// would pass for a part of the log if what is written in front of them were damaged one day. It
+// needs no sync of its own: nobody was told that they are absent, and the sync of what is
+// acknowledged in front of them covers it.
+func (w *writer) wipeLeftover() error {
+	end, left := w.s.page.Leftover()
+	if !left {
+		return nil
 	}
-	return w.seg.f.SyncData()
+	if err := w.wipe(end.Off() - w.off); err != nil {
+		return explain(fmt.Sprintf("topic %q: wipe what a writer that died left in segment %d", w.s.name, w.seg.number), err)
+	}
+	w.s.page.Wiped()
+	return nil
 }
+
+// wipe puts n zeros behind the log.
+func (w *writer) wipe(n int64) error { return w.seg.wipe(w.off, w.off+n) }
 
 // forget makes the next catchUp read the state from the segment again.
 func (w *writer) forget() {

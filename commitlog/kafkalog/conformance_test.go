@@ -62,6 +62,6 @@ func TestConformance(t *testing.T) {
 			c := config(t)
 			return func() *commitlog.Log { return open(t, c) }
 		},
-		Features: logtest.Features{Slow: true, SequencesInRecords: true},
+		Features: logtest.Features{Slow: true, SequencesInRecords: true, EpochsOfPartitions: true},
 	})
 }

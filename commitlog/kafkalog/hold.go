@@ -89,17 +89,25 @@ func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
 		return nil, err
 	}
 	for key, value := range latest {
-		var offsets []int64
-		if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != len(held) {
-			return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, len(held))
-		}
-		for p, o := range offsets {
-			if o >= 0 && (held[p] < 0 || o < held[p]) {
-				held[p] = o
-			}
+		if err := lower(held, key, value); err != nil {
+			return nil, err
 		}
 	}
 	return held, nil
+}
+
+// lower lowers what is held to a stored hold.
+func lower(held []int64, key string, value []byte) error {
+	var offsets []int64
+	if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != len(held) {
+		return fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, len(held))
+	}
+	for p, o := range offsets {
+		if o >= 0 && (held[p] < 0 || o < held[p]) {
+			held[p] = o
+		}
+	}
+	return nil
 }
 
 // readHolds reads on where it stopped the last time, and gives the holds whose keys have a prefix.

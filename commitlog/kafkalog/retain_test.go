@@ -2,6 +2,7 @@ package kafkalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -100,6 +102,35 @@ func TestRetentionByAgeStopsAtTheLowestHold(t *testing.T) {
 	}
 	if list, err := l.Topics(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("topics %+v, %v; the one of the holds is none of ours", list, err)
+	}
+}
+
+// Nobody knows what a hold that can't be read was there to keep.
+func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{RetentionBytes: 1000})
+	h.fill(t, 10, 1000, func(int) int64 { return 0 })
+	for _, damaged := range []string{"", "nonsense", "[9]", "[9,9,9]", "null", `{"0":9}`, `["9","9"]`} {
+		holds, err := l.holds(t.Context(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan error, 1)
+		rec := driver.Record{Key: []byte(h.s.holdKey("group")), Value: []byte(damaged)}
+		holds.Append(t.Context(), &driver.AppendRequest{Records: []driver.Record{rec}}, func(_ int64, err error) { answer <- err })
+		if err := errors.Join(<-answer, holds.Close()); err != nil {
+			t.Fatal(err)
+		}
+		err = h.s.retain(t.Context(), time.Now())
+		if got := h.first(t); !errors.Is(err, fault.Corrupt) || got != 0 {
+			t.Errorf("beside the hold %q retention gives %v and begins at %d; expected it to stop", damaged, err, got)
+		}
+	}
+	if err := h.Hold(t.Context(), "group", []int64{10, 0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.retain(t.Context(), time.Now()); err != nil || h.first(t) == 0 {
+		t.Errorf("with the hold replaced retention gives %v and drops nothing", err)
 	}
 }
 

@@ -48,6 +48,15 @@ var brokenLogs = []broken{
 	{"drops repeated headers", "Append/KeepsEveryField", changed(func(r *driver.Record) { r.Headers = r.Headers[:min(1, len(r.Headers))] })},
 	{"stores duplicates", "Producer/ARepeatedSequenceIsStoredOnce", producer(func(p *driver.Producer) { p.ID = 0 })},
 	{"does not fence", "Producer/AHigherEpochFencesTheLower", producer(func(p *driver.Producer) { p.Epoch = 9 })},
+	{"fences in one partition", "Producer/AHigherEpochFencesInAllPartitions", func(t driver.Topic) driver.Topic {
+		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
+			apart := *req
+			apart.Producer.ID += uint64(req.Partition)
+			t.Append(ctx, &apart, done)
+		}}
+	}},
+	{"fences by what it stores", "Producer/ADuplicateOfAHigherEpochFences", fenceByStored()},
+	{"forgets producers in silence", "Producer/IsNeverForgottenInSilence", forget()},
 	{"refuses duplicates after the seal", "Producer/ADuplicateIsAckedAfterTheSeal", func(t driver.Topic) driver.Topic {
 		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
 			if b, err := t.Bounds(ctx, 0); err == nil && b.Sealed {
@@ -111,6 +120,25 @@ var brokenLogs = []broken{
 	{"goes on after Close", "Close/AHandleEndsAlone", func(t driver.Topic) driver.Topic {
 		return wrapped{Topic: t, close: func() error { return nil }}
 	}},
+	{"forgets holds", "Hold/KeepsRecordsFromRetention", func(t driver.Topic) driver.Topic {
+		return wrapped{Topic: t, hold: func(_ context.Context, _ string, offsets []int64) error {
+			if len(offsets) != t.Config().Partitions {
+				return commitlog.ErrInvalid
+			}
+			return nil
+		}}
+	}},
+	{"heeds the last hold only", "Hold/KeepsRecordsFromRetention", func(t driver.Topic) driver.Topic {
+		return wrapped{Topic: t, hold: func(ctx context.Context, _ string, offsets []int64) error {
+			return t.Hold(ctx, "the one", offsets)
+		}}
+	}},
+	{"keeps everything", "Hold/KeepsRecordsFromRetention", func(t driver.Topic) driver.Topic {
+		if err := t.Hold(context.Background(), "miser", make([]int64, t.Config().Partitions)); err != nil {
+			panic(err) // the memory takes any hold
+		}
+		return t
+	}},
 	{"trims nothing", "Trim/RaisesTheFirstOffset", func(t driver.Topic) driver.Topic {
 		return wrapped{Topic: t, trim: func(context.Context, int, int64) error { return nil }}
 	}},
@@ -170,6 +198,7 @@ type wrapped struct {
 	wait     func(context.Context, int, int64) error
 	offsetAt func(context.Context, int, int64) (int64, error)
 	trim     func(context.Context, int, int64) error
+	hold     func(context.Context, string, []int64) error
 	seal     func(context.Context) ([]int64, error)
 	close    func() error
 }
@@ -210,6 +239,13 @@ func (w wrapped) Trim(ctx context.Context, partition int, before int64) error {
 	return w.trim(ctx, partition, before)
 }
 
+func (w wrapped) Hold(ctx context.Context, name string, offsets []int64) error {
+	if w.hold == nil {
+		return w.Topic.Hold(ctx, name, offsets)
+	}
+	return w.hold(ctx, name, offsets)
+}
+
 func (w wrapped) Seal(ctx context.Context) ([]int64, error) {
 	if w.seal == nil {
 		return w.Topic.Seal(ctx)
@@ -247,6 +283,44 @@ func producer(f func(*driver.Producer)) func(driver.Topic) driver.Topic {
 			t.Append(ctx, &bad, done)
 		}}
 	}
+}
+
+// fenceByStored shows the log the epoch of each sequence's first append only.
+func fenceByStored() func(driver.Topic) driver.Topic {
+	type key struct {
+		id        uint64
+		partition int
+		sequence  int64
+	}
+	var mu sync.Mutex
+	epochs := map[key]int32{}
+	return func(t driver.Topic) driver.Topic {
+		return wrapped{Topic: t, append: func(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
+			mu.Lock()
+			defer mu.Unlock()
+			bad, k := *req, key{req.Producer.ID, req.Partition, req.Producer.Sequence}
+			if first, ok := epochs[k]; ok {
+				bad.Producer.Epoch = min(bad.Producer.Epoch, first)
+			}
+			epochs[k] = bad.Producer.Epoch
+			t.Append(ctx, &bad, done)
+		}}
+	}
+}
+
+// forget takes every producer for a new one after a thousand producers.
+func forget() func(driver.Topic) driver.Topic {
+	var mu sync.Mutex
+	known, salt := map[uint64]bool{}, uint64(0)
+	return producer(func(p *driver.Producer) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known[p.ID] = true; len(known) > 1000 {
+			clear(known)
+			salt++
+		}
+		p.ID += salt
+	})
 }
 
 // reorder holds every third append back until the next one went in front of it.

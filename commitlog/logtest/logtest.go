@@ -35,11 +35,17 @@ type Features struct {
 	EventualDelete bool
 	// EventualTrim: Trim and Hold may act later, or on coarser units than records.
 	EventualTrim bool
+	// CoarseRetention: retention drops what is too large for a test to fill, or looks only when a
+	// hold is stored. That it drops anything is for the backend's own tests to show.
+	CoarseRetention bool
 	// NoProducers: (id, sequence) of a Producer is not kept.
 	NoProducers bool
 	// SequencesInRecords: whoever takes a producer over learns its sequence from its records, and
 	// refuses it as fault.Invalid when they were all trimmed.
 	SequencesInRecords bool
+	// EpochsOfPartitions: a higher epoch of a producer fences the lower ones partition by partition,
+	// from its first append on that is stored.
+	EpochsOfPartitions bool
 	// CoarseOffsetAt: OffsetAt may answer a lower offset than the exact one.
 	CoarseOffsetAt bool
 	// MaxRecordBytes: the largest record that the store takes; 0: commitlog.MaxRecordBytes.
@@ -84,6 +90,7 @@ type test struct {
 }
 
 func hasProducers(f Features) bool { return !f.NoProducers }
+func topicEpochs(f Features) bool  { return !f.NoProducers && !f.EpochsOfPartitions }
 func strictDelete(f Features) bool { return !f.EventualDelete }
 func strictTrim(f Features) bool   { return !f.EventualTrim }
 

@@ -15,6 +15,9 @@ var producerTests = []test{
 	{"Producer/ADuplicateInFlightIsStoredOnce", hasProducers, produceInFlight},
 	{"Producer/ConcurrentDuplicatesAreStoredOnce", hasProducers, produceConcurrently},
 	{"Producer/AHigherEpochFencesTheLower", hasProducers, produceFenced},
+	{"Producer/AHigherEpochFencesInAllPartitions", topicEpochs, produceFencedEverywhere},
+	{"Producer/ADuplicateOfAHigherEpochFences", topicEpochs, produceFencedByADuplicate},
+	{"Producer/IsNeverForgottenInSilence", hasProducers, produceAmongMany},
 	{"Producer/IsRememberedAfterReopening", hasProducers, produceReopened},
 	{"Producer/ADuplicateIsAckedAfterTheSeal", hasProducers, produceSealed},
 	{"Producer/APipelineGoesOnAfterARefusal", hasProducers, producePipeline},
@@ -148,6 +151,83 @@ func produceFenced(e *env) {
 	_, err = produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 2, Sequence: 2}, "c")
 	e.must(err)
 	e.wantValues(e.all(a, 0), "a", "b", "c")
+}
+
+// An ID has one owner, whatever partitions it appends to; and so it is after reopening.
+func produceFencedEverywhere(e *env) {
+	l := e.open()
+	t := e.topic(l, 3)
+	for part := range 2 {
+		_, err := produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: 0}, "a")
+		e.must(err)
+	}
+	_, err := produce(e, t, 0, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")
+	e.must(err)
+	stale := func() {
+		e.Helper()
+		for part, sequence := range []int64{2, 1, 0} {
+			_, err := produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: sequence}, "of the old epoch")
+			e.wantIs(err, commitlog.ErrFenced)
+		}
+	}
+	stale()
+	e.must(l.Close())
+	t = e.openTopic(e.log())
+	stale()
+	_, err = produce(e, t, 1, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")
+	e.must(err)
+	for part, want := range [][]string{{"a", "b"}, {"a", "b"}, {}} {
+		e.wantValues(e.all(t, part), want...)
+	}
+}
+
+// Who takes over begins by repeating what it knows no answer to. What its other life still sends
+// would be taken for its own next append.
+func produceFencedByADuplicate(e *env) {
+	_, a, b := e.two(2)
+	first, err := produce(e, a, 0, commitlog.Producer{ID: 12, Epoch: 1, Sequence: 0}, "a")
+	e.must(err)
+	if again, err := produce(e, b, 0, commitlog.Producer{ID: 12, Epoch: 2, Sequence: 0}, "a"); err != nil || again != first {
+		e.Errorf("a duplicate of a higher epoch: %d, %v; want %d", again, err, first)
+	}
+	for part, sequence := range []int64{1, 0} {
+		_, err = produce(e, a, part, commitlog.Producer{ID: 12, Epoch: 1, Sequence: sequence}, "of the old epoch")
+		e.wantIs(err, commitlog.ErrFenced)
+	}
+	second, err := produce(e, b, 0, commitlog.Producer{ID: 12, Epoch: 2, Sequence: 1}, "b")
+	e.must(err)
+	if again, err := produce(e, a, 0, commitlog.Producer{ID: 12, Epoch: 2, Sequence: 1}, "b"); err != nil || again != second {
+		e.Errorf("a duplicate behind a change of epochs: %d, %v; want %d", again, err, second)
+	}
+	e.wantValues(e.all(b, 0), "a", "b")
+	e.wantValues(e.all(b, 1))
+}
+
+// A log may forget a producer, but not take its first append for that of a new one.
+func produceAmongMany(e *env) {
+	t := e.topic(e.log(), 1)
+	early := commitlog.Producer{ID: commitlog.NewProducerID()}
+	_, err := produce(e, t, 0, early, "early")
+	e.must(err)
+	n := e.n(5000, 20)
+	var others sync.WaitGroup
+	for range n {
+		others.Add(1)
+		opts := &commitlog.AppendOptions{Producer: commitlog.Producer{ID: commitlog.NewProducerID()}}
+		t.AppendAsync(e.ctx, 0, records("other"), opts, func(_ int64, err error) {
+			defer others.Done()
+			if err != nil {
+				e.Errorf("a new producer: %v", err)
+			}
+		})
+	}
+	others.Wait()
+	if _, err := produce(e, t, 0, early, "early"); err != nil && !errors.Is(err, commitlog.ErrForgotten) {
+		e.Errorf("the first producer again: %v; want the offset or %v", err, commitlog.ErrForgotten)
+	}
+	if got := e.all(t, 0); len(got) != n+1 {
+		e.Errorf("%d records; want %d", len(got), n+1)
+	}
 }
 
 func produceReopened(e *env) {

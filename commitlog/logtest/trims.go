@@ -1,10 +1,6 @@
 package logtest
 
-import (
-	"fmt"
-
-	"github.com/ringfence/ringfence/commitlog"
-)
+import "github.com/ringfence/ringfence/commitlog"
 
 var trimTests = []test{
 	{"Trim/RaisesTheFirstOffset", strictTrim, trimFirst},
@@ -59,24 +55,4 @@ func trimLasts(e *env) {
 		e.Errorf("after reopening the first offset is %d; want %d", got, all[5].Offset)
 	}
 	e.wantValues(e.all(t, 0), values(all[5:])...)
-}
-
-func holdKeeps(e *env) {
-	l := e.log()
-	e.must(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: 2, RetentionBytes: 1000}))
-	t := e.openTopic(l)
-	first := e.add(t, 0, "kept")
-	e.must(t.Hold(e.ctx, "a", []int64{first + 1, -1}))
-	e.must(t.Hold(e.ctx, "b", []int64{first, -1}))
-	e.must(t.Hold(e.ctx, "a", []int64{first + 1, -1}))
-	for range e.n(40, 5) {
-		e.add(t, 0, fmt.Sprintf("%0100d", 1))
-	}
-	if got := e.bounds(t, 0).First; got > first {
-		e.Errorf("retention dropped offset %d, which is held; the first is %d", first, got)
-	}
-	if got := e.upTo(t, 0, first, first+1); string(got[0].Value) != "kept" {
-		e.Errorf("the held record is %q", got[0].Value)
-	}
-	e.wantIs(t.Hold(e.ctx, "a", []int64{0}), commitlog.ErrInvalid)
 }

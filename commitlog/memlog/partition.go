@@ -14,18 +14,12 @@ type partition struct {
 	dropped   int             // records that the array still keeps alive in front
 	first     int64
 	next      int64
-	producers map[uint64]*producer
-	wake      chan struct{} // closed when next moves, at a seal, and at a delete
-}
-
-// producer is what is known of one idempotent producer: firsts[s] answers sequence s.
-type producer struct {
-	epoch  int32
-	firsts []int64
+	producers map[uint64][]int64 // by the ID of an idempotent producer: the first offset of each sequence
+	wake      chan struct{}      // closed when next moves, at a seal, and at a delete
 }
 
 func newPartition() *partition {
-	return &partition{producers: map[uint64]*producer{}, wake: make(chan struct{})}
+	return &partition{producers: map[uint64][]int64{}, wake: make(chan struct{})}
 }
 
 func (p *partition) wakeAll() {
@@ -33,25 +27,19 @@ func (p *partition) wakeAll() {
 	p.wake = make(chan struct{})
 }
 
-// admit checks a producer's epoch and sequence. When the append is known already it answers with
-// its first offset, even on a sealed topic: a retry must learn what became of the first try.
+// admit checks a producer's sequence. When the append is known already it answers with its first
+// offset, even on a sealed topic: a retry must learn what became of the first try.
 func (p *partition) admit(id driver.Producer) (first int64, known bool, err error) {
 	if id.ID == 0 {
 		return 0, false, nil
 	}
-	have := p.producers[id.ID]
-	if have == nil {
-		have = &producer{}
-	}
-	next := int64(len(have.firsts))
+	firsts := p.producers[id.ID]
+	next := int64(len(firsts))
 	switch {
-	case id.Epoch < have.epoch:
-		return 0, false, fmt.Errorf("producer %x appends with epoch %d after epoch %d: %w", id.ID, id.Epoch, have.epoch, fault.Fenced)
 	case id.Sequence < 0 || id.Sequence > next:
 		return 0, false, fmt.Errorf("producer %x appends sequence %d; expected at most %d: %w", id.ID, id.Sequence, next, fault.Invalid)
 	case id.Sequence < next:
-		have.epoch = id.Epoch
-		return have.firsts[id.Sequence], true, nil
+		return firsts[id.Sequence], true, nil
 	}
 	return 0, false, nil
 }
@@ -70,13 +58,7 @@ func (p *partition) store(req *driver.AppendRequest, now int64) int64 {
 		}
 	}
 	if id := req.Producer; id.ID != 0 {
-		have := p.producers[id.ID]
-		if have == nil {
-			have = &producer{}
-			p.producers[id.ID] = have
-		}
-		have.epoch = id.Epoch
-		have.firsts = append(have.firsts, first)
+		p.producers[id.ID] = append(p.producers[id.ID], first)
 	}
 	return first
 }

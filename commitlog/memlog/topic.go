@@ -20,6 +20,7 @@ type topic struct {
 	sealed  bool
 	parts   []*partition
 	holds   map[string][]int64
+	epochs  map[uint64]int32 // of idempotent producers, by ID: the highest that was acknowledged
 	// queue has every kept record in the order of the appends when there is retention: what it
 	// drops is the oldest of the whole topic, as a log of segments would have it.
 	queue []queued
@@ -34,7 +35,7 @@ type queued struct {
 }
 
 func newTopic(c driver.TopicConfig, gaps bool) *topic {
-	t := &topic{config: c, gaps: gaps, holds: map[string][]int64{}}
+	t := &topic{config: c, gaps: gaps, holds: map[string][]int64{}, epochs: map[uint64]int32{}}
 	for range c.Partitions {
 		t.parts = append(t.parts, newPartition())
 	}
@@ -51,12 +52,16 @@ func (t *topic) delete() {
 }
 
 func (t *topic) append(req *driver.AppendRequest) (int64, error) {
-	p := t.parts[req.Partition]
+	p, id := t.parts[req.Partition], req.Producer
+	if highest := t.epochs[id.ID]; id.ID != 0 && id.Epoch < highest {
+		return 0, fmt.Errorf("append to topic %q: producer %x has epoch %d, a newer one has %d: %w", t.config.Name, id.ID, id.Epoch, highest, fault.Fenced)
+	}
 	if first, known, err := p.admit(req.Producer); known || err != nil {
 		if err != nil {
-			err = fmt.Errorf("append to topic %q partition %d: %w", t.config.Name, req.Partition, err)
+			return 0, fmt.Errorf("append to topic %q partition %d: %w", t.config.Name, req.Partition, err)
 		}
-		return first, err
+		t.epochs[id.ID] = id.Epoch
+		return first, nil
 	}
 	if t.sealed {
 		return 0, fmt.Errorf("append to topic %q: it is %w and takes no more records", t.config.Name, fault.Sealed)
@@ -64,6 +69,9 @@ func (t *topic) append(req *driver.AppendRequest) (int64, error) {
 	now := time.Now().UnixMilli()
 	from := len(p.records)
 	first := p.store(req, now)
+	if id.ID != 0 {
+		t.epochs[id.ID] = id.Epoch
+	}
 	if t.config.RetentionBytes > 0 || t.config.RetentionAgeMillis > 0 {
 		for i := range p.records[from:] {
 			r := &p.records[from+i]

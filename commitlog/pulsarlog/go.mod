@@ -8,6 +8,7 @@ require (
 	github.com/apache/pulsar-client-go v0.19.0
 	github.com/prometheus/client_golang v1.20.5
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
+	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.2.0
 )
 

@@ -171,13 +171,32 @@ func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
 	if err := p.admin().terminate(ctx, p.name); err != nil {
 		return 0, err
 	}
-	b, _, err := p.bounds(ctx)
+	end, err := p.ended(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if !b.Sealed {
-		return 0, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
-	}
 	p.readers.wakeAll()
-	return b.Next, nil
+	return end, nil
 }
+
+// ended is where a partition ends that was terminated. A broker that terminates it for somebody
+// else at the same time may need a moment to say so.
+func (p *partition) ended(ctx context.Context) (int64, error) {
+	for start := time.Now(); ; {
+		b, _, err := p.bounds(ctx)
+		if err != nil || b.Sealed {
+			return b.Next, err
+		}
+		if time.Since(start) > sealPatience {
+			return 0, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
+		}
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// sealPatience is how long a broker may take to see that it has terminated a partition.
+const sealPatience = 5 * time.Second

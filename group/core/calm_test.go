@@ -95,6 +95,41 @@ func leaseRunsOut(t *testing.T, after time.Duration) {
 	w.complete()
 }
 
+// To cancel handlers takes time, and the clocks of machines differ in their pace: what ends only when
+// the store may let others in ends too late.
+func TestEverythingIsStoppedAMarginBeforeTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	for of, margin := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 20 * time.Millisecond,
+		time.Second:            100 * time.Millisecond,
+		5 * time.Second:        500 * time.Millisecond,
+		time.Minute:            500 * time.Millisecond,
+	} {
+		w := newWorld(t)
+		a := w.start("a", func(c *Config) { c.SessionTTL = of })
+		w.quiet()
+		a.post(Renewed{Session: a.session, Lease: w.now + of})
+		w.quiet()
+		lease := a.s.lease
+		w.store.down = true
+		w.now = lease - margin - time.Millisecond
+		a.post(Tick{})
+		w.quiet()
+		if got := len(a.units()); got != 8 {
+			t.Errorf("a TTL of %s: %d of 8 units run %s before the lease ends", of, got, lease-w.now)
+		}
+		w.now += time.Millisecond
+		if a.timer != w.now {
+			t.Errorf("a TTL of %s: the timer is set to %s before the lease ends; expected %s", of, lease-a.timer, margin)
+		}
+		a.post(Tick{})
+		w.quiet()
+		if got := a.units(); len(got) > 0 {
+			t.Errorf("a TTL of %s: units %v run %s before the lease ends; expected none from then on", of, got, margin)
+		}
+	}
+}
+
 // After an outage everybody goes on with what it had: who is back first takes nothing from those who
 // are a moment later.
 func TestOutageMovesNothing(t *testing.T) {

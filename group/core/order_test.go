@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"testing"
 	"time"
 )
@@ -88,6 +89,60 @@ func TestSlowAnswerDoesNotHideWhatCameAfter(t *testing.T) {
 	if got := w.load().Units[0].Checkpoint.Positions[0].Next; got != 505 {
 		t.Errorf("the checkpoint is %d; want 505", got)
 	}
+}
+
+// failOver answers the call that n has just made, puts the store back to before it, as a replica does
+// that lagged, and lets n read that. Only then the answer comes.
+func (n *node) failOver() {
+	w := n.w
+	before := maps.Clone(w.store.entries)
+	call := n.inbox[0]
+	n.inbox = n.inbox[1:]
+	answer := call()
+	w.store.entries, w.store.changed = before, false
+	n.post(Changed{}) // whoever was connected is told once
+	n.until(func(e Effect) bool { _, ok := e.(Load); return ok })
+	n.step(n.next())
+	n.step(answer)
+	w.quiet()
+}
+
+// A store that fails over tells of it once. The reading that follows may be at hand before the answer
+// to an earlier write, which the store has lost: to believe that answer would be to wait for a
+// change that nobody makes.
+func TestAWriteThatAReadingContradictsIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	t.Run("claims", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		a := w.start("a")
+		w.quiet()
+		b := w.start("b")
+		w.pass(time.Second)
+		w.nodes = []*node{b}
+		w.store.end(a.session)
+		w.store.changed = false
+		b.post(Changed{})
+		b.until(anApply)
+		b.failOver()
+		w.pass(time.Second)
+		w.complete()
+	})
+	t.Run("a commit", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		a := w.start("a")
+		w.pass(time.Second)
+		a.work(10)
+		a.until(anApply)
+		a.failOver()
+		w.pass(time.Second)
+		for u, st := range w.load().Units {
+			if st.Checkpoint == nil || st.Checkpoint.Positions[0].Next != 10 {
+				t.Errorf("unit %d: the store holds %+v; expected the 10 that its owner knows", u, st.Checkpoint)
+			}
+		}
+	})
 }
 
 // From when its session ended until it is back, others may take a member's units.

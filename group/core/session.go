@@ -50,9 +50,7 @@ func (s *State) sessionOpened(ev SessionOpened) {
 func (s *State) loseSession(why string) {
 	cause := fmt.Errorf("member %q: %s, others may own its units now: %w", s.cfg.Member, why, registry.ErrFenced)
 	for n := range s.units {
-		if w := s.units[n].worker; w == running || w == draining {
-			s.stopWorker(n, cause)
-		}
+		s.stopWorker(n, cause)
 	}
 	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
 	if s.closing != "" {

@@ -208,9 +208,7 @@ func (s *State) exit(err error) {
 		cause = fmt.Errorf("member %q left: %w", s.cfg.Member, registry.ErrClosed)
 	}
 	for n := range s.units {
-		if w := s.units[n].worker; w == running || w == draining {
-			s.stopWorker(n, cause)
-		}
+		s.stopWorker(n, cause)
 	}
 	s.exited = true
 	s.batch = nil

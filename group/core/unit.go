@@ -128,9 +128,7 @@ func (s *State) lose(n int, to, why string) {
 	u.granted, u.dirty = false, false
 	err := fmt.Errorf("unit %d of group %q, epoch %d: %s: %w", n, s.cfg.Group.Name(), u.grant.Epoch, why, registry.ErrFenced)
 	s.out = append(s.out, Report{Kind: Fenced, Unit: n, Epoch: u.grant.Epoch, From: s.cfg.Member, To: to, Text: why})
-	if u.worker == running || u.worker == draining {
-		s.stopWorker(n, err)
-	}
+	s.stopWorker(n, err)
 }
 
 // hold runs a unit that is ours, or lets it go.
@@ -190,8 +188,13 @@ func (s *State) drain(n int, why string) {
 	s.out = append(s.out, DrainUnit{Unit: n, Run: u.run, Deadline: u.deadline, Why: why})
 }
 
+// stopWorker cancels a worker that still handles records, also one that is about to end: what it has
+// begun may be somebody else's by now.
 func (s *State) stopWorker(n int, cause error) {
 	u := &s.units[n]
+	if u.worker != running && u.worker != draining {
+		return
+	}
 	u.worker, u.deadline = stopping, s.now+s.cfg.CancelGrace
 	s.out = append(s.out, StopUnit{Unit: n, Run: u.run, Cause: cause})
 }

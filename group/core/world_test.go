@@ -118,7 +118,8 @@ type node struct {
 	deaf     bool // nor on a cancel
 	running  map[int]StartUnit
 	progress map[int]int64
-	starts   map[int]int // by unit
+	starts   map[int]int   // by unit
+	causes   map[int]error // of cancels, by unit
 	exit     *Exit
 	reports  []Report
 	last     Effect // the last call that it made
@@ -164,7 +165,7 @@ func (w *world) start(name string, opts ...func(*Config)) *node {
 	for _, o := range opts {
 		o(&cfg)
 	}
-	n := &node{w: w, name: name, s: New(cfg), running: map[int]StartUnit{}, progress: map[int]int64{}, starts: map[int]int{}}
+	n := &node{w: w, name: name, s: New(cfg), running: map[int]StartUnit{}, progress: map[int]int64{}, starts: map[int]int{}, causes: map[int]error{}}
 	w.nodes = append(w.nodes, n)
 	n.post(Tick{})
 	return n
@@ -224,6 +225,7 @@ func (n *node) do(effect Effect) {
 			n.end(e.Unit, nil)
 		}
 	case StopUnit:
+		n.causes[e.Unit] = e.Cause
 		if !n.deaf {
 			n.end(e.Unit, e.Cause)
 		}

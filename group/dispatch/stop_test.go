@@ -98,6 +98,54 @@ func TestLostOwnershipCancelsHandlersAndFreezesProgress(t *testing.T) {
 	})
 }
 
+// The drain would wait for an hour; the loss ends it at once, for handlers that heed their context and
+// for those that don't.
+func TestOwnershipThatIsLostInADrainEndsTheDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 2 * time.Second
+		for _, deaf := range []bool{false, true} {
+			l := newFakeLog()
+			l.fill(10, 0)
+			lost := errors.New("somebody else owns it")
+			causes := make(chan error, 10)
+			e := mustNew(t, Config{Inputs: l.input(), Concurrency: 1, DrainTimeout: time.Hour, AbandonAfter: grace, Handler: func(ctx context.Context, r *Record) error {
+				if r.Offset < 3 {
+					return nil
+				}
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				if deaf {
+					time.Sleep(time.Minute)
+				}
+				return nil // too late to count
+			}})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			res := make(chan error, 1)
+			go func() { res <- e.Run(ctx) }() // joined below
+			synctest.Wait()
+			e.Drain()
+			rest(time.Second)
+			began := time.Now()
+			cancel(lost)
+			err, took, want := <-res, time.Since(began), time.Duration(0)
+			if deaf {
+				want = grace
+			}
+			if took != want || !errors.Is(err, lost) {
+				t.Errorf("deaf %t: Run ended with %v after %s; expected the loss after %s", deaf, err, took, want)
+			}
+			if cause := <-causes; !errors.Is(cause, lost) {
+				t.Errorf("the handler was told %v; expected %v", cause, lost)
+			}
+			rest(time.Hour)
+			if p := e.Final().Positions[0]; p.Next != 3 || p.Done != nil {
+				t.Errorf("final %+v", p)
+			}
+		}
+	})
+}
+
 func TestAHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -154,3 +154,17 @@ func TestARetriedRecordDoesNotTakeFollowersThatAreClaimedElsewhere(t *testing.T)
 		t.Fatalf("%d records were claimed; expected both followers", len(third))
 	}
 }
+
+// The records of a range may be gone since, by compaction say. The one behind it is none of them.
+func TestTheRecordBehindAFinishedRangeThatIsEmptyIsNotSkipped(t *testing.T) {
+	t.Parallel()
+	var tr tracker
+	tr.begin(registry.Position{Next: 0, Done: []registry.Range{{2, 4}}})
+	if tr.done(0) {
+		t.Fatal("offset 0 was never finished")
+	}
+	tr.add(&node{rec: Record{Record: commitlog.Record{Offset: 0}}}, 1)
+	if tr.done(4) {
+		t.Error("offset 4 is passed; finished was what lies from 2 to 3")
+	}
+}

@@ -8,17 +8,24 @@ import (
 	"testing"
 )
 
-// sleepers are the test files that may sleep in real time, each with its reason. Inside of a
-// synctest bubble sleeping costs nothing and is always allowed.
+// sleepers are the functions of tests that may sleep in real time, each with its reason. Inside of
+// a synctest bubble sleeping costs nothing and is always allowed.
 var sleepers = map[string]string{
-	"commitlog/filelog/bench_test.go":       "a benchmark's set-up gives the background time to prepare segments, as a calm producer does",
-	"commitlog/filelog/process_test.go":     "real processes are killed and stopped at random moments, and a random time is the fault",
-	"internal/nemesis/fault_test.go":        "for how long a fault lasts, and the calm after it, are random times of real processes",
-	"registry/etcdregistry/fault_test.go":   "a real server that is down is asked again now and then",
-	"registry/fileregistry/play_test.go":    "the cost of two idle seconds is measured",
-	"registry/fileregistry/process_test.go": "a real process is stopped for longer than its TTL",
-	"registry/redisregistry/fault_test.go":  "a real network is gone for a while, and who must not be taken for dead gets the time to be",
-	"registry/redisregistry/server_test.go": "a real server is away for a while; the cost of four idle seconds is measured",
+	"commitlog/filelog/bench_test.go warm":                                                        "gives the background time to prepare segments, as a calm producer does",
+	"commitlog/filelog/process_test.go TestAStoppedProcessDoesNotStopTheOthers":                   "for how long a process runs before it is stopped is random: that is the fault",
+	"commitlog/filelog/process_test.go TestKilledProcessesLoseNothingThatWasAcked":                "for how long a process runs before it is killed is random: that is the fault",
+	"internal/nemesis/fault_test.go hurt":                                                         "for how long a fault lasts, and the calm after it, are random times of real processes",
+	"registry/etcdregistry/fault_test.go eventually":                                              "a real server that is down is asked again now and then",
+	"registry/fileregistry/play_test.go playIdle":                                                 "the cost of two idle seconds is measured",
+	"registry/fileregistry/process_test.go TestAStoppedProcessAloneRefusesItsOwnWriteAfterTheTTL": "the TTL has to pass for a process that does not run",
+	"registry/fileregistry/process_test.go TestThreeProcessesCountEveryIncrement":                 "for how long a process is stopped",
+	"registry/redisregistry/fault_test.go TestALostConnectionIsNotTakenForADeath":                 "who must not be taken for dead gets the time to be",
+	"registry/redisregistry/fault_test.go TestAWatchHearsAgainAfterItsNetworkWasGone":             "a real network is gone for a while",
+	"registry/redisregistry/fault_test.go eventually":                                             "a real server that is away is asked again now and then",
+	"registry/redisregistry/server_test.go hangingServer":                                         "a real server hangs for a while",
+	"registry/redisregistry/server_test.go idle":                                                  "the cost of idle seconds is measured",
+	"registry/redisregistry/server_test.go killedServer":                                          "who must not be taken for dead gets the time to be",
+	"registry/redisregistry/server_test.go returns":                                               "a real server is away for a while",
 }
 
 // calls are the selectors of an imported package that a file uses.
@@ -37,13 +44,30 @@ func calls(s *source, path string, visit func(sel string, line int)) {
 	})
 }
 
-func checkSleep(s *source) []string {
+// within is the name of the function that a line of a file is in; "" when it is in none.
+func within(s *source, line int) string {
+	for _, d := range s.file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && s.line(f) <= line && line <= s.fset.Position(f.End()).Line {
+			return f.Name.Name
+		}
+	}
+	return ""
+}
+
+// checkSleep gives a line for each sleep in a function that is not excepted, and notes in slept
+// those that are.
+func checkSleep(s *source, except map[string]string, slept map[string]bool) []string {
 	if _, bubble := s.imports("testing/synctest"); bubble || !s.test() {
 		return nil
 	}
 	var bad []string
 	calls(s, "time", func(sel string, line int) {
-		if sel == "Sleep" {
+		name := s.path + " " + within(s, line)
+		switch {
+		case sel != "Sleep":
+		case except[name] != "":
+			slept[name] = true
+		default:
 			bad = append(bad, fmt.Sprintf("%s:%d sleeps: wait for a condition, or use testing/synctest", s.path, line))
 		}
 	})
@@ -54,15 +78,11 @@ func TestTestsDoNotSleep(t *testing.T) {
 	t.Parallel()
 	slept := map[string]bool{}
 	for _, s := range sources(t) {
-		found := checkSleep(s)
-		slept[s.path] = len(found) > 0
-		if sleepers[s.path] == "" {
-			report(t, found)
-		}
+		report(t, checkSleep(s, sleepers, slept))
 	}
-	for path := range sleepers {
-		if !slept[path] {
-			t.Errorf("%s is excepted from the rule against sleeping and does not sleep: drop the exception", path)
+	for name := range sleepers {
+		if !slept[name] {
+			t.Errorf("%s is excepted from the rule against sleeping and does not sleep: drop the exception", name)
 		}
 	}
 }
@@ -103,23 +123,27 @@ func TestStoresReachFilesThroughVFS(t *testing.T) {
 	}
 }
 
-// skips are what may stand in a file that skips tests: the variable that turns the skip into a
-// failure, or the one that asks for the long form.
-var skips = regexp.MustCompile(`RINGFENCE_(REQUIRE|SOAK|SIM)`)
+// excuses are what must stand in a function that skips tests: the variable that turns the skip into
+// a failure, or the one that asks for the long form.
+var excuses = regexp.MustCompile(`RINGFENCE_(REQUIRE|SOAK|SIM)`)
 
+// checkSkip looks at helpers for tests too, and so at every file.
 func checkSkip(s *source) []string {
-	if !s.test() || skips.Match(s.text) {
-		return nil
-	}
 	var bad []string
-	ast.Inspect(s.file, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok && (sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf" || sel.Sel.Name == "SkipNow") {
-			if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "b" || x.Name == "tb") {
-				bad = append(bad, fmt.Sprintf("%s:%d skips: only a missing server may, and RINGFENCE_REQUIRE must make that a failure", s.path, s.line(sel)))
-			}
+	for _, d := range s.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || excuses.Match(s.text[s.fset.Position(f.Pos()).Offset:s.fset.Position(f.End()).Offset]) {
+			continue
 		}
-		return true
-	})
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && (sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf" || sel.Sel.Name == "SkipNow") {
+				if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "t" || x.Name == "b" || x.Name == "f" || x.Name == "tb") {
+					bad = append(bad, fmt.Sprintf("%s:%d skips: only a missing server may, and RINGFENCE_REQUIRE must make that a failure, in the same function", s.path, s.line(sel)))
+				}
+			}
+			return true
+		})
+	}
 	return bad
 }
 
@@ -132,20 +156,26 @@ func TestNoSilentSkips(t *testing.T) {
 
 func TestCallChecksNoticeWhatIsForbidden(t *testing.T) {
 	t.Parallel()
+	sleeps := func(s *source) []string {
+		return checkSleep(s, map[string]string{"p_test.go idle": "it may"}, map[string]bool{})
+	}
 	for _, c := range []struct {
 		check func(*source) []string
 		text  string
 		bad   bool
 	}{
-		{checkSleep, `import "time"; func f() { time.Sleep(1) }`, true},
-		{checkSleep, `import ("time"; "testing/synctest"); func f() { time.Sleep(1); synctest.Wait() }`, false},
-		{checkSleep, `import "time"; func f() { time.Now() }`, false},
+		{sleeps, `import "time"; func f() { time.Sleep(1) }`, true},
+		{sleeps, "import \"time\"; func idle() { time.Now() }\nfunc f() { time.Sleep(1) }", true},
+		{sleeps, `import "time"; func idle() { time.Sleep(1) }`, false},
+		{sleeps, `import ("time"; "testing/synctest"); func f() { time.Sleep(1); synctest.Wait() }`, false},
+		{sleeps, `import "time"; func f() { time.Now() }`, false},
 		{checkFileAccess, `import "os"; func f() { os.Remove("a") }`, true},
 		{checkFileAccess, `import fs "os"; func f() { fs.Remove("a") }`, true},
 		{checkFileAccess, `import "os"; func f() int { return os.Getpid() | os.O_RDWR }`, false},
 		{checkFileAccess, `import "golang.org/x/sys/unix"; func f() { unix.Fdatasync(1) }`, true},
 		{checkFileAccess, `import "golang.org/x/sys/unix"; func f() { unix.Syscall6(1) }`, false},
 		{checkSkip, `func f() { t.Skip("later") }`, true},
+		{checkSkip, "func g() { os.Getenv(\"RINGFENCE_REQUIRE\") }\nfunc f() { t.Skip(\"later\") }", true},
 		{checkSkip, `func f() { if os.Getenv("RINGFENCE_REQUIRE") == "" { t.Skip("no server") } }`, false},
 	} {
 		if got := c.check(parse(t, "p_test.go", []byte("package p\n"+c.text))); (len(got) > 0) != c.bad {

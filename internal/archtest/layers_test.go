@@ -29,10 +29,12 @@ var layers = []layer{
 	{"internal/prefetch", nil},
 	{"internal/storeurl", nil},
 	{"internal/halt", nil},
+	{"internal/testdisk", nil},
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
 	{"internal/mutant", nil},
+	{"internal/secondtry", nil},
 
 	// The log seam and its backends.
 	{"commitlog/driver", nil},
@@ -40,7 +42,8 @@ var layers = []layer{
 	{"commitlog/logtest", []string{"commitlog", "commitlog/driver"}},
 	{"commitlog/memlog", []string{"commitlog", "commitlog/driver"}},
 	{"internal/segment", []string{"commitlog/driver"}},
-	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "internal/prefetch", "internal/segment", "internal/vfs"}},
+	{"commitlog/filelog/internal/page", []string{"internal/segment", "internal/vfs"}},
+	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "commitlog/filelog/internal/page", "internal/prefetch", "internal/segment", "internal/vfs"}},
 	{"commitlog/filelog/crashtest", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "internal/segment", "internal/vfs"}},
 	{"commitlog/kafkalog", []string{"commitlog", "commitlog/driver"}},
 
@@ -76,8 +79,11 @@ var layers = []layer{
 
 	// Programs.
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
+	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/halt", "internal/history", "registry", "registry/driver"}},
+	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
 	{"internal/procdemo", []string{"...", "!cmd/..."}},
 	{"internal/nemesis", nil},
+	{"internal/doctest", []string{"internal/testserver"}},
 	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},
 	{"examples/...", []string{"...", "!cmd/...", "!internal/cli"}},

@@ -63,7 +63,13 @@ partitions are handed over. A second signal quits at once.`,
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value", "none")
 	completeWith(cmd, "assignor", "sticky", "fair", "roundrobin")
-	a.checkedBy(cmd, f.check)
+	a.checkedBy(cmd, func() error {
+		err := f.check()
+		if cmd.Flags().Changed("exec") && f.exec == "" {
+			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
+		}
+		return err
+	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		return a.consume(ctx, rf, args[0], &f)
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/procdemo"
 )
 
@@ -101,7 +102,7 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 		InProcess: f.inProcess, Fresh: fresh || f.inProcess, Keep: f.keep,
 		Client: client, Dir: dir, Binary: binary, Logger: logger,
 		MemberArgs: func(s procdemo.MemberSpec) []string { return a.demoMemberArgs(client, s) },
-		MemberEnv:  []string{envName("log") + "=" + client.Log, envName("registry") + "=" + client.Registry},
+		MemberEnv:  a.storeEnv(client),
 	}
 	if a.global.format == "text" {
 		c.Out, c.Colour = a.stdout, a.colours(a.stdout)
@@ -130,12 +131,10 @@ func demoEnd(r *report, d *procdemo.Result) {
 // demoMemberArgs is the command line of a consumer process on the same stores; the environment
 // tells their URLs.
 func (a *app) demoMemberArgs(c ringfence.Config, s procdemo.MemberSpec) []string {
-	return []string{
-		demoMemberName,
-		"--data=" + c.Dir, "--durability=" + string(c.Durability), "--namespace=" + c.Namespace, "--log-level=" + a.global.logLevel,
-		"--member=" + s.Name, "--topic=" + s.Topic, "--group=" + s.Group, "--history=" + s.History,
-		"--session-ttl=" + s.TTL.String(), "--work=" + s.Work.String(), "--parent=" + strconv.Itoa(os.Getpid()),
-	}
+	return append(a.storeArgs(c), demoMemberName,
+		"--member="+s.Name, "--topic="+s.Topic, "--group="+s.Group, "--history="+s.History,
+		"--session-ttl="+s.TTL.String(), "--work="+s.Work.String(), "--parent="+strconv.Itoa(os.Getpid()),
+	)
 }
 
 // demoMember is the hidden command that a consumer process of the demo runs.
@@ -159,7 +158,7 @@ func (a *app) demoMember() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return procdemo.ServeProcess(ctx, procdemo.MemberConfig{
+		return harness.ServeProcess(ctx, harness.MemberConfig{
 			Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: s.Work,
 			Logger: a.logger(), Log: rf.Log(), Store: rf.Registry(), // closed by the member
 		}, s.History)

@@ -53,6 +53,8 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error)
 	for _, g := range list {
 		full, err := rf.DescribeGroup(ctx, g.Name)
 		switch {
+		case g.Damaged != "":
+			full = g
 		case errors.Is(err, ringfence.ErrNotFound):
 			full = g // deleted meanwhile, or its topic is: what the list knows is the best there is
 		case err != nil:

@@ -22,7 +22,7 @@ type memberDoc struct {
 }
 
 func documentGroup(g ringfence.GroupInfo) *groupDoc {
-	d := &groupDoc{GroupInfo: g, State: stateOf(g.Paused, len(g.Members)), Members: make([]memberDoc, len(g.Members))}
+	d := &groupDoc{GroupInfo: g, State: stateOf(g), Members: make([]memberDoc, len(g.Members))}
 	live := make(map[string]bool)
 	for i, m := range g.Members {
 		d.Members[i] = memberDoc{m, timeText(m.Joined)}

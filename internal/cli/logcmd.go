@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,7 +41,8 @@ func (a *app) logDump() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump [DIR]",
 		Short: "Print every frame of a log, where it lies, and with --records what it holds",
-		Long: `Print every sound frame of the log in a data directory (default: --data), in the order
+		Long: `Print every sound frame of the log in a data directory (default: that of --log, or
+--data), in the order
 of the file: its segment, its first byte there, its partition and its offsets. With
 --records every record too. It changes nothing, and others may use the log meanwhile.
 Damage is told on stderr at the end, and makes the exit code 1.
@@ -70,7 +72,8 @@ func (a *app) logCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Read every byte of a log, verify every checksum, and name what is damaged",
-		Long: `Read every byte of the log in a data directory (default: --data) and verify every
+		Long: `Read every byte of the log in a data directory (default: that of --log, or
+--data) and verify every
 checksum. It changes nothing, and others may use the log meanwhile. The exit code is 1
 when anything is damaged.`,
 		Example: `  ringfence log check ./ringfence-data
@@ -82,9 +85,16 @@ when anything is damaged.`,
 	}
 }
 
-// onLog finds the data directory that is meant.
+// onLog finds the data directory that is meant: the argument's, else the log's, else the data's.
 func (a *app) onLog(args []string, look func(dir string) error) error {
 	dir := a.global.data
+	if a.global.log != "" && len(args) == 0 {
+		u, err := url.Parse(a.global.log)
+		if err != nil || u.Scheme != "file" {
+			return fmt.Errorf("--log %s is no directory; expected file:DIR, or the directory as an argument: %w", logName(a.global.log), fault.Invalid)
+		}
+		dir = filepath.FromSlash(u.Opaque + u.Path)
+	}
 	if len(args) == 1 {
 		dir = args[0]
 	}
@@ -171,6 +181,11 @@ func printFrame(out *bufio.Writer, i filelog.FrameInfo, asJSON bool) error {
 	}
 	if asJSON {
 		return writeJSONLine(out, line)
+	}
+	if fr.ProducerID != 0 && fr.Count == 0 {
+		_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  epoch %d of producer %x begins  %s\n", i.Topic, filepath.Base(i.File), i.Position,
+			fr.Partition, fr.ProducerEpoch, fr.ProducerID, line.Timestamp)
+		return err
 	}
 	_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  offsets %d to %d  %s  %s  %s\n", i.Topic, filepath.Base(i.File), i.Position,
 		fr.Partition, fr.Base, fr.Next()-1, plural(int64(fr.Count), "record"), line.Kind, line.Timestamp)

@@ -16,7 +16,6 @@ type checkedTopic struct {
 	Retention  retention         `json:"retention"`
 	State      string            `json:"state"`
 	Sealed     bool              `json:"sealed"`
-	Untrusted  bool              `json:"untrusted"` // the next one to open it recovers its end
 	Frames     int64             `json:"frames"`
 	Records    int64             `json:"records"`
 	Bytes      int64             `json:"bytes"`
@@ -46,7 +45,7 @@ func checkedTopics(found *filelog.Report) checkedLog {
 		v := checkedTopic{
 			Topic: c.Name, Dir: t.Dir, Partitions: c.Partitions, State: soundness(t),
 			Retention: retention{Bytes: c.RetentionBytes, AgeMillis: c.RetentionAgeMillis, Force: c.RetentionForce},
-			Sealed:    t.Sealed, Untrusted: t.Untrusted, Frames: t.Frames, Records: t.Records,
+			Sealed:    t.Sealed, Frames: t.Frames, Records: t.Records,
 			Next: t.Next, Damage: append([]damageOfSegment{}, t.Damage...),
 			Segments: make([]checkedSegment, len(t.Segments)),
 		}
@@ -66,9 +65,6 @@ func soundness(t *filelog.TopicReport) string {
 	state := "sound"
 	if t.Sealed {
 		state += ", sealed"
-	}
-	if t.Untrusted {
-		state += ", to be recovered"
 	}
 	return state
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -37,6 +38,10 @@ func Main(name string, backends []ringfence.Backend) int {
 // errSignalled is why the context ended when somebody asked for the end.
 var errSignalled = errors.New("interrupted by a signal")
 
+// echo is for how long after a signal another one is taken for the same: timeout(1) signals a
+// process and then its group, and a shell may pass on what the terminal has sent to both.
+const echo = 200 * time.Millisecond
+
 // untilSignalled returns a context that the first SIGINT or SIGTERM ends, so that the command
 // drains; the second one quits at once, with the exit code of a killed process.
 func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
@@ -50,7 +55,11 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 			return
 		}
 		cancel(errSignalled)
+		first := time.Now()
 		second, ok := <-signals
+		for ok && time.Since(first) < echo {
+			second, ok = <-signals
+		}
 		if !ok {
 			return
 		}
@@ -70,8 +79,19 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	}
 }
 
+// exitError is an error with an exit code of its own, for who started this process.
+type exitError struct {
+	error
+	code int
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
 // exitCode is the code of the contract for what a command returned.
 func (a *app) exitCode(err error) int {
+	if own := new(exitError); errors.As(err, &own) {
+		return own.code
+	}
 	code := fault.ExitCode(err)
 	if code == fault.ExitFailure && !a.running {
 		return fault.ExitUsage // cobra refused the line before a command ran

@@ -9,11 +9,28 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 )
 
+// leakless runs tests as goleak.VerifyTestMain does, and lets testscript.Main be what runs them.
+type leakless struct{ m *testing.M }
+
+func (l leakless) Run() int {
+	code := l.m.Run()
+	if code != 0 {
+		return code
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	return 0
+}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"ringfence": func() { os.Exit(Main("ringfence", nil)) },
+	testscript.Main(leakless{m}, map[string]func(){
+		"ringfence":        func() { os.Exit(Main("ringfence", nil)) },
+		"broken-ringfence": func() { os.Exit(Main("ringfence", brokenBackends())) },
 		"powerless-ringfence": func() {
 			if err := dropRights(); err != nil {
 				fmt.Fprintln(os.Stderr, err)

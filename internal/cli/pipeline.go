@@ -78,6 +78,7 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 	var lines [][]byte // read, not queued yet
 	var noMore error   // why no more will be read
 	interrupted := ctx.Done()
+	var tooLate <-chan time.Time
 	for {
 		for len(lines) > 0 && p.free() && p.sum.err == nil {
 			p.queue(storing, lines[0])
@@ -112,13 +113,26 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 			}
 			if !errors.Is(why, errSignalled) {
 				giveUp(why)
+				tooLate = time.After(lastWords)
 			}
+		case <-tooLate:
+			p.abandon(context.Cause(ctx))
 		case <-tick:
 			show(p.sum.acked)
 		}
 	}
 	p.flush()
 	return p.sum
+}
+
+// abandon waits no more for answers: nobody knows what becomes of their lines. The channel has room
+// for those that come all the same.
+func (p *pipeline) abandon(why error) {
+	for n := p.settled + 1; n <= p.queued; n++ {
+		if n > p.settled && !p.ring[(n-1)%int64(len(p.ring))].here { // taking one may settle others
+			p.take(answer{line: n, here: true, err: fmt.Errorf("no answer: %w: %w", ringfence.ErrUnknown, why)})
+		}
+	}
 }
 
 func (p *pipeline) free() bool { return p.queued-p.settled < int64(len(p.ring)) }

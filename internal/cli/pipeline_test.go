@@ -228,3 +228,20 @@ func TestProduceEndsWithItsContextThoughTheInputIsSilent(t *testing.T) {
 		t.Errorf("fault %v; expected that a signal interrupted it", err)
 	}
 }
+
+// After --timeout nobody waits for an answer that does not come, and nothing is claimed of its line.
+func TestProduceLeavesTheFateOfUnansweredLinesOpen(t *testing.T) {
+	t.Parallel()
+	p := newPipeline(nil, "t", nil, produceFlags{partition: -1, inFlight: 4}, nil)
+	p.queued, p.open = 4, 4
+	p.take(answer{line: 1, here: true})
+	p.take(answer{line: 3, here: true})
+	p.abandon(context.DeadlineExceeded)
+	if want := "acked 2, unknown 2, failed 2, later 1"; p.sum.String() != want || p.open != 0 {
+		t.Errorf("%v, %d open; expected %s, 0 open", &p.sum, p.open, want)
+	}
+	err := p.sum.fault()
+	if want := "line 2 may or may not be stored (1 line before it stored, and 1 after it, 2 of unknown fate)"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the message is %q; expected %q", err, want)
+	}
+}

@@ -98,8 +98,12 @@ func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
 }
 
 func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *messageMaker, f produceFlags) error {
-	if _, err := rf.DescribeTopic(ctx, topic); err != nil {
+	info, err := rf.DescribeTopic(ctx, topic)
+	if err != nil {
 		return err // before a line is read
+	}
+	if last := len(info.Storage[info.Produce].Partitions) - 1; f.partition > last {
+		return fmt.Errorf("--partition %d: topic %q has partitions 0 to %d; %d is out of range: %w", f.partition, topic, last, f.partition, fault.Invalid)
 	}
 	input := a.stdin
 	if f.file != "" {

@@ -27,7 +27,11 @@ func (a *app) newProgress() (*progress, *time.Ticker) {
 
 // show draws how many there are of what.
 func (p *progress) show(n int64, what string) {
-	text := fmt.Sprintf("%s %s, %s/s", thousands(n), what, p.rate(n))
+	p.draw(fmt.Sprintf("%s %s, %s/s", thousands(n), what, p.rate(n)))
+}
+
+// draw shows a line.
+func (p *progress) draw(text string) {
 	if p.terminal {
 		fmt.Fprint(p.w, "\r\x1b[K"+text)
 		p.drawn = true

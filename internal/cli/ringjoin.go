@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
 )
@@ -57,8 +58,12 @@ stops first, and the others begin --drain later. Who joins and leaves is told on
 			cfg.Member = ringMemberID()
 		}
 		c := cfg
-		c.Name, c.Registry = "any", new(registry.Registry)
-		return c.Validate()
+		c.Name, c.Registry = cmd.Flags().Arg(0), new(registry.Registry)
+		err := c.Validate()
+		if drain := cmd.Flags().Lookup("drain"); drain.Changed && strings.HasPrefix(drain.Value.String(), "-") {
+			err = errors.Join(err, fmt.Errorf("--drain %s is negative: %w", drain.Value, fault.Invalid))
+		}
+		return err
 	})
 	cmd.RunE = a.withRegistry(true, func(ctx context.Context, reg *registry.Registry, args []string) error {
 		cfg.Registry, cfg.Name, cfg.Logger = reg, args[0], a.logger()
@@ -197,8 +202,8 @@ func (t *ringTalk) print(v any, text func(*report)) error {
 
 // changed notes who came and went.
 func (t *ringTalk) changed(old, now *ring.View) {
-	if old.Epoch == now.Epoch {
-		return // slots moved
+	if old.Epoch == now.Epoch || now.Reason == "" {
+		return // slots moved, or the ring was just made
 	}
 	select {
 	case t.news <- fmt.Sprintf("* epoch %d: %s; %s", now.Epoch, now.Reason, plural(int64(len(now.Members)), "member")):

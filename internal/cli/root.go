@@ -105,8 +105,8 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	}
 	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.ringCommand())
 	add("look", a.groupCommand(), a.topCommand(), a.logCommand())
-	add("prove", a.demoCommand(), a.benchCommand())
-	add("", a.demoMember(), a.benchAgent(), a.configTopic(), a.versionCommand())
+	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
+	add("", a.demoMember(), a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
 	return root
 }
@@ -178,7 +178,7 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 			return nil // the reader has seen enough (| head)
 		}
 		if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err)
+			return &exitError{fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err), fault.ExitTimeout}
 		}
 		return err
 	}
@@ -194,9 +194,34 @@ func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfen
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, rf.Close()) }()
+		defer func() {
+			if late := closed(ctx, rf.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
+				err = errors.Join(err, late)
+			}
+		}()
 		return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) }))
 	})
+}
+
+// lastWords is for how long a command whose --timeout has passed waits for what it can't call off,
+// such as a lock that a stopped process holds.
+const lastWords = time.Second
+
+// closed closes a client. A close that does not end soon after --timeout is left to the end of the
+// process, which is near.
+func closed(ctx context.Context, closeClient func() error) error {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return closeClient()
+	}
+	done := make(chan error, 1)
+	go func() { done <- closeClient() }() // joined here, or ends with the process
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Until(deadline) + lastWords):
+		return fmt.Errorf("the stores were not closed in order: %w", context.DeadlineExceeded)
+	}
 }
 
 // guarded runs a body until the directories that it works in are gone; that is an error then,

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
 			return fmt.Errorf("unknown flag --%s; did you mean --%s?: %w", unknown.GetSpecifiedName(), near, fault.Invalid)
 		}
-		return fmt.Errorf("unknown flag --%s; see %q: %w", unknown.GetSpecifiedName(), cmd.CommandPath()+" --help", fault.Invalid)
+		dashes := "--"
+		if unknown.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		return fmt.Errorf("unknown flag %s%s; see %q: %w", dashes, unknown.GetSpecifiedName(), cmd.CommandPath()+" --help", fault.Invalid)
 	}
 	return fmt.Errorf("%w: %w", plainFlagError(err), fault.Invalid)
 }
@@ -31,8 +36,11 @@ func plainFlagError(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	f := bad.GetFlag()
-	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), kindOf(f.Value.Type()))
+	f, expected := bad.GetFlag(), kindOf(bad.GetFlag().Value.Type())
+	if errors.Is(err, strconv.ErrRange) {
+		expected += ", and not so large a one"
+	}
+	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), expected)
 }
 
 func kindOf(flagType string) string {

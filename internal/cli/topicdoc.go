@@ -167,7 +167,7 @@ func groupsOf(ctx context.Context, rf *ringfence.Client, name string) ([]topicGr
 	groups := []topicGroupDoc{}
 	for _, g := range all {
 		if g.Topic == name {
-			groups = append(groups, topicGroupDoc{Group: g.Name, Members: len(g.Members), State: stateOf(g.Paused, len(g.Members))})
+			groups = append(groups, topicGroupDoc{Group: g.Name, Members: len(g.Members), State: stateOf(g)})
 		}
 	}
 	return groups, nil

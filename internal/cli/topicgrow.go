@@ -161,8 +161,14 @@ code is 0 all the same.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeTopics,
 	}
-	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (0: the next that there is)")
+	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (default: the next that there is)")
 	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
+	a.checkedBy(cmd, func() error {
+		if cmd.Flags().Changed("partitions") && f.partitions < 1 {
+			return fmt.Errorf("--partitions %d: expected 1 to %d: %w", f.partitions, commitlog.MaxPartitions, fault.Invalid)
+		}
+		return nil
+	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		plan, err := rf.PlanTopic(ctx, args[0], &ringfence.PlanOptions{Partitions: f.partitions, Shards: f.shards})
 		if err != nil {

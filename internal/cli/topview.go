@@ -55,6 +55,7 @@ type topPartition struct {
 // look describes groups, all with none named, and their rates since the last look.
 func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSnapshot) (*topSnapshot, error) {
 	all := len(names) == 0
+	damaged := map[string]ringfence.GroupInfo{}
 	if all {
 		list, err := rf.Groups(ctx)
 		if err != nil {
@@ -62,11 +63,18 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 		for _, g := range list {
 			names = append(names, g.Name)
+			if g.Damaged != "" {
+				damaged[g.Name] = g
+			}
 		}
 	}
 	now := time.Now()
 	s := &topSnapshot{when: now, At: timeText(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
 	for _, name := range names {
+		if g, ok := damaged[name]; ok {
+			s.add(documentGroup(g), last)
+			continue
+		}
 		g, err := rf.DescribeGroup(ctx, name)
 		if all && errors.Is(err, ringfence.ErrNotFound) {
 			continue // deleted since it was listed
@@ -143,11 +151,13 @@ func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 	r.table([]string{"GROUP", "PARTITION", "OWNER", "EPOCH", "IN/S", "OUT/S", "LAG", "OLDEST", "WHY"}, rows)
 }
 
-func stateOf(paused bool, members int) string {
+func stateOf(g ringfence.GroupInfo) string {
 	switch {
-	case paused:
+	case g.Damaged != "":
+		return "damaged"
+	case g.Paused:
 		return "paused"
-	case members == 0:
+	case len(g.Members) == 0:
 		return "no members"
 	}
 	return "running"

@@ -24,6 +24,10 @@ var (
 	Conflict = errors.New("conflict")
 	// Fenced is a write by a stale owner, epoch or incarnation. It must stop; it must not retry.
 	Fenced = errors.New("fenced")
+	// Forgotten is an append of an idempotent producer that the log remembered once, or may have:
+	// whether its sequence is stored, nobody knows. It must not retry; it must begin anew, under
+	// another ID, once it has found out.
+	Forgotten = errors.New("producer forgotten")
 	// Sealed is an append to a topic whose end offsets are fixed for ever.
 	Sealed = errors.New("sealed")
 	// OutOfRange is an offset that was trimmed or is past the end.
@@ -61,6 +65,7 @@ var table = []struct {
 	{Exists, ExitConflict, http.StatusConflict},
 	{Conflict, ExitConflict, http.StatusConflict},
 	{Fenced, ExitConflict, http.StatusConflict},
+	{Forgotten, ExitConflict, http.StatusGone},
 	{Sealed, ExitConflict, http.StatusConflict},
 	{OutOfRange, ExitFailure, http.StatusRequestedRangeNotSatisfiable},
 	{Corrupt, ExitFailure, http.StatusInternalServerError},

@@ -21,6 +21,7 @@ var kinds = []struct {
 	{fault.Exists, 4, http.StatusConflict},
 	{fault.Conflict, 4, http.StatusConflict},
 	{fault.Fenced, 4, http.StatusConflict},
+	{fault.Forgotten, 4, http.StatusGone},
 	{fault.Sealed, 4, http.StatusConflict},
 	{fault.OutOfRange, 1, http.StatusRequestedRangeNotSatisfiable},
 	{fault.Corrupt, 1, http.StatusInternalServerError},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/halt"
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func TestAStoppedProcessDoesNothingMore(t *testing.T) {

@@ -17,6 +17,8 @@ type Checker struct {
 	units   map[int]*unit
 	parts   map[place]*partition
 	keys    map[keyID]*keyState
+	sent    map[uint64]*fate // by value; nil: the history does not tell what was sent
+	streams map[string]*stream
 	sweepAt int
 }
 
@@ -38,6 +40,7 @@ type tenure struct {
 	last       coverage // what its last accepted commit covers; at first start
 	lastCommit Event
 	running    int // handlers at work
+	rejoined   int // how often it went on after its session was lost
 	replaced   bool
 	shaken     bool // by a rollback: it may not remember what it finished
 	twice      bool // it was undone by a rollback, and came again with the same epoch
@@ -47,12 +50,17 @@ type tenure struct {
 func New(cfg Config) *Checker {
 	return &Checker{
 		cfg: cfg, units: map[int]*unit{}, parts: map[place]*partition{}, keys: map[keyID]*keyState{}, sweepAt: minKeys,
+		streams: map[string]*stream{},
 	}
 }
 
 // Add judges the next event. Events come in the order of At.
 func (c *Checker) Add(e Event) {
 	switch e.Kind {
+	case Sent:
+		c.send(&e)
+	case Denied:
+		c.denied(&e)
 	case Produced:
 		c.produced(&e)
 	case Started:
@@ -63,6 +71,8 @@ func (c *Checker) Add(e Event) {
 		c.committed(&e)
 	case Owned:
 		c.owned(&e)
+	case Rejoined:
+		c.rejoined(&e)
 	case Seek:
 		c.seek(&e)
 	case Rollback:
@@ -196,6 +206,7 @@ func (c *Checker) produced(e *Event) {
 	if !p.know(e) {
 		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
 	}
+	c.stored(e)
 	pg, w, bit := p.slot(e.Offset)
 	if pg.acked[w]&bit == 0 {
 		c.report.Produced++
@@ -212,6 +223,7 @@ func (c *Checker) started(e *Event) {
 	if !p.know(e) {
 		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
 	}
+	c.stored(e)
 	t, undone := c.tenure(u, e)
 	if undone || u.newest() > e.Epoch {
 		c.report.Stale++
@@ -226,7 +238,8 @@ func (c *Checker) started(e *Event) {
 	if undone || t.twice || u.soughtAfter(e.Epoch) {
 		return // it says nothing about the order since
 	}
-	c.startKey(e, u, first, fresh)
+	c.startKey(e, u, t, first, fresh)
+	c.startStream(e, first)
 }
 
 func (c *Checker) ended(e *Event) {
@@ -235,6 +248,7 @@ func (c *Checker) ended(e *Event) {
 	t.running--
 	if !undone && !t.twice && !u.soughtAfter(e.Epoch) {
 		c.endKey(e, u)
+		c.endStream(e)
 	}
 	if e.Kind == Failed {
 		c.report.Failed++

@@ -152,6 +152,18 @@ func TestAGoodHistoryIsCountedAndBreaksNothing(t *testing.T) {
 	}
 }
 
+// Whether a commit of unknown fate was stored nobody can say: it proves nothing, for or against.
+func TestACommitOfUnknownFateProvesNothing(t *testing.T) {
+	t.Parallel()
+	unknown := func(n int64) history.Event {
+		return history.Event{Kind: history.Committed, Member: "a", Epoch: 1, Positions: []registry.Position{next(n)}, Outcome: history.Unknown}
+	}
+	s := begun().process("a", 1, "k", 0, 1).add(unknown(2)).own("b", 2).add(unknown(1)).process("b", 2, "k", 0, 1, 2, 3).commit("b", 2, next(4))
+	if report := s.check(true, true); report.Err() != nil || report.Unknown != 2 || report.Commits != 1 {
+		t.Errorf("want two unknown commits, one that is known, and no violation, got:\n%s", report)
+	}
+}
+
 func TestAReplacedOwnerMayStillBeAtWork(t *testing.T) {
 	t.Parallel()
 	s := begun().start("a", 1, 0, "k").own("b", 2).

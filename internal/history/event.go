@@ -23,6 +23,11 @@ type Kind string
 
 // The kinds of events, and the fields that they use besides At.
 const (
+	// Sent: a producer is about to append a record for the first time. A history with such events
+	// tells all of them, and each has a value that no other has. Member, Key, Sequence, Value.
+	Sent Kind = "sent"
+	// Denied: the log said that a record is certainly not stored, and nobody will send it again. Value.
+	Denied Kind = "denied"
 	// Produced: the log acknowledged a record. Storage, Partition, Offset, Key, Value.
 	Produced Kind = "produced"
 	// Started: a handler is about to get a record. Member, Incarnation, Unit, Epoch, Storage,
@@ -38,6 +43,10 @@ const (
 	// Owned: a unit changed owner. Began, Member, Incarnation, Unit, Epoch, Positions (the
 	// checkpoint that the owner starts from), Handoff. An empty Member: nobody owns it now.
 	Owned Kind = "owned"
+	// Rejoined: a member whose session was lost goes on with another one, in the same incarnation. It
+	// may keep units that nobody took meanwhile, at their epochs, and give out again what it handled
+	// since their checkpoints. Member, Incarnation. To be told when its handlers were told to end.
+	Rejoined Kind = "rejoined"
 	// Seek: somebody moved the checkpoint of a unit by hand, which starts Epoch. Unit, Epoch,
 	// Positions. To be told before the Owned of that epoch.
 	Seek Kind = "seek"
@@ -72,6 +81,7 @@ type Event struct {
 	Partition   int    `json:"partition"`
 	Offset      int64  `json:"offset"`
 	Key         string `json:"key,omitempty"`   // of Key; "": no key, so no order
+	Sequence    int64  `json:"seq,omitempty"`   // of the record among those of its key, as its producer sent them, from 1; 0: not told
 	Value       uint64 `json:"value,omitempty"` // a fingerprint of key, value and headers; 0: not told
 
 	Positions []registry.Position `json:"positions,omitempty"`
@@ -114,6 +124,10 @@ func (e *Event) who() string {
 func (e Event) String() string {
 	at := fmt.Sprintf("%d %s", e.At, e.Kind)
 	switch e.Kind {
+	case Rejoined:
+		return fmt.Sprintf("%s %s", at, e.who())
+	case Sent, Denied:
+		return fmt.Sprintf("%s record %d of key %q by %s", at, e.Sequence, e.Key, e.Member)
 	case Produced:
 		return fmt.Sprintf("%s %s/%d key %q", at, e.place(), e.Offset, e.Key)
 	case Started, Finished, Failed:

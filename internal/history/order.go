@@ -15,6 +15,7 @@ type run struct {
 	open  Event // the record that its handler has; Kind "" when none
 	retry int64 // a record that failed: nothing else may come before it succeeds
 	last  int64 // the highest that it finished
+	since int   // its tenure's number of rejoins when it started the last one
 }
 
 // keyState is what is known of one key. A replaced owner may still be at work while its successor
@@ -87,7 +88,7 @@ const minKeys = 1 << 16
 
 // startKey checks the order of a key when one of its records is given to a handler. first says
 // that nobody ever started the record, fresh that nobody ever finished it.
-func (c *Checker) startKey(e *Event, u *unit, first, fresh bool) {
+func (c *Checker) startKey(e *Event, u *unit, t *tenure, first, fresh bool) {
 	s := c.keyState(e, u)
 	if s == nil {
 		return
@@ -95,6 +96,9 @@ func (c *Checker) startKey(e *Event, u *unit, first, fresh bool) {
 	r := s.run(e.Epoch)
 	if r == nil {
 		return
+	}
+	if r.since != t.rejoined { // it begins at the checkpoint again
+		r.since, r.last = t.rejoined, none
 	}
 	switch {
 	case r.open.Kind != "":

@@ -75,10 +75,27 @@ func (c *Checker) inFlight(u *unit, t *tenure) {
 			old.replaced = true
 		}
 	}
-	for _, at := range c.partitionsOf(t.owned.Unit) {
+	c.uncovered(t.owned.Unit, t.start)
+}
+
+// rejoined lets a member begin again at the checkpoints of the units that it still has.
+func (c *Checker) rejoined(e *Event) {
+	for n, u := range c.units {
+		t := u.tenures[u.newest()]
+		if t == nil || t.owned.who() != e.who() {
+			continue
+		}
+		t.rejoined++
+		c.uncovered(n, t.last)
+	}
+}
+
+// uncovered counts what was started in a unit's partitions and is not below a checkpoint.
+func (c *Checker) uncovered(unit int, checkpoint coverage) {
+	for _, at := range c.partitionsOf(unit) {
 		p := c.parts[at]
-		p.scan(t.start[at].Next, p.end, started, func(o int64) {
-			if !t.start.has(at, o) {
+		p.scan(checkpoint[at].Next, p.end, started, func(o int64) {
+			if !checkpoint.has(at, o) {
 				c.report.InFlight++
 			}
 		})

@@ -23,7 +23,18 @@ const (
 	NotAgain       Promise = "what a checkpoint covers is not delivered again"
 	CleanHandoff   Promise = "a clean handoff repeats nothing"
 	OneValue       Promise = "a position means one value for ever"
+	StoredOnce     Promise = "a record is stored once"
+	OnlySent       Promise = "only what was sent is delivered"
+	DeniedIsAbsent Promise = "what was certainly not stored never appears"
 )
+
+// Promises are all that are checked, those about records before those about owners.
+func Promises() []Promise {
+	return []Promise{
+		NotLost, StoredOnce, KeyOrder, NotSkipped, NotPast, OneValue, OnlySent, DeniedIsAbsent,
+		NotAgain, CleanHandoff, NeverBack, Fence, EpochsIncrease, OneOwner, OnlyOwners,
+	}
+}
 
 // Violation is one broken promise.
 type Violation struct {
@@ -41,8 +52,12 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// keptViolations bounds how many violations a report shows; all are counted.
-const keptViolations = 50
+// keptViolations bounds how many violations a report shows; all are counted. The first of each
+// promise are shown whatever others are broken.
+const (
+	keptViolations = 50
+	keptOfEach     = 3
+)
 
 // Report is the judgement of a history.
 type Report struct {
@@ -55,13 +70,16 @@ type Report struct {
 	Lost       int64 // acknowledged and never finished, in a complete history
 	Lag        int64 // the same, in a history that is not complete
 	Reordered  int64 // violations of the order of a key
+	Sent       int64 // records that producers were about to append, where the history tells
+	Doubled    int64 // records that were seen at a second position
 	Stale      int64 // deliveries by an owner that had already been replaced, as after SIGSTOP
 
 	Commits, Refused, Unknown int64
 	Takeovers, Handoffs       int64
 	Seeks, Rollbacks          int64
 
-	Violated   int64       // how often a promise was broken
+	Violated   int64 // how often a promise was broken
+	Broken     map[Promise]int64
 	Violations []Violation // the first of them
 }
 
@@ -110,10 +128,14 @@ func (r *Report) String() string {
 
 func (r *Report) violate(p Promise, events []Event, format string, args ...any) {
 	r.Violated++
+	if r.Broken == nil {
+		r.Broken = make(map[Promise]int64)
+	}
+	r.Broken[p]++
 	if p == KeyOrder {
 		r.Reordered++
 	}
-	if len(r.Violations) < keptViolations {
+	if len(r.Violations) < keptViolations || r.Broken[p] <= keptOfEach {
 		r.Violations = append(r.Violations, Violation{p, fmt.Sprintf(format, args...), events})
 	}
 }

@@ -35,6 +35,24 @@ func dispatchMutants() []mutant {
 			pkg: dispatch, test: model,
 		},
 		{
+			name: "empty-range-takes-the-next-record", breaks: "a record behind a finished range whose records are gone is skipped",
+			file: "group/dispatch/tracker.go",
+			find: "	for len(t.skip) > 0 && t.skip[0][1] <= offset {\n", put: "	for len(t.skip) > 0 && t.skip[0][1] < offset {\n",
+			pkg: dispatch, test: "TestTheRecordBehindAFinishedRangeThatIsEmptyIsNotSkipped$",
+		},
+		{
+			name: "loss-unheard-in-a-drain", breaks: "a drain waits for its time-out though the unit is somebody else's",
+			file: "group/dispatch/engine.go",
+			find: "	if e.phase == stopped {\n		return\n	}\n	if e.fate", put: "	if e.phase >= draining {\n		return\n	}\n	if e.fate",
+			pkg: dispatch, test: "TestOwnershipThatIsLostInADrainEndsTheDrain$",
+		},
+		{
+			name: "handlers-outlive-the-unit", breaks: "handlers go on under a context that the loss of their unit does not end",
+			file: "group/dispatch/engine.go",
+			find: "	hctx, cancel := context.WithCancelCause(ctx)\n", put: "	hctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))\n",
+			pkg: dispatch, test: "TestOwnershipThatIsLostInADrainEndsTheDrain$",
+		},
+		{
 			name: "progress-after-the-unit-is-lost", breaks: "a handler that was cancelled still moves the checkpoint",
 			file: "group/dispatch/settle.go",
 			find: "frozen := e.phase == stopped || e.lost()", put: "frozen := false",

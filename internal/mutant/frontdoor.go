@@ -10,11 +10,41 @@ func frontDoorMutants() []mutant {
 			pkg: ".", test: "TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds$",
 		},
 		{
+			name: "seek-holds-nothing", breaks: "a group that is sent back finds that retention dropped what it was sent to",
+			file: "seekgroup.go",
+			find: "		if err := hold.descend(ctx, infos); err != nil {\n", put: "		if err := hold.descend(ctx, infos[:0]); err != nil {\n",
+			pkg: ".", test: "TestASeekHoldsBeforeItMoves$",
+		},
+		{
+			name: "damaged-group-hides-all", breaks: "one damaged document of one group makes every group unlistable",
+			file: "admin.go",
+			find: "		if errors.Is(err, ErrCorrupt) ||", put: "		if errors.Is(err, ErrSealed) ||",
+			pkg: ".", test: "TestADamagedGroupHidesNoOther$",
+		},
+		{
+			name: "groups-share-checkpoints", breaks: "a group that gets nowhere sends another back, or skips its records",
+			file: "registry/group.go",
+			find: "checkpoints: \"checkpoints/\" + name + \"/\"", put: "checkpoints: \"checkpoints/all/\"",
+			pkg: ".", test: "TestAGroupIsAsFastBesideASlowAndAPoisonedOneAsAlone$",
+		},
+		{
 			name: "latest-is-not-stored", breaks: "a crash before the first checkpoint skips records",
 			file: "unit.go",
-			find: "	return start, w.group.Checkpoint(ctx, u.Grant(), registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()})\n",
-			put:  "	return start, nil\n",
+			find: "	return w.storeStart(ctx, u, registry.Position{Storage: storage, Partition: partition, Next: b.Next})\n",
+			put:  "	return append(start, registry.Position{Storage: storage, Partition: partition, Next: b.Next}), nil\n",
 			pkg:  ".", test: "TestLatestIsWhereTheGroupWasMadeNotWhereItIsRestarted$",
+		},
+		{
+			name: "late-start-undoes-commits", breaks: "a start that was not answered reaches the store late, and takes the group back",
+			file: "unit.go",
+			find: "Checkpoint: c, After: &have.CheckpointVersion}})", put: "Checkpoint: c}})",
+			pkg: ".", test: "TestAStartThatArrivesLateUndoesNothing$",
+		},
+		{
+			name: "murmur2-of-signed-bytes", breaks: "keys outside of ASCII go to other partitions than Kafka's own producers send them to",
+			file: "topic/hash.go",
+			find: "		h ^= uint32(key[1]) << 8\n", put: "		h ^= uint32(int32(int8(key[1]))) << 8\n",
+			pkg: "topic", test: "TestHashesGiveThePublishedNumbers$",
 		},
 		{
 			name: "namespaces-share-records", breaks: "one namespace deletes the records of another",

@@ -33,8 +33,20 @@ func growthMutants() []mutant {
 		{
 			name: "hold-of-another-storage-topic", breaks: "retention takes what a mirror has not copied yet",
 			file: "mirror/mirror.go",
-			find: "m.hold(ctx, copied, from, storage, once)", put: "m.hold(ctx, copied, from, 1-storage, once)",
+			find: "m.hold(ctx, copied, from, to, storage, once)", put: "m.hold(ctx, copied, from, to, 1-storage, once)",
 			pkg: "mirror", test: "TestEachStorageTopicIsHeldByItsOwnProgress$",
+		},
+		{
+			name: "target-without-a-hold", breaks: "retention at the target drops what was copied there before any group could need it",
+			file: "mirror/hold.go",
+			find: "	if !keeps(to) {\n", put: "	if true {\n",
+			pkg: "mirror", test: "TestTheTargetKeepsWhatItsGroupsHaveNotProcessed$",
+		},
+		{
+			name: "position-below-the-first-record", breaks: "a cut-over skips what the group needs and the log has dropped, without a word",
+			file: "mirror/translate.go",
+			find: "	if p.Next < t.first {\n", put: "	if p.Next < 0 {\n",
+			pkg: "mirror", test: "TestAPositionBelowTheFirstRecordIsRefused$",
 		},
 		{
 			name: "storage-topics-without-a-barrier", breaks: "a key's records of the next storage topic are processed before its earlier ones",

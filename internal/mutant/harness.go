@@ -72,7 +72,11 @@ func (h harness) overlay(m mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	changed, list := filepath.Join(h.dir, "changed.go"), filepath.Join(h.dir, "overlay.json")
+	dir, err := os.MkdirTemp(h.dir, "overlay")
+	if err != nil {
+		return "", err
+	}
+	changed, list := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	doc, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	if err != nil {
 		return "", err

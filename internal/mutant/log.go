@@ -6,8 +6,8 @@ func logMutants() []mutant {
 	return []mutant{
 		{
 			name: "skip-the-fsync", breaks: "acknowledged records vanish when the power fails",
-			file: "commitlog/filelog/sync.go",
-			find: "	defer s.segs.put(g)\n	return g.f.SyncData()\n", put: "	defer s.segs.put(g)\n	return nil\n",
+			file: "commitlog/filelog/rewrite.go",
+			find: "	if g.failed == nil {\n		g.failed = g.f.SyncData()\n", put: "	if g.failed == nil {\n",
 			pkg: crash, test: powerLoss,
 		},
 		{
@@ -25,14 +25,14 @@ func logMutants() []mutant {
 		},
 		{
 			name: "torn-tail-accepted", breaks: "a frame of which only the header reached the disk becomes part of the log",
-			file: "commitlog/filelog/recover.go",
-			find: "		err := segment.Check(data, epoch, off, &f)\n", put: "		err := segment.Peek(data, epoch, off, &f)\n",
+			file: "commitlog/filelog/evidence.go",
+			find: "		walk.Full = segment.At(h.Number, walk.Off) >= hint\n", put: "		walk.Full = false && hint > 0\n",
 			pkg: crash, test: powerLoss,
 		},
 		{
 			name: "failed-sync-tried-again", breaks: "an fdatasync that failed is believed the second time",
 			file: "commitlog/filelog/sync.go",
-			find: "			s.poisonSegment(n, err)\n			return fmt.Errorf(\"topic %q: fdatasync", put: "			return fmt.Errorf(\"topic %q: fdatasync",
+			find: "	s.poisonSegment(n, err)\n	return fmt.Errorf(\"topic %q: fdatasync", put: "	return fmt.Errorf(\"topic %q: fdatasync",
 			pkg: crash, test: "TestAFailedSyncIsNotBelievedTheSecondTime$",
 		},
 		{
@@ -40,6 +40,24 @@ func logMutants() []mutant {
 			file: "commitlog/filelog/writer.go",
 			find: "	if f.ProducerID != 0 && f.Kind == segment.Records {\n", put: "	if f.ProducerID == 0 && f.Kind == segment.Records {\n",
 			pkg: "commitlog/filelog", test: "TestConformanceInMemory$",
+		},
+		{
+			name: "damaged-hold-holds-nothing", breaks: "retention drops what a group needs whose hold can't be read",
+			file: "commitlog/filelog/retain.go",
+			find: "			offsets = make([]int64, len(lowest))\n", put: "			offsets = nil\n",
+			pkg: "commitlog/filelog", test: "TestADamagedHoldKeepsEverythingUntilItIsReplaced$",
+		},
+		{
+			name: "kafka-damaged-hold-holds-nothing", breaks: "retention on Kafka drops what a group needs whose hold can't be read",
+			file: "commitlog/kafkalog/hold.go",
+			find: "err != nil || len(offsets) != len(held) {\n", put: "err != nil && len(offsets) != len(held) {\n		return nil\n	} else if len(offsets) > len(held) {\n",
+			pkg: "commitlog/kafkalog", test: "TestADamagedHoldKeepsEverythingUntilItIsReplaced$", server: "kafka",
+		},
+		{
+			name: "hold-ignored-by-retention", breaks: "retention drops what a group still needs",
+			file: "commitlog/filelog/retain.go",
+			find: "		if o >= 0 && o < ends[p] {\n", put: "		if o > 0 && o < ends[p] {\n",
+			pkg: "commitlog/filelog", test: "TestConformanceInMemory$/Hold/KeepsRecordsFromRetention",
 		},
 		{
 			name: "lost-wake-up", breaks: "a reader at the end sleeps on although records came",

@@ -2,6 +2,7 @@ package main
 
 // registryMutants are bugs of the stores that keep who owns what.
 func registryMutants() []mutant {
+	const deadlines = "TestConformance$/a_session's_deadline_counts_from_when_its_renewal_was_sent"
 	return []mutant{
 		{
 			name: "epoch-reread-at-commit", breaks: "a fence that compares with what was just read can never refuse",
@@ -30,10 +31,29 @@ func registryMutants() []mutant {
 			pkg: "registry/memregistry", test: "TestConformance$",
 		},
 		{
+			name: "lease-counted-from-the-answer", breaks: "a process goes on with its units while the store has ended its session already",
+			file: "registry/internal/lease/moment.go",
+			find: "	a := Asked{at: now(), line: line.Age()}\n	return a, send()\n", put: "	err := send()\n	return Asked{at: now(), line: line.Age()}, err\n",
+			pkg: "registry/internal/lease", test: "TestATTLIsCountedFromWhenItWasAskedForHoweverLongTheAnswerTakes$",
+		},
+		{
+			name: "memory-lease-from-the-answer", breaks: "as lease-counted-from-the-answer, on the memory registry",
+			file: "registry/memregistry/session.go",
+			find: "	opened, err := lease.Ask(nil, func() error {\n		if err := c.enter(ctx); err != nil {\n			return err\n		}\n",
+			put:  "	if err := c.enter(ctx); err != nil {\n		return nil, err\n	}\n	opened, err := lease.Ask(nil, func() error {\n",
+			pkg:  "registry/memregistry", test: deadlines,
+		},
+		{
 			name: "registry-skips-the-fsync", breaks: "a claim that was acknowledged is undone by a power failure",
 			file: "registry/fileregistry/syncer.go",
 			find: "	return f.SyncData()\n", put: "	return nil\n",
 			pkg: "registry/fileregistry", test: "TestAPowerLossAtEveryOperationKeepsWhatWasAcked$",
+		},
+		{
+			name: "one-try-for-the-whole-lease", breaks: "a connection that swallows one request ends the session",
+			file: "registry/internal/lease/lease.go",
+			find: "context.WithTimeout(ctx, s.cfg.TTL/renewals)", put: "context.WithTimeout(ctx, s.cfg.TTL)",
+			pkg: "registry/internal/lease", test: "TestASwallowedRequestLeavesTimeForAnother$",
 		},
 	}
 }

@@ -3,6 +3,7 @@ package main
 // storeMutants are bugs of the stores that several machines share. Where no test without the
 // server can tell, the mutant names the server.
 func storeMutants() []mutant {
+	const deadlines = "TestConformance$/a_session's_deadline_counts_from_when_its_renewal_was_sent"
 	return []mutant{
 		{
 			name: "postgres-commits-without-the-fence", breaks: "a replaced owner overwrites the checkpoint of its successor, on PostgreSQL",
@@ -39,6 +40,30 @@ func storeMutants() []mutant {
 			file: "registry/internal/sqlstore/keeper.go",
 			find: "		case <-n.over:\n			delete(watched, h)\n", put: "		case <-n.over:\n			ring = nil\n",
 			pkg: "registry/sqlregistry", test: "TestAKilledProcessIsNoticedLongBeforeItsTTL$/SQLite",
+		},
+		{
+			name: "postgres-lease-from-the-answer", breaks: "a process believes in a session that has ended, on PostgreSQL",
+			file: "registry/pgregistry/keeper.go",
+			find: "	l := s.keeper.keep(x, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.link.line, func() error { return nil })\n	l := s.keeper.keep(x, ttl, opened)\n",
+			pkg: "registry/pgregistry", test: deadlines, server: "postgres",
+		},
+		{
+			name: "redis-lease-from-the-answer", breaks: "a process believes in a session that has ended, on Redis",
+			file: "registry/redisregistry/session.go",
+			find: "	s.mu.Lock()\n	defer s.mu.Unlock()\n	if s.closed {\n", put: "	opened, _ = lease.Ask(s.seen, func() error { return nil })\n	s.mu.Lock()\n	defer s.mu.Unlock()\n	if s.closed {\n",
+			pkg: "registry/redisregistry", test: deadlines, server: "redis",
+		},
+		{
+			name: "etcd-lease-from-the-answer", breaks: "a process believes in a session that has ended, on etcd",
+			file: "registry/etcdregistry/session.go",
+			find: "	id := granted.ID\n", put: "	opened, _ = lease.Ask(nil, func() error { return nil })\n	id := granted.ID\n",
+			pkg: "registry/etcdregistry", test: deadlines, server: "etcd",
+		},
+		{
+			name: "sql-lease-from-the-answer", breaks: "a process believes in a session that has ended, on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/session.go",
+			find: "	return s.adopt(id, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.line, func() error { return nil })\n	return s.adopt(id, ttl, opened)\n",
+			pkg: "registry/sqlregistry", test: "TestMariaDBConformance$/a_session's_deadline_counts_from_when_its_renewal_was_sent", server: "mariadb",
 		},
 		{
 			name: "transaction-without-the-fence", breaks: "a transaction of a replaced owner commits its effects",

@@ -7,30 +7,30 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/halt"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 // troubles are all ways to hurt the world.
 var troubles = []trouble{
-	{name: "kill -9 a member", hurts: aMember, hold: upToASecond, begin: killMember},
-	{name: "stop a member beyond its lease", hurts: aMember, alone: true, hold: [2]time.Duration{ttl, ttl + 500*time.Millisecond}, begin: stopMember},
-	{name: "a crowd of members comes and goes", hurts: aMember, hold: upToASecond, begin: crowd},
-	{name: "a member leaves", hurts: aMember, hold: upToASecond, begin: leave},
+	{Trouble: harness.Trouble{Name: "kill -9 a member", Hurts: aMember, Hold: upToASecond}, begin: killMember},
+	{Trouble: harness.Trouble{Name: "stop a member beyond its lease", Hurts: aMember, Alone: true, Hold: [2]time.Duration{ttl, ttl + 500*time.Millisecond}}, begin: stopMember},
+	{Trouble: harness.Trouble{Name: "a crowd of members comes and goes", Hurts: aMember, Hold: upToASecond}, begin: crowd},
+	{Trouble: harness.Trouble{Name: "a member leaves", Hurts: aMember, Hold: upToASecond}, begin: leave},
 
-	{name: "kill the server", hurts: theServer, hold: upToASecond, begin: silence((*testserver.Server).Kill, (*testserver.Server).Restart)},
-	{name: "stop the server", hurts: theServer, hold: [2]time.Duration{time.Second, 2 * time.Second}, soak: time.Minute, begin: silence((*testserver.Server).Halt, (*testserver.Server).Restart)},
-	{name: "freeze the server", hurts: theServer, hold: [2]time.Duration{0, ttl + time.Second}, begin: silence((*testserver.Server).Freeze, (*testserver.Server).Thaw)},
+	{Trouble: harness.Trouble{Name: "kill the server", Hurts: theServer, Hold: upToASecond}, begin: silence((*testserver.Server).Kill, (*testserver.Server).Restart)},
+	{Trouble: harness.Trouble{Name: "stop the server", Hurts: theServer, Hold: [2]time.Duration{time.Second, 2 * time.Second}}, soak: time.Minute, begin: silence((*testserver.Server).Halt, (*testserver.Server).Restart)},
+	{Trouble: harness.Trouble{Name: "freeze the server", Hurts: theServer, Hold: [2]time.Duration{0, ttl + time.Second}}, begin: silence((*testserver.Server).Freeze, (*testserver.Server).Thaw)},
 
-	{name: "lose replies", hurts: aNetwork, hold: aWhile, begin: network(func(p *testserver.Proxy) { p.Down(testserver.Fault{Drop: true}) }, lostReplies)},
-	{name: "cut a reply in the middle", hurts: aNetwork, hold: upToASecond, begin: network(func(p *testserver.Proxy) { p.Down(testserver.Fault{Drop: true, After: 100}) }, lostReplies)},
-	{name: "lose requests", hurts: aNetwork, hold: aWhile, begin: network(func(p *testserver.Proxy) { p.Up(testserver.Fault{Drop: true}) }, lostRequests)},
-	{name: "pull the cable", hurts: aNetwork, hold: aWhile, begin: network((*testserver.Proxy).Blackhole, lostAnything)},
-	{name: "swallow connections", hurts: aNetwork, hold: aWhile, begin: network((*testserver.Proxy).Swallow, lostAnything)},
-	{name: "refuse connections", hurts: aNetwork, hold: upToASecond, begin: network((*testserver.Proxy).Refuse, wasReset)},
-	{name: "reset connections", hurts: aNetwork, begin: network((*testserver.Proxy).Reset, wasReset)},
-	{name: "slow network", hurts: aNetwork, hold: aWhile, begin: network(func(p *testserver.Proxy) {
+	{Trouble: harness.Trouble{Name: "lose replies", Hurts: aNetwork, Hold: aWhile}, begin: network(func(p *testserver.Proxy) { p.Down(testserver.Fault{Drop: true}) }, lostReplies)},
+	{Trouble: harness.Trouble{Name: "cut a reply in the middle", Hurts: aNetwork, Hold: upToASecond}, begin: network(func(p *testserver.Proxy) { p.Down(testserver.Fault{Drop: true, After: 100}) }, lostReplies)},
+	{Trouble: harness.Trouble{Name: "lose requests", Hurts: aNetwork, Hold: aWhile}, begin: network(func(p *testserver.Proxy) { p.Up(testserver.Fault{Drop: true}) }, lostRequests)},
+	{Trouble: harness.Trouble{Name: "pull the cable", Hurts: aNetwork, Hold: aWhile}, begin: network((*testserver.Proxy).Blackhole, lostAnything)},
+	{Trouble: harness.Trouble{Name: "swallow connections", Hurts: aNetwork, Hold: aWhile}, begin: network((*testserver.Proxy).Swallow, lostAnything)},
+	{Trouble: harness.Trouble{Name: "refuse connections", Hurts: aNetwork, Hold: upToASecond}, begin: network((*testserver.Proxy).Refuse, wasReset)},
+	{Trouble: harness.Trouble{Name: "reset connections", Hurts: aNetwork}, begin: network((*testserver.Proxy).Reset, wasReset)},
+	{Trouble: harness.Trouble{Name: "slow network", Hurts: aNetwork, Hold: aWhile}, begin: network(func(p *testserver.Proxy) {
 		p.Up(testserver.Fault{Delay: 100 * time.Millisecond})
 		p.Down(testserver.Fault{Delay: 50 * time.Millisecond})
 	}, wasDelayed)},
@@ -81,14 +81,14 @@ func silence(take, giveBack func(*testserver.Server)) func(*world, int) func() {
 
 func killMember(w *world, pick int) func() {
 	who := regular(pick % regulars)
-	p := w.remove(who, syscall.SIGKILL)
-	w.until(who+" was killed", func() bool { return p.ended() && p.endedBy(syscall.SIGKILL) })
+	p := w.remove(who, (*harness.Process).Kill)
+	w.until(who+" was killed", func() bool { return p.Ended() && p.EndedBy(syscall.SIGKILL) })
 	return func() { w.start(who) }
 }
 
 func leave(w *world, pick int) func() {
 	who := regular(pick % regulars)
-	w.remove(who, syscall.SIGTERM) // how it ended is looked at in the end
+	w.remove(who, (*harness.Process).Leave) // how it ended is looked at in the end
 	return func() { w.start(who) }
 }
 
@@ -104,7 +104,7 @@ func crowd(w *world, _ int) func() {
 
 func (w *world) disperse(names []string) {
 	for i, name := range names {
-		w.remove(name, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[i%2])
+		w.remove(name, []func(*harness.Process) error{(*harness.Process).Kill, (*harness.Process).Leave}[i%2])
 	}
 }
 
@@ -121,13 +121,13 @@ func stopMember(w *world, pick int) func() {
 	return func() {
 		for !w.bereft(who) {
 			w.t.Logf("%s was stopped amid a transaction: it goes on, and the next one is stopped", who)
-			p.signal(syscall.SIGCONT)
+			w.must(p.Thaw())
 			pick++
 			who = regular(pick % regulars)
 			p = w.freeze(who)
 		}
 		continued := history.Now()
-		p.signal(syscall.SIGCONT)
+		w.must(p.Thaw())
 		w.until("a commit of "+who+" is refused", func() bool { return w.commits(p, continued, history.Refused) })
 		w.refused++
 	}
@@ -144,7 +144,7 @@ func (w *world) freeze(who string) *process {
 		defer w.idle.Store(false)
 		w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 })
 	}
-	w.must(halt.Process(w.t.Context(), p.cmd.Process))
+	w.must(p.Freeze(w.t.Context()))
 	return p
 }
 
@@ -197,17 +197,17 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 	w.t.Helper()
 	began := time.Now()
 	for s := range plan(w.seed, kinds, full) {
-		if s.round > 0 && time.Since(began) >= length {
+		if s.Round > 0 && time.Since(began) >= length {
 			return
 		}
 		w.await("the regular members are there", func(_ scene, g ringfence.GroupInfo) bool { return has(g, regulars) })
 		var hold time.Duration
 		var ends []func()
-		for _, x := range s.ills {
-			w.t.Logf("%6.2f s: %s, for %s", time.Since(began).Seconds(), x.name, x.hold.Round(time.Millisecond))
-			ends = append(ends, x.begin(w, x.pick))
-			hold = max(hold, x.hold)
-			w.happened[x.name]++
+		for _, x := range s.Ills {
+			w.t.Logf("%6.2f s: %s, for %s", time.Since(began).Seconds(), x.Name, x.Hold.Round(time.Millisecond))
+			ends = append(ends, named(kinds, x.Name).begin(w, x.Pick))
+			hold = max(hold, x.Hold)
+			w.happened[x.Name]++
 		}
 		time.Sleep(hold) // the fault itself
 		for _, end := range ends {
@@ -215,7 +215,7 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 				end()
 			}
 		}
-		time.Sleep(s.calm)
+		time.Sleep(s.Calm)
 	}
 }
 

@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -20,7 +17,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/procdemo"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -116,7 +113,7 @@ func (s *spec) play(ctx context.Context, c scene) error {
 	if err := client.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: partitions}); err != nil {
 		return errors.Join(err, client.Close())
 	}
-	return procdemo.ServeProcess(ctx, procdemo.MemberConfig{ // closes what is below the client
+	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client
 		Name: s.Name, Topic: topic, Group: c.group, TTL: ttl, Work: work, Logger: log, Log: client.Log(), Store: client.Registry(),
 	}, s.path(c))
 }
@@ -141,12 +138,7 @@ type opener func(context.Context, *url.URL, driver.Options) (*registry.Registry,
 // process is a member.
 type process struct {
 	spec
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	killed atomic.Bool
-	left   atomic.Bool
-	done   chan struct{}
-	err    error // valid when done is closed
+	*harness.Process
 }
 
 func start(s spec) (*process, error) {
@@ -154,62 +146,25 @@ func start(s spec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{spec: s, cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), specVariable+"="+string(raw))
-	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start member %s: %w", s.Name, err)
+	p, err := harness.Start(s.Name, os.Args[0], nil, []string{specVariable + "=" + string(raw)})
+	if err != nil {
+		return nil, err
 	}
-	go func() { // joined by wait
-		p.err = p.cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
-}
-
-func (p *process) signal(s syscall.Signal) {
-	switch s {
-	case syscall.SIGKILL:
-		p.killed.Store(true)
-	case syscall.SIGTERM:
-		p.left.Store(true)
-	}
-	_ = p.cmd.Process.Signal(s) // it may have ended
+	return &process{s, p}, nil
 }
 
 // wait returns how it ended. An end by SIGKILL is no error, and one because its store was away while
 // it started is transient.
 func (p *process) wait() (unavailable bool, err error) {
-	<-p.done
-	var exit *exec.ExitError
-	switch {
-	case p.killed.Load() || p.err == nil:
-		return false, nil
-	case errors.As(p.err, &exit) && exit.ExitCode() == exitUnavailable:
+	err = p.Wait()
+	switch code := p.ExitCode(); {
+	case err != nil && code == exitUnavailable:
 		return true, nil
-	case errors.As(p.err, &exit) && p.left.Load() && (exit.ExitCode() == exitReplaced || exit.ExitCode() == -1):
+	case err != nil && p.WasAsked() && (code == exitReplaced || code == -1):
 		return false, nil // -1: before it listened for the signal
 	}
-	return false, fmt.Errorf("member %s (pid %d): %w: %s", p.Name, p.cmd.Process.Pid, p.err, tail(p.stderr.Bytes()))
-}
-
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// endedBy says whether that signal ended it; it has ended.
-func (p *process) endedBy(s syscall.Signal) bool {
-	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == s
+	return false, err
 }
 
 // leftInOrder says whether it ended as it was asked to; it has ended.
-func (p *process) leftInOrder() bool { return p.left.Load() && !p.killed.Load() && p.err == nil }
-
-func tail(b []byte) []byte { return bytes.TrimSpace(b[max(0, len(b)-2000):]) }
+func (p *process) leftInOrder() bool { return p.WasAsked() && !p.WasKilled() && p.ExitCode() == 0 }

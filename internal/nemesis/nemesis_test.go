@@ -104,14 +104,14 @@ func TestPromisesAreKeptThroughFaults(t *testing.T) {
 // that the judge would have seen it.
 func survive(t *testing.T, w *world, length time.Duration, full bool) {
 	t.Helper()
-	kinds := slices.DeleteFunc(slices.Clone(troubles), func(k trouble) bool { return w.server == nil && k.hurts != aMember })
+	kinds := slices.DeleteFunc(slices.Clone(troubles), func(k trouble) bool { return w.server == nil && k.Hurts != aMember })
 	verdicts := w.run(kinds, length, full)
 	t.Logf("%d starts of members, %d of them ended because the store was away; %d times a member was stopped and had its commits refused",
 		w.starts, w.away, w.refused)
 	for _, k := range kinds {
-		t.Logf("%4d times: %s", w.happened[k.name], k.name)
-		if w.happened[k.name] == 0 {
-			t.Errorf("%s: it never happened", k.name)
+		t.Logf("%4d times: %s", w.happened[k.Name], k.Name)
+		if w.happened[k.Name] == 0 {
+			t.Errorf("%s: it never happened", k.Name)
 		}
 	}
 	if w.refused == 0 {

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -67,7 +66,7 @@ func (w *world) produce(ctx context.Context, client *ringfence.Client, path stri
 		}
 		err = out.Add(history.Event{
 			Kind: history.Produced, Storage: at.Storage, Partition: at.Partition, Offset: at.Offset,
-			Key: history.Key(key), Value: fingerprint(key, value),
+			Key: history.Key(key), Value: harness.Fingerprint(key, value),
 		})
 		if err != nil {
 			return err
@@ -78,15 +77,6 @@ func (w *world) produce(ctx context.Context, client *ringfence.Client, path stri
 		}
 	}
 	return nil
-}
-
-// fingerprint is that of procdemo's members.
-func fingerprint(key, value []byte) uint64 {
-	d := xxhash.New()
-	_, _ = d.Write(key)
-	_, _ = d.Write([]byte{0})
-	_, _ = d.Write(value)
-	return d.Sum64()
 }
 
 // verdict is what came of a scene.
@@ -133,23 +123,7 @@ func check(files [][]history.Event) (*history.Report, error) {
 
 // read is the history in a file, which may still grow.
 func read(path string) ([]history.Event, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
 	var events []history.Event
-	for r := history.NewReader(f); ; {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return events, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		events = append(events, e)
-	}
+	err := harness.Read(path, 0, func(e history.Event) { events = append(events, e) })
+	return events, err
 }

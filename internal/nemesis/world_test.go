@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -67,8 +67,8 @@ func (w *world) end() {
 		w.gone = append(w.gone, p)
 	}
 	for _, p := range w.gone {
-		p.signal(syscall.SIGKILL)
-		<-p.done
+		_ = p.Kill() // it may have ended
+		<-p.Done()
 	}
 	for _, c := range w.clients {
 		if err := c.Close(); err != nil {
@@ -88,8 +88,8 @@ func (w *world) keep() {
 		w.t.Log(err)
 	}
 	for _, p := range w.gone {
-		if p.ended() {
-			_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", p.Name, p.Start)), p.stderr.Bytes(), 0o600)
+		if p.Ended() {
+			_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", p.spec.Name, p.spec.Start)), p.Output(), 0o600)
 		}
 	}
 	w.t.Logf("histories and logs are in %s", dir)
@@ -151,10 +151,10 @@ func (w *world) start(name string) {
 }
 
 // remove takes a member out of those that should run.
-func (w *world) remove(name string, s syscall.Signal) *process {
+func (w *world) remove(name string, end func(*harness.Process) error) *process {
 	p := w.members[name]
 	delete(w.members, name)
-	p.signal(s)
+	_ = end(p.Process) // it may have ended
 	w.gone = append(w.gone, p)
 	return p
 }
@@ -166,13 +166,13 @@ func regular(i int) string { return fmt.Sprintf("member-%c", 'a'+i) }
 func (w *world) revive() {
 	w.t.Helper()
 	for name, p := range w.members {
-		if !p.ended() {
+		if !p.Ended() {
 			continue
 		}
 		unavailable, err := p.wait()
 		w.must(err)
 		if !unavailable {
-			w.t.Fatalf("member %s ended though nobody had asked it to: %s", name, tail(p.stderr.Bytes()))
+			w.t.Fatalf("member %s ended though nobody had asked it to: %s", name, p.Tail())
 		}
 		w.away++
 		w.start(name)
@@ -222,10 +222,9 @@ func (w *world) await(what string, holds func(scene, ringfence.GroupInfo) bool) 
 func (w *world) dump() {
 	w.t.Helper()
 	for name, p := range w.members {
-		p.signal(syscall.SIGQUIT)
-		p.signal(syscall.SIGCONT)
-		<-p.done
-		w.t.Logf("%s said: %s", name, tail(p.stderr.Bytes()))
+		p.Dump()
+		<-p.Done()
+		w.t.Logf("%s said: %s", name, p.Tail())
 	}
 }
 
@@ -253,7 +252,7 @@ func (w *world) run(kinds []trouble, length time.Duration, full bool) []verdict 
 	w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 && everyUnitIsOwned(g) })
 	w.t.Logf("healed: all was processed %.1f s after the last trouble", time.Since(healed).Seconds())
 	for name := range w.members {
-		w.remove(name, syscall.SIGTERM)
+		w.remove(name, (*harness.Process).Leave)
 	}
 	left := 0
 	for _, p := range w.gone {

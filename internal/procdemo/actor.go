@@ -1,18 +1,13 @@
 package procdemo
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
@@ -30,49 +25,15 @@ type actor interface {
 }
 
 // process is a consumer in a process of its own.
-type process struct {
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
-	killed atomic.Bool
-	done   chan struct{}
-	err    error // valid when done is closed
-}
+type process struct{ *harness.Process }
 
-// startProcess runs this binary as a consumer.
-func startProcess(binary string, args, env []string, history string) (*process, error) {
-	p := &process{cmd: exec.Command(binary, args...), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a consumer that writes %s: %w", filepath.Base(history), err)
-	}
-	go func() { // joined by wait
-		p.err = p.cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
-}
-
-func (p *process) pid() int               { return p.cmd.Process.Pid }
-func (p *process) ended() <-chan struct{} { return p.done }
-
-func (p *process) kill() error {
-	p.killed.Store(true)
-	return p.cmd.Process.Kill()
-}
-
-func (p *process) freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
-func (p *process) thaw() error   { return p.cmd.Process.Signal(syscall.SIGCONT) }
-func (p *process) leave() error  { return p.cmd.Process.Signal(syscall.SIGTERM) }
-
-func (p *process) wait() error {
-	<-p.done
-	if p.killed.Load() || p.err == nil {
-		return nil
-	}
-	return fmt.Errorf("consumer process %d: %w: %s", p.pid(), p.err, bytes.TrimSpace(p.stderr.Bytes()))
-}
+func (p process) pid() int               { return p.PID() }
+func (p process) ended() <-chan struct{} { return p.Done() }
+func (p process) kill() error            { return p.Kill() }
+func (p process) freeze() error          { return p.Freeze(context.Background()) }
+func (p process) thaw() error            { return p.Thaw() }
+func (p process) leave() error           { return p.Leave() }
+func (p process) wait() error            { return p.Wait() }
 
 // player is a consumer within this process, on a registry in memory that can cut it off.
 type player struct {
@@ -86,7 +47,7 @@ type player struct {
 }
 
 // startPlayer runs a consumer as goroutines, which end when it is told to leave or was killed.
-func startPlayer(ctx context.Context, handle *memregistry.Handle, c MemberConfig, file io.Closer) *player {
+func startPlayer(ctx context.Context, handle *memregistry.Handle, c harness.MemberConfig, file io.Closer) *player {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &player{handle: handle, gate: new(gate), end: cancel, done: make(chan struct{})}
 	tell := c.Tell
@@ -100,7 +61,7 @@ func startPlayer(ctx context.Context, handle *memregistry.Handle, c MemberConfig
 	c.OnReady = func(haunt func(context.Context)) { p.haunt.Store(&haunt) }
 	go func() { // joined by wait
 		defer close(p.done)
-		p.err = errors.Join(RunMember(ctx, c), file.Close())
+		p.err = errors.Join(harness.RunMember(ctx, c), file.Close())
 	}()
 	return p
 }

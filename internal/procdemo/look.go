@@ -2,14 +2,12 @@ package procdemo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -94,31 +92,11 @@ func (st *stage) read(since int64, each func(history.Event)) error {
 		return err
 	}
 	for _, path := range files {
-		if err := readFile(path, since, each); err != nil {
+		if err := harness.Read(path, since, each); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func readFile(path string, since int64, each func(history.Event)) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("history: %w", err)
-	}
-	defer f.Close()
-	for r := history.NewReader(f); ; {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if e.At >= since {
-			each(e)
-		}
-	}
 }
 
 // measureTakeover finds when the units of a dead consumer had new owners, and when these began
@@ -157,7 +135,7 @@ func (st *stage) measureStale(ctx context.Context, since int64, epochs map[int]i
 	for {
 		before := st.result.StaleCommits
 		st.result.StaleCommits, st.result.StaleRefused = 0, 0
-		err := readFile(st.histories[who], since, func(e history.Event) {
+		err := harness.Read(st.histories[who], since, func(e history.Event) {
 			if epoch, had := epochs[e.Unit]; e.Kind != history.Committed || e.Began < since || !had || e.Epoch != epoch {
 				return
 			}
@@ -184,12 +162,7 @@ func (st *stage) judge() error {
 	if err != nil {
 		return err
 	}
-	readers, shut, err := openAll(files)
-	defer shut()
-	if err != nil {
-		return err
-	}
-	report, err := history.Check(history.Config{}, true, readers...)
+	report, err := harness.Judge(history.Config{}, true, files...)
 	if err != nil {
 		return err
 	}
@@ -211,22 +184,4 @@ func (st *stage) judge() error {
 		return fmt.Errorf("%d of them: %w", len(r.Broken), ErrBroken)
 	}
 	return nil
-}
-
-// openAll opens files to read; shut closes those that were opened.
-func openAll(paths []string) (readers []io.Reader, shut func(), err error) {
-	var files []*os.File
-	shut = func() {
-		for _, f := range files {
-			_ = f.Close() // only read
-		}
-	}
-	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, shut, fmt.Errorf("history: %w", err)
-		}
-		files, readers = append(files, f), append(readers, f)
-	}
-	return readers, shut, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	commitlogdriver "github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -101,13 +102,13 @@ func (st *stage) start(ctx context.Context, who string) error {
 	if st.InProcess {
 		return st.startPlayer(ctx, who, file)
 	}
-	p, err := startProcess(st.Binary, st.MemberArgs(MemberSpec{
+	p, err := harness.Start(who, st.Binary, st.MemberArgs(MemberSpec{
 		Name: who, Topic: st.topic, Group: st.group, History: file, TTL: sessionTTL, Work: recordWork,
-	}), st.MemberEnv, file)
+	}), st.MemberEnv)
 	if err != nil {
 		return err
 	}
-	st.actors[who] = p
+	st.actors[who] = process{p}
 	return nil
 }
 
@@ -122,7 +123,7 @@ func (st *stage) startPlayer(ctx context.Context, who, path string) error {
 		return errors.Join(err, file.Close())
 	}
 	w := history.NewWriter(file)
-	st.actors[who] = startPlayer(ctx, handle, MemberConfig{
+	st.actors[who] = startPlayer(ctx, handle, harness.MemberConfig{
 		Name: who, Topic: st.topic, Group: st.group, TTL: sessionTTL, Work: recordWork,
 		Logger: st.Logger, Log: rf.Log(), Tell: func(e history.Event) { _ = w.Add(e) }, // what is missing shows as a broken promise
 	}, file)
@@ -175,7 +176,7 @@ func (st *stage) produce(ctx context.Context, n int) error {
 			st.rf.ProduceAsync(ctx, st.topic, ringfence.Message{Key: key, Value: value}, nil, func(at ringfence.Position, err error) {
 				acks <- ack{err: err, event: history.Event{
 					Kind: history.Produced, At: history.Now(), Storage: at.Storage, Partition: at.Partition, Offset: at.Offset,
-					Key: history.Key(key), Value: fingerprint(key, value),
+					Key: history.Key(key), Value: harness.Fingerprint(key, value),
 				}}
 			})
 			continue

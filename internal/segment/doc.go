@@ -30,18 +30,13 @@
 //	56  synced Pos      known to be on stable storage when the segment was started
 //	64  created i64     Unix milliseconds
 //	72  salt u64        random
-//	80  producers u32   number of entries behind the bases
+//	80  producers u32   bytes of what is said of producers behind the bases
 //	84  flags u32       1: sealed before this segment
-//	88  reserved u64
-//	96  base i64 × partitions   next offset of each partition when the segment starts
-//	    producer × producers:
-//	      0  id u64
-//	      8  partition u32
-//	     12  epoch i32
-//	     16  sequence i64       the newest
-//	     24  kept u32           how many first offsets follow
-//	     28  reserved u32
-//	     32  first offset i64 × kept   of sequence, sequence-1, …
+//	88  boot u64        of which run of the host uptime is
+//	96  uptime i64      milliseconds of the host's monotonic clock when it was created
+//	104 reserved u64
+//	112 base i64 × partitions   next offset of each partition when the segment starts
+//	    producers, see the type Producers
 //
 // # Frame
 //
@@ -52,7 +47,7 @@
 //	13  kind u8         1 records, 2 seal
 //	14  flags u16       0
 //	16  partition u32
-//	20  count u32       records
+//	20  count u32       records; 0: a repeated append of a producer told of a higher epoch
 //	24  base i64        offset of the first record; the others follow densely
 //	32  synced Pos      known to be on stable storage when the frame was written
 //	40  time i64        Unix milliseconds that the records' times are relative to

@@ -168,56 +168,7 @@ func Check(data []byte, epoch uint64, off int64, f *Frame) error {
 		return err
 	}
 	if !Sum(data[off:off+int64(f.Length)], epoch, off) {
-		return fmt.Errorf("checksum mismatch: %w", ErrFrame)
+		return errBody
 	}
 	return nil
-}
-
-// Find is the place of the first frame with a sound header at or after from, or -1. It is how a
-// scan goes on behind damage.
-func Find(data []byte, epoch uint64, from int64) int64 {
-	var f Frame
-	for off := max(AlignUp(from), 0); off+FrameHeader <= int64(len(data)); off += Align {
-		if data[off+12] == frameVersion && Peek(data, epoch, off, &f) == nil {
-			return off
-		}
-	}
-	return -1
-}
-
-// Damage is a range of a segment that holds no sound frame.
-type Damage struct {
-	From, To int64
-	Detail   string
-}
-
-// Lost is more than the number of records that can have stood in the damaged bytes.
-func (d *Damage) Lost() int64 { return (d.To-d.From)/4 + 1 }
-
-// Walker steps through the frames of a segment by their headers, and over damage.
-type Walker struct {
-	Data  []byte // the segment from its first byte
-	Epoch uint64
-	Off   int64
-}
-
-// Next reads the next frame below end and its place. At the end it returns ErrEnd. Where there
-// is no sound frame, or the file is too short, it returns the damage, moves behind it, and can be called again.
-func (w *Walker) Next(end int64, f *Frame) (off int64, bad *Damage, err error) {
-	off = w.Off
-	if off >= end {
-		return off, nil, ErrEnd
-	}
-	data := w.Data[:min(end, int64(len(w.Data)))]
-	err = Peek(data, w.Epoch, off, f)
-	if err == nil {
-		w.Off = off + f.Size()
-		return off, nil, nil
-	}
-	to := Find(data, w.Epoch, off+Align)
-	if to < 0 {
-		to = end
-	}
-	w.Off = to
-	return off, &Damage{From: off, To: to, Detail: err.Error()}, nil
 }

@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -24,15 +25,21 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzHeaders(f *testing.F) {
-	h := segment.Header{Number: 1, Bases: []int64{1, 2}, Producers: []segment.Producer{{ID: 1, First: []int64{3}}}}
+	h := segment.Header{Number: 1, Bases: []int64{1, 2}, Producers: segment.AppendProducers(nil, producers())}
 	b := segment.AppendHeader(nil, &h)
 	f.Add(b)
+	f.Add(h.Producers)
 	f.Add(segment.BuildIndex(b, &h, h.Bases))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, err := segment.ParseHeader(b); err == nil && len(got.Bases) == 0 {
 			t.Error("a sound header without partitions")
 		}
 		_, _ = segment.FindCopy(b)
+		if p, err := segment.ParseProducers(b, 1000); err == nil {
+			if again, err := segment.ParseProducers(segment.AppendProducers(nil, p), 1000); err != nil || !reflect.DeepEqual(p, again) {
+				t.Errorf("%+v comes back as %+v, %v", p, again, err)
+			}
+		}
 		if x, err := segment.ParseIndex(b, &h, int64(len(b))); err == nil {
 			x.Search(0, 1)
 		}

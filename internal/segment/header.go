@@ -12,10 +12,11 @@ import (
 const Block = 4096
 
 const (
-	headerFixed   = 96
-	producerFixed = 32
+	headerFixed   = 112
 	headerVersion = 1
-	maxHeader     = 16 << 20
+
+	// MaxHeader is the largest header. A larger length is damage.
+	MaxHeader = 2 << 20
 )
 
 var headerMagic = [8]byte{'R', 'F', 'S', 'E', 'G', 'M', 'T', '1'}
@@ -27,15 +28,6 @@ var (
 	ErrVersion = errors.New("a newer format; upgrade this program")
 )
 
-// Producer is the state of one idempotent producer in one partition.
-type Producer struct {
-	ID        uint64
-	Partition int
-	Epoch     int32
-	Sequence  int64   // the newest
-	First     []int64 // first offsets of Sequence, Sequence-1, …
-}
-
 // Header is the header of a segment.
 type Header struct {
 	CRC       uint32 // the chain of the segment's frames starts with it
@@ -45,11 +37,13 @@ type Header struct {
 	Size      int64
 	PrevEnd   int64
 	Synced    Pos
-	Created   int64
+	Created   int64  // Unix milliseconds
+	Boot      uint64 // of which run of the host Uptime is
+	Uptime    int64  // milliseconds of the host's monotonic clock when the segment was made
 	Salt      uint64
 	Sealed    bool // the topic was sealed in an earlier segment
 	Bases     []int64
-	Producers []Producer
+	Producers []byte // encoded, see Producers
 }
 
 // Epoch seeds the checksums of the segment's frames.
@@ -94,20 +88,12 @@ func AppendHeader(b []byte, h *Header) []byte {
 	if h.Sealed {
 		le.PutUint32(b[84:], 1)
 	}
+	le.PutUint64(b[88:], h.Boot)
+	le.PutUint64(b[96:], uint64(h.Uptime))
 	for _, base := range h.Bases {
 		b = le.AppendUint64(b, uint64(base))
 	}
-	for i := range h.Producers {
-		p := &h.Producers[i]
-		b = le.AppendUint64(b, p.ID)
-		b = le.AppendUint32(b, uint32(p.Partition))
-		b = le.AppendUint32(b, uint32(p.Epoch))
-		b = le.AppendUint64(b, uint64(p.Sequence))
-		b = le.AppendUint64(b, uint64(len(p.First)))
-		for _, f := range p.First {
-			b = le.AppendUint64(b, uint64(f))
-		}
-	}
+	b = append(b, h.Producers...)
 	if pad := len(b) % Block; pad != 0 {
 		b = append(b, make([]byte, Block-pad)...)
 	}
@@ -125,7 +111,7 @@ func HeaderLength(b []byte) (int64, error) {
 		return 0, fmt.Errorf("no magic: %w", ErrHeader)
 	}
 	n := int64(binary.LittleEndian.Uint32(b[4:]))
-	if n < Block || n%Block != 0 || n > maxHeader {
+	if n < Block || n%Block != 0 || n > MaxHeader {
 		return 0, fmt.Errorf("a length of %d: %w", n, ErrHeader)
 	}
 	return n, nil
@@ -165,6 +151,8 @@ func ParseHeader(b []byte) (*Header, error) {
 	h.Created = int64(le.Uint64(b[64:]))
 	h.Salt = le.Uint64(b[72:])
 	h.Sealed = le.Uint32(b[84:])&1 != 0
+	h.Boot = le.Uint64(b[88:])
+	h.Uptime = int64(le.Uint64(b[96:]))
 	b = b[headerFixed:]
 	if partitions < 1 || partitions*8 > len(b) {
 		return nil, fmt.Errorf("%d partitions: %w", partitions, ErrHeader)
@@ -173,30 +161,12 @@ func ParseHeader(b []byte) (*Header, error) {
 	for i := range h.Bases {
 		h.Bases[i] = int64(le.Uint64(b[8*i:]))
 	}
-	err = h.parseProducers(b[8*partitions:], producers)
-	return h, err
-}
-
-func (h *Header) parseProducers(b []byte, n int) error {
-	le := binary.LittleEndian
-	for i := range n {
-		if len(b) < producerFixed {
-			return fmt.Errorf("producer %d of %d: %w", i, n, ErrHeader)
-		}
-		p := Producer{
-			ID: le.Uint64(b), Partition: int(le.Uint32(b[8:])),
-			Epoch: int32(le.Uint32(b[12:])), Sequence: int64(le.Uint64(b[16:])),
-		}
-		kept := int(le.Uint32(b[24:]))
-		b = b[producerFixed:]
-		if kept < 1 || kept*8 > len(b) || p.Partition >= len(h.Bases) {
-			return fmt.Errorf("producer %d of %d: %w", i, n, ErrHeader)
-		}
-		for j := range kept {
-			p.First = append(p.First, int64(le.Uint64(b[8*j:])))
-		}
-		b = b[8*kept:]
-		h.Producers = append(h.Producers, p)
+	b = b[8*partitions:]
+	if producers > len(b) {
+		return nil, fmt.Errorf("%d bytes of producers: %w", producers, ErrHeader)
 	}
-	return nil
+	if producers > 0 {
+		h.Producers = b[:producers:producers]
+	}
+	return h, nil
 }

@@ -122,11 +122,54 @@ func TestAWalkGoesOnBehindDamage(t *testing.T) {
 	}
 }
 
+// A frame that an earlier writer left behind the end is sound, and stands where the next one belongs.
+// That it names another one before it is all that tells.
+func TestAFrameOfAnotherChainIsNoPartOfTheLog(t *testing.T) {
+	t.Parallel()
+	const start = 5 // of the chain
+	first := segment.Frame{Prev: start}
+	data := append(make([]byte, segment.Block), frame(&first, segment.Block, []driver.Record{{Value: []byte("one")}})...)
+	data = append(data, make([]byte, segment.AlignUp(int64(len(data)))-int64(len(data)))...)
+	at := int64(len(data))
+	for prev, sound := range map[uint32]bool{first.CRC: true, first.CRC + 1: false, 0: false} {
+		second := segment.Frame{Prev: prev, Base: 1}
+		data = append(data[:at], frame(&second, at, []driver.Record{{Value: []byte("two")}})...)
+		for chain, begins := range map[uint32]bool{start: true, start + 1: false} {
+			w := segment.Walker{Data: data, Epoch: epoch, Off: segment.Block, Full: true, Chain: chain}
+			var f segment.Frame
+			if _, bad, err := w.Next(int64(len(data)), &f); err != nil || (bad == nil) != begins {
+				t.Errorf("the first frame, behind chain %d: %+v, %v", chain, bad, err)
+			}
+			if !begins {
+				continue
+			}
+			if _, bad, err := w.Next(int64(len(data)), &f); err != nil || (bad == nil) != sound || bad != nil && bad.Named {
+				t.Errorf("a frame that names %x before it, behind %x: %+v, %v", prev, first.CRC, bad, err)
+			}
+		}
+	}
+}
+
+// Where damage stood, at least so many records may have been that no offset of theirs is given out again.
+func TestNoBytesHoldMoreRecordsThanIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 10, 1000, 100_000} {
+		var f segment.Frame
+		b := frame(&f, segment.Block, make([]driver.Record, n))
+		if most := segment.MostRecords(int64(len(b)) - segment.FrameHeader); most < int64(n) {
+			t.Errorf("%d records take %d bytes, of which it is said that they hold %d at most", n, len(b)-segment.FrameHeader, most)
+		}
+	}
+	if most := segment.MostRecords(-1); most < 1 {
+		t.Errorf("%d records at most in less than nothing; a place of damage is never counted as none", most)
+	}
+}
+
 func TestAHeaderComesBackAndItsCopyIsFound(t *testing.T) {
 	t.Parallel()
 	h := segment.Header{
 		TopicID: 5, Number: 7, Size: 1 << 20, PrevEnd: 4096, Synced: segment.At(6, 8192), Created: 99, Salt: 3, Sealed: true,
-		Bases: make([]int64, 1000), Producers: []segment.Producer{{ID: 8, Partition: 999, Epoch: 2, Sequence: 4, First: []int64{9, 7}}},
+		Boot: 11, Uptime: 12, Bases: make([]int64, 1000), Producers: segment.AppendProducers(nil, producers()),
 	}
 	h.Bases[999] = 12
 	b := segment.AppendHeader(nil, &h)
@@ -180,5 +223,24 @@ func TestAnIndexFindsEveryFrame(t *testing.T) {
 			t.Fatalf("byte %d flipped: %v", i, err)
 		}
 		b[i] ^= 4
+	}
+}
+
+// However the bytes in front of a frame look, it is found at its place.
+func TestAFrameIsFoundBehindAnything(t *testing.T) {
+	t.Parallel()
+	for at := int64(0); at < 200; at += segment.Align {
+		for junk := range byte(4) {
+			data := bytes.Repeat([]byte{junk}, int(at)+300)
+			b := make([]byte, segment.FrameHeader+20)
+			segment.SealFrame(b, &segment.Frame{Kind: segment.Records, Count: 1}, 7, at)
+			copy(data[at:], b)
+			if got := segment.Find(data, 7, 0); got != at {
+				t.Fatalf("behind %d bytes of %d a frame is found at %d", at, junk, got)
+			}
+			if got := segment.Find(data, 7, at+1); got != -1 {
+				t.Fatalf("another frame is found at %d", got)
+			}
+		}
 	}
 }

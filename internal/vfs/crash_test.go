@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -237,6 +240,55 @@ func TestKillReleasesLocksAndKeepsThePageCache(t *testing.T) {
 	})
 }
 
+// The goroutines of a killed process run on in a test, as on no real host. What they store into
+// the pages that they have mapped must not reach whoever was given the locks.
+func TestStoresOfAKilledProcessStayItsOwn(t *testing.T) {
+	t.Parallel()
+	a := vfs.NewMem(1)
+	b := a.Process()
+	fa, fb := create(t, a, "f"), create(t, b, "f")
+	write(t, fa, 0, make([]byte, 3*4096))
+	ma, err := fa.Map(3*4096, true)
+	must(t, err)
+	mb, err := fb.Map(3*4096, true)
+	must(t, err)
+	must(t, fa.Lock(true))
+	word := func(m vfs.Mapping) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&m.Bytes()[2*4096])) }
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { // stores as fast as it can, before and after its death
+		defer close(ended)
+		for n := uint64(1); ; n++ {
+			word(ma).Store(n)
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	}()
+	reaches := func(m vfs.Mapping, n uint64) {
+		for word(m).Load() < n {
+			runtime.Gosched()
+		}
+	}
+	reaches(mb, 1000)
+	a.Kill()
+	must(t, fb.Lock(true))
+	atDeath := word(mb).Load()
+	copy(mb.Bytes(), "of the living")
+	reaches(ma, atDeath+1000)
+	if n := word(mb).Load(); n != atDeath {
+		t.Errorf("the page had %d at the death of who stored it, and has %d now", atDeath, n)
+	}
+	close(over)
+	<-ended
+	if got := string(content(t, b, "f")[:13]); got != "of the living" {
+		t.Errorf("the file begins with %q", got)
+	}
+	must(t, ma.Close())
+	must(t, mb.Close())
+}
+
 func TestKillEndsALockThatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -351,5 +403,38 @@ func TestOSKindAndBootID(t *testing.T) {
 	}
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		t.Errorf("the directory: %v, %v", st, err)
+	}
+}
+
+// An error of the file system takes what was not synced without a reboot.
+func TestACrashMayKeepTheBoot(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(5)
+	f := create(t, mem, "page")
+	write(t, f, 0, make([]byte, 4096))
+	must(t, f.SyncData())
+	must(t, mem.SyncDir("."))
+	m, err := f.Map(4096, true)
+	must(t, err)
+	must(t, f.Lock(true))
+	m.Bytes()[9] = 'x'
+	old := 0
+	for range 40 {
+		after := mem.CrashSameBoot()
+		if after.BootID() != mem.BootID() {
+			t.Fatal("the boot id changed")
+		}
+		if content(t, after, "page")[9] == 0 {
+			old++
+		}
+		if won, err := create(t, after, "page").TryLock(true); !won || err != nil {
+			t.Fatalf("a lock of before the crash is held: %v", err)
+		}
+	}
+	if old == 0 || old == 40 {
+		t.Errorf("an unsynced store was lost in %d of 40 crashes", old)
+	}
+	if mem.Crash().BootID() == mem.BootID() {
+		t.Error("a reboot keeps the boot id")
 	}
 }

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io/fs"
+	"path"
 	"sync/atomic"
 )
 
@@ -11,6 +12,7 @@ type OpKind string
 // The kinds of operations that Inject shows to its hook.
 const (
 	OpOpen     OpKind = "open"
+	OpOpenDir  OpKind = "opendir"
 	OpMkdir    OpKind = "mkdir"
 	OpRename   OpKind = "rename"
 	OpRemove   OpKind = "remove" // also RemoveAll
@@ -39,7 +41,7 @@ func (k OpKind) Changes() bool {
 // Op is an operation that is about to happen.
 type Op struct {
 	Kind   OpKind
-	Name   string
+	Name   string // from the top, also of what is done through a Dir
 	Offset int64  // of a read or write; the new size of a truncation
 	Length int    // of a read or write; the size of a mapping
 	Data   []byte // of a write; not to be changed or kept
@@ -55,16 +57,44 @@ type Op struct {
 // A failed SyncData on a file of a Mem loses dirty blocks as Linux does: they stay readable,
 // and a later SyncData does not write them.
 func Inject(under FS, hook func(*Op) error) FS {
-	return &injected{FS: under, hook: hook}
+	return &injected{FS: under, hook: hook, count: new(atomic.Int64)}
 }
 
 type injected struct {
 	FS
+	at    string // the name of its top
 	hook  func(*Op) error
-	count atomic.Int64
+	count *atomic.Int64
 }
 
+// injectedDir is the part of an injected file system below one directory.
+type injectedDir struct {
+	*injected
+	dir Dir
+}
+
+func (i *injected) OpenDir(name string) (Dir, error) {
+	if err := i.ask(&Op{Kind: OpOpenDir, Name: name}); err != nil {
+		return nil, err
+	}
+	d, err := i.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &injectedDir{&injected{FS: d, at: path.Join(i.at, name), hook: i.hook, count: i.count}, d}, nil
+}
+
+func (d *injectedDir) Close() error {
+	if err := d.ask(&Op{Kind: OpClose, Name: "."}); err != nil {
+		d.dir.Close()
+		return err
+	}
+	return d.dir.Close()
+}
+
+// ask shows an operation on a name below the top to the hook.
 func (i *injected) ask(op *Op) error {
+	op.Name = path.Join(i.at, op.Name)
 	op.Count = i.count.Add(1)
 	if err := i.hook(op); err != nil {
 		return &fs.PathError{Op: string(op.Kind), Path: op.Name, Err: err}

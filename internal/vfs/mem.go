@@ -25,8 +25,11 @@ var ErrKilled = errors.New("the process of this file system handle was killed")
 //
 // With one goroutine, all that happens follows from the seed.
 type Mem struct {
-	m *machine
-	p *process
+	m      *machine
+	p      *process
+	top    *dirNode // where names begin: the root, or the directory of a Dir
+	at     string   // what top was called when it was opened
+	closed bool     // of a Dir; guarded by machine.mu
 }
 
 var _ FS = (*Mem)(nil)
@@ -43,33 +46,43 @@ type machine struct {
 }
 
 type process struct {
-	killed bool
-	files  map[*memFile]struct{}
+	killed   bool
+	files    map[*memFile]struct{}
+	writable map[*memMapping]struct{}
 }
 
 // NewMem is an empty file system on a new machine.
 func NewMem(seed uint64) *Mem {
 	m := &machine{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), root: newDirNode(0o755), kind: Kind{Type: "mem", FreeBytes: 1 << 40}}
+	m.boot = m.newBoot()
 	return m.start()
 }
 
+func (m *machine) newBoot() string { return fmt.Sprintf("mem-%016x", m.rng.Uint64()) }
+
 func (m *machine) start() *Mem {
 	m.changed = sync.NewCond(&m.mu)
-	m.boot = fmt.Sprintf("mem-%016x", m.rng.Uint64())
-	return &Mem{m: m, p: newProcess()}
+	return &Mem{m: m, p: newProcess(), top: m.root}
 }
 
-func newProcess() *process { return &process{files: map[*memFile]struct{}{}} }
+func newProcess() *process {
+	return &process{files: map[*memFile]struct{}{}, writable: map[*memMapping]struct{}{}}
+}
 
 // Process is the same machine as another process sees it.
-func (f *Mem) Process() *Mem { return &Mem{m: f.m, p: newProcess()} }
+func (f *Mem) Process() *Mem { return &Mem{m: f.m, p: newProcess(), top: f.m.root} }
 
 // Kill ends this process as kill -9 does: its locks are released, every later call of it fails
-// with ErrKilled, and what it wrote stays in the page cache.
+// with ErrKilled, and what it wrote stays in the page cache. Its goroutines run on, and what they
+// store into their mappings from now on nobody else sees. That comes first: whoever gets the locks
+// must find the pages as the dead process left them.
 func (f *Mem) Kill() {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	f.p.killed = true
+	for m := range f.p.writable {
+		m.detach()
+	}
 	for file := range f.p.files {
 		file.node.unlock(file)
 	}
@@ -99,11 +112,17 @@ func (f *Mem) enter(op string, names ...string) error {
 		}
 	}
 	f.m.mu.Lock()
-	if f.p.killed {
-		f.m.mu.Unlock()
-		return &fs.PathError{Op: op, Path: path.Join(names...), Err: ErrKilled}
+	var err error
+	switch {
+	case f.p.killed:
+		err = ErrKilled
+	case f.closed:
+		err = fs.ErrClosed
+	default:
+		return nil
 	}
-	return nil
+	f.m.mu.Unlock()
+	return &fs.PathError{Op: op, Path: path.Join(names...), Err: err}
 }
 
 // OpenFile opens a file.
@@ -112,7 +131,7 @@ func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 		return nil, err
 	}
 	defer f.m.mu.Unlock()
-	node, err := f.m.open(name, flag, perm)
+	node, err := f.open(name, flag, perm)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -121,14 +140,14 @@ func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	return file, nil
 }
 
-func (m *machine) open(name string, flag int, perm fs.FileMode) (*fileNode, error) {
-	dir, base, err := m.parent(name)
+func (f *Mem) open(name string, flag int, perm fs.FileMode) (*fileNode, error) {
+	dir, base, err := f.top.parent(name)
 	if err != nil {
 		return nil, err
 	}
 	switch n := dir.live[base].(type) {
 	case nil:
-		if flag&os.O_CREATE == 0 {
+		if flag&os.O_CREATE == 0 || dir.removed {
 			return nil, syscall.ENOENT
 		}
 		node := newFileNode(perm)
@@ -139,7 +158,7 @@ func (m *machine) open(name string, flag int, perm fs.FileMode) (*fileNode, erro
 			return nil, syscall.EEXIST
 		}
 		if flag&os.O_TRUNC != 0 {
-			if err := n.truncate(m, 0); err != nil {
+			if err := n.truncate(f.m, 0); err != nil {
 				return nil, err
 			}
 		}
@@ -155,10 +174,13 @@ func (f *Mem) MkdirAll(name string, perm fs.FileMode) error {
 		return err
 	}
 	defer f.m.mu.Unlock()
-	dir := f.m.root
+	dir := f.top
 	for _, part := range split(name) {
 		switch n := dir.live[part].(type) {
 		case nil:
+			if dir.removed {
+				return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOENT}
+			}
 			next := newDirNode(perm)
 			dir.apply(&dirOp{changes: []change{{dir, part, next}}})
 			dir = next
@@ -177,18 +199,18 @@ func (f *Mem) Rename(from, to string) error {
 		return err
 	}
 	defer f.m.mu.Unlock()
-	if err := f.m.rename(from, to); err != nil {
+	if err := f.rename(from, to); err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
 	return nil
 }
 
-func (m *machine) rename(from, to string) error {
-	fromDir, fromBase, err := m.parent(from)
+func (f *Mem) rename(from, to string) error {
+	fromDir, fromBase, err := f.top.parent(from)
 	if err != nil {
 		return err
 	}
-	toDir, toBase, err := m.parent(to)
+	toDir, toBase, err := f.top.parent(to)
 	if err != nil {
 		return err
 	}
@@ -221,7 +243,7 @@ func (f *Mem) Remove(name string) error {
 		return err
 	}
 	defer f.m.mu.Unlock()
-	dir, base, err := f.m.parent(name)
+	dir, base, err := f.top.parent(name)
 	if err == nil {
 		switch n := dir.live[base].(type) {
 		case nil:
@@ -229,6 +251,8 @@ func (f *Mem) Remove(name string) error {
 		case *dirNode:
 			if len(n.live) > 0 {
 				err = syscall.ENOTEMPTY
+			} else {
+				n.removed = true
 			}
 		}
 	}
@@ -245,7 +269,7 @@ func (f *Mem) RemoveAll(name string) error {
 		return err
 	}
 	defer f.m.mu.Unlock()
-	dir, base, err := f.m.parent(name)
+	dir, base, err := f.top.parent(name)
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		return nil
@@ -262,7 +286,10 @@ func (f *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer f.m.mu.Unlock()
-	dir, err := f.m.dir(name)
+	dir, err := f.top.dir(name)
+	if err == nil && dir.removed {
+		err = syscall.ENOENT
+	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
 	}
@@ -280,7 +307,7 @@ func (f *Mem) Stat(name string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	defer f.m.mu.Unlock()
-	n, err := f.m.lookup(name)
+	n, err := f.top.lookup(name)
 	if err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
@@ -293,7 +320,7 @@ func (f *Mem) SyncDir(name string) error {
 		return err
 	}
 	defer f.m.mu.Unlock()
-	dir, err := f.m.dir(name)
+	dir, err := f.top.dir(name)
 	if err != nil {
 		return &fs.PathError{Op: "syncdir", Path: name, Err: err}
 	}
@@ -315,7 +342,7 @@ func (f *Mem) Kind(name string) (Kind, error) {
 }
 
 // Path is a path that does not exist on the real file system.
-func (f *Mem) Path(name string) string { return path.Join("/mem", f.m.boot, name) }
+func (f *Mem) Path(name string) string { return path.Join("/mem", f.m.boot, f.at, name) }
 
 // BootID changes with every crash.
 func (f *Mem) BootID() string { return f.m.boot }

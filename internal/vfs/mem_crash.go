@@ -18,11 +18,28 @@ import (
 // stored into since the last SyncData the old content, the new one, one in between, or a mix of
 // their 512-byte sectors.
 func (f *Mem) Crash() *Mem {
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	next := &machine{rng: rand.New(rand.NewPCG(f.m.rng.Uint64(), f.m.rng.Uint64())), kind: f.m.kind, capacity: f.m.capacity}
+	next := f.m.crash()
+	next.boot = next.newBoot()
+	return next.start()
+}
+
+// CrashSameBoot is Crash without a reboot: the file system had an error and was mounted again, or
+// a snapshot of its disk was attached. Nobody has it open any more, and what was not made durable,
+// stores into mappings among it, may be gone or old, but the host has not been down: the boot id is
+// the same.
+func (f *Mem) CrashSameBoot() *Mem {
+	next := f.m.crash()
+	next.boot = f.m.boot
+	return next.start()
+}
+
+// crash copies a machine as its disk has it.
+func (m *machine) crash() *machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := &machine{rng: rand.New(rand.NewPCG(m.rng.Uint64(), m.rng.Uint64())), kind: m.kind, capacity: m.capacity}
 	c := cloner{seen: map[inode]inode{}, ops: map[*dirOp]*dirOp{}}
-	next.root = c.dir(f.m.root)
+	next.root = c.dir(m.root)
 	for _, d := range c.dirs {
 		d.flush(next.rng.IntN(len(d.pending) + 1))
 	}
@@ -32,7 +49,7 @@ func (f *Mem) Crash() *Mem {
 	for _, n := range c.files {
 		n.crash(next.rng)
 	}
-	return next.start()
+	return next
 }
 
 // cloner copies a tree, in the same order every time.

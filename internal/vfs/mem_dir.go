@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -24,6 +25,7 @@ type dirNode struct {
 	live    map[string]inode
 	durable map[string]inode
 	pending []*dirOp
+	removed bool // it has no name any more, and nothing can be made in it
 }
 
 // dirOp is one atomic operation. A rename between two directories is pending in both.
@@ -40,7 +42,7 @@ func newDirNode(perm fs.FileMode) *dirNode {
 }
 
 func (d *dirNode) info(name string) fs.FileInfo {
-	return memInfo{name: name, mode: d.perm.Perm() | fs.ModeDir, modTime: d.modTime}
+	return memInfo{name: name, mode: d.perm.Perm() | fs.ModeDir, modTime: d.modTime, node: d}
 }
 
 func (d *dirNode) bytes() (n int64) {
@@ -101,6 +103,7 @@ func (d *dirNode) removeTree(name string) {
 		for _, base := range sortedKeys(sub.live) {
 			sub.removeTree(base)
 		}
+		sub.removed = true
 	}
 	d.apply(&dirOp{changes: []change{{d, name, nil}}})
 }
@@ -118,8 +121,8 @@ func (d *dirNode) contains(other *dirNode) bool {
 	return false
 }
 
-func (m *machine) lookup(name string) (inode, error) {
-	var n inode = m.root
+func (d *dirNode) lookup(name string) (inode, error) {
+	var n inode = d
 	for _, part := range split(name) {
 		dir, ok := n.(*dirNode)
 		if !ok {
@@ -132,24 +135,24 @@ func (m *machine) lookup(name string) (inode, error) {
 	return n, nil
 }
 
-func (m *machine) dir(name string) (*dirNode, error) {
-	n, err := m.lookup(name)
+func (d *dirNode) dir(name string) (*dirNode, error) {
+	n, err := d.lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	if d, ok := n.(*dirNode); ok {
-		return d, nil
+	if sub, ok := n.(*dirNode); ok {
+		return sub, nil
 	}
 	return nil, syscall.ENOTDIR
 }
 
 // parent is the directory of name, and the last part of name.
-func (m *machine) parent(name string) (*dirNode, string, error) {
+func (d *dirNode) parent(name string) (*dirNode, string, error) {
 	if name == "." {
 		return nil, "", syscall.EINVAL
 	}
-	d, err := m.dir(path.Dir(name))
-	return d, path.Base(name), err
+	in, err := d.dir(path.Dir(name))
+	return in, path.Base(name), err
 }
 
 func split(name string) []string {
@@ -159,12 +162,39 @@ func split(name string) []string {
 	return strings.Split(name, "/")
 }
 
+// OpenDir opens a directory: it stays the same one whatever becomes of its name.
+func (f *Mem) OpenDir(name string) (Dir, error) {
+	if err := f.enter("opendir", name); err != nil {
+		return nil, err
+	}
+	defer f.m.mu.Unlock()
+	top, err := f.top.dir(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "opendir", Path: name, Err: err}
+	}
+	return &memDir{&Mem{m: f.m, p: f.p, top: top, at: path.Join(f.at, name)}}, nil
+}
+
+// memDir is a Mem whose names begin in one directory.
+type memDir struct{ *Mem }
+
+// Close ends the handle; files that were opened through it stay open.
+func (d *memDir) Close() error {
+	if err := d.enter("close"); err != nil {
+		return err
+	}
+	d.closed = true
+	d.m.mu.Unlock()
+	return nil
+}
+
 // memInfo describes a file or directory of a Mem.
 type memInfo struct {
 	name    string
 	size    int64
 	mode    fs.FileMode
 	modTime time.Time
+	node    inode
 }
 
 func (i memInfo) Name() string       { return i.name }
@@ -173,3 +203,12 @@ func (i memInfo) Mode() fs.FileMode  { return i.mode }
 func (i memInfo) ModTime() time.Time { return i.modTime }
 func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
 func (i memInfo) Sys() any           { return nil }
+
+// SameFile tells whether two answers of Stat are about one file or directory, whatever it is called.
+func SameFile(a, b fs.FileInfo) bool {
+	if m, ok := a.(memInfo); ok {
+		n, ok := b.(memInfo)
+		return ok && m.node == n.node
+	}
+	return os.SameFile(a, b)
+}

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // memFile is one open of a file. It stands for the open file description that owns locks.
@@ -197,21 +200,35 @@ func (f *memFile) Map(size int64, writable bool) (Mapping, error) {
 	if writable {
 		f.node.storable = max(f.node.storable, size)
 	}
-	mm := &memMapping{mapping: m, m: f.fs.m, node: f.node}
+	mm := &memMapping{mapping: m, fs: f.fs, node: f.node}
 	f.node.mappings[mm] = size
+	if writable {
+		f.fs.p.writable[mm] = struct{}{}
+	}
 	return mm, nil
 }
 
 // memMapping outlives its process: a goroutine of a killed one may still look at it.
 type memMapping struct {
 	*mapping
-	m    *machine
+	fs   *Mem
 	node *fileNode
 }
 
 func (m *memMapping) Close() error {
-	m.m.mu.Lock()
-	defer m.m.mu.Unlock()
+	m.fs.m.mu.Lock()
+	defer m.fs.m.mu.Unlock()
 	delete(m.node.mappings, m)
+	delete(m.fs.p.writable, m)
 	return m.mapping.Close()
+}
+
+// detach makes the mapping a copy on write of the same pages, at the same address. The kernel does
+// it in one step: a store goes to the shared page before it, or to the copy after it.
+func (m *memMapping) detach() {
+	_, err := unix.MmapPtr(int(m.node.shm.Fd()), 0, unsafe.Pointer(unsafe.SliceData(m.b)), uintptr(len(m.b)),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+	if err != nil {
+		panic("vfs: detach a mapping of a killed process: " + err.Error())
+	}
 }

@@ -46,7 +46,7 @@ func newFileNode(perm fs.FileMode) *fileNode {
 }
 
 func (n *fileNode) info(name string) fs.FileInfo {
-	return memInfo{name: name, size: n.size, mode: n.perm.Perm(), modTime: n.modTime}
+	return memInfo{name: name, size: n.size, mode: n.perm.Perm(), modTime: n.modTime, node: n}
 }
 
 func (n *fileNode) bytes() int64 { return n.size }

@@ -15,12 +15,13 @@ import (
 
 // OS is the real file system below one directory. Names can't leave it, not even by a symbolic link.
 type OS struct {
-	root *os.Root
-	dir  string // absolute
-	boot string
+	root  *os.Root
+	dir   string // absolute
+	boot  string
+	pages pages
 }
 
-var _ FS = (*OS)(nil)
+var _ Dir = (*OS)(nil)
 
 // OpenOS opens a directory that exists.
 func OpenOS(dir string) (*OS, error) {
@@ -36,7 +37,7 @@ func OpenOS(dir string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: abs, boot: boot}, nil
+	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}}, nil
 }
 
 // CreateOS is OpenOS of a directory that is made, with its parents, when it is missing. The
@@ -89,7 +90,19 @@ func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newOSFile(f, name)
+	return newOSFile(f, name, o.pages)
+}
+
+// OpenDir opens a directory: it stays the same one whatever becomes of its name.
+func (o *OS) OpenDir(name string) (Dir, error) {
+	if err := checkName("opendir", name); err != nil {
+		return nil, err
+	}
+	root, err := o.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -172,7 +185,8 @@ func (o *OS) Kind(name string) (Kind, error) {
 	return kindOf(&st), nil
 }
 
-// Path is the absolute path of name.
+// Path is the absolute path of name; below a directory that was moved, the one it had when it was
+// opened.
 func (o *OS) Path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
 
 // BootID is the kernel's id of this boot.

@@ -14,17 +14,18 @@ import (
 // a descriptor that was given to another file.
 type osFile struct {
 	*os.File
-	raw  syscall.RawConn
-	name string
+	raw   syscall.RawConn
+	name  string
+	pages pages
 }
 
-func newOSFile(f *os.File, name string) (File, error) {
+func newOSFile(f *os.File, name string, p pages) (File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &osFile{File: f, raw: raw, name: name}, nil
+	return &osFile{File: f, raw: raw, name: name, pages: p}, nil
 }
 
 func (f *osFile) Name() string { return f.name }
@@ -62,12 +63,23 @@ func (f *osFile) Unlock() error {
 
 func (f *osFile) Map(size int64, writable bool) (Mapping, error) {
 	var m Mapping
+	elsewhere, err := f.inMemory()
+	switch {
+	case err != nil:
+		return nil, err
+	case elsewhere && writable:
+		return f.mapMemory(size)
+	case elsewhere:
+		if m, err := f.peekMemory(size); m != nil || err != nil {
+			return m, err
+		}
+	}
 	if writable {
 		if err := f.call("allocate", func(fd int) error { return fillHoles(fd, size) }); err != nil {
 			return nil, err
 		}
 	}
-	err := f.call("mmap", func(fd int) (err error) {
+	err = f.call("mmap", func(fd int) (err error) {
 		m, err = mapShared(fd, size, writable)
 		return err
 	})
@@ -96,8 +108,7 @@ func lockMode(exclusive bool) int {
 }
 
 // fillHoles gives the first size bytes of a file their blocks, whatever others store there at the
-// same time. A file system that can't, because it is older than fallocate or moves what it
-// writes, is left as it is.
+// same time. A file system that can't, because it is older than fallocate, is left as it is.
 func fillHoles(fd int, size int64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

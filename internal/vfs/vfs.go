@@ -15,6 +15,8 @@ import (
 type FS interface {
 	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied).
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	// OpenDir opens a directory that exists.
+	OpenDir(name string) (Dir, error)
 	MkdirAll(name string, perm fs.FileMode) error
 	// Rename and Remove survive a crash only after SyncDir of the parent.
 	Rename(from, to string) error
@@ -28,8 +30,17 @@ type FS interface {
 	Kind(name string) (Kind, error)
 	// Path is where name is on the real file system, for messages and for inotify; for Mem a made-up one.
 	Path(name string) string
-	// BootID changes when what was not synced may have been lost: at a reboot (Mem: at a crash).
+	// BootID changes at a reboot (Mem: at a Crash). What was not synced may have been lost without
+	// one, too: after an error of the file system, or on a snapshot of its disk.
 	BootID() string
+}
+
+// Dir is the file system below one directory: that very directory, also when it is renamed or
+// removed and another gets its name. In a removed one nothing can be made; that is fs.ErrNotExist.
+// What was opened through it stays open when it is closed.
+type Dir interface {
+	FS
+	io.Closer
 }
 
 // Kind describes the file system below a path.
@@ -61,7 +72,9 @@ type File interface {
 	// Map maps the first size bytes, shared with all other mappings and with ReadAt/WriteAt.
 	// The file must be at least that large, and must never shrink while it is mapped. A writable
 	// mapping has a block behind every page, holes included: ENOSPC is an error here, since at a
-	// store into the mapping it would be a SIGBUS.
+	// store into the mapping it would be a SIGBUS. On a file system that copies on write there is no
+	// such block: there the bytes of writable mappings lie in memory, where ReadAt and WriteAt do not
+	// see them. They are zeros when nobody had the file mapped so, and end with the last mapping.
 	Map(size int64, writable bool) (Mapping, error)
 }
 

@@ -91,7 +91,15 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := testserver.URL(t, "etcd")
 	registrytest.Run(t, registrytest.Harness{
-		TTL:   minTTL,
+		TTL: minTTL,
+		Far: func(t testing.TB, s registrytest.Store, delay time.Duration) *registrytest.Process {
+			cfg := s.(suiteStore).cfg
+			p := testserver.NewProxy(t, cfg.Endpoints[0])
+			cfg.Endpoints = []string{p.Addr()}
+			far := opened(t, cfg)
+			p.Down(testserver.Fault{Delay: delay})
+			return &registrytest.Process{Registry: registry.New(far)}
+		},
 		Store: func(t testing.TB) registrytest.Store { return suiteStore{config(t, server)} },
 	})
 }

@@ -40,11 +40,12 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	sent := lease.Now()
 	var granted *clientv3.LeaseGrantResponse
-	err := s.request(ctx, func(ctx context.Context) (err error) {
-		granted, err = s.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
-		return err
+	opened, err := lease.Ask(nil, func() error {
+		return s.request(ctx, func(ctx context.Context) (err error) {
+			granted, err = s.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd registry: open a session: %w", s.kind(ctx, err))
@@ -55,7 +56,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	var x *lease.Session
 	if !closed {
 		x = lease.Start(lease.Config{
-			ID: sessionID(id), TTL: time.Duration(granted.TTL) * time.Second, Sent: sent,
+			ID: sessionID(id), TTL: time.Duration(granted.TTL) * time.Second, Opened: opened,
 			Renew:  func(ctx context.Context) error { return s.renew(ctx, id) },
 			End:    func(ctx context.Context) error { return s.revoke(ctx, id) },
 			Closed: s.forget, Logger: s.log,

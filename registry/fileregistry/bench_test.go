@@ -149,6 +149,30 @@ func BenchmarkOpen10000Keys(b *testing.B) {
 	}
 }
 
+// BenchmarkOpenAlone10000Keys is what a command pays that finds nobody alive: it has to recover.
+func BenchmarkOpenAlone10000Keys(b *testing.B) {
+	dir := benchDir(b)
+	r, err := Open(b.Context(), Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	txns := make([]registry.Txn, 10_000)
+	for i := range txns {
+		txns[i] = checkpointTxn(i, "")
+	}
+	if _, err := r.Apply(b.Context(), txns); err != nil {
+		b.Fatal(err)
+	}
+	r.Close()
+	for b.Loop() {
+		again, err := Open(b.Context(), Config{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		again.Close()
+	}
+}
+
 // BenchmarkWatchAcross is a put by one registry until another one's watch has fired and listed.
 func BenchmarkWatchAcross(b *testing.B) {
 	for _, noSync := range []bool{true, false} {

@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// call hands a request to the core and waits for the answer. taken is false when the error means
+// call hands a request to the core and waits for the answer. done is false when the error means
 // that nothing was done.
-func (s *store) call(ctx context.Context, r *request) (_ reply, taken bool, _ error) {
+func (s *store) call(ctx context.Context, r *request) (_ reply, done bool, _ error) {
 	if err := ctx.Err(); err != nil {
 		return reply{}, false, err
 	}
@@ -31,7 +31,7 @@ func (s *store) call(ctx context.Context, r *request) (_ reply, taken bool, _ er
 	case rep := <-r.reply:
 		return rep, true, rep.err
 	case <-ctx.Done():
-		return reply{}, true, ctx.Err()
+		return reply{}, !r.fate.CompareAndSwap(0, withdrawn), ctx.Err()
 	}
 }
 
@@ -49,12 +49,12 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 			results = append(results, driver.Result{Err: fmt.Errorf("a transaction of %d bytes; at most %d are allowed: %w", size, maxTxn, fault.Invalid)})
 			continue
 		}
-		rep, taken, err := s.call(ctx, &request{txns: batch, size: size})
+		rep, done, err := s.call(ctx, &request{txns: batch, size: size})
 		if err == nil {
 			results = append(results, rep.results...)
 			continue
 		}
-		unknown := taken && ctx.Err() != nil // given up while it was being written
+		unknown := done && ctx.Err() != nil // given up while it was being written
 		if len(results) == 0 && !unknown {
 			return nil, err
 		}
@@ -99,14 +99,17 @@ func txnSize(t *driver.Txn) int {
 	return size
 }
 
+const nothing = "\x00\x00" // a prefix of no key
+
 func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
 	// A list first: what was written before the watch is seen, and signals what comes after.
-	if _, _, err := s.call(ctx, &request{list: true, prefix: prefix + "\x00"}); err != nil {
+	if _, _, err := s.call(ctx, &request{list: true, prefix: nothing}); err != nil {
 		return nil, err
 	}
 	ch, ok := s.core.watches.Add(ctx, prefix)
 	if !ok {
 		return nil, fmt.Errorf("file registry: %w", fault.Closed)
 	}
+	signal(s.keeper.changed) // it looks after those who wait
 	return ch, nil
 }

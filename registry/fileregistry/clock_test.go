@@ -1,7 +1,9 @@
 package fileregistry
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -75,11 +77,48 @@ func judged(t *testing.T, s *store, x *session, jump time.Duration) {
 		k.last = asIfWallJumped(t, time.Now(), jump)
 		k.seen = map[string]sighting{x.info.id: {word: word, since: since}}
 		before := x.slot.Load()
-		k.observe([]sessionInfo{x.info}, time.Minute)
+		k.others([]sessionInfo{x.info}, time.Minute)
 		if is := x.slot.Load()&1 == 1; is != dead {
 			t.Errorf("a heartbeat that stood still for %s of a minute was judged dead: %v", ago, is)
 		}
-		k.wg.Wait()
 		x.slot.Store(before)
 	}
+}
+
+// A store to shared memory can take long too: the page has to be read from the disk, or the process
+// does not run. Others count from what they saw, which is as early as the store was asked for.
+func TestADeadlineCountsFromWhenTheStoreWasAskedFor(t *testing.T) {
+	t.Parallel()
+	const ttl, slow = 4 * time.Second, 300 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Bool
+		s, err := open(t.Context(), Config{FS: vfs.NewMem(1), before: func() {
+			if late.Load() {
+				time.Sleep(slow)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		late.Store(true)
+		asked := time.Now()
+		x, err := s.OpenSession(t.Context(), ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if over := x.Deadline().Sub(asked.Add(ttl)); over > 0 || time.Since(asked) < slow {
+			t.Errorf("opened within %s, the deadline counts from %s after it was asked for", time.Since(asked), over)
+		}
+		for renewals, last := 0, x.Deadline(); renewals < 3; {
+			time.Sleep(time.Millisecond)
+			if end := x.Deadline(); end.After(last) {
+				if left := time.Until(end); left > ttl-slow {
+					t.Errorf("renewed %s ago at least, the deadline is %s away, the TTL is %s", slow, left, ttl)
+				}
+				renewals, last = renewals+1, end
+			}
+		}
+		late.Store(false)
+	})
 }

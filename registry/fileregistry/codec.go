@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"strconv"
 
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -13,6 +12,7 @@ import (
 // The journal file (little endian; docs/formats-fileregistry.md draws it).
 //
 //	0     header    magic, crc, format, gen, base LSN, revision, nonce, snapshot length and crc
+//	2048  header    once more
 //	4096  snapshot  ops: the whole state at the base LSN
 //	data  frames    from the next multiple of 4096 on; LSN = base + distance from there
 //
@@ -29,67 +29,6 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errTorn = errors.New("no valid frame")
-
-type header struct {
-	gen     uint64
-	base    uint64 // LSN of the first frame
-	rev     uint64 // revision of the snapshot
-	nonce   uint32 // part of the versions given out in this generation, and of every frame's checksum
-	snapLen uint64
-	snapCRC uint32
-}
-
-// dataStart is where the frames begin.
-func (h *header) dataStart() int64 {
-	return (pageSize + int64(h.snapLen) + pageSize - 1) / pageSize * pageSize
-}
-
-func (h *header) offset(lsn uint64) int64 { return h.dataStart() + int64(lsn-h.base) }
-
-// version is the version of the entry that the op with that revision put. The nonce makes it
-// different from one of a transaction that a power loss took back.
-func (h *header) version(rev uint64) driver.Version {
-	var b [24]byte
-	out := strconv.AppendUint(b[:0], uint64(h.nonce), 16)
-	out = append(out, '-')
-	return driver.Version(strconv.AppendUint(out, rev, 16))
-}
-
-func (h *header) encode() []byte {
-	b := make([]byte, headerSize)
-	copy(b, journalMagic)
-	le := binary.LittleEndian
-	le.PutUint32(b[12:], format)
-	le.PutUint64(b[16:], h.gen)
-	le.PutUint64(b[24:], h.base)
-	le.PutUint64(b[32:], h.rev)
-	le.PutUint32(b[40:], h.nonce)
-	le.PutUint32(b[44:], h.snapCRC)
-	le.PutUint64(b[48:], h.snapLen)
-	le.PutUint32(b[8:], crc32.Checksum(b[12:], castagnoli))
-	return b
-}
-
-func decodeHeader(b []byte) (header, error) {
-	le := binary.LittleEndian
-	if len(b) < headerSize || string(b[:8]) != journalMagic {
-		return header{}, errors.New("it does not start with a journal header")
-	}
-	if f := le.Uint32(b[12:]); f != format {
-		return header{}, fmt.Errorf("it is of format %d, this version reads format %d", f, format)
-	}
-	if le.Uint32(b[8:]) != crc32.Checksum(b[12:headerSize], castagnoli) {
-		return header{}, errors.New("the checksum of its header is wrong")
-	}
-	h := header{
-		gen: le.Uint64(b[16:]), base: le.Uint64(b[24:]), rev: le.Uint64(b[32:]),
-		nonce: le.Uint32(b[40:]), snapCRC: le.Uint32(b[44:]), snapLen: le.Uint64(b[48:]),
-	}
-	if h.snapLen > 1<<40 {
-		return header{}, fmt.Errorf("it claims a snapshot of %d bytes", h.snapLen)
-	}
-	return h, nil
-}
 
 // frame is a decoded frame.
 type frame struct {
@@ -116,17 +55,27 @@ func sealFrame(b []byte, nonce uint32, lsn, synced, rev uint64) []byte {
 	return b
 }
 
-// parseFrame reads the frame of that LSN at the start of b.
-func parseFrame(b []byte, nonce uint32, lsn uint64) (frame, error) {
+// frameSize is how long the frame of that LSN is that b begins with, if it is one.
+func frameSize(b []byte, lsn uint64) (int, error) {
 	le := binary.LittleEndian
 	if len(b) < frameHeader || le.Uint64(b[8:]) != lsn {
-		return frame{}, errTorn
+		return 0, errTorn
 	}
 	n := int(le.Uint32(b[4:]))
-	size := (frameHeader + n + 7) / 8 * 8
-	if n == 0 || n > maxFrame || size > len(b) {
+	if n == 0 || n > maxFrame {
+		return 0, errTorn
+	}
+	return (frameHeader + n + 7) / 8 * 8, nil
+}
+
+// parseFrame reads the frame of that LSN at the start of b.
+func parseFrame(b []byte, nonce uint32, lsn uint64) (frame, error) {
+	size, err := frameSize(b, lsn)
+	if err != nil || size > len(b) {
 		return frame{}, errTorn
 	}
+	le := binary.LittleEndian
+	n := int(le.Uint32(b[4:]))
 	if crc32.Update(nonce, castagnoli, b[4:size]) != le.Uint32(b) {
 		return frame{}, errTorn
 	}

@@ -1,7 +1,6 @@
 package fileregistry
 
 import (
-	"hash/fnv"
 	"sync/atomic"
 	"unsafe"
 
@@ -9,21 +8,23 @@ import (
 )
 
 // The control file is both the kernel lock that orders writers and one page of words that all
-// processes map. It is worth nothing after a reboot, but for `synced`: that word is only ever
-// stored after the sync it tells of, so whatever value of it reached the disk is evidence.
+// processes map. The words are true while somebody who believes them lives (life.go); whoever
+// comes later has them from the disk, in any older state, and takes them for a hint: synced and gen
+// are only ever stored after the sync that they tell of, so that whatever value of them reached the
+// disk is evidence. check tells a pair of them from bytes that something else left there.
 //
 //	  0  magic
-//	  8  boot      hash of the boot ID under which the words below are valid
-//	 16  ready     1 when they are initialised
 //	 64  written   LSN up to which frames are written
 //	 72  synced    LSN up to which they are durable
 //	 80  gen       the current journal generation; its file is journal-<gen mod 2>
-//	 88  failed    the generation in which an fdatasync failed: it can't be trusted any more
-//	 96  holder    process that holds the lock, for messages
+//	 88  sealed    the generation that takes no more frames: an fdatasync failed in it, or its
+//	               content was recovered, and what a lost future of it wrote may lie behind
+//	 96  holder    process that holds the lock, for messages; 0: nobody, or it has not said so yet
 //	104  rotating  not 0 while a new generation's header may be on disk that is not in force
+//	112  check     a function of synced and gen
 //	4096 slots     a heartbeat word for each session: tag(40) counter(23) dead(1)
 const (
-	controlMagic = 0x3154434746455246
+	controlMagic = 0x3254434746455246
 	slotBase     = 4096
 	slotCount    = 4096
 	controlSize  = slotBase + 8*slotCount
@@ -36,42 +37,66 @@ const (
 type control struct {
 	m vfs.Mapping
 
-	magic, boot, ready, written, synced, gen, failed, holder, rotating *atomic.Uint64
+	magic, written, synced, gen, sealed, holder, rotating, check word
 }
 
-func mapControl(f vfs.File) (*control, error) {
+// word is a shared word.
+type word struct {
+	*atomic.Uint64
+	before func() // tests end the process with it, or make it slow; nil: nothing
+}
+
+func (w word) Store(v uint64) {
+	if w.before != nil {
+		w.before()
+	}
+	w.Uint64.Store(v)
+}
+
+func (w word) CompareAndSwap(old, v uint64) bool {
+	if w.before != nil {
+		w.before()
+	}
+	return w.Uint64.CompareAndSwap(old, v)
+}
+
+func mapControl(f vfs.File, before func()) (*control, error) {
 	m, err := f.Map(controlSize, true)
 	if err != nil {
 		return nil, err
 	}
-	c := &control{m: m}
-	for i, w := range []**atomic.Uint64{&c.magic, &c.boot, &c.ready} {
-		*w = c.word(8 * i)
-	}
-	for i, w := range []**atomic.Uint64{&c.written, &c.synced, &c.gen, &c.failed, &c.holder, &c.rotating} {
+	c := &control{m: m, magic: word{before: before}}
+	c.magic = c.word(0)
+	for i, w := range []*word{&c.written, &c.synced, &c.gen, &c.sealed, &c.holder, &c.rotating, &c.check} {
 		*w = c.word(64 + 8*i)
 	}
 	return c, nil
 }
 
 // word is the aligned word at off; mappings start at a page.
-func (c *control) word(off int) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off]))
+func (c *control) word(off int) word {
+	return word{(*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off])), c.magic.before}
 }
 
-func (c *control) slot(i int) *atomic.Uint64 { return c.word(slotBase + 8*i) }
+func (c *control) slot(i int) word { return c.word(slotBase + 8*i) }
 
-// current says whether the words are valid in this boot.
-func (c *control) current(boot string) bool {
-	return c.magic.Load() == controlMagic && c.boot.Load() == bootHash(boot) && c.ready.Load() == 1
+// hint is what the page of an earlier life is evidence of.
+type hint struct {
+	synced uint64 // LSN that was certainly durable
+	gen    uint64 // generation that was certainly in force, and durable
 }
 
-// evidence is the LSN that was certainly durable.
-func (c *control) evidence() uint64 {
-	if c.magic.Load() != controlMagic {
-		return 0
+// hint is what nobody who lives vouches for; nothing when it does not fit together.
+func (c *control) hint() hint {
+	h := hint{c.synced.Load(), c.gen.Load()}
+	if c.magic.Load() != controlMagic || c.check.Load() != h.check() {
+		return hint{}
 	}
-	return c.synced.Load()
+	return h
+}
+
+func (h hint) check() uint64 {
+	return ((h.synced^controlMagic)*0x9e3779b97f4a7c15 ^ h.gen) * 0xff51afd7ed558ccd
 }
 
 // raiseSynced tells everybody that all below lsn is durable.
@@ -79,22 +104,29 @@ func (c *control) raiseSynced(lsn uint64) {
 	for {
 		old := c.synced.Load()
 		if old >= lsn || c.synced.CompareAndSwap(old, lsn) {
+			break
+		}
+	}
+	c.vouch()
+}
+
+// vouch makes the present words a hint. Another process that raises one of them meanwhile does so
+// as well; whoever is last looks at the words last.
+func (c *control) vouch() {
+	for {
+		h := hint{c.synced.Load(), c.gen.Load()}
+		c.check.Store(h.check())
+		if h == (hint{c.synced.Load(), c.gen.Load()}) {
 			return
 		}
 	}
-}
-
-func bootHash(boot string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(boot))
-	return h.Sum64()
 }
 
 // tagged says whether a heartbeat word is of the session with that tag.
 func tagged(word, tag uint64) bool { return word>>tagShift == tag }
 
 // renew moves the heartbeat on; false when the session was declared dead or its slot is another's.
-func renew(slot *atomic.Uint64, tag uint64) bool {
+func renew(slot word, tag uint64) bool {
 	for {
 		w := slot.Load()
 		if !tagged(w, tag) || w&dead != 0 {
@@ -108,7 +140,7 @@ func renew(slot *atomic.Uint64, tag uint64) bool {
 }
 
 // bury declares the session dead, whatever its heartbeat; from then on it can't be renewed.
-func bury(slot *atomic.Uint64, tag uint64) {
+func bury(slot word, tag uint64) {
 	for {
 		w := slot.Load()
 		if !tagged(w, tag) || w&dead != 0 || slot.CompareAndSwap(w, w|dead) {

@@ -5,24 +5,33 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
 )
 
-// core owns this process's view of the store: one goroutine that reads, checks and writes. It
-// never waits for a sync; that is the syncer's part, so that the next transactions are written
-// while the last ones are being synced.
+// core owns this process's view of the store: one goroutine that reads, checks and writes. It never
+// waits: not for a sync, which is the syncer's part, so that the next transactions are written while
+// the last ones are being synced; and not for the write lock, which it asks for again at intervals,
+// so that what is read is answered while what is to be written waits.
 type core struct {
 	j        *journal
 	lock     *locker
 	syncer   *syncer
+	place    *place
 	log      *slog.Logger
 	requests chan *request
-	pokes    chan struct{} // another process wrote
+	pokes    chan struct{}   // another process wrote
+	closing  <-chan struct{} // closed: what waits for the lock is not worth waiting for
 	quit     chan struct{}
 	buf      []byte
+
+	waiting []*request  // for the lock, oldest first
+	tick    *time.Timer // of the next try
+	ending  bool        // closing is closed
+	unwell  bool        // the log was told that the lock can't be released
 
 	watches  kv.Watchers
 	fenced   func(session string) error // what only the owner of a session knows of it
@@ -47,9 +56,16 @@ type request struct {
 	rotate bool
 	reply  chan reply // capacity 1
 
-	r    reply
-	loud bool // watches have to be told of it
+	asked time.Time
+	fate  atomic.Int32 // who was first: the core that took it, or the caller that withdrew it
+	r     reply
+	loud  bool // watches have to be told of it
 }
+
+const (
+	taken     = 1
+	withdrawn = 2
+)
 
 type reply struct {
 	results []driver.Result
@@ -58,50 +74,187 @@ type reply struct {
 }
 
 func (c *core) run() {
+	c.tick = time.NewTimer(time.Hour)
+	defer c.tick.Stop()
 	for {
+		var reads []*request
 		select {
 		case r := <-c.requests:
-			c.process(c.more(r))
+			reads = c.take(r)
 		case <-c.pokes:
-			var ch change
-			if err := c.j.refresh(&ch); err != nil {
-				c.log.Error("the registry can't be read", "error", err)
-			}
-			c.publish(&ch)
+			reads = c.take(nil)
+		case <-c.tick.C:
+		case <-c.closing:
+			c.closing, c.ending = nil, true
 		case <-c.quit:
+			c.refuse(len(c.waiting), fmt.Errorf("file registry: %w", fault.Closed))
 			return
+		}
+		c.turn()
+		if reads != nil {
+			c.read(reads)
 		}
 	}
 }
 
-// more takes the requests that wait already: they share a write and a sync.
-func (c *core) more(first *request) []*request {
-	batch := []*request{first}
-	for size := first.size; size < maxBatch; {
-		select {
-		case r := <-c.requests:
-			batch = append(batch, r)
-			size += r.size
+// take sorts the requests that wait already: reads are answered now, and writes share a frame and a
+// sync. The result is not nil.
+func (c *core) take(first *request) []*request {
+	reads := []*request{}
+	for r, now := first, time.Now(); ; {
+		switch {
+		case r == nil:
+		case r.list:
+			reads = append(reads, r)
 		default:
-			return batch
+			r.asked = now
+			c.waiting = append(c.waiting, r)
+		}
+		select {
+		case r = <-c.requests:
+		default:
+			return reads
+		}
+	}
+}
+
+// read answers from the view as it is now.
+func (c *core) read(reads []*request) {
+	var ch change
+	err := c.refresh(&ch)
+	c.publish(&ch)
+	for _, r := range reads {
+		if r.r.err = err; err == nil {
+			r.r.snap = driver.Snapshot{Entries: c.j.st.m.List(r.prefix), Revision: int64(c.j.rev)}
+		}
+		if err != nil || c.syncer.durable(c.j.applied) {
+			r.reply <- r.r
+			continue
+		}
+		c.syncer.add(synced{lsn: c.j.applied, r: r})
+	}
+	if err != nil && len(reads) == 0 && !errors.Is(err, fault.Closed) {
+		c.log.Error("the registry can't be read", "error", err)
+	}
+}
+
+func (c *core) refresh(ch *change) error {
+	if err := c.place.look(time.Now()); err != nil {
+		return err
+	}
+	return c.j.refresh(ch)
+}
+
+// turn writes what waits if the lock can be had, and says when to try again.
+func (c *core) turn() {
+	again, now := lockEvery, time.Now()
+	if err := c.place.look(now); err != nil {
+		c.refuse(len(c.waiting), err)
+	}
+	c.forget()
+	if len(c.waiting) > 0 {
+		ok, err := c.ask(now)
+		switch {
+		case err != nil:
+			c.refuse(len(c.waiting), err)
+		case ok:
+			c.write(c.portion())
+			again = 0
+		case c.ending:
+			c.refuse(len(c.waiting), fmt.Errorf("file registry: %w", fault.Closed))
+		default:
+			c.refuse(c.late(now), c.lock.blame())
+		}
+	}
+	if len(c.waiting) == 0 {
+		c.lock.giveUp()
+	}
+	c.release()
+	if len(c.waiting) > 0 || c.lock.phase != idle {
+		c.tick.Reset(again)
+	}
+}
+
+// ask tries for the lock, several times when it is first wanted: it is mostly held for microseconds.
+func (c *core) ask(now time.Time) (ok bool, err error) {
+	tries := 1
+	if c.lock.phase == idle {
+		tries = lockTries
+	}
+	for ; tries > 0 && !ok && err == nil; tries-- {
+		ok, err = c.lock.try(now)
+	}
+	return ok, err
+}
+
+// release gives the lock back. A kernel that refuses is asked again: nobody wants the lock here.
+func (c *core) release() {
+	err := c.lock.release()
+	if err != nil && !c.unwell {
+		c.log.Error("the registry's lock can't be released; trying again", "error", err)
+	}
+	c.unwell = err != nil
+}
+
+// forget drops what was withdrawn.
+func (c *core) forget() {
+	kept := c.waiting[:0]
+	for _, r := range c.waiting {
+		if r.fate.Load() != withdrawn {
+			kept = append(kept, r)
+		}
+	}
+	clear(c.waiting[len(kept):])
+	c.waiting = kept
+}
+
+// late is how many have waited longer than a stopped process is worth.
+func (c *core) late(now time.Time) int {
+	n := 0
+	for n < len(c.waiting) && now.Sub(c.waiting[n].asked) >= c.lock.patience {
+		n++
+	}
+	return n
+}
+
+// refuse answers the n oldest, of which nothing was done.
+func (c *core) refuse(n int, err error) {
+	for _, r := range c.shift(n) {
+		if r.fate.CompareAndSwap(0, taken) {
+			r.reply <- reply{err: err}
+		}
+	}
+}
+
+func (c *core) shift(n int) []*request {
+	batch := c.waiting[:n:n]
+	if c.waiting = c.waiting[n:]; len(c.waiting) == 0 {
+		c.waiting = nil
+	}
+	return batch
+}
+
+// portion is what is written at once.
+func (c *core) portion() []*request {
+	n, size := 0, 0
+	for n < len(c.waiting) && (n == 0 || size+c.waiting[n].size <= maxBatch) {
+		size += c.waiting[n].size
+		n++
+	}
+	batch := make([]*request, 0, n)
+	for _, r := range c.shift(n) {
+		if r.fate.CompareAndSwap(0, taken) {
+			batch = append(batch, r)
 		}
 	}
 	return batch
 }
 
-func (c *core) process(batch []*request) {
-	size, writes := 0, false
-	for _, r := range batch {
-		size += r.size
-		writes = writes || !r.list
-	}
+// write evaluates the requests under the lock, writes what they change as one frame, and leaves the
+// answers to the syncer.
+func (c *core) write(batch []*request) {
 	var ch change
-	var err error
-	if writes {
-		err = c.write(batch, size, &ch)
-	} else {
-		err = c.j.refresh(&ch)
-	}
+	err := c.writeLocked(batch, &ch)
 	c.publish(&ch)
 	for _, r := range batch {
 		switch {
@@ -109,8 +262,6 @@ func (c *core) process(batch []*request) {
 			r.r.unknown(err)
 		case err != nil:
 			r.r.err = err
-		case r.list:
-			r.r.snap = driver.Snapshot{Entries: c.j.st.m.List(r.prefix), Revision: int64(c.j.rev)}
 		}
 		if err != nil || r.rotate {
 			r.reply <- r.r
@@ -120,28 +271,16 @@ func (c *core) process(batch []*request) {
 	}
 }
 
-// write evaluates the requests under the lock and writes what they change as one frame.
-func (c *core) write(batch []*request, size int, ch *change) error {
-	if err := c.lock.acquire(); err != nil {
-		return err
-	}
-	err := c.writeLocked(batch, size, ch)
-	if uerr := c.lock.release(); uerr != nil {
-		c.log.Error("the registry's lock can't be released", "error", uerr)
-	}
-	return err
-}
-
-func (c *core) writeLocked(batch []*request, size int, ch *change) error {
+func (c *core) writeLocked(batch []*request, ch *change) error {
 	j := c.j
 	if err := j.refresh(ch); err != nil {
 		return err
 	}
 	if err := j.undoRotation(); err != nil {
-		return fmt.Errorf("%w: %w", err, fault.Unavailable)
+		return fmt.Errorf("%w: %w", spaceHint(err), fault.Unavailable)
 	}
-	if err := c.makeRoom(batch, size); err != nil {
-		return fmt.Errorf("%w: %w", err, fault.Unavailable)
+	if err := c.makeRoom(batch); err != nil {
+		return fmt.Errorf("%w: %w", spaceHint(err), fault.Unavailable)
 	}
 	rev := j.rev
 	c.buf = beginFrame(c.buf)
@@ -157,7 +296,7 @@ func (c *core) writeLocked(batch []*request, size int, ch *change) error {
 	}
 	if err := j.append(c.buf, rev); err != nil {
 		*ch = change{all: true, sessions: true}
-		return fmt.Errorf("registry journal: %w: %w", err, fault.Unknown)
+		return fmt.Errorf("registry journal: %w: %w", spaceHint(err), fault.Unknown)
 	}
 	if cap(c.buf) > maxBatch {
 		c.buf = nil
@@ -165,83 +304,17 @@ func (c *core) writeLocked(batch []*request, size int, ch *change) error {
 	return nil
 }
 
-// makeRoom starts a new generation when the frame does not fit into this one, or when a failed
-// sync has made this one worthless.
-func (c *core) makeRoom(batch []*request, size int) error {
+// makeRoom starts a new generation when the frame does not fit into this one, or when this one is
+// sealed.
+func (c *core) makeRoom(batch []*request) error {
+	size := 2 * frameHeader
 	for _, r := range batch {
-		if r.rotate && c.j.ctl.failed.Load() == c.j.hdr.gen {
-			c.log.Warn("a sync of the registry's journal failed; writing it anew", "generation", c.j.hdr.gen)
-			return c.j.rotate(size + frameHeader)
-		}
+		size += r.size
 	}
-	return c.j.room(size + 2*frameHeader)
-}
-
-// evaluate decides on one request, changes the view and adds to the frame.
-func (c *core) evaluate(r *request, ch *change) {
-	for i := range r.txns {
-		r.r.results = append(r.r.results, c.txn(&r.txns[i], ch))
+	if c.j.ctl.sealed.Load() == c.j.hdr.gen {
+		return c.j.rotate(size)
 	}
-	if r.open != nil {
-		r.open.slot = c.j.st.freeSlot()
-		if r.open.slot < 0 {
-			r.r.err = fmt.Errorf("the registry has %d sessions, as many as it can: %w", slotCount, fault.Unavailable)
-			return
-		}
-		c.j.ctl.slot(r.open.slot).Store(r.open.tag << tagShift)
-		c.do(&op{kind: opOpen, key: r.open.id, info: *r.open}, ch)
-	}
-	for _, id := range r.end {
-		if c.j.st.m.Alive(id) {
-			c.do(&op{kind: opEnd, key: id}, ch)
-		}
-	}
-}
-
-func (c *core) txn(t *driver.Txn, ch *change) driver.Result {
-	failed, err := c.j.st.m.Refuse(t)
-	for i := 0; err == nil && i < len(t.Puts); i++ {
-		if s := t.Puts[i].Session; s != "" {
-			err = c.over(s)
-		}
-	}
-	if err != nil {
-		return driver.Result{Err: err, Failed: failed}
-	}
-	res := driver.Result{Versions: make([]driver.Version, 0, len(t.Puts))}
-	for i := range t.Puts {
-		p := &t.Puts[i]
-		o := op{kind: opPut, quiet: t.Quiet, key: p.Key, session: p.Session, value: append([]byte(nil), p.Value...)}
-		res.Versions = append(res.Versions, c.do(&o, ch))
-	}
-	for _, k := range t.Deletes {
-		if _, ok := c.j.st.m.Get(k); ok {
-			c.do(&op{kind: opDelete, quiet: t.Quiet, key: k}, ch)
-		}
-	}
-	return res
-}
-
-// over refuses a session whose end is certain but not in the journal yet: its owner knows that it
-// is past its deadline, or somebody has declared it dead.
-func (c *core) over(id string) error {
-	if err := c.fenced(id); err != nil { // first: an owner that lets go of it has declared it dead
-		return err
-	}
-	info := c.j.st.sessions[id]
-	if w := c.j.ctl.slot(info.slot).Load(); !tagged(w, info.tag) || w&dead != 0 {
-		return fmt.Errorf("session %q has expired: %w", id, fault.Fenced)
-	}
-	return nil
-}
-
-// do applies an op to the view and adds it to the frame.
-func (c *core) do(o *op, ch *change) driver.Version {
-	c.j.rev++
-	v := c.j.hdr.version(c.j.rev)
-	c.j.st.apply(o, v, ch)
-	c.buf = appendOp(c.buf, o)
-	return v
+	return c.j.room(size)
 }
 
 // publish tells this process's watches and its keeper what changed.

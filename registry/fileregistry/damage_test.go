@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,12 @@ func image(t *testing.T, steps int) map[string][]byte {
 		}
 	}
 	r.Close()
+	return filesOf(t, mem)
+}
+
+// filesOf is what processes see of the store's files.
+func filesOf(t *testing.T, mem *vfs.Mem) map[string][]byte {
+	t.Helper()
 	files := map[string][]byte{}
 	list, err := mem.ReadDir(dirName)
 	if err != nil {
@@ -140,6 +147,55 @@ func TestAJournalCutAnywhereIsLoudOrWhole(t *testing.T) {
 		damaged(t, fmt.Sprintf("%s cut at %d, control file lost", name, cut), with(noEvidence, name, files[name][:cut]), 0, steps)
 	}
 	damaged(t, "journal missing", with(files, name, nil), steps, steps)
+}
+
+// A generation behind the first has another one beside it, whose content is older: it must not pass
+// for the newest when that is lost.
+func TestALostGenerationIsNotReplacedByTheOneBefore(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(3)
+	for life := 1; life <= 4; life++ { // each begins a generation with its first write
+		r := mustOpenFS(t, mem)
+		if _, err := r.Txn(t.Context(), step(life)); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		files := filesOf(t, mem)
+		name, _ := used(t, files)
+		if h, err := decodeHeader(files[name]); err != nil || h.gen != uint64(life) {
+			t.Fatalf("life %d writes into generation %d, %v", life, h.gen, err)
+		}
+		zeroed := make([]byte, len(files[name]))
+		noHeader := append(make([]byte, headerSize), files[name][headerSize:]...)
+		for what, b := range map[string][]byte{"removed": nil, "full of zeros": zeroed, "without its header": noHeader, "empty": {}} {
+			damaged(t, fmt.Sprintf("generation %d is %s", life, what), with(files, name, b), life, life)
+		}
+		if life > 2 { // one before it that was not the first had another file beside it
+			damaged(t, fmt.Sprintf("generation %d is removed, control file lost", life), with(with(files, "control", nil), name, nil), life, life)
+		}
+	}
+}
+
+// The generation that was recovered may be in memory only. The one before it, which is all that is
+// on the disk then, is overwritten by the next: not before the recovered one was written again, and
+// synced.
+func TestARecoveredGenerationIsDurableBeforeTheOneBeforeIsOverwritten(t *testing.T) {
+	t.Parallel()
+	files := image(t, 3)
+	name, _ := used(t, files)
+	var did []string
+	look := func(op *vfs.Op) error {
+		if (op.Kind == vfs.OpWrite || op.Kind == vfs.OpSync) && strings.Contains(op.Name, "journal-") {
+			did = append(did, fmt.Sprint(op.Kind, " ", op.Name, " ", op.Offset))
+		}
+		return nil
+	}
+	r := mustOpenFS(t, vfs.Inject(machineOf(t, with(files, "control", nil)), look)) // so that nobody knows what was durable
+	r.Close()
+	want := []string{fmt.Sprintf("write %s/%s 0", dirName, name), fmt.Sprintf("sync %s/%s 0", dirName, name)}
+	if len(did) < 3 || !slices.Equal(did[:2], want) {
+		t.Errorf("recovery did %q; expected it to begin with %q", did, want)
+	}
 }
 
 func TestEveryFlippedBitIsLoudOrHarmless(t *testing.T) {

@@ -41,7 +41,8 @@ type Config struct {
 
 	driver.Options
 
-	space int64 // room for frames; 0: the usual
+	space  int64  // room for frames; 0: the usual
+	before func() // tests: before each store to a shared word
 }
 
 const dirName = "registry"
@@ -60,14 +61,21 @@ func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	return registry.New(d), nil
 }
 
+const controlName = "control"
+
 // store is the driver.
 type store struct {
-	fs       vfs.FS
-	ownsFS   bool
-	real     bool // fs is the kernel's: FIFOs and inotify work
-	handle   string
-	log      *slog.Logger
+	fs     vfs.FS // the data directory
+	ownsFS bool
+	real   bool    // fs is the kernel's: FIFOs and inotify work
+	dir    vfs.Dir // DATA/registry, whatever becomes of its name
+	handle string
+	log    *slog.Logger
+	space  int64
+	before func() // tests: before each store to a shared word
+
 	lockFile vfs.File
+	alive    vfs.File // see life.go
 	ctl      *control
 	j        *journal
 	core     *core
@@ -84,7 +92,10 @@ type store struct {
 }
 
 func open(ctx context.Context, cfg Config) (_ *store, err error) {
-	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), quit: make(chan struct{})}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("file registry: %w", err)
+	}
+	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, before: cfg.before, quit: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -98,71 +109,51 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	_, s.real = s.fs.(*vfs.OS)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.release())
+			err = errors.Join(refusedIn(s.fs.Path(dirName), err), s.release())
 		}
 	}()
-	if err := s.openFiles(); err != nil {
-		return nil, refusedIn(s.fs.Path(dirName), err)
+	if err := s.openDir(); err != nil {
+		return nil, fmt.Errorf("file registry: %w", err)
 	}
-	if err := s.lockFile.Lock(true); err != nil {
-		return nil, fmt.Errorf("file registry: lock: %w", err)
+	if err := s.comeAlive(ctx); err != nil {
+		return nil, err
 	}
-	err = s.attach(cfg.space)
-	if uerr := s.lockFile.Unlock(); err == nil {
-		err = uerr
-	}
+	info, err := s.dir.Stat(controlName)
 	if err != nil {
-		return nil, refusedIn(s.fs.Path(dirName), err)
+		return nil, fmt.Errorf("file registry: %w", err)
 	}
 	s.openKernel()
-	s.start(cfg.NoSync)
+	s.start(cfg.NoSync, &place{fs: s.fs, info: info, told: make(chan struct{})})
 	s.keeper.sweep(ctx)
 	return s, nil
 }
 
-// openFiles makes the directory if need be and opens the control file.
-func (s *store) openFiles() error {
+// openDir makes the directory if need be and opens it.
+func (s *store) openDir() error {
 	kind, err := s.fs.Kind(".")
 	if err != nil {
-		return fmt.Errorf("file registry: %w", err)
+		return err
 	}
 	where := s.fs.Path(".")
 	if kind.Network {
-		return fmt.Errorf("file registry: %s is on a network file system (%s), whose locks do not hold between hosts; use a local disk, or another registry: %w", where, kind.Type, fault.Invalid)
+		return fmt.Errorf("%s is on a network file system (%s), whose locks do not hold between hosts; use a local disk, or another registry: %w", where, kind.Type, fault.Invalid)
 	}
 	if kind.ReadOnly {
-		return fmt.Errorf("file registry: %s is on a read-only file system: %w", where, fault.Invalid)
+		return fmt.Errorf("%s is on a read-only file system: %w", where, fault.Invalid)
 	}
-	if _, err := s.fs.Stat(dirName); errors.Is(err, fs.ErrNotExist) {
-		if err := s.fs.MkdirAll(dirName, 0o755); err != nil {
-			return fmt.Errorf("file registry: %w", err)
-		}
-		if err := s.fs.SyncDir("."); err != nil {
-			return fmt.Errorf("file registry: %w", err)
-		}
-	}
-	s.lockFile, err = s.fs.OpenFile(dirName+"/control", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("file registry: %w", err)
-	}
-	return nil
-}
-
-// attach loads the content. Under the lock.
-func (s *store) attach(space int64) error {
-	if err := s.checkFormat(); err != nil {
+	if err := s.fs.MkdirAll(dirName, 0o755); err != nil {
 		return err
 	}
-	if err := s.openControl(); err != nil {
-		return fmt.Errorf("file registry: control file: %w", explain(err))
-	}
-	s.j = &journal{fs: s.fs, dir: dirName, ctl: s.ctl, space: space}
-	return explain(s.j.attach(s.fs.BootID()))
+	s.dir, err = s.fs.OpenDir(dirName)
+	return err
 }
 
 // openControl maps the control file. It is written in full before: a store into a page without a
 // block kills the process when the disk is full.
-func (s *store) openControl() error {
+func (s *store) openControl() (err error) {
+	if s.lockFile, err = s.dir.OpenFile(controlName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
 	size, err := s.lockFile.Size()
 	if err == nil && size < controlSize {
 		if _, err = fillZeros(s.lockFile, size, controlSize); err == nil {
@@ -172,17 +163,26 @@ func (s *store) openControl() error {
 	if err != nil {
 		return err
 	}
-	s.ctl, err = mapControl(s.lockFile)
+	s.ctl, err = mapControl(s.lockFile, s.before)
 	return err
 }
 
 // explain adds the kind, and what to do, to an error of the file system.
 func explain(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: %w (no space is left; free some and try again)", fault.Unavailable, err)
+	if full(err) {
+		return fmt.Errorf("%w: %w", fault.Unavailable, spaceHint(err))
 	}
 	return err
 }
+
+func spaceHint(err error) error {
+	if full(err) {
+		return fmt.Errorf("%w (no space is left; free some and try again)", err)
+	}
+	return err
+}
+
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // refusedIn adds to an error of missing rights where they are missing, and what to do.
 func refusedIn(dir string, err error) error {
@@ -200,8 +200,8 @@ const (
 
 // checkFormat writes the format file of a new store, or refuses a store of a newer format.
 func (s *store) checkFormat() error {
-	name := dirName + "/FORMAT"
-	f, err := s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	const name = "FORMAT"
+	f, err := s.dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("file registry: %w", err)
 	}
@@ -213,12 +213,12 @@ func (s *store) checkFormat() error {
 		return nil
 	}
 	if strings.Trim(have, "\x00") != "" && !strings.HasPrefix(formatText, have) {
-		return refuseFormat(s.fs.Path(name), have)
+		return refuseFormat(s.dir.Path(name), have)
 	}
-	if err := writeSynced(f, []byte(formatText), 0); err != nil {
-		return fmt.Errorf("file registry: write %s: %w", s.fs.Path(name), explain(err))
+	if err := writeSynced(f, []byte(formatText)); err != nil {
+		return fmt.Errorf("file registry: write %s: %w", s.dir.Path(name), explain(err))
 	}
-	return s.fs.SyncDir(dirName)
+	return s.dir.SyncDir(".")
 }
 
 // refuseFormat tells a newer format, which an upgrade helps against, from a file that is not ours.
@@ -238,33 +238,33 @@ func (s *store) openKernel() {
 	if !s.real {
 		return
 	}
-	if w, err := local.NewBell(s.fs.Path(dirName + "/wake")); err != nil {
+	if w, err := local.NewBell(s.dir.Path("wake")); err != nil {
 		s.log.Warn("changes by other processes are polled for", "error", err)
 	} else {
 		_ = s.waker.Close()
 		s.waker = w
 	}
-	if f, err := local.Announce(s.fs.Path(dirName+"/"+tempPrefix+s.handle), s.fs.Path(dirName+"/"+livePrefix+s.handle)); err != nil {
+	if f, err := local.Announce(s.dir.Path(tempPrefix+s.handle), s.dir.Path(livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
 	} else {
 		s.fifo = f
 	}
 }
 
-func (s *store) start(noSync bool) {
+func (s *store) start(noSync bool, at *place) {
 	s.syncer = &syncer{
 		ctl: s.ctl, noSync: noSync, log: s.log, more: make(chan struct{}, 1),
 		open: func(i uint64) (vfs.File, error) {
-			return s.fs.OpenFile(dirName+"/"+journalName(i), os.O_RDWR, 0o600)
+			return s.dir.OpenFile(journalName(i), os.O_RDWR, 0o600)
 		},
 		redo: s.rotate,
 		wake: s.waker.Ring,
 	}
 	s.core = &core{
 		j:    s.j,
-		lock: &locker{f: s.lockFile, ctl: s.ctl, pid: os.Getpid(), log: s.log, quit: s.quit, patience: lockPatience},
-		log:  s.log, syncer: s.syncer,
-		requests: make(chan *request), pokes: make(chan struct{}, 1), quit: make(chan struct{}),
+		lock: &locker{f: s.lockFile, holder: s.ctl.holder, pid: os.Getpid(), log: s.log, patience: lockPatience},
+		log:  s.log, syncer: s.syncer, place: at,
+		requests: make(chan *request), pokes: make(chan struct{}, 1), closing: s.quit, quit: make(chan struct{}),
 		tableNew: make(chan struct{}, 1),
 	}
 	s.keeper = newKeeper(s)
@@ -306,7 +306,7 @@ func (s *store) Close() error {
 	s.once.Do(func() {
 		s.keeper.stop(true)
 		if s.fifo != nil {
-			_ = s.fs.Remove(dirName + "/" + livePrefix + s.handle)
+			_ = s.dir.Remove(livePrefix + s.handle)
 		}
 		s.shutDown()
 	})
@@ -344,6 +344,12 @@ func (s *store) release() error {
 	}
 	if s.lockFile != nil {
 		errs = append(errs, s.lockFile.Close())
+	}
+	if s.alive != nil {
+		errs = append(errs, s.alive.Close()) // last: this process stores nothing any more
+	}
+	if s.dir != nil {
+		errs = append(errs, s.dir.Close())
 	}
 	if c, ok := s.fs.(*vfs.OS); ok && s.ownsFS {
 		errs = append(errs, c.Close())

@@ -13,18 +13,15 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-const (
-	firstSpace = 1 << 20 // room for frames in the first generation
-	minSpace   = 8 << 20 // and in later ones
-	entryBytes = 100     // a guess at what one entry takes
-)
+const entryBytes = 100 // a guess at what one entry takes
 
 // journal is one process's view of the shared journal. It is used by one goroutine at a time;
 // what changes the files needs the kernel lock as well.
 type journal struct {
-	fs    vfs.FS
-	dir   string
+	fs    vfs.FS // the directory
+	data  vfs.FS // in which it lies
 	files [2]vfs.File
+	named [2]bool // this process knows that the file's name is durable
 	ctl   *control
 
 	hdr      header // of the generation that the view follows
@@ -42,7 +39,7 @@ func (j *journal) file(gen uint64) vfs.File { return j.files[gen%2] }
 
 // place names a position for messages.
 func (j *journal) place(gen uint64, off int64) string {
-	return fmt.Sprintf("%s at byte %d", j.fs.Path(j.dir+"/"+journalName(gen%2)), off)
+	return fmt.Sprintf("%s at byte %d", j.fs.Path(journalName(gen%2)), off)
 }
 
 // refresh brings the view up to what was written.
@@ -98,18 +95,6 @@ func (j *journal) follow(gen uint64, ch *change) error {
 	}
 	j.hdr, j.capacity = hdr, size
 	return nil
-}
-
-func readHeader(f vfs.File) (header, error) {
-	b := make([]byte, headerSize)
-	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return header{}, readError(err)
-	}
-	h, err := decodeHeader(b)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", err, fault.Corrupt)
-	}
-	return h, err
 }
 
 // readError tells a file that is too short from one that can't be read now.
@@ -214,16 +199,19 @@ func (j *journal) rotate(need int) error {
 		gen: j.hdr.gen + 1, base: j.applied, rev: j.rev, nonce: newNonce(j.hdr.nonce),
 		snapLen: uint64(len(snap)), snapCRC: crc32.Checksum(snap, castagnoli),
 	}
-	if err := j.openFile(hdr.gen%2, os.O_CREATE); err != nil {
+	if err := j.makeFile(hdr.gen % 2); err != nil {
 		return err
 	}
 	f := j.file(hdr.gen)
 	capacity, err := j.prepare(f, &hdr, snap, need)
+	if err == nil && hdr.gen == 1 {
+		err = j.reserve(hdr.gen+1, capacity)
+	}
 	if err != nil {
 		return fmt.Errorf("registry: start journal generation %d: %w", hdr.gen, err)
 	}
 	j.ctl.rotating.Store(hdr.gen)
-	if err := writeSynced(f, hdr.encode(), 0); err != nil {
+	if err := writeSynced(f, hdr.page()); err != nil {
 		return fmt.Errorf("registry: start journal generation %d: %w", hdr.gen, err)
 	}
 	j.hdr, j.capacity = hdr, capacity
@@ -231,6 +219,7 @@ func (j *journal) rotate(need int) error {
 	j.ctl.gen.Store(hdr.gen)
 	j.ctl.raiseSynced(hdr.base)
 	j.ctl.rotating.Store(0)
+	_ = j.reserve(hdr.gen+1, capacity) // what can't be had now is tried for at the next rotation
 	return nil
 }
 
@@ -245,80 +234,11 @@ func (j *journal) undoRotation() error {
 		if err := j.openFile(gen%2, os.O_CREATE); err != nil {
 			return err
 		}
-		if err := writeSynced(j.file(gen), make([]byte, headerSize), 0); err != nil {
+		if err := writeSynced(j.file(gen), make([]byte, pageSize)); err != nil {
 			return fmt.Errorf("registry: take back journal generation %d: %w", gen, err)
 		}
 	}
 	j.ctl.rotating.Store(0)
-	return nil
-}
-
-func writeSynced(f vfs.File, b []byte, off int64) error {
-	if _, err := f.WriteAt(b, off); err != nil {
-		return err
-	}
-	return f.SyncData()
-}
-
-// prepare writes the snapshot and room for frames behind it, full of zeros so that appending
-// changes no file metadata, and syncs it. When the disk is too full to grow, a file that has
-// some room is good enough.
-func (j *journal) prepare(f vfs.File, hdr *header, snap []byte, need int) (int64, error) {
-	size, err := f.Size()
-	if err != nil {
-		return 0, err
-	}
-	space := j.space
-	switch {
-	case space > 0:
-	case hdr.gen == 1:
-		space = firstSpace
-	default:
-		space = minSpace
-	}
-	least := hdr.dataStart() + int64(need)
-	want := hdr.dataStart() + max(space, int64(2*need), 4*int64(len(snap)))
-	if size < want {
-		grown, err := fillZeros(f, size, want)
-		if err != nil && max(size, grown) < least {
-			return 0, err
-		}
-		size = max(size, grown)
-	}
-	if _, err := f.WriteAt(snap, pageSize); err != nil && len(snap) > 0 {
-		return 0, err
-	}
-	return size, f.SyncData()
-}
-
-// fillZeros writes zeros into [from, to) and returns how far it got.
-func fillZeros(f vfs.File, from, to int64) (int64, error) {
-	zeros := make([]byte, min(to-from, 1<<20))
-	for from < to {
-		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-from)], from)
-		from += int64(n)
-		if err != nil {
-			return from, err
-		}
-	}
-	return from, nil
-}
-
-// openFile opens journal file i if it is not open yet.
-func (j *journal) openFile(i uint64, flag int) error {
-	if j.files[i] != nil {
-		return nil
-	}
-	f, err := j.fs.OpenFile(j.dir+"/"+journalName(i), os.O_RDWR|flag, 0o600)
-	if err != nil {
-		return err
-	}
-	if flag&os.O_CREATE != 0 {
-		if err := j.fs.SyncDir(j.dir); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	j.files[i] = f
 	return nil
 }
 

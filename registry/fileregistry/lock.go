@@ -6,84 +6,114 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// The kernel lock is held for microseconds: whoever has it longer is stopped, or hangs in the file
-// system. A writer that waits says so in the log after lockNotice, once, and fails after lockPatience.
+// The write lock orders the writers of all processes. It is the kernel's, on the control file, and
+// is held for microseconds: whoever has it longer is stopped, or hangs in the file system.
+//
+// A process asks for it again and again and never waits in the kernel (decision 18), since a wait
+// there can't be called off: it would get a lock that nobody wants any more, and keep it. So a
+// process is in one of three states, and only try, giveUp and release move it:
+//
+//	idle   --try-->  wanted | held      wanted --giveUp--> idle
+//	wanted --try-->  wanted | held      held   --release-> idle, or held while the kernel refuses
+//
+// The word holder names whoever has the lock: stored after it was got, cleared before it is given
+// back. Between the two it may name a holder that was killed, never one that lives.
 const (
-	lockNotice   = time.Second
-	lockPatience = 5 * time.Second
+	lockNotice   = time.Second     // a writer that waits says so in the log, once
+	lockPatience = 5 * time.Second // and a transaction fails after this
+	lockEvery    = time.Millisecond
+	lockTries    = 50 // at once, which takes about as many microseconds
 )
 
-// locker takes the kernel lock that orders the writers of all processes. One goroutine uses it.
+type phase int
+
+const (
+	idle phase = iota
+	wanted
+	held
+)
+
+// flock is what locker needs of the control file.
+type flock interface {
+	TryLock(exclusive bool) (bool, error)
+	Unlock() error
+}
+
+// locker is this process's side of the write lock. One goroutine uses it.
 type locker struct {
-	f    vfs.File
-	ctl  *control
-	pid  int
-	log  *slog.Logger
-	quit <-chan struct{}
-	said bool // the log was told of this incident
+	f      flock
+	holder word
+	pid    int
+	log    *slog.Logger
+	phase  phase
+	since  time.Time // of being wanted
+	said   bool      // the log was told of this incident
 	// patience is lockPatience, but in tests.
 	patience time.Duration
-	// waiting is a Lock under way in the kernel, which can't be called off: it is taken up by the
-	// next acquire. It outlives Close only while another process sits on the lock.
-	waiting chan error
 }
 
-func (l *locker) acquire() error {
-	if l.waiting == nil {
-		ok, err := l.f.TryLock(true)
-		if err != nil {
-			return fmt.Errorf("registry lock: %w: %w", err, fault.Unavailable)
-		}
-		if ok {
-			l.ctl.holder.Store(uint64(l.pid))
-			return nil
-		}
-		wait := make(chan error, 1)
-		l.waiting = wait
-		go func() { wait <- l.f.Lock(true) }() // joined by the receive below, see waiting
+// try asks for the lock, and says whether it is held now.
+func (l *locker) try(now time.Time) (bool, error) {
+	if l.phase == held {
+		return true, nil
 	}
-	patience, notice := time.NewTimer(l.patience), time.NewTimer(min(lockNotice, l.patience/2))
-	defer patience.Stop()
-	defer notice.Stop()
-	for {
-		select {
-		case err := <-l.waiting:
-			return l.got(err)
-		case <-l.quit:
-			return fmt.Errorf("file registry: %w", fault.Closed)
-		case <-notice.C:
-			l.notice()
-		case <-patience.C:
-			return fmt.Errorf("process %d has held the registry's lock for more than %s; it is probably stopped: continue or kill it: %w",
-				l.ctl.holder.Load(), l.patience, fault.Unavailable)
+	ok, err := l.f.TryLock(true)
+	switch {
+	case err != nil:
+		l.phase = idle
+		return false, fmt.Errorf("registry lock: %w: %w", err, fault.Unavailable)
+	case !ok:
+		if l.phase == idle {
+			l.phase, l.since = wanted, now
 		}
+		l.notice(now)
+		return false, nil
 	}
-}
-
-// got ends the wait.
-func (l *locker) got(err error) error {
-	l.waiting = nil
-	if err != nil {
-		return fmt.Errorf("registry lock: %w: %w", err, fault.Unavailable)
-	}
-	l.ctl.holder.Store(uint64(l.pid))
+	l.holder.Store(uint64(l.pid))
+	l.phase = held
 	if l.said {
 		l.said = false
 		l.log.Info("the registry's lock was let go; transactions go on")
 	}
+	return true, nil
+}
+
+// giveUp is for when nobody wants the lock any more.
+func (l *locker) giveUp() {
+	if l.phase == wanted {
+		l.phase = idle
+	}
+}
+
+func (l *locker) release() error {
+	if l.phase != held {
+		return nil
+	}
+	l.holder.Store(0)
+	if err := l.f.Unlock(); err != nil {
+		return err
+	}
+	l.phase = idle
 	return nil
 }
 
-func (l *locker) notice() {
-	if l.said {
+func (l *locker) notice(now time.Time) {
+	if l.said || now.Sub(l.since) < min(lockNotice, l.patience/2) {
 		return
 	}
 	l.said = true
 	l.log.Warn("a process does not let go of the registry's lock, and transactions wait for it; it is probably stopped: continue it with kill -CONT, or end it with kill -9",
-		"pid", l.ctl.holder.Load())
+		"pid", l.holder.Load())
 }
 
-func (l *locker) release() error { return l.f.Unlock() }
+// blame is the error of a transaction that has waited too long.
+func (l *locker) blame() error {
+	who := "no process says that it holds it now"
+	if pid := l.holder.Load(); pid != 0 {
+		who = fmt.Sprintf("process %d holds it now", pid)
+	}
+	return fmt.Errorf("the registry's lock could not be had for %s; %s; whoever has it that long is probably stopped: continue or kill it: %w",
+		l.patience, who, fault.Unavailable)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -235,4 +236,35 @@ func TestThreeIdleProcessesTakeLessThanOnePercentOfACore(t *testing.T) {
 	if total > 20_000 {
 		t.Errorf("%d µs in two seconds", total)
 	}
+}
+
+// A writer is stopped with the lock, and another process was killed: whoever opens the registry, to
+// see what is the matter perhaps, does not wait until the end of the dead one's sessions is written.
+func TestOpeningBesideAStoppedWriterDoesNotWaitForTheDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	living, err := open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Close()
+	a := spawn(t, dir, "member:60s")
+	a.expect("ready")
+	release := hold(t, living, os.Getpid())
+	a.signal(syscall.SIGKILL)
+	_ = a.cmd.Wait()
+	start := time.Now()
+	r, err := Open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if members(t, r) == 0 {
+		t.Error("the end of the session was written without the lock")
+	}
+	if took := time.Since(start); took > lockPatience/2 {
+		t.Errorf("opening it and reading took %s", took)
+	}
+	release()
+	awaitGone(t, r, 10*time.Second)
 }

@@ -1,57 +1,54 @@
 package fileregistry
 
 import (
-	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// attach loads the store: as it is when processes of this boot have used it, else by recovery.
-// Under the lock.
-func (j *journal) attach(boot string) error {
+// openFiles opens the generations that there are.
+func (j *journal) openFiles() error {
 	for i := range uint64(2) {
-		err := j.openFile(i, 0)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.openFile(i, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if j.ctl.current(boot) {
-		if j.file(j.ctl.gen.Load()) == nil {
-			return j.missing(j.ctl.gen.Load())
-		}
-		var ch change
-		return j.refresh(&ch)
-	}
-	evidence := j.ctl.evidence()
-	j.ctl.ready.Store(0)
-	j.ctl.synced.Store(evidence) // it stays true, and recovery may be cut short
-	j.ctl.failed.Store(0)
-	j.ctl.rotating.Store(0)
-	if err := j.recover(evidence); err != nil {
-		return err
-	}
-	j.ctl.magic.Store(controlMagic)
-	j.ctl.boot.Store(bootHash(boot))
-	j.ctl.ready.Store(1)
 	return nil
 }
 
-// recover reads what a power loss (or the first start) left, and starts a new generation with a
-// new nonce on it: transactions that were never durable may be gone, and their revisions are
-// given out again. No session survives a reboot.
-func (j *journal) recover(evidence uint64) error {
+// recover makes the words of the control file true again from the bytes of the journal, while
+// nobody else lives.
+//
+// Transactions that were never durable may be gone, and their revisions are given out again; pieces
+// of them may lie behind the end. So nothing is ever appended to a generation that was recovered:
+// its successor has another nonce. When all is known to be durable, and no session is left over,
+// the successor is made by the first who writes; a process that only reads leaves everything as it
+// is. Otherwise it is made now. No session outlives all processes.
+func (j *journal) recover() error {
+	h := j.ctl.hint()
+	if h == (hint{}) {
+		j.ctl.synced.Store(0) // not ours; what follows raises it
+		j.ctl.gen.Store(0)
+	}
+	j.ctl.magic.Store(controlMagic)
+	j.ctl.holder.Store(0)
+	j.ctl.rotating.Store(0)
+	j.ctl.sealed.Store(0)
 	hdr, found, err := j.newest()
 	if err != nil {
 		return err
 	}
+	if h.gen > hdr.gen {
+		return j.missing(h.gen)
+	}
 	j.st = newState()
 	if !found {
-		if evidence > 0 {
-			return j.missing(0)
+		if h.synced > 0 {
+			return j.missing(1)
 		}
 		j.hdr = header{}
 		return j.rotate(0)
@@ -60,8 +57,29 @@ func (j *journal) recover(evidence uint64) error {
 		return err
 	}
 	j.hdr, j.applied, j.rev = hdr, hdr.base, hdr.rev
-	if err := j.replay(evidence); err != nil {
+	if err := j.replay(h.synced); err != nil {
 		return err
+	}
+	if h == (hint{j.applied, hdr.gen}) && len(j.st.sessions) == 0 {
+		return j.seal()
+	}
+	return j.renew()
+}
+
+// seal takes the recovered generation for the one in force, in which nobody writes.
+func (j *journal) seal() (err error) {
+	j.ctl.written.Store(j.applied)
+	j.ctl.sealed.Store(j.hdr.gen)
+	j.capacity, err = j.file(j.hdr.gen).Size()
+	return err
+}
+
+// renew ends all sessions and starts the next generation. It will lie in the file of the one
+// before the recovered one, so that the recovered one has to be durable first: its header may be
+// in the page cache only, behind a failed sync even, which writing it again covers.
+func (j *journal) renew() error {
+	if err := writeSynced(j.file(j.hdr.gen), j.hdr.page()); err != nil {
+		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, 0), err)
 	}
 	var ignored change
 	for id := range j.st.sessions {
@@ -78,75 +96,142 @@ func (j *journal) newest() (hdr header, found bool, _ error) {
 		if f == nil {
 			continue
 		}
-		b := make([]byte, headerSize)
-		if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-			return header{}, false, err
-		}
-		if bytes.Equal(b, make([]byte, headerSize)) {
+		h, err := readHeader(f)
+		switch {
+		case errors.Is(err, errNoHeader):
 			continue // its first generation was never finished
-		}
-		h, err := decodeHeader(b)
-		if err != nil {
-			return header{}, false, fmt.Errorf("registry journal %s: %w; restore the directory from a backup: %w", j.place(i, 0), err, fault.Corrupt)
+		case err != nil:
+			return header{}, false, fmt.Errorf("registry journal %s: %w", j.place(i, 0), err)
 		}
 		if !found || h.gen > hdr.gen {
 			hdr, found = h, true
 		}
 	}
-	if found && hdr.gen > 1 && j.files[(hdr.gen+1)%2] == nil {
+	switch {
+	case found && hdr.gen > 1 && j.files[(hdr.gen+1)%2] == nil:
 		return header{}, false, j.missing(hdr.gen + 1)
+	case !found && j.files[0] != nil && j.files[1] == nil: // which is made, durably, before the other
+		return header{}, false, j.missing(1)
 	}
 	return hdr, found, nil
 }
 
 func (j *journal) missing(gen uint64) error {
-	return fmt.Errorf("registry journal %s is missing; restore the directory from a backup, or remove %s to start an empty registry: %w",
-		j.fs.Path(j.dir+"/"+journalName(gen%2)), j.fs.Path(j.dir), fault.Corrupt)
+	return fmt.Errorf("registry journal %s is missing, or not the one that it was; restore the directory from a backup, or remove %s to start an empty registry: %w",
+		j.fs.Path(journalName(gen%2)), j.fs.Path("."), fault.Corrupt)
 }
 
 // replay applies the frames up to the first that is not valid. When something behind it, or the
 // control file, proves that it was durable once, it is damage and not the end.
 func (j *journal) replay(evidence uint64) error {
-	f := j.file(j.hdr.gen)
-	size, err := f.Size()
-	if err != nil {
-		return err
+	t := tail{f: j.file(j.hdr.gen), start: j.hdr.dataStart(), base: j.hdr.base, nonce: j.hdr.nonce}
+	var err error
+	if t.size, err = t.f.Size(); err != nil {
+		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, 0), readError(err))
 	}
-	start := j.hdr.dataStart()
-	tail := make([]byte, max(size-start, 0))
-	if n, err := f.ReadAt(tail, start); err != nil && n < len(tail) {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, start), err)
-	}
+	t.size = max(t.size-t.start, 0)
 	var ch change
 	for {
-		at := j.applied - j.hdr.base
-		fr, err := parseFrame(tail[at:], j.hdr.nonce, j.applied)
-		if err != nil {
-			evidence = max(evidence, laterEvidence(tail[at:], j.hdr.nonce, j.applied))
+		fr, err := t.frame(j.applied)
+		if errors.Is(err, errTorn) {
 			break
 		}
-		if err := j.applyFrame(&fr, &ch); err != nil {
-			return fmt.Errorf("registry journal %s: %w: %w", j.place(j.hdr.gen, start+int64(at)), err, fault.Corrupt)
+		if err == nil {
+			if err = j.applyFrame(&fr, &ch); err != nil {
+				err = fmt.Errorf("%w; restore the directory from a backup: %w", err, fault.Corrupt)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, j.hdr.offset(j.applied)), err)
 		}
 		ch = change{}
 	}
-	if evidence > j.applied {
-		off := j.hdr.offset(j.applied)
+	later, err := t.evidence(j.applied)
+	if err != nil {
+		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, t.start), err)
+	}
+	if evidence = max(evidence, later); evidence > j.applied {
 		return fmt.Errorf("registry journal %s: a damaged frame, followed by %d bytes that were durable; restore the directory from a backup, or remove %s to give them up: %w",
-			j.place(j.hdr.gen, off), evidence-j.applied, j.fs.Path(j.dir), fault.Corrupt)
+			j.place(j.hdr.gen, j.hdr.offset(j.applied)), evidence-j.applied, j.fs.Path("."), fault.Corrupt)
 	}
 	return nil
 }
 
-// laterEvidence looks behind an invalid frame for valid ones, and returns the highest LSN that
-// one of them says was durable.
-func laterEvidence(b []byte, nonce uint32, lsn uint64) uint64 {
-	var most uint64
-	for at := 8; at+frameHeader <= len(b); at += 8 {
-		if fr, err := parseFrame(b[at:], nonce, lsn+uint64(at)); err == nil {
-			most = max(most, fr.synced)
-			at += fr.size - 8
+// tail reads what lies behind a snapshot, a window at a time.
+type tail struct {
+	f     vfs.File
+	start int64 // in the file
+	size  int64
+	base  uint64 // LSN of the first byte
+	nonce uint32
+
+	window []byte
+	at     int64 // of the window, from start
+}
+
+const tailWindow = 1 << 18
+
+// bytes is what there is from off on: at least n bytes, unless the tail ends before.
+func (t *tail) bytes(off int64, n int) ([]byte, error) {
+	if n = int(min(int64(n), t.size-off)); n <= 0 {
+		return nil, nil
+	}
+	if off < t.at || off+int64(n) > t.at+int64(len(t.window)) {
+		size := int(min(int64(max(n, tailWindow)), t.size-off))
+		if cap(t.window) < size {
+			t.window = make([]byte, size)
+		}
+		t.window, t.at = t.window[:size], off
+		if got, err := t.f.ReadAt(t.window, t.start+off); err != nil && got < size {
+			t.window = nil
+			return nil, readError(err)
 		}
 	}
-	return most
+	return t.window[off-t.at:], nil
+}
+
+// frame is the one of that LSN; errTorn when there is none.
+func (t *tail) frame(lsn uint64) (frame, error) {
+	off := int64(lsn - t.base)
+	b, err := t.bytes(off, frameHeader)
+	if err != nil {
+		return frame{}, err
+	}
+	size, err := frameSize(b, lsn)
+	if err != nil {
+		return frame{}, err
+	}
+	if b, err = t.bytes(off, size); err != nil {
+		return frame{}, err
+	}
+	return parseFrame(b, t.nonce, lsn)
+}
+
+// evidence looks behind an invalid frame for valid ones, and returns the highest LSN that one of
+// them says was durable.
+func (t *tail) evidence(lsn uint64) (most uint64, _ error) {
+	for lsn += 8; ; {
+		b, err := t.bytes(int64(lsn-t.base), frameHeader)
+		if err != nil || len(b) < frameHeader {
+			return most, err
+		}
+		n := 0
+		for n+frameHeader <= len(b) && binary.LittleEndian.Uint64(b[n+8:]) != lsn+uint64(n) {
+			n += 8
+		}
+		lsn += uint64(n)
+		if n+frameHeader > len(b) {
+			continue
+		}
+		fr, err := t.frame(lsn)
+		switch {
+		case errors.Is(err, errTorn):
+			lsn += 8
+		case err != nil:
+			return most, err
+		default:
+			most = max(most, fr.synced)
+			lsn += uint64(fr.size)
+		}
+	}
 }

@@ -32,29 +32,44 @@ func newTag() uint64 {
 type session struct {
 	s        *store
 	info     sessionInfo
-	slot     *atomic.Uint64
+	slot     word
 	deadline atomic.Pointer[time.Time]
 	done     chan struct{}
 	once     sync.Once
 }
 
 func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
-	if !s.keeper.enter() {
+	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl), pid: os.Getpid()}
+	if !s.keeper.enter(info.id) {
 		return nil, fmt.Errorf("file registry: %w", fault.Closed)
 	}
-	defer s.keeper.opening.Done()
-	sent := time.Now()
-	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl), pid: os.Getpid()}
-	r := &request{open: &info, size: 2 * (len(info.id) + len(info.handle) + 2*opOverhead)}
-	if _, _, err := s.call(ctx, r); err != nil {
+	x, err := s.openSession(ctx, &info)
+	if !s.keeper.leave(info.id, x) && err == nil {
+		err = fmt.Errorf("file registry: %w", fault.Closed)
+	}
+	if err != nil {
 		return nil, err
 	}
-	x := &session{s: s, info: info, slot: s.ctl.slot(info.slot), done: make(chan struct{})}
-	deadline := sent.Add(ttl)
-	x.deadline.Store(&deadline)
-	if !s.keeper.add(x) {
-		return nil, fmt.Errorf("file registry: %w", fault.Closed)
+	return x, nil
+}
+
+func (s *store) openSession(ctx context.Context, info *sessionInfo) (*session, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.keeper.ctx, cancel)() // Close does not wait for this
+	sent := time.Now()
+	// The core has its own copy: it may still write when this call was given up.
+	own := *info
+	r := &request{open: &own, size: 2 * (len(info.id) + len(info.handle) + 2*opOverhead)}
+	if _, _, err := s.call(ctx, r); err != nil {
+		if s.keeper.ctx.Err() != nil {
+			err = fmt.Errorf("file registry: %w: %w", fault.Closed, err)
+		}
+		return nil, err
 	}
+	x := &session{s: s, info: own, slot: s.ctl.slot(own.slot), done: make(chan struct{})}
+	deadline := sent.Add(time.Duration(info.ttl))
+	x.deadline.Store(&deadline)
 	return x, nil
 }
 
@@ -67,7 +82,7 @@ func (x *session) Close(ctx context.Context) error {
 	if !x.end() {
 		return nil
 	}
-	_, _, err := x.s.call(ctx, &request{end: []string{x.info.id}, size: 2 * opOverhead})
+	_, _, err := x.s.call(ctx, endOf([]string{x.info.id}))
 	return err
 }
 

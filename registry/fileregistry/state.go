@@ -81,7 +81,7 @@ func decodeState(b []byte, hint int) (*state, error) {
 
 // freeSlot is a heartbeat word that no session uses, or -1.
 func (s *state) freeSlot() int {
-	used := make(map[int]bool, len(s.sessions))
+	var used [slotCount]bool
 	for _, i := range s.sessions {
 		used[i.slot] = true
 	}

@@ -2,6 +2,7 @@ package fileregistry
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -97,15 +98,21 @@ func (s *syncer) serve(queue []synced) {
 	}
 }
 
+// durable says whether nobody has to wait for what is below lsn.
+func (s *syncer) durable(lsn uint64) bool { return s.noSync || s.ctl.synced.Load() >= lsn }
+
 // sync returns when all below lsn is durable.
 func (s *syncer) sync(lsn uint64) error {
-	for !s.noSync && s.ctl.synced.Load() < lsn {
+	for !s.durable(lsn) {
 		gen := s.ctl.gen.Load()
 		written := s.ctl.written.Load()
 		if s.ctl.gen.Load() != gen {
 			continue // written may be of the next generation
 		}
-		if s.ctl.failed.Load() == gen {
+		if written < lsn { // nobody's fault but the page's: it would be waited for for ever
+			return fmt.Errorf("the control file says that %d bytes were written, and %d were read: %w", written, lsn, fault.Corrupt)
+		}
+		if s.ctl.sealed.Load() == gen {
 			if err := s.redo(); err != nil {
 				return err
 			}
@@ -114,10 +121,10 @@ func (s *syncer) sync(lsn uint64) error {
 		if err := s.syncFile(gen); err != nil {
 			// The dirty pages may be marked clean now: no later success covers them.
 			s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
-			s.ctl.failed.Store(gen)
+			s.ctl.sealed.Store(gen)
 			continue
 		}
-		if s.ctl.failed.Load() != gen {
+		if s.ctl.sealed.Load() != gen {
 			s.ctl.raiseSynced(written)
 		}
 	}

@@ -3,6 +3,7 @@ package memregistry
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // client is the driver of one handle.
 type client struct {
 	store   *Store
+	log     *slog.Logger
 	watches kv.Watchers
 
 	mu       sync.Mutex // never held while calling the store
@@ -22,7 +24,8 @@ type client struct {
 }
 
 type faults struct {
-	frozen, outage            bool
+	thawed                    chan struct{} // not nil: the process is stopped until it is closed
+	outage                    bool
 	latency                   time.Duration
 	loseReplies, loseRequests int
 	onApply                   func(keys []string) error
@@ -41,27 +44,28 @@ func (c *client) cutOff() bool {
 }
 
 func (c *client) setFrozen(on bool) {
-	c.update(func(f *faults) { f.frozen = on })
-	c.poke()
+	c.update(func(f *faults) {
+		switch {
+		case on && f.thawed == nil:
+			f.thawed = make(chan struct{})
+		case !on && f.thawed != nil:
+			close(f.thawed)
+			f.thawed = nil
+		}
+	})
+}
+
+// stopped is nil, or what is closed when the process goes on.
+func (c *client) stopped() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.f.thawed
 }
 
 func (c *client) setOutage(on bool) {
 	c.update(func(f *faults) { f.outage = on })
-	c.poke()
 	if !on {
 		c.watches.All() // a reconnect: list again
-	}
-}
-
-// poke makes the sessions look at the faults now.
-func (c *client) poke() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.sessions {
-		select {
-		case s.poked <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -193,7 +197,7 @@ func (c *client) Close() error {
 	}
 	c.mu.Unlock()
 	for _, s := range open {
-		s.end()
+		_ = s.Close(context.Background()) // which the memory does not refuse
 	}
 	c.watches.Close()
 	c.store.mu.Lock()

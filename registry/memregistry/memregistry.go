@@ -9,6 +9,7 @@ package memregistry
 import (
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -27,13 +28,13 @@ type Store struct {
 	mu       sync.Mutex // held for memory operations only
 	m        *kv.Map
 	seq      int64
-	leases   map[string]*lease
+	leases   map[string]*life
 	handles  map[*client]struct{}
 	sessions int
 }
 
-// lease is the store's side of a session.
-type lease struct {
+// life is the store's side of a session.
+type life struct {
 	ttl    time.Duration
 	expiry *time.Timer
 }
@@ -43,7 +44,7 @@ func NewStore() *Store {
 	return &Store{
 		nonce:   rand.Text()[:8],
 		m:       kv.New(),
-		leases:  make(map[string]*lease),
+		leases:  make(map[string]*life),
 		handles: make(map[*client]struct{}),
 	}
 }
@@ -59,7 +60,10 @@ func (s *Store) Open() *Handle {
 
 // OpenOptions is Open with options; ErrInvalid when they are wrong.
 func (s *Store) OpenOptions(o driver.Options) (*Handle, error) {
-	c := &client{store: s, sessions: make(map[*session]struct{})}
+	c := &client{store: s, log: o.Logger, sessions: make(map[*session]struct{})}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
 	d, err := kv.Namespace(c, o.Namespace)
 	if err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func (s *Store) openLease(ttl time.Duration) string {
 	s.sessions++
 	id := fmt.Sprintf("%s-s%d", s.nonce, s.sessions)
 	s.m.AddSession(id)
-	s.leases[id] = &lease{ttl: ttl, expiry: time.AfterFunc(ttl, func() { s.endLease(id) })}
+	s.leases[id] = &life{ttl: ttl, expiry: time.AfterFunc(ttl, func() { s.endLease(id) })}
 	return id
 }
 

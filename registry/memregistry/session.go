@@ -7,107 +7,74 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
-// session is the process's side of a session: a goroutine that renews it.
+// session is the process's side of a session. A stopped process hangs in its renewal.
 type session struct {
-	c     *client
-	id    string
-	ttl   time.Duration
-	poked chan struct{} // the faults changed
-	stop  chan struct{}
-	once  sync.Once
-	done  chan struct{} // closed by run when the session is over
-	wg    sync.WaitGroup
-
-	mu       sync.Mutex
-	deadline time.Time
+	*lease.Session
+	stop chan struct{}
+	once sync.Once
 }
 
+// OpenSession implements driver.Registry.
 func (c *client) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
-	if err := c.enter(ctx); err != nil {
+	var id string
+	opened, err := lease.Ask(nil, func() error {
+		if err := c.enter(ctx); err != nil {
+			return err
+		}
+		id = c.store.openLease(ttl)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	sent := time.Now()
-	s := &session{
-		c: c, id: c.store.openLease(ttl), ttl: ttl,
-		poked: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		deadline: sent.Add(ttl),
-	}
+	x := &session{stop: make(chan struct{})}
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		c.sessions[s] = struct{}{}
-		s.wg.Go(s.run) // joined by end
+		x.Session = lease.Start(lease.Config{
+			ID: id, TTL: ttl, Opened: opened, Logger: c.log,
+			Renew:  func(ctx context.Context) error { return c.renew(ctx, x, id) },
+			End:    func(context.Context) error { c.store.endLease(id); return nil },
+			Closed: func(*lease.Session) { c.forget(x) },
+		})
+		c.sessions[x] = struct{}{}
 	}
 	c.mu.Unlock()
 	if closed {
-		c.store.endLease(s.id)
+		c.store.endLease(id)
 		return nil, fmt.Errorf("memory registry: %w", driver.ErrClosed)
 	}
-	return s, nil
+	return x, nil
 }
 
-func (s *session) ID() string            { return s.id }
-func (s *session) Done() <-chan struct{} { return s.done }
-
-func (s *session) Deadline() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.deadline
-}
-
-func (s *session) Close(context.Context) error {
-	s.end()
+// renew is one renewal.
+func (c *client) renew(ctx context.Context, x *session, id string) error {
+	if thawed := c.stopped(); thawed != nil {
+		select {
+		case <-thawed: // which may be after ctx
+		case <-x.stop:
+		}
+	}
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	if !c.store.renewLease(id) {
+		return fmt.Errorf("memory registry: session %s has ended: %w", id, driver.ErrFenced)
+	}
 	return nil
 }
 
-func (s *session) end() {
-	s.once.Do(func() { close(s.stop) })
-	s.wg.Wait()
-	s.c.mu.Lock()
-	delete(s.c.sessions, s)
-	s.c.mu.Unlock()
-	s.c.store.endLease(s.id)
+// Close implements driver.Session.
+func (x *session) Close(ctx context.Context) error {
+	x.once.Do(func() { close(x.stop) })
+	return x.Session.Close(ctx)
 }
 
-// run renews until the session is closed, expired in the store, or past its local deadline.
-func (s *session) run() {
-	defer close(s.done)
-	for {
-		s.c.mu.Lock()
-		frozen, outage := s.c.f.frozen, s.c.f.outage
-		s.c.mu.Unlock()
-		wait := s.ttl / 3
-		switch {
-		case frozen: // a stopped process does nothing
-			select {
-			case <-s.poked:
-			case <-s.stop:
-				return
-			}
-			continue
-		case outage:
-			if wait = time.Until(s.Deadline()); wait <= 0 {
-				return
-			}
-		default:
-			sent := time.Now()
-			if !s.c.store.renewLease(s.id) {
-				return
-			}
-			s.mu.Lock()
-			s.deadline = sent.Add(s.ttl)
-			s.mu.Unlock()
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-s.poked:
-		case <-s.stop:
-			t.Stop()
-			return
-		}
-		t.Stop()
-	}
+func (c *client) forget(x *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, x)
 }

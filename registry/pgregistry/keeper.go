@@ -179,16 +179,17 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.attach(ctx); err != nil {
 		return nil, err
 	}
-	x, age := s.mint.next(), s.link.line.Age()
-	sent := lease.Now()
-	err := s.urgent(ctx, func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
-		return err
+	x := s.mint.next()
+	opened, err := lease.Ask(s.link.line, func() error {
+		return s.urgent(ctx, func(c *pgx.Conn) error {
+			_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
+			return err
+		})
 	})
 	if err != nil {
 		return nil, s.refused("open a session", err) // if it was opened nobody knows it, and it expires
 	}
-	l := s.keeper.keep(x, ttl, sent, age)
+	l := s.keeper.keep(x, ttl, opened)
 	if l == nil {
 		return nil, fmt.Errorf("postgres registry: %w", driver.ErrClosed)
 	}
@@ -196,14 +197,14 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 }
 
 // keep has a session renewed; nil when the store is closed.
-func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, sent lease.Moment, age int64) *lease.Session {
+func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lease.Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own == nil {
 		return nil
 	}
 	l := lease.Start(lease.Config{
-		ID: id{x}.text(), TTL: ttl, Sent: sent, Line: k.s.link.line, LineAge: age, Logger: k.s.log,
+		ID: id{x}.text(), TTL: ttl, Opened: opened, Line: k.s.link.line, Logger: k.s.log,
 		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
 		End:    func(ctx context.Context) error { return k.close(ctx, x) },
 		Closed: func(*lease.Session) { k.forget(x) },

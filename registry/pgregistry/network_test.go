@@ -14,7 +14,7 @@ import (
 
 // through opens the store of d behind a network that can be broken, with a password that nobody
 // must see.
-func (d schemaStore) through(t *testing.T, o driver.Options) (*store, *testserver.Proxy) {
+func (d schemaStore) through(t testing.TB, o driver.Options) (*store, *testserver.Proxy) {
 	t.Helper()
 	u, err := url.Parse(d.url)
 	if err != nil {

@@ -118,8 +118,10 @@ func (w *lookout) take(call string) {
 	}
 }
 
-// follow is how long to wait for the next call before taking over. Not all do so at once.
+// follow is how long to wait for the next call before taking over. Not all do so at once. The pause
+// is what somebody said on the channel, and may be anything.
 func (w *lookout) follow(pause time.Duration) time.Duration {
+	pause = min(max(pause, busyPause), alonePause)
 	return missed*pause + rand.N(pause)
 }
 

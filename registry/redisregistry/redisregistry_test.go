@@ -55,7 +55,14 @@ func (n namespaces) Open(t testing.TB, o driver.Options) *registrytest.Process {
 
 func TestConformance(t *testing.T) {
 	registrytest.Run(t, registrytest.Harness{
-		Store:        func(t testing.TB) registrytest.Store { return namespaces{server(t)} },
+		Store: func(t testing.TB) registrytest.Store { return namespaces{server(t)} },
+		Far: func(t testing.TB, s registrytest.Store, delay time.Duration) *registrytest.Process {
+			cfg, p := through(t)
+			cfg.Namespace = s.(namespaces).cfg.Namespace
+			far := mustOpen(t, cfg)
+			p.Down(testserver.Fault{Delay: delay})
+			return &registrytest.Process{Registry: registry.New(far)}
+		},
 		CrashNoticed: time.Second,
 	})
 }

@@ -25,8 +25,8 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	s.opened++
 	id := s.process + "." + strconv.Itoa(s.opened)
 	s.mu.Unlock()
-	age, sent := s.seen.Age(), lease.Now()
-	if err := s.begin(ctx, id, ttl); err != nil {
+	opened, err := lease.Ask(s.seen, func() error { return s.begin(ctx, id, ttl) })
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -35,7 +35,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Sent: sent, Line: s.seen, LineAge: age, Logger: s.log,
+		ID: id, TTL: ttl, Opened: opened, Line: s.seen, Logger: s.log,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.end(ctx, id) },
 		Closed: func(x *lease.Session) { s.forget(x) },

@@ -38,11 +38,16 @@ type Store interface {
 type Harness struct {
 	// Store makes an empty store, which lives as long as t.
 	Store func(t testing.TB) Store
+	// Far opens another process on a store, to which every answer takes so long. nil: it can't be
+	// played.
+	Far func(t testing.TB, s Store, delay time.Duration) *Process
 	// CrashNoticed is within what the end of a killed process's sessions is noticed, without
 	// waiting for their TTL. 0: the store can do no better than the TTL.
 	CrashNoticed time.Duration
 	// TTL is the shortest session TTL that makes sense on the store. 0: 800 ms.
 	TTL time.Duration
+	// Patience is how long to wait for what must happen. 0: 10 s, far more than any store needs.
+	Patience time.Duration
 	// Many is how many keys the test of many keys writes. 0: 2,000.
 	Many int
 }
@@ -51,6 +56,9 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	if h.TTL == 0 {
 		h.TTL = 800 * time.Millisecond
+	}
+	if h.Patience == 0 {
+		h.Patience = 10 * time.Second
 	}
 	if h.Many == 0 {
 		h.Many = 2000
@@ -89,12 +97,14 @@ var cases = []struct {
 	{"a watch ends with its context and with the registry", watchEnds},
 	{"entries of a session vanish when it is closed", sessionClose},
 	{"a session that is renewed lives past its TTL", sessionLives},
+	{"a session's deadline counts from when its renewal was sent", deadlineFromRequest},
 	{"a put with an ended session is fenced", sessionFenced},
 	{"rebinding moves an entry to another session", sessionRebind},
 	{"closing a registry ends its sessions", registryClose},
 	{"a killed process's sessions end", killed},
 	{"a frozen process's sessions end after the TTL and it finds out", frozen},
 	{"a cancelled context does not hang", cancelled},
+	{"what is given up was done or not, as its error says", givenUp},
 	{"a closed registry says so", closedSays},
 	{"groups work on it", groups},
 }
@@ -107,6 +117,17 @@ type suite struct {
 }
 
 func (s *suite) open() *Process { return s.openIn("") }
+
+// far opens a process whose answers are late, where that can be played.
+func (s *suite) far() *Process {
+	s.Helper()
+	if s.h.Far == nil {
+		return s.open()
+	}
+	p := s.h.Far(s.T, s.store, slowness)
+	s.Cleanup(func() { _ = p.Close() })
+	return p
+}
 
 func (s *suite) openIn(namespace string) *Process {
 	s.Helper()

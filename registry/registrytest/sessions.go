@@ -163,7 +163,7 @@ func (s *suite) outlived(a, b, c *Process) string {
 	other := s.watch(c, "k/")
 	drain(other, 20*time.Millisecond)
 	a.Kill()
-	took := s.within(limit+soon, b, "the entry of a killed process vanishes", func() bool { return s.get(b, "k/dead") == "<absent>" })
+	took := s.within(limit+s.h.Patience, b, "the entry of a killed process vanishes", func() bool { return s.get(b, "k/dead") == "<absent>" })
 	if took > limit {
 		return fmt.Sprintf("noticed after %s, expected within %s", took, limit)
 	}
@@ -200,14 +200,14 @@ func (s *suite) thawed(a, b *Process, ttl time.Duration) string {
 	}
 	a.Freeze()
 	began := time.Now()
-	s.within(ttl+soon, b, "the entry of a frozen process vanishes", func() bool { return s.get(b, "z/1") == "<absent>" })
+	s.within(ttl+s.h.Patience, b, "the entry of a frozen process vanishes", func() bool { return s.get(b, "z/1") == "<absent>" })
 	took := time.Since(began)
 	_, err := a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})
 	s.is(err, registry.ErrFenced)
 	a.Thaw()
 	select {
 	case <-x.Done():
-	case <-time.After(soon):
+	case <-time.After(s.h.Patience):
 		s.Error("Done is still open after the process goes on")
 	}
 	_, err = a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})

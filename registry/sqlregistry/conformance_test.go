@@ -79,11 +79,21 @@ func newSQLite(t testing.TB) registrytest.Store {
 	return store{File: filepath.Join(t.TempDir(), "registry.db")}
 }
 
+// far is a process whose server is far away.
+func far(t testing.TB, s registrytest.Store, delay time.Duration) *registrytest.Process {
+	t.Helper()
+	u := mysqlURL(s.(store).MySQL)
+	p := testserver.NewProxy(t, u)
+	r := openURL(t, p.URL(u))
+	p.Down(testserver.Fault{Delay: delay})
+	return &registrytest.Process{Registry: r}
+}
+
 const ttl = 3 * time.Second // longer than a busy machine stalls
 
 func TestMariaDBConformance(t *testing.T) {
 	t.Parallel()
-	registrytest.Run(t, registrytest.Harness{Store: newMySQL, CrashNoticed: time.Second, TTL: ttl})
+	registrytest.Run(t, registrytest.Harness{Store: newMySQL, Far: far, CrashNoticed: time.Second, TTL: ttl})
 }
 
 func TestSQLiteConformance(t *testing.T) {

@@ -362,6 +362,18 @@ func TestAFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
+func TestSQLiteMakesAFileAndNoDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "missing")
+	_, err := OpenURL(t.Context(), &url.URL{Scheme: "sqlite", Path: filepath.Join(dir, "r.db")}, driver.Options{})
+	if !errors.Is(err, registry.ErrNotFound) || !strings.Contains(fmt.Sprint(err), dir) {
+		t.Errorf("got %v; want ErrNotFound with the directory", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v; want that it does not exist", dir, err)
+	}
+}
+
 func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{

@@ -19,7 +19,7 @@ func mysqlURL(c *mysql.Config) string {
 	return u.String()
 }
 
-func openURL(t *testing.T, raw string) *registry.Registry {
+func openURL(t testing.TB, raw string) *registry.Registry {
 	t.Helper()
 	u, err := url.Parse(raw)
 	if err != nil {

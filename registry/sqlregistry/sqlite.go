@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -72,7 +73,10 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 
 // checkDisk refuses a file system whose locks do not hold, and names the boot of this machine.
 func checkDisk(dir string) (boot string, err error) {
-	disk, err := vfs.CreateOS(dir, 0o755)
+	disk, err := vfs.OpenOS(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("sqlite registry: directory %s of the database: %w; make it first, or name another", dir, fault.NotFound)
+	}
 	if err != nil {
 		return "", fmt.Errorf("sqlite registry: directory of the database: %w: %w", fault.Unavailable, err)
 	}

@@ -22,7 +22,9 @@ const (
 func fuzzHeader() *segment.Header {
 	return &segment.Header{
 		TopicID: fuzzTopic, Number: fuzzNumber, Size: 64 << 10, PrevEnd: 5000, Synced: segment.At(2, 5000), Created: 1, Salt: 2, Bases: []int64{0, 5, 1 << 40},
-		Producers: []segment.Producer{{ID: 9, Partition: 1, Epoch: 3, Sequence: 4, First: []int64{8, 6}}},
+		Producers: segment.AppendProducers(nil, &segment.Producers{Floor: 2, Forgotten: []uint64{7}, Known: []*segment.Producer{
+			{ID: 9, Epoch: 3, Streams: []segment.Stream{{Partition: 1, Sequence: 4, First: []int64{8, 6}}}},
+		}}),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 type halt struct {
 	at      int64
 	kill    func(*vfs.Op) // nil: it is only stopped
+	told    *history      // of the process
 	reached chan struct{}
 	release chan struct{}
 	once    sync.Once
@@ -34,6 +35,7 @@ func (h *halt) hook(op *vfs.Op) error {
 	}
 	h.once.Do(func() {
 		if h.kill != nil {
+			h.told.bury()
 			h.kill(op)
 		}
 		close(h.reached)
@@ -59,6 +61,7 @@ func newPair(ctx context.Context, seed uint64, level driver.Durability, h *halt,
 	bystander := mem.Process()
 	p.a, p.b = newWorkload(seed, vfs.Inject(mem, h.hook)), newWorkload(seed+1, bystander)
 	p.a.level, p.b.level, p.b.writers, p.b.h = level, level, 2, p.a.h
+	h.told = p.a.h
 	var err error
 	if p.log, err = openAt(ctx, bystander, level); err != nil {
 		return nil, err

@@ -174,7 +174,11 @@ func (w *workload) seal(ctx context.Context, t *commitlog.Topic) error {
 	if err := w.again(func() (err error) { ends, err = t.Seal(ctx); return err }); err != nil {
 		return fmt.Errorf("seal: %w", err)
 	}
-	w.h.set(func(h *history) { h.ends = ends })
+	w.h.set(func(h *history) {
+		if !h.buried {
+			h.ends = ends
+		}
+	})
 	return nil
 }
 
@@ -186,15 +190,23 @@ type image struct {
 	where  string
 }
 
-// camera takes images of a machine.
+// camera takes images of a machine: after a power loss, and after its file system was mounted anew
+// within one boot, in turn.
 type camera struct {
 	mu     sync.Mutex
 	images []*image
+	anew   bool
 }
 
 func (c *camera) shoot(mem *vfs.Mem, h *history, where string) {
 	before := h.snapshot() // in this order: an ack that is seen here is older than the crash
-	disk := mem.Crash()
+	crash := mem.Crash
+	c.mu.Lock()
+	if c.anew = !c.anew; c.anew {
+		crash, where = mem.CrashSameBoot, where+", mounted anew"
+	}
+	c.mu.Unlock()
+	disk := crash()
 	after := h.snapshot()
 	c.mu.Lock()
 	defer c.mu.Unlock()

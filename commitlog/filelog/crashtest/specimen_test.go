@@ -199,7 +199,7 @@ func (s *specimen) inspectPartition(ctx context.Context, t *commitlog.Topic, p i
 				break
 			}
 			excused, next = damage.Resume, damage.Resume
-			for o := damage.Offset; o < damage.Resume; o++ {
+			for o := damage.Offset; o < min(damage.Resume, s.next[p]); o++ {
 				got[o] = true
 			}
 		case err != nil:

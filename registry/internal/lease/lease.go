@@ -24,12 +24,10 @@ const (
 type Config struct {
 	ID  string        // unique for ever
 	TTL time.Duration // as the store counts it
-	// Sent is when the request that opened the session was sent.
-	Sent Moment
-	// Line is what others see of this process, and LineAge its age when the session's opening was
-	// sent. nil: the store ends sessions by their TTL only.
-	Line    *Line
-	LineAge int64
+	// Opened is the request that opened the session.
+	Opened Asked
+	// Line is what others see of this process. nil: the store ends sessions by their TTL only.
+	Line *Line
 	// Renew tells the store that the holder is alive. fault.Fenced says that the session has
 	// ended there, which is final; any other error is tried again. ctx ends at the deadline.
 	Renew func(ctx context.Context) error
@@ -44,8 +42,7 @@ type Config struct {
 // Session is a driver.Session that a goroutine renews until it is over.
 type Session struct {
 	cfg     Config
-	renewed atomic.Pointer[Moment] // when the last good renewal was sent
-	sure    atomic.Int64           // the age of the line then
+	renewed atomic.Pointer[Asked] // the last good renewal
 	done    chan struct{}
 	lost    chan struct{} // the store, or a notifier, says that it has ended
 	stop    context.CancelFunc
@@ -57,8 +54,7 @@ type Session struct {
 // Start takes over a session that was opened in the store. Close ends it.
 func Start(cfg Config) *Session {
 	s := &Session{cfg: cfg, done: make(chan struct{}), lost: make(chan struct{})}
-	s.renewed.Store(&cfg.Sent)
-	s.sure.Store(cfg.LineAge)
+	s.renewed.Store(&cfg.Opened)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.wg.Go(func() { s.run(ctx) }) // joined by halt
@@ -73,12 +69,12 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Deadline implements driver.Session. Where the time of a suspension of the host is known, it
 // comes sooner by that.
-func (s *Session) Deadline() time.Time { return s.renewed.Load().end(s.cfg.TTL) }
+func (s *Session) Deadline() time.Time { return s.renewed.Load().at.end(s.cfg.TTL) }
 
 // Doubtful implements driver.Doubter.
 func (s *Session) Doubtful() bool {
 	age := s.cfg.Line.Age()
-	return age%2 == 1 || age != s.sure.Load()
+	return age%2 == 1 || age != s.renewed.Load().line
 }
 
 // Lost makes the session over: it is known to have ended in the store.
@@ -109,25 +105,23 @@ func (s *Session) run(ctx context.Context) {
 		defer s.cfg.Closed(s)
 	}
 	defer close(s.done)
-	next := time.NewTimer(time.Until(s.cfg.Sent.Add(s.cfg.TTL / renewals)))
+	next := time.NewTimer(time.Until(s.cfg.Opened.at.Add(s.cfg.TTL / renewals)))
 	defer next.Stop()
 	warned := false
-	age := s.cfg.LineAge
-	for s.rest(ctx, age, next) {
-		age = s.cfg.Line.Age()
+	last := s.cfg.Opened
+	for s.rest(ctx, last.line, next) {
 		deadline := s.Deadline()
-		sent := Now()
-		if !sent.Before(deadline) {
+		if !time.Now().Before(deadline) {
 			s.cfg.Logger.Warn("session ran out: its store was not reached in time", "session", s.cfg.ID, "ttl", s.cfg.TTL)
 			return
 		}
-		err := s.renew(ctx, deadline)
+		asked, err := Ask(s.cfg.Line, func() error { return s.renew(ctx, deadline) })
+		last = asked
 		switch {
 		case err == nil:
-			s.renewed.Store(&sent)
-			s.sure.Store(age)
+			s.renewed.Store(&asked)
 			warned = false
-			next.Reset(time.Until(sent.Add(s.cfg.TTL / renewals)))
+			next.Reset(time.Until(asked.at.Add(s.cfg.TTL / renewals)))
 		case errors.Is(err, fault.Fenced):
 			return
 		default:

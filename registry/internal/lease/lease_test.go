@@ -21,9 +21,15 @@ type store struct {
 	fail           atomic.Pointer[error]
 }
 
+// opened is what a store says at once.
+func opened(line *Line) Asked {
+	a, _ := Ask(line, func() error { return nil })
+	return a
+}
+
 func (s *store) start() *Session {
 	return Start(Config{
-		ID: "x", TTL: ttl, Sent: Now(), Logger: slog.New(slog.DiscardHandler),
+		ID: "x", TTL: ttl, Opened: opened(nil), Logger: slog.New(slog.DiscardHandler),
 		Renew: func(ctx context.Context) error {
 			if p := s.fail.Load(); p != nil {
 				return *p
@@ -88,11 +94,126 @@ func TestASessionThatCantBeRenewedIsOverAtItsDeadline(t *testing.T) {
 	})
 }
 
+// A store may have counted for as long as its answer took.
+func TestATTLIsCountedFromWhenItWasAskedForHoweverLongTheAnswerTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const slow = ttl / 4
+		var asked atomic.Int64
+		asked.Store(time.Now().UnixNano())
+		want := func() time.Time { return time.Unix(0, asked.Load()).Add(ttl) }
+		opened, err := Ask(nil, func() error { time.Sleep(slow); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Start(Config{
+			ID: "x", TTL: ttl, Opened: opened, Logger: slog.New(slog.DiscardHandler),
+			Renew: func(context.Context) error {
+				asked.Store(time.Now().UnixNano())
+				time.Sleep(slow)
+				return nil
+			},
+			End: func(context.Context) error { return nil },
+		})
+		if end := s.Deadline(); !end.Equal(want()) {
+			t.Fatalf("a session ends at %s; expected its TTL after it was asked for, %s", end, want())
+		}
+		for range 3 {
+			time.Sleep(ttl / renewals)
+			synctest.Wait()
+			if end := s.Deadline(); !end.Equal(want()) {
+				t.Fatalf("a session ends at %s; expected its TTL after its renewal was asked for, %s", end, want())
+			}
+		}
+		s.Abandon()
+	})
+}
+
+// A connection may swallow a request, and nobody learns of it but by waiting. That costs one try and
+// not the session.
+func TestASwallowedRequestLeavesTimeForAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := Start(Config{
+			ID: "x", TTL: ttl, Opened: opened(nil), Logger: slog.New(slog.DiscardHandler),
+			Renew: func(ctx context.Context) error {
+				if tries++; tries%2 == 1 {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			},
+			End: func(context.Context) error { return nil },
+		})
+		time.Sleep(4 * ttl)
+		synctest.Wait()
+		if over(s) {
+			t.Errorf("it is over after %d tries, of which every other one was swallowed", tries)
+		}
+		s.Abandon()
+	})
+}
+
+// A request that is swallowed to the end does not hold up the end: from the deadline on, others may
+// take what the session has.
+func TestNoTryOutlastsTheDeadline(t *testing.T) {
+	t.Parallel()
+	for name, swallowed := range map[string]bool{"swallowed": true, "refused": false} {
+		synctest.Test(t, func(t *testing.T) {
+			told := 0
+			s := Start(Config{
+				ID: "x", TTL: ttl, Opened: opened(nil), Logger: slog.New(slog.DiscardHandler),
+				Renew: func(ctx context.Context) error {
+					if swallowed {
+						<-ctx.Done()
+					}
+					return fault.Unavailable
+				},
+				End:    func(context.Context) error { return nil },
+				Closed: func(*Session) { told++ },
+			})
+			<-s.Done()
+			if late := time.Since(s.Deadline()); late != 0 {
+				t.Errorf("every request is %s: it was over %s after its deadline", name, late)
+			}
+			s.Abandon()
+			if told != 1 {
+				t.Errorf("its owner was told %d times that it is over", told)
+			}
+		})
+	}
+}
+
+// A line that is laid while a renewal is on its way over the last one makes that renewal say nothing.
+func TestALineThatIsLaidDuringARenewalIsRenewedOverAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line, renewals := NewLine(), 0
+		s := Start(Config{
+			ID: "x", TTL: ttl, Opened: opened(line), Line: line, Logger: slog.New(slog.DiscardHandler),
+			Renew: func(context.Context) error {
+				if renewals++; renewals == 1 {
+					line.Lost()
+					line.Laid(line.Age())
+				}
+				return nil
+			},
+			End: func(context.Context) error { return nil },
+		})
+		time.Sleep(ttl/2 - 1) // one renewal is due
+		synctest.Wait()
+		if renewals != 2 || s.Doubtful() {
+			t.Errorf("%d renewals, doubtful %t; expected a second one at once", renewals, s.Doubtful())
+		}
+		s.Abandon()
+	})
+}
+
 // suspend makes it look as if the host had been suspended since the last renewal.
 func suspend(s *Session, d time.Duration) {
-	m := *s.renewed.Load()
-	m.slept -= d
-	s.renewed.Store(&m)
+	a := *s.renewed.Load()
+	a.at.slept -= d
+	s.renewed.Store(&a)
 }
 
 func TestASuspensionOfTheHostCountsAsTime(t *testing.T) {
@@ -184,7 +305,7 @@ func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.
 		var fail atomic.Bool
 		line := NewLine()
 		s := Start(Config{
-			ID: "x", TTL: ttl, Sent: Now(), Line: line, LineAge: line.Age(), Logger: slog.New(slog.DiscardHandler),
+			ID: "x", TTL: ttl, Opened: opened(line), Line: line, Logger: slog.New(slog.DiscardHandler),
 			Renew: func(context.Context) error {
 				if fail.Load() {
 					return fault.Unavailable

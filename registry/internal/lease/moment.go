@@ -5,21 +5,35 @@ import "time"
 // grain is what a suspension lasts at least; a reading of slept is not off by as much.
 const grain = 10 * time.Millisecond
 
-// Moment is a moment on Go's clock, which stands still while the host is suspended, with what
+// Asked is a request from which a store counts a TTL, as this process has to think of it: the store
+// began to count when it got the request, which may be as early as when it was sent. Whoever counts
+// from the answer believes in a session that is over. Only Ask makes one.
+type Asked struct {
+	at   moment // when it was sent
+	line int64  // the age of the line then
+}
+
+// Ask sends a request that opens or renews a session. line is Config.Line.
+func Ask(line *Line, send func() error) (Asked, error) {
+	a := Asked{at: now(), line: line.Age()}
+	return a, send()
+}
+
+// moment is a moment on Go's clock, which stands still while the host is suspended, with what
 // tells how long it did. The clocks of the stores go on.
-type Moment struct {
+type moment struct {
 	time.Time
 	slept time.Duration
 }
 
-// Now is the present moment. A suspension within the call counts as one after it.
-func Now() Moment {
+// now is the present moment. A suspension within the call counts as one after it.
+func now() moment {
 	s := slept()
-	return Moment{time.Now(), s}
+	return moment{time.Now(), s}
 }
 
 // end is when ttl from m is over, on Go's clock: sooner by what the host was suspended for since.
-func (m Moment) end(ttl time.Duration) time.Time {
+func (m moment) end(ttl time.Duration) time.Time {
 	if d := slept() - m.slept; d >= grain {
 		ttl -= d
 	}

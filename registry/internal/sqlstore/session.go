@@ -25,11 +25,15 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.announce(ctx); err != nil {
 		return nil, s.wrap(ctx, "announce this process", err)
 	}
-	id, sent, age := rand.Text()[:20], lease.Now(), s.line.Age()
+	id := rand.Text()[:20]
+	var opened lease.Asked
 	err = s.transact(ctx, "open a session", func(ctx context.Context, q Querier) (bool, error) {
-		sent, age = lease.Now(), s.line.Age()
-		_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.in(ttl)+")", 3),
-			id, s.cfg.Handle, ttl.Microseconds())
+		var err error
+		opened, err = lease.Ask(s.line, func() error {
+			_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.in(ttl)+")", 3),
+				id, s.cfg.Handle, ttl.Microseconds())
+			return err
+		})
 		if err != nil {
 			return false, err
 		}
@@ -39,18 +43,18 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, err
 	}
 	poke(s.ring)
-	return s.adopt(id, ttl, sent, age)
+	return s.adopt(id, ttl, opened)
 }
 
 // adopt keeps a session that is in the database alive from now on.
-func (s *Store) adopt(id string, ttl time.Duration, sent lease.Moment, age int64) (driver.Session, error) {
+func (s *Store) adopt(id string, ttl time.Duration, opened lease.Asked) (driver.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, s.closedError() // it runs out
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Sent: sent, Line: s.line, LineAge: age, Logger: s.log,
+		ID: id, TTL: ttl, Opened: opened, Line: s.line, Logger: s.log,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
 		Closed: func(*lease.Session) { s.forget(id) },

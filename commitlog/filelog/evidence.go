@@ -1,0 +1,258 @@
+package filelog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
+)
+
+// evidence is all that recovery decides by: what the disk holds, and what is known to have been
+// promised.
+type evidence struct {
+	partitions int
+	numbers    []uint64 // of all segment files
+	// from is the first segment that was walked. All before it was durable when a later one was
+	// started, or by the page's hint; what is damaged there, its readers are told.
+	from  uint64
+	found map[uint64]*found
+	// hint is a position that was synced once, by the page of an earlier life; 0: not known.
+	hint segment.Pos
+	trim []int64
+}
+
+// found is what a walk found in one segment file.
+type found struct {
+	header *segment.Header // nil: see why
+	why    string
+	limit  int64 // where the room for frames ends
+	closed bool  // the next segment says where the frames end
+	tears  []tear
+	end    int64 // behind the last sound frame
+	frames int
+	after  tally       // behind the last sound frame
+	claims segment.Pos // the highest position that a sound frame or the header calls synced
+}
+
+// tear is a range without a sound frame, and what was known in front of it.
+type tear struct {
+	segment.Damage
+	before tally
+}
+
+// examine walks the frames of a segment up to end. Below the hint their headers and chain are
+// verified; what was not known to be synced in full.
+func examine(h *segment.Header, data []byte, end int64, closed bool, hint segment.Pos) (*found, error) {
+	f := &found{header: h, limit: end, closed: closed, end: h.Length, after: newTally(h.Bases), claims: h.Synced}
+	walk := segment.Walker{Data: data, Epoch: h.Epoch(), Off: h.Length, Chain: h.CRC}
+	for {
+		var fr segment.Frame
+		walk.Full = segment.At(h.Number, walk.Off) >= hint
+		off, bad, err := walk.Next(end, &fr)
+		switch {
+		case errors.Is(err, segment.ErrVersion):
+			return nil, fmt.Errorf("at byte %d: %w: %w", off, fault.Invalid, err)
+		case err != nil:
+			f.dropTail()
+			return f, nil //nolint:nilerr // the end of the frames
+		case bad != nil:
+			f.tears = append(f.tears, tear{*bad, f.after.copy()})
+			f.after.lost(bad, &fr)
+		default:
+			f.after.saw(&fr)
+			f.claims = max(f.claims, fr.Synced)
+			f.end = walk.Off
+			f.frames++
+		}
+	}
+}
+
+// dropTail takes back what is no damage: that nothing more stands behind the last frame of a
+// segment whose end nobody knows.
+func (f *found) dropTail() {
+	n := len(f.tears)
+	if !f.closed && n > 0 && f.tears[n-1].To == f.limit && !f.tears[n-1].Named {
+		f.after = f.tears[n-1].before
+		f.tears = f.tears[:n-1]
+	}
+}
+
+// examineBare looks for frames in a segment without a sound header: they tell what it promised,
+// and how far it went at least.
+func examineBare(topicID, n uint64, data []byte, partitions int, why string) *found {
+	f := &found{why: why, limit: int64(len(data)), after: newTally(make([]int64, partitions))}
+	epoch := segment.Epoch(topicID, n)
+	for at := segment.Find(data, epoch, 0); at >= 0; at = segment.Find(data, epoch, at+segment.Align) {
+		var fr segment.Frame
+		if segment.Check(data, epoch, at, &fr) == nil {
+			f.after.saw(&fr)
+			f.claims = max(f.claims, fr.Synced)
+			f.frames++
+		}
+	}
+	f.after.lostBytes(f.limit)
+	return f
+}
+
+// gather reads what recovery decides by.
+func (s *store) gather() (*evidence, error) {
+	numbers, err := s.segmentNumbers()
+	if err != nil {
+		return nil, explain("list "+s.fs.Path("."), err)
+	}
+	ev := &evidence{partitions: s.meta.Config.Partitions, numbers: numbers, found: map[uint64]*found{}, hint: s.page.Hint()}
+	if ev.trim, err = s.readTrim(); err != nil {
+		return nil, err
+	}
+	ev.from, err = walkFrom(numbers, ev.hint, s.headerOf)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range slices.Backward(numbers) {
+		if n < ev.from {
+			break
+		}
+		if ev.found[n], err = s.examine(n, ev.closing(n), ev); err != nil {
+			return nil, fmt.Errorf("recover %s: %w", s.fs.Path(segmentName(n)), err)
+		}
+	}
+	return ev, nil
+}
+
+// walkFrom is the first segment that may hold bytes that were never synced, or whose loss the
+// hint tells of, and that has a header. headerOf is fault.NotFound or segment.ErrHeader for one
+// that has none.
+func walkFrom(numbers []uint64, hint segment.Pos, headerOf func(n uint64) (*segment.Header, error)) (uint64, error) {
+	from := uint64(0)
+	for _, n := range slices.Backward(numbers) {
+		if from != 0 && n > from {
+			continue
+		}
+		h, err := headerOf(n)
+		switch {
+		case neverStarted(err):
+		case err != nil:
+			return 0, headerFault(fmt.Errorf("%s: %w", segmentName(n), err))
+		case from != 0:
+			return n, nil
+		default:
+			if from = max(h.Synced.Number(), min(hint.Number(), n)); from >= n {
+				return n, nil
+			}
+		}
+	}
+	if len(numbers) == 0 {
+		return 0, nil
+	}
+	return numbers[0], nil
+}
+
+// closing is the header that says where segment n ends; nil when none does. The segments behind n
+// were examined. The header of one that nothing was ever written to may be of a start that was
+// given up: a writer was killed over it, and others went on in segment n.
+func (ev *evidence) closing(n uint64) *segment.Header {
+	f := ev.found[n+1]
+	if f == nil || f.header == nil {
+		return nil
+	}
+	known := ev.hint
+	for _, other := range ev.found {
+		known = max(known, other.claims)
+	}
+	if f.frames == 0 && known.Number() <= n {
+		return nil
+	}
+	return f.header
+}
+
+func headerFault(err error) error {
+	if errors.Is(err, segment.ErrVersion) {
+		return fmt.Errorf("%w: %w", fault.Invalid, err)
+	}
+	return fmt.Errorf("%w: %w", fault.Unavailable, err)
+}
+
+// examine looks at one segment file. after is the header that says where it ends, if there is one.
+func (s *store) examine(n uint64, after *segment.Header, ev *evidence) (f *found, err error) {
+	g, err := s.segs.get(n)
+	if neverStarted(err) {
+		return s.examineBare(n, err.Error())
+	}
+	if err != nil {
+		return nil, headerFault(err)
+	}
+	defer s.segs.put(g)
+	end := g.limit
+	if after != nil {
+		end = min(end, after.PrevEnd)
+	}
+	if e := guard(func() { f, err = examine(g.h, g.data, end, after != nil, ev.hint) }); e != nil {
+		return nil, headerFault(e)
+	}
+	return f, err
+}
+
+func (s *store) examineBare(n uint64, why string) (f *found, err error) {
+	file, err := s.fs.OpenFile(segmentName(n), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, headerFault(err)
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return nil, headerFault(err)
+	}
+	if size == 0 {
+		return examineBare(s.meta.ID, n, nil, s.meta.Config.Partitions, why), nil
+	}
+	m, err := file.Map(size, false)
+	if err != nil {
+		return nil, headerFault(err)
+	}
+	defer m.Close()
+	if e := guard(func() { f = examineBare(s.meta.ID, n, m.Bytes(), s.meta.Config.Partitions, why) }); e != nil {
+		return nil, headerFault(e)
+	}
+	return f, nil
+}
+
+func (s *store) segmentNumbers() ([]uint64, error) {
+	entries, err := s.fs.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	var out []uint64
+	for _, e := range entries {
+		digits, ok := strings.CutSuffix(e.Name(), ".seg")
+		if n, err := strconv.ParseUint(digits, 10, 32); ok && err == nil && segmentName(n) == e.Name() {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// readTrim is what the trim file says. One that is damaged costs the trims; one that can't be read now
+// must not, since the next trim replaces the file.
+func (s *store) readTrim() ([]int64, error) {
+	none := make([]int64, s.meta.Config.Partitions)
+	b, err := readFile(s.fs, "trim")
+	if errors.Is(err, fs.ErrNotExist) {
+		return none, nil
+	}
+	if err != nil {
+		return nil, explain("read "+s.fs.Path("trim"), err)
+	}
+	firsts, err := decodeOffsets(b, len(none))
+	if err != nil {
+		s.log.Error("the trim file is damaged; trimmed records may show up again", "error", err)
+		return none, nil
+	}
+	return firsts, nil
+}

@@ -1,0 +1,35 @@
+package page
+
+import "time"
+
+// Bell is what Wait compares: it changes when there is news.
+func (p *Page) Bell() uint32 { return p.half(wordBell).Load() }
+
+// Chime changes the bell.
+func (p *Page) Chime() { p.half(wordBell).Add(1) }
+
+// Count adds d to the number of those who sleep on the bell and returns it.
+func (p *Page) Count(d uint32) uint32 { return p.half(wordWaiters).Add(d) }
+
+// Sleepers is how many sleep on the bell; the dead may stay counted.
+func (p *Page) Sleepers() uint32 { return p.half(wordWaiters).Load() }
+
+// Wait sleeps until the bell is not old any more or somebody wakes it, for at most d. The caller is
+// counted.
+func (p *Page) Wait(old uint32, d time.Duration) { futexWait(&p.b[wordBell], old, d) }
+
+// Wake wakes all who sleep on the bell, in all processes.
+func (p *Page) Wake() { futexWake(&p.b[wordBell]) }
+
+// Nap is Wait for a caller that is not counted.
+func (p *Page) Nap(old uint32, d time.Duration) {
+	p.Count(1)
+	p.Wait(old, d)
+	p.Count(^uint32(0))
+}
+
+// Shout changes the bell and wakes everybody.
+func (p *Page) Shout() {
+	p.Chime()
+	p.Wake()
+}

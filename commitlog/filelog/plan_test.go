@@ -1,0 +1,322 @@
+package filelog
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
+)
+
+const (
+	planTopic  = 7
+	planRoom   = 12 << 10
+	planFrames = planRoom - 2*segment.Block
+)
+
+// written is a frame of the model's log.
+type writtenFrame struct {
+	at        segment.Pos
+	length    int64 // without padding
+	partition int
+	base      int64
+	count     int
+	synced    bool // all of it was on stable storage, and acknowledged
+}
+
+// model is a log in memory, its crash and its damage.
+type model struct {
+	rng    *rand.Rand
+	files  map[uint64][]byte
+	heads  map[uint64]*segment.Header
+	frames []writtenFrame
+	end    segment.Pos
+	chain  uint32
+	next   []int64
+	synced segment.Pos
+	hints  []segment.Pos
+	hurt   []segment.Pos // bytes that were promised and are damaged
+}
+
+func newModel(seed uint64) *model {
+	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), files: map[uint64][]byte{}, heads: map[uint64]*segment.Header{}, next: make([]int64, 2)}
+	m.start(1)
+	m.sync()
+	for range 5 + m.rng.IntN(60) {
+		switch m.rng.IntN(8) {
+		case 0, 1:
+			m.sync()
+		case 2:
+			m.giveUp()
+		default:
+			m.append()
+		}
+	}
+	return m
+}
+
+func (m *model) start(n uint64) {
+	h := &segment.Header{TopicID: planTopic, Number: n, Size: planRoom, PrevEnd: m.end.Off(), Synced: m.synced, Bases: slices.Clone(m.next), Salt: m.rng.Uint64()}
+	data := segment.AppendHeader(nil, h)
+	data = append(append(data, make([]byte, planFrames)...), data...)
+	m.files[n], m.heads[n] = data, h
+	m.end, m.chain = segment.At(n, h.Length), h.CRC
+}
+
+// giveUp starts the next segment, and is killed before anybody learns of it.
+func (m *model) giveUp() {
+	end, chain, n := m.end, m.chain, m.end.Number()
+	m.start(n + 1)
+	m.end, m.chain = end, chain
+	delete(m.heads, n+1)
+}
+
+func (m *model) append() {
+	length := segment.FrameHeader + 40 + m.rng.IntN(900)
+	if m.end.Off()+int64(length) > planRoom-segment.Block {
+		if m.rng.IntN(2) == 0 {
+			m.sync() // as at level sync
+		}
+		m.start(m.end.Number() + 1)
+	}
+	b := make([]byte, length)
+	for i := range b {
+		b[i] = byte(m.rng.Uint32())
+	}
+	p := m.rng.IntN(2)
+	f := segment.Frame{Prev: m.chain, Kind: segment.Records, Partition: p, Count: 1 + m.rng.IntN(4), Base: m.next[p], Synced: m.synced}
+	n, off := m.end.Number(), m.end.Off()
+	m.chain = segment.SealFrame(b, &f, m.heads[n].Epoch(), off)
+	copy(m.files[n][off:], b)
+	m.next[p] = f.Next()
+	m.frames = append(m.frames, writtenFrame{at: m.end, length: int64(length), partition: p, base: f.Base, count: f.Count})
+	m.end += segment.Pos(f.Size())
+}
+
+func (m *model) sync() {
+	m.synced = m.end
+	m.hints = append(m.hints, m.end)
+	for i := range m.frames {
+		m.frames[i].synced = true
+	}
+}
+
+// crash loses some of what was not synced, in sectors.
+func (m *model) crash() {
+	for n, data := range m.files {
+		from := int64(0)
+		switch {
+		case n < m.synced.Number():
+			continue
+		case n == m.synced.Number():
+			from = m.synced.Off()
+		}
+		lose := m.rng.IntN(3) // nothing, some, all
+		for off := (from + 511) &^ 511; off < int64(len(data)); off += 512 {
+			if lose == 2 || lose == 1 && m.rng.IntN(3) == 0 {
+				clear(data[off:min(off+512, int64(len(data)))])
+			}
+		}
+	}
+}
+
+// damage rots a byte, or takes a whole file.
+func (m *model) damage() {
+	n := 1 + m.rng.Uint64N(m.end.Number())
+	data := m.files[n]
+	if data == nil || m.heads[n] == nil {
+		return
+	}
+	used := planRoom - int64(segment.Block)
+	if n == m.end.Number() {
+		used = m.end.Off()
+	}
+	from, to := int64(0), int64(planRoom)
+	switch m.rng.IntN(6) {
+	case 0:
+		delete(m.files, n)
+	case 1:
+		clear(data)
+	case 2: // another topic's
+		h := *m.heads[n]
+		h.TopicID++
+		b := segment.AppendHeader(nil, &h)
+		copy(data, b)
+		copy(data[len(data)-len(b):], b)
+	default:
+		from = int64(segment.Block) + m.rng.Int64N(max(used-segment.Block, 1))
+		data[from] ^= 1 << m.rng.IntN(8)
+		to = from + 1
+	}
+	for _, f := range m.frames {
+		if f.synced && f.at.Number() == n && f.at.Off() < to && f.at.Off()+f.length > from {
+			m.hurt = append(m.hurt, f.at)
+		}
+	}
+}
+
+func (m *model) header(n uint64) (*segment.Header, error) {
+	data := m.files[n]
+	h, err := segment.ParseHeader(data[:segment.Block])
+	if err != nil {
+		h, err = segment.FindCopy(data[len(data)-segment.Block:])
+	}
+	if err == nil && (h.TopicID != planTopic || h.Number != n) {
+		err = fault.NotFound
+	}
+	return h, err
+}
+
+// evidence is what gather would read.
+func (m *model) evidence(hint segment.Pos) *evidence {
+	ev := &evidence{partitions: len(m.next), numbers: slices.Sorted(maps.Keys(m.files)), found: map[uint64]*found{}, hint: hint, trim: make([]int64, len(m.next))}
+	ev.from, _ = walkFrom(ev.numbers, hint, m.header)
+	for _, n := range slices.Backward(ev.numbers) {
+		if n < ev.from {
+			break
+		}
+		h, err := m.header(n)
+		if err != nil {
+			ev.found[n] = examineBare(planTopic, n, m.files[n], len(m.next), err.Error())
+			continue
+		}
+		end, closed := h.Limit(planRoom), false
+		if after := ev.closing(n); after != nil {
+			end, closed = min(end, after.PrevEnd), true
+		}
+		ev.found[n], _ = examine(h, m.files[n], end, closed, hint)
+	}
+	return ev
+}
+
+func (p *plan) names(at segment.Pos) bool {
+	return slices.ContainsFunc(p.damage, func(d placed) bool {
+		return d.number == at.Number() && (d.From == 0 || d.From <= at.Off() && at.Off() < d.To)
+	})
+}
+
+// check is what a plan must keep. Damage that hits what nothing on the disk tells to have been
+// promised is no different from a write that power cut off; then only what is in front counts.
+func (m *model) check(ev *evidence, p *plan) error {
+	known := p.synced
+	limit := segment.Pos(1 << 62)
+	for _, at := range m.hurt {
+		if at >= known {
+			limit = min(limit, at)
+		}
+	}
+	for _, f := range m.frames {
+		if !f.synced || f.at >= limit {
+			continue
+		}
+		if p.next[f.partition] < f.base+int64(f.count) {
+			return fmt.Errorf("partition %d goes on at %d; %d and on were acknowledged at %v", f.partition, p.next[f.partition], f.base, f.at)
+		}
+		hurt := slices.Contains(m.hurt, f.at)
+		switch {
+		case f.at >= p.cut && !hurt, slices.Contains(p.remove, f.at.Number()):
+			return fmt.Errorf("the acknowledged frame at %v is cut at %v", f.at, p.cut)
+		case !hurt && p.names(f.at):
+			return fmt.Errorf("the sound frame at %v is called damaged: %+v", f.at, p.damage)
+		case hurt && f.at.Number() >= ev.from && f.at >= ev.hint && !ev.endless(f.at) && !p.names(f.at):
+			return fmt.Errorf("the damage of the frame at %v is not named: %+v", f.at, p.damage)
+		}
+	}
+	return m.ghosts(p)
+}
+
+// endless tells whether nothing is left that says how far a segment went: the next one is lost.
+func (ev *evidence) endless(at segment.Pos) bool {
+	f := ev.found[at.Number()]
+	return f != nil && f.header != nil && !f.closed && at.Off() >= f.end
+}
+
+// ghosts looks for sound frames that nobody takes for a part of the log, and that could come back.
+func (m *model) ghosts(p *plan) error {
+	data := m.files[p.cut.Number()]
+	if p.fresh || data == nil {
+		return nil
+	}
+	from := max(p.cut.Off(), p.wipe)
+	if at := segment.Find(data, segment.Epoch(planTopic, p.cut.Number()), from); at >= 0 {
+		return fmt.Errorf("a frame at byte %d stands behind the cut at %v and the wipe up to %d", at, p.cut, p.wipe)
+	}
+	return nil
+}
+
+// carryOut does some of the plan's steps, or all of them.
+func (m *model) carryOut(p *plan, some bool) {
+	for _, n := range slices.Backward(p.remove) {
+		if some && m.rng.IntN(3) == 0 {
+			return
+		}
+		delete(m.files, n)
+	}
+	data := m.files[p.cut.Number()]
+	for off := p.cut.Off(); off < p.wipe; off++ {
+		if !some || m.rng.IntN(2) == 0 {
+			data[off] = 0
+		}
+	}
+}
+
+func planFor(seed uint64) error {
+	m := newModel(seed)
+	hint := segment.Pos(0)
+	switch m.rng.IntN(3) {
+	case 0:
+		hint = m.hints[m.rng.IntN(len(m.hints))]
+	case 1:
+		hint = m.synced
+	}
+	m.crash()
+	for range m.rng.IntN(3) {
+		m.damage()
+	}
+	ev := m.evidence(hint)
+	p, ok := decide(ev)
+	if !ok {
+		return nil // no header is left
+	}
+	if err := m.check(ev, p); err != nil {
+		return err
+	}
+	m.carryOut(p, true)
+	again, ok := decide(m.evidence(max(hint, p.synced)))
+	switch {
+	case !ok || again.cut > p.cut && again.cut > p.synced:
+		return fmt.Errorf("cut at %v, and after a crash in between at %v (%v)", p.cut, again.cut, ok)
+	case slices.ContainsFunc(m.frames, func(f writtenFrame) bool {
+		return f.synced && f.at < p.cut && f.at >= again.cut && !slices.Contains(m.hurt, f.at)
+	}):
+		return fmt.Errorf("cut at %v, and after a crash in between at %v, below acknowledged frames", p.cut, again.cut)
+	}
+	for i, next := range again.next {
+		if next < p.next[i] && len(p.remove) == 0 && slices.ContainsFunc(m.frames, func(f writtenFrame) bool { return f.synced && f.partition == i && f.base >= next && f.at < p.cut }) {
+			return fmt.Errorf("partition %d went on at %d, and after a crash in between at %d", i, p.next[i], next)
+		}
+	}
+	return nil
+}
+
+// Thousands of logs, with crashes and damage of all kinds.
+func TestAPlanKeepsWhatWasPromised(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4000) {
+		if err := planFor(seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if err := planFor(seed); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package filelog_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// failing is a file system whose operations of one kind on segments fail while it is broken.
+type failing struct {
+	vfs.FS
+	broken atomic.Bool
+}
+
+func failingOn(fsys vfs.FS, kind vfs.OpKind, err error) *failing {
+	f := &failing{}
+	f.FS = vfs.Inject(fsys, func(op *vfs.Op) error {
+		if f.broken.Load() && op.Kind == kind && strings.HasSuffix(op.Name, ".seg") {
+			return err
+		}
+		return nil
+	})
+	return f
+}
+
+func smallSegments(fsys vfs.FS, level driver.Durability) filelog.Config {
+	return filelog.Config{FS: fsys, SegmentBytes: filelog.MinSegmentBytes, Options: driver.Options{Durability: level}}
+}
+
+// send appends one record of so many bytes, which says what it is.
+func send(t *testing.T, topic *commitlog.Topic, name string, size int) int64 {
+	t.Helper()
+	at, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: fmt.Appendf(nil, "%-*s", size, name)}}, nil)
+	if err != nil {
+		t.Fatalf("append %s: %v", name, err)
+	}
+	return at
+}
+
+// values reads a partition from its first offset to its last.
+func values(t *testing.T, topic *commitlog.Topic, partition int) map[int64]string {
+	t.Helper()
+	b, err := topic.Bounds(t.Context(), partition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[int64]string{}
+	for at := b.First; at < b.Next; {
+		recs, next, err := topic.Read(t.Context(), partition, at, nil, nil)
+		if err != nil {
+			t.Fatalf("read from %d of [%d, %d): %v", at, b.First, b.Next, err)
+		}
+		for _, r := range recs {
+			all[r.Offset] = strings.TrimSpace(string(r.Value))
+		}
+		at = next
+	}
+	return all
+}
+
+func segmentFiles(t *testing.T, fsys vfs.FS) int {
+	t.Helper()
+	entries, err := fsys.ReadDir("log/topics/t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".seg") {
+			n++
+		}
+	}
+	return n
+}
+
+// A process that has no descriptors left can't sync. That says nothing about the segment.
+func TestASegmentThatOneProcessCantOpenIsNotPoisoned(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	topic := openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
+	send(t, topic, "one", 3)
+	poor := failingOn(mem.Process(), vfs.OpOpen, syscall.EMFILE)
+	poor.broken.Store(true)
+	if _, err := open(t, smallSegments(poor, driver.Sync)).Topic(t.Context(), "t"); err != nil {
+		t.Logf("the poor process: %v", err)
+	}
+	send(t, topic, "two", 3)
+	if n := segmentFiles(t, mem); n != 1 {
+		t.Errorf("two small records lie in %d segments; expected 1", n)
+	}
+}
+
+// Processes at both levels write one topic, and a write or a sync fails at level sync while the
+// other has rolled without syncing. Who reads at level sync sees nothing that a power loss takes
+// away, and once writing works again everything that was acknowledged is durable.
+func TestAnErrorBehindAnUnsyncedRollShowsNothingThatIsNotDurable(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]vfs.OpKind{"write": vfs.OpWrite, "sync": vfs.OpSync} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(8) {
+				errorBehindARoll(t, seed, kind)
+			}
+		})
+	}
+}
+
+func errorBehindARoll(t *testing.T, seed uint64, kind vfs.OpKind) {
+	t.Helper()
+	mem := vfs.NewMem(seed)
+	lazy := openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
+	disk := failingOn(mem.Process(), kind, syscall.EIO)
+	strict := openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
+	want := map[int64]string{send(t, strict, "first", 5): "first"}
+	for i := range 12 {
+		name := fmt.Sprint("kept", i)
+		want[send(t, lazy, name, 9000)] = name
+	}
+	disk.broken.Store(true)
+	if _, err := strict.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("nobody knows")}}, nil); err == nil {
+		t.Fatal("an append was acknowledged though its disk fails")
+	}
+	disk.broken.Store(false)
+	seen := values(t, strict, 0)
+	for range 4 {
+		after := openTopic(t, open(t, smallSegments(mem.Crash(), driver.Sync)), "t", 1)
+		got := values(t, after, 0)
+		for at, value := range seen {
+			if got[at] != value {
+				t.Fatalf("seed %d: a reader at level sync saw %q at %d; after a power loss there is %q", seed, value, at, got[at])
+			}
+		}
+	}
+	want[send(t, strict, "last", 4)] = "last"
+	for _, topic := range []*commitlog.Topic{strict, openTopic(t, open(t, smallSegments(mem.Crash(), driver.Sync)), "t", 1)} {
+		got := values(t, topic, 0)
+		for at, value := range want {
+			if got[at] != value {
+				t.Fatalf("seed %d: %q was acknowledged at %d; there is %q", seed, value, at, got[at])
+			}
+		}
+	}
+}
+
+// What a full disk cut off is gone, all of it: not only the first frame's header. A frame behind it
+// is sound, and must not come back when something in front of it is damaged one day.
+func TestNothingOfAWriteThatDidNotFitComesBack(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	var full atomic.Bool
+	fsys := vfs.Inject(mem, func(op *vfs.Op) error {
+		if full.Load() && op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") && op.Length > 8192 {
+			op.Short = op.Length - 4096
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	topic := openTopic(t, open(t, filelog.Config{FS: fsys}), "t", 1)
+	send(t, topic, "before", 6)
+	full.Store(true)
+	refused := make(chan error)
+	for i, size := range []int{16000, 10, 10, 8000} {
+		opts := &commitlog.AppendOptions{Producer: commitlog.Producer{ID: uint64(i + 1)}}
+		topic.AppendAsync(t.Context(), 0, []commitlog.Record{{Value: make([]byte, size)}}, opts, func(_ int64, err error) { go func() { refused <- err }() })
+	}
+	certain := 0
+	for range 4 {
+		if err := <-refused; err != nil {
+			certain++
+		}
+	}
+	if certain == 0 {
+		t.Fatal("everything fitted on the full disk")
+	}
+	full.Store(false)
+	sound := 0
+	rewrite(t, mem, newerSegment, func(b []byte) {
+		h, err := segment.ParseHeader(b[:segment.HeaderSize(1)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := segment.Find(b, h.Epoch(), 0); at >= 0; at = segment.Find(b, h.Epoch(), at+segment.Align) {
+			sound++
+		}
+	})
+	if want := 1 + 4 - certain; sound > want {
+		t.Errorf("%d sound frames stand in the segment; %d appends were acknowledged", sound, want)
+	}
+}

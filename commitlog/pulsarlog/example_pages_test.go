@@ -1,0 +1,26 @@
+package pulsarlog_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog/pulsarlog"
+	"github.com/ringfence/ringfence/registry/pgregistry"
+)
+
+// The code of docs/guide/pulsar.md, as it stands there.
+func ExampleOpenURL() {
+	ctx := context.Background()
+	rf, err := ringfence.Open(ctx, ringfence.Config{
+		Log: "pulsar://h1:6650/public/orders", Registry: "postgres://rf@db/rf",
+		Backends: []ringfence.Backend{
+			{Scheme: "pulsar", OpenLog: pulsarlog.OpenURL},
+			{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rf.Close()
+}

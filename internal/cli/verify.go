@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/internal/verify"
+)
+
+// verifyAgentName is the hidden command of the processes that verify starts.
+const verifyAgentName = "verify-agent"
+
+// noFaults is the value of --faults that asks for none.
+const noFaults = "none"
+
+func (a *app) verifyCommand() *cobra.Command {
+	var c verify.Config
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Put your stores under load and faults, and judge what became of every record",
+		Long: `Let producer and consumer processes work on a topic and a group of their own while
+faults hurt them, and judge from the histories that all of them write whether every
+promise was kept: nothing acknowledged is lost, stored twice or skipped, the records
+of a key are processed in order, and who was replaced can't write any more. The exit
+code is 1 when a promise was broken; then everything is kept, and it says where.
+
+The faults are kill (kill -9), stop (SIGSTOP for longer than a session lives), term
+(a clean leave) and grow (another storage topic while producers and consumers run).
+What happens to whom and when follows from --seed, which is printed.
+
+Without --data, --log and --registry it runs in a temporary directory, else on the
+stores that they name: topic and group have names that nobody else has, and are
+removed at the end, also when it is interrupted; nothing else is touched. A minute
+at the default rate writes some 60 MB of histories to the temporary directory.`,
+		Example: `  ringfence verify
+  ringfence verify --for 10m --faults kill,stop
+  ringfence verify --log kafka://localhost:9092 --registry postgres://localhost/rf
+  ringfence verify --seed 4711 --format json`,
+		Args: cobra.NoArgs,
+	}
+	fl := cmd.Flags()
+	fl.DurationVar(&c.For, "for", time.Minute, "`time` of load and faults; to process the rest comes on top")
+	fl.StringSliceVar(&c.Faults, "faults", verify.Faults(), "`kinds` of faults: kill, stop, term, grow, or none")
+	fl.Uint64Var(&c.Seed, "seed", 0, "`number` that the schedule of the faults follows from (0: any)")
+	fl.IntVarP(&c.Partitions, "partitions", "p", 8, "`number` of partitions; grow doubles it, three times at most")
+	fl.IntVar(&c.Consumers, "consumers", 3, "`number` of consumer processes")
+	fl.IntVar(&c.Producers, "producers", 2, "`number` of producer processes; the first, third and so on is idempotent")
+	fl.IntVar(&c.Keys, "keys", 200, "`number` of keys")
+	fl.IntVar(&c.Rate, "rate", 1000, "records produced a second, by all `producers` together")
+	fl.IntVar(&c.Size, "size", 100, "`bytes` of a record's value")
+	fl.DurationVar(&c.TTL, "session-ttl", 2*time.Second, "after this `time` a silent consumer is dead; a killed one is noticed earlier")
+	fl.BoolVar(&c.Keep, "keep", false, "leave the histories, the topic and the group behind")
+	_ = cmd.RegisterFlagCompletionFunc("faults", completeFaults) // made just above
+	a.checkedBy(cmd, func() error {
+		var err error
+		c.Faults, err = chosenFaults(c.Faults)
+		return errors.Join(err, c.Validate(), a.notInMemory())
+	})
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		for c.Seed == 0 {
+			c.Seed = uint64(rand.Uint32()) //nolint:gosec // a schedule, no secret
+		}
+		return a.verify(ctx, c, fl)
+	})
+	return cmd
+}
+
+// chosenFaults drops what stands twice, and knows the word for none.
+func chosenFaults(asked []string) (faults []string, err error) {
+	met := make(map[string]bool)
+	for _, f := range asked {
+		if f = strings.TrimSpace(f); !met[f] {
+			met[f], faults = true, append(faults, f)
+		}
+	}
+	switch {
+	case len(faults) == 0:
+		return nil, fmt.Errorf("--faults is empty; expected some of %s, with commas between them, or %s: %w", strings.Join(verify.Faults(), ", "), noFaults, fault.Invalid)
+	case met[noFaults] && len(faults) > 1:
+		return nil, fmt.Errorf("--faults: %s and others; expected either: %w", noFaults, fault.Invalid)
+	case met[noFaults]:
+		return nil, nil
+	}
+	return faults, nil
+}
+
+// completeFaults offers the kinds that do not stand in the list yet.
+func completeFaults(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
+	before := text[:strings.LastIndex(text, ",")+1]
+	kinds := verify.Faults()
+	if before == "" {
+		kinds = append(kinds, noFaults)
+	}
+	var offers []string
+	for _, kind := range kinds {
+		if !strings.Contains(","+before, ","+kind+",") {
+			offers = append(offers, before+kind)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func (a *app) notInMemory() error {
+	for name, u := range map[string]string{"log": a.global.log, "registry": a.global.registry} {
+		if strings.HasPrefix(u, "mem:") {
+			return fmt.Errorf("--%s mem: is the memory of one process, which the others can't share; expected another URL: %w", name, fault.Invalid)
+		}
+	}
+	return nil
+}
+
+func (a *app) verify(ctx context.Context, c verify.Config, fl *pflag.FlagSet) (err error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("verify runs this binary again, but can't find it: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "ringfence-verify-")
+	if err != nil {
+		return fmt.Errorf("directory of the histories: %w", err)
+	}
+	c.Client, c.Dir = a.clientConfig(), filepath.Join(dir, "histories")
+	if !fl.Changed("data") {
+		c.Client.Dir = filepath.Join(dir, "data")
+	}
+	if !fl.Changed("log-level") {
+		c.Client.Logger = nil // what is lost and won is the point
+	}
+	c.Command = func(s verify.Spec) (string, []string, []string) {
+		return binary, a.verifyAgentArgs(c.Client, s), a.storeEnv(c.Client)
+	}
+	show := a.newVerifyProgress(c.For)
+	c.Progress = show.tell
+	again := a.verifyAgain(c, fl)
+	fmt.Fprintf(a.stderr, "seed %d; to repeat the schedule: %s\n", c.Seed, again)
+
+	result, err := verify.Run(ctx, c)
+	show.end()
+	result.Command, result.Version = again, buildVersion()
+	result.Log, result.Registry = shownURL(c.Client.Log, c.Client.Dir), shownURL(c.Client.Registry, c.Client.Dir)
+	if result.Kept {
+		result.Left, result.Histories = c.Client.Dir, c.Dir
+	} else {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if !result.Began {
+		return err
+	}
+	if printErr := a.emit(result, func(r *report) { verifyReport(r, result) }); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	if errors.Is(err, verify.ErrBroken) && a.global.format == "text" {
+		return fmt.Errorf("%w: %w", errReported, &exitError{err, fault.ExitFailure})
+	}
+	return err
+}
+
+// verifyAgain is the command line that repeats a schedule.
+func (a *app) verifyAgain(c verify.Config, fl *pflag.FlagSet) string {
+	words := []string{a.program(), "verify", fmt.Sprintf("--seed=%d", c.Seed)}
+	fl.VisitAll(func(f *pflag.Flag) {
+		switch f.Name {
+		case "seed", "config", "format", "log-level", "timeout", "keep", "help":
+			return
+		case "faults":
+			if f.Changed {
+				words = append(words, "--faults="+strings.Join(append([]string{}, orNone(c.Faults)...), ","))
+			}
+			return
+		}
+		if f.Changed && f.Value.String() != "" {
+			words = append(words, "--"+f.Name+"="+quoted(shownURL(f.Value.String(), "")))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func orNone(faults []string) []string {
+	if len(faults) == 0 {
+		return []string{noFaults}
+	}
+	return faults
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " \t\n'\"\\$&;|<>()*?[]{}~#!`") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// shownURL is a URL without what may be secret; without a URL, the directory.
+func shownURL(raw, dir string) string {
+	if raw == "" {
+		return dir
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" {
+		return raw
+	}
+	return storeurl.Redact(u)
+}
+
+// storeEnv tells a process the URLs of the stores: a command line shows in the list of processes.
+func (a *app) storeEnv(c ringfence.Config) []string {
+	return []string{envName("log") + "=" + c.Log, envName("registry") + "=" + c.Registry}
+}
+
+// storeArgs are the settings of the stores on the command line of a process.
+func (a *app) storeArgs(c ringfence.Config) []string {
+	return []string{"--data=" + c.Dir, "--durability=" + string(c.Durability), "--namespace=" + c.Namespace, "--log-level=" + a.global.logLevel}
+}
+
+func (a *app) verifyAgentArgs(c ringfence.Config, s verify.Spec) []string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic("cli: " + err.Error()) // it holds texts and numbers
+	}
+	return append([]string{verifyAgentName, "--timeout=0", string(raw)}, a.storeArgs(c)...)
+}
+
+// verifyAgent is the hidden command that the processes of verify run.
+func (a *app) verifyAgent() *cobra.Command {
+	return &cobra.Command{Use: verifyAgentName, Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			var s verify.Spec
+			if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
+				return fmt.Errorf("%s: %w: %w", verifyAgentName, err, fault.Invalid)
+			}
+			if os.Getppid() != s.Parent {
+				return errors.New("the run that started this process is gone")
+			}
+			rf, err := ringfence.Open(ctx, a.clientConfig())
+			if err == nil {
+				err = verify.Serve(ctx, s, rf, a.logger())
+			}
+			switch {
+			case verify.Left(ctx, err):
+				return nil
+			case verify.Away(err):
+				return &exitError{err, verify.ExitAway}
+			}
+			return err
+		})}
+}

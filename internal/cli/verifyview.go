@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/verify"
+)
+
+// verifyProgress tells on stderr how far a run got: a line redrawn in place on a terminal; elsewhere a
+// line a second, and fewer in long runs.
+type verifyProgress struct {
+	line  progress
+	every time.Duration
+	last  time.Time
+}
+
+func (a *app) newVerifyProgress(length time.Duration) *verifyProgress {
+	return &verifyProgress{line: progress{w: a.stderr, terminal: isTerminal(a.stderr)}, every: max(time.Second, length/60)}
+}
+
+func (p *verifyProgress) tell(v verify.Progress) {
+	if !p.line.terminal && time.Since(p.last) < p.every {
+		return
+	}
+	p.last = time.Now()
+	text := fmt.Sprintf("%3.0f s of %s: %s; %s sent, %s acknowledged, %s processed; %d of %d faults",
+		v.Elapsed.Seconds(), v.Of, v.Phase, thousands(v.Sent), thousands(v.Acked), thousands(v.Handled), v.Faults, v.Planned)
+	if v.Worst > 0 {
+		text += fmt.Sprintf(", longest takeover %.0f ms", float64(v.Worst)/1e6)
+	}
+	p.line.draw(text)
+}
+
+func (p *verifyProgress) end() { p.line.clear() }
+
+func verifyReport(r *report, v *verify.Result) {
+	f := &v.Figures
+	r.line("stores        log %s, registry %s", v.Log, v.Registry)
+	r.line("topic, group  %s (%.1f s, seed %d)", v.Topic, v.Seconds, v.Seed)
+	r.line("records       %s sent, %s acknowledged, %s processed in %s deliveries", thousands(f.Sent), thousands(f.Acked), thousands(f.Handled), thousands(f.Deliveries))
+	if f.Unhandled > 0 {
+		r.line("not judged    %s acknowledged records, which nobody had processed yet", thousands(f.Unhandled))
+	}
+	r.line("repeated      %s after faults; at most the %s under way when an owner was replaced", thousands(f.Repeated), thousands(f.RepeatBound))
+	r.line("owners        %s takeovers, %s clean handoffs; %s commits, %s refused as stale", thousands(f.Takeovers), thousands(f.Handoffs), thousands(f.Commits), thousands(f.Refused))
+	if v.Away > 0 {
+		r.line("store away    %s of processes ended because of it, and were repeated", plural(int64(v.Away), "start"))
+	}
+	for _, n := range v.Notes {
+		r.line("note          %s", n)
+	}
+	r.line("")
+	verifyFaults(r, v)
+	verifyPromises(r, v)
+	for _, d := range v.Deaths {
+		r.line("%s", r.paint(red, "ended by itself: "+d))
+	}
+	verifyVerdict(r, v)
+}
+
+func verifyFaults(r *report, v *verify.Result) {
+	if len(v.Faults) == 0 {
+		return
+	}
+	var rows [][]cell
+	for _, f := range v.Faults {
+		rows = append(rows, []cell{
+			left(f.Kind), number(int64(f.Planned)), number(int64(f.Done)), number(int64(f.Takeovers)),
+			right(millisText(f.MedianMillis)), right(millisText(f.MaxMillis)),
+		})
+	}
+	r.table([]string{"fault", "planned", "done", "takeovers", "median", "longest"}, rows)
+	r.line("")
+}
+
+func millisText(ms float64) string {
+	if ms == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+func verifyPromises(r *report, v *verify.Result) {
+	var rows [][]cell
+	for _, p := range v.Promises {
+		rows = append(rows, []cell{left(string(p.Promise)), alarmIf(p.Broken > 0, number(p.Broken))})
+	}
+	r.table([]string{"promise", "broken"}, rows)
+	r.line("")
+	f := &v.Figures
+	r.line("%d lost, %d doubled, %d reordered, %d skipped", f.Lost, f.Doubled, f.Reordered, f.Skipped)
+	for _, p := range v.Promises {
+		for _, x := range p.Examples {
+			r.line("\n%s: %s", r.paint(red, string(p.Promise)), x.Detail)
+			for _, e := range x.Events {
+				r.line("    %s", e)
+			}
+		}
+	}
+}
+
+func verifyVerdict(r *report, v *verify.Result) {
+	switch v.Verdict {
+	case verify.AllKept:
+		r.line("\n%s.", r.paint(green, "Every promise was kept"))
+	case verify.Broken:
+		r.line("\n%s.", r.paint(red, "Promises were broken"))
+	default:
+		r.line("\n%s: nothing that was seen broke a promise.", r.paint(yellow, "It did not come to its end"))
+	}
+	if v.Histories != "" {
+		r.line("histories     %s", v.Histories)
+		r.line("data          topic %s, group %s in %s", v.Topic, v.Group, cmp.Or(v.Left, v.Log))
+	}
+	r.line("again         %s", v.Command)
+}

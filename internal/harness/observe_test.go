@@ -1,0 +1,198 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+// witness is a member behind an observer, and what the observer told.
+type witness struct {
+	*observer
+	group  *registry.Group // through the observer
+	events []history.Event
+}
+
+func newWitness(t *testing.T, store *memregistry.Store, name string) *witness {
+	t.Helper()
+	handle := store.Open()
+	t.Cleanup(func() {
+		if err := handle.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	inner, err := handle.Group("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witness{}
+	w.observer = newObserver(handle.Registry, inner, name, func(e history.Event) { w.events = append(w.events, e) }, func() {})
+	if w.group, err = registry.New(w.observer).Group("g"); err != nil {
+		t.Fatal(err)
+	}
+	session, err := handle.OpenSession(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.group.EnsureMeta(t.Context(), registry.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.group.Register(t.Context(), session, registry.Member{ID: name, Incarnation: name + "1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// told is the last event of a kind.
+func (w *witness) told(kind history.Kind) history.Event {
+	for _, e := range slices.Backward(w.events) {
+		if e.Kind == kind {
+			return e
+		}
+	}
+	return history.Event{}
+}
+
+func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := memregistry.NewStore()
+	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
+
+	grant, err := a.group.Claim(ctx, 1, "a", "a1", 0, "first", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := a.told(history.Owned); e.Member != "a" || e.Incarnation != "a1" || e.Unit != 1 || e.Epoch != 1 || e.Handoff || a.at(1, 1) != "a1" {
+		t.Errorf("the claim was told as %v", e)
+	}
+	at := registry.Checkpoint{Positions: []registry.Position{{Partition: 1, Next: 7}}}
+	if err := a.group.Checkpoint(ctx, grant, at); err != nil {
+		t.Fatal(err)
+	}
+	if e := a.told(history.Committed); e.Outcome != history.Accepted || e.Incarnation != "a1" || e.Epoch != 1 || e.Positions[0].Next != 7 {
+		t.Errorf("the checkpoint was told as %v", e)
+	}
+
+	at.Positions[0].Next = 9
+	if err := a.group.Handoff(ctx, grant, at, "b", "b1", "handoff from a"); err != nil {
+		t.Fatal(err)
+	}
+	if e := a.told(history.Owned); e.Member != "b" || e.Epoch != 2 || !e.Handoff || e.Positions[0].Next != 9 {
+		t.Errorf("the handoff was told as %v", e)
+	}
+	if _, err := b.group.Load(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.told(history.Owned); e.Member != "b" || e.Incarnation != "b1" || e.Epoch != 2 || e.Positions[0].Next != 9 {
+		t.Errorf("the new owner told %v", e)
+	}
+
+	if err := a.group.Checkpoint(ctx, grant, at); !errors.Is(err, registry.ErrFenced) {
+		t.Fatalf("a stale checkpoint: %v", err)
+	}
+	if e := a.told(history.Committed); e.Outcome != history.Refused || e.Epoch != 1 {
+		t.Errorf("the stale checkpoint was told as %v", e)
+	}
+}
+
+func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := memregistry.NewStore()
+	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
+	grant, err := a.group.Claim(ctx, 0, "a", "a1", 0, "first", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.group.Checkpoint(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.group.Claim(ctx, 0, "b", "b1", 1, "forced", &registry.ClaimOptions{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	a.events = nil
+	a.haunt(context.WithoutCancel(ctx))
+	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != 1 {
+		t.Errorf("the ghost told %v; expected one refused commit under epoch 1", a.events)
+	}
+}
+
+// slowly lets something happen after each list of owners.
+type slowly struct {
+	driver.Registry
+	meanwhile func()
+}
+
+func (s slowly) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+	snap, err := s.Registry.List(ctx, prefix)
+	if strings.Contains(prefix, "groups/") {
+		s.meanwhile()
+	}
+	return snap, err
+}
+
+// The checkpoint is read after the owner. A unit that was taken away and moved in between must not
+// be told as one that began where the next owner is.
+func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := memregistry.NewStore()
+	a, b, c := newWitness(t, store, "a"), newWitness(t, store, "b"), newWitness(t, store, "c")
+	grant, err := a.group.Claim(ctx, 0, "a", "a1", 0, "first", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.group.Handoff(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 2}}}, "b", "b1", "handoff from a"); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	b.Registry = slowly{b.Registry, func() {
+		once.Do(func() {
+			taken, err := c.group.Claim(ctx, 0, "c", "c1", 2, "b is gone", &registry.ClaimOptions{Force: true})
+			if err == nil {
+				err = c.group.Checkpoint(ctx, taken, registry.Checkpoint{Positions: []registry.Position{{Next: 38}}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	if _, err := b.group.Load(ctx, false); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("a look that was overtaken: %v; expected to have to look again", err)
+	}
+	st, err := b.group.Load(ctx, false)
+	if err != nil || st.Units[0].Owner.Epoch != 3 {
+		t.Errorf("the second look: %+v, %v", st, err)
+	}
+	if len(b.events) != 0 {
+		t.Errorf("told %v of a unit that it never worked on", b.events)
+	}
+}
+
+func TestAMemberThatGoesOnWithAnotherSessionIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t, memregistry.NewStore(), "a")
+	if e := w.told(history.Rejoined); e.Kind != "" {
+		t.Fatalf("its first session was told: %s", e)
+	}
+	session, err := w.OpenSession(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := w.told(history.Rejoined); e.Member != "a" || e.Incarnation != "a1" {
+		t.Errorf("told: %s", e)
+	}
+	if err := session.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,125 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/ringfence/ringfence/internal/halt"
+)
+
+// Process is a child process that can be hurt. It dies with its parent, and gets no signal of a
+// terminal: who started it says when it ends.
+type Process struct {
+	Name string
+
+	cmd    *exec.Cmd
+	output bytes.Buffer // what it printed; to be read when it has ended
+	killed atomic.Bool
+	asked  atomic.Bool // to leave
+	done   chan struct{}
+	err    error // valid when done is closed
+}
+
+// Start runs a command with variables added to the environment of this process.
+func Start(name, binary string, args, env []string) (*Process, error) {
+	p := &Process{Name: name, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start process %s: %w", name, err)
+	}
+	go func() { // joined by Wait
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// PID is its process number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended says whether it has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Kill is kill -9.
+func (p *Process) Kill() error {
+	p.killed.Store(true)
+	return p.cmd.Process.Kill()
+}
+
+// Leave asks it to end: SIGTERM.
+func (p *Process) Leave() error {
+	p.asked.Store(true)
+	return p.cmd.Process.Signal(syscall.SIGTERM)
+}
+
+// Freeze stops it, and returns when every thread of it has stopped.
+func (p *Process) Freeze(ctx context.Context) error { return halt.Process(ctx, p.cmd.Process) }
+
+// Thaw lets it go on.
+func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Dump ends it, and lets it print first what its goroutines do.
+func (p *Process) Dump() {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
+	_ = p.Thaw()
+}
+
+// WasKilled says whether somebody killed it.
+func (p *Process) WasKilled() bool { return p.killed.Load() }
+
+// WasAsked says whether it was asked to leave.
+func (p *Process) WasAsked() bool { return p.asked.Load() }
+
+// Wait returns when it has ended. An end by Kill is no error.
+func (p *Process) Wait() error {
+	<-p.done
+	if p.killed.Load() || p.err == nil {
+		return nil
+	}
+	return fmt.Errorf("process %s (pid %d): %w: %s", p.Name, p.PID(), p.err, p.Tail())
+}
+
+// ExitCode is how it ended, which it has: -1 for a signal.
+func (p *Process) ExitCode() int {
+	var exit *exec.ExitError
+	switch {
+	case p.err == nil:
+		return 0
+	case errors.As(p.err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// EndedBy says whether that signal ended it; it has ended.
+func (p *Process) EndedBy(s syscall.Signal) bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == s
+}
+
+// Output is all that it printed; it has ended.
+func (p *Process) Output() []byte { return p.output.Bytes() }
+
+// Tail is the end of what it printed; it has ended.
+func (p *Process) Tail() []byte {
+	b := p.output.Bytes()
+	return bytes.TrimSpace(b[max(0, len(b)-2000):])
+}

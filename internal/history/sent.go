@@ -1,0 +1,96 @@
+package history
+
+// A place in the log tells whether a record there was processed, but not whether the log stored what
+// it was given: once, under the place that it named, and in the order in which it was given. For that
+// the producers tell before each append what they are about to send. A record is known by its value
+// then, which no other has, and by its number among those of its key.
+
+// fate is what became of a record that was sent.
+type fate struct {
+	placed bool
+	place
+	offset int64
+	denied bool
+	told   bool // that it stands at a second place
+}
+
+// stream is how far the handlers got with a key, through all storage topics.
+type stream struct {
+	high int64 // the highest number that was started
+	top  Event // that start
+	open Event // the last that was started first and that nobody finished; Kind "" when none
+}
+
+func (c *Checker) send(e *Event) {
+	if c.sent == nil {
+		c.sent = make(map[uint64]*fate)
+	}
+	if c.sent[e.Value] == nil {
+		c.sent[e.Value] = new(fate)
+		c.report.Sent++
+	}
+}
+
+// denied notes that a record is nowhere.
+func (c *Checker) denied(e *Event) {
+	c.send(e)
+	f := c.sent[e.Value]
+	if f.placed {
+		c.report.violate(DeniedIsAbsent, []Event{*e}, "record %d of key %q is at %s/%d, and was said not to be stored", e.Sequence, e.Key, f.place, f.offset)
+	}
+	f.denied = true
+}
+
+// stored compares the place at which a record was seen with what became of it before.
+func (c *Checker) stored(e *Event) {
+	if c.sent == nil || e.Value == 0 {
+		return
+	}
+	f := c.sent[e.Value]
+	switch {
+	case f == nil:
+		f = new(fate)
+		c.sent[e.Value] = f
+		c.report.violate(OnlySent, []Event{*e}, "nobody sent what stands at %s/%d", e.place(), e.Offset)
+	case f.denied && !f.placed:
+		c.report.violate(DeniedIsAbsent, []Event{*e}, "what stands at %s/%d was said not to be stored", e.place(), e.Offset)
+	}
+	switch {
+	case !f.placed:
+		f.placed, f.place, f.offset = true, e.place(), e.Offset
+	case !f.told && (f.place != e.place() || f.offset != e.Offset):
+		f.told = true
+		c.report.Doubled++
+		c.report.violate(StoredOnce, []Event{*e}, "one record of key %q stands at %s/%d and at %s/%d", e.Key, f.place, f.offset, e.place(), e.Offset)
+	}
+}
+
+// startStream checks that a key goes on in the order in which its records were sent. first says that
+// nobody started the record before.
+func (c *Checker) startStream(e *Event, first bool) {
+	if e.Sequence == 0 || !first {
+		return
+	}
+	s := c.streams[e.Key]
+	if s == nil {
+		s = new(stream)
+		c.streams[e.Key] = s
+	}
+	switch {
+	case e.Sequence < s.high:
+		c.report.violate(KeyOrder, []Event{s.top, *e}, "key %q: record %d was started after record %d", e.Key, e.Sequence, s.high)
+	case s.open.Kind != "" && s.open.Storage != e.Storage: // in one storage topic the offsets tell
+		c.report.violate(KeyOrder, []Event{s.open, *e}, "key %q went on to storage topic %d before record %d was finished", e.Key, e.Storage, s.open.Sequence)
+	}
+	if e.Sequence > s.high {
+		s.high, s.top = e.Sequence, *e
+	}
+	s.open = *e
+}
+
+// endStream notes that somebody finished a record.
+func (c *Checker) endStream(e *Event) {
+	if s := c.streams[e.Key]; s != nil && e.Kind == Finished && s.open.Sequence == e.Sequence {
+		s.open = Event{}
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+// fileRegistryMutants are bugs of the registry in a directory: its lock, its sessions, its page.
+func fileRegistryMutants() []mutant {
+	const dir = "registry/fileregistry/"
+	all := []mutant{
+		{
+			name: "registry-lock-nobody-wants", breaks: "an idle process keeps the write lock, and every other writer is unavailable",
+			file: dir + "core.go",
+			find: "		c.lock.giveUp()\n	}\n	c.release()\n", put: "		c.lock.giveUp()\n		return\n	}\n	c.release()\n",
+			test: "TestAWriterThatGaveUpLeavesTheLockToOthers$",
+		},
+		{
+			name: "registry-lock-names-the-last", breaks: "a message sends whoever reads it to kill a process that has done nothing",
+			file: dir + "lock.go",
+			find: "	l.holder.Store(0)\n", put: "",
+			test: "TestALockThatNobodyWantsIsNeverKept$",
+		},
+		{
+			name: "registry-reads-wait-for-the-lock", breaks: "beside a stopped process nothing can be read",
+			file: dir + "core.go",
+			find: "		if reads != nil {\n			c.read(reads)\n", put: "		for ; len(c.waiting) > 0 && !c.ending; c.turn() {\n			time.Sleep(lockEvery)\n		}\n		if reads != nil {\n			c.read(reads)\n",
+			test: "TestReadsDoNotQueueBehindWritesThatWait$",
+		},
+		{
+			name: "registry-withdrawn-is-written", breaks: "a write that was given up, with a certain answer, is done later",
+			file: dir + "call.go",
+			find: "		return reply{}, !r.fate.CompareAndSwap(0, withdrawn), ctx.Err()\n", put: "		return reply{}, false, ctx.Err()\n",
+			test: "TestWhoGivesUpWhileTheLockIsTakenHasDoneNothing$",
+		},
+		{
+			name: "registry-given-up-session-stays", breaks: "sessions that nobody has fill the table",
+			file: dir + "round.go",
+			find: "		if info.handle == k.s.handle && !held[info.id] {\n", put: "		if info.handle == k.s.handle && held[\"\"] {\n",
+			test: "TestAnOpeningThatWasGivenUpLeavesNoSession$",
+		},
+		{
+			name: "registry-dead-for-ever", breaks: "a session whose end was announced and never written keeps its entries for ever",
+			file: dir + "round.go",
+			find: "		case is.over && was.over:\n", put: "		case is.over && was.over && was.since.IsZero():\n",
+			test: "TestAnAnnouncedEndIsWrittenByWhoeverSeesIt$",
+		},
+		{
+			name: "registry-slot-given-away", breaks: "a session whose slot another one got in a frame that failed is never ended",
+			file: dir + "round.go",
+			find: "over: !tagged(w, info.tag) || w&dead != 0}", put: "over: tagged(w, info.tag) && w&dead != 0}",
+			test: "TestASessionWhoseWordIsAnothersIsOver$",
+		},
+		{
+			name: "registry-page-of-nobody", breaks: "a file system that was mounted again takes back what was acked, and epochs with it",
+			file: dir + "life.go",
+			find: "	if err := s.load(alone); err != nil {\n", put: "	if err := s.load(alone && s.ctl.magic.Load() != controlMagic); err != nil {\n",
+			test: "TestAPageIsBelievedOnlyWhileSomebodyLives$",
+		},
+		{
+			name: "registry-appends-to-the-recovered", breaks: "a version is given out twice, and pieces of a lost future come back",
+			file: dir + "recover.go",
+			find: "	j.ctl.sealed.Store(j.hdr.gen)\n", put: "",
+			test: "TestNothingIsAppendedBehindARecoveredEnd$",
+		},
+		{
+			name: "registry-name-of-the-journal", breaks: "a power loss takes a whole generation: who made its file was killed before it made the name durable",
+			file: dir + "space.go",
+			find: "err != nil || j.named[i] {\n", put: "err != nil || j.named[i] || j.st.m.Len() >= 0 {\n",
+			test: "TestAKillBetweenAnyTwoStoresOfTheFirstProcess$",
+		},
+		{
+			name: "registry-replaced-unseen", breaks: "a process goes on with a registry that was removed, and has units that others have as well",
+			file: dir + "life.go",
+			find: "	case err == nil && vfs.SameFile(p.info, have):\n", put: "	case err == nil || vfs.SameFile(p.info, have):\n",
+			test: "TestADirectoryThatWasReplacedIsLeftAlone$",
+		},
+		{
+			name: "registry-signal-rotated-away", breaks: "a watch is not told what another process wrote before it rotated the journal",
+			file: dir + "journal.go",
+			find: "		ch.all, ch.sessions = true, true\n", put: "		ch.sessions = true\n",
+			test: "TestAWatchIsToldWhatAnotherProcessRotatedAway$",
+		},
+		{
+			name: "registry-waits-for-a-ring", breaks: "a write whose writer was killed before it could ring is never seen",
+			file: dir + "round.go",
+			find: "	k.s.poke() //", put: "	//",
+			test: "TestAWriteWithoutAWakeUpIsSeenAllTheSame$",
+		},
+		{
+			name: "registry-lease-from-the-answer", breaks: "a process believes in a session of a directory that others have ended",
+			file: dir + "session.go",
+			find: "	deadline := sent.Add(time.Duration(info.ttl))\n", put: "	deadline := sent.Add(time.Since(sent) + time.Duration(info.ttl))\n",
+			test: "TestADeadlineCountsFromWhenTheStoreWasAskedFor$",
+		},
+		{
+			name: "registry-renewal-from-the-answer", breaks: "as registry-lease-from-the-answer, at a renewal",
+			file: dir + "session.go",
+			find: "	deadline := sent.Add(time.Duration(x.info.ttl))\n", put: "	deadline := time.Now().Add(time.Duration(x.info.ttl))\n",
+			test: "TestADeadlineCountsFromWhenTheStoreWasAskedFor$",
+		},
+		{
+			name: "registry-no-room-for-the-next", breaks: "whoever is restarted on a full disk can't begin a generation, and stands still",
+			file: dir + "space.go",
+			find: "	if err != nil || have >= size {\n", put: "	if err != nil || size > 0 {\n",
+			test: "TestWhoIsRestartedOnAFullDiskGoesOn$",
+		},
+		{
+			name: "registry-one-header", breaks: "one damaged byte in the file that is not in force makes the registry unreadable",
+			file: dir + "header.go",
+			find: "	copy(b[secondHeader:], h.encode())\n", put: "",
+			test: "TestAHeaderThatIsDamagedOnceIsHarmless$",
+		},
+		{
+			name: "registry-half-a-header-taken-back", breaks: "a generation that was taken back wins after a power loss, by its second header",
+			file: dir + "journal.go",
+			find: "make([]byte, pageSize)); err", put: "make([]byte, headerSize)); err",
+			test: "TestAProcessKilledAtEveryOperationHarmsNoOther$",
+		},
+		{
+			name: "registry-first-journal-gone", breaks: "a registry whose only journal was removed is taken for a new one",
+			file: dir + "recover.go",
+			find: "	case !found && j.files[0] != nil && j.files[1] == nil:", put: "	case !found && j.files[0] != nil && j.files[1] == j.files[0]:",
+			test: "TestAFirstJournalThatIsGoneIsMissed$",
+		},
+		{
+			name: "registry-eio-is-damage", breaks: "a disk that fails once while the registry is opened sends whoever reads it to the backup",
+			file: dir + "recover.go",
+			find: "			return nil, readError(err)\n", put: "			return nil, fault.Corrupt\n",
+			test: "TestAnOperationThatFailsAtOpeningIsNoDamage$",
+		},
+		{
+			name: "registry-older-generation", breaks: "the newest journal is lost, and the one before it taken for the registry",
+			file: dir + "recover.go",
+			find: "	case found && hdr.gen > 1 && j.files", put: "	case found && hdr.gen > 1<<60 && j.files",
+			test: "TestALostGenerationIsNotReplacedByTheOneBefore$",
+		},
+		{
+			name: "registry-overwrites-what-it-stands-on", breaks: "a power loss in the middle of a recovery leaves no generation whole",
+			file: dir + "recover.go",
+			find: "	if err := writeSynced(j.file(j.hdr.gen), j.hdr.page()); err != nil {\n", put: "	if _, err := j.file(j.hdr.gen).WriteAt(j.hdr.page(), 0); err != nil {\n",
+			test: "TestARecoveredGenerationIsDurableBeforeTheOneBeforeIsOverwritten$",
+		},
+		{
+			name: "registry-opening-waits-for-the-dead", breaks: "opening a registry to read it waits for a stopped writer, when some process was killed",
+			file: dir + "ring.go",
+			find: "context.WithTimeout(ctx, sweepPatience)", put: "context.WithTimeout(ctx, 2*lockPatience+sweepPatience)",
+			test: "TestOpeningBesideAStoppedWriterDoesNotWaitForTheDead$",
+		},
+	}
+	for i := range all {
+		all[i].pkg = "registry/fileregistry"
+	}
+	return all
+}

@@ -1,0 +1,37 @@
+package main
+
+// verifyMutants are bugs of the judge and of what "ringfence verify" makes of its judgement.
+func verifyMutants() []mutant {
+	return []mutant{
+		{
+			name: "judge-forgives-a-loss", breaks: "verify says that every promise was kept when acknowledged records are missing",
+			file: "internal/history/checker.go",
+			find: "		if n > 0 {\n			c.report.violate(NotLost", put: "		if n > 1<<40 {\n			c.report.violate(NotLost",
+			pkg: "internal/cli", test: "TestScripts$/^verify_loses$",
+		},
+		{
+			name: "verify-ends-well-when-it-should-not", breaks: "verify exits with 0 though a promise was broken",
+			file: "internal/verify/result.go",
+			find: "		return fmt.Errorf(\"%d times, and", put: "		_ = fmt.Errorf(\"%d times, and",
+			pkg: "internal/cli", test: "TestScripts$/^verify_doubles$",
+		},
+		{
+			name: "judge-looks-at-places-only", breaks: "a record that the log stored twice counts as two",
+			file: "internal/history/sent.go",
+			find: "	case !f.told && (", put: "	case f.denied && (",
+			pkg: "internal/history", test: "TestWhatWasSentIsComparedWithWhatIsThere$",
+		},
+		{
+			name: "judge-trusts-the-log-with-the-order", breaks: "a log that stores a key's records the other way round is believed",
+			file: "internal/history/sent.go",
+			find: "	case e.Sequence < s.high:\n", put: "	case e.Sequence < -s.high:\n",
+			pkg: "internal/cli", test: "TestScripts$/^verify_reorders$",
+		},
+		{
+			name: "verify-repeats-under-another-id", breaks: "the idempotent producers of verify test nothing: what they send again after kill -9 is new to the log",
+			file: "internal/verify/producer.go",
+			find: "		k.id = xxhash.Sum64String(p.Topic+\"/\"+k.name) | 1\n", put: "		k.id = xxhash.Sum64String(p.path()+k.name) | 1\n",
+			pkg: "internal/verify", test: "TestAnIdempotentProducerGoesOnWhereItWasKilled$",
+		},
+	}
+}

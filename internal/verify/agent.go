@@ -1,0 +1,93 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/harness"
+)
+
+// Spec is what one start of a process is told. It holds no secrets: command lines show in the list of
+// processes.
+type Spec struct {
+	Name    string        `json:"name"`
+	Start   int           `json:"start"` // its number among the starts of its name, from 1
+	Topic   string        `json:"topic"`
+	Group   string        `json:"group"`
+	History string        `json:"history"` // directory
+	TTL     time.Duration `json:"ttl"`
+	Parent  int           `json:"parent"` // process that started it
+
+	Load *Load `json:"load,omitempty"` // of a producer; nil: it is a consumer
+}
+
+// Load is what a producer sends.
+type Load struct {
+	Idempotent bool `json:"idempotent"`
+	// Resume: it goes on where its earlier starts ended, under the same IDs, and sends again what
+	// they did not see acknowledged. Else its keys and IDs are those of this start.
+	Resume bool    `json:"resume"`
+	Keys   int     `json:"keys"`
+	Rate   float64 `json:"rate"` // records a second
+	Size   int     `json:"size"`
+}
+
+// path is of the history of a start.
+func (s *Spec) path() string {
+	return filepath.Join(s.History, fmt.Sprintf("%s-%d.jsonl", s.Name, s.Start))
+}
+
+// handlerWork is what a handler takes for one record.
+const handlerWork = time.Millisecond
+
+// Left tells whether a process that failed was only told to end before it had begun.
+func Left(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+}
+
+// Serve is the body of a process. It returns when ctx ends, or when it can't go on.
+func Serve(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger) error {
+	if s.Load != nil {
+		return errors.Join(produce(ctx, s, rf), rf.Close())
+	}
+	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client
+		Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: handlerWork,
+		Logger: logger, Log: rf.Log(), Store: rf.Registry(),
+		Sequence: func(m *ringfence.Message) int64 { return sequenceOf(m.Value) },
+	}, s.path())
+}
+
+// Away says whether a process ended because its store was, which is no fault of its own.
+func Away(err error) bool {
+	return err != nil && (errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Unknown) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// ExitAway is the exit code of such a process.
+const ExitAway = 75
+
+// value is record number n of a key: both, and as many bytes as are asked for.
+func value(key string, n int64, size int) []byte {
+	v := fmt.Appendf(make([]byte, 0, size), "%d %s ", n, key)
+	for len(v) < size {
+		v = append(v, '.')
+	}
+	return v
+}
+
+// sequenceOf is the number of a record by its value; 0 for what is none of ours.
+func sequenceOf(value []byte) int64 {
+	number, _, _ := strings.Cut(string(value[:min(len(value), 20)]), " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,101 @@
+// Package verify is what "ringfence verify" does: producer and consumer processes work on a topic and
+// a group of their own, faults of a schedule that follows from a seed hurt them, and the one judge of
+// internal/history says from the histories of all of them which promises were kept.
+//
+// The course: Run makes the topic, starts the consumers, and the producers when every partition has an
+// owner. Then it does nothing but look at the clock: to begin and end faults (schedule.go), and to
+// read what the processes wrote (tally.go), which gives the progress and the times of takeovers. When
+// the time is up the producers leave, what is left is processed, the consumers leave, and the
+// histories are judged (result.go). Whatever ends it early goes the same way out, with a judgement of
+// what there is.
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// The kinds of faults.
+const (
+	Kill = "kill" // kill -9 of a consumer or producer, which is started again
+	Stop = "stop" // SIGSTOP for longer than a session lives, then SIGCONT
+	Term = "term" // SIGTERM: a clean leave, and a new start
+	Grow = "grow" // another storage topic, and the switch to it
+)
+
+// Faults are all kinds.
+func Faults() []string { return []string{Kill, Stop, Term, Grow} }
+
+// Config is what a run is told.
+type Config struct {
+	For    time.Duration // of load and faults
+	Faults []string
+	Seed   uint64 // of the schedule of the faults
+
+	Partitions, Consumers, Producers int
+
+	Keys int           // of all producers together
+	Rate int           // records a second, of all producers together
+	Size int           // bytes of a value, at least
+	TTL  time.Duration // of the consumers' sessions
+
+	// Client says where records and coordination live. Dir is for the histories.
+	Client ringfence.Config
+	Dir    string
+	Keep   bool // the topic and the group stay
+
+	// Command makes the command line of a process, which calls Serve, and what is added to its
+	// environment.
+	Command func(Spec) (binary string, args, env []string)
+	// Progress is called about once a second; nil: nobody wants to know.
+	Progress func(Progress)
+}
+
+// Progress is how far a run got.
+type Progress struct {
+	Phase                string
+	Elapsed, Of          time.Duration
+	Sent, Acked, Handled int64
+	Faults, Planned      int
+	Worst                time.Duration // takeover so far
+}
+
+// bounds of what can be asked for.
+const (
+	minFor, maxFor = time.Second, 24 * time.Hour
+	minTTL, maxTTL = time.Second, time.Minute
+	minSize        = 48 // a value begins with its number and its key
+)
+
+// Validate reports every fault of what was asked for.
+func (c *Config) Validate() error {
+	var errs []error
+	check := func(ok bool, name string, found, least, most any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("--%s %v: expected %v to %v: %w", name, found, least, most, fault.Invalid))
+		}
+	}
+	number := func(name string, n, least, most int) { check(n >= least && n <= most, name, n, least, most) }
+	check(c.For >= minFor && c.For <= maxFor, "for", c.For, minFor, maxFor)
+	number("partitions", c.Partitions, 1, 256)
+	number("consumers", c.Consumers, 1, 32)
+	number("producers", c.Producers, 1, 16)
+	number("keys", c.Keys, c.Producers, 100_000)
+	number("rate", c.Rate, 1, 100_000)
+	number("size", c.Size, minSize, 1<<20)
+	check(c.TTL >= minTTL && c.TTL <= maxTTL, "session-ttl", c.TTL, minTTL, maxTTL)
+	for _, f := range c.Faults {
+		if !slices.Contains(Faults(), f) {
+			errs = append(errs, fmt.Errorf("--faults: %q is none; expected some of %s, with commas between them, or none: %w", f, strings.Join(Faults(), ", "), fault.Invalid))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) has(f string) bool { return slices.Contains(c.Faults, f) }

@@ -1,0 +1,173 @@
+package verify
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/history"
+)
+
+// Result is what came of a run.
+type Result struct {
+	Verdict  Verdict `json:"verdict"`
+	Seed     uint64  `json:"seed"`
+	Command  string  `json:"command"` // that repeats the schedule
+	Version  string  `json:"version"`
+	Log      string  `json:"log"` // URLs, without what is secret
+	Registry string  `json:"registry"`
+	Topic    string  `json:"topic"`
+	Group    string  `json:"group"`
+	Seconds  float64 `json:"seconds"`
+	BeganAt  int64   `json:"began_at"` // the load, on the clock of the events: nanoseconds
+
+	Figures  Figures    `json:"figures"`
+	Promises []Promise  `json:"promises"`
+	Faults   []Takeover `json:"faults"`
+	Schedule []*Fault   `json:"schedule"`
+
+	// Deaths are the processes that ended by themselves, Notes what else was out of the ordinary.
+	// Away counts starts that ended because the store was away.
+	Deaths []string `json:"deaths"`
+	Notes  []string `json:"notes"`
+	Away   int      `json:"away"`
+
+	Began     bool   `json:"began"`               // the load
+	Complete  bool   `json:"complete"`            // all was processed, or could have been
+	Kept      bool   `json:"-"`                   // the topic and the group are still there
+	Left      string `json:"left,omitempty"`      // directory with the data, when it is kept
+	Histories string `json:"histories,omitempty"` // and with the histories
+}
+
+// Verdict is the judgement in a word.
+type Verdict string
+
+// The verdicts.
+const (
+	AllKept    Verdict = "kept"
+	Broken     Verdict = "broken"
+	Unfinished Verdict = "unfinished" // nothing is known to be broken, and not all was seen
+)
+
+// Figures count what happened.
+type Figures struct {
+	Sent       int64 `json:"sent"`       // records that producers were about to append
+	Acked      int64 `json:"acked"`      // records that the log acknowledged
+	Handled    int64 `json:"handled"`    // records that a handler finished
+	Deliveries int64 `json:"deliveries"` // times that a handler was given one
+	Unhandled  int64 `json:"unhandled"`  // acknowledged and not finished, when it ended early
+	Lost       int64 `json:"lost"`       // acknowledged and never finished
+	Doubled    int64 `json:"doubled"`    // stored twice
+	Reordered  int64 `json:"reordered"`  // against the order of their key
+	Skipped    int64 `json:"skipped"`    // times that a checkpoint passed what nobody finished
+	// Repeated are records that a handler finished again after a fault. That is allowed: at least
+	// once, and never more than the RepeatBound that were under way when an owner was replaced.
+	Repeated    int64 `json:"repeated"`
+	RepeatBound int64 `json:"repeat_bound"`
+	Commits     int64 `json:"commits"`
+	Refused     int64 `json:"refused_commits"` // under an old epoch
+	Takeovers   int64 `json:"takeovers"`
+	Handoffs    int64 `json:"handoffs"`
+}
+
+// Promise is one promise, how often it was broken, and the first examples.
+type Promise struct {
+	Promise  history.Promise `json:"promise"`
+	Broken   int64           `json:"broken"`
+	Examples []Example       `json:"examples,omitempty"`
+}
+
+// Example is one break of a promise, and the events that show it.
+type Example struct {
+	Detail string          `json:"detail"`
+	Events []history.Event `json:"events"`
+}
+
+// Takeover is how long the partitions of hurt consumers waited for their next owners.
+type Takeover struct {
+	Kind         string  `json:"kind"`
+	Planned      int     `json:"planned"`
+	Done         int     `json:"done"`
+	Takeovers    int     `json:"takeovers"` // faults after which partitions changed their owner
+	MedianMillis float64 `json:"median_ms"`
+	MaxMillis    float64 `json:"max_ms"`
+}
+
+// examples of each promise that are shown.
+const examples = 3
+
+// judge gives the histories to the checker, and reports.
+func (r *run) judge() error {
+	paths, err := filepath.Glob(filepath.Join(r.Dir, "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	report, err := harness.Judge(history.Config{}, r.result.Complete, paths...)
+	if err != nil {
+		return err
+	}
+	r.result.tellReport(report)
+	r.result.Faults = takeovers(r.result.Schedule)
+	broken := len(r.result.Deaths) > 0
+	for _, p := range r.result.Promises {
+		broken = broken || p.Broken > 0
+	}
+	switch {
+	case broken:
+		r.result.Verdict = Broken
+		return fmt.Errorf("%d times, and %d processes ended by themselves: %w", report.Violated, len(r.result.Deaths), ErrBroken)
+	case !r.result.Complete:
+		r.result.Verdict = Unfinished
+	default:
+		r.result.Verdict = AllKept
+	}
+	return nil
+}
+
+func (r *Result) tellReport(h *history.Report) {
+	r.Figures = Figures{
+		Sent: h.Sent, Acked: h.Produced, Handled: h.Delivered, Deliveries: h.Deliveries, Unhandled: h.Lag,
+		Lost: h.Lost, Doubled: h.Doubled, Reordered: h.Reordered, Skipped: h.Broken[history.NotSkipped] + h.Broken[history.NotPast],
+		Repeated: h.Duplicated, RepeatBound: h.InFlight + h.Stale,
+		Commits: h.Commits, Refused: h.Refused, Takeovers: h.Takeovers, Handoffs: h.Handoffs,
+	}
+	for _, name := range history.Promises() {
+		p := Promise{Promise: name, Broken: h.Broken[name]}
+		for _, v := range h.Violations {
+			if v.Promise == name && len(p.Examples) < examples {
+				p.Examples = append(p.Examples, Example{v.Detail, v.Events})
+			}
+		}
+		r.Promises = append(r.Promises, p)
+	}
+}
+
+// takeovers sums the schedule up, by kind.
+func takeovers(schedule []*Fault) (all []Takeover) {
+	for _, kind := range Faults() {
+		sum := Takeover{Kind: kind}
+		var times []float64
+		for _, f := range schedule {
+			if f.Kind != kind {
+				continue
+			}
+			sum.Planned++
+			if f.Done {
+				sum.Done++
+			}
+			if f.TakeoverMillis > 0 {
+				times = append(times, f.TakeoverMillis)
+			}
+		}
+		if sum.Planned == 0 {
+			continue
+		}
+		if sum.Takeovers = len(times); len(times) > 0 {
+			slices.Sort(times)
+			sum.MedianMillis, sum.MaxMillis = (times[(len(times)-1)/2]+times[len(times)/2])/2, times[len(times)-1]
+		}
+		all = append(all, sum)
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/harness"
+)
+
+// Fault is one fault of the schedule, and what came of it.
+type Fault struct {
+	AtMillis   int64  `json:"at_ms"` // after the beginning of the load
+	Kind       string `json:"kind"`
+	Process    string `json:"process,omitempty"` // that is hurt
+	HoldMillis int64  `json:"hold_ms"`           // until it goes on, or is started again
+	Partitions int    `json:"partitions,omitempty"`
+
+	Done  bool   `json:"done"`
+	Note  string `json:"note,omitempty"` // why not, or what went otherwise than planned
+	Units int    `json:"units"`          // that the process owned
+	// TakeoverMillis is how long it took until the last of them had its next owner; 0: none was seen.
+	TakeoverMillis float64 `json:"takeover_ms"`
+}
+
+// The pace of the schedule.
+const (
+	quiet      = 500 * time.Millisecond // before the first fault
+	calm       = 700 * time.Millisecond // at most, between two
+	shortHold  = 500 * time.Millisecond // at most, until a process is started again
+	overTTL    = 200 * time.Millisecond // by which a stop is longer than a session, at least
+	stopSpread = time.Second            // and at most so much more
+	maxGrowth  = 3                      // storage topics that are added
+	maxUnits   = 1024                   // partitions of the largest
+)
+
+// What a fault hurts.
+const (
+	hurtsConsumer = iota
+	hurtsProducer
+	hurtsTopic
+)
+
+// schedule is what happens to whom and when. It follows from the configuration alone.
+func (c *Config) schedule() (faults []*Fault) {
+	var troubles []harness.Trouble
+	for _, kind := range Faults() { // not in the order in which they were asked for
+		hold := [2]time.Duration{0, shortHold}
+		switch {
+		case !c.has(kind):
+			continue
+		case kind == Grow:
+			troubles = append(troubles, harness.Trouble{Name: Grow, Hurts: hurtsTopic})
+			continue
+		case kind == Stop:
+			hold = [2]time.Duration{c.TTL + overTTL, c.TTL + overTTL + stopSpread}
+		}
+		troubles = append(troubles, harness.Trouble{Name: kind, Hurts: hurtsConsumer, Hold: hold}, harness.Trouble{Name: kind, Hurts: hurtsProducer, Hold: hold})
+	}
+	at, grown := quiet, c.Partitions
+	for step := range harness.Plan(c.Seed, troubles, calm) {
+		longest := time.Duration(0)
+		for _, ill := range step.Ills {
+			longest = max(longest, ill.Hold)
+			f := &Fault{AtMillis: at.Milliseconds(), Kind: ill.Name, HoldMillis: ill.Hold.Milliseconds()}
+			switch ill.Hurts {
+			case hurtsConsumer:
+				f.Process = consumerName(ill.Pick % c.Consumers)
+			case hurtsProducer:
+				f.Process = producerName(ill.Pick % c.Producers)
+			case hurtsTopic:
+				if grown*2 > min(c.Partitions<<maxGrowth, maxUnits) {
+					continue
+				}
+				grown *= 2
+				f.Partitions = grown
+			}
+			if at+ill.Hold < c.For {
+				faults = append(faults, f)
+			}
+		}
+		if at += longest + step.Calm; at >= c.For {
+			break
+		}
+	}
+	return faults
+}
+
+func consumerName(i int) string { return fmt.Sprintf("consumer-%d", i+1) }
+func producerName(i int) string { return fmt.Sprintf("producer-%d", i+1) }
+
+// moment is the beginning or the end of a fault.
+type moment struct {
+	at    time.Duration
+	fault *Fault
+	end   bool
+}
+
+// moments are those of a schedule, in order.
+func moments(faults []*Fault) (all []moment) {
+	for _, f := range faults {
+		at := time.Duration(f.AtMillis) * time.Millisecond
+		all = append(all, moment{at: at, fault: f})
+		if f.Process != "" {
+			all = append(all, moment{at: at + time.Duration(f.HoldMillis)*time.Millisecond, fault: f, end: true})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	return all
+}

@@ -1,0 +1,92 @@
+package mirror
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// kindOf fails the test when an error has no kind that a caller can act on.
+func kindOf(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, fault.Corrupt) && !errors.Is(err, fault.Invalid) {
+		t.Fatalf("an error without a kind: %v", err)
+	}
+}
+
+// A state that is accepted is one that copying can go on from, and comes back when it is stored.
+func FuzzState(f *testing.F) {
+	s := newState(5)
+	for i := range int64(3) {
+		s.anchored(5+i, 9+i)
+		s.Records += firstStride
+	}
+	s.Window = []span{{From: 5, To: 9, Records: 4}, {From: 12, To: 13, Records: 1}}
+	b, err := json.Marshal(s)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b, int64(20))
+	f.Add([]byte(`{"format":1,"producer":"1","from":5,"stride":1,"window":[{"from":3,"to":4,"records":1}]}`), int64(0))
+	f.Add([]byte(`{"format":1,"producer":"1"}`), int64(0))
+	f.Fuzz(func(t *testing.T, value []byte, at int64) {
+		s, err := decodeState("k", value)
+		if err != nil {
+			kindOf(t, err)
+			return
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeState("k", b)
+		if err != nil || again.taken() != s.taken() || len(again.Anchors) != len(s.Anchors) {
+			t.Fatalf("%+v comes back as %+v, %v", s, again, err)
+		}
+		if s.taken() < s.From {
+			t.Fatalf("%+v is taken up to %d", s, s.taken())
+		}
+		before := len(s.Anchors)
+		s.anchored(at, at)
+		if n := len(s.Anchors); s.Stride < 1 || n > max(before, maxAnchors)+1 {
+			t.Fatalf("one more anchor than %d makes %d, stride %d", before, n, s.Stride)
+		}
+	})
+}
+
+// A plan that is accepted has for each group its name, its document and its control.
+func FuzzPlan(f *testing.F) {
+	p := plan{
+		Format: stateFormat, Document: &topic.Document{Name: "t"}, Source: []string{"t..0"},
+		Groups: []registry.Meta{{Topic: "t", Units: 2}}, Controls: []registry.Control{{}}, Names: []string{"g"},
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"format":1,"document":{},"groups":[{}],"controls":[],"names":["g"]}`))
+	f.Add([]byte(`{"format":2}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		p, err := decodePlan("k", value)
+		if err != nil {
+			kindOf(t, err)
+			return
+		}
+		if p.Document == nil || len(p.Groups) != len(p.Names) || len(p.Controls) != len(p.Names) {
+			t.Fatalf("%s is accepted as %+v", value, p)
+		}
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := decodePlan("k", b); err != nil || !reflect.DeepEqual(p.Names, again.Names) || p.Done != again.Done {
+			t.Fatalf("%+v comes back as %+v, %v", p, again, err)
+		}
+	})
+}

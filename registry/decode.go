@@ -1,0 +1,53 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// decode reads the stored form. What is no document, or one that this program can't have written,
+// is an error that names the key.
+func decode(e Entry, doc any) error {
+	if err := json.Unmarshal(e.Value, doc); err != nil {
+		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w: %w", e.Key, fault.Corrupt, err)
+	}
+	if d, ok := doc.(interface{ check() error }); ok {
+		if err := d.check(); err != nil {
+			return fmt.Errorf("registry key %q: %w", e.Key, err)
+		}
+	}
+	return nil
+}
+
+func (m *Meta) check() error {
+	switch {
+	case m.Format > metaFormat:
+		return fmt.Errorf("a group of format %d; this version reads up to %d: %w", m.Format, metaFormat, ErrInvalid)
+	case m.Units < 1 || m.Units > MaxUnits || m.First < 0 || m.First > m.Units || m.Initial < 0 || m.Initial > m.Units:
+		return fmt.Errorf("a group of %d units, from %d on, %d at first; expected 1 to %d units: %w", m.Units, m.First, m.Initial, MaxUnits, fault.Corrupt)
+	}
+	return nil
+}
+
+func (o *Owner) check() error {
+	if o.Epoch < 0 {
+		return fmt.Errorf("an owner in epoch %d: %w", o.Epoch, fault.Corrupt)
+	}
+	return nil
+}
+
+func (c *Checkpoint) check() error {
+	for _, p := range c.Positions {
+		if p.Storage < 0 || p.Partition < 0 || p.Next < 0 {
+			return fmt.Errorf("a checkpoint at offset %d of partition %d of storage topic %d: %w", p.Next, p.Partition, p.Storage, fault.Corrupt)
+		}
+		for _, r := range p.Done {
+			if r[0] < 0 || r[0] >= r[1] {
+				return fmt.Errorf("a checkpoint with the finished range [%d, %d): %w", r[0], r[1], fault.Corrupt)
+			}
+		}
+	}
+	return nil
+}

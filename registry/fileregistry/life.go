@@ -1,0 +1,171 @@
+package fileregistry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// Whether the words of the control file are believed depends on who lives, not on what boot it is:
+// a file system that had an error and was mounted again, or a snapshot of a disk that was attached,
+// shows an older page within one boot.
+//
+// Everybody who has the registry open holds a shared lock on `alive`. Whoever opens it tries that
+// lock exclusively. It gets it when nobody lives: then the page is a hint, and the content is
+// recovered from the journal. It does not get it when somebody lives who believes the page: then
+// the page is true, because whoever believes it has it mapped, through an open file, on a file
+// system that can't be unmounted meanwhile. A lock of the kernel goes with its process after the
+// process's last store.
+//
+// The change from exclusive to shared is not one step: the kernel takes the one lock away before it
+// gives the other. So all this happens under a second lock, `open`, that is held exclusively for
+// the time of opening: nobody but its holder ever locks `alive`, and the change can't be seen. The
+// living do not take part, so the one that made `alive` busy may die before the shared lock is
+// there; the page is then still as it was, since this process has the file open all along.
+//
+// Both are asked for without waiting in the kernel, so that Open ends with its context.
+const (
+	openLock  = "open.lock"
+	aliveLock = "alive.lock"
+)
+
+// comeAlive loads the content, and is alive for others from then on.
+func (s *store) comeAlive(ctx context.Context) error {
+	gate, err := s.dir.OpenFile(openLock, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := s.await(ctx, gate); err != nil {
+		return errors.Join(err, gate.Close())
+	}
+	sign(gate, os.Getpid())
+	err = s.join()
+	sign(gate, 0)
+	return errors.Join(err, gate.Close())
+}
+
+// join is what happens under the lock of those who open.
+func (s *store) join() error {
+	if err := s.checkFormat(); err != nil {
+		return err
+	}
+	var err error
+	if s.alive, err = s.dir.OpenFile(aliveLock, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	alone, err := s.alive.TryLock(true)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", s.dir.Path(aliveLock), err)
+	}
+	if err := s.openControl(); err != nil {
+		return fmt.Errorf("file registry: control file: %w", explain(err))
+	}
+	s.j = &journal{fs: s.dir, data: s.fs, ctl: s.ctl, space: s.space}
+	if err := s.load(alone); err != nil {
+		return explain(err)
+	}
+	if ok, err := s.alive.TryLock(false); err != nil || !ok {
+		return fmt.Errorf("lock %s: %w: another process locks it, which no process of Ringfence does now: %w", s.dir.Path(aliveLock), err, fault.Unavailable)
+	}
+	return nil
+}
+
+func (s *store) load(alone bool) error {
+	if err := s.j.openFiles(); err != nil {
+		return err
+	}
+	if alone {
+		return s.j.recover()
+	}
+	if s.ctl.magic.Load() != controlMagic || s.j.file(s.ctl.gen.Load()) == nil {
+		return fmt.Errorf("%s is not that of the processes that have the registry open: it was removed or replaced; stop them all, then start again: %w",
+			s.dir.Path(controlName), fault.Unavailable)
+	}
+	var ch change
+	return s.j.refresh(&ch)
+}
+
+// await asks for the lock of those who open until it is there or ctx ends.
+func (s *store) await(ctx context.Context, gate vfs.File) error {
+	start := time.Now()
+	tick := time.NewTicker(lockEvery)
+	defer tick.Stop()
+	for said := false; ; {
+		ok, err := gate.TryLock(true)
+		if err != nil {
+			return fmt.Errorf("lock %s: %w", s.dir.Path(openLock), err)
+		}
+		if ok {
+			return nil
+		}
+		if !said && time.Since(start) > lockNotice {
+			said = true
+			s.log.Warn("another process is opening the registry and does not get done; it is probably stopped: continue it with kill -CONT, or end it with kill -9", "pid", signer(gate))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			who := "another process"
+			if pid := signer(gate); pid != 0 {
+				who = fmt.Sprintf("process %d", pid)
+			}
+			return fmt.Errorf("%s is opening the registry and did not get done within %s; if it is stopped, continue or kill it: %w",
+				who, time.Since(start).Round(time.Millisecond), ctx.Err())
+		}
+	}
+}
+
+const signature = 20 // bytes: a PID, then spaces
+
+// sign says for messages who holds a lock. When it can't, they name process 0.
+func sign(f vfs.File, pid int) { _, _ = f.WriteAt(fmt.Appendf(nil, "%-*d\n", signature-1, pid), 0) }
+
+func signer(f vfs.File) int {
+	b := make([]byte, signature)
+	n, _ := f.ReadAt(b, 0)
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	return pid
+}
+
+// place is where the registry was when this process opened it. The files that it has open are those
+// of that directory for ever; what place looks for is whether anybody else can still find them.
+type place struct {
+	fs   vfs.FS // in which the directory has its name
+	info fs.FileInfo
+	lost error         // not nil: it is gone
+	last time.Time     // of the last look
+	told chan struct{} // closed when it is gone
+}
+
+// placeEvery is how often a busy process looks.
+const placeEvery = 5 * time.Millisecond
+
+// look says whether the directory is still there, by the control file in it.
+func (p *place) look(now time.Time) error {
+	if p.lost != nil || now.Sub(p.last) < placeEvery {
+		return p.lost
+	}
+	p.last = now
+	name := dirName + "/" + controlName
+	have, err := p.fs.Stat(name)
+	switch {
+	case err == nil && vfs.SameFile(p.info, have):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil // nobody knows; what the files say counts
+	case err == nil:
+		err = errors.New("it is another file now")
+	}
+	p.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
+		p.fs.Path(dirName), p.fs.Path(name), err, fault.Closed)
+	close(p.told)
+	return p.lost
+}

@@ -1,0 +1,136 @@
+package fileregistry
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/registry/internal/local"
+)
+
+const successors = 2 // how many processes this one watches through the kernel
+
+func (k *keeper) path(handle string) string { return k.s.dir.Path(livePrefix + handle) }
+
+// ring are the handles that this process watches: its successors among those with sessions.
+func (k *keeper) ring(table []sessionInfo) []string {
+	if !k.s.real {
+		return nil
+	}
+	set := make(map[string]struct{})
+	for _, info := range table {
+		buried := k.s.ctl.slot(info.slot).Load()&dead != 0 // its end is being written
+		if info.handle != k.s.handle && !buried {
+			set[info.handle] = struct{}{}
+		}
+	}
+	all := slices.Sorted(maps.Keys(set))
+	at, _ := slices.BinarySearch(all, k.s.handle)
+	var out []string
+	for i := range min(successors, len(all)) {
+		out = append(out, all[(at+i)%len(all)])
+	}
+	return out
+}
+
+// watch makes handles the ones that are watched.
+func (k *keeper) watch(handles []string) {
+	for h, p := range k.peers {
+		if !slices.Contains(handles, h) {
+			p.Close()
+			delete(k.peers, h)
+		}
+	}
+	for _, h := range handles {
+		if k.peers[h] != nil {
+			continue
+		}
+		p, err := local.Watch(k.path(h))
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				k.s.log.Warn("a process can't be watched; its heartbeat has to do", "error", err)
+			}
+			continue
+		}
+		k.peers[h] = p
+		k.wg.Go(func() { // joined by stop; ended by p.close or the process's death
+			if p.Wait() {
+				select {
+				case k.died <- h:
+				case <-k.quit:
+				}
+			}
+		})
+	}
+}
+
+// bury announces the end of the sessions of a dead process.
+func (k *keeper) bury(handle string) {
+	if p := k.peers[handle]; p != nil {
+		p.Close()
+		delete(k.peers, handle)
+	}
+	k.gone[handle] = struct{}{}
+	for _, info := range *k.s.core.sessions.Load() {
+		if info.handle == handle {
+			bury(k.s.ctl.slot(info.slot), info.tag)
+			k.seen[info.id] = sighting{over: true} // by this process: the next round writes it
+		}
+	}
+}
+
+// tidy removes the FIFOs of dead processes that have no session any more. The others are needed:
+// whoever sees a session of theirs later learns from the FIFO that it is over.
+func (k *keeper) tidy(table []sessionInfo) {
+	for handle := range k.gone {
+		if !slices.ContainsFunc(table, func(i sessionInfo) bool { return i.handle == handle }) {
+			delete(k.gone, handle)
+			_ = k.s.dir.Remove(livePrefix + handle)
+		}
+	}
+}
+
+// sweepPatience is what a stopped writer may cost whoever opens the registry, to read it perhaps.
+const sweepPatience = 50 * time.Millisecond
+
+// sweep ends the sessions of processes that died while nobody watched, and removes what FIFOs
+// they left. What can't be written soon is announced all the same, and the rounds write it.
+func (k *keeper) sweep(ctx context.Context) {
+	if !k.s.real {
+		return
+	}
+	gone := make(map[string]bool)
+	var ids []string
+	for _, info := range *k.s.core.sessions.Load() {
+		over, known := gone[info.handle]
+		if !known {
+			over = local.Gone(k.path(info.handle))
+			gone[info.handle] = over
+		}
+		if over {
+			bury(k.s.ctl.slot(info.slot), info.tag)
+			ids = append(ids, info.id)
+		}
+	}
+	if len(ids) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+		defer cancel()
+		if _, _, err := k.s.call(ctx, endOf(ids)); err != nil {
+			return
+		}
+	}
+	list, err := k.s.dir.ReadDir(".")
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		handle, ok := strings.CutPrefix(e.Name(), livePrefix)
+		if ok && local.Gone(k.path(handle)) {
+			_ = k.s.dir.Remove(e.Name())
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package registry_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+// The documents of a group are in a registry that others write to. A group is read as a whole, or
+// refused with an error of a kind; what is read is stored again as it is, and makes no more units
+// than are allowed.
+func FuzzGroup(f *testing.F) {
+	f.Add("groups/g/owners/00000001", []byte(`{"member":"m","incarnation":"i","epoch":3}`), []byte(`{"format":1,"topic":"t","units":4}`))
+	f.Add("checkpoints/g/00000002", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}}}.Encode(), []byte(`{"format":1,"topic":"t","units":4,"first":1,"initial":2}`))
+	f.Add("groups/g/members/m", []byte(`{"id":"m"}`), []byte(`{"units":-1}`))
+	f.Add("groups/g/assignment", []byte(`{"targets":["m"]}`), []byte(`{"units":9223372036854775807}`))
+	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"next":-4,"done":[[9,3]]}]}`), []byte(`{"format":1,"units":1}`))
+	f.Add("groups/g/owners/99999999999999999999", []byte("null"), []byte(`{"format":2,"units":1}`))
+	f.Fuzz(func(t *testing.T, key string, value, meta []byte) {
+		reg := memregistry.New()
+		defer reg.Close()
+		puts := []registry.Put{{Key: "groups/g/meta", Value: meta}}
+		if key != puts[0].Key {
+			puts = append(puts, registry.Put{Key: key, Value: value})
+		}
+		if _, err := reg.Txn(t.Context(), registry.Txn{Puts: puts}); err != nil {
+			return // no key or value of a registry
+		}
+		if bytes.Contains(meta, []byte("0000")) {
+			return // hundreds of thousands of units: allowed, and slow
+		}
+		g, err := reg.Group("g")
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := g.Load(t.Context(), true)
+		if err != nil {
+			if !errors.Is(err, fault.Corrupt) && !errors.Is(err, fault.Invalid) {
+				t.Fatalf("an error without a kind: %v", err)
+			}
+			if !strings.Contains(err.Error(), "groups/g/") && !strings.Contains(err.Error(), "checkpoints/g/") {
+				t.Fatalf("an error that names no key: %v", err)
+			}
+			return
+		}
+		if st.Meta == nil {
+			return
+		}
+		if len(st.Units) != st.Meta.Units || st.Meta.Units > registry.MaxUnits {
+			t.Fatalf("%d units of %+v", len(st.Units), st.Meta)
+		}
+		for n, u := range st.Units {
+			if u.Number != n || u.Owner.Epoch < 0 {
+				t.Fatalf("unit %d is %+v", n, u)
+			}
+			if u.Checkpoint == nil {
+				continue
+			}
+			for _, p := range u.Checkpoint.Positions {
+				if p.Next < 0 || p.Storage < 0 || p.Partition < 0 {
+					t.Fatalf("unit %d is at %+v", n, p)
+				}
+			}
+			again := memregistry.New()
+			_, err := again.Txn(t.Context(), registry.Txn{Puts: []registry.Put{puts[0], {Key: key, Value: u.Checkpoint.Encode()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := again.Group("g")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st, err := other.Load(t.Context(), true); err != nil || !bytes.Equal(st.Units[n].Checkpoint.Encode(), u.Checkpoint.Encode()) {
+				t.Fatalf("the checkpoint %s comes back otherwise: %v", u.Checkpoint.Encode(), err)
+			}
+			_ = again.Close()
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package redisregistry
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// word is a part of an answer of the server.
+type word string
+
+func (w *word) AsInt64() (int64, error)   { return strconv.ParseInt(string(*w), 10, 64) }
+func (w *word) ToString() (string, error) { return string(*w), nil }
+func (w *word) AsBytes() ([]byte, error)  { return []byte(*w), nil }
+
+// stored is what a put makes of an entry in Redis.
+func stored(p *driver.Put) []byte { return appendContent([]byte(version(7, newID())), p) }
+
+// An entry that is accepted is what a put of it would store.
+func FuzzEntry(f *testing.F) {
+	f.Add(stored(&driver.Put{Value: []byte("v")}))
+	f.Add(stored(&driver.Put{Session: "s", Value: []byte("v\x00w")}))
+	f.Add(stored(&driver.Put{Session: "s"}))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		e, err := decodeEntry("k", raw)
+		if err != nil {
+			return
+		}
+		if len(e.Value)+len(e.Session)+len(e.Version) >= len(raw) {
+			t.Fatalf("%d bytes became %+v", len(raw), e)
+		}
+		again := appendContent([]byte(e.Version), &driver.Put{Session: e.Session, Value: e.Value})
+		if bound := raw[versionBytes] == bound; bound == (e.Session != "") && !bytes.Equal(again, raw) {
+			t.Fatalf("%q is stored as %q", raw, again)
+		}
+	})
+}
+
+// A list has one entry for each pair of its parts, or is refused.
+func FuzzList(f *testing.F) {
+	f.Add("12\nk\n" + string(stored(&driver.Put{Value: []byte("v")})))
+	f.Add("12")
+	f.Add("x\nk\nv")
+	f.Fuzz(func(t *testing.T, text string) {
+		var parts []word
+		for p := range strings.SplitSeq(text, "\n") {
+			parts = append(parts, word(p))
+		}
+		snap, err := decodeList(parts)
+		if err != nil {
+			return
+		}
+		if n, err := strconv.ParseInt(string(parts[0]), 10, 64); err != nil || n != snap.Revision {
+			t.Fatalf("revision %d of %q", snap.Revision, parts[0])
+		}
+		if len(snap.Entries) != len(parts)/2 {
+			t.Fatalf("%d entries of %d parts", len(snap.Entries), len(parts))
+		}
+		for i, e := range snap.Entries {
+			if e.Key != string(parts[2*i+1]) || !strings.HasPrefix(string(parts[2*i+2]), string(e.Version)) {
+				t.Fatalf("entry %d is %+v of %q", i, e, parts)
+			}
+		}
+	})
+}
+
+// Each transaction gets one answer: a version for each of its puts, or an error.
+func FuzzResults(f *testing.F) {
+	f.Add(int64(5), int64(5), 2)
+	f.Add(int64(-1), int64(refusedFenced), 2)
+	f.Add(int64(-1<<63), int64(-9), 2)
+	f.Fuzz(func(t *testing.T, a, b int64, n int) {
+		txns := []driver.Txn{
+			{Checks: []driver.Check{{Key: "a"}}, Puts: []driver.Put{{Key: "a"}, {Key: "b"}}},
+			{Puts: []driver.Put{{Key: "c"}}},
+		}
+		reply := []int64{a, b}[:min(max(n, 0), 2)]
+		results, err := decodeResults(txns, reply, newID())
+		if err != nil {
+			if len(reply) == len(txns) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for i, r := range results {
+			if (r.Err == nil) != (reply[i] >= 0) || r.Err == nil && len(r.Versions) != len(txns[i].Puts) {
+				t.Fatalf("answer %d gives %+v", reply[i], r)
+			}
+			if errors.Is(r.Err, driver.ErrConflict) && (r.Failed < 0 || r.Failed >= len(txns[i].Checks)) {
+				t.Fatalf("answer %d says that check %d of %d failed", reply[i], r.Failed, len(txns[i].Checks))
+			}
+		}
+	})
+}
+
+// Anybody may publish on a channel of the lookout: whatever it says, a process goes on, and calls
+// out itself in bounded time when nobody else does.
+func FuzzLookout(f *testing.F) {
+	f.Add("call a 80", int64(80))
+	f.Add("call a 0", int64(0))
+	f.Add("call a -5", int64(-5))
+	f.Add("call a 9223372036854775807", int64(1<<62))
+	f.Add("hello x", int64(1))
+	f.Fuzz(func(t *testing.T, call string, pause int64) {
+		for _, calling := range []bool{true, false} {
+			w := &lookout{s: &store{process: "m"}, timer: time.NewTimer(time.Hour), calling: calling}
+			w.take(call)
+			w.timer.Stop()
+			if calling && !w.calling && !strings.HasPrefix(strings.TrimSpace(call), "call") {
+				t.Fatalf("%q ended the calling", call)
+			}
+		}
+		if d := new(lookout).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*alonePause {
+			t.Fatalf("after a call that announces the next in %s the wait is %s", time.Duration(pause), d)
+		}
+	})
+}
