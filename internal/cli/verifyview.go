@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/verify"
@@ -106,7 +107,11 @@ func verifyVerdict(r *report, v *verify.Result) {
 	case verify.AllKept:
 		r.line("\n%s.", r.paint(green, "Every promise was kept"))
 	case verify.Broken:
-		r.line("\n%s.", r.paint(red, "Promises were broken"))
+		what := "Promises were broken"
+		if !slices.ContainsFunc(v.Promises, func(p verify.Promise) bool { return p.Broken > 0 }) {
+			what = "Every promise was kept, but processes ended that nobody ended"
+		}
+		r.line("\n%s.", r.paint(red, what))
 	default:
 		r.line("\n%s: nothing that was seen broke a promise.", r.paint(yellow, "It did not come to its end"))
 	}

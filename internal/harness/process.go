@@ -64,9 +64,11 @@ func (p *Process) Kill() error {
 	return p.cmd.Process.Kill()
 }
 
-// Leave asks it to end: SIGTERM.
+// Leave asks it to end: SIGTERM, once. A second one would tell it to leave without a clean end.
 func (p *Process) Leave() error {
-	p.asked.Store(true)
+	if p.asked.Swap(true) {
+		return nil
+	}
 	return p.cmd.Process.Signal(syscall.SIGTERM)
 }
 

@@ -104,6 +104,20 @@ func TestOneThatIsFrozenLeavesWhenItGoesOn(t *testing.T) {
 	}
 }
 
+func TestOneThatIsLeavingIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	p := startChild(t)
+	if err := p.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Leave(); err != nil { // a signal would meet nobody
+		t.Errorf("it is asked a second time: %v", err)
+	}
+}
+
 func stateOf(t *testing.T, pid int) string {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,16 +46,22 @@ func (w *Writer) Add(e Event) error {
 	return nil
 }
 
-// reorderWindow is how many events a reader holds back to put them in order: goroutines that
-// share a file write their lines a little out of order.
-const reorderWindow = 1024
+// What a reader holds back to put events in order. Goroutines that share a file write their lines
+// out of order, by as long as a call takes whose beginning is the event's time: a slow store or a
+// process that was stopped makes that seconds.
+const (
+	fewest = 1 << 10                 // events, whatever their times
+	most   = 1 << 16                 // events, so that memory is bounded
+	span   = int64(30 * time.Second) // of the times of those held back
+)
 
 // Reader reads JSON lines in the order of their time.
 type Reader struct {
 	r    *bufio.Reader
 	held eventHeap
 	line int
-	last int64
+	last int64 // time of the event that was handed out last
+	late int64 // latest time of those read
 	end  bool
 }
 
@@ -66,7 +73,7 @@ func NewReader(r io.Reader) *Reader {
 // Next returns the next event; io.EOF at the end. A last line that a killed process left
 // unfinished is dropped, any other damage is fault.Corrupt.
 func (r *Reader) Next() (Event, error) {
-	for !r.end && len(r.held) < reorderWindow {
+	for !r.end && !r.full() {
 		e, err := r.read()
 		if errors.Is(err, io.EOF) {
 			r.end = true
@@ -76,6 +83,7 @@ func (r *Reader) Next() (Event, error) {
 			return Event{}, err
 		}
 		heap.Push(&r.held, numbered{e, r.line})
+		r.late = max(r.late, e.At)
 	}
 	if len(r.held) == 0 {
 		return Event{}, io.EOF
@@ -83,10 +91,16 @@ func (r *Reader) Next() (Event, error) {
 	e, _ := heap.Pop(&r.held).(numbered)
 	if e.At < r.last {
 		return Event{}, fmt.Errorf("history: the event at %d stands more than %d lines after that at %d; all writers must use one clock: %w",
-			e.At, reorderWindow, r.last, fault.Corrupt)
+			e.At, len(r.held), r.last, fault.Corrupt)
 	}
 	r.last = e.At
 	return e.Event, nil
+}
+
+// full says that enough is held back to hand out the first of it.
+func (r *Reader) full() bool {
+	n := len(r.held)
+	return n >= most || n >= fewest && r.late-r.held[0].At > span
 }
 
 func (r *Reader) read() (Event, error) {

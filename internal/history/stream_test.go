@@ -72,7 +72,7 @@ func TestClocksThatDisagreeAreNoticed(t *testing.T) {
 	var file bytes.Buffer
 	w := history.NewWriter(&file)
 	for at := range int64(3000) {
-		if err := w.Add(history.Event{Kind: history.Produced, At: at + 1, Offset: at}); err != nil {
+		if err := w.Add(history.Event{Kind: history.Produced, At: (at + 1) * 1_000_000_000, Offset: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,6 +81,25 @@ func TestClocksThatDisagreeAreNoticed(t *testing.T) {
 	}
 	if _, err := readAll(&file); !errors.Is(err, fault.Corrupt) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A call that took seconds is told of when it is answered, behind all that happened meanwhile.
+func TestACallThatTookSecondsIsPutWhereItBegan(t *testing.T) {
+	t.Parallel()
+	var file bytes.Buffer
+	w := history.NewWriter(&file)
+	for i := range int64(20_000) { // four a millisecond
+		if err := w.Add(history.Event{Kind: history.Produced, At: i*250_000 + 2, Offset: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Add(history.Event{Kind: history.Committed, At: 1}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := readAll(&file)
+	if err != nil || len(events) != 20_001 || events[0].Kind != history.Committed {
+		t.Errorf("%d events, %v; expected 20,001, and the call first", len(events), err)
 	}
 }
 

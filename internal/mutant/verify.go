@@ -28,6 +28,18 @@ func verifyMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts$/^verify_reorders$",
 		},
 		{
+			name: "verify-asks-twice", breaks: "verify ends a process that is leaving, and calls that a death of its own",
+			file: "internal/harness/process.go",
+			find: "	if p.asked.Swap(true) {", put: "	if p.asked.Swap(true) && p.Ended() && p.ExitCode() == -1 {",
+			pkg: "internal/harness", test: "TestOneThatIsLeavingIsNotAskedAgain$",
+		},
+		{
+			name: "judge-has-a-short-memory", breaks: "a call that took seconds on a busy machine makes the histories of a sound run unreadable",
+			file: "internal/history/stream.go",
+			find: "	return n >= most || n >= fewest && r.late-r.held[0].At > span", put: "	return n >= fewest",
+			pkg: "internal/history", test: "TestACallThatTookSecondsIsPutWhereItBegan$",
+		},
+		{
 			name: "verify-repeats-under-another-id", breaks: "the idempotent producers of verify test nothing: what they send again after kill -9 is new to the log",
 			file: "internal/verify/producer.go",
 			find: "		k.id = xxhash.Sum64String(p.Topic+\"/\"+k.name) | 1\n", put: "		k.id = xxhash.Sum64String(p.path()+k.name) | 1\n",

@@ -76,8 +76,12 @@ func (r *run) begin(ctx context.Context, f *Fault) error {
 		return nil
 	}
 	w := r.workers[f.Process]
-	if w.proc.Ended() {
+	switch {
+	case w.proc.Ended():
 		f.Note = "it had ended"
+		return nil
+	case f.Kind == Term && w.proc.WasAsked():
+		f.Note = "it was leaving"
 		return nil
 	}
 	if err := r.tally.follow(); err != nil {
