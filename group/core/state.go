@@ -152,6 +152,7 @@ type unit struct {
 	stuck    int           // times that a handler hung, without progress in between
 	hung     bool          // better let another member try
 	haunted  bool          // a handler was left behind: nothing more may be started in this epoch
+	cut      bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
 	retryAt  time.Duration // no start before
 
 	// A live owner that should hand it over to us.

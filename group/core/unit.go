@@ -116,7 +116,7 @@ func (s *State) own(n int, from string) {
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
-	u.haunted = false
+	u.haunted, u.cut = false, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
@@ -158,7 +158,7 @@ func (s *State) hold(n int) {
 			s.handoff(n, "", "finished by "+s.cfg.Member)
 		case s.leaving && s.cfg.Static: // kept for the restart
 		case move:
-			s.handoff(n, target, "handoff from "+s.cfg.Member+": "+s.plan.reason)
+			s.handoff(n, target, s.parting(n)+s.cfg.Member+": "+s.plan.reason)
 		case s.leaving && s.plan.current:
 			s.handoff(n, "", "released by "+s.cfg.Member+": it leaves")
 		case s.leaving:
@@ -188,6 +188,14 @@ func (s *State) drain(n int, why string) {
 	s.out = append(s.out, DrainUnit{Unit: n, Run: u.run, Deadline: u.deadline, Why: why})
 }
 
+// parting tells people whether the next owner repeats anything.
+func (s *State) parting(n int) string {
+	if s.units[n].cut {
+		return "handed over without what its stopped handlers finished, by "
+	}
+	return "handoff from "
+}
+
 // stopWorker cancels a worker that still handles records, also one that is about to end: what it has
 // begun may be somebody else's by now.
 func (s *State) stopWorker(n int, cause error) {
@@ -195,7 +203,7 @@ func (s *State) stopWorker(n int, cause error) {
 	if u.worker != running && u.worker != draining {
 		return
 	}
-	u.worker, u.deadline = stopping, s.now+s.cfg.CancelGrace
+	u.worker, u.deadline, u.cut = stopping, s.now+s.cfg.CancelGrace, true
 	s.out = append(s.out, StopUnit{Unit: n, Run: u.run, Cause: cause})
 }
 
