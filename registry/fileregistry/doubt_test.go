@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -179,71 +180,78 @@ func TestASealIsNotTakenBack(t *testing.T) {
 // Where a disk copies on write, a full one has no room for any write at all, not even one in place.
 func TestARegistryOpensOnADiskWithoutAnyRoom(t *testing.T) {
 	t.Parallel()
-	for _, noPage := range []bool{true, false} {
-		mem := vfs.NewMem(1)
-		p := mem.Process()
-		r, err := openFS(t, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := r.OpenSession(t.Context(), shortTTL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := map[registry.Version]bool{}
-		for i := 1; i <= 12; i++ {
-			given, err := r.Txn(t.Context(), step(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, v := range given {
-				seen[v] = true
-			}
-		}
-		bound := registry.Txn{Puts: []registry.Put{{Key: boundKey, Session: x.ID()}}}
-		if _, err := r.Txn(t.Context(), bound); err != nil {
-			t.Fatal(err)
-		}
-		p.Kill()
-		r.Close()
-		if noPage {
-			mem = machineOf(t, with(filesOf(t, mem), "control", make([]byte, controlSize)))
-		}
-		var room atomic.Bool
-		full := vfs.Inject(mem, func(op *vfs.Op) error {
-			if op.Kind == vfs.OpWrite && !room.Load() {
-				return syscall.ENOSPC
-			}
-			return nil
+	for name, noPage := range map[string]bool{"without a page": true, "with its page": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { opensWithoutRoom(t, noPage) })
 		})
-		again, err := openFS(t, full)
+	}
+}
+
+func opensWithoutRoom(t *testing.T, noPage bool) {
+	t.Helper()
+	mem := vfs.NewMem(1)
+	p := mem.Process()
+	r, err := openFS(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := r.OpenSession(t.Context(), shortTTL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[registry.Version]bool{}
+	for i := 1; i <= 12; i++ {
+		given, err := r.Txn(t.Context(), step(i))
 		if err != nil {
-			t.Fatalf("opened on a full disk: %v", err)
-		}
-		switch _, err := again.List(t.Context(), ""); {
-		case !noPage && err != nil:
-			t.Errorf("what the page proves to be durable: %v", err)
-		case noPage && (!errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "free some")):
-			t.Errorf("what nobody knows to be durable was read: %v", err)
-		}
-		if _, err := again.Txn(t.Context(), step(13)); !errors.Is(err, fault.Unavailable) {
-			t.Errorf("written on a full disk: %v", err)
-		}
-		room.Store(true)
-		given, err := again.Txn(t.Context(), step(13))
-		if err != nil {
-			t.Fatalf("with room again: %v", err)
+			t.Fatal(err)
 		}
 		for _, v := range given {
-			if seen[v] {
-				t.Errorf("version %q was given out again", v)
-			}
+			seen[v] = true
 		}
-		for end := time.Now().Add(time.Minute); content(t, again) != model(13); time.Sleep(shortTTL / 10) {
-			if time.Now().After(end) {
-				t.Fatalf("the session of the dead is not over: %s", content(t, again))
-			}
-		}
-		again.Close()
 	}
+	bound := registry.Txn{Puts: []registry.Put{{Key: boundKey, Session: x.ID()}}}
+	if _, err := r.Txn(t.Context(), bound); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	r.Close()
+	if noPage {
+		mem = machineOf(t, with(filesOf(t, mem), "control", make([]byte, controlSize)))
+	}
+	var room atomic.Bool
+	full := vfs.Inject(mem, func(op *vfs.Op) error {
+		if op.Kind == vfs.OpWrite && !room.Load() {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	again, err := openFS(t, full)
+	if err != nil {
+		t.Fatalf("opened on a full disk: %v", err)
+	}
+	switch _, err := again.List(t.Context(), ""); {
+	case !noPage && err != nil:
+		t.Errorf("what the page proves to be durable: %v", err)
+	case noPage && (!errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "free some")):
+		t.Errorf("what nobody knows to be durable was read: %v", err)
+	}
+	if _, err := again.Txn(t.Context(), step(13)); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("written on a full disk: %v", err)
+	}
+	room.Store(true)
+	given, err := again.Txn(t.Context(), step(13))
+	if err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+	for _, v := range given {
+		if seen[v] {
+			t.Errorf("version %q was given out again", v)
+		}
+	}
+	time.Sleep(2 * shortTTL)
+	if got := content(t, again); got != model(13) {
+		t.Errorf("it holds %s; expected all but what the dead's session held", got)
+	}
+	again.Close()
 }
