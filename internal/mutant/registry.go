@@ -45,8 +45,8 @@ func registryMutants() []mutant {
 		},
 		{
 			name: "registry-skips-the-fsync", breaks: "a claim that was acknowledged is undone by a power failure",
-			file: "registry/fileregistry/syncer.go",
-			find: "	return f.SyncData()\n", put: "	return nil\n",
+			file: "registry/fileregistry/doubt.go",
+			find: "	if err = f.SyncData(); err != nil {\n", put: "	if err = error(nil); err != nil {\n",
 			pkg: "registry/fileregistry", test: "TestAPowerLossAtEveryOperationKeepsWhatWasAcked$",
 		},
 		{
