@@ -80,8 +80,9 @@ type State struct {
 
 	// The store as it was last seen, with our own confirmed writes put in.
 	view     *registry.State
-	viewStep uint64 // when the Load that brought it was asked for; 0: none is good
-	loading  uint64 // ID of the Load under way
+	viewAt   time.Duration // when it came
+	viewStep uint64        // when the Load that brought it was asked for; 0: none is good
+	loading  uint64        // ID of the Load under way
 	loadStep uint64
 	wantLoad bool
 

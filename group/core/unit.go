@@ -89,7 +89,7 @@ func (s *State) claim(n int, why, dead string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
 	owner := registry.Owner{
-		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: max(v.Owner.Epoch, u.seen) + 1, Reason: why, Since: s.wall,
+		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
 	}
 	txn := registry.Txn{
 		Checks: []registry.Check{
@@ -108,6 +108,13 @@ func (s *State) claim(n int, why, dead string) {
 	}
 	u.write = wClaim
 	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: txn})
+}
+
+// nextEpoch is the epoch of the unit's next owner. It is above all that were seen, and above those
+// that a store which went back has forgotten: they were given before its present time.
+func (s *State) nextEpoch(n int) int64 {
+	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
+	return registry.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
 }
 
 // own begins the time as owner that the view shows.
@@ -229,7 +236,7 @@ func (s *State) late(n int) {
 func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
-	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: reason}
+	owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}
 	w := write{kind: wHandoff, unit: n, epoch: u.grant.Epoch, txn: registry.Txn{Checks: []registry.Check{
 		{Key: g.OwnerKey(n), Version: u.grant.Version},
 		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
