@@ -10,8 +10,8 @@ import (
 // That is why an epoch is not only higher than the one that is stored: it is at least the time,
 // by the store's own clock, at which it is given. What was lost was given before.
 
-// epochZero is the time at which an epoch would have been 0.
-var epochZero = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+// epochZero is the time at which an epoch would have been 0: the beginning of 2020, in Unix ms.
+const epochZero = 1_577_836_800_000
 
 // NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
 // milliseconds since the beginning of 2020, or one more than the last where changes are faster.

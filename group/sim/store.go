@@ -261,4 +261,4 @@ func (s *store) listCheckpoints(st *registry.State) {
 // wall is the store's time of day, Unix ms. All nodes have clocks of their own.
 func (w *world) wall() int64 { return beginning + w.now.Milliseconds() }
 
-var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+const beginning = 1_767_225_600_000 // 2026

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // A store that goes back, as one does that is restored from a backup, has forgotten owners whose
@@ -79,7 +80,8 @@ func (r *receivers) deliver(member string) {
 		}
 		return nil
 	}, &ringfence.ConsumeOptions{Member: member, SessionTTL: ttl})
-	if err != nil || !errors.Is(ctx.Err(), context.Canceled) {
+	// A busy machine may not let it leave in order: its units are free when its session ends.
+	if err != nil && !errors.Is(err, fault.Unavailable) || len(met) < partitions {
 		r.t.Fatalf("%s left with %v, having met the partitions %v of %d", member, err, met, partitions)
 	}
 }
