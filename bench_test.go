@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // BenchmarkConsume measures records through Consume with an empty handler: order per key kept,
@@ -56,10 +57,10 @@ func fill(b *testing.B, partitions, records int) *ringfence.Client {
 			b.Error(err)
 		}
 	})
-	if err := rf.EnsureTopic(ctx, "t", ringfence.TopicConfig{Partitions: partitions}); err != nil {
+	if err := rf.EnsureTopic(ctx, "t", ringfence.TopicConfig{Partitions: partitions, Life: "x"}); err != nil {
 		b.Fatal(err)
 	}
-	t, err := rf.Log().Topic(ctx, "t..0")
+	t, err := rf.Log().Topic(ctx, topic.StorageName("", "t", "x", 0))
 	if err != nil {
 		b.Fatal(err)
 	}

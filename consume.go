@@ -80,7 +80,8 @@ type Events = group.Events
 //
 // Errors: ErrInvalid with every fault of opts; ErrNotFound for an unknown topic, or when the group
 // is deleted; ErrExists for a group that consumes another topic; ErrFenced when the same member
-// ID was started elsewhere; ErrConflict when the topic was moved to another log. A store that does not answer is no error: Consume waits for it.
+// ID was started elsewhere; ErrConflict when the topic was moved to another log. It is ErrNotFound
+// too when the topic is deleted and made anew meanwhile: call it again for that one. A store that does not answer is no error: Consume waits for it.
 func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions) error {
 	if opts == nil {
 		opts = &ConsumeOptions{}
@@ -88,12 +89,9 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if h == nil {
 		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
 	}
-	t, err := c.open(ctx, topicName)
-	if err != nil {
-		return err
-	}
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
-	if err := t.Refresh(ctx); errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) {
+	t, err := c.current(ctx, topicName)
+	if err != nil && (t == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict)) {
 		return err
 	}
 	cfg, err := c.groupConfig(t.Document(), groupName, opts)

@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
@@ -14,11 +15,16 @@ import (
 // Errors: ErrNotFound for an unknown topic, ErrInvalid for what can't be stored, ErrNotAppended
 // when it is certainly not stored, ErrUnknown when nobody can say.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
-	t, err := c.open(ctx, topicName)
-	if err != nil {
-		return Position{}, err
-	}
-	return t.Produce(ctx, m.Key, topic.AnyPartition, []commitlog.Record{record(&m)}, nil)
+	for {
+		t, err := c.open(ctx, topicName)
+		if err != nil {
+			return Position{}, err
+		}
+		at, err := t.Produce(ctx, m.Key, topic.AnyPartition, []commitlog.Record{record(&m)}, nil)
+		if !errors.Is(err, ErrNotFound) || !errors.Is(t.Refresh(ctx), topic.ErrAnotherLife) {
+			return at, err
+		}
+	} // it is not stored, and another topic has the name: this message is meant for that
 }
 
 // record is a message as it is stored.
@@ -41,7 +47,8 @@ type ProduceOptions struct {
 }
 
 // ProduceAsync queues a message and returns; done is called exactly once, from any goroutine,
-// with its place or the error, and must not block. Messages of one key that one goroutine queues
+// with its place or the error, and must not block. ErrNotFound when the topic was deleted since it was
+// opened; the next message then goes to the topic that has the name by now, if there is one. Messages of one key that one goroutine queues
 // keep their order, also while the topic is switched to its next storage topic. m's bytes must stay
 // untouched until done. It blocks only while the log's write buffer is full, or very many messages
 // wait for the end of a switch.

@@ -154,7 +154,7 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}); err != nil {
+	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, Life: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	produce(t, rf, "orders", 0, 1, 1)
@@ -169,7 +169,7 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 	if err := rf.Close(); err != nil {
 		t.Fatal(err)
 	}
-	damage(t, filepath.Join(dir, "log", "topics", "orders..0", "0000000000000001.seg"), "damage-me")
+	damage(t, filepath.Join(dir, "log", "topics", "orders..0.x", "0000000000000001.seg"), "damage-me")
 
 	rf, err = ringfence.Open(t.Context(), cfg)
 	if err != nil {

@@ -25,6 +25,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	topics map[string]*topic.Topic // open handles, by name
+	ended  []*topic.Topic          // handles of topics that are gone; Close closes them
 	closed bool
 }
 
@@ -73,8 +74,11 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	handles := c.topics
-	c.topics = nil
+	handles := c.ended
+	for _, t := range c.topics {
+		handles = append(handles, t)
+	}
+	c.topics, c.ended = nil, nil
 	c.mu.Unlock()
 	var errs []error
 	for _, t := range handles {
@@ -91,7 +95,11 @@ func (c *Client) open(ctx context.Context, name string) (*topic.Topic, error) {
 	if closed {
 		return nil, fmt.Errorf("client: %w", ErrClosed)
 	}
-	if t != nil {
+	switch {
+	case t == nil:
+	case t.Gone():
+		c.leave(name, t)
+	default:
 		return t, nil
 	}
 	t, err := c.catalog.Open(ctx, name)
@@ -115,12 +123,28 @@ func (c *Client) open(ctx context.Context, name string) (*topic.Topic, error) {
 
 // current is open, with the definition as it is now.
 func (c *Client) current(ctx context.Context, name string) (*topic.Topic, error) {
-	t, err := c.open(ctx, name)
-	if err != nil {
-		return nil, err
+	for {
+		t, err := c.open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		err = t.Refresh(ctx)
+		if !errors.Is(err, topic.ErrAnotherLife) {
+			return t, err
+		}
+		c.leave(name, t)
 	}
-	err = t.Refresh(ctx)
-	return t, err
+}
+
+// leave lets the next use of a topic open it anew, as this one may be gone. Whoever uses the handle
+// keeps it until Close.
+func (c *Client) leave(name string, t *topic.Topic) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.topics[name] == t {
+		delete(c.topics, name)
+		c.ended = append(c.ended, t)
+	}
 }
 
 // forget drops the cached handle of a topic that was deleted, so that the next use opens anew.

@@ -15,6 +15,7 @@ type TopicConfig = topic.Config
 // TopicInfo describes a topic.
 type TopicInfo struct {
 	Name    string       `json:"name"`
+	Life    string       `json:"life"` // the ID of this topic among those that had the name
 	Router  topic.Router `json:"router"`
 	Hash    topic.Hash   `json:"hash"`
 	Produce int          `json:"produce"` // index of the storage topic that takes new records
@@ -61,6 +62,8 @@ func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) 
 type DeleteTopicOptions struct {
 	// Force deletes also while groups have progress in the topic; their state goes with it.
 	Force bool
+	// Life, when not "", is the one that is meant, see TopicInfo: another topic of the name stays.
+	Life string
 }
 
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
@@ -68,6 +71,13 @@ type DeleteTopicOptions struct {
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
 	if _, err := c.current(ctx, name); errors.Is(err, ErrConflict) {
 		return err // it was moved to another log: what is defined is not ours to delete
+	}
+	life, err := c.catalog.Life(ctx, name)
+	if err != nil {
+		return err
+	}
+	if opts != nil && opts.Life != "" && opts.Life != life {
+		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
 	groups, err := c.Groups(ctx)
 	if err != nil {
@@ -91,7 +101,7 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 			return err
 		}
 	}
-	if err := c.catalog.Delete(ctx, name); err != nil {
+	if err := c.catalog.Delete(ctx, name, life); err != nil {
 		return err
 	}
 	c.forget(name)
@@ -135,7 +145,7 @@ func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, err
 }
 
 func describe(d *topic.Document) TopicInfo {
-	info := TopicInfo{Name: d.Name, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created}
+	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created}
 	for i, s := range d.Storage {
 		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {

@@ -67,7 +67,7 @@ func (c *copier) run(ctx context.Context) error {
 		return err
 	}
 	c.until = b.Next
-	key := stateKey(c.m.c.Topic, c.storage, c.partition)
+	key := c.m.stateKey(c.storage, c.partition)
 	if err := c.patiently(ctx, "registry of the target", func() (err error) { c.s, err = c.m.takeOver(ctx, key, b.First); return err }); err != nil {
 		return err
 	}

@@ -32,10 +32,10 @@ type Result struct {
 	Already bool
 }
 
-func (m *Mirror) planKey() string { return keyPrefix + m.c.Topic + "/cutover" }
+func (m *Mirror) planKey() string { return m.prefix() + "cutover" }
 
 func (m *Mirror) carriedKey(group string, unit int) string {
-	return fmt.Sprintf("%s%s/carried/%s/%08d", keyPrefix, m.c.Topic, group, unit)
+	return fmt.Sprintf("%scarried/%s/%08d", m.prefix(), group, unit)
 }
 
 // checkOpen refuses to copy behind a cut-over: the target has producers of its own by then.
@@ -55,7 +55,7 @@ func (m *Mirror) checkOpen(ctx context.Context) error {
 // Producers at the source are refused with ErrSealed from its beginning. Consumers must have been
 // stopped: ErrConflict names those that have not.
 func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
-	if err := m.forget(ctx); err != nil {
+	if err := m.begin(ctx); err != nil {
 		return Result{}, err
 	}
 	p, version, err := m.readPlan(ctx)
@@ -84,7 +84,7 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if _, err := m.groups(ctx); err != nil { // early, before anything is sealed
 		return nil, "", err
 	}
-	doc, err := m.source.Get(ctx, m.c.Topic)
+	doc, err := m.sourceNow(ctx)
 	if err == nil {
 		err = m.checkTarget(ctx, doc)
 	}
@@ -169,7 +169,7 @@ func checkStopped(g *registry.Group, members []registry.Member) error {
 // first: producers that a sealed one refuses go on with the next, and must not find it open.
 func (m *Mirror) endSource(ctx context.Context) (*topic.Document, error) {
 	for sealed := 0; ; {
-		doc, err := m.source.Get(ctx, m.c.Topic)
+		doc, err := m.sourceNow(ctx)
 		if err != nil || len(doc.Storage) == sealed {
 			return doc, err
 		}
@@ -198,7 +198,7 @@ func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage in
 func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topic.Document, error) {
 	d := *doc
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
-	d.Switching, d.Produce = false, len(doc.Storage)-1
+	d.Life, d.Switching, d.Produce = m.lives.Target, false, len(doc.Storage)-1
 	for i := range d.Storage {
 		d.Storage[i].Name = m.targetName(doc, i)
 		d.Storage[i].Ends = nil
@@ -253,7 +253,7 @@ func (tr *translators) of(ctx context.Context, storage, partition int) (*transla
 	if storage >= len(tr.from) {
 		return nil, fmt.Errorf("a position in storage topic %d, which the topic does not have: %w", storage, fault.Corrupt)
 	}
-	s, err := tr.m.readState(ctx, stateKey(tr.m.c.Topic, storage, partition))
+	s, err := tr.m.readState(ctx, tr.m.stateKey(storage, partition))
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func TestADeletedTargetIsCopiedToAgain(t *testing.T) {
 	w := newWorld(t, 2)
 	w.produce(0, 60)
 	w.must(w.mirror(true).Run(t.Context()))
-	w.must(w.to.Log.DeleteTopic(t.Context(), topic.StorageName("", name, 0)))
+	w.must(w.to.Log.DeleteTopic(t.Context(), w.storageName(w.to, 0)))
 	_, err := w.mirror(false).CutOver(t.Context())
 	w.must(err)
 	w.wantSame(0)
@@ -206,7 +206,7 @@ func (t dyingTopic) Append(_ context.Context, _ *driver.AppendRequest, done func
 // replace puts a topic with so many other records in the place of that of a side.
 func (w *world) replace(side mirror.Side, records int) {
 	w.Helper()
-	c := commitlog.TopicConfig{Name: topic.StorageName("", name, 0), Partitions: 1}
+	c := commitlog.TopicConfig{Name: w.storageName(side, 0), Partitions: 1}
 	w.must(side.Log.DeleteTopic(w.Context(), c.Name))
 	w.must(side.Log.CreateTopic(w.Context(), c))
 	st, err := side.Log.Topic(w.Context(), c.Name)

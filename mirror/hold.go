@@ -61,7 +61,7 @@ func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from, to *com
 func (m *Mirror) holdNow(ctx context.Context, from, to *commitlog.Topic, storage int) error {
 	source, target := make([]int64, from.Config().Partitions), make([]int64, from.Config().Partitions)
 	for p := range source {
-		s, err := m.readState(ctx, stateKey(m.c.Topic, storage, p))
+		s, err := m.readState(ctx, m.stateKey(storage, p))
 		if err != nil {
 			return err
 		}

@@ -56,9 +56,11 @@ func (l *holds) of(storage int) []int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var lowest []int64
-	for _, offsets := range l.held[topic.StorageName("", name, storage)] {
-		if lowest == nil || slices.Compare(offsets, lowest) < 0 {
-			lowest = offsets
+	for of, held := range l.held {
+		for _, offsets := range held {
+			if topic.IsStorage(of, fmt.Sprintf("%s..%d", name, storage)) && (lowest == nil || slices.Compare(offsets, lowest) < 0) {
+				lowest = offsets
+			}
 		}
 	}
 	return lowest
@@ -72,7 +74,7 @@ func newHeldWorld(t testing.TB, partitions int) (*world, *holds) {
 	w.must(w.from.Log.Close())
 	w.from.Log = commitlog.New(l)
 	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
-	w.must(c.Delete(t.Context(), name))
+	w.must(c.Delete(t.Context(), name, ""))
 	w.must(c.Create(t.Context(), name, topic.Config{Partitions: partitions, RetentionBytes: 1 << 40}))
 	var err error
 	w.source, err = c.Open(t.Context(), name)
@@ -169,11 +171,11 @@ func TestTheHoldOfAMirrorIsItsOwnUntilItEnds(t *testing.T) {
 	held := func(target string) []int64 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.held[topic.StorageName("", name, 0)]["mirror:"+target]
+		return l.held[w.storageName(w.from, 0)]["mirror:"+target]
 	}
 	w.must(to("kafka://a").Run(t.Context()))
 	w.must(to("kafka://b").Run(t.Context()))
-	for hold := range l.held[topic.StorageName("", name, 0)] {
+	for hold := range l.held[w.storageName(w.from, 0)] {
 		if registry.CheckID("group", hold) == nil {
 			t.Errorf("a group may be named as a mirror's hold: %q", hold)
 		}
@@ -201,7 +203,7 @@ func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *registry.G
 	w := newWorld(t, 1)
 	w.must(w.source.Close())
 	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
-	w.must(c.Delete(t.Context(), name))
+	w.must(c.Delete(t.Context(), name, ""))
 	w.must(c.Create(t.Context(), name, topic.Config{Partitions: 1, RetentionBytes: bytes}))
 	var err error
 	w.source, err = c.Open(t.Context(), name)

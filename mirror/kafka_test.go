@@ -30,8 +30,9 @@ func TestACutOverToKafkaCanBeRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for i := range 2 {
-			_ = k.DeleteTopic(context.Background(), topic.StorageName("", name, i))
+		all, _ := k.Topics(context.Background()) // of this prefix
+		for _, st := range all {
+			_ = k.DeleteTopic(context.Background(), st.Name)
 		}
 		_ = k.Close()
 	})

@@ -65,6 +65,7 @@ const (
 // Mirror copies one topic. Run or CutOver is called once.
 type Mirror struct {
 	c        Config
+	lives    lives // once it has begun
 	source   *topic.Catalog
 	target   *topic.Catalog
 	records  atomic.Int64
@@ -123,13 +124,13 @@ func (m *Mirror) Progress() Progress {
 // under a name that is needed, or one with records of its own; ErrConflict when another mirror of the topic took over, or the
 // cut-over was done; ErrOutOfRange when the source dropped records that were not copied yet.
 func (m *Mirror) Run(ctx context.Context) error {
-	if err := m.forget(ctx); err != nil {
+	if err := m.begin(ctx); err != nil {
 		return err
 	}
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
-	doc, err := m.source.Get(ctx, m.c.Topic)
+	doc, err := m.sourceNow(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 			return context.Cause(ctx)
 		case <-time.After(lookPause):
 		}
-		next, err := m.source.Get(ctx, m.c.Topic)
+		next, err := m.sourceNow(ctx)
 		if err == nil {
 			doc = next
 		} else if !errors.Is(err, fault.Unavailable) && ctx.Err() == nil {
@@ -218,7 +219,7 @@ func (m *Mirror) targetName(doc *topic.Document, storage int) string {
 	if m.c.SameRegistry {
 		return topic.MovedName(doc.Storage[storage].Name)
 	}
-	return topic.StorageName(m.c.To.Namespace, m.c.Topic, storage)
+	return topic.StorageName(m.c.To.Namespace, m.c.Topic, m.lives.Target, storage)
 }
 
 // troubles tells of a store that does not answer once, and of its end.

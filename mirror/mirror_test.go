@@ -2,6 +2,7 @@ package mirror_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -86,14 +87,31 @@ func (w *world) produce(from, n int) {
 	}
 }
 
-// contents are the records of all partitions of a log, without offsets.
-func (w *world) contents(side mirror.Side, storage int) [][]commitlog.Record {
+// storageName is what a storage topic is called on one side, also while only the mirror knows it there.
+func (w *world) storageName(side mirror.Side, storage int) string {
 	w.Helper()
-	st := topic.StorageName("", name, storage)
+	var lives struct{ Target string }
+	doc, err := topic.NewCatalog(side.Log, side.Registry, "").Get(w.Context(), name)
+	if errors.Is(err, fault.NotFound) {
+		var e registry.Entry
+		if e, err = side.Registry.Get(w.Context(), "mirrors/"+name+"/lives"); err == nil {
+			err = json.Unmarshal(e.Value, &lives)
+		}
+	} else if err == nil {
+		lives.Target = doc.Life
+	}
+	w.must(err)
+	st := topic.StorageName("", name, lives.Target, storage)
 	if w.shared && side.Log == w.to.Log {
 		st = topic.MovedName(st)
 	}
-	t, err := side.Log.Topic(w.Context(), st)
+	return st
+}
+
+// contents are the records of all partitions of a log, without offsets.
+func (w *world) contents(side mirror.Side, storage int) [][]commitlog.Record {
+	w.Helper()
+	t, err := side.Log.Topic(w.Context(), w.storageName(side, storage))
 	w.must(err)
 	all := make([][]commitlog.Record, t.Config().Partitions)
 	for p := range all {
@@ -275,7 +293,7 @@ func TestASecondMirrorFencesTheFirst(t *testing.T) {
 func TestATargetOfAnotherShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	w.must(w.to.Log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: topic.StorageName("", name, 0), Partitions: 3}))
+	w.must(topic.NewCatalog(w.to.Log, w.to.Registry, "").Create(t.Context(), name, topic.Config{Partitions: 3}))
 	if err := w.mirror(true).Run(t.Context()); !errors.Is(err, fault.Exists) {
 		t.Errorf("a target with another number of partitions: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,7 +85,7 @@ type system struct {
 	route    []string        // from where to where, for the mirror
 	seen     *os.File        // where consumers print to
 	log      *commitlog.Log  // the target
-	storage  func(int) string
+	unique   string          // the namespace
 }
 
 func newSystem(t *testing.T) *system {
@@ -100,10 +101,10 @@ func newSystem(t *testing.T) *system {
 	t.Cleanup(cancel)
 	s := &system{
 		T: t, ctx: ctx,
-		old:     []string{"--data", dir, "--namespace", unique},
-		now:     []string{"--log", kafka.String(), "--registry", postgres, "--namespace", unique},
-		route:   []string{"file://" + dir, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
-		storage: func(i int) string { return topic.StorageName(unique, name, i) },
+		old:    []string{"--data", dir, "--namespace", unique},
+		now:    []string{"--log", kafka.String(), "--registry", postgres, "--namespace", unique},
+		unique: unique,
+		route:  []string{"file://" + dir, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
 	}
 	if s.seen, err = os.OpenFile(filepath.Join(dir, "seen"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {
 		t.Fatal(err)
@@ -155,10 +156,17 @@ func (s *system) await(what string, so func() bool) {
 // copied is how many records a storage topic of the target has.
 func (s *system) copied(storage int) int64 {
 	s.Helper()
-	t, err := s.log.Topic(s.ctx, s.storage(storage))
-	if errors.Is(err, commitlog.ErrNotFound) {
+	all, err := s.log.Topics(s.ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(c commitlog.TopicConfig) bool {
+		return topic.IsStorage(c.Name, fmt.Sprintf("%s..%s..%d", s.unique, name, storage))
+	})
+	if i < 0 {
 		return 0
 	}
+	t, err := s.log.Topic(s.ctx, all[i].Name)
 	if err != nil {
 		s.Fatal(err)
 	}

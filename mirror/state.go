@@ -14,13 +14,16 @@ import (
 
 // The keys of a mirror, in the registry of the target:
 //
-//	mirrors/<topic>/copies/<storage>.<partition>   state
-//	mirrors/<topic>/cutover                        plan
-//	mirrors/<topic>/carried/<group>/<unit>         the checkpoint that a group's unit gets
+//	mirrors/<topic>/lives                                 lives
+//	mirrors/<topic>/<life>/copies/<storage>.<partition>   state
+//	mirrors/<topic>/<life>/cutover                        plan
+//	mirrors/<topic>/<life>/carried/<group>/<unit>         the checkpoint that a group's unit gets
+//
+// The life is that of the topic at the target.
 const keyPrefix = "mirrors/"
 
-func stateKey(topic string, storage, partition int) string {
-	return fmt.Sprintf("%s%s/copies/%04d.%05d", keyPrefix, topic, storage, partition)
+func (m *Mirror) stateKey(storage, partition int) string {
+	return fmt.Sprintf("%scopies/%04d.%05d", m.prefix(), storage, partition)
 }
 
 const stateFormat = 1

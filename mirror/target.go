@@ -7,12 +7,14 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
 // checkTarget refuses a target that has records of its own, before anything of the source is changed.
 func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
+	if err := m.checkDefined(ctx); err != nil {
+		return err
+	}
 	for i := range doc.Storage {
 		from, to, err := m.openPair(ctx, doc, i)
 		if err != nil {
@@ -20,7 +22,7 @@ func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
 		}
 		for p := 0; p < to.Config().Partitions && err == nil; p++ {
 			var s *stored
-			if s, err = m.readState(ctx, stateKey(m.c.Topic, i, p)); err != nil {
+			if s, err = m.readState(ctx, m.stateKey(i, p)); err != nil {
 				break
 			}
 			err = m.checkEmpty(ctx, to, p, &s.state)
@@ -53,31 +55,5 @@ func (m *Mirror) checkEmpty(ctx context.Context, target *commitlog.Topic, partit
 		}
 		at = next
 	}
-	return err
-}
-
-// forget drops what is known of an earlier move of a topic, if that was done, and the topic was
-// deleted at the target since: then it may be moved there again.
-func (m *Mirror) forget(ctx context.Context) error {
-	p, version, err := m.readPlan(ctx)
-	if err != nil || p == nil || !p.Done {
-		return err
-	}
-	if _, err = m.target.Get(ctx, m.c.Topic); !errors.Is(err, fault.NotFound) {
-		return err
-	}
-	all, err := m.c.To.Registry.List(ctx, keyPrefix+m.c.Topic+"/")
-	if err != nil {
-		return err
-	}
-	for _, e := range all.Entries { // the plan goes last: what a crash leaves is dropped again
-		if e.Key == m.planKey() {
-			continue
-		}
-		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Deletes: []string{e.Key}, Quiet: true}); err != nil {
-			return err
-		}
-	}
-	_, err = m.c.To.Registry.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: m.planKey(), Version: version}}, Deletes: []string{m.planKey()}})
 	return err
 }

@@ -29,7 +29,7 @@ func TestATargetWithRecordsOfItsOwnIsRefused(t *testing.T) {
 		t.Errorf("a cut-over to it: %v", err)
 	}
 	w.produce(100, 10) // fails when the source was sealed
-	w.must(c.Delete(t.Context(), name))
+	w.must(c.Delete(t.Context(), name, ""))
 	_, err = w.mirror(false).CutOver(t.Context())
 	w.must(err)
 	w.wantSame(0)
@@ -49,7 +49,7 @@ func TestATopicMovesBackAndForth(t *testing.T) {
 			if !errors.Is(err, fault.Exists) && !res.Already {
 				t.Errorf("move %d to where the topic still is: %+v, %v", move, res, err)
 			}
-			w.must(c.Delete(t.Context(), name))
+			w.must(c.Delete(t.Context(), name, ""))
 		}
 		if res, err := mirrorOf(t, from, to).CutOver(t.Context()); err != nil || res.Already {
 			t.Fatalf("move %d: %+v, %v", move, res, err)

@@ -75,7 +75,7 @@ func (c *Catalog) openStorage(ctx context.Context, doc *Document, i int) (*commi
 
 // leadsTo says whether doc can be what became of d.
 func (d *Document) leadsTo(doc *Document) bool {
-	if d.Router != doc.Router || d.Hash != doc.Hash || len(d.Storage) > len(doc.Storage) || d.Produce > doc.Produce {
+	if d.Life != doc.Life || d.Router != doc.Router || d.Hash != doc.Hash || len(d.Storage) > len(doc.Storage) || d.Produce > doc.Produce {
 		return false
 	}
 	for i, s := range d.Storage {

@@ -28,7 +28,8 @@ func NewCatalog(log *commitlog.Log, reg *registry.Registry, namespace string) *C
 }
 
 // Create makes a topic. It is nil when the same one exists already, ErrExists when the name is
-// taken by a topic of another shape. A creation or deletion that a crash interrupted is finished.
+// taken by a topic of another shape, and when the log holds records of that name which nothing defines
+// (see Config.Life). A creation or deletion that a crash interrupted is finished.
 func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(name); err != nil {
@@ -38,9 +39,16 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 		doc, version, err := c.load(ctx, name)
 		switch {
 		case errors.Is(err, fault.NotFound):
+			life := cfg.Life
+			if life == "" {
+				if err := c.checkLost(ctx, name); err != nil {
+					return err
+				}
+				life = NewLife()
+			}
 			doc = &Document{
-				Format: plainFormat, Name: name, State: Creating,
-				Storage: []Storage{{Name: storageName(c.namespace, name, 0), Partitions: cfg.Partitions, K: 1}},
+				Name: name, Life: life, State: Creating,
+				Storage: []Storage{{Name: StorageName(c.namespace, name, life, 0), Partitions: cfg.Partitions, K: 1}},
 				Router:  cfg.Router, Hash: cfg.Hash,
 				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
 				Created: time.Now().UnixMilli(),
@@ -50,6 +58,8 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 			return err
 		case doc.State == Deleting:
 			err = c.finishDelete(ctx, doc, version)
+		case cfg.Life != "" && doc.Life != cfg.Life:
+			return fmt.Errorf("topic %q is defined with life %s; asked for was %s: %w", name, doc.Life, cfg.Life, fault.Exists)
 		case !doc.same(cfg):
 			return fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
@@ -69,19 +79,19 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version registry.Version) error {
 	err := c.log.CreateTopic(ctx, doc.storageConfig(0))
 	if errors.Is(err, fault.Exists) {
-		return errors.Join(fmt.Errorf("topic %q: the log holds records under its name already, of a topic of another shape: create it in that shape to adopt them: %w",
-			doc.Name, err), c.drop(ctx, doc, version))
+		return errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already: create it in that shape to take its records up: %w",
+			doc.Name, doc.Storage[0].Name, err), c.drop(ctx, doc, version))
 	}
 	if err != nil {
 		return err
 	}
 	doc.State = Ready
-	return c.store(ctx, doc, version)
+	return c.storeMade(ctx, doc, version, 0)
 }
 
 // Get returns the definition of a topic.
 func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
-	doc, _, err := c.ready(ctx, name)
+	doc, _, err := c.ready(ctx, name, "")
 	if err != nil {
 		return nil, err
 	}
@@ -107,16 +117,24 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	return docs, nil
 }
 
-// Delete removes a topic and its records. ErrNotFound when there is none.
-func (c *Catalog) Delete(ctx context.Context, name string) error {
+// Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,
+// ErrAnotherLife when the name has another by now.
+func (c *Catalog) Delete(ctx context.Context, name, life string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	for {
+	for begun := false; ; begun = true {
 		doc, version, err := c.load(ctx, name)
-		if err != nil {
+		if err == nil {
+			err = doc.inLife(life)
+		}
+		switch {
+		case begun && errors.Is(err, fault.NotFound):
+			return nil // somebody else has finished it
+		case err != nil:
 			return err
 		}
+		life = doc.Life
 		if doc.State == Deleting {
 			if err := c.finishDelete(ctx, doc, version); !errors.Is(err, fault.Conflict) {
 				return err
@@ -128,6 +146,18 @@ func (c *Catalog) Delete(ctx context.Context, name string) error {
 			return err
 		}
 	}
+}
+
+// Life is that of a topic, also of one that is half made or half deleted.
+func (c *Catalog) Life(ctx context.Context, name string) (string, error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	doc, _, err := c.load(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return doc.Life, nil
 }
 
 func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version registry.Version) error {
@@ -162,9 +192,7 @@ func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Ve
 // store writes the definition if it still has version. A write of unknown fate counts as a
 // conflict: the caller reads again and goes on from what it finds.
 func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
-	if len(doc.Storage) > 1 {
-		doc.Format = grownFormat
-	}
+	doc.Format = format
 	value, err := json.Marshal(doc)
 	if err != nil {
 		return fmt.Errorf("topic %q: %w", doc.Name, err)

@@ -37,7 +37,7 @@ func newSetup(t *testing.T) *setup {
 // put writes a definition as a process that died half way would leave it.
 func (s *setup) put(t *testing.T, name string, state topic.State, partitions int) {
 	t.Helper()
-	doc := fmt.Sprintf(`{"format":1,"name":%q,"state":%q,"storage":[{"name":"%s..0","partitions":%d,"k":1}],"produce":0,"router":"modulo","hash":"xxhash64"}`,
+	doc := fmt.Sprintf(`{"format":3,"name":%q,"life":"old","state":%q,"storage":[{"name":"%s..0.old","partitions":%d,"k":1}],"produce":0,"router":"modulo","hash":"xxhash64"}`,
 		name, state, name, partitions)
 	if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 		t.Fatal(err)
@@ -102,10 +102,10 @@ func TestAnInterruptedCreationIsFinished(t *testing.T) {
 func TestAnInterruptedDeletionIsFinishedBeforeTheNameIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "a..0", Partitions: 2}); err != nil {
+	if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "a..0.old", Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := s.log.Topic(t.Context(), "a..0")
+	old, err := s.log.Topic(t.Context(), "a..0.old")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,13 +135,13 @@ func TestDeletionRemovesRecordsAndName(t *testing.T) {
 	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.catalog.Delete(t.Context(), "a"); err != nil {
+	if err := s.catalog.Delete(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := s.log.Topics(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("storage topics left: %v, %v", left, err)
 	}
-	if err := s.catalog.Delete(t.Context(), "a"); !errors.Is(err, fault.NotFound) {
+	if err := s.catalog.Delete(t.Context(), "a", ""); !errors.Is(err, fault.NotFound) {
 		t.Errorf("second delete: %v; expected NotFound", err)
 	}
 }
@@ -149,7 +149,8 @@ func TestDeletionRemovesRecordsAndName(t *testing.T) {
 func TestDefinitionsOfANewerFormatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	for name, doc := range map[string]string{"newer": `{"format":3,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":1,"name":"hollow"}`} {
+	for name, doc := range map[string]string{"newer": `{"format":4,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":3,"name":"hollow","life":"a"}`,
+		"older": `{"format":1,"name":"older"}`, "lifeless": `{"format":3,"name":"lifeless"}`} {
 		if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 	if topics, err := log.Topics(t.Context()); err != nil || len(topics) != 3 {
 		t.Fatalf("storage topics %v, %v; expected three", topics, err)
 	}
-	if err := catalogs["b"].Delete(t.Context(), "p"); err != nil {
+	if err := catalogs["b"].Delete(t.Context(), "p", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, ns := range []string{"", "a.b"} {
@@ -208,27 +209,60 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 			t.Errorf("namespace %q: %v", ns, err)
 		}
 	}
-	for _, bad := range []string{"a..b", "a/b", ".a", strings.Repeat("n", 61)} {
+	for _, bad := range []string{"a..b", "a/b", ".a", strings.Repeat("n", topic.MaxNamespaceBytes+1)} {
 		if err := topic.CheckNamespace(bad); !errors.Is(err, fault.Invalid) {
 			t.Errorf("namespace %q: %v; expected Invalid", bad, err)
 		}
 	}
 }
 
-// A registry that was lost is made again over a log that has the records still.
-func TestACreationThatClashesWithTheLogLeavesNothingBehind(t *testing.T) {
+// A registry that was lost is made again over a log that has the records still: they are neither hidden
+// nor taken up unless somebody says so, and nothing half made stays behind.
+func TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "p..0", Partitions: 4}); err != nil {
+	create(t, s.catalog, "p", topic.Config{Partitions: 4})
+	tp := open(t, s.catalog, "p")
+	if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 7)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "adopt") {
-		t.Fatalf("another shape: %v; expected Exists and what to do", err)
+	life := tp.Document().Life
+	if _, err := s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "--life "+life) {
+		t.Errorf("a new topic: %v; expected Exists and what to do", err)
+	}
+	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2, Life: life}); !errors.Is(err, fault.Exists) {
+		t.Errorf("another shape: %v; expected Exists", err)
 	}
 	if _, err := s.catalog.Get(t.Context(), "p"); !errors.Is(err, fault.NotFound) {
 		t.Errorf("after the clash: %v; expected NotFound", err)
 	}
-	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); err != nil {
-		t.Errorf("the same shape: %v; expected the records to be adopted", err)
+	create(t, s.catalog, "p", topic.Config{Partitions: 4, Life: life})
+	if v := values(t, open(t, s.catalog, "p")); len(v["k0"]) != 1 {
+		t.Errorf("records %v; expected the one that was there", v)
+	}
+	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4, Life: "other"}); !errors.Is(err, fault.Exists) {
+		t.Errorf("another life: %v; expected Exists", err)
+	}
+	if err := s.catalog.Create(t.Context(), "q", topic.Config{Partitions: 4, Life: "Not/One"}); !errors.Is(err, fault.Invalid) {
+		t.Errorf("no life: %v; expected Invalid", err)
+	}
+}
+
+// The name of a storage topic of a bigger name is none of a smaller one's.
+func TestNamesOfStorageTopicsAreTold(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"p..0": true, "p..0.k3m9q2xt": true, "p..0.k3m9q2xt..new": true,
+		"p..1.k3m9q2xt": false, "p..01.x": false, "e..p..0.x": false, "p..0.k3..0.x": false, "p..0.": false, "p": false,
+	} {
+		if topic.IsStorage(name, "p..0") != want {
+			t.Errorf("%s is one of p..0: %v", name, !want)
+		}
+	}
+	if name := topic.StorageName(strings.Repeat("n", topic.MaxNamespaceBytes), strings.Repeat("t", topic.MaxNameBytes), topic.NewLife(), 9999); len(topic.MovedName(name)) > commitlog.MaxNameBytes {
+		t.Errorf("%s has %d bytes", name, len(name))
 	}
 }

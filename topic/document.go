@@ -14,19 +14,14 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index, in the names of
-// storage topics.
+// MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index and the life, in the
+// names of storage topics.
 const (
 	MaxNameBytes      = 128
-	MaxNamespaceBytes = 60
+	MaxNamespaceBytes = 48
 )
 
-// A topic that never grew is written in format 1, which all versions read; an old version would
-// take the storage topics of one that grew for a single one.
-const (
-	plainFormat = 1
-	grownFormat = 2
-)
+const format = 3
 
 // State is where a topic is in its life. Creation and deletion touch the log and the registry;
 // the state lets whoever comes next finish what a crash interrupted.
@@ -54,6 +49,7 @@ type Storage struct {
 type Document struct {
 	Format         int       `json:"format"`
 	Name           string    `json:"name"`
+	Life           string    `json:"life"` // the ID of this topic among those that had the name
 	State          State     `json:"state"`
 	Storage        []Storage `json:"storage"`
 	Produce        int       `json:"produce"`             // index of the storage topic that takes new records
@@ -74,6 +70,9 @@ type Config struct {
 	RetentionBytes int64  // of each storage topic; 0 keeps all
 	RetentionAgeMS int64  // 0 keeps all
 	RetentionForce bool   // let retention drop what a group has not processed yet
+	// Life takes up the storage topics of a life that the log holds and no registry defines any more.
+	// "": the topic begins empty, with a life of its own.
+	Life string
 }
 
 func (c Config) withDefaults() Config {
@@ -96,6 +95,9 @@ func (c Config) validate(name string) error {
 	}
 	if c.RetentionBytes < 0 || c.RetentionAgeMS < 0 {
 		errs = append(errs, fmt.Errorf("topic %.40q: retention is negative; expected 0 (keep all) or more: %w", name, fault.Invalid))
+	}
+	if c.Life != "" {
+		errs = append(errs, checkLife(c.Life))
 	}
 	return errors.Join(errs...)
 }
@@ -125,17 +127,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// storageName is the name of storage topic i in the log, which knows no namespaces. Neither a
-// namespace nor the name of a topic contains "..", so no two topics share one.
-func storageName(namespace, topic string, i int) string {
-	if namespace != "" {
-		namespace += ".."
-	}
-	return fmt.Sprintf("%s%s..%d", namespace, topic, i)
-}
-
 func (d *Document) same(c Config) bool {
-	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash
+	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash && (c.Life == "" || c.Life == d.Life)
 }
 
 func (d *Document) storageConfig(i int) commitlog.TopicConfig {
@@ -150,9 +143,14 @@ func decode(key string, value []byte) (*Document, error) {
 	if err := json.Unmarshal(value, d); err != nil {
 		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
 	}
-	if d.Format < plainFormat || d.Format > grownFormat {
-		return nil, fmt.Errorf("topic %q was written in format %d; this version reads formats %d to %d: upgrade ringfence: %w",
-			d.Name, d.Format, plainFormat, grownFormat, fault.Invalid)
+	if d.Format > format {
+		return nil, fmt.Errorf("topic %q was written in format %d; this version reads format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
+	}
+	if d.Format < format {
+		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads format %d: make it anew: %w", d.Name, d.Format, format, fault.Invalid)
+	}
+	if err := checkLife(d.Life); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
 	}
 	if len(d.Storage) == 0 || d.Produce < 0 || d.Produce >= len(d.Storage) {
 		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
@@ -220,6 +218,3 @@ func (d *Document) End(storage, partition int) int64 {
 	}
 	return -1
 }
-
-// StorageName is the name that storage topic i of a topic has in a log.
-func StorageName(namespace, topic string, i int) string { return storageName(namespace, topic, i) }

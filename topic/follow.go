@@ -37,7 +37,7 @@ func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) 
 		switch {
 		case errors.Is(err, fault.Closed):
 			return nil
-		case errors.Is(err, fault.Conflict):
+		case errors.Is(err, fault.Conflict), errors.Is(err, ErrAnotherLife):
 			return err
 		}
 		if err != nil && !lost && ctx.Err() == nil {
@@ -69,7 +69,7 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 				return nil
 			}
 		case <-timer.C:
-			if err := t.catalog.Resume(ctx, t.name); err != nil {
+			if err := t.catalog.Resume(ctx, t.name, t.Document().Life); err != nil {
 				return err
 			}
 		}

@@ -40,10 +40,10 @@ func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 	started, both, adopted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	l.opened = func(name string) {
 		switch {
-		case name == "a..1" && first.CompareAndSwap(false, true): // has read one addition, and waits
+		case topic.IsStorage(name, "a..1") && first.CompareAndSwap(false, true): // has read one addition, and waits
 			close(started)
 			<-both
-		case name == "a..2" && !closed(both): // has read both: the other one overtakes it
+		case topic.IsStorage(name, "a..2") && !closed(both): // has read both: the other one overtakes it
 			close(both)
 			<-adopted
 		}
@@ -89,12 +89,12 @@ func TestAFollowerSaysThatItHearsNothing(t *testing.T) {
 		tp.Follow(ctx, slog.New(slog.NewTextHandler(said, nil)), func() { heard <- tp.Units() })
 	})
 	<-heard
-	s.edit(t, "a", `"format":1`, `"format":9`)
+	s.edit(t, "a", `"format":3`, `"format":9`)
 	if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
 		t.Errorf("said %s", line)
 	}
 	<-time.After(1200 * time.Millisecond) // it has tried again
-	s.edit(t, "a", `"format":9`, `"format":1`)
+	s.edit(t, "a", `"format":9`, `"format":3`)
 	if line := <-said; !strings.Contains(line, "level=INFO") {
 		t.Errorf("said %s", line)
 	}

@@ -13,9 +13,9 @@ import (
 // A definition in a registry that others write to is refused, with an error of a kind, or usable:
 // every key has a partition, every partition a unit, and every unit its place.
 func FuzzDocument(f *testing.F) {
-	f.Add([]byte(`{"format":1,"name":"x","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
-	f.Add([]byte(`{"format":2,"name":"x","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
-	f.Add([]byte(`{"format":2,"storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
+	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
+	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
+	f.Add([]byte(`{"format":3,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
 	f.Fuzz(func(t *testing.T, value, key []byte) {
 		d, err := decode("topics/x", value)
 		if err != nil {

@@ -28,11 +28,13 @@ func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (
 	if err := checkPartitions(name, partitions); err != nil {
 		return nil, err
 	}
+	life := ""
 	for ours := 0; ; { // index of the one asked for, once it is or may be stored
-		doc, version, err := c.ready(ctx, name)
+		doc, version, err := c.ready(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
+		life = doc.Life
 		last := len(doc.Storage) - 1
 		switch {
 		case ours > 0 && ours <= last && doc.Storage[ours].Partitions == partitions && !doc.Storage[ours].Creating:
@@ -44,7 +46,7 @@ func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (
 			err = c.finishAdd(ctx, doc, version)
 		default:
 			doc.Storage = append(doc.Storage, Storage{
-				Name: storageName(c.namespace, name, last+1), Partitions: partitions,
+				Name: StorageName(c.namespace, name, life, last+1), Partitions: partitions,
 				K: factor(doc.Storage[last], partitions), Creating: true,
 			})
 			if err = c.store(ctx, doc, version); err == nil || errors.Is(err, fault.Unknown) {
@@ -87,7 +89,7 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 		return err
 	}
 	doc.Storage[last].Creating = false
-	return c.store(ctx, doc, version)
+	return c.storeMade(ctx, doc, version, last)
 }
 
 // Switch moves the produce pointer from where it finds it to the next storage topic and returns the
@@ -95,13 +97,14 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 // is the one asked for. ErrConflict when there is no next storage topic: the pointer stays at the
 // last.
 func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
+	life := ""
 	for from := -1; ; {
-		doc, version, err := c.ready(ctx, name)
+		doc, version, err := c.ready(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
 		if from < 0 {
-			from = doc.Produce
+			from, life = doc.Produce, doc.Life
 		}
 		switch last := len(doc.Storage) - 1; {
 		case doc.Produce > from:
@@ -126,7 +129,8 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version registry.Version) error {
 	st, err := c.log.Topic(ctx, doc.Storage[doc.Produce].Name)
 	if err != nil {
-		return err
+		_, _, gone := c.ready(ctx, doc.Name, doc.Life)
+		return errors.Join(gone, err)
 	}
 	ends, err := st.Seal(ctx)
 	if err = errors.Join(err, st.Close()); err != nil {
@@ -143,9 +147,9 @@ var errNoNext = fmt.Errorf("no storage topic follows; add one, or produce where 
 
 // past finishes the switch away from a storage topic that was found sealed, and returns the
 // definition in which the pointer is past it.
-func (c *Catalog) past(ctx context.Context, name string, sealed int) (*Document, error) {
+func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Document, error) {
 	for {
-		doc, version, err := c.ready(ctx, name)
+		doc, version, err := c.ready(ctx, name, life)
 		switch {
 		case err != nil:
 			return nil, err
@@ -160,9 +164,10 @@ func (c *Catalog) past(ctx context.Context, name string, sealed int) (*Document,
 	}
 }
 
-// Resume finishes a switch that somebody began and may have died over; most times there is none.
-func (c *Catalog) Resume(ctx context.Context, name string) error {
-	doc, version, err := c.ready(ctx, name)
+// Resume finishes a switch that somebody began in a life of a topic and may have died over; most times
+// there is none.
+func (c *Catalog) Resume(ctx context.Context, name, life string) error {
+	doc, version, err := c.ready(ctx, name, life)
 	if err != nil || !doc.Switching {
 		return err
 	}
@@ -172,12 +177,15 @@ func (c *Catalog) Resume(ctx context.Context, name string) error {
 	return nil // somebody else has finished it; a later switch is not ours to do
 }
 
-// ready is load of a topic that is neither half created nor half deleted.
-func (c *Catalog) ready(ctx context.Context, name string) (*Document, registry.Version, error) {
+// ready is load of a topic that is neither half created nor half deleted, and in that life; "" is any.
+func (c *Catalog) ready(ctx context.Context, name, life string) (*Document, registry.Version, error) {
 	if err := CheckName(name); err != nil {
 		return nil, "", err
 	}
 	doc, version, err := c.load(ctx, name)
+	if err == nil {
+		err = doc.inLife(life)
+	}
 	if err == nil && doc.State != Ready {
 		err = fmt.Errorf("topic %q is half %s; create or delete it again to finish: %w", name, doc.State, fault.NotFound)
 	}

@@ -30,13 +30,13 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 	for i := range 10 { // some of them read before the switch below, and go on after it
 		wg.Go(func() {
 			<-time.After(time.Duration(i) * 20 * time.Millisecond)
-			if err := late.Resume(t.Context(), "a"); err != nil {
+			if err := late.Resume(t.Context(), "a", ""); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	<-time.After(150 * time.Millisecond)
-	if err := s.catalog.Resume(t.Context(), "a"); err != nil {
+	if err := s.catalog.Resume(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	wg.Wait()

@@ -92,6 +92,7 @@ func (g *generation) wait(ctx context.Context, t *Topic, m *message) bool {
 // move carries the messages of a closed generation on.
 func (t *Topic) move(g *generation) {
 	v, err := t.past(g)
+	t.noteGone(err)
 	select {
 	case <-g.drained:
 	case <-t.life.Done():
@@ -149,7 +150,7 @@ func byTicket(messages []*message) {
 // whoever produces next tries again.
 func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		_, err := t.catalog.past(t.life, t.name, g.storage)
+		_, err := t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
 		if err == nil {
 			err = t.Refresh(t.life)
 		}

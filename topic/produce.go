@@ -121,6 +121,7 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 	}
 	g.leave()
 	if err != nil {
+		t.noteGone(err)
 		return Position{}, err
 	}
 	return Position{t.name, g.storage, at, first}, nil
@@ -208,6 +209,7 @@ func (m *message) stored(first int64, err error) {
 // end tells the fate of a message that takes part in a generation.
 func (m *message) end(at Position, err error) {
 	m.g.leave()
+	m.t.noteGone(err)
 	m.done(at, err)
 }
 

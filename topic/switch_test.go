@@ -222,14 +222,14 @@ func TestAnInterruptedSwitchIsFinishedByTheNextProducer(t *testing.T) {
 				s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
 			}
 			if step != "wanted" {
-				st, err := s.log.Topic(t.Context(), "a..0")
+				st, err := s.log.Topic(t.Context(), tp.Document().Storage[0].Name)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if _, err := st.Seal(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-			} else if err := s.catalog.Resume(t.Context(), "a"); err != nil {
+			} else if err := s.catalog.Resume(t.Context(), "a", ""); err != nil {
 				t.Fatal(err)
 			}
 			at, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 1)}, nil)
@@ -261,7 +261,7 @@ func TestAnInterruptedAdditionIsFinished(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"a..1","partitions":6,"k":3,"creating":true}`)
+	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"a..1.x","partitions":6,"k":3,"creating":true}`)
 	if d, err := s.catalog.Get(t.Context(), "a"); err != nil || len(d.Storage) != 1 {
 		t.Fatalf("%+v, %v; expected that what is not made is not seen", d, err)
 	}

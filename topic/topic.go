@@ -27,6 +27,7 @@ type Topic struct {
 
 	view atomic.Pointer[view]
 	gen  atomic.Pointer[generation]
+	gone atomic.Bool
 
 	streams streams
 
@@ -59,7 +60,11 @@ func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 
 // look reads the definition and opens the storage topics that old has no handle of.
 func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
-	doc, version, err := t.catalog.ready(ctx, t.name)
+	life := ""
+	if old.doc != nil {
+		life = old.doc.Life
+	}
+	doc, version, err := t.catalog.ready(ctx, t.name, life)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +89,13 @@ func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
 }
 
 // Refresh reads the definition anew. When it returns nil the view is at least as new as the
-// definition was when Refresh began.
+// definition was when Refresh began. ErrAnotherLife when the topic is gone and another one has its name.
 func (t *Topic) Refresh(ctx context.Context) error {
 	for {
 		old := t.view.Load()
 		v, err := t.look(ctx, old)
 		if err != nil || v == old {
+			t.noteGone(err)
 			return err
 		}
 		adopted, err := t.adopt(old, v)
@@ -108,6 +114,17 @@ func (t *Topic) Refresh(ctx context.Context) error {
 	} // somebody else was faster, and may have read an older definition: look again
 }
 
+// Gone says whether a store has said that the topic is deleted. It stays so: what may have its name now
+// has to be opened.
+func (t *Topic) Gone() bool { return t.gone.Load() }
+
+// noteGone takes the error of a store.
+func (t *Topic) noteGone(err error) {
+	if err != nil && errors.Is(err, fault.NotFound) {
+		t.gone.Store(true)
+	}
+}
+
 // adopt makes v the view; false when another one took the place of old meanwhile.
 func (t *Topic) adopt(old, v *view) (bool, error) {
 	t.mu.Lock()
@@ -120,8 +137,8 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 
 // Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
 // the beginning, until ctx ends. It finishes switches that somebody else died over. The logger hears
-// when it can't, and when it can again. It ends before ctx, with ErrConflict, when the topic was moved to
-// another log.
+// when it can't, and when it can again. It ends before ctx, with ErrConflict when the topic was moved to
+// another log, and with ErrAnotherLife when another one has its name.
 func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) error {
 	return follow(ctx, t, logger, changed)
 }

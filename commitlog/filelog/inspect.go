@@ -72,6 +72,8 @@ type FrameInfo struct {
 // InspectOptions say what Inspect looks at. nil looks at all topics and checks every record.
 type InspectOptions struct {
 	Topic string // "": all
+	// Same, when not nil, says which names of topics Topic stands for.
+	Same func(name, topic string) bool
 	// Frame is called for each sound frame; an error ends the inspection and is returned.
 	Frame func(FrameInfo) error
 	// Record is called for each record of each sound frame, whose bytes it must not keep.
@@ -111,7 +113,7 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 	}
 	report := &Report{Topics: []TopicReport{}}
 	for _, name := range names {
-		if o.Topic != "" && o.Topic != name {
+		if o.Topic != "" && o.Topic != name && (o.Same == nil || !o.Same(name, o.Topic)) {
 			continue
 		}
 		t, err := inspectTopic(ctx, l.fs, name, o)

@@ -29,8 +29,8 @@ func TestThePageAboutPulsar(t *testing.T) {
 					ringfence-pulsar topic delete payments --force`,
 			},
 			{Of: "pulsar://[:TOKEN@]host:port[,host:port…][/TENANT/NAMESPACE][?parameter=value&…]", Skip: "the parts of a URL"},
-			{Of: "pulsar-client consume -s look -p Earliest -n 0 persistent://public/orders/payments..0", Skip: tools},
-			{Of: "pulsar-client produce -k acct-42 -m 'debit 10' persistent://public/orders/payments..0-partition-3", Skip: tools},
+			{Of: "pulsar-client consume -s look -p Earliest -n 0 persistent://public/orders/payments..0.k3m9q2xt", Skip: tools},
+			{Of: "pulsar-client produce -k acct-42 -m 'debit 10' persistent://public/orders/payments..0.k3m9q2xt-partition-3", Skip: tools},
 		},
 	}.Run(t)
 }

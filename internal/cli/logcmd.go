@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -47,7 +48,8 @@ of the file: its segment, its first byte there, its partition and its offsets. W
 --records every record too. It changes nothing, and others may use the log meanwhile.
 Damage is told on stderr at the end, and makes the exit code 1.
 
-Topics are the storage topics: the first one of a topic NAME is NAME..0.`,
+Topics are the storage topics. Those of a topic NAME are called NAME..0.LIFE, NAME..1.LIFE
+and so on, see "topic describe"; NAME..0 is enough to say which.`,
 		Example: `  ringfence log dump ./ringfence-data --topic payments..0
   ringfence log dump --partition 3 --records --format json | jq .value`,
 		Args: cobra.MaximumNArgs(1),
@@ -138,7 +140,7 @@ type recordLine struct {
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	asJSON := a.global.format == "json"
-	opts := &filelog.InspectOptions{Topic: f.topic}
+	opts := &filelog.InspectOptions{Topic: f.topic, Same: topic.IsStorage}
 	opts.Frame = func(i filelog.FrameInfo) error {
 		if f.partition >= 0 && i.Frame.Partition != f.partition || asJSON && f.records {
 			return nil

@@ -34,6 +34,7 @@ type topicCreateFlags struct {
 	retentionAge   time.Duration
 	retentionForce bool
 	mustBeNew      bool
+	life           string
 }
 
 func (a *app) topicCreate() *cobra.Command {
@@ -59,6 +60,7 @@ shape it is a conflict (exit code 4).`,
 	fl.DurationVar(&f.retentionAge, "retention-age", 0, "keep records for so long (0: for ever)")
 	fl.BoolVar(&f.retentionForce, "retention-force", false, "let retention drop records that a group has not processed yet")
 	fl.BoolVar(&f.mustBeNew, "must-be-new", false, "fail when the topic exists, also with the same shape")
+	fl.StringVar(&f.life, "life", "", "take up records that the log has and the registry lost: the `end` of the names of their storage topics")
 	cmd.RunE = a.withClient(true, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		return a.createTopic(ctx, rf, args[0], f)
 	})
@@ -73,6 +75,7 @@ func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string
 		RetentionBytes: f.retentionBytes,
 		RetentionAgeMS: f.retentionAge.Milliseconds(),
 		RetentionForce: f.retentionForce,
+		Life:           f.life,
 	}
 	create := rf.EnsureTopic
 	if f.mustBeNew {
@@ -146,7 +149,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		result, err := plannedDeletion(ctx, rf, args[0], force)
+		result, life, err := plannedDeletion(ctx, rf, args[0], force)
 		if err != nil {
 			return err
 		}
@@ -156,7 +159,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		if !yes && !a.confirm(fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
 			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
 		}
-		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force}); err != nil {
+		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force, Life: life}); err != nil {
 			return err
 		}
 		result.Deleted = true
@@ -165,31 +168,31 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 	return cmd
 }
 
-// plannedDeletion is what deleting a topic would do, or why it would be refused.
-func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, force bool) (deletion, error) {
-	d := deletion{What: "topic", Name: name}
+// plannedDeletion is what deleting a topic would do, or why it would be refused; and which one it is.
+func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, force bool) (d deletion, life string, _ error) {
+	d = deletion{What: "topic", Name: name}
 	info, err := rf.DescribeTopic(ctx, name)
 	if err != nil {
 		// One that is there but can't be described, half made say, can be deleted all the same.
 		if listed, listErr := isListed(ctx, rf, name); listErr != nil || !listed {
-			return d, err
+			return d, "", err
 		}
 	}
 	d.Records = recordsOf(info)
 	groups, err := groupsOf(ctx, rf, name)
 	if err != nil {
-		return d, err
+		return d, "", err
 	}
 	for _, g := range groups {
 		d.Groups = append(d.Groups, g.Group)
 		if force && g.Members > 0 {
-			return d, fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)
+			return d, "", fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)
 		}
 	}
 	if len(groups) > 0 && !force {
-		return d, fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
+		return d, "", fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
 	}
-	return d, nil
+	return d, info.Life, nil
 }
 
 // namesOf is "group a" or "groups a, b".

@@ -31,6 +31,7 @@ func listedTopics(topics []ringfence.TopicInfo) []listedTopic {
 // topicDoc describes one topic.
 type topicDoc struct {
 	Name      string          `json:"name"`
+	Life      string          `json:"life"` // the ID of this topic among those that had the name
 	Created   string          `json:"created"`
 	Router    topic.Router    `json:"router"`
 	Hash      topic.Hash      `json:"hash"`
@@ -78,7 +79,7 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 	if err != nil {
 		return nil, err
 	}
-	t := &topicDoc{Name: info.Name, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
+	t := &topicDoc{Name: info.Name, Life: info.Life, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
 	for _, s := range info.Storage {
 		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index)}
 		for _, p := range s.Partitions {

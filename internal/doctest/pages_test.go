@@ -139,8 +139,8 @@ func pages() []Play {
 				},
 				{Of: "tail -n +38100 input | ringfence produce payments --key-sep :", Want: []string{"stored 101 records"}},
 				{
-					Of: `ringfence: topic "payments" was moved to another log: its storage topic is "payments..0..new" now, which this log does not have; use the URL of the log that it was moved to (--log, RINGFENCE_LOG): conflict`,
-					Before: `unset RINGFENCE_NAMESPACE; ringfence topic create payments --log file:a --registry file:r
+					Of: `ringfence: topic "payments" was moved to another log: its storage topic is "payments..0.k3m9q2xt..new" now, which this log does not have; use the URL of the log that it was moved to (--log, RINGFENCE_LOG): conflict`,
+					Before: `unset RINGFENCE_NAMESPACE; ringfence topic create payments --life k3m9q2xt --log file:a --registry file:r
 						ringfence topic mirror file:a file:b payments --registry file:r --to-registry file:r --cut-over
 						ringfence consume payments --group billing --log file:a --registry file:r; test $? = 4`,
 				},
@@ -151,6 +151,7 @@ func pages() []Play {
 			Stands: []Stand{
 				{Text: "kafka://h1:9092,h2:9092", Server: "kafka", For: "$URL"},
 				{Text: "prod.", For: kafka + "-prod."},
+				{Text: "topic create payments --partitions 8", For: "topic create payments --partitions 8 --life k3m9q2xt"},
 				{Text: "h1:9092", Server: "kafka", For: "$HOST"},
 			},
 			Needs: map[string][]string{"Records in Kafka": {"kafka"}},
@@ -161,12 +162,12 @@ func pages() []Play {
 				},
 				{Of: "kafka://[user:password@]host:port[,host:port…][?parameter=value&…]", Skip: "the parts of a URL"},
 				{
-					Of:    `kcat -b h1:9092 -C -t prod.payments..0 -f '%p %o %k %s %h\n'`,
+					Of:    `kcat -b h1:9092 -C -t prod.payments..0.k3m9q2xt -f '%p %o %k %s %h\n'`,
 					Until: []string{`\[3\] at offset 1$`},
 					Want:  []string{"^3 0 acct-7 credit 3 source=web$"},
 				},
 				{
-					Of:    "echo 'acct-42:debit' | kcat -b h1:9092 -P -t prod.payments..0 -K: -p 3",
+					Of:    "echo 'acct-42:debit' | kcat -b h1:9092 -P -t prod.payments..0.k3m9q2xt -K: -p 3",
 					After: "ringfence consume payments --group g --max 2 | grep debit && ringfence topic delete payments --force",
 				},
 			},
@@ -187,8 +188,8 @@ func pages() []Play {
 			Stands: []Stand{{Text: "4711", For: "$PID"}},
 			Notes: []Note{
 				{
-					Of: `time=… level=WARN msg="a process does not let go of the write lock, …" topic=payments..0 pid=4711 for=1s`,
-					Before: `ringfence topic create payments --partitions 1
+					Of: `time=… level=WARN msg="a process does not let go of the write lock, …" topic=payments..0.k3m9q2xt pid=4711 for=1s`,
+					Before: `ringfence topic create payments --partitions 1 --life k3m9q2xt
 						echo first | ringfence produce payments
 						ringfence consume payments --group reads > seen & READER=$!
 						until grep -q first seen; do sleep 0.1; done

@@ -2,7 +2,7 @@ package main
 
 // growthMutants are bugs of topics that grow or move, and of rings.
 func growthMutants() []mutant {
-	return []mutant{
+	return append(livesMutants(), []mutant{
 		{
 			name: "switch-without-the-seal", breaks: "a slow producer writes a key behind records of it in the next storage topic",
 			file: "topic/grow.go",
@@ -72,5 +72,5 @@ func growthMutants() []mutant {
 			find: "	case <-u.Draining():\n	}\n", put: "	case <-u.Draining():\n		return nil\n	}\n",
 			pkg: "ring", test: "TestTheDrainOfALeave$",
 		},
-	}
+	}...)
 }

@@ -1,0 +1,38 @@
+package main
+
+// livesMutants are bugs in what keeps the topics apart that have a name one after another.
+func livesMutants() []mutant {
+	return []mutant{
+		{
+			name: "lives-share-storage-topics", breaks: "a step of a topic that is gone seals or deletes the next one of its name",
+			file: "topic/life.go",
+			find: "	return fmt.Sprintf(\"%s%s..%d.%s\", namespace, topic, i, life)\n",
+			put:  "	return fmt.Sprintf(\"%s%s..%d.x\", namespace, topic, i)\n",
+			pkg:  "topic", test: "TestADeleterOfAnEarlierLifeTakesNothing$|TestASwitchOfAnEarlierLifeSealsNothing$",
+		},
+		{
+			name: "step-of-any-life", breaks: "a switch that was asked for one topic is done to the next one of its name",
+			file: "topic/life.go",
+			find: "	if life != \"\" && d.Life != life {\n", put: "	if life != d.Life && life == \"never\" {\n",
+			pkg: "topic", test: "TestASwitchOfAnEarlierLifeSwitchesNothing$|TestAnOpenTopicSaysThatAnotherHasItsName$",
+		},
+		{
+			name: "orphan-of-an-addition", breaks: "a storage topic that is made for a topic that is gone stays for ever",
+			file: "topic/life.go",
+			find: "	if errors.Is(err, fault.Conflict) {\n		if failed", put: "	if errors.Is(err, fault.Sealed) {\n		if failed",
+			pkg: "topic", test: "TestAnAdditionToAnEarlierLifeLeavesNothingBehind$",
+		},
+		{
+			name: "handle-of-a-topic-that-is-gone", breaks: "a client never produces again to a topic that was made anew",
+			file: "ringfence.go",
+			find: "	case t.Gone():\n", put: "	case t == nil:\n",
+			pkg: ".", test: "TestAClientGoesOnWithTheNextTopicOfAName$",
+		},
+		{
+			name: "records-of-a-lost-registry-hidden", breaks: "acked records are out of sight when their topic is created over a lost registry",
+			file: "topic/catalog.go",
+			find: "if err := c.checkLost(ctx, name); err != nil {", put: "if err := c.checkLost(ctx, name); false {",
+			pkg: "topic", test: "TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor$",
+		},
+	}
+}

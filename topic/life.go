@@ -1,0 +1,89 @@
+package topic
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// A name may have several topics one after another. Each is a life with an ID of its own, which is in
+// the names of its storage topics: whoever was stopped in the middle of a step and goes on in a later
+// life finds nothing of that under the names that it knows.
+
+// ErrAnotherLife says that the topic that was opened, or was being changed, is gone, and that another
+// one has its name. It is fault.NotFound.
+var ErrAnotherLife = fmt.Errorf("it was deleted, and another topic has its name now: %w", fault.NotFound)
+
+// lifeBytes is how long an ID is: 40 random bits.
+const lifeBytes = 8
+
+var lifePattern = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
+
+// NewLife makes the ID of a life.
+func NewLife() string { return strings.ToLower(rand.Text()[:lifeBytes]) }
+
+// checkLife says whether life can be the ID of one.
+func checkLife(life string) error {
+	if !lifePattern.MatchString(life) {
+		return fmt.Errorf("life %.20q of a topic; expected 1 to 16 lower case letters and digits: %w", life, fault.Invalid)
+	}
+	return nil
+}
+
+// StorageName is the name that storage topic i of a life of a topic has in a log, which knows no
+// namespaces: payments..0.k3m9q2xt, or eu..payments..0.k3m9q2xt. Neither a namespace nor the name of a
+// topic contains "..", so no two topics share one.
+func StorageName(namespace, topic, life string, i int) string {
+	if namespace != "" {
+		namespace += ".."
+	}
+	return fmt.Sprintf("%s%s..%d.%s", namespace, topic, i, life)
+}
+
+// IsStorage says whether name is that of a storage topic called short, which is the same without the
+// life: payments..0 for payments..0.k3m9q2xt.
+func IsStorage(name, short string) bool {
+	life, ok := strings.CutPrefix(strings.TrimSuffix(name, movedSuffix), short+".")
+	return name == short || ok && lifePattern.MatchString(life)
+}
+
+// inLife is nil when d is of the life that was begun with; "" begins with any.
+func (d *Document) inLife(life string) error {
+	if life != "" && d.Life != life {
+		return fmt.Errorf("topic %q: %w", d.Name, ErrAnotherLife)
+	}
+	return nil
+}
+
+// clear removes a storage topic that was made for a definition that is not there any more, or is being
+// deleted: its deleter may have looked before it was made. Its name is of that life alone.
+func (c *Catalog) clear(ctx context.Context, made *Document, i int) error {
+	doc, _, err := c.load(ctx, made.Name)
+	switch {
+	case err == nil && doc.Life == made.Life && doc.State != Deleting:
+		return nil // somebody else goes on with it
+	case err != nil && !errors.Is(err, fault.NotFound):
+		return err
+	}
+	if err := c.log.DeleteTopic(ctx, made.Storage[i].Name); err != nil && !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	return nil
+}
+
+// storeMade stores a definition for which storage topic i was just made.
+func (c *Catalog) storeMade(ctx context.Context, doc *Document, version registry.Version, i int) error {
+	err := c.store(ctx, doc, version)
+	if errors.Is(err, fault.Conflict) {
+		if failed := c.clear(ctx, doc, i); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
