@@ -94,6 +94,9 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if err != nil && (t == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict)) {
 		return err
 	}
+	if err := t.Document().CheckHere(); err != nil {
+		return err
+	}
 	cfg, err := c.groupConfig(t.Document(), groupName, opts)
 	if err != nil {
 		return err

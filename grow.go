@@ -90,6 +90,9 @@ func (c *Client) PlanTopic(ctx context.Context, name string, opts *PlanOptions) 
 	if err != nil {
 		return nil, err
 	}
+	if err := t.Document().CheckHere(); err != nil {
+		return nil, err
+	}
 	if opts == nil {
 		opts = &PlanOptions{}
 	}

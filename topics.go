@@ -23,6 +23,9 @@ type TopicInfo struct {
 	Switching bool          `json:"switching,omitempty"`
 	Storage   []StorageInfo `json:"storage"`
 	Created   int64         `json:"created"` // Unix ms
+	// Moved, when not nil, says to which log the topic was moved: it takes no records here, and can't
+	// be consumed here.
+	Moved *topic.Moved `json:"moved,omitempty"`
 }
 
 // StorageInfo describes one storage topic of a topic.
@@ -145,7 +148,7 @@ func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, err
 }
 
 func describe(d *topic.Document) TopicInfo {
-	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created}
+	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created, Moved: d.Moved}
 	for i, s := range d.Storage {
 		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {

@@ -70,6 +70,9 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 	if p.Done {
 		return Result{Groups: p.Names, Already: true}, nil
 	}
+	if err := m.markSource(ctx); err != nil {
+		return Result{}, err
+	}
 	if err := m.apply(ctx, p); err != nil {
 		return Result{}, err
 	}
@@ -77,6 +80,19 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 	m.problems.note("retention of the source", release(ctx, m.c.From.Log, p.Source, m.c.To.Name))
 	p.Done = true
 	return Result{Groups: p.Names}, m.writePlan(ctx, p, version)
+}
+
+// markSource ends the time in which the move could be abandoned. In one registry the definition
+// becomes the target's instead. A source that was deleted since needs no mark.
+func (m *Mirror) markSource(ctx context.Context) error {
+	if m.c.SameRegistry {
+		return nil
+	}
+	err := m.source.Mark(ctx, m.c.Topic, m.lives.Source, &topic.Moved{To: m.c.To.Name, Done: true})
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // prepare does all that leaves the target's definition and groups as they were, and writes the plan.
@@ -89,6 +105,10 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 		err = m.checkTarget(ctx, doc)
 	}
 	if err != nil {
+		return nil, "", err
+	}
+	// Before the seal: what is sealed and has no mark might be opened again.
+	if err := m.source.Mark(ctx, m.c.Topic, m.lives.Source, &topic.Moved{To: m.c.To.Name}); err != nil {
 		return nil, "", err
 	}
 	if doc, err = m.endSource(ctx); err != nil {
@@ -198,6 +218,7 @@ func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage in
 func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topic.Document, error) {
 	d := *doc
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
+	d.Moved = nil
 	d.Life, d.Switching, d.Produce = m.lives.Target, false, len(doc.Storage)-1
 	for i := range d.Storage {
 		d.Storage[i].Name = m.targetName(doc, i)
@@ -306,7 +327,7 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 			c.Positions = append(c.Positions, p)
 		}
 		key := m.carriedKey(g.Name(), u.Number)
-		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: c.Encode()}}, Quiet: true}); err != nil {
+		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Puts: []registry.Put{{Key: key, Value: registry.Encode(carried{Checkpoint: c})}}, Quiet: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -328,7 +349,10 @@ func (m *Mirror) apply(ctx context.Context, p *plan) error {
 	if err := m.handHoldsOver(ctx, p); err != nil {
 		return err
 	}
-	return m.alone(ctx)
+	if err := m.alone(ctx); err != nil {
+		return errors.Join(err, m.applyAgain(ctx, p))
+	}
+	return nil
 }
 
 // alone looks, in one registry, whether the groups have no members.
@@ -338,56 +362,6 @@ func (m *Mirror) alone(ctx context.Context) error {
 	}
 	_, err := m.groups(ctx)
 	return err
-}
-
-func (m *Mirror) applyGroups(ctx context.Context, p *plan) error {
-	if err := m.alone(ctx); err != nil {
-		return err
-	}
-	for i, meta := range p.Groups {
-		if err := m.applyGroup(ctx, p.Names[i], meta, p.Controls[i]); err != nil {
-			return fmt.Errorf("group %q at the target: %w", p.Names[i], err)
-		}
-	}
-	return nil
-}
-
-func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta, control registry.Control) error {
-	g, err := m.c.To.Registry.Group(name)
-	if err != nil {
-		return err
-	}
-	if !m.c.SameRegistry {
-		if meta, err = g.EnsureMeta(ctx, meta); err != nil {
-			return err
-		}
-		if control.Paused {
-			err = g.Pause(ctx, control.By)
-		}
-		if len(control.PausedUnits) > 0 {
-			err = errors.Join(err, g.Pause(ctx, control.By, control.PausedUnits...))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for unit := range meta.Units {
-		e, err := m.c.To.Registry.Get(ctx, m.carriedKey(name, unit))
-		if errors.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		var c registry.Checkpoint
-		if err := json.Unmarshal(e.Value, &c); err != nil {
-			return fmt.Errorf("registry key %q: %w: %w", e.Key, fault.Corrupt, err)
-		}
-		if err := g.Seek(ctx, unit, c, "carried over from another log"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (m *Mirror) readPlan(ctx context.Context) (*plan, registry.Version, error) {

@@ -131,13 +131,20 @@ func (m *Mirror) holdForGroups(ctx context.Context, groups []string, to *commitl
 	return m.holdTarget(ctx, to, commitlog.NoHold(to.Config().Partitions))
 }
 
-// Abandon lets the source forget what a mirror to the target of that name has not copied. It needs
+// Abandon takes back that a cut-over to the target was begun, which ErrConflict says is too late once
+// its groups are being moved, and lets the source forget what a mirror to the target of that name has not copied. It needs
 // no target, where what was copied stays held until the topic is deleted. A mirror that still runs holds it again, and one that goes on later may find that the
 // source has dropped what it wants. ErrNotFound for an unknown topic.
 func Abandon(ctx context.Context, from Side, topicName, target string) error {
-	doc, err := topic.NewCatalog(from.Log, from.Registry, from.Namespace).Get(ctx, topicName)
+	c := topic.NewCatalog(from.Log, from.Registry, from.Namespace)
+	doc, err := c.Get(ctx, topicName)
 	if err != nil {
 		return err
+	}
+	if doc.Moved != nil && doc.Moved.To == target {
+		if err := c.Mark(ctx, topicName, doc.Life, nil); err != nil {
+			return err // it is done
+		}
 	}
 	var names []string
 	for _, s := range doc.Storage {

@@ -29,6 +29,9 @@ func (m *Mirror) prefix() string { return keyPrefix + m.c.Topic + "/" + m.lives.
 // begin finds out which lives are mirrored, or decides it. A move that was done, of a topic that was
 // deleted at the target since, is forgotten: it may move there again.
 func (m *Mirror) begin(ctx context.Context) error {
+	if err := m.checkHere(ctx); err != nil {
+		return err
+	}
 	for {
 		version, known, err := m.readLives(ctx)
 		if err != nil {
@@ -123,6 +126,18 @@ func (m *Mirror) stillKnown(ctx context.Context, version *registry.Version) (boo
 	m.c.Logger.Warn("the topic was made anew at the source: it is copied from its beginning, and what was copied of the one before stays at the target",
 		"topic", m.c.Topic, "storage", topic.StorageName(m.c.To.Namespace, m.c.Topic, m.lives.Target, 0))
 	return false, nil
+}
+
+// checkHere refuses a source that was moved to another place than the target.
+func (m *Mirror) checkHere(ctx context.Context) error {
+	doc, err := m.source.Get(ctx, m.c.Topic)
+	if errors.Is(err, fault.NotFound) {
+		return nil // begin has decided that it may be gone
+	}
+	if err != nil || doc.Moved == nil || doc.Moved.To == m.c.To.Name {
+		return err
+	}
+	return doc.CheckHere()
 }
 
 // sourceNow is the definition of the topic that is mirrored.

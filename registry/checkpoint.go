@@ -122,6 +122,12 @@ func (g *Group) CheckpointAt(ctx context.Context, unit int, member string, expec
 // finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position. It is done
 // once at most, also when the store's answers are lost: ErrUnknown then, where that can't be found out.
 func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string) error {
+	return g.SeekWith(ctx, unit, to, reason, Txn{})
+}
+
+// SeekWith is Seek in one transaction with the checks and the puts of also. ErrConflict when one of
+// those checks fails: then nothing was done.
+func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason string, also Txn) error {
 	for try := 1; ; try++ {
 		meta, metaEntry, err := g.meta(ctx)
 		if err != nil {
@@ -144,8 +150,8 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 		}
 		c := stamped(to, o.Epoch)
 		txn := Txn{
-			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
-			Puts:   []Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: c.Encode()}},
+			Checks: append([]Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, also.Checks...),
+			Puts:   append([]Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: c.Encode()}}, also.Puts...),
 		}
 		if unit < meta.First { // it is to be worked on again
 			meta.First = unit

@@ -22,6 +22,9 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 		if err != nil && !errors.Is(err, fault.NotFound) {
 			return err
 		}
+		if err == nil && have.Moved == nil && doc.leadsTo(have) && doc.Storage[0].Name == have.Storage[0].Name {
+			return nil // it was done before, and may have grown since
+		}
 		if err == nil && !have.leadsTo(doc) {
 			return fmt.Errorf("topic %q is defined in another shape already: %w", doc.Name, fault.Exists)
 		}

@@ -64,7 +64,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 			return fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
 		case doc.State == Ready:
-			return nil
+			return doc.CheckHere()
 		default:
 			err = c.finishCreate(ctx, doc, version)
 		}

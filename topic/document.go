@@ -60,6 +60,7 @@ type Document struct {
 	RetentionAgeMS int64     `json:"retention_age_ms,omitempty"`
 	RetentionForce bool      `json:"retention_force,omitempty"` // drop also what a group has not processed
 	Created        int64     `json:"created"`                   // Unix ms
+	Moved          *Moved    `json:"moved,omitempty"`           // nil: it is here
 }
 
 // Config is what a topic is created with.

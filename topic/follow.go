@@ -56,6 +56,9 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 		if err := t.Refresh(ctx); err != nil {
 			return err
 		}
+		if err := t.Document().CheckHere(); err != nil {
+			return err
+		}
 		look()
 		wait := followSweep
 		if t.Document().Switching {

@@ -30,7 +30,7 @@ func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (
 	}
 	life := ""
 	for ours := 0; ; { // index of the one asked for, once it is or may be stored
-		doc, version, err := c.ready(ctx, name, life)
+		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 	life := ""
 	for from := -1; ; {
-		doc, version, err := c.ready(ctx, name, life)
+		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ var errNoNext = fmt.Errorf("no storage topic follows; add one, or produce where 
 // definition in which the pointer is past it.
 func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Document, error) {
 	for {
-		doc, version, err := c.ready(ctx, name, life)
+		doc, version, err := c.here(ctx, name, life)
 		switch {
 		case err != nil:
 			return nil, err
@@ -167,7 +167,7 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 // Resume finishes a switch that somebody began in a life of a topic and may have died over; most times
 // there is none.
 func (c *Catalog) Resume(ctx context.Context, name, life string) error {
-	doc, version, err := c.ready(ctx, name, life)
+	doc, version, err := c.here(ctx, name, life)
 	if err != nil || !doc.Switching {
 		return err
 	}
@@ -175,6 +175,15 @@ func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 		return err
 	}
 	return nil // somebody else has finished it; a later switch is not ours to do
+}
+
+// here is ready of a topic that was not moved to another log.
+func (c *Catalog) here(ctx context.Context, name, life string) (*Document, registry.Version, error) {
+	doc, version, err := c.ready(ctx, name, life)
+	if err == nil {
+		err = doc.CheckHere()
+	}
+	return doc, version, err
 }
 
 // ready is load of a topic that is neither half created nor half deleted, and in that life; "" is any.

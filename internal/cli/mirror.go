@@ -45,7 +45,9 @@ first. After a failure run it again.
 
 A source with retention keeps what was not copied yet, also while no mirror runs, until
 a cut-over is done. With --abandon it does no longer: give the same URLs for a mirror
-that will not go on. The target need not answer, and is left as it is.`,
+that will not go on. The target need not answer, and is left as it is. A cut-over that
+was begun is taken back too, unless it is moving the groups already: "topic
+add-storage" and "switch-produce" then open the source again.`,
 		Example: `  ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf
   ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf --cut-over`,
 		Args: cobra.MinimumNArgs(3),

@@ -40,6 +40,7 @@ type topicDoc struct {
 	Kept      int64           `json:"kept"`      // records, at most
 	Storage   []storageDoc    `json:"storage"`
 	Groups    []topicGroupDoc `json:"groups"`
+	Moved     *topic.Moved    `json:"moved,omitempty"` // to which log
 }
 
 type storageDoc struct {
@@ -79,7 +80,7 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 	if err != nil {
 		return nil, err
 	}
-	t := &topicDoc{Name: info.Name, Life: info.Life, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
+	t := &topicDoc{Name: info.Name, Life: info.Life, Moved: info.Moved, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
 	for _, s := range info.Storage {
 		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index)}
 		for _, p := range s.Partitions {
@@ -195,6 +196,13 @@ func (r retention) String() string {
 func (t *topicDoc) render(r *report) {
 	r.line("topic      %s", r.paint(bold, t.Name))
 	r.line("created    %s", t.Created)
+	switch {
+	case t.Moved == nil:
+	case t.Moved.Done:
+		r.line("moved      to %s; nothing is produced or consumed here any more", t.Moved.To)
+	default:
+		r.line("moving     to %s: run the cut-over again, or take it back with --abandon", t.Moved.To)
+	}
 	r.line("router     %v, hash %v", t.Router, t.Hash)
 	r.line("retention  %s", t.Retention)
 	names := make([]string, len(t.Groups))

@@ -48,7 +48,7 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "namespaces-share-records", breaks: "one namespace deletes the records of another",
-			file: "topic/document.go",
+			file: "topic/life.go",
 			find: "		namespace += \"..\"\n", put: "		namespace = \"\"\n",
 			pkg: "topic", test: "TestNamespacesDoNotShareRecords$",
 		},

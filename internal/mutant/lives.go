@@ -34,5 +34,17 @@ func livesMutants() []mutant {
 			find: "if err := c.checkLost(ctx, name); err != nil {", put: "if err := c.checkLost(ctx, name); false {",
 			pkg: "topic", test: "TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor$",
 		},
+		{
+			name: "moved-topic-opened-again", breaks: "producers are acked at a place that a topic was moved away from",
+			file: "topic/moved.go",
+			find: "	if d.Moved == nil {\n", put: "	if d.Moved == nil || d.Moved.Done {\n",
+			pkg: "mirror", test: "TestASourceThatWasMovedSaysWhereItWent$",
+		},
+		{
+			name: "checkpoint-carried-twice", breaks: "a cut-over that is run again takes progress back",
+			file: "mirror/carried.go",
+			find: "err == nil && c.Applied:", put: "err != nil && c.Applied:",
+			pkg: "mirror", test: "TestACutOverThatIsRunAgainTakesNoProgressBack$",
+		},
 	}
 }

@@ -1,0 +1,52 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Moved says of a topic that it is at another log now, or on its way there. Nothing may open it again
+// here: what is stored here then, nobody would ever consume.
+type Moved struct {
+	To   string `json:"to"`   // the name of that log, without a password
+	Done bool   `json:"done"` // false: the move was begun, and can still be abandoned
+}
+
+// CheckHere is ErrConflict, with the place, when the topic was moved to another log.
+func (d *Document) CheckHere() error {
+	if d.Moved == nil {
+		return nil
+	}
+	to, what := d.Moved.To, "was"
+	if to == "" {
+		to = "another log"
+	}
+	if !d.Moved.Done {
+		what = "is being"
+	}
+	return fmt.Errorf("topic %q %s moved to %s; go on there, with its log and its registry: %w", d.Name, what, to, fault.Conflict)
+}
+
+// Mark notes that a life of a topic moves, or has moved, to another log; nil takes back that it does.
+// ErrConflict when it moves to another one already, or what is done would be taken back.
+func (c *Catalog) Mark(ctx context.Context, name, life string, moved *Moved) error {
+	for {
+		doc, version, err := c.ready(ctx, name, life)
+		if err != nil {
+			return err
+		}
+		switch have := doc.Moved; {
+		case have == nil && moved == nil, have != nil && moved != nil && (*have == *moved || have.Done && have.To == moved.To):
+			return nil
+		case have != nil && have.Done, have != nil && moved != nil && have.To != moved.To:
+			return doc.CheckHere()
+		}
+		doc.Moved = moved
+		if err := c.store(ctx, doc, version); !errors.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+}
