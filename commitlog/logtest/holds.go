@@ -24,7 +24,7 @@ func (e *env) flood(what string, until func() bool, topics ...*commitlog.Topic) 
 	value := strings.Repeat("x", batch)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(time.Duration(e.n(20, 120)) * time.Second)
+	limit := time.After(time.Duration(e.n(60, 120)) * time.Second)
 	for n := 0; !until(); n++ {
 		if n < fast {
 			for _, t := range topics {
