@@ -233,8 +233,8 @@ func TestASlowTopicDropsWhatIsOld(t *testing.T) {
 			t.Fatalf("after %d records, one each five minutes, %d are kept; expected those of an hour, and some more", i+1, n)
 		}
 	}
-	if numbers, err := s.segmentNumbers(); err != nil || len(numbers) > 2*closedEarly {
-		t.Errorf("they lie in %d segments, %v", len(numbers), err)
+	if l, err := s.list(); err != nil || len(l.segments) > 2*closedEarly {
+		t.Errorf("they lie in %d segments, %v", len(l.segments), err)
 	}
 	for range 15 {
 		passed.Add(5)

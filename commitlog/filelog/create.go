@@ -91,6 +91,9 @@ func (l *fileLog) fillTopic(dir vfs.Dir, c driver.TopicConfig) error {
 	if err := writeFile(dir, "control", make([]byte, page.Size(c.Partitions))); err != nil {
 		return err
 	}
+	if err := writeFile(dir, oldestName(1), nil); err != nil {
+		return err
+	}
 	h := segment.Header{
 		TopicID: m.ID, Number: 1, Size: firstSize(c.Partitions, l.c.SegmentBytes),
 		Salt: rand.Uint64(), Bases: make([]int64, c.Partitions),

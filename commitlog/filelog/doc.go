@@ -13,6 +13,7 @@
 //	    meta.lock, prepare.lock   kernel locks: trim and retention, making of segments
 //	    0000000000000001.seg      segments, numbered without gaps
 //	    0000000000000001.idx      index of a closed segment; can be rebuilt
+//	    oldest-0000000000000001   names the oldest segment that is kept: see oldest.go
 //	    next.tmp, spare           a segment in preparation, one for reuse
 //	    trim                      first offset of each partition, moved by Trim
 //	    hold-*                    what groups still need, see Hold

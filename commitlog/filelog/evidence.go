@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
@@ -17,12 +15,16 @@ import (
 // promised.
 type evidence struct {
 	partitions int
-	numbers    []uint64 // of all segment files
+	dropped    []uint64 // segment files in front of the oldest one that is kept
+	numbers    []uint64 // of the segment files that are kept
+	// oldest is the segment that the log begins with, whether it is there or not; 0: not known.
+	oldest uint64
 	// from is the first segment that was walked. All before it was durable when a later one was
 	// started, or by the page's hint; what is damaged there, its readers are told.
 	from  uint64
 	found map[uint64]*found
-	// hint is a position that was synced once, by the page of an earlier life; 0: not known.
+	// hint is a position that was synced once, by the page of an earlier life or by what was dropped
+	// in front of it; 0: not known.
 	hint segment.Pos
 	trim []int64
 }
@@ -102,11 +104,13 @@ func examineBare(topicID, n uint64, data []byte, partitions int, why string) *fo
 
 // gather reads what recovery decides by.
 func (s *store) gather() (*evidence, error) {
-	numbers, err := s.segmentNumbers()
+	l, err := s.list()
 	if err != nil {
 		return nil, explain("list "+s.fs.Path("."), err)
 	}
-	ev := &evidence{partitions: s.meta.Config.Partitions, numbers: numbers, found: map[uint64]*found{}, hint: s.page.Hint()}
+	numbers := l.kept()
+	ev := &evidence{partitions: s.meta.Config.Partitions, numbers: numbers, dropped: l.dropped(), oldest: l.oldest, found: map[uint64]*found{}}
+	ev.hint = max(s.page.Hint(), begun(l.oldest))
 	if ev.trim, err = s.readTrim(); err != nil {
 		return nil, err
 	}
@@ -220,22 +224,6 @@ func (s *store) examineBare(n uint64, why string) (f *found, err error) {
 		return nil, headerFault(e)
 	}
 	return f, nil
-}
-
-func (s *store) segmentNumbers() ([]uint64, error) {
-	entries, err := s.fs.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
-	var out []uint64
-	for _, e := range entries {
-		digits, ok := strings.CutSuffix(e.Name(), ".seg")
-		if n, err := strconv.ParseUint(digits, 10, 32); ok && err == nil && segmentName(n) == e.Name() {
-			out = append(out, n)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
 }
 
 // readTrim is what the trim file says. One that is damaged costs the trims; one that can't be read now

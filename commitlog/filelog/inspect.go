@@ -137,6 +137,7 @@ type inspector struct {
 	o        *InspectOptions
 	meta     *meta
 	promised segment.Pos // below it nothing can be missing; 0: not known
+	ends     []ending
 	report   TopicReport
 	recs     []driver.Record
 }
@@ -155,11 +156,13 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 		Config: m.Config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
 		Segments: []SegmentReport{}, Damage: []DamageReport{},
 	}
-	in.promised = in.readHint()
-	s := &store{fs: dir}
-	numbers, err := s.segmentNumbers()
+	numbers, oldest, err := in.list()
 	if err != nil {
-		return nil, explain("list "+dir.Path("."), err)
+		return nil, err
+	}
+	in.promised = max(in.readHint(), begun(oldest))
+	if len(numbers) > 0 && oldest > 0 {
+		in.missing(oldest, numbers[0])
 	}
 	for i, n := range numbers {
 		if err := ctx.Err(); err != nil {
@@ -178,6 +181,7 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 	case in.promised != 0:
 		in.missing(in.promised.Number(), in.promised.Number()+1)
 	}
+	in.cutShort()
 	if gone, err := topicGone(dir); gone || err != nil {
 		return nil, errors.Join(notFound(name), err)
 	}
@@ -252,33 +256,71 @@ func (in *inspector) segment(n uint64, last bool) error {
 	}
 	defer m.Close()
 	end, known := in.end(h, size)
-	least := int64(0)
-	if in.promised.Number() == n {
-		least = min(in.promised.Off(), end)
-	}
 	w := &segmentWalk{in: in, h: h, file: file, data: m.Bytes(), r: SegmentReport{File: file, Number: n, Size: size, Created: h.Created}}
 	if in.report.Frames == 0 {
 		copy(in.report.Next, h.Bases)
 	}
-	if e := guard(func() { w.headers(h.Limit(size)); err = w.run(end, least, known) }); e != nil {
+	if e := guard(func() { w.headers(h.Limit(size)); err = w.run(end, known) }); e != nil {
 		in.damage(file, &segment.Damage{From: w.r.End, To: end, Detail: e.Error()})
 	}
+	in.promised = max(in.promised, h.Synced, w.claims)
+	in.ends = append(in.ends, ending{segment.At(n, max(w.r.End, h.Length)), file, size, h.Size, known, w.tail})
 	in.report.Segments = append(in.report.Segments, w.r)
 	in.report.Frames += w.r.Frames
 	in.report.Records += w.r.Records
 	return err
 }
 
+// list gives the segments, and the number of the oldest one that is kept. Others may drop some
+// meanwhile: what they drop they mark first, so the mark is read last.
+func (in *inspector) list() (segments []uint64, oldest uint64, err error) {
+	s := &store{fs: in.dir}
+	before, err := s.list()
+	if err != nil {
+		return nil, 0, explain("list "+in.dir.Path("."), err)
+	}
+	after, err := s.list()
+	if err != nil {
+		return nil, 0, explain("list "+in.dir.Path("."), err)
+	}
+	before.oldest = after.oldest
+	return before.kept(), before.oldest, nil
+}
+
+// ending is what was found at the end of a segment.
+type ending struct {
+	at             segment.Pos // behind the last frame
+	file           string
+	size, declared int64
+	known          bool            // the next segment says where the frames end
+	tail           *segment.Damage // what follows the last sound frame; nil: nothing
+}
+
+// cutShort reports what is missing at the ends of files, when all is known of what was promised.
+func (in *inspector) cutShort() {
+	for _, e := range in.ends {
+		n, least := e.at.Number(), in.promised.Off()
+		if !e.known && in.promised.Number() == n && e.at.Off() < least {
+			bad := segment.Damage{From: e.at.Off(), To: least, Detail: "acknowledged frames are missing"}
+			if e.tail != nil {
+				bad.Detail += ": " + e.tail.Detail
+			}
+			in.damage(e.file, &bad)
+		}
+		if e.size < e.declared && in.promised > segment.At(n, 0) {
+			in.damage(e.file, &segment.Damage{From: e.size, To: e.declared, Detail: fmt.Sprintf(
+				"the file was cut: it has %d bytes, and its header says %d; what stood behind is missing", e.size, e.declared)})
+		}
+	}
+}
+
 // dropped deals with a segment that was listed a moment ago: others may have dropped it meanwhile.
 func (in *inspector) dropped(n uint64) error {
-	b, err := readMapped(in.dir, "control")
-	if err != nil {
-		return explain("read "+in.dir.Path("control"), err)
-	}
-	if p := page.View(b); p == nil || p.Low() <= n {
+	_, oldest, err := in.list()
+	if err == nil && oldest <= n {
 		in.missing(n, n+1)
 	}
-	return nil
+	return err
 }
 
 // end is where the frames of a segment end, and whether that is known or only a bound.

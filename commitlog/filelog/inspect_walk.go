@@ -13,6 +13,9 @@ type segmentWalk struct {
 	file string
 	data []byte
 	r    SegmentReport
+
+	claims segment.Pos     // the highest position that a sound frame calls synced
+	tail   *segment.Damage // behind the last sound frame, where nobody says that there was more
 }
 
 // headers checks the header and the copy of it that stands at limit: one of them is enough to read
@@ -31,9 +34,9 @@ func (w *segmentWalk) headers(limit int64) {
 	}
 }
 
-// run walks to end. When that is only a bound, what follows the last sound frame is no damage, but
-// the frames go up to least at least.
-func (w *segmentWalk) run(end, least int64, known bool) error {
+// run walks to end. When that is only a bound, what follows the last sound frame is no damage, as far
+// as can be told here.
+func (w *segmentWalk) run(end int64, known bool) error {
 	walk := segment.Walker{Data: w.data, Epoch: w.h.Epoch(), Off: w.h.Length}
 	for {
 		var f segment.Frame
@@ -42,10 +45,7 @@ func (w *segmentWalk) run(end, least int64, known bool) error {
 		case err != nil:
 			return nil //nolint:nilerr // the end of the data
 		case bad != nil && bad.To >= end && !known:
-			if bad.From < least {
-				bad.To = least
-				w.in.damage(w.file, bad)
-			}
+			w.tail = bad
 			return nil
 		case bad != nil:
 			w.in.damage(w.file, bad)
@@ -69,6 +69,7 @@ func (w *segmentWalk) frame(f *segment.Frame, off int64) error {
 		return nil
 	}
 	w.follow(f, off)
+	w.claims = max(w.claims, f.Synced)
 	info := FrameInfo{Topic: w.in.meta.Config.Name, File: w.file, Position: off, Frame: *f}
 	if w.in.o.Frame != nil {
 		if err := w.in.o.Frame(info); err != nil {

@@ -142,12 +142,14 @@ func TestInspectSeesThatNoSegmentIsThere(t *testing.T) {
 }
 
 // cut makes a file an empty one.
-func cut(fsys vfs.FS, name string) error {
+func cut(fsys vfs.FS, name string) error { return cutTo(fsys, name, 0) }
+
+func cutTo(fsys vfs.FS, name string, size int64) error {
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Truncate(0), f.Close())
+	return errors.Join(f.Truncate(size), f.Close())
 }
 
 // Segments that are dropped while they are looked at are no damage, and no error.

@@ -56,7 +56,9 @@ func decide(ev *evidence) (*plan, bool) {
 	if len(ev.numbers) == 0 || top == 0 {
 		return p, false
 	}
-	p.low = ev.numbers[0]
+	if p.low = ev.oldest; p.low == 0 {
+		p.low = ev.numbers[0]
+	}
 	w := &weighing{ev: ev, p: p, tally: newTally(make([]int64, ev.partitions))}
 	w.start = ev.from
 	if n := p.synced.Number(); n > 0 && n < ev.from { // what was promised last stands in front of all that is left
@@ -79,7 +81,7 @@ func decide(ev *evidence) (*plan, bool) {
 // preparation.
 func (ev *evidence) top(promised uint64) uint64 {
 	lowest := promised // with a sound header
-	for _, n := range slices.Backward(ev.numbers) {
+	for _, n := range slices.Backward(ev.unbroken(promised)) {
 		f := ev.found[n]
 		sound := f != nil && f.header != nil
 		if n <= promised || sound && f.frames > 0 {
@@ -93,6 +95,18 @@ func (ev *evidence) top(promised uint64) uint64 {
 		}
 	}
 	return max(lowest, promised)
+}
+
+// unbroken are the segments up to the first one without a header that was not promised. Nobody was
+// told that it is durable, nor what stands behind it: the log is cut there, as at a frame. But
+// something must be left.
+func (ev *evidence) unbroken(promised uint64) []uint64 {
+	for i, n := range ev.numbers {
+		if f := ev.found[n]; n > promised && f != nil && f.header == nil && ev.headed(n) {
+			return ev.numbers[:i]
+		}
+	}
+	return ev.numbers
 }
 
 // headed tells whether a segment up to n has a sound header.

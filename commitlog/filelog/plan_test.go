@@ -1,6 +1,7 @@
 package filelog
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -38,19 +39,27 @@ type model struct {
 	next   []int64
 	synced segment.Pos
 	hints  []segment.Pos
+	oldest uint64
+	trim   []int64
+	lazy   bool          // at level os: hardly ever synced
 	hurt   []segment.Pos // bytes that were promised and are damaged
 }
 
 func newModel(seed uint64) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), files: map[uint64][]byte{}, heads: map[uint64]*segment.Header{}, next: make([]int64, 2)}
+	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), files: map[uint64][]byte{}, heads: map[uint64]*segment.Header{}, next: make([]int64, 2), trim: make([]int64, 2), oldest: 1}
 	m.start(1)
 	m.sync()
+	m.lazy = m.rng.IntN(2) == 0
 	for range 5 + m.rng.IntN(60) {
-		switch m.rng.IntN(8) {
-		case 0, 1:
-			m.sync()
-		case 2:
+		switch m.rng.IntN(20) {
+		case 0, 1, 2, 3:
+			if !m.lazy || m.rng.IntN(16) == 0 {
+				m.sync()
+			}
+		case 4, 5:
 			m.giveUp()
+		case 6:
+			m.drop()
 		default:
 			m.append()
 		}
@@ -74,10 +83,19 @@ func (m *model) giveUp() {
 	delete(m.heads, n+1)
 }
 
+// drop trims all, and drops what segments that frees, durably.
+func (m *model) drop() {
+	m.sync()
+	copy(m.trim, m.next)
+	for ; m.oldest < m.end.Number(); m.oldest++ {
+		delete(m.files, m.oldest)
+	}
+}
+
 func (m *model) append() {
 	length := segment.FrameHeader + 40 + m.rng.IntN(900)
 	if m.end.Off()+int64(length) > planRoom-segment.Block {
-		if m.rng.IntN(2) == 0 {
+		if !m.lazy && m.rng.IntN(2) == 0 {
 			m.sync() // as at level sync
 		}
 		m.start(m.end.Number() + 1)
@@ -172,7 +190,8 @@ func (m *model) header(n uint64) (*segment.Header, error) {
 
 // evidence is what gather would read.
 func (m *model) evidence(hint segment.Pos) *evidence {
-	ev := &evidence{partitions: len(m.next), numbers: slices.Sorted(maps.Keys(m.files)), found: map[uint64]*found{}, hint: hint, trim: make([]int64, len(m.next))}
+	ev := &evidence{partitions: len(m.next), numbers: slices.Sorted(maps.Keys(m.files)), found: map[uint64]*found{}, trim: m.trim}
+	ev.oldest, ev.hint = m.oldest, max(hint, begun(m.oldest))
 	ev.from, _ = walkFrom(ev.numbers, hint, m.header)
 	for _, n := range slices.Backward(ev.numbers) {
 		if n < ev.from {
@@ -209,7 +228,7 @@ func (m *model) check(ev *evidence, p *plan) error {
 		}
 	}
 	for _, f := range m.frames {
-		if !f.synced || f.at >= limit {
+		if !f.synced || f.at >= limit || f.at.Number() < m.oldest {
 			continue
 		}
 		if p.next[f.partition] < f.base+int64(f.count) {
@@ -226,6 +245,29 @@ func (m *model) check(ev *evidence, p *plan) error {
 		}
 	}
 	return m.ghosts(p)
+}
+
+// undamaged is what a plan must keep besides when there was a crash and no damage: it tells of none,
+// the log is what was written, up to the cut, without a hole, and goes on where that ends.
+func (m *model) undamaged(ev *evidence, p *plan) error {
+	if len(p.damage) > 0 {
+		return fmt.Errorf("nothing was damaged, and it tells of %+v", p.damage)
+	}
+	next := slices.Clone(m.trim)
+	for _, f := range m.frames {
+		n := f.at.Number()
+		if f.at >= p.cut || n < m.oldest {
+			continue
+		}
+		if n >= ev.from && (ev.found[n] == nil || ev.found[n].header == nil) {
+			return fmt.Errorf("segment %d has no header, and the log goes on behind it up to %v", n, p.cut)
+		}
+		next[f.partition] = max(next[f.partition], f.base+int64(f.count))
+	}
+	if !slices.Equal(p.next, next) {
+		return fmt.Errorf("the log goes on at %v behind the cut at %v; the frames in front of it end at %v", p.next, p.cut, next)
+	}
+	return nil
 }
 
 // endless tells whether nothing is left that says how far a segment went: the next one is lost.
@@ -273,16 +315,25 @@ func planFor(seed uint64) error {
 		hint = m.synced
 	}
 	m.crash()
-	for range m.rng.IntN(3) {
+	damages := m.rng.IntN(3)
+	for range damages {
 		m.damage()
 	}
 	ev := m.evidence(hint)
 	p, ok := decide(ev)
-	if !ok {
+	switch {
+	case !ok && damages == 0:
+		return errors.New("nothing was damaged, and no segment is left")
+	case !ok:
 		return nil // no header is left
 	}
 	if err := m.check(ev, p); err != nil {
 		return err
+	}
+	if damages == 0 {
+		if err := m.undamaged(ev, p); err != nil {
+			return err
+		}
 	}
 	m.carryOut(p, true)
 	again, ok := decide(m.evidence(max(hint, p.synced)))

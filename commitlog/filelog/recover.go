@@ -25,8 +25,14 @@ func (s *store) recover() error {
 	for i := range p.damage {
 		s.reportDamage(p.damage[i].number, &p.damage[i].Damage)
 	}
+	if err := s.removeDropped(ev.dropped); err != nil {
+		return err
+	}
 	if err := s.removeSegments(p); err != nil {
 		return err
+	}
+	if ev.oldest == 0 {
+		s.makeMark(p.low)
 	}
 	for n := ev.from; n <= p.cut.Number(); n++ {
 		if f := ev.found[n]; f != nil && f.header != nil {
@@ -46,7 +52,7 @@ func (s *store) recover() error {
 
 func (s *store) hopeless(ev *evidence) error {
 	if len(ev.numbers) == 0 {
-		return fmt.Errorf("topic %q: no segment in %s: %w", s.name, s.fs.Path("."), fault.Corrupt)
+		return fmt.Errorf("topic %q: no segment in %s, which begins with number %d: %w", s.name, s.fs.Path("."), max(1, ev.oldest), fault.Corrupt)
 	}
 	n := ev.numbers[0]
 	why := "it holds no frame"
@@ -85,6 +91,9 @@ func (s *store) settle(n uint64, p *plan) error {
 			return err
 		}
 	}
+	if err := s.copyHeader(g, p); err != nil {
+		return err
+	}
 	end := g.limit
 	if n == p.cut.Number() {
 		end = min(end, p.cut.Off())
@@ -100,6 +109,24 @@ func (s *store) settle(n uint64, p *plan) error {
 		start = min(known.Off(), end)
 	}
 	return g.rewrite(start, end)
+}
+
+// copyHeader sees to it that the copy of a header is there. Of a segment that was not promised the
+// power may have taken it; else it is damage.
+func (s *store) copyHeader(g *seg, p *plan) error {
+	if int64(len(g.data)) < g.h.Size {
+		return nil // the file was cut, and frames may stand there
+	}
+	var h *segment.Header
+	var err error
+	if e := guard(func() { h, err = segment.ParseHeader(g.data[g.limit:]) }); e == nil && err == nil && h.CRC == g.h.CRC {
+		return nil
+	}
+	if p.synced > segment.At(g.number, 0) {
+		s.reportDamage(g.number, &segment.Damage{From: g.limit, To: g.limit + g.h.Length, Detail: "the copy of the header was restored"})
+	}
+	_, err = g.f.WriteAt(segment.AppendHeader(nil, g.h), g.limit)
+	return err
 }
 
 // startFresh starts a new segment behind the end, with the bases of the plan: that is how all others

@@ -88,38 +88,63 @@ func (s *store) firsts() []int64 {
 // the meta lock, as for drop.
 func (s *store) dropTrimmed() error {
 	firsts := s.firsts()
-	for {
-		ends, ok, err := s.oldestEnds()
-		if err != nil || !ok {
-			return err
-		}
+	trimmed := func(_ uint64, ends []int64) (string, error) {
 		for p, end := range ends {
 			if end > firsts[p] {
-				return nil
+				return "", nil
 			}
 		}
-		if err := s.drop("trimmed"); err != nil {
-			return err
-		}
+		return "trimmed", nil
 	}
+	return s.drop(trimmed)
 }
 
-// oldestEnds are the offsets behind the oldest segment; false when it is one that must stay:
-// the newest, or the newest that is on stable storage.
-func (s *store) oldestEnds() ([]int64, bool, error) {
-	low := s.page.Low()
-	if low >= min(s.page.Written().Number(), s.page.Synced().Number()) {
+// endsOf are the offsets behind segment n; false when it is one that must stay: the newest, or the
+// newest that is on stable storage.
+func (s *store) endsOf(n uint64) ([]int64, bool, error) {
+	if n >= min(s.page.Written().Number(), s.page.Synced().Number()) {
 		return nil, false, nil
 	}
-	h, err := s.headerFrom(low + 1)
+	h, err := s.headerFrom(n + 1)
 	if err != nil {
 		return nil, false, err
 	}
 	return h.Bases, true, nil
 }
 
-// drop removes the oldest segment. A full-sized one is kept for reuse.
-func (s *store) drop(why string) error {
+// drop removes the oldest segments, as long as there is a reason to. Which one is the oldest then is
+// made durable first. The caller has the meta lock.
+func (s *store) drop(reason func(n uint64, ends []int64) (string, error)) error {
+	low := s.page.Low()
+	var reasons []string
+	var failed error // ends the search; what was found before it is dropped
+	for more := true; more; {
+		n, why := low+uint64(len(reasons)), ""
+		ends, ok, err := s.endsOf(n)
+		if err == nil && ok {
+			why, err = reason(n, ends)
+		}
+		if more = err == nil && why != ""; more {
+			reasons = append(reasons, why)
+		}
+		failed = err
+	}
+	if len(reasons) == 0 {
+		return failed
+	}
+	if err := s.markOldest(low + uint64(len(reasons))); err != nil {
+		return explain(fmt.Sprintf("topic %q: note which segment is the oldest", s.name), err)
+	}
+	for _, why := range reasons {
+		if err := s.dropOldest(why); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// dropOldest removes the oldest segment. A full-sized one is kept for reuse.
+func (s *store) dropOldest(why string) error {
 	low := s.page.Low()
 	name := segmentName(low)
 	g, err := s.segs.get(low)
@@ -224,26 +249,20 @@ func (s *store) retain() error {
 		if err != nil {
 			return err
 		}
-		for {
-			ends, ok, err := s.oldestEnds()
-			if err != nil || !ok {
-				return err
-			}
-			why, err := s.expired()
+		return s.drop(func(n uint64, ends []int64) (string, error) {
+			why, err := s.expired(n)
 			if err != nil || why == "" {
-				return err
+				return "", err
 			}
 			if p := firstHeld(needed, ends); p >= 0 {
 				if !c.RetentionForce {
-					s.log.Warn("retention waits for a group", "segment", s.page.Low(), "why", why, "partition", p, "needed", needed[p])
-					return nil
+					s.log.Warn("retention waits for a group", "segment", n, "why", why, "partition", p, "needed", needed[p])
+					return "", nil
 				}
-				s.log.Warn("retention drops records that a group still needs", "segment", s.page.Low(), "why", why, "partition", p, "needed", needed[p])
+				s.log.Warn("retention drops records that a group still needs", "segment", n, "why", why, "partition", p, "needed", needed[p])
 			}
-			if err := s.drop(why); err != nil {
-				return err
-			}
-		}
+			return why, nil
+		})
 	})
 }
 
@@ -257,10 +276,10 @@ func firstHeld(needed, ends []int64) int {
 	return -1
 }
 
-// expired says why the oldest segment is not wanted any more, or "".
-func (s *store) expired() (string, error) {
+// expired says why segment low, when it is the oldest one, is not wanted any more, or "".
+func (s *store) expired(low uint64) (string, error) {
 	c := &s.meta.Config
-	low, top := s.page.Low(), s.page.Written()
+	top := s.page.Written()
 	if c.RetentionBytes > 0 {
 		total := top.Off()
 		for n := low + 1; n < top.Number() && total <= c.RetentionBytes; n++ {
