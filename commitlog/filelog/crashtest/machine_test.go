@@ -25,7 +25,7 @@ func soak(ci, long int) int {
 }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(soak(2, 300))*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(soak(9, 300))*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

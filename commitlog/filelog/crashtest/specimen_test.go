@@ -120,9 +120,6 @@ type verdict struct {
 	cutTail bool
 	// noAppends: what the damage hit is trusted while the host runs, so only reads are checked.
 	noAppends bool
-	// headGone: the first records may be missing, as after retention; who needs them gets
-	// ErrOutOfRange.
-	headGone bool
 }
 
 // inspect opens a damaged log and checks that what it says is true: each record that it returns
@@ -179,9 +176,6 @@ func (s *specimen) inspectPartition(ctx context.Context, t *commitlog.Topic, p i
 		return plain(err)
 	}
 	got, excused := map[int64]bool{}, int64(-1)
-	if v.headGone {
-		excused = b.First
-	}
 	for at := b.First; at < b.Next; {
 		recs, next, err := t.Read(ctx, p, at, nil, nil)
 		for _, r := range recs {
