@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -64,7 +63,6 @@ type store struct {
 	root    string // what every key of the namespace begins with
 	timeout time.Duration
 	alone   atomic.Bool // the server takes no merged transactions
-	full    atomic.Bool // the server's quota is reached, see settled
 
 	wg sync.WaitGroup // the watches
 
@@ -129,10 +127,8 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		// Requests that only read are sent once to each node; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
-		// What is too large the server says, by its own setting.
-		MaxCallSendMsgSize: math.MaxInt32, MaxCallRecvMsgSize: math.MaxInt32,
-		DialOptions: options,
-		Logger:      zap.NewNop(),
+		DialOptions:     options,
+		Logger:          zap.NewNop(),
 	})
 	if err != nil {
 		return kind(ctx, err)
@@ -176,14 +172,6 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 	key := base(prefix) + "/format"
 	var found string
 	err := s.request(ctx, func(ctx context.Context) error {
-		there, err := s.client.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if len(there.Kvs) > 0 { // as a rule; and a store that is full can be opened for looking
-			found = string(there.Kvs[0].Value)
-			return nil
-		}
 		resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 			Then(clientv3.OpPut(key, format)).Else(clientv3.OpGet(key)).Commit()
 		if err != nil {
@@ -243,8 +231,7 @@ func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	if err != nil {
 		return driver.Snapshot{}, fmt.Errorf("etcd registry: list of %q: %w", prefix, s.kind(ctx, err))
 	}
-	// etcd tells no time: this host's has to do.
-	snap := driver.Snapshot{Revision: resp.Header.Revision, Time: time.Now().UnixMilli(), Entries: make([]driver.Entry, len(resp.Kvs))}
+	snap := driver.Snapshot{Revision: resp.Header.Revision, Entries: make([]driver.Entry, len(resp.Kvs))}
 	for i, kv := range resp.Kvs {
 		// The value is the caller's: it was decoded for this answer alone. Its capacity is not.
 		snap.Entries[i] = driver.Entry{

@@ -1,0 +1,56 @@
+package main
+
+// lostMutants are bugs by which the file log takes what was dropped for lost, or the other way round.
+func lostMutants() []mutant {
+	const pkg = "commitlog/filelog"
+	return []mutant{
+		{
+			name: "dropped-taken-for-lost", breaks: "after a crash with an old page, a log of which only the newest segment was kept tells of damage, and offsets jump",
+			file: pkg + "/oldest.go",
+			find: "	return segment.At(oldest, segment.Block)\n", put: "	return 0\n",
+			pkg: pkg, test: "TestAnOldPageKnowsNothingOfWhatWasDropped$",
+		},
+		{
+			name: "dropped-without-a-mark", breaks: "what retention dropped is called missing",
+			file: pkg + "/retain.go",
+			find: "	if err := s.markOldest(low + uint64(len(reasons))); err != nil {", put: "	if err := error(nil); err != nil {",
+			pkg: pkg, test: "TestAnOldPageKnowsNothingOfWhatWasDropped$",
+		},
+		{
+			name: "lost-taken-for-dropped", breaks: "an oldest segment that was removed by hand is skipped without a word",
+			file: pkg + "/plan.go",
+			find: "	if p.low = ev.oldest; p.low == 0 {\n", put: "	if p.low = ev.oldest; p.low >= 0 {\n",
+			pkg: pkg, test: "TestARemovedOldestSegmentIsNotTakenForRetention$",
+		},
+		{
+			name: "check-takes-lost-for-dropped", breaks: "log check calls a log sound whose oldest segment was removed by hand",
+			file: pkg + "/inspect.go",
+			find: "		in.missing(oldest, numbers[0])\n", put: "		in.missing(oldest, oldest)\n",
+			pkg: pkg, test: "TestARemovedOldestSegmentIsNotTakenForRetention$",
+		},
+		{
+			name: "dropped-comes-back", breaks: "segments that were dropped are there again after a crash",
+			file: pkg + "/recover.go",
+			find: "	if err := s.removeDropped(ev.dropped); err != nil {", put: "	if err := s.removeDropped(nil); err != nil {",
+			pkg: pkg, test: "TestDroppedSegmentsDoNotComeBack$",
+		},
+		{
+			name: "hole-in-what-was-not-promised", breaks: "after a power loss at level os the log goes on behind a segment that is gone, and readers are told of damage",
+			file: pkg + "/plan.go",
+			find: "			return ev.numbers[:i]\n", put: "			_ = i\n",
+			pkg: pkg, test: "TestAPlanKeepsWhatWasPromised$",
+		},
+		{
+			name: "check-blind-to-a-cut", breaks: "log check does not say that records are missing where a file was cut to its header",
+			file: pkg + "/inspect.go",
+			find: "	in.cutShort()\n", put: "",
+			pkg: pkg, test: "TestInspectSeesThatAFileWasCut$",
+		},
+		{
+			name: "copy-of-a-header-lost", breaks: "a header of which a power loss took the second copy stays without it, and log check tells of damage for ever",
+			file: pkg + "/recover.go",
+			find: "	if err := s.copyHeader(g, p); err != nil {", put: "	if err := error(nil); err != nil {",
+			pkg: pkg, test: "TestTheCopyOfAHeaderIsRestored$",
+		},
+	}
+}
