@@ -1,8 +1,11 @@
 package ringfence_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
@@ -77,4 +80,23 @@ func produceAsync(ctx context.Context, rf *ringfence.Client, m ringfence.Message
 	rf.ProduceAsync(ctx, "orders", m, nil, func(at ringfence.Position, err error) { ch <- answer{at, err} })
 	a := <-ch
 	return a.at, a.err
+}
+
+// A service asks for a topic with another retention than it has: that is told, and nothing is changed.
+func TestARetentionThatIsNotTakenIsTold(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:", Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rf.Close()
+	for i, bytes := range []int64{1000, 1000, 500} {
+		if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: bytes}); err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(said.String(), "retention_bytes=1000") && strings.Contains(said.String(), "asked_bytes=500"); told != (i == 2) {
+			t.Errorf("asked %d times, the last time for %d bytes: said %q", i+1, bytes, said.String())
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/topic"
 )
@@ -46,9 +47,16 @@ type PartitionInfo struct {
 }
 
 // EnsureTopic makes a topic unless it exists. ErrExists when the name is taken by a topic with
-// other partitions, router or hash.
+// other partitions, router or hash. One that is there with another retention keeps that, which is
+// logged as a warning.
 func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
-	return c.catalog.Create(ctx, name, cfg)
+	doc, err := c.catalog.Ensure(ctx, name, cfg)
+	if err == nil && !doc.Keeps(cfg) {
+		c.logger.Warn("the topic was there already, with another retention: nothing was changed", "topic", name,
+			"retention_bytes", doc.RetentionBytes, "retention_age", time.Duration(doc.RetentionAgeMS)*time.Millisecond, "retention_force", doc.RetentionForce,
+			"asked_bytes", cfg.RetentionBytes, "asked_age", time.Duration(cfg.RetentionAgeMS)*time.Millisecond, "asked_force", cfg.RetentionForce)
+	}
+	return err
 }
 
 // CreateTopic makes a topic; ErrExists when the name is taken, by whatever topic.

@@ -31,9 +31,16 @@ func NewCatalog(log *commitlog.Log, reg *registry.Registry, namespace string) *C
 // taken by a topic of another shape, and when the log holds records of that name which nothing defines
 // (see Config.Life). A creation or deletion that a crash interrupted is finished.
 func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
+	_, err := c.Ensure(ctx, name, cfg)
+	return err
+}
+
+// Ensure is Create, and returns the definition. One that was there already keeps its retention, whatever
+// cfg says, see Document.Keeps.
+func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(name); err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		doc, version, err := c.load(ctx, name)
@@ -42,7 +49,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 			life := cfg.Life
 			if life == "" {
 				if err := c.checkLost(ctx, name); err != nil {
-					return err
+					return nil, err
 				}
 				life = NewLife()
 			}
@@ -55,21 +62,21 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 			}
 			err = c.store(ctx, doc, "")
 		case err != nil:
-			return err
+			return nil, err
 		case doc.State == Deleting:
 			err = c.finishDelete(ctx, doc, version)
 		case cfg.Life != "" && doc.Life != cfg.Life:
-			return fmt.Errorf("topic %q is defined with life %s; asked for was %s: %w", name, doc.Life, cfg.Life, fault.Exists)
+			return nil, fmt.Errorf("topic %q is defined with life %s; asked for was %s: %w", name, doc.Life, cfg.Life, fault.Exists)
 		case !doc.same(cfg):
-			return fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
+			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
 		case doc.State == Ready:
-			return doc.CheckHere()
+			return doc.visible(), doc.CheckHere()
 		default:
 			err = c.finishCreate(ctx, doc, version)
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
-			return err
+			return nil, err
 		}
 	}
 }

@@ -194,7 +194,7 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		catalogs[ns] = topic.NewCatalog(log, h.Registry, ns)
-		if err := catalogs[ns].Create(t.Context(), "p", topic.Config{Partitions: 1}); err != nil {
+		if err := catalogs[ns].Create(t.Context(), "p", topic.Config{Partitions: 1, Life: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}

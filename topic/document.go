@@ -132,6 +132,11 @@ func (d *Document) same(c Config) bool {
 	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash && (c.Life == "" || c.Life == d.Life)
 }
 
+// Keeps says whether the topic has the retention that cfg asks for.
+func (d *Document) Keeps(cfg Config) bool {
+	return d.RetentionBytes == cfg.RetentionBytes && d.RetentionAgeMS == cfg.RetentionAgeMS && d.RetentionForce == cfg.RetentionForce
+}
+
 func (d *Document) storageConfig(i int) commitlog.TopicConfig {
 	return commitlog.TopicConfig{
 		Name: d.Storage[i].Name, Partitions: d.Storage[i].Partitions,

@@ -134,7 +134,7 @@ func pages() []Play {
 				},
 				{Of: "ringfence consume payments --group billing", Until: []string{`"value":"1000"`}},
 				{
-					Of:     `ringfence: line 38100 was not stored (38,099 lines before it stored): topic "payments", …: sealed`,
+					Of:     `ringfence: line 38100 was not stored (38,099 lines before it stored): sealed: topic "payments" was moved to …: conflict`,
 					Before: `seq 38200 | sed s/^/k:/ >input; ringfence produce payments --file input --log $FROM --registry $FROM; test $? = 4`,
 				},
 				{Of: "tail -n +38100 input | ringfence produce payments --key-sep :", Want: []string{"stored 101 records"}},
