@@ -66,6 +66,14 @@ func Private(t testing.TB, name string) *Server {
 // URL is where it listens; the same after Restart.
 func (s *Server) URL() string { return s.url }
 
+// Part is one process of a server that is several, by its name in scripts/services.d, such as the
+// second broker of a cluster; Kill and the others hurt it alone. Its URL is that of the whole.
+func (s *Server) Part(part string) *Server {
+	p := *s
+	p.name += "/" + part
+	return &p
+}
+
 // Kill ends it with SIGKILL, and with it all of its processes. Its data stay.
 func (s *Server) Kill() { s.t.Helper(); s.services("kill", s.name) }
 

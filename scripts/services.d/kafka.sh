@@ -14,12 +14,16 @@ kafka_install() {
 		org.apache.logging.log4j:log4j-slf4j-impl:2.24.3 org.apache.logging.log4j:log4j-core:2.24.3
 }
 
-# alice is known to the SASL listeners, by any mechanism.
-kafka_prepare() {
+kafka_log_settings() {
 	cat >log4j2.xml <<-'XML'
 		<Configuration status="error"><Appenders><Console name="c"><PatternLayout pattern="%d %p %c{1} %m%n"/></Console></Appenders>
 		<Loggers><Root level="warn"><AppenderRef ref="c"/></Root></Loggers></Configuration>
 	XML
+}
+
+# alice is known to the SASL listeners, by any mechanism.
+kafka_prepare() {
+	kafka_log_settings
 	keytool -genkeypair -alias broker -keyalg EC -groupname secp256r1 -validity 3650 -dname CN=localhost \
 		-ext san=dns:localhost,ip:127.0.0.1 -storetype PKCS12 -keystore keys.p12 -storepass keystore
 	keytool -exportcert -rfc -alias broker -keystore keys.p12 -storepass keystore -file ca.pem
