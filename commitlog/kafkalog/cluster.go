@@ -1,11 +1,13 @@
 package kafkalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -96,14 +98,17 @@ func isFault(err error) bool {
 	return false
 }
 
-// topicMeta is what the cluster says of a topic.
+// topicMeta is what a broker says of a topic.
 type topicMeta struct {
-	id      [16]byte
-	leaders []int32 // by partition; -1: none now
+	id       [16]byte
+	leaders  []int32 // by partition; -1: none now
+	epochs   []int32 // of the leaders
+	replicas []int32 // the brokers of all partitions, each once
+	offline  []int32 // those of them that are dead or fenced
+	fewest   int     // replicas of a partition
 }
 
-// metadata asks for topics by their names in Kafka; the result has only those that exist. No names: all.
-func (l *kafkaLog) metadata(ctx context.Context, names ...string) (map[string]topicMeta, error) {
+func metadataRequest(names ...string) *kmsg.MetadataRequest {
 	req := kmsg.NewPtrMetadataRequest()
 	req.AllowAutoTopicCreation = false
 	for _, n := range names {
@@ -111,10 +116,82 @@ func (l *kafkaLog) metadata(ctx context.Context, names ...string) (map[string]to
 		t.Topic = kmsg.StringPtr(n)
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := req.RequestWith(ctx, l.main)
+	return req
+}
+
+// metadata asks for topics by their names in Kafka; the result has only those that exist. No names: all.
+func (l *kafkaLog) metadata(ctx context.Context, names ...string) (map[string]topicMeta, error) {
+	resp, err := anyBroker(ctx, l, metadataRequest(names...))
 	if err != nil {
 		return nil, err
 	}
+	return topicsIn(resp)
+}
+
+// anyBroker sends a request to some broker, and to another one when it does not answer soon: one
+// that is stopped keeps its connections open. The request must be one that may be repeated.
+func anyBroker[R any](ctx context.Context, l *kafkaLog, req interface {
+	RequestWith(ctx context.Context, r kmsg.Requestor) (R, error)
+}) (R, error) {
+	for soon := 2 * time.Second; ; soon *= 2 {
+		limited, cancel := context.WithTimeout(ctx, soon)
+		resp, err := req.RequestWith(limited, l.main)
+		slow := err != nil && limited.Err() != nil
+		cancel()
+		if !slow || ctx.Err() != nil || soon > requestTimeout {
+			return resp, err
+		}
+	}
+}
+
+// search asks all brokers for a topic: one may not know it yet, or any more. The result is what
+// those say who know it.
+func (l *kafkaLog) search(ctx context.Context, kafkaName string) ([]topicMeta, error) {
+	resp, err := anyBroker(ctx, l, metadataRequest(kafkaName))
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	answers := make([]*topicMeta, len(resp.Brokers))
+	var wg sync.WaitGroup
+	for i, b := range resp.Brokers {
+		wg.Go(func() {
+			resp, err := ask[*kmsg.MetadataResponse](limited, l.main, b.NodeID, metadataRequest(kafkaName))
+			if err != nil {
+				return // who knows the topic and does not answer can't serve it either
+			}
+			if all, err := topicsIn(resp); err == nil {
+				if m, ok := all[kafkaName]; ok {
+					answers[i] = &m
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var found []topicMeta
+	for _, m := range answers {
+		if m != nil {
+			found = append(found, *m)
+		}
+	}
+	return found, ctx.Err()
+}
+
+// metaAt is what one broker says of the topic; fault.NotFound if it does not know it.
+func (s *store) metaAt(ctx context.Context, broker int32) (topicMeta, error) {
+	resp, err := ask[*kmsg.MetadataResponse](ctx, s.l.main, broker, metadataRequest(s.kafkaName))
+	if err != nil {
+		return topicMeta{}, err
+	}
+	all, err := topicsIn(resp)
+	if m, ok := all[s.kafkaName]; err == nil && ok && m.id == s.id {
+		return m, nil
+	}
+	return topicMeta{}, cmp.Or(err, fmt.Errorf("broker %d knows the topic: %w", broker, fault.NotFound))
+}
+
+func topicsIn(resp *kmsg.MetadataResponse) (map[string]topicMeta, error) {
 	found := make(map[string]topicMeta, len(resp.Topics))
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
@@ -127,18 +204,30 @@ func (l *kafkaLog) metadata(ctx context.Context, names ...string) (map[string]to
 		case err != nil && !errors.Is(err, kerr.LeaderNotAvailable):
 			return nil, fmt.Errorf("topic %q: %w", *t.Topic, err)
 		}
-		m := topicMeta{id: t.TopicID, leaders: make([]int32, len(t.Partitions))}
+		n := len(t.Partitions)
+		m := topicMeta{id: t.TopicID, leaders: make([]int32, n), epochs: make([]int32, n)}
 		for i := range m.leaders {
-			m.leaders[i] = -1
+			m.leaders[i], m.epochs[i] = -1, -1
 		}
-		for _, p := range t.Partitions {
-			if int(p.Partition) < len(m.leaders) {
-				m.leaders[p.Partition] = p.Leader
+		for i, p := range t.Partitions {
+			if int(p.Partition) < n {
+				m.leaders[p.Partition], m.epochs[p.Partition] = p.Leader, p.LeaderEpoch
 			}
+			if i == 0 || len(p.Replicas) < m.fewest {
+				m.fewest = len(p.Replicas)
+			}
+			m.replicas = append(m.replicas, p.Replicas...)
+			m.offline = append(m.offline, p.OfflineReplicas...)
 		}
+		m.replicas, m.offline = once(m.replicas), once(m.offline)
 		found[*t.Topic] = m
 	}
 	return found, nil
+}
+
+func once(ids []int32) []int32 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // ask sends a request to one broker.
@@ -158,9 +247,9 @@ func ask[R kmsg.Response](ctx context.Context, c *kgo.Client, broker int32, req 
 	return r, nil
 }
 
-// refresh looks up the partitions' leaders. fault.NotFound when the topic is gone for good:
-// it is missing, or another one has its name, several times in a row, because a broker that has
-// just started may not know everything yet.
+// refresh looks up the partitions' leaders. fault.NotFound when the topic is gone for good: it is
+// missing, or another one has its name, on every broker that answers and several times in a row,
+// because one that has just started may not know everything yet.
 func (s *store) refresh(ctx context.Context) error {
 	for n := 0; ; n++ {
 		if s.gone.Load() {
@@ -170,12 +259,22 @@ func (s *store) refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m, ok := found[s.kafkaName]; ok && m.id == s.id {
-			leaders := slices.Grow(m.leaders, s.config.Partitions)
-			s.leaders.Store(&leaders)
+		m, ok := found[s.kafkaName]
+		if ok && m.id == s.id {
+			s.meta.Store(&m)
 			return nil
 		}
 		if n == 3 {
+			all, err := s.l.search(ctx, s.kafkaName)
+			if err != nil {
+				return err
+			}
+			for _, m := range all {
+				if m.id == s.id {
+					s.meta.Store(&m)
+					return nil
+				}
+			}
 			s.gone.Store(true)
 			s.wakeAll()
 			return s.errGone()
@@ -193,11 +292,16 @@ func (s *store) errGone() error {
 
 // leader is where a partition was last seen; -1: unknown.
 func (s *store) leader(partition int) int32 {
-	leaders := *s.leaders.Load()
-	if partition >= len(leaders) {
-		return -1
+	leader, _ := s.meta.Load().leader(partition)
+	return leader
+}
+
+// leader is a partition's, and its epoch; -1: unknown.
+func (m *topicMeta) leader(partition int) (broker, epoch int32) {
+	if partition >= len(m.leaders) {
+		return -1, -1
 	}
-	return leaders[partition]
+	return m.leaders[partition], m.epochs[partition]
 }
 
 // onLeader calls f with the partition's leader until it succeeds, and looks for the leader anew

@@ -60,9 +60,12 @@ type Config struct {
 	ClientID string
 	// Replication is the number of replicas of the topics that are created; 0: the broker's default.
 	Replication int
-	// Flush makes the broker flush created topics to disk before each ack. Without it an ack says
-	// that all in-sync replicas have the record, possibly in memory only: that survives the loss
-	// of all but one of them, not a power failure of all at once.
+	// Flush makes the brokers flush created topics to disk before each ack. Without it an ack says
+	// that all in-sync replicas have the record, possibly in memory only. How many those are at
+	// least is a matter of Durability: with Sync (the default) two, so that an ack survives the loss
+	// of any one broker and its disk, but not a power failure of all at once; a topic that is created
+	// with a single replica is flushed. Appends to topics of others that have less are refused. With
+	// OS it is as the cluster has it.
 	Flush bool
 	// Compression of batches; "": None.
 	Compression Compression
@@ -71,6 +74,12 @@ type Config struct {
 	// User, Password and Mechanism log in by SASL; User "": no login. Mechanism "": Plain.
 	User, Password string
 	Mechanism      Mechanism
+	// SASL logs in by any other mechanism of franz-go (pkg/sasl: OAUTHBEARER, AWS IAM, Kerberos), in
+	// place of User, Password and Mechanism.
+	SASL sasl.Mechanism
+	// Client are further options of franz-go's clients, which count more than what is above: a
+	// dialer, hooks for metrics. Several clients are made with them.
+	Client []kgo.Opt
 	// DeliveryTimeout is how long an append is tried before it fails; 0: DefaultDeliveryTimeout.
 	DeliveryTimeout time.Duration
 	// BufferBytes bounds what Append keeps in memory before it blocks; 0: DefaultBufferBytes.
@@ -104,6 +113,9 @@ func (c *Config) Validate() error {
 	if c.User == "" && (c.Mechanism != "" || c.Password != "") {
 		errs = append(errs, errors.New("sasl or a password without a user; expected kafka://user:password@host:port"))
 	}
+	if c.SASL != nil && c.User != "" {
+		errs = append(errs, errors.New("SASL and a user; expected one of them"))
+	}
 	if c.Durability != "" && c.Durability != driver.Sync && c.Durability != driver.OS {
 		errs = append(errs, fmt.Errorf("durability %q; expected %q or %q", c.Durability, driver.Sync, driver.OS))
 	}
@@ -135,6 +147,9 @@ func (c *Config) setDefaults() {
 
 // mechanism is how the client logs in; nil: not at all.
 func (c *Config) mechanism() sasl.Mechanism {
+	if c.SASL != nil {
+		return c.SASL
+	}
 	if c.User == "" {
 		return nil
 	}
@@ -174,7 +189,7 @@ func (c *Config) client() (*kgo.Client, error) {
 	if m := c.mechanism(); m != nil {
 		opts = append(opts, kgo.SASL(m))
 	}
-	client, err := kgo.NewClient(opts...)
+	client, err := kgo.NewClient(append(opts, c.Client...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
 	}

@@ -135,26 +135,31 @@ func (p *partition) listOffset(ctx context.Context, at int64) (int64, error) {
 // listOffsetAs is listOffset as a consumer sees it, or as the leader's own log has it.
 func (p *partition) listOffsetAs(ctx context.Context, who int32, at int64) (int64, error) {
 	var offset int64
-	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
-		part := kmsg.NewListOffsetsRequestTopicPartition()
-		part.Partition, part.Timestamp = int32(p.index), at //nolint:gosec // at most 4096
-		t := kmsg.NewListOffsetsRequestTopic()
-		t.Topic, t.Partitions = p.s.kafkaName, append(t.Partitions, part)
-		req := kmsg.NewPtrListOffsetsRequest()
-		req.ReplicaID, req.IsolationLevel, req.Topics = who, 1, append(req.Topics, t)
-		resp, err := ask[*kmsg.ListOffsetsResponse](ctx, p.s.l.main, broker, req)
-		if err != nil {
-			return err
-		}
-		for _, t := range resp.Topics {
-			for _, part := range t.Partitions {
-				offset = part.Offset
-				return kerr.ErrorForCode(part.ErrorCode)
-			}
-		}
-		return errNoAnswer
+	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) (err error) {
+		offset, err = p.listOffsetAt(ctx, broker, -1, who, at)
+		return err
 	})
 	return offset, err
+}
+
+// listOffsetAt asks one broker, which refuses if it does not lead in that epoch; -1: in any.
+func (p *partition) listOffsetAt(ctx context.Context, broker, epoch, who int32, at int64) (int64, error) {
+	part := kmsg.NewListOffsetsRequestTopicPartition()
+	part.Partition, part.Timestamp, part.CurrentLeaderEpoch = int32(p.index), at, epoch //nolint:gosec // at most 4096
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = p.s.kafkaName, append(t.Partitions, part)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.IsolationLevel, req.Topics = who, 1, append(req.Topics, t)
+	resp, err := ask[*kmsg.ListOffsetsResponse](ctx, p.s.l.main, broker, req)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range resp.Topics {
+		for _, part := range t.Partitions {
+			return part.Offset, kerr.ErrorForCode(part.ErrorCode)
+		}
+	}
+	return 0, errNoAnswer
 }
 
 const (

@@ -23,6 +23,7 @@ type batch struct {
 	pooled   bool   // its memory is used again once the broker has answered
 	headers  bool   // its appends carry their sequences
 
+	broker   int32 // to which it was sent last
 	attempts int
 	maybe    bool // an attempt may have been stored
 }

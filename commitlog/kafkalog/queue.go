@@ -54,6 +54,10 @@ func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done fun
 		done(0, s.notDone(ctx, req.Partition, err))
 		return
 	}
+	if s.weak != nil {
+		done(0, s.weak)
+		return
+	}
 	size := 0
 	for i := range req.Records {
 		r := &req.Records[i]

@@ -22,13 +22,13 @@ const (
 var errRefused = fmt.Errorf("the topic is %w and takes no more records", fault.Sealed)
 
 // tooLarge deals with a batch that the broker finds too large, as it finds every batch of a
-// sealed topic. The result is that of outcome.
+// sealed topic. The result is that of outcome. What the refusal means only that broker's own
+// setting tells: another one may not have heard of the seal yet, or of a limit that was raised.
 func (p *partition) tooLarge(b *batch, refusal error) bool {
 	q := &p.produce
-	limit, err := p.s.readLimit(p.s.l.ctx)
-	if err != nil {
-		p.fail(b, err)
-		return true
+	limit, err := p.s.limitAt(p.s.l.ctx, b.broker)
+	if err != nil || limit >= len(b.data) && errors.Is(refusal, kerr.MessageTooLarge) {
+		return p.again(b, fmt.Errorf("broker %d refuses %d bytes, and its limit is not known: %w", b.broker, len(b.data), errors.Join(refusal, err)))
 	}
 	sealed := limit == 0
 	q.refused = q.refused || sealed
@@ -50,7 +50,18 @@ func (p *partition) tooLarge(b *batch, refusal error) bool {
 	return true
 }
 
-// readLimit is the topic's max.message.bytes now; 0: it is sealed.
+// limitAt is the topic's max.message.bytes as one broker knows it now; 0: it is sealed.
+func (s *store) limitAt(ctx context.Context, broker int32) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := s.settingsAt(ctx, broker)
+	if err == nil && m == nil {
+		err = fmt.Errorf("broker %d does not know the topic", broker)
+	}
+	return limitOf(m), err
+}
+
+// readLimit is the topic's max.message.bytes as some broker knows it; 0: it is sealed.
 func (s *store) readLimit(ctx context.Context) (int, error) {
 	limit := 0
 	err := persist(ctx, func(ctx context.Context) error {
@@ -151,30 +162,35 @@ type producerState struct {
 // producerState asks the partition's leader; nil: it knows nothing.
 func (p *partition) producerState(ctx context.Context, kafkaID int64) (*producerState, error) {
 	var found *producerState
-	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
-		t := kmsg.NewDescribeProducersRequestTopic()
-		t.Topic, t.Partitions = p.s.kafkaName, []int32{int32(p.index)} //nolint:gosec // at most 4096
-		req := kmsg.NewPtrDescribeProducersRequest()
-		req.Topics = append(req.Topics, t)
-		resp, err := ask[*kmsg.DescribeProducersResponse](ctx, p.s.l.main, broker, req)
-		if err != nil {
-			return err
-		}
-		for _, t := range resp.Topics {
-			for _, part := range t.Partitions {
-				if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
-					return err
-				}
-				for _, a := range part.ActiveProducers {
-					if a.ProducerID == kafkaID {
-						found = &producerState{epoch: a.ProducerEpoch, last: a.LastSequence, timestamp: a.LastTimestamp}
-					}
+	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) (err error) {
+		found, err = p.producerStateAt(ctx, broker, kafkaID)
+		return err
+	})
+	return found, err
+}
+
+func (p *partition) producerStateAt(ctx context.Context, broker int32, kafkaID int64) (*producerState, error) {
+	t := kmsg.NewDescribeProducersRequestTopic()
+	t.Topic, t.Partitions = p.s.kafkaName, []int32{int32(p.index)} //nolint:gosec // at most 4096
+	req := kmsg.NewPtrDescribeProducersRequest()
+	req.Topics = append(req.Topics, t)
+	resp, err := ask[*kmsg.DescribeProducersResponse](ctx, p.s.l.main, broker, req)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range resp.Topics {
+		for _, part := range t.Partitions {
+			if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
+				return nil, err
+			}
+			for _, a := range part.ActiveProducers {
+				if a.ProducerID == kafkaID {
+					return &producerState{epoch: a.ProducerEpoch, last: a.LastSequence, timestamp: a.LastTimestamp}, nil
 				}
 			}
 		}
-		return nil
-	})
-	return found, err
+	}
+	return nil, nil //nolint:nilnil // it knows nothing
 }
 
 // view reads what the broker has of a producer: its epoch and last sequence, which the broker

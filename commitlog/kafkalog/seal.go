@@ -83,11 +83,11 @@ func (h *handle) Seal(ctx context.Context) ([]int64, error) {
 	return h.s.seal(ctx)
 }
 
-// seal has three steps, each of which can be done again, by anybody, after a crash of whoever
+// seal has four steps, each of which can be done again, by anybody, after a crash of whoever
 // began: a marker in each partition, which wakes those who wait; the topic's settings, from which
-// on the seal is decided, because a broker that knows them refuses every batch; and a probe of each
-// partition until its leader has refused one, because brokers learn of settings one after another.
-// A leader that comes later has read the settings before it read that it leads. See docs/decisions.
+// on the seal is decided, because a broker that knows them refuses every batch; the wait until all
+// brokers that may lead go by them (known.go); and the ends, from leaders that are not older than
+// what those brokers know. See docs/decisions.
 func (s *store) seal(ctx context.Context) ([]int64, error) {
 	if s.sealed.Load() {
 		s.mu.Lock()
@@ -110,18 +110,13 @@ func (s *store) seal(ctx context.Context) ([]int64, error) {
 			})
 		}
 		if err == nil {
-			err = s.setLimit(ctx)
+			err = s.set(ctx, map[string]string{maxMessageBytes: "0", compressionType: sealCodec})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("seal topic %q: %w", s.config.Name, err)
 		}
 	}
-	ends := make([]int64, len(s.parts))
-	err = s.each(func(p *partition) error {
-		end, err := p.await(ctx)
-		ends[p.index] = end
-		return err
-	})
+	ends, err := s.finalEnds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("seal topic %q: %w", s.config.Name, err)
 	}
@@ -131,6 +126,21 @@ func (s *store) seal(ctx context.Context) ([]int64, error) {
 	s.sealed.Store(true)
 	s.wakeAll()
 	return append([]int64(nil), ends...), nil
+}
+
+// finalEnds are the last two steps of a seal.
+func (s *store) finalEnds(ctx context.Context) ([]int64, error) {
+	epochs, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends := make([]int64, len(s.parts))
+	err = s.each(func(p *partition) error {
+		end, err := p.await(ctx, epochs[p.index])
+		ends[p.index] = end
+		return err
+	})
+	return ends, err
 }
 
 // each calls f for all partitions, some at a time.
@@ -153,20 +163,16 @@ func (s *store) each(f func(*partition) error) error {
 }
 
 // await probes until the leader refuses, and returns the end of the partition, which is final
-// then: the end of the leader's log, once all of it is replicated. Both are asked for anew each
-// time, as the leader may have changed.
-func (p *partition) await(ctx context.Context) (int64, error) {
+// then: the end of the leader's log, once all of it is replicated. Both are asked of one leader, of
+// that epoch or a later one.
+func (p *partition) await(ctx context.Context, epoch int32) (int64, error) {
 	for n := 0; ; n++ {
 		refused, err := p.probe(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if refused {
-			end, err := p.ownEnd(ctx)
-			if err != nil {
-				return 0, err
-			}
-			if seen, err := p.listOffset(ctx, latest); err != nil || seen >= end {
+			if own, seen, err := p.ownEnd(ctx, epoch); err != nil || seen >= own {
 				return seen, err
 			}
 		}
@@ -178,12 +184,22 @@ func (p *partition) await(ctx context.Context) (int64, error) {
 }
 
 // ownEnd is the end of the leader's log, replicated or not, with all that it is storing just now: to
-// tell the producers of a partition it takes the lock under which it stores.
-func (p *partition) ownEnd(ctx context.Context) (int64, error) {
-	if _, err := p.producerState(ctx, 0); err != nil {
-		return 0, err
-	}
-	return p.listOffsetAs(ctx, debugger, latest)
+// tell the producers of a partition it takes the lock under which it stores. seen is the end that
+// readers see.
+func (p *partition) ownEnd(ctx context.Context, epoch int32) (own, seen int64, err error) {
+	err = p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) (err error) {
+		_, now := p.s.meta.Load().leader(p.index)
+		now = max(now, epoch)
+		if _, err = p.producerStateAt(ctx, broker, 0); err != nil {
+			return err
+		}
+		if own, err = p.listOffsetAt(ctx, broker, now, debugger, latest); err != nil {
+			return err
+		}
+		seen, err = p.listOffsetAt(ctx, broker, now, consumer, latest)
+		return err
+	})
+	return own, seen, err
 }
 
 // probe appends a marker, unless the broker refuses it.
@@ -216,12 +232,12 @@ func (p *partition) probe(ctx context.Context) (refused bool, err error) {
 // all. What it has to compress anew it compares again, under the lock.
 const sealCodec = "gzip"
 
-// setLimit tells the cluster to refuse every batch.
-func (s *store) setLimit(ctx context.Context) error {
+// set changes settings of the topic, all in one act of the controller.
+func (s *store) set(ctx context.Context, settings map[string]string) error {
 	return persist(ctx, func(ctx context.Context) error {
 		r := kmsg.NewIncrementalAlterConfigsRequestResource()
 		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, s.kafkaName
-		for name, value := range map[string]string{maxMessageBytes: "0", compressionType: sealCodec} {
+		for name, value := range settings {
 			c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
 			c.Name, c.Op, c.Value = name, kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr(value)
 			r.Configs = append(r.Configs, c)

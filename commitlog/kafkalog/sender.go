@@ -200,6 +200,7 @@ func (s *sender) exchange(parcels []parcel) (errs []error, firsts []int64) {
 	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 	at := map[*store]int{}
 	for _, x := range parcels {
+		x.broker = s.broker
 		i, ok := at[x.p.s]
 		if !ok {
 			t := kmsg.NewProduceRequestTopic()
@@ -295,6 +296,12 @@ func (p *partition) outcome(b *batch, err error) bool {
 		p.fail(b, fmt.Errorf("%w: %w", k, err))
 		return true
 	}
+	return p.again(b, err)
+}
+
+// again has a batch sent again as it is, unless it was tried long enough. The result is that of
+// outcome.
+func (p *partition) again(b *batch, err error) bool {
 	if p.s.l.ctx.Err() != nil {
 		p.fail(b, errClosed)
 		return true

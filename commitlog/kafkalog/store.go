@@ -13,13 +13,14 @@ type store struct {
 	config    driver.TopicConfig
 	kafkaName string
 	id        [16]byte
-	limit     int // max.message.bytes when it was opened
-	handles   int // guarded by l.mu
+	limit     int   // max.message.bytes when it was opened
+	weak      error // why appends are refused: their acks would promise too little
+	handles   int   // guarded by l.mu
 
-	leaders atomic.Pointer[[]int32] // by partition
-	gone    atomic.Bool             // deleted
-	sealed  atomic.Bool             // for good: every partition refuses, and the ends are final
-	suspect atomic.Bool             // the seal is being looked for
+	meta    atomic.Pointer[topicMeta] // the last that was asked for
+	gone    atomic.Bool               // deleted
+	sealed  atomic.Bool               // for good: every partition refuses, and the ends are final
+	suspect atomic.Bool               // the seal is being looked for
 	parts   []*partition
 
 	mu   sync.Mutex
@@ -36,7 +37,7 @@ type partition struct {
 
 func newStore(l *kafkaLog, c driver.TopicConfig, kafkaName string, m topicMeta) *store {
 	s := &store{l: l, config: c, kafkaName: kafkaName, id: m.id}
-	s.leaders.Store(&m.leaders)
+	s.meta.Store(&m)
 	s.parts = make([]*partition, c.Partitions)
 	for i := range s.parts {
 		s.parts[i] = &partition{s: s, index: i}

@@ -21,8 +21,10 @@ import (
 const (
 	maxMessageBytes = "max.message.bytes" // 0: sealed
 	compressionType = "compression.type"  // as the producer has it; see sealCodec
-	retentionMillis = "retention.ms"      // what Kafka drops, whoever still needs it; -1: nothing
-	retentionBytes  = "retention.bytes"   // of one partition
+	minInSync       = "min.insync.replicas"
+	flushMessages   = "flush.messages"  // 1: an ack waits for the disk
+	retentionMillis = "retention.ms"    // what Kafka drops, whoever still needs it; -1: nothing
+	retentionBytes  = "retention.bytes" // of one partition
 	// What Ringfence drops. Kafka itself reads these two of topics with tiered storage only, as
 	// what to keep on the broker's own disk, and then they are no more than that.
 	ownMillis = "local.retention.ms"
@@ -62,9 +64,40 @@ func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
 		m[retentionMillis] = strconv.FormatInt(1<<63-1, 10) // forced, and never due
 	}
 	if l.c.Flush {
-		m["flush.messages"] = "1"
+		m[flushMessages] = "1"
 	}
 	return m
+}
+
+// surviving adds to the settings of a topic that is created what makes an ack survive the loss of a
+// broker, with all that it had not flushed: a second one has it, or where there is none, the disk.
+func (l *kafkaLog) surviving(settings map[string]string, would *kmsg.CreateTopicsResponseTopic) {
+	if l.c.Durability == driver.OS {
+		return
+	}
+	if would.ReplicationFactor < 2 {
+		settings[flushMessages] = "1"
+		return
+	}
+	for _, c := range would.Configs {
+		if c.Name == minInSync && c.Value != nil {
+			if n, err := strconv.Atoi(*c.Value); err == nil && n >= 2 {
+				return // the cluster asks for as much, or for more
+			}
+		}
+	}
+	settings[minInSync] = "2"
+}
+
+// tooWeak says why an ack of a topic might not survive the loss of a broker; nil: it does.
+func (l *kafkaLog) tooWeak(name string, settings map[string]string, replicas int) error {
+	n, err := strconv.Atoi(settings[minInSync])
+	if l.c.Durability == driver.OS || settings[flushMessages] == "1" || err == nil && n >= 2 && replicas >= 2 {
+		return nil
+	}
+	return fmt.Errorf("topic %q has %d replicas, min.insync.replicas=%s and no flush.messages=1, so an ack might not survive the loss of one broker: "+
+		"set min.insync.replicas=2 on a topic with two replicas or more, or flush.messages=1, or ask for no more (durability os): %w",
+		name, replicas, settings[minInSync], fault.Invalid)
 }
 
 // configOfTopic reads a topic's configuration back. Topics that others made have Kafka's own
@@ -134,36 +167,49 @@ func (l *kafkaLog) createAs(ctx context.Context, c driver.TopicConfig, own map[s
 }
 
 func (l *kafkaLog) create(ctx context.Context, c driver.TopicConfig, own map[string]string) error {
+	settings := l.settings(c)
+	maps.Copy(settings, own)
+	would, err := l.tryCreate(ctx, c, settings, true)
+	if err != nil {
+		return err
+	}
+	l.surviving(settings, would)
+	_, err = l.tryCreate(ctx, c, settings, false)
+	return err
+}
+
+// tryCreate asks for a topic, or only for what would become of it.
+func (l *kafkaLog) tryCreate(ctx context.Context, c driver.TopicConfig, settings map[string]string, dry bool) (*kmsg.CreateTopicsResponseTopic, error) {
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = l.kafkaName(c.Name), int32(c.Partitions), -1 //nolint:gosec // at most 4096
 	if l.c.Replication > 0 {
 		t.ReplicationFactor = int16(l.c.Replication) //nolint:gosec // validated
 	}
-	settings := l.settings(c)
-	maps.Copy(settings, own)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s := kmsg.NewCreateTopicsRequestTopicConfig()
 		s.Name, s.Value = name, kmsg.StringPtr(settings[name])
 		t.Configs = append(t.Configs, s)
 	}
 	req := kmsg.NewPtrCreateTopicsRequest()
-	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+	req.TimeoutMillis, req.ValidateOnly = int32(requestTimeout.Milliseconds()), dry
 	req.Topics = append(req.Topics, t)
 	resp, err := req.RequestWith(ctx, l.main)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, t := range resp.Topics {
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
 		err := kerr.ErrorForCode(t.ErrorCode)
 		if errors.Is(err, kerr.InvalidTopicException) {
-			return fmt.Errorf("%w: Kafka takes the name %q for no topic, as when another differs from it by '.' and '_' only (their metrics would collide): %s",
+			return nil, fmt.Errorf("%w: Kafka takes the name %q for no topic, as when another differs from it by '.' and '_' only (their metrics would collide): %s",
 				fault.Invalid, t.Topic, text(t.ErrorMessage))
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
+			return nil, fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
 		}
+		return t, nil
 	}
-	return nil
+	return nil, errNoAnswer
 }
 
 func text(s *string) string {
@@ -264,15 +310,26 @@ func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
 			return err
 		}
 		m, ok := found[kafka]
-		if !ok {
-			return fmt.Errorf("%w (create it first)", fault.NotFound)
+		if !ok { // or that broker has not heard of it yet
+			all, err := l.search(ctx, kafka)
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				return fmt.Errorf("%w (create it first)", fault.NotFound)
+			}
+			m = all[0]
 		}
 		settings, err := l.describeConfigs(ctx, kafka)
 		if err != nil {
 			return err
 		}
+		if settings[kafka] == nil {
+			return errNoLeader // likewise
+		}
 		s = newStore(l, configOfTopic(name, len(m.leaders), settings[kafka]), kafka, m)
 		s.limit = limitOf(settings[kafka])
+		s.weak = l.tooWeak(name, settings[kafka], m.fewest)
 		return nil
 	})
 	if err != nil {
@@ -290,23 +347,43 @@ func limitOf(settings map[string]string) int {
 	return v
 }
 
-// describeConfigs reads the settings of topics; those that don't exist are left out.
+// describeConfigs reads the settings of topics as some broker knows them; those that don't exist
+// are left out.
 func (l *kafkaLog) describeConfigs(ctx context.Context, names ...string) (map[string]map[string]string, error) {
-	all := map[string]map[string]string{}
 	if len(names) == 0 {
-		return all, nil
+		return map[string]map[string]string{}, nil
 	}
+	resp, err := anyBroker(ctx, l, settingsRequest(names...))
+	if err != nil {
+		return nil, err
+	}
+	return settingsIn(resp)
+}
+
+// settingsAt are the settings of the topic as one broker knows them: brokers learn of a change one
+// after another. nil: it does not know the topic.
+func (s *store) settingsAt(ctx context.Context, broker int32) (map[string]string, error) {
+	resp, err := ask[*kmsg.DescribeConfigsResponse](ctx, s.l.main, broker, settingsRequest(s.kafkaName))
+	if err != nil {
+		return nil, err
+	}
+	all, err := settingsIn(resp)
+	return all[s.kafkaName], err
+}
+
+func settingsRequest(names ...string) *kmsg.DescribeConfigsRequest {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	for _, n := range names {
 		r := kmsg.NewDescribeConfigsRequestResource()
 		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, n
-		r.ConfigNames = []string{maxMessageBytes, retentionMillis, retentionBytes, ownMillis, ownBytes}
+		r.ConfigNames = []string{maxMessageBytes, sealMark, minInSync, flushMessages, retentionMillis, retentionBytes, ownMillis, ownBytes}
 		req.Resources = append(req.Resources, r)
 	}
-	resp, err := req.RequestWith(ctx, l.main)
-	if err != nil {
-		return nil, err
-	}
+	return req
+}
+
+func settingsIn(resp *kmsg.DescribeConfigsResponse) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
 	for _, r := range resp.Resources {
 		if err := kerr.ErrorForCode(r.ErrorCode); errors.Is(err, kerr.UnknownTopicOrPartition) {
 			continue

@@ -15,7 +15,7 @@ import (
 
 // slowest is how long a verb of scripts/services may take: Pulsar starts in ten seconds on an idle
 // machine.
-const slowest = 3 * time.Minute
+const slowest = 6 * time.Minute
 
 // Server is a server that one test has for itself, and may therefore hurt.
 type Server struct {

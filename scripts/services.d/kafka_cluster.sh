@@ -7,6 +7,7 @@
 source "$root/scripts/services.d/kafka.sh"
 
 kafka_cluster_parts="1 2 3"
+kafka_cluster_patience=300
 
 kafka_cluster_packages() { kafka_packages; }
 kafka_cluster_has() { kafka_has; }

@@ -67,7 +67,8 @@ func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
 	name := fmt.Sprintf("%smirror-%x.", d.t.prefix, rand.Uint32())
 	target, err := ringfence.Open(ctx, ringfence.Config{
 		Dir: d.path + "/" + name, Log: fmt.Sprintf("kafka://%s?prefix=%s", strings.Join(d.t.brokers, ","), name),
-		Backends: []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
+		Durability: ringfence.OS, // as franz-go's topics
+		Backends:   []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
 	})
 	if err != nil {
 		return measure.Sample{}, err

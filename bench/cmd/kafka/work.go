@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
 )
 
@@ -34,7 +35,7 @@ func newTopics(ctx context.Context, s settings, size int) (*topics, error) {
 		t.value[i] = byte(rand.Uint32())
 	}
 	var err error
-	if t.log, err = kafkalog.Open(ctx, kafkalog.Config{Brokers: s.brokers, Prefix: t.prefix}); err != nil {
+	if t.log, err = kafkalog.Open(ctx, kafkalog.Config{Brokers: s.brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}}); err != nil {
 		return nil, err
 	}
 	for name, topic := range map[string]**commitlog.Topic{"produce": &t.produce, "consume": &t.consume} {
@@ -142,7 +143,7 @@ func (t *topics) fill(ctx context.Context) error {
 
 // consumeOwn reads every partition with a reader of its own.
 func (t *topics) consumeOwn(ctx context.Context) (measure.Sample, error) {
-	log, err := kafkalog.Open(ctx, kafkalog.Config{Brokers: t.brokers, Prefix: t.prefix})
+	log, err := kafkalog.Open(ctx, kafkalog.Config{Brokers: t.brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}})
 	if err != nil {
 		return measure.Sample{}, err
 	}

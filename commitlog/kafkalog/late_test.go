@@ -1,0 +1,118 @@
+package kafkalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
+)
+
+// A broker that knows the seal refuses an append for its size, and another one that is asked for the
+// limit may not know it yet.
+func TestAnAppendIsNotInvalidBecauseABrokerIsLate(t *testing.T) {
+	t.Parallel()
+	_, h := retained(t, driver.TopicConfig{})
+	p := h.s.parts[0]
+	b, answer := send(t, h, "a") // the broker of this topic knows no limit that explains the refusal
+	if p.outcome(b, kerr.MessageTooLarge) {
+		t.Fatalf("it was given up at once: %v", <-answer)
+	}
+	if _, err := h.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.rest()
+	if err := <-answer; errors.Is(err, fault.Invalid) {
+		t.Errorf("its caller was told: %v", err)
+	}
+}
+
+// private is a cluster that a test may hurt, and a topic of one partition for each order of its
+// brokers: each of them leads two.
+func private(t *testing.T) (*testserver.Server, *kafkaLog, *handle) {
+	t.Helper()
+	server := testserver.Private(t, "kafka_cluster")
+	u, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := open(t.Context(), Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("test-%x.", rand.Uint32())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 6}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.OpenTopic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := topic.(*handle)
+	return server, l, h
+}
+
+// One that is stopped has not heard of the seal, and could lead without it when it goes on.
+func TestASealOfAClusterWaitsForABrokerThatMayLead(t *testing.T) {
+	t.Parallel()
+	server, _, h := private(t)
+	s := h.s
+	for i := range s.parts { // the leaders are there, and the markers stored
+		if _, err := s.parts[i].probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := int32(2)
+	broker := server.Part(strconv.Itoa(int(stopped)))
+	broker.Freeze()
+	begun := time.Now()
+	if err := s.set(t.Context(), map[string]string{maxMessageBytes: "0", compressionType: sealCodec}); err != nil {
+		t.Fatal(err)
+	}
+	var ends []int64
+	for n := 0; ; n++ {
+		var err error
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ends, err = s.finalEnds(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if n == 5 || !errors.Is(err, fault.Unavailable) {
+			t.Fatal(err)
+		}
+	}
+	m, err := s.metaAt(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("sealed at %v, %v after broker %d was stopped", ends, time.Since(begun), stopped)
+	if !slices.Contains(m.offline, stopped) {
+		t.Errorf("the ends were told while broker %d, which has not heard of the seal, could be elected", stopped)
+	}
+	broker.Thaw()
+	if err := h.appendOne(t, "late"); !errors.Is(err, fault.Sealed) {
+		t.Errorf("an append after the seal: %v", err)
+	}
+	for i, end := range ends {
+		b, err := h.Bounds(t.Context(), i)
+		if err != nil || b.Next != end || !b.Sealed {
+			t.Errorf("partition %d: %+v, %v; it was sealed at %d", i, b, err, end)
+		}
+	}
+}
