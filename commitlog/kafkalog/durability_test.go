@@ -3,6 +3,7 @@ package kafkalog_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"sync/atomic"
@@ -49,41 +50,51 @@ func stranger(t *testing.T, c kafkalog.Config) *kgo.Client {
 	return cl
 }
 
+// flushNever is Kafka's default of flush.messages.
+const flushNever = "9223372036854775807"
+
 // An ack at level sync survives the loss of a broker: a second one has the record, or the disk.
 func TestAnAckSurvivesTheLossOfABroker(t *testing.T) {
 	t.Parallel()
-	one, three := config(t), onCluster(t)
-	two := three
-	two.Replication = 2
-	single := three
-	single.Replication = 1
-	for _, x := range []struct {
-		name       string
-		config     kafkalog.Config
-		flush, min string
-	}{{"a single broker", one, "1", "1"}, {"three-replicas", three, "9223372036854775807", "2"}, {"two-replicas", two, "9223372036854775807", "2"}, {"one-replica", single, "1", ""}} {
-		for level, want := range map[driver.Durability]string{"": x.flush, driver.Sync: x.flush, driver.OS: "9223372036854775807"} {
-			c := x.config
-			c.Durability = level
-			l := open(t, c)
-			name := "t-" + string(level)
-			if x.config.Replication > 0 {
-				name += "-" + x.name
-			}
-			if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
-				t.Fatal(err)
-			}
-			s := settingsOf(t, c, name)
-			if s["flush.messages"] != want || level != driver.OS && x.min != "" && s["min.insync.replicas"] != x.min {
-				t.Errorf("%s at level %q: flush.messages=%s, min.insync.replicas=%s; expected %s and %s", x.name, level, s["flush.messages"], s["min.insync.replicas"], want, x.min)
-			}
-			if _, err := topicOf(t, l, name).Append(t.Context(), 0, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
-				t.Errorf("%s at level %q: %v", x.name, level, err)
-			}
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
+	cluster := onCluster(t)
+	for replicas, want := range map[int]map[string]string{
+		0: {"flush.messages": flushNever, "min.insync.replicas": "2"}, // the cluster's default: three
+		3: {"flush.messages": flushNever, "min.insync.replicas": "2"},
+		2: {"flush.messages": flushNever, "min.insync.replicas": "2"},
+		1: {"flush.messages": "1"},
+	} {
+		c := cluster
+		c.Replication = replicas
+		expectSettings(t, c, fmt.Sprint("t", replicas), want)
+		c.Durability = driver.OS
+		expectSettings(t, c, fmt.Sprint("os", replicas), map[string]string{"flush.messages": flushNever})
+	}
+}
+
+func TestAnAckOfASingleBrokerSurvivesAPowerLoss(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	expectSettings(t, c, "t", map[string]string{"flush.messages": "1"})
+	c.Durability = driver.OS
+	expectSettings(t, c, "os", map[string]string{"flush.messages": flushNever})
+}
+
+// expectSettings makes a topic, which has to take appends.
+func expectSettings(t *testing.T, c kafkalog.Config, name string, want map[string]string) {
+	t.Helper()
+	l := open(t, c)
+	defer l.Close()
+	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	have := settingsOf(t, c, name)
+	for setting, value := range want {
+		if have[setting] != value {
+			t.Errorf("%s with %d replicas at level %q: %s=%s; expected %s", name, c.Replication, c.Durability, setting, have[setting], value)
 		}
+	}
+	if _, err := topicOf(t, l, name).Append(t.Context(), 0, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
+		t.Errorf("%s with %d replicas at level %q: %v", name, c.Replication, c.Durability, err)
 	}
 }
 

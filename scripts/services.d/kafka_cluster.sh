@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# Apache Kafka as a cluster of three brokers, of which the first is the controller too: what is acked
-# is on two of them. The parts are the brokers, by their node ids: kafka_cluster/2 is the second. The
-# URL names them in that order.
+# Apache Kafka as a cluster of three brokers, of which the first is the controller too. Topics have
+# three replicas; of how many an ack waits for at least they decide, as Kafka's default is one. The
+# parts are the brokers, by their node ids: kafka_cluster/2 is the second. The URL names them in that
+# order.
 
 # shellcheck source=/dev/null
 source "$root/scripts/services.d/kafka.sh"
@@ -45,7 +46,7 @@ kafka_cluster_properties() { # PART
 		inter.broker.listener.name=PLAINTEXT
 		log.dirs=$dir/$1/data
 		default.replication.factor=3
-		min.insync.replicas=2
+		min.insync.replicas=1
 		broker.session.timeout.ms=4000
 		broker.heartbeat.interval.ms=500
 		auto.leader.rebalance.enable=false

@@ -1,0 +1,25 @@
+package main
+
+// kafkaMutants are bugs that show on a Kafka of several brokers, and of what its acks promise.
+func kafkaMutants() []mutant {
+	return []mutant{
+		{
+			name: "seal-that-waits-for-nobody", breaks: "a broker that has not heard of a seal is elected, and acks a record behind the end",
+			file: "commitlog/kafkalog/seal.go",
+			find: "	epochs, err := s.known(ctx)\n", put: "	epochs, err := make([]int32, len(s.parts)), ctx.Err()\n",
+			pkg: "commitlog/kafkalog", test: "TestASealOfAClusterWaitsForABrokerThatMayLead$", server: "kafka_cluster",
+		},
+		{
+			name: "refusal-of-a-limit-that-another-broker-knows", breaks: "a good record is refused for good because a broker has not heard of a seal",
+			file: "commitlog/kafkalog/reconcile.go",
+			find: "	if err != nil || limit >= len(b.data) &&", put: "	if err != nil || limit < 0 &&",
+			pkg: "commitlog/kafkalog", test: "TestAnAppendIsNotInvalidBecauseABrokerIsLate$", server: "kafka",
+		},
+		{
+			name: "acks-of-one-broker", breaks: "an ack at level sync is lost with one broker",
+			file: "commitlog/kafkalog/topics.go",
+			find: "	settings[minInSync] = \"2\"\n", put: "	settings[minInSync] = \"1\"\n",
+			pkg: "commitlog/kafkalog", test: "TestAnAckSurvivesTheLossOfABroker$", server: "kafka_cluster",
+		},
+	}
+}
