@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -27,17 +28,23 @@ func settingsOf(t *testing.T, c kafkalog.Config, topic string) map[string]string
 	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, c.Prefix+topic
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	req.Resources = append(req.Resources, r)
-	resp, err := req.RequestWith(t.Context(), cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := map[string]string{}
-	for _, s := range resp.Resources[0].Configs {
-		if s.Value != nil {
-			m[s.Name] = *s.Value
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-again.C { // until that broker knows the topic
+		resp, err := req.RequestWith(t.Context(), cl)
+		if err == nil && resp.Resources[0].ErrorCode == 0 {
+			m := map[string]string{}
+			for _, s := range resp.Resources[0].Configs {
+				if s.Value != nil {
+					m[s.Name] = *s.Value
+				}
+			}
+			return m
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the settings of %s: waited in vain: %v, %+v", r.ResourceName, err, resp)
 		}
 	}
-	return m
 }
 
 func stranger(t *testing.T, c kafkalog.Config) *kgo.Client {

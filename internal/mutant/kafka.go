@@ -17,7 +17,7 @@ func kafkaMutants() []mutant {
 		},
 		{
 			name: "acks-of-one-broker", breaks: "an ack at level sync is lost with one broker",
-			file: "commitlog/kafkalog/topics.go",
+			file: "commitlog/kafkalog/durability.go",
 			find: "	settings[minInSync] = \"2\"\n", put: "	settings[minInSync] = \"1\"\n",
 			pkg: "commitlog/kafkalog", test: "TestAnAckSurvivesTheLossOfABroker$", server: "kafka_cluster",
 		},
