@@ -174,12 +174,15 @@ func fail(n int, unknown bool, err error) part {
 
 // commit sends one request. unknown: it failed, and may have been applied.
 func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn) (resp *clientv3.TxnResponse, unknown bool, err error) {
-	ctx, sent := marked(ctx)
-	err = s.request(ctx, func(ctx context.Context) (err error) {
-		resp, err = fill(s.client.Txn(ctx)).Commit()
-		return err
+	unknown, err = s.settled(ctx, func() (bool, error) {
+		ctx, sent := marked(ctx)
+		err := s.request(ctx, func(ctx context.Context) (err error) {
+			resp, err = fill(s.client.Txn(ctx)).Commit()
+			return err
+		})
+		return err != nil && sent.Load() && !refused(err), err
 	})
-	return resp, err != nil && sent.Load() && !refused(err), err
+	return resp, unknown, err
 }
 
 // branches are transactions as parts of one of etcd's.

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ type store struct {
 	root    string // what every key of the namespace begins with
 	timeout time.Duration
 	alone   atomic.Bool // the server takes no merged transactions
+	full    atomic.Bool // the server's quota is reached, see settled
 
 	wg sync.WaitGroup // the watches
 
@@ -127,8 +129,10 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		// Requests that only read are sent once to each node; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
-		DialOptions:     options,
-		Logger:          zap.NewNop(),
+		// What is too large the server says, by its own setting.
+		MaxCallSendMsgSize: math.MaxInt32, MaxCallRecvMsgSize: math.MaxInt32,
+		DialOptions: options,
+		Logger:      zap.NewNop(),
 	})
 	if err != nil {
 		return kind(ctx, err)
@@ -172,6 +176,14 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 	key := base(prefix) + "/format"
 	var found string
 	err := s.request(ctx, func(ctx context.Context) error {
+		there, err := s.client.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if len(there.Kvs) > 0 { // as a rule; and a store that is full can be opened for looking
+			found = string(there.Kvs[0].Value)
+			return nil
+		}
 		resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 			Then(clientv3.OpPut(key, format)).Else(clientv3.OpGet(key)).Commit()
 		if err != nil {

@@ -17,6 +17,7 @@ type dialError struct{ error }
 func (e *dialError) Unwrap() error { return e.error }
 
 // refusals are the answers with which the server says that it did nothing, and why.
+// docs/errors-of-stores.md says how we know.
 var refusals = []struct {
 	prefix string
 	kind   error
@@ -47,6 +48,7 @@ func classify(what string, err error, silent error) error {
 	var unsent *dialError
 	kind := silent
 	switch {
+	case errors.As(err, &refused) && midway(refused.Error()):
 	case errors.As(err, &refused):
 		kind = fault.Corrupt // the server does not understand us, or its data
 		for _, r := range refusals {
@@ -63,4 +65,10 @@ func classify(what string, err error, silent error) error {
 		return fmt.Errorf("redis registry: %s: %w: %w", what, silent, err)
 	}
 	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
+}
+
+// midway: the user may not use a command of the script, which may have written by another before.
+func midway(answer string) bool {
+	return strings.Contains(answer, "The user executing the script can't run") ||
+		strings.Contains(answer, "ACL failure in script") && strings.Contains(answer, "permissions to run the") // since 7.2
 }
