@@ -40,7 +40,7 @@ type ConsumeOptions struct {
 	MaxInFlightBytes int           // their bytes; default 16 MiB
 	CommitInterval   time.Duration // between two checkpoints; default 100 ms
 	DrainTimeout     time.Duration // for running handlers when a partition moves or Consume ends; default 10 s
-	SessionTTL       time.Duration // a member that is not heard of for so long is dead; default 5 s
+	SessionTTL       time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout   time.Duration // a handler that runs longer gives its partition up; default 0: never
 	RetryInitial     time.Duration // backoff after the first failure of a record; default 100 ms
 	RetryMax         time.Duration // and at most; default 30 s

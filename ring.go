@@ -27,7 +27,7 @@ type RingOptions struct {
 	Incarnation string        // of this start, unique for ever; default random
 	Mode        RingMode      // default: what the ring has, RingAnchor when it is new
 	Slots       int           // of a RingTable ring; default: what the ring has, 256 when it is new
-	TTL         time.Duration // a member that is not heard of for so long is dead; default 5 s
+	TTL         time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	Drain       time.Duration // see ring.Config; default 100 ms, negative: none
 	Events      ring.Events   // tell of changes. They must not block.
 }

@@ -75,6 +75,23 @@ func (a *Anchor) Remove(member string) *Anchor {
 	return newAnchor(members, append(slices.Clone(a.removed), b))
 }
 
+// RemoveAll is Remove of one member after the other, at the cost of one.
+func (a *Anchor) RemoveAll(gone []string) *Anchor {
+	members, removed := slices.Clone(a.members), slices.Clone(a.removed)
+	at := make(map[string]int, len(members))
+	for b, id := range members {
+		at[id] = b
+	}
+	for _, id := range gone {
+		if b, ok := at[id]; ok && id != "" {
+			delete(at, id)
+			members[b] = ""
+			removed = append(removed, b)
+		}
+	}
+	return newAnchor(members, removed)
+}
+
 // Len is the number of members.
 func (a *Anchor) Len() int { return a.working }
 

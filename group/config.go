@@ -46,7 +46,7 @@ type Config struct {
 
 	Assignor assign.Assignor // default assign.Sticky{}; the same for all members
 
-	SessionTTL      time.Duration // a member that is not heard of for so long is dead; default 5 s
+	SessionTTL      time.Duration // a member that is not heard of for so long is dead; default Registry.SessionTTL: 5 s, on etcd 2 s
 	DrainTimeout    time.Duration // for running handlers when a unit moves or Run ends; default 10 s
 	CancelGrace     time.Duration // for handlers to return once they were cancelled; default 1 s
 	CommitInterval  time.Duration // between two checkpoints of a unit; default 100 ms
@@ -80,7 +80,7 @@ const sweep = 30 * time.Second
 func (c Config) withDefaults() Config {
 	setDefault(&c.Weight, 1)
 	setDefault(&c.RestartWindow, 30*time.Second)
-	setDefault(&c.SessionTTL, 5*time.Second)
+	setDefault(&c.SessionTTL, c.Registry.SessionTTL())
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.CancelGrace, time.Second)
 	setDefault(&c.CommitInterval, 100*time.Millisecond)

@@ -157,5 +157,16 @@ func (r *Registry) OpenSession(ctx context.Context, ttl time.Duration) (Session,
 	return r.d.OpenSession(ctx, ttl)
 }
 
+// SessionTTL is the TTL to ask for when nobody says which: 5 s, which only a process that hangs takes
+// to be found out, or less where a death is noticed by nothing else.
+func (r *Registry) SessionTTL() time.Duration {
+	if r != nil {
+		if d, ok := r.d.(driver.Patience); ok {
+			return d.SessionTTL()
+		}
+	}
+	return 5 * time.Second
+}
+
 // Close ends the sessions and watches opened through it.
 func (r *Registry) Close() error { return r.d.Close() }

@@ -12,14 +12,19 @@ import (
 // turn is the time between one member's turn to write that another died, and the next one's.
 const turn = 25 * time.Millisecond
 
+// maxAnchorBytes is what the anchor's document may have when a member enters. It leaves room for what
+// a removal may add to it, or a ring that is full could not get rid of its dead.
+const maxAnchorBytes = registry.MaxValueBytes - 4<<10
+
 // anchorRing is a member of an anchor ring. A member enters and leaves by itself, in one
 // transaction with the anchor; one that died is taken out by any of the others.
 type anchorRing struct {
 	r       *Ring
 	session registry.Session // nil: none
 	lease   *lease
-	joined  bool  // it was, once: from then on another incarnation of our ID fences us
-	seen    int64 // the highest epoch ever seen
+	start   registry.Version // of its announcement; "": to be made again
+	joined  bool             // it was, once: from then on another incarnation of our ID fences us
+	seen    int64            // the highest epoch ever seen
 
 	last *reading // the latest; a leave begins with it, and so is one call shorter
 
@@ -49,12 +54,21 @@ func (a *anchorRing) look(ctx context.Context) (time.Duration, error) {
 		if st.meta == nil || st.meta.Deleting {
 			return 0, permanent{fmt.Errorf("ring %q was deleted: %w", a.r.cfg.Name, ErrNotFound)}
 		}
+		if now := st.starts[a.r.cfg.Member]; now.Version != a.start {
+			if err := a.again(ctx, now); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		txn, wait, err := a.step(st)
 		if txn == nil || err != nil {
 			return wait, err
 		}
 		if _, err = a.r.cfg.Registry.Txn(ctx, *txn); errors.Is(err, registry.ErrFenced) {
 			return 0, err // the session has ended; its Done is about to say so
+		}
+		if errors.Is(err, registry.ErrInvalid) {
+			return a.hopeless(err)
 		}
 		if err != nil && !errors.Is(err, registry.ErrConflict) && !errors.Is(err, registry.ErrUnknown) {
 			return 0, err
@@ -76,12 +90,44 @@ func (a *anchorRing) ensureSession(ctx context.Context) error {
 			return nil
 		}
 	}
-	s, err := a.r.cfg.Registry.OpenSession(ctx, a.r.cfg.TTL)
+	began, err := a.r.announce(ctx, true)
+	if errors.Is(err, ErrFenced) {
+		return permanent{err}
+	}
 	if err != nil {
 		return err
 	}
-	a.session, a.lease = s, newLease(s)
+	a.session, a.lease, a.start = began.session, newLease(began.session), began.version
 	return nil
+}
+
+// again is for a store that has another announcement than this member's: of a newer start, or none
+// since it went back.
+func (a *anchorRing) again(ctx context.Context, now registry.Entry) error {
+	if now.Version != "" {
+		var by memberDoc
+		if err := decode(now, &by); err != nil {
+			return a.unreadable(err)
+		}
+		if by.Incarnation != a.r.cfg.Incarnation {
+			return permanent{a.r.replaced(by)}
+		}
+	}
+	version, err := a.r.tell(ctx, a.session, true)
+	if errors.Is(err, ErrFenced) {
+		return permanent{err}
+	}
+	a.start = version
+	return err
+}
+
+// hopeless is for what the store will not take, however often it is asked. Who is not in yet gives
+// up; who is goes on with what there is, until something changes.
+func (a *anchorRing) hopeless(err error) (time.Duration, error) {
+	if !a.joined {
+		return 0, permanent{fmt.Errorf("ring %q: %w", a.r.cfg.Name, err)}
+	}
+	return sweep, err
 }
 
 // unreadable withdraws the rights when what the store holds can't be understood: who owns what
@@ -167,29 +213,27 @@ func (a *anchorRing) enter(st *reading) (*registry.Txn, error) {
 	if err != nil {
 		return nil, permanent{fmt.Errorf("ring %q: %w", cfg.Name, err)}
 	}
+	if size := len(registry.Encode(next)); size > maxAnchorBytes {
+		return nil, permanent{fmt.Errorf("ring %q: with %d members and this one its document would have %d bytes, and at most %d are allowed; use shorter IDs, or several rings: %w",
+			cfg.Name, len(next.Members)-1, size, maxAnchorBytes, ErrInvalid)}
+	}
 	t := a.write(st, next)
 	key := a.r.keys.member(cfg.Member)
-	t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version}, registry.Check{Key: a.r.keys.meta(), Version: st.metaVersion})
+	t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version},
+		registry.Check{Key: a.r.keys.meta(), Version: st.metaVersion}, registry.Check{Key: a.r.keys.start(cfg.Member), Version: a.start})
 	t.Puts = append(t.Puts, registry.Put{Key: key, Value: registry.Encode(a.r.me), Session: a.session.ID()})
 	return t, nil
 }
 
-// write puts another anchor in the place of the one that was read. Those that it leaves out must
-// still be gone when it is applied.
+// write puts another anchor in the place of the one that was read. Those that it leaves out are still
+// gone when it is applied: a member's entry is made together with the anchor only, so the version of
+// the anchor answers for all of them. The transaction is as small for a thousand members as for one:
+// stores take only so many checks in one.
 func (a *anchorRing) write(st *reading, next *anchorDoc) *registry.Txn {
-	t := &registry.Txn{
+	return &registry.Txn{
 		Checks: []registry.Check{{Key: a.r.keys.anchor(), Version: st.docVersion}},
 		Puts:   []registry.Put{{Key: a.r.keys.anchor(), Value: registry.Encode(next)}},
 	}
-	if st.doc == nil {
-		return t
-	}
-	for id := range st.doc.Members {
-		if _, stays := next.Members[id]; !stays && id != a.r.cfg.Member {
-			t.Checks = append(t.Checks, registry.Check{Key: a.r.keys.member(id)})
-		}
-	}
-	return t
 }
 
 // leave takes this member out of the anchor, answers for its keys until the others have surely

@@ -44,7 +44,7 @@ type Config struct {
 	Mode  Mode // default: what the ring has, Anchor when it is new
 	Slots int  // of a ring in Table mode; default: what the ring has, 256 when it is new
 
-	TTL time.Duration // a member that is not heard of for so long is dead; default 5 s
+	TTL time.Duration // a member that is not heard of for so long is dead; default Registry.SessionTTL: 5 s, on etcd 2 s
 
 	// Drain is, in Anchor mode, how long a member that leaves still answers yes for its keys while
 	// its heirs do already. In Table mode it is the time from the last yes for a slot that moves
@@ -63,7 +63,6 @@ type Events struct {
 }
 
 const (
-	defaultTTL   = 5 * time.Second
 	defaultDrain = 100 * time.Millisecond
 	defaultSlots = 256
 	maxSlots     = 1 << 14
@@ -71,7 +70,7 @@ const (
 
 func (c Config) withDefaults() Config {
 	if c.TTL == 0 {
-		c.TTL = defaultTTL
+		c.TTL = c.Registry.SessionTTL()
 	}
 	if c.Drain == 0 {
 		c.Drain = defaultDrain

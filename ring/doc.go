@@ -26,6 +26,7 @@
 //
 //	rings/<r>/meta           mode and slots; written once
 //	rings/<r>/members/<id>   a member of an anchor ring, bound to its session
+//	rings/<r>/starts/<id>    the newest start of a member, bound to its session
 //	rings/<r>/anchor         the anchor with its history, and its epoch
 //	rings/<r>/table/groups/slots/…   the consumer group whose units are the slots of a table ring
 package ring

@@ -54,6 +54,7 @@ func (k keys) anchor() string          { return k.prefix() + "anchor" }
 func (k keys) members() string         { return k.prefix() + "members/" }
 func (k keys) member(id string) string { return k.members() + id }
 func (k keys) table() string           { return k.prefix() + "table/" }
+func (k keys) start(id string) string  { return k.prefix() + "starts/" + id }
 
 // reading is a consistent reading of an anchor ring.
 type reading struct {
@@ -63,6 +64,7 @@ type reading struct {
 	entries     map[string]registry.Entry // of the members
 	doc         *anchorDoc                // nil: nobody ever joined
 	docVersion  registry.Version
+	starts      map[string]registry.Entry // of the members: who announced itself last
 }
 
 // read reads the meta document, and all of an anchor ring.
@@ -72,7 +74,7 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 	if err != nil {
 		return nil, err
 	}
-	st := &reading{members: map[string]memberDoc{}, entries: map[string]registry.Entry{}}
+	st := &reading{members: map[string]memberDoc{}, entries: map[string]registry.Entry{}, starts: map[string]registry.Entry{}}
 	for _, e := range snap.Entries {
 		switch id, isMember := strings.CutPrefix(e.Key, k.members()); {
 		case e.Key == k.meta():
@@ -90,6 +92,9 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 		}
 		if err != nil {
 			return nil, err
+		}
+		if id, ok := strings.CutPrefix(e.Key, k.start("")); ok {
+			st.starts[id] = e
 		}
 	}
 	return st, nil
@@ -131,12 +136,15 @@ func (d *anchorDoc) next(live map[string]string, by string, floor int64) (*ancho
 		d = &anchorDoc{Anchor: new(assign.Anchor)}
 	}
 	anchor := d.Anchor
-	var why []string
+	var why, gone []string
 	for _, id := range slices.Sorted(maps.Keys(d.Members)) {
 		if _, ok := live[id]; !ok {
-			anchor = anchor.Remove(id)
+			gone = append(gone, id)
 			why = append(why, id+" left")
 		}
+	}
+	if len(gone) > 0 {
+		anchor = anchor.RemoveAll(gone)
 	}
 	for _, id := range slices.Sorted(maps.Keys(live)) {
 		had, ok := d.Members[id]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -279,8 +280,13 @@ func TestLookupsAllocateNothing(t *testing.T) {
 		if err := r.WaitEstablished(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := testing.AllocsPerRun(1000, func() { _, _ = r.ShouldHandle("user-123"); _, _ = r.Owner("user-123") }); n != 0 {
-			t.Errorf("%s: %.0f allocations; want none", mode, n)
+		// What the member does besides is counted too, and a lookup that allocates does so each time.
+		least := math.Inf(1)
+		for try := 0; try < 50 && least > 0; try++ {
+			least = min(least, testing.AllocsPerRun(1000, func() { _, _ = r.ShouldHandle("user-123"); _, _ = r.Owner("user-123") }))
+		}
+		if least != 0 {
+			t.Errorf("%s: %.0f allocations; want none", mode, least)
 		}
 	}
 }

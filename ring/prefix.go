@@ -14,7 +14,8 @@ import (
 type below struct {
 	reg    *registry.Registry
 	prefix string
-	opened func(registry.Session) // sees each session before anybody else
+	open   func(context.Context) (registry.Session, error) // opens the sessions
+	enters func(key string) []registry.Check               // what else is checked when a key is made
 }
 
 func (b *below) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
@@ -29,10 +30,15 @@ func (b *below) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 	inner := make([]driver.Txn, len(txns))
 	for i, t := range txns {
 		in := driver.Txn{Quiet: t.Quiet}
+		var more []driver.Check
 		for _, c := range t.Checks {
+			if c.Version == "" && b.enters != nil {
+				more = append(more, b.enters(c.Key)...)
+			}
 			c.Key = b.prefix + c.Key
 			in.Checks = append(in.Checks, c)
 		}
+		in.Checks = append(in.Checks, more...) // behind the others, whose numbers mean something
 		for _, p := range t.Puts {
 			p.Key = b.prefix + p.Key
 			in.Puts = append(in.Puts, p)
@@ -49,12 +55,8 @@ func (b *below) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return b.reg.Watch(ctx, b.prefix+prefix)
 }
 
-func (b *below) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
-	s, err := b.reg.OpenSession(ctx, ttl)
-	if err == nil && b.opened != nil {
-		b.opened(s)
-	}
-	return s, err
+func (b *below) OpenSession(ctx context.Context, _ time.Duration) (driver.Session, error) {
+	return b.open(ctx)
 }
 
 func (b *below) Close() error { return nil }

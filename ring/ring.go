@@ -48,7 +48,7 @@ type right struct {
 // backend is what the modes differ in. One goroutine uses it.
 type backend interface {
 	// look reads the ring, does what follows from it, and says when to look again though there
-	// was no hint. A permanent error ends the membership.
+	// was no hint; after an error at least the time to begin with. A permanent error ends the membership.
 	look(ctx context.Context) (again time.Duration, err error)
 	// lost is closed when look should be called because the session ended; it may be nil.
 	lost() <-chan struct{}
@@ -90,22 +90,27 @@ func Join(ctx context.Context, cfg Config) (*Ring, error) {
 		refreshes: make(chan chan error), hints: make(chan struct{}, 1),
 		settled: make(chan struct{}), ended: make(chan struct{}),
 	}
+	began, err := r.announce(ctx, false)
+	if err != nil {
+		return nil, fmt.Errorf("ring %q: %w", cfg.Name, err)
+	}
 	r.view.Store(&View{Ring: cfg.Name, Mode: meta.Mode, Slots: meta.Slots})
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
 	watched := r.keys.prefix()
 	if meta.Mode == Table {
-		t, err := newTable(r)
+		t, err := newTable(r, began)
 		if err != nil {
 			stop()
-			return nil, err
+			return nil, errors.Join(err, began.session.Close(ctx))
 		}
 		r.backend, watched = t, t.group.WatchPrefix()
 		watch := t.group.Registry()
 		r.wg.Go(func() { t.run(inner) }) // joined by Close, as are all of r.wg
 		r.wg.Go(func() { r.watch(inner, watch, watched) })
+		r.wg.Go(func() { r.watch(inner, cfg.Registry, r.keys.start(cfg.Member)) })
 	} else {
-		r.backend = &anchorRing{r: r}
+		r.backend = &anchorRing{r: r, session: began.session, lease: newLease(began.session), start: began.version}
 		r.wg.Go(func() { r.watch(inner, cfg.Registry, watched) })
 	}
 	r.wg.Go(func() { r.loop(inner) })
@@ -243,7 +248,7 @@ func (r *Ring) loop(ctx context.Context) {
 			if pause == retryFirst {
 				r.cfg.Logger.Warn("the ring can't be read or joined; trying again", "ring", r.cfg.Name, "member", r.cfg.Member, "error", err)
 			}
-			again, pause = pause, min(2*pause, retryMost)
+			again, pause = max(again, pause), min(2*pause, retryMost)
 		default:
 			pause = retryFirst
 		}

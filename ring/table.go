@@ -27,13 +27,17 @@ type tableRing struct {
 	group *registry.Group
 	cfg   group.Config
 	lease atomic.Pointer[lease] // of the session that the group opened last
-	over  chan struct{}         // closed when the group's member has ended, with err
-	err   error
+	first announcement          // until the group takes it; of run and what it calls
+	quit  chan struct{}         // closed when a newer start was announced; of look
+
+	version atomic.Pointer[registry.Version] // of the announcement with that session
+	over    chan struct{}                    // closed when the group's member has ended, with err
+	err     error
 }
 
-func newTable(r *Ring) (*tableRing, error) {
-	t := &tableRing{r: r, over: make(chan struct{})}
-	reg := registry.New(&below{reg: r.cfg.Registry, prefix: r.keys.table(), opened: func(s registry.Session) { t.lease.Store(newLease(s).exclusive()) }})
+func newTable(r *Ring, began announcement) (*tableRing, error) {
+	t := &tableRing{r: r, first: began, quit: make(chan struct{}), over: make(chan struct{})}
+	reg := registry.New(&below{reg: r.cfg.Registry, prefix: r.keys.table(), open: t.open, enters: t.enters})
 	var err error
 	if t.group, err = reg.Group(slotsName); err != nil {
 		return nil, err
@@ -52,13 +56,117 @@ func newTable(r *Ring) (*tableRing, error) {
 // drainSlack is what a drain may take beyond its pause.
 const drainSlack = time.Second
 
-// run is the member of the group, until ctx ends; then it hands its slots over.
-func (t *tableRing) run(ctx context.Context) {
+// run is the member of the group, until ctx ends or a newer start is announced; then it hands its
+// slots over.
+func (t *tableRing) run(outer context.Context) {
 	defer close(t.over)
-	t.err = group.Run(ctx, t.cfg, group.WorkerFunc(t.hold))
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	t.r.wg.Go(func() { // joined by Close
+		select {
+		case <-t.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer t.drop()
+	if t.turn(ctx) == nil {
+		t.err = group.Run(ctx, t.cfg, group.WorkerFunc(t.hold))
+	}
 	if t.err != nil && ctx.Err() == nil {
 		t.r.end(fmt.Errorf("ring %q: %w", t.r.cfg.Name, t.err))
 	}
+}
+
+// turn waits until the start that this one replaces is over: until its session ended, which it ends
+// itself once it has handed its slots over, or the store when its TTL has passed. It may say yes until
+// then, so this one must not; the group alone would take its slots over at once.
+func (t *tableRing) turn(ctx context.Context) error {
+	key, warned := t.group.MemberKey(t.r.cfg.Member), false
+	var changes <-chan struct{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		if changes == nil {
+			changes, _ = t.group.Registry().Watch(ctx, key) // without it the timer has to do
+		}
+		there, err := t.entry(ctx, key)
+		switch {
+		case errors.Is(err, ErrNotFound) || err == nil && there.Incarnation == t.r.cfg.Incarnation:
+			return nil
+		case err == nil && !warned:
+			warned = true
+			t.r.cfg.Logger.Info("waiting for an earlier start of this member to end", "ring", t.r.cfg.Name, "member", there.ID, "host", there.Host, "pid", there.PID)
+		}
+		timer.Reset(retryMost)
+		select {
+		case _, open := <-changes:
+			if !open {
+				changes = nil
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// entry reads a member of the group.
+func (t *tableRing) entry(ctx context.Context, key string) (m registry.Member, err error) {
+	ctx, cancel := t.r.bound(ctx)
+	defer cancel()
+	e, err := t.group.Registry().Get(ctx, key)
+	if err == nil {
+		err = decode(e, &m)
+	}
+	return m, err
+}
+
+// enters is the check under which this start's entry is made in the group: that it is the newest.
+func (t *tableRing) enters(key string) []registry.Check {
+	v := t.version.Load()
+	if v == nil || key != t.group.MemberKey(t.r.cfg.Member) {
+		return nil
+	}
+	return []registry.Check{{Key: t.r.keys.start(t.r.cfg.Member), Version: *v}}
+}
+
+// open gives the group its sessions: first the one that this start was announced with.
+func (t *tableRing) open(ctx context.Context) (registry.Session, error) {
+	began := t.first
+	t.first = announcement{}
+	if began.session == nil || isDone(began.session) {
+		if began.session != nil {
+			_ = began.session.Close(ctx) // it has ended
+		}
+		var err error
+		if began, err = t.r.announce(ctx, true); err != nil {
+			t.r.hint() // perhaps a newer start was announced
+			return nil, err
+		}
+	}
+	t.version.Store(&began.version)
+	t.lease.Store(newLease(began.session).exclusive())
+	return began.session, nil
+}
+
+func isDone(s registry.Session) bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// drop ends the session that the group has not taken.
+func (t *tableRing) drop() {
+	if t.first.session == nil {
+		return
+	}
+	ctx, cancel := t.r.bound(context.Background())
+	defer cancel()
+	_ = t.first.session.Close(ctx) // if this fails it runs out by itself
 }
 
 // hold answers yes for one slot as long as it is this member's.
@@ -94,6 +202,9 @@ func (t *tableRing) lost() <-chan struct{} { return nil }
 func (t *tableRing) look(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := t.r.bound(ctx)
 	defer cancel()
+	if err := t.newest(ctx); err != nil {
+		return 0, err
+	}
 	st, err := t.group.Load(ctx, false)
 	if err != nil {
 		return 0, err
@@ -103,6 +214,26 @@ func (t *tableRing) look(ctx context.Context) (time.Duration, error) {
 		t.r.settle()
 	}
 	return sweep, nil
+}
+
+// newest ends the membership when a newer start was announced.
+func (t *tableRing) newest(ctx context.Context) error {
+	e, err := t.r.cfg.Registry.Get(ctx, t.r.keys.start(t.r.cfg.Member))
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var by memberDoc
+	if err := decode(e, &by); err != nil {
+		return err
+	}
+	if by.Incarnation == t.r.cfg.Incarnation {
+		return nil
+	}
+	close(t.quit) // look is not called again
+	return permanent{t.r.replaced(by)}
 }
 
 // established says whether the member has its part: who should own what was decided with it in,

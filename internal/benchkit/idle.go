@@ -43,7 +43,7 @@ func Idle(ctx context.Context, c IdleConfig) (_ *Result, err error) {
 		return nil, err
 	}
 	owner := make([]int, c.Partitions) // 0: nobody, else member + 1
-	crew := newCrew(&c.Common, c.Processes, memberJob{Dir: dir, Topic: "idle", SessionTTL: 5 * time.Second}, func(h heard) {
+	crew := newCrew(&c.Common, c.Processes, memberJob{Dir: dir, Topic: "idle"}, func(h heard) {
 		if h.Kind == kindAssigned {
 			owner[h.Partition] = h.member + 1
 		}

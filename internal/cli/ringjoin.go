@@ -46,7 +46,7 @@ stops first, and the others begin --drain later. Who joins and leaves is told on
 	fl.StringVar(&mode, "mode", "", "anchor or table (default: what the ring has, anchor when it is new)")
 	fl.IntVar(&cfg.Slots, "slots", 0, "slots of a ring in mode table (0: what the ring has, 256 when it is new)")
 	fl.DurationVar(&cfg.Drain, "drain", 100*time.Millisecond, "the time for what was begun under an earlier owner")
-	fl.DurationVar(&cfg.TTL, "session-ttl", 5*time.Second, "after this time a silent member is dead; a killed one is noticed earlier")
+	fl.DurationVar(&cfg.TTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
 	fl.BoolVar(&stay, "stay", false, "stay a member after the end of the input, until a signal")
 	completeWith(cmd, "mode", string(ring.Anchor), string(ring.Table))
 	a.checkedBy(cmd, func() error {

@@ -28,5 +28,30 @@ func certainMutants() []mutant {
 			find: "errors.As(err, &refused) && midway(refused.Error()):", put: "errors.As(err, &refused) && false:",
 			pkg: redis, test: "TestARefusalInTheMiddleOfTheScriptIsUnknown$", server: "redis",
 		},
+		{
+			name: "ring-starts-beside-its-earlier-self", breaks: "a member that is started again says yes while the earlier start, cut off, still does",
+			file: "ring/table.go",
+			find: "		case errors.Is(err, ErrNotFound) || err == nil && there.Incarnation == t.r.cfg.Incarnation:\n", put: "		case errors.Is(err, ErrNotFound) || err == nil:\n",
+			pkg: "ring", test: "TestAnExclusiveMemberThatIsStartedAgainWaitsForTheEarlierStart$",
+		},
+		{
+			name: "ring-older-start-takes-the-place", breaks: "of two starts of a member the one that began first wins when it is slow",
+			file: "ring/start.go",
+			find: "		case err == nil:\n			return versions[0], nil\n", put: "		case err == nil && len(versions) < 0:\n			return versions[0], nil\n		case err == nil:\n			continue\n",
+			pkg: "ring", test: "TestOfTwoStartsTheLaterWins$",
+		},
+		{
+			name: "ring-checks-every-dead-member", breaks: "a ring of many dead members locks itself out: no store takes so many checks",
+			file: "ring/anchor.go",
+			find: "	t := a.write(st, next)\n	key := a.r.keys.member(cfg.Member)\n	t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version},\n",
+			put:  "	t := a.write(st, next)\n	for n := 0; st.doc != nil && n < len(st.doc.Members)-len(live); n++ {\n		t.Checks = append(t.Checks, t.Checks[0])\n	}\n	key := a.r.keys.member(cfg.Member)\n	t.Checks = append(t.Checks, registry.Check{Key: key, Version: st.entries[cfg.Member].Version},\n",
+			pkg:  "ring", test: "TestNoTransactionGrowsWithTheDead$",
+		},
+		{
+			name: "lease-of-five-seconds-everywhere", breaks: "a takeover on etcd takes five seconds and more unless somebody asks for less",
+			file: "group/config.go",
+			find: "setDefault(&c.SessionTTL, c.Registry.SessionTTL())", put: "setDefault(&c.SessionTTL, 5*time.Second)",
+			pkg: "group", test: "TestTheTTLOfTheStoreIsTheDefault$",
+		},
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // What etcd has names for, and a code of gRPC's alone, which anybody on the way may give.
@@ -77,5 +79,24 @@ func TestAFullEtcdHasAppliedNothingWhileItsRevisionStays(t *testing.T) {
 	eventually(t, "a write", apply(s, "k"))
 	if s.full.Load() || !answer(false) {
 		t.Error("a write that is done was taken for one in a full etcd")
+	}
+}
+
+// The README promises a takeover within 3 s, with no option set.
+func TestTheLeaseThatIsAskedForIsTheShortestThatEtcdGrants(t *testing.T) {
+	t.Parallel()
+	s := opened(t, config(t, testserver.URL(t, "etcd")))
+	for _, ttl := range []time.Duration{registry.New(s).SessionTTL(), registry.MinSessionTTL} {
+		x, err := s.OpenSession(t.Context(), ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted, err := s.client.TimeToLive(t.Context(), leaseID(x.ID()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if granted.GrantedTTL != 2 {
+			t.Errorf("asked for %s, etcd granted a lease of %d s; expected 2", ttl, granted.GrantedTTL)
+		}
 	}
 }

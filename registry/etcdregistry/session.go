@@ -33,6 +33,10 @@ func leaseID(session string) clientv3.LeaseID {
 	return clientv3.LeaseID(n)
 }
 
+// SessionTTL implements driver.Patience: what etcd grants at least, at its default election timeout.
+// The README promises a takeover within 3 s, and etcd takes up to half a second to end a lease.
+func (s *store) SessionTTL() time.Duration { return 2 * time.Second }
+
 // OpenSession implements driver.Registry. etcd counts a TTL in seconds and grants one and a half
 // of its election timeouts at least: 2 s at its defaults. The session's deadline follows what it
 // granted.
