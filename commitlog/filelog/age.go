@@ -119,7 +119,7 @@ func (s *store) closeOld() error {
 
 // closeNewest goes on in a new segment, unless somebody did. The caller has the turn.
 func (s *store) closeNewest(n uint64) error {
-	if err := s.lockWrite(s.writeLock); err != nil {
+	if err := s.lockWrite(s.writeLock, s.stop); err != nil {
 		return err
 	}
 	err := s.w.ready()

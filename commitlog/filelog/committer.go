@@ -125,7 +125,7 @@ func (s *store) commit(b *batch, err error) {
 
 // writeBatch sets the errors of frames that were refused; its own error is that of all others.
 func (s *store) writeBatch(b *batch) error {
-	if err := s.lockWrite(s.writeLock); err != nil {
+	if err := s.lockWrite(s.writeLock, s.over); err != nil {
 		return notDone(explain("take the write lock", err))
 	}
 	end := s.w.write(b)

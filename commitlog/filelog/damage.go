@@ -78,7 +78,7 @@ func (s *store) appendLine(name string, line []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = f.Lock(true); err == nil {
+	if err = lockUntil(s.over, f, func() {}); err == nil {
 		var size int64
 		if size, err = f.Size(); err == nil {
 			_, err = f.WriteAt(line, size)

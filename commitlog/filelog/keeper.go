@@ -113,7 +113,10 @@ func (s *store) syncLeftovers() {
 	if s.gone() {
 		return
 	}
-	if err := s.lazySync(); err != nil {
+	switch err := s.lazySync(); {
+	case errors.Is(err, errNotLetGo):
+		s.nudgeIfDirty() // who is stopped may go on, or is killed
+	case err != nil:
 		s.log.Error("sync in the background", "error", err)
 	}
 }
@@ -254,7 +257,7 @@ func (s *store) zeroMore() error {
 
 // zeroOne fills one piece; false when there is nothing left to fill.
 func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
-	if err := s.lockWrite(lock); err != nil {
+	if err := s.lockWrite(lock, s.stop); err != nil {
 		return false, err
 	}
 	from, more := s.page.ZeroFrom(g.number, g.limit)
@@ -286,7 +289,7 @@ func (s *store) install(tmp string, n uint64) error {
 		return err
 	}
 	defer lock.Close()
-	if err := s.lockWrite(lock); err != nil {
+	if err := s.lockWrite(lock, s.stop); err != nil {
 		return err
 	}
 	if s.page.Written().Number()+1 != n {

@@ -16,21 +16,26 @@ import (
 // held for microseconds: whoever has it longer is stopped, or hangs in the file system.
 const lockPatience = time.Second
 
-// lockPause is how soon a lock is asked for again by who may give up.
+// lockPause is how soon a lock is asked for again: most are let go within microseconds. Once its
+// holder has been waited for longer than lockPatience, longestLockPause is soon enough.
 const (
-	lockPause        = 100 * time.Microsecond
+	lockPause        = 50 * time.Microsecond
+	busyLockPause    = time.Millisecond
 	longestLockPause = 10 * time.Millisecond
 )
 
+// errNotLetGo says that somebody has a lock and does not let go of it.
+var errNotLetGo = errors.New("another process, probably stopped, does not let go of the lock")
+
 // lockWrite takes the write lock through f, one of the files that it can be taken through. Nobody
-// can take it from a process that lives, so it waits; but not in silence.
-func (s *store) lockWrite(f vfs.File) error {
+// can take it from a process that lives, so it waits until then; but not in silence.
+func (s *store) lockWrite(f vfs.File, until <-chan struct{}) error {
 	won, err := f.TryLock(true)
 	if err == nil && !won {
 		v := &vigil{s: s}
 		v.begin()
-		err = f.Lock(true)
-		v.end()
+		err = lockUntil(until, f, func() {})
+		v.end(err == nil)
 	}
 	if err == nil {
 		s.page.Hold(os.Getpid())
@@ -38,24 +43,34 @@ func (s *store) lockWrite(f vfs.File) error {
 	return err
 }
 
-// lockWithin takes a lock as long as ctx lasts. A kernel lock that was asked for can't be taken
-// back, so it is asked for again and again. slow is called once, when somebody does not let go.
+// lockWithin is lockUntil the end of ctx.
 func lockWithin(ctx context.Context, f vfs.File, slow func()) error {
-	start, said := time.Now(), false
-	for pause := lockPause; ; pause = min(2*pause, longestLockPause) {
+	err := lockUntil(ctx.Done(), f, slow)
+	if errors.Is(err, errNotLetGo) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// lockUntil takes a lock, or is errNotLetGo when it does not get it until then. A kernel lock that was
+// asked for can't be taken back, so it is asked for again and again. slow is called once, when
+// somebody does not let go.
+func lockUntil(then <-chan struct{}, f vfs.File, slow func()) error {
+	start, longest := time.Now(), busyLockPause
+	for pause := lockPause; ; pause = min(2*pause, longest) {
 		if won, err := f.TryLock(true); won || err != nil {
 			return err
 		}
-		if !said && time.Since(start) > lockPatience {
-			said = true
+		if longest == busyLockPause && time.Since(start) > lockPatience {
+			longest = longestLockPause
 			slow()
 		}
 		again := time.NewTimer(pause)
 		select {
 		case <-again.C:
-		case <-ctx.Done():
+		case <-then:
 			again.Stop()
-			return ctx.Err()
+			return errNotLetGo
 		}
 	}
 }
@@ -145,8 +160,8 @@ func (v *vigil) look() {
 	}
 }
 
-// end is called once the lock was taken; the page is not looked at afterwards.
-func (v *vigil) end() {
+// end is called once the lock was taken, or given up; the page is not looked at afterwards.
+func (v *vigil) end(taken bool) {
 	v.mu.Lock()
 	v.over = true
 	v.timer.Stop()
@@ -154,6 +169,8 @@ func (v *vigil) end() {
 	v.mu.Unlock()
 	if warned {
 		v.s.stuck.Store(false)
+	}
+	if warned && taken {
 		v.s.log.Info("the write lock was let go; appends go on")
 	}
 }

@@ -22,7 +22,7 @@ func (s *store) withMeta(f func() error) error {
 		return explain(fmt.Sprintf("topic %q: open the meta lock", s.name), err)
 	}
 	defer lock.Close()
-	if err := lock.Lock(true); err != nil {
+	if err := lockUntil(s.over, lock, func() {}); err != nil {
 		return explain(fmt.Sprintf("topic %q: take the meta lock", s.name), err)
 	}
 	if s.gone() {

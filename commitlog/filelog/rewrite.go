@@ -1,66 +1,181 @@
 package filelog
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// After an fdatasync that failed the kernel may hold pages for clean that never reached the disk,
-// and a further one is no proof of anything. So a segment that had an error is never synced again
-// as it is. When somebody was promised what it holds without a sync, at level os, those bytes are
-// written once more: that makes them dirty again, and an fdatasync behind it covers them. The same
-// is done for what a process synced that was killed over it: see page.Lead.
+// After an fdatasync that failed the kernel holds pages for clean that never reached the disk, and a
+// further one is no proof of anything. It tells the error once to each descriptor that is open then, and to
+// none that is opened later. So an fdatasync is a proof only for bytes that were written while its
+// descriptor was open (seg.hears), and of two at the same time through one descriptor only one is told:
+// they go one after the other, and who comes later hears of an earlier one's error.
+//
+// What can't be proved like that, because its writer is another process, or had an error, or is dead, is
+// written once more: that makes the pages dirty again, and the fdatasync of a descriptor that was open
+// before covers them.
 
-// sync makes all of the segment durable. Of two fdatasyncs at the same time through one descriptor
-// the kernel tells only one of an error, so they go one after the other, and who comes later hears
-// of an earlier one's error.
-func (g *seg) sync() error {
+// sync makes all of the segment durable. Bytes behind from count; proof is false, and nothing was done,
+// when some of them were written before the file was opened here.
+func (g *seg) sync(from segment.Pos) (proof bool, err error) {
 	g.syncing.Lock()
 	defer g.syncing.Unlock()
-	if g.failed == nil {
-		g.failed = g.f.SyncData()
+	if g.hears > from {
+		return false, nil
 	}
-	return g.failed
+	if g.failed == nil {
+		g.fdatasync()
+	}
+	return true, g.failed
 }
 
-// rewrite makes durable what segment n holds between two positions. It has the write lock meanwhile,
-// so that the file can't become another segment.
+// fdatasync notes how it went. The caller has syncing.
+func (g *seg) fdatasync() {
+	if g.failed = g.f.SyncData(); g.failed != nil {
+		g.errors++
+	}
+}
+
+// rewrite makes durable what segment n holds between two positions. It has the write lock for each piece
+// that it writes, so that the file can't become another segment. It is errNotLetGo when somebody has
+// that and does not let go.
 func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
-	if !locked {
-		lock, err := s.fs.OpenFile("write.lock", os.O_RDWR, 0)
-		if err != nil {
-			return explain(fmt.Sprintf("topic %q: open the write lock", s.name), err)
-		}
-		defer lock.Close()
-		if err := s.lockWrite(lock); err != nil {
-			return explain(fmt.Sprintf("topic %q: take the write lock", s.name), err)
-		}
-	}
-	if s.page.Synced().Number() > n {
-		return nil // somebody else did it
-	}
+	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
 	g, err := s.segs.get(n)
-	if err != nil {
-		return explain(fmt.Sprintf("topic %q: write segment %d again", s.name, n), err)
+	switch {
+	case neverStarted(err), errors.Is(err, syscall.EIO):
+		return s.rewriteBare(n, locked)
+	case errors.Is(err, fs.ErrNotExist):
+		if s.page.Low() <= n {
+			s.reportDamage(n, &segment.Damage{Detail: "the segment is missing; what it held can't be made durable"})
+		}
+		return nil
+	case err != nil:
+		return explain(what, err)
 	}
 	defer s.segs.put(g)
-	start, end := from.Off(), g.limit
-	if n == to.Number() {
-		end = to.Off()
-	} else if after, err := s.headerFrom(n + 1); err != nil {
-		return explain(fmt.Sprintf("topic %q: write segment %d again", s.name, n), err)
-	} else if after.Number == n+1 {
-		end = min(end, after.PrevEnd)
+	lock := &writeTurn{s: s, given: locked}
+	defer lock.close()
+	before := g.failures()
+	for off := from.Off(); ; {
+		if err := lock.take(); err != nil {
+			return explain(what, err)
+		}
+		if s.page.Synced().Number() > n {
+			return nil // somebody else did it
+		}
+		end, err := s.endOf(g)
+		if err != nil {
+			return explain(what, err)
+		}
+		if off == from.Off() {
+			s.checkBytes(g, max(off, g.h.Length), end)
+		}
+		piece := min(end, off+maxWrite)
+		if err := g.writeOver(off, piece); err != nil {
+			return s.failSync(n, err)
+		}
+		off = max(off, piece)
+		if all := off >= end; all || n == to.Number() && off >= to.Off() {
+			if err := g.syncAgain(before, all); err != nil {
+				return s.failSync(n, err)
+			}
+			s.log.Debug("wrote bytes again, of which it is not known whether a sync failed", "segment", n, "from", from.Off(), "to", off)
+			return nil
+		}
+		lock.leave()
 	}
-	s.checkBytes(g, max(start, g.h.Length), end)
-	if err := g.rewrite(start, end); err != nil {
+}
+
+// endOf is where the frames of a segment end. The caller has the write lock.
+func (s *store) endOf(g *seg) (int64, error) {
+	if at := s.page.Written(); at.Number() == g.number {
+		return min(g.limit, at.Off()), nil
+	}
+	after, err := s.headerFrom(g.number + 1)
+	if err == nil && after.Number == g.number+1 {
+		return min(g.limit, after.PrevEnd), nil
+	}
+	return g.limit, err
+}
+
+// rewriteBare is rewrite of a segment without a sound header: of all of its file that can be read.
+func (s *store) rewriteBare(n uint64, locked bool) error {
+	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
+	f, err := s.fs.OpenFile(segmentName(n), os.O_RDWR, 0)
+	if err != nil {
+		return explain(what, err)
+	}
+	defer f.Close()
+	lock := &writeTurn{s: s, given: locked}
+	defer lock.close()
+	size, err := f.Size()
+	if err == nil {
+		err = lock.take()
+	}
+	if err != nil {
+		return explain(what, err)
+	}
+	b := make([]byte, segment.Block)
+	for off := int64(0); off < size; off += segment.Block {
+		b = b[:min(segment.Block, size-off)]
+		if _, err := f.ReadAt(b, off); err != nil {
+			s.reportDamage(n, &segment.Damage{From: off, To: off + int64(len(b)), Detail: err.Error()})
+			continue // it has no bytes but those on the disk
+		}
+		if _, err := f.WriteAt(b, off); err != nil {
+			return s.failSync(n, err)
+		}
+	}
+	if err := f.SyncData(); err != nil {
 		return s.failSync(n, err)
 	}
-	s.log.Info("wrote bytes again, of which it is not known whether a sync failed", "segment", n, "from", start, "to", end)
 	return nil
+}
+
+// writeTurn is the write lock while bytes are written again.
+type writeTurn struct {
+	s     *store
+	given bool // the caller has the lock
+	f     vfs.File
+}
+
+// take waits for the lock, but not for ever: its holder may be stopped, and the caller has the sync lock.
+func (t *writeTurn) take() (err error) {
+	if t.given {
+		return nil
+	}
+	if t.f == nil {
+		if t.f, err = t.s.fs.OpenFile("write.lock", os.O_RDWR, 0); err != nil {
+			return err
+		}
+	}
+	patience, cancel := context.WithTimeout(context.Background(), decidePatience)
+	defer cancel()
+	if err := lockUntil(patience.Done(), t.f, func() {}); err != nil {
+		return err
+	}
+	t.s.page.Hold(os.Getpid())
+	return nil
+}
+
+func (t *writeTurn) leave() {
+	if t.f != nil {
+		_ = t.f.Unlock()
+	}
+}
+
+func (t *writeTurn) close() {
+	if t.f != nil {
+		_ = t.f.Close()
+	}
 }
 
 // checkBytes reports what is damaged in a part of a segment: the kernel may have dropped pages that
@@ -84,23 +199,45 @@ func (s *store) checkBytes(g *seg, from, to int64) {
 	}
 }
 
-// rewrite writes bytes of the segment over themselves and syncs it. From the start on, the copy of
-// the header is written as well.
+// rewrite writes bytes of the segment over themselves and syncs it. Nobody else has the topic open.
 func (g *seg) rewrite(start, end int64) error {
-	g.syncing.Lock()
-	defer g.syncing.Unlock()
-	err := g.writeOver(start, end)
-	if start == 0 {
-		err = errors.Join(err, g.writeOver(g.limit, g.limit+g.h.Length))
+	before := g.failures()
+	if err := g.writeOver(start, end); err != nil {
+		return err
 	}
-	if err == nil {
-		err = g.f.SyncData()
-	}
-	g.failed = err
-	return err
+	return g.syncAgain(before, true)
 }
 
+// failures is how many syncs failed so far.
+func (g *seg) failures() int {
+	g.syncing.Lock()
+	defer g.syncing.Unlock()
+	return g.errors
+}
+
+// syncAgain makes durable what was written again, unless a sync failed since there were before of those:
+// that one may have taken the pages along. all: nothing is left that was written before the file was
+// opened here, and that no sync covers.
+func (g *seg) syncAgain(before int, all bool) error {
+	g.syncing.Lock()
+	defer g.syncing.Unlock()
+	if g.errors != before {
+		return g.failed
+	}
+	g.fdatasync()
+	if g.failed == nil && all {
+		g.hears = segment.At(g.number, 0)
+	}
+	return g.failed
+}
+
+// writeOver writes bytes over themselves. From the start on, the copy of the header is written as well.
 func (g *seg) writeOver(start, end int64) error {
+	if start == 0 {
+		if err := g.writeOver(g.limit, g.limit+g.h.Length); err != nil {
+			return err
+		}
+	}
 	end = min(end, int64(len(g.data)))
 	b := make([]byte, maxWrite)
 	for off := start; off < end; {

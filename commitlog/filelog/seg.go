@@ -36,8 +36,10 @@ type seg struct {
 	limit  int64                      // where the room for frames ends
 	closed atomic.Pointer[closedPart] // once the next segment was started
 
-	syncing sync.Mutex // held across an fdatasync
-	failed  error      // of the fdatasync before; guarded by syncing
+	syncing sync.Mutex  // held across an fdatasync
+	failed  error       // of the fdatasync before; guarded by syncing, as the next two
+	errors  int         // how many failed
+	hears   segment.Pos // bytes from here on were written while the file was open: see rewrite.go
 
 	refs int // guarded by segs.mu
 	used uint64
@@ -67,18 +69,27 @@ func openSegment(dir vfs.Dir, topicID, n uint64, partitions int) (*seg, error) {
 	if err != nil {
 		return nil, err
 	}
+	g, err := mapSegment(dir, f, topicID, n, partitions)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// mapSegment is openSegment with a file that is open.
+func mapSegment(dir vfs.Dir, f vfs.File, topicID, n uint64, partitions int) (*seg, error) {
+	where := dir.Path(segmentName(n))
 	h, size, err := readHeader(f, topicID, n)
 	if err == nil && len(h.Bases) != partitions {
 		err = fmt.Errorf("%d partitions, the topic has %d: %w", len(h.Bases), partitions, segment.ErrHeader)
 	}
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", dir.Path(name), err)
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	m, err := f.Map(size, false)
 	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("map %s: %w", dir.Path(name), err)
+		return nil, fmt.Errorf("map %s: %w", where, err)
 	}
 	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes(), limit: h.Limit(size)}, nil
 }
@@ -138,6 +149,7 @@ type segs struct {
 	dir        vfs.Dir
 	topicID    uint64
 	partitions int
+	reach      func(n uint64) segment.Pos // page.Reach
 
 	mu   sync.Mutex
 	open map[uint64]*seg
@@ -154,7 +166,24 @@ func (s *segs) get(n uint64) (*seg, error) {
 	if err != nil {
 		return nil, err
 	}
-	if won := s.take(n, g); won != g {
+	g.hears = s.reach(n)
+	return s.keep(g)
+}
+
+// made is get of a segment whose maker has had f open since before the first byte was written. It has f
+// from now on, or has closed it.
+func (s *segs) made(n uint64, f vfs.File) (*seg, error) {
+	g, err := mapSegment(s.dir, f, s.topicID, n, s.partitions)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	g.hears = segment.At(n, 0)
+	return s.keep(g)
+}
+
+// keep is g with a reference, or else what somebody opened meanwhile.
+func (s *segs) keep(g *seg) (*seg, error) {
+	if won := s.take(g.number, g); won != g {
 		return won, g.close()
 	}
 	return g, nil

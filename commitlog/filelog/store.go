@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -45,6 +47,7 @@ type store struct {
 
 	gate   gate           // calls under way
 	stop   chan struct{}  // closed first
+	over   chan struct{}  // closed lockPatience later: nobody waits for a lock any more
 	joined sync.WaitGroup // the goroutines
 
 	handles int // guarded by fileLog.mu
@@ -63,12 +66,13 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 		name: name, fs: dir, above: fsys, c: c, meta: m, log: c.Logger.With("topic", name), now: c.clock(dir),
 		segs: &segs{dir: dir, topicID: m.ID, partitions: partitions, open: map[uint64]*seg{}},
 		in:   newIntake(partitions, c.BufferBytes),
-		duty: make(chan struct{}, 1), stop: make(chan struct{}),
+		duty: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	s.w.s, s.view.s, s.watch.s = s, s, s
 	s.gate.idle = make(chan struct{})
 	s.view.init(partitions)
 	s.watch.kick = make(chan struct{}, 1)
+	s.segs.reach = func(n uint64) segment.Pos { return s.page.Reach(n) }
 	if err := s.openFiles(ctx); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, e := dir.Stat(metaFile); errors.Is(e, fs.ErrNotExist) {
@@ -84,10 +88,13 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 	return s, nil
 }
 
-// close refuses new calls, ends the waiting ones, lets the committer finish, and joins everything.
+// close refuses new calls, ends the waiting ones, lets the committer finish, and joins everything. What
+// waits for a lock that a stopped process has fails a while later.
 func (s *store) close() error {
 	s.once.Do(func() {
 		close(s.stop)
+		patience := time.AfterFunc(lockPatience, func() { close(s.over) })
+		defer patience.Stop()
 		s.in.close()
 		s.watch.interrupt()
 		s.gate.close()

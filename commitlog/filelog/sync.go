@@ -3,8 +3,6 @@ package filelog
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
@@ -39,7 +37,7 @@ func (s *store) awaitSync(end segment.Pos) error {
 				s.syncLock.Unlock()
 				s.ring() // again: whoever looked while the lock was held found it taken
 			}
-			if err != nil {
+			if err != nil && !s.mayWait(err) {
 				return unknown(err)
 			}
 			since = time.Time{}
@@ -49,6 +47,17 @@ func (s *store) awaitSync(end segment.Pos) error {
 			since = time.Now()
 		}
 		s.page.Nap(bell, syncNap)
+	}
+}
+
+// mayWait tells whether a sync failed only because the write lock was not had in time. Who wants to have
+// it waits on, but lets others lead meanwhile.
+func (s *store) mayWait(err error) bool {
+	select {
+	case <-s.over:
+		return false
+	default:
+		return errors.Is(err, errNotLetGo)
 	}
 }
 
@@ -157,43 +166,27 @@ type syncer struct {
 	locked bool // the caller has the write lock
 }
 
-func (d *syncer) Sync(n uint64) error { return d.s.syncSegment(n) }
+// Sync is page.Disk. What is not open here can't have heard of anything.
+func (d *syncer) Sync(n uint64, from segment.Pos) (proof bool, err error) {
+	g := d.s.segs.take(n, nil)
+	if g == nil {
+		return false, nil
+	}
+	defer d.s.segs.put(g) // after the poison: a fresh descriptor would not be told of the error
+	proof, err = g.sync(from)
+	if err != nil {
+		return true, d.s.failSync(n, err)
+	}
+	return proof, nil
+}
+
+// Again is page.Disk.
 func (d *syncer) Again(n uint64, from, to segment.Pos) error {
 	return d.s.rewrite(n, from, to, d.locked)
 }
 
 func (s *store) poisoned(n uint64) error {
 	return fmt.Errorf("topic %q: segment %d had a write or sync error: %w", s.name, n, fault.Unknown)
-}
-
-// syncSegment makes all of a segment durable. It needs no sound header.
-func (s *store) syncSegment(n uint64) error {
-	g := s.segs.take(n, nil)
-	if g == nil {
-		return s.syncFile(n)
-	}
-	defer s.segs.put(g) // after the poison: a fresh descriptor would not be told of the error
-	if err := g.sync(); err != nil {
-		return s.failSync(n, err)
-	}
-	return nil
-}
-
-// syncFile is syncSegment for a segment that is not open here.
-func (s *store) syncFile(n uint64) error {
-	f, err := s.fs.OpenFile(segmentName(n), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		s.reportDamage(n, &segment.Damage{Detail: "the segment is missing; what it held can't be made durable"})
-		return nil
-	}
-	if err != nil {
-		return explain(fmt.Sprintf("topic %q: open segment %d to sync it", s.name, n), err)
-	}
-	defer f.Close()
-	if err := f.SyncData(); err != nil {
-		return s.failSync(n, err)
-	}
-	return nil
 }
 
 func (s *store) failSync(n uint64, err error) error {

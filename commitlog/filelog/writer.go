@@ -38,6 +38,11 @@ func (w *writer) close() {
 // load puts the writer at the start of segment n.
 func (w *writer) load(n uint64) error {
 	g, err := w.s.segs.get(n)
+	return w.enter(n, g, err)
+}
+
+// enter is load of what get said.
+func (w *writer) enter(n uint64, g *seg, err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kindOf(err), err)
 	}
@@ -158,16 +163,14 @@ func (w *writer) startBehind(end segment.Pos, need int64) error {
 	if err == nil {
 		_, err = f.WriteAt(b, 0)
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
 	if err == nil && s.page.Prepared() < n {
 		err = s.fs.SyncDir(".")
 	}
 	if err != nil {
-		return explain("start segment "+s.fs.Path(name), err)
+		return explain("start segment "+s.fs.Path(name), errors.Join(err, f.Close()))
 	}
-	if err := w.load(n); err != nil {
+	g, err := s.segs.made(n, f)
+	if err := w.enter(n, g, err); err != nil {
 		return err
 	}
 	s.page.Begin(segment.At(n, w.off), segment.At(n, zeroed))

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"sync/atomic"
+	"syscall"
 )
 
 // OpKind is a kind of file system operation.
@@ -55,7 +56,8 @@ type Op struct {
 // may block, and is called concurrently when the file system is.
 //
 // A failed SyncData on a file of a Mem loses dirty blocks as Linux does: they stay readable,
-// and a later SyncData does not write them.
+// and a later SyncData does not write them. Each other open of the file, in any process, is told of the
+// error once, by its next SyncData; who opens the file later is not.
 func Inject(under FS, hook func(*Op) error) FS {
 	return &injected{FS: under, hook: hook, count: new(atomic.Int64)}
 }
@@ -199,8 +201,8 @@ func (f *injectedFile) WriteAt(p []byte, off int64) (int, error) {
 
 func (f *injectedFile) SyncData() error {
 	if err := f.ask(OpSync); err != nil {
-		if l, ok := f.File.(interface{ loseSync() }); ok {
-			l.loseSync()
+		if l, ok := f.File.(interface{ loseSync(err error) }); ok {
+			l.loseSync(syscall.EIO)
 		}
 		return err
 	}

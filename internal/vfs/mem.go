@@ -85,6 +85,7 @@ func (f *Mem) Kill() {
 	}
 	for file := range f.p.files {
 		file.node.unlock(file)
+		delete(file.node.opens, file)
 	}
 	f.p.files = nil
 	f.m.changed.Broadcast()
@@ -137,6 +138,7 @@ func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	}
 	file := &memFile{fs: f, node: node, name: name, access: flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)}
 	f.p.files[file] = struct{}{}
+	node.opens[file] = struct{}{}
 	return file, nil
 }
 

@@ -19,6 +19,7 @@ type memFile struct {
 	name   string
 	access int
 	closed bool
+	owed   error // the next SyncData tells it
 }
 
 // enter locks the machine for one operation; the caller unlocks when err is nil.
@@ -97,13 +98,22 @@ func (f *memFile) SyncData() error {
 	}
 	defer f.fs.m.mu.Unlock()
 	f.node.sync()
+	if err := f.owed; err != nil {
+		f.owed = nil
+		return f.fail("fdatasync", err)
+	}
 	return nil
 }
 
-// loseSync is what Inject calls instead of SyncData when it makes that fail.
-func (f *memFile) loseSync() {
+// loseSync is what Inject calls instead of SyncData when it makes that fail. All who have the file open
+// are told once; f is told by Inject.
+func (f *memFile) loseSync(err error) {
 	if f.enter("fdatasync") == nil {
 		f.node.loseSync(f.fs.m)
+		for other := range f.node.opens {
+			other.owed = err
+		}
+		f.owed = nil
 		f.fs.m.mu.Unlock()
 	}
 }
@@ -177,6 +187,7 @@ func (f *memFile) Close() error {
 	defer f.fs.m.mu.Unlock()
 	f.closed = true
 	f.node.unlock(f)
+	delete(f.node.opens, f)
 	delete(f.fs.p.files, f)
 	f.fs.m.changed.Broadcast()
 	return nil

@@ -33,6 +33,7 @@ type fileNode struct {
 	disk     map[int64]*block
 	dirty    map[int64]struct{} // blocks of the cache that the next sync writes
 	locks    map[*memFile]bool  // holder → exclusive
+	opens    map[*memFile]struct{}
 	// From the first Map on the page cache is a memfd instead, which mappings share with
 	// ReadAt and WriteAt exactly as those of a real file do.
 	shm      *os.File
@@ -42,7 +43,7 @@ type fileNode struct {
 
 func newFileNode(perm fs.FileMode) *fileNode {
 	return &fileNode{perm: perm, modTime: now(), cache: map[int64]*block{}, disk: map[int64]*block{}, dirty: map[int64]struct{}{},
-		locks: map[*memFile]bool{}, mappings: map[*memMapping]int64{}}
+		locks: map[*memFile]bool{}, opens: map[*memFile]struct{}{}, mappings: map[*memMapping]int64{}}
 }
 
 func (n *fileNode) info(name string) fs.FileInfo {

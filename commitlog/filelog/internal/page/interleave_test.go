@@ -151,7 +151,11 @@ func (w *world) key(kills int) uint64 {
 	for i, p := range w.procs {
 		put(p.history, map[bool]uint64{true: 1}[p.alive])
 		for n := uint64(1); w.segs[n] != nil; n++ {
-			put(map[bool]uint64{true: 1}[p.errors[n]])
+			if f := p.files[n]; f != nil {
+				put(uint64(f.hears), map[bool]uint64{true: 1}[f.owed])
+			} else {
+				put(0)
+			}
 		}
 		for j := range w.locks {
 			if w.locks[j] == p {
@@ -238,6 +242,7 @@ func TestEveryInterleaving(t *testing.T) {
 	keeps := func(n int) func(p *proc) { return appends(false, n) }
 	fails := func(p *proc) { p.w.p.Fail(1) }
 	awaits := func(p *proc) { p.await(segment.At(1, blk), 1) }
+	impatient := func(p *proc) { p.awaitBy(segment.At(1, blk), 1, false) }
 	for _, c := range []struct {
 		name        string
 		fill        int  // frames there before
@@ -255,6 +260,10 @@ func TestEveryInterleaving(t *testing.T) {
 		{"zeros while sync rolls", 1, true, []func(p *proc){syncs(2), (*proc).zero}, 1, 1},
 		// One syncs, one dies over the news of an error, one cuts.
 		{"a kill over an error", 1, false, []func(p *proc){awaits, fails, keeps(1)}, 0, 1},
+		// The writer is gone. Who leads hears nothing of an error that came before it had the file open.
+		{"one leads without the lock", 1, false, []func(p *proc){awaits, impatient}, 1, 1},
+		{"nobody has the lock", 1, false, []func(p *proc){impatient, impatient}, 1, 1},
+		{"errors around a leader without the lock", 1, false, []func(p *proc){awaits, impatient}, 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -13,9 +13,12 @@ var ErrPoisoned = errors.New("the segment had a write or sync error")
 // Disk is what Lead needs of the segments. Both methods call Fail before they return the error of an
 // fdatasync; that a file can't be opened now is no such error.
 type Disk interface {
-	// Sync makes a segment durable by an fdatasync.
-	Sync(n uint64) error
-	// Again writes what a segment holds between two positions once more, and syncs it.
+	// Sync makes a segment durable by an fdatasync. It does nothing, and proof is false, when that would
+	// prove nothing: its descriptor was opened after bytes behind from had been written. The kernel
+	// tells an error to each descriptor that is open then, and to no later one.
+	Sync(n uint64, from segment.Pos) (proof bool, err error)
+	// Again writes what a segment holds between two positions once more, through a descriptor that is
+	// open before it begins, and syncs that one.
 	Again(n uint64, from, to segment.Pos) error
 }
 
@@ -39,14 +42,18 @@ func (p *Page) Lead(d Disk, locked bool) error {
 
 func (p *Page) syncAll(d Disk, from, to segment.Pos, doubt bool) error {
 	for n := max(from.Number(), p.Low()); n <= to.Number(); n++ {
+		start := max(from, segment.At(n, 0))
+		proof := false
 		var err error
 		switch poison := p.Poison(); {
 		case poison >= to.Number():
 			return ErrPoisoned
-		case doubt || n <= poison:
-			err = d.Again(n, max(from, segment.At(n, 0)), to)
+		case doubt || n <= poison: // no sync of what stands there is a proof
 		default:
-			err = d.Sync(n)
+			proof, err = d.Sync(n, start)
+		}
+		if err == nil && !proof {
+			err = d.Again(n, start, to)
 		}
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ type disk struct {
 	err             error
 }
 
-func (d *disk) Sync(uint64) error { d.syncs++; return d.err }
+func (d *disk) Sync(uint64, segment.Pos) (bool, error) { d.syncs++; return true, d.err }
 
 func (d *disk) Again(uint64, segment.Pos, segment.Pos) error { d.rewrites++; return d.err }
 

@@ -74,6 +74,17 @@ func (p *Page) Publish(at segment.Pos, kept bool) {
 	}
 }
 
+// Reach is behind all bytes that may stand in segment n by now. Who has opened it already hears of every
+// error of what is written from there on.
+func (p *Page) Reach(n uint64) segment.Pos {
+	intent := p.pos(wordIntent) // first: what is written is intended before
+	return reach(n, max(intent, p.Written()))
+}
+
+func reach(n uint64, last segment.Pos) segment.Pos {
+	return min(max(last, segment.At(n, 0)), segment.At(n+1, 0))
+}
+
 // Leftover tells up to where a writer that died, or that failed, may have left bytes behind the
 // log. They must be wiped before anything is written there. The caller has the write lock.
 func (p *Page) Leftover() (end segment.Pos, left bool) {

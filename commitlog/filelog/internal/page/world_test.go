@@ -53,7 +53,13 @@ type proc struct {
 	alive   bool
 	chosen  int
 	history uint64
-	errors  map[uint64]bool // segments whose next fdatasync tells of an error
+	files   map[uint64]*modelFile // by segment: what is open
+}
+
+// modelFile is one open of a segment file.
+type modelFile struct {
+	owed  bool        // the next fdatasync tells of an error
+	hears segment.Pos // bytes from here on were written while it was open
 }
 
 // event is what a process is about to do.
@@ -85,7 +91,7 @@ func (w *world) seg(n uint64) *modelSeg {
 }
 
 func (w *world) start(name string, run func(p *proc)) *proc {
-	p := &proc{name: name, w: w, alive: true, errors: map[uint64]bool{}}
+	p := &proc{name: name, w: w, alive: true, files: map[uint64]*modelFile{}}
 	p.resume, p.stop = iter.Pull(func(yield func(event) bool) {
 		defer func() {
 			if r := recover(); r != nil && r != any(killed{}) {
@@ -174,25 +180,36 @@ func (p *proc) write(at segment.Pos, what byte) {
 
 var errIO = fmt.Errorf("EIO")
 
+// open opens a segment, once.
+func (p *proc) open(n uint64) *modelFile {
+	f := p.files[n]
+	if f == nil {
+		f = &modelFile{}
+		p.files[n] = f
+		f.hears = p.w.p.Reach(n)
+	}
+	return f
+}
+
 // fdatasync fails at will: then nobody knows what reached the disk, the blocks are clean, and each
-// descriptor that is open now is told once.
+// descriptor that is open now is told once. One that is opened later is not.
 func (p *proc) fdatasync(n uint64) error {
-	s := p.w.seg(n)
-	if p.errors[n] {
+	s, f := p.w.seg(n), p.files[n]
+	if f.owed {
 		p.pause(event{options: 1})
-		p.errors[n] = false
-		return errIO
+		return p.told(f)
 	}
 	if p.choose(2) == 1 {
 		s.dirty = [4]bool{}
 		for _, other := range p.w.procs {
-			other.errors[n] = other != p
+			if o := other.files[n]; o != nil {
+				o.owed = other != p
+			}
 		}
 		return errIO
 	}
-	if p.errors[n] { // it came while this process was stopped
-		p.errors[n] = false
-		return errIO
+	if f.owed { // it came while this process was stopped
+		return p.told(f)
 	}
 	for i := range s.dirty {
 		if s.dirty[i] {
@@ -202,8 +219,22 @@ func (p *proc) fdatasync(n uint64) error {
 	return nil
 }
 
+// told is the error that a descriptor is owed.
+func (p *proc) told(f *modelFile) error {
+	f.owed = false
+	p.note(1) // what a process heard is part of its state
+	return errIO
+}
+
 // Sync is Disk.
-func (p *proc) Sync(n uint64) error {
+func (p *proc) Sync(n uint64, from segment.Pos) (bool, error) {
+	if p.open(n).hears > from {
+		return false, nil
+	}
+	return true, p.sync(n)
+}
+
+func (p *proc) sync(n uint64) error {
 	err := p.fdatasync(n)
 	if err != nil {
 		p.w.p.Fail(n)
@@ -217,17 +248,19 @@ func (p *proc) Again(n uint64, from, to segment.Pos) error {
 	if !mine {
 		p.lock(0)
 	}
-	end := to.Off()
-	if n != to.Number() {
+	f := p.open(n)
+	end := p.w.p.Written().Off()
+	if n != p.w.p.Written().Number() {
 		end = p.w.seg(n + 1).prevEnd
 	}
 	for off := from.Off(); off < end; off += blk {
 		p.write(segment.At(n, off), p.w.seg(n).cache[off/blk])
 	}
+	f.hears = segment.At(n, 0)
 	if !mine {
 		p.unlock(0)
 	}
-	return p.Sync(n)
+	return p.sync(n)
 }
 
 // append is one append with a sync, or without. kind says how its write goes.
@@ -254,7 +287,10 @@ func (p *proc) append(sync bool) {
 }
 
 // await leads until the fate of a frame is known, and acknowledges it when it is durable.
-func (p *proc) await(at segment.Pos, what byte) {
+func (p *proc) await(at segment.Pos, what byte) { p.awaitBy(at, what, true) }
+
+// awaitBy is await with the sync lock, or without it: its holder is stopped.
+func (p *proc) awaitBy(at segment.Pos, what byte, locked bool) {
 	w, end := p.w, at+blk
 	for range 4 {
 		switch w.p.FateOf(end) {
@@ -269,6 +305,10 @@ func (p *proc) await(at segment.Pos, what byte) {
 			}
 			return
 		}
+		if !locked {
+			_ = w.p.Lead(p, false)
+			continue
+		}
 		p.lock(1)
 		_ = w.p.Lead(p, true)
 		p.unlock(1)
@@ -280,6 +320,7 @@ func (p *proc) catchUp() (segment.Pos, bool) {
 	pg := p.w.p
 	at := pg.Written()
 	n := at.Number()
+	p.open(n)
 	if pg.Poison() == n {
 		return p.begin(max(segment.At(n, blk), pg.Cut(n))), true
 	}
@@ -297,6 +338,7 @@ func (p *proc) begin(end segment.Pos) segment.Pos {
 	n := end.Number() + 1
 	p.pause(event{options: 1})
 	p.w.seg(n).prevEnd = end.Off()
+	p.files[n] = &modelFile{hears: segment.At(n, 0)}
 	p.write(segment.At(n, 0), headerByte)
 	p.w.p.Begin(segment.At(n, blk), 0)
 	return segment.At(n, blk)
