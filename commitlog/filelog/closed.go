@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -141,12 +140,13 @@ func (c *closedPart) own(g *seg) []int64 {
 // lost is the error of an offset whose segment n is gone or has no header. after is the header of
 // the next segment that has one.
 func (s *store) lost(n uint64, partition int, offset int64, after *segment.Header, why error) error {
-	detail := "the segment has no header of its own"
-	switch {
-	case errors.Is(why, fs.ErrNotExist):
+	if !lostHeader(why) || after.Bases[partition] <= offset {
+		// Another look will find more: a file could not be opened, or could a moment ago.
+		return fmt.Errorf("segment %d can't be looked at now: %w", n, errors.Join(fault.Unavailable, why))
+	}
+	detail := "the segment is lost: " + why.Error()
+	if errors.Is(why, fs.ErrNotExist) {
 		detail = "the segment is missing"
-	case why != nil:
-		detail = "the segment is lost: " + why.Error()
 	}
 	s.reportDamage(n, &segment.Damage{To: segment.Block, Detail: detail})
 	return &driver.CorruptError{
@@ -167,9 +167,9 @@ func (s *store) headerFrom(n uint64) (*segment.Header, error) {
 }
 
 // lostHeader tells whether a segment is gone, or its header can't be read from the disk. To its
-// neighbours that is the same.
+// neighbours that is the same. That its file can't be opened now says nothing of the kind.
 func lostHeader(err error) bool {
-	return neverStarted(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EIO)
+	return neverStarted(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable)
 }
 
 // neverStarted tells whether a segment has no header of its own: none, or that of an earlier life.

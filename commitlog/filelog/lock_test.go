@@ -3,6 +3,7 @@ package filelog_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -113,4 +114,46 @@ func TestAWriterThatIsStoppedInsideTheLockIsNamedOnce(t *testing.T) {
 		t.Fatalf("after the holder was killed: %v", err)
 	}
 	lines.expect(t, "was let go")
+}
+
+// Somebody has the write lock and is stopped. A log is closed all the same, and tells its appends that
+// they are certainly absent.
+func TestCloseDoesNotWaitForAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	l := mustOpen(t, filelog.Config{FS: mem.Process()})
+	topic := openTopic(t, l, "t", 1)
+	send(t, topic, "before", 6)
+	lock := hold(t, mem, "log/topics/t/write.lock")
+	answered := make(chan error, 2)
+	for range 2 {
+		topic.AppendAsync(t.Context(), 0, []commitlog.Record{{Value: []byte("waits")}}, nil, func(_ int64, err error) { answered <- err })
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	for range 2 {
+		if err := <-answered; !errors.Is(err, commitlog.ErrNotAppended) {
+			t.Errorf("an append that never got the lock: %v", err)
+		}
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, openTopic(t, open(t, filelog.Config{FS: mem.Process()}), "t", 1), 0); len(got) != 1 {
+		t.Errorf("one append was acknowledged and two certainly absent; there is %v", got)
+	}
+}
+
+// hold takes a kernel lock as another process.
+func hold(t *testing.T, mem *vfs.Mem, name string) vfs.File {
+	t.Helper()
+	f, err := mem.Process().OpenFile(name, os.O_RDWR, 0)
+	if err == nil {
+		err = f.Lock(true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

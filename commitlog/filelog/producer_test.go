@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"path"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -24,7 +26,8 @@ func producer(id uint64, sequence int64) *commitlog.AppendOptions {
 func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int64
-	disk := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
+	mem := vfs.NewMem(1)
+	disk := vfs.Inject(mem, func(op *vfs.Op) error {
 		// The keeper looks at the newest ones.
 		if strings.HasSuffix(op.Name, ".seg") && path.Base(op.Name) < "0000000000000006" && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpRead || op.Kind == vfs.OpMap) {
 			looks.Add(1)
@@ -40,6 +43,7 @@ func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 			t.Fatalf("sequence %d went to %d, %v", i, first, err)
 		}
 	}
+	awaitIndex(t, mem) // the keeper may be busy with an older segment until then
 	before := looks.Load()
 	for i := range int64(n) {
 		want := 2 * i
@@ -55,6 +59,23 @@ func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 	}
 	if b, err := topic.Bounds(t.Context(), 1); err != nil || b.Next != 2*n {
 		t.Errorf("the repetitions were stored: %+v, %v", b, err)
+	}
+}
+
+// awaitIndex waits until the keeper of topic t has made the index of the newest closed segment.
+func awaitIndex(t *testing.T, mem *vfs.Mem) {
+	t.Helper()
+	name := strings.TrimSuffix(segmentPath(newest(t, mem)-1), ".seg") + ".idx"
+	if n := newest(t, mem); n < 7 {
+		t.Fatalf("only %d segments", n)
+	}
+	for late := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if _, err := mem.Stat(name); err == nil {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%s was not made", name)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
 
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -50,7 +49,7 @@ func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
 	g, err := s.segs.get(n)
 	switch {
-	case neverStarted(err), errors.Is(err, syscall.EIO):
+	case neverStarted(err), errors.Is(err, errUnreadable):
 		return s.rewriteBare(n, locked)
 	case errors.Is(err, fs.ErrNotExist):
 		if s.page.Low() <= n {

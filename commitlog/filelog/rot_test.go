@@ -267,3 +267,30 @@ func TestAHeaderThatTheDiskCantRead(t *testing.T) {
 		})
 	}
 }
+
+// That a segment can't be opened now is no damage: nothing is skipped, and the next try reads on.
+func TestASegmentThatCantBeOpenedNowIsNotDamaged(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{syscall.EIO, syscall.EMFILE} {
+		mem := vfs.NewMem(1)
+		next := rolled(t, mem)
+		disk := failingOn(mem.Process(), vfs.OpOpen, cause)
+		topic := openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
+		disk.broken.Store(true)
+		for at := range next {
+			_, _, err := topic.Read(t.Context(), 0, at, nil, &commitlog.ReadOptions{MaxBytes: 1})
+			if errors.Is(err, commitlog.ErrCorrupt) || err != nil && !errors.Is(err, commitlog.ErrUnavailable) {
+				t.Fatalf("offset %d, while no segment can be opened (%v): %v", at, cause, err)
+			}
+		}
+		disk.broken.Store(false)
+		for at := range next {
+			if _, _, err := topic.Read(t.Context(), 0, at, nil, &commitlog.ReadOptions{MaxBytes: 1}); err != nil {
+				t.Fatalf("offset %d, once they can: %v", at, err)
+			}
+		}
+		if _, err := mem.Stat("log/topics/t/damage"); err == nil {
+			t.Error("damage was noted")
+		}
+	}
+}

@@ -107,12 +107,12 @@ func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
 	}
 	ours := func(h *segment.Header) bool { return h.TopicID == topicID && h.Number == n }
 	h, err := readFirstHeader(f, size)
-	if err == nil && ours(h) || err != nil && !errors.Is(err, segment.ErrHeader) && !errors.Is(err, syscall.EIO) {
+	if err == nil && ours(h) || err != nil && !errors.Is(err, segment.ErrHeader) && !errors.Is(err, errUnreadable) {
 		return h, size, err
 	}
 	tail := make([]byte, min(size-segment.Block, segment.MaxHeader)) // without what could not be read
 	if _, e := f.ReadAt(tail, size-int64(len(tail))); e != nil {
-		return nil, size, e
+		return nil, size, unreadable(e)
 	}
 	if h, e := segment.FindCopy(tail); e == nil && ours(h) {
 		return h, size, nil
@@ -126,7 +126,7 @@ func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
 func readFirstHeader(f vfs.File, size int64) (*segment.Header, error) {
 	b := make([]byte, segment.Block)
 	if _, err := f.ReadAt(b, 0); err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	n, err := segment.HeaderLength(b)
 	if err != nil {
@@ -138,10 +138,21 @@ func readFirstHeader(f vfs.File, size int64) (*segment.Header, error) {
 	if n > segment.Block {
 		b = make([]byte, n)
 		if _, err := f.ReadAt(b, 0); err != nil {
-			return nil, err
+			return nil, unreadable(err)
 		}
 	}
 	return segment.ParseHeader(b)
+}
+
+// errUnreadable says that the disk does not give bytes of a header.
+var errUnreadable = errors.New("the disk does not give them")
+
+// unreadable is the error of a read; only an error of the disk is errUnreadable.
+func unreadable(err error) error {
+	if errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("read the header: %w: %w", errUnreadable, err)
+	}
+	return err
 }
 
 // segs are the open segments of one topic. mu guards the map and the counts.

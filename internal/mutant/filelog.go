@@ -75,9 +75,33 @@ func fileLogMutants() []mutant {
 		},
 		{
 			name: "an-open-error-poisons", breaks: "one process without descriptors makes all others start a new segment",
-			file: "commitlog/filelog/sync.go",
-			find: "		return explain(fmt.Sprintf(\"topic %q: open segment %d to sync it\", s.name, n), err)\n", put: "		return s.failSync(n, err)\n",
+			file: "commitlog/filelog/rewrite.go",
+			find: "	case err != nil:\n		return explain(what, err)\n", put: "	case err != nil:\n		return s.failSync(n, err)\n",
 			pkg: "commitlog/filelog", test: "TestASegmentThatOneProcessCantOpenIsNotPoisoned$",
+		},
+		{
+			name: "a-late-descriptor-is-believed", breaks: "an fdatasync covers bytes that an earlier one dropped, because its descriptor was opened after the error",
+			file: pkg + "/lead.go",
+			find: "		if err == nil && !proof {\n", put: "		if err == nil && !proof && (doubt || n <= p.Poison()) {\n",
+			pkg: pkg, test: test,
+		},
+		{
+			name: "every-descriptor-hears", breaks: "who opens a segment after a sync of it failed shows records that a power loss takes",
+			file: "commitlog/filelog/rewrite.go",
+			find: "	if g.hears > from {\n", put: "	if g.hears > from && g.failed != nil {\n",
+			pkg: "commitlog/filelog/crashtest", test: "TestAFailedSyncThatALateComerIsNotToldOf$",
+		},
+		{
+			name: "an-open-error-is-damage", breaks: "a segment that can't be opened for a moment is called damaged, and its records are skipped",
+			file: "commitlog/filelog/closed.go",
+			find: "errors.Is(err, errUnreadable)\n", put: "errors.As(err, new(*fs.PathError))\n",
+			pkg: "commitlog/filelog", test: "TestASegmentThatCantBeOpenedNowIsNotDamaged$",
+		},
+		{
+			name: "close-waits-for-a-stopped-writer", breaks: "a process can't be closed while another one is stopped with the write lock",
+			file: "commitlog/filelog/committer.go",
+			find: "s.lockWrite(s.writeLock, s.over)", put: "s.lockWrite(s.writeLock, nil)",
+			pkg: "commitlog/filelog", test: "TestCloseDoesNotWaitForAStoppedProcess$", limit: "20s",
 		},
 		{
 			name: "a-doubt-is-cleared-by-a-failure", breaks: "after a rewrite that failed, the second fdatasync is believed",

@@ -332,6 +332,30 @@ func TestInjectFailsTheNthOperation(t *testing.T) {
 	}
 }
 
+// The kernel tells an error of writing back to each open file once, in every process, and not to who opens
+// the file later.
+func TestAFailedSyncIsToldOnceToAllWhoHaveTheFileOpen(t *testing.T) {
+	t.Parallel()
+	mem, bad := vfs.NewMem(1), true
+	f := create(t, vfs.Inject(mem, func(op *vfs.Op) error {
+		if op.Kind == vfs.OpSync && bad {
+			return syscall.EIO
+		}
+		return nil
+	}), "f")
+	other, err := mem.Process().OpenFile("f", os.O_RDWR, 0)
+	must(t, err)
+	write(t, f, 0, []byte("0123456789"))
+	wantIs(t, f.SyncData(), syscall.EIO)
+	bad = false
+	late, err := mem.Process().OpenFile("f", os.O_RDWR, 0)
+	must(t, err)
+	must(t, f.SyncData())
+	must(t, late.SyncData())
+	wantIs(t, other.SyncData(), syscall.EIO)
+	must(t, other.SyncData())
+}
+
 func TestAFailedSyncIsNotRepairedByTheNextOne(t *testing.T) {
 	t.Parallel()
 	lost := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -223,4 +224,85 @@ func forgetSync(ctx context.Context, seed uint64) error {
 		return fmt.Errorf("%d records were shown before a power loss: %w", len(shown), err)
 	}
 	return nil
+}
+
+// A sync fails behind a writer at level os, tells all who have the file open, and the writer is killed. A
+// process that opens the file afterwards is told nothing. What it shows must be on the disk.
+func TestAFailedSyncThatALateComerIsNotToldOf(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	for seed := range uint64(soak(6, 200)) {
+		if err := comeLate(ctx, seed); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func comeLate(ctx context.Context, seed uint64) (err error) {
+	mem := vfs.NewMem(seed)
+	// Somebody has the topic open all the time, so that nobody recovers it.
+	idle, _, err := told(ctx, mem.Process(), 0)
+	defer func() { err = errors.Join(err, idle.Close()) }()
+	if err != nil {
+		return err
+	}
+	victim, dead := mem.Process(), make(chan struct{})
+	l, err := openAt(ctx, vfs.Inject(victim, func(op *vfs.Op) error {
+		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".seg") {
+			<-dead
+		}
+		return nil
+	}), driver.OS)
+	if err != nil {
+		return err
+	}
+	t, err := l.Topic(ctx, topicName)
+	for i := range 3 {
+		if err == nil {
+			err = appendValue(ctx, t, value(0, i))
+		}
+	}
+	if err == nil {
+		err = loseSync(mem)
+	}
+	victim.Kill()
+	close(dead)
+	_ = l.Close()
+	if err != nil {
+		return err
+	}
+	late, err := openOn(ctx, mem.Process())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, late.Close()) }()
+	if err := holdsAll(ctx, late, 3); err != nil {
+		return err
+	}
+	after, err := openOn(ctx, mem.Crash())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, after.Close()) }()
+	if err := holdsAll(ctx, after, 3); err != nil {
+		return fmt.Errorf("3 records were shown at level sync before a power loss: %w", err)
+	}
+	return nil
+}
+
+// loseSync is an fdatasync of the first segment that fails, and tells all who have it open.
+func loseSync(mem *vfs.Mem) error {
+	f, err := vfs.Inject(mem.Process(), func(op *vfs.Op) error {
+		if op.Kind == vfs.OpSync {
+			return syscall.EIO
+		}
+		return nil
+	}).OpenFile(segmentPath(1), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := f.SyncData(); !errors.Is(err, syscall.EIO) {
+		return fmt.Errorf("the sync that fails: %w", err)
+	}
+	return f.Close()
 }

@@ -14,15 +14,6 @@ func (p *Page) Hint() segment.Pos {
 	return 0
 }
 
-// AckedHint is the position acknowledged at level OS in an earlier life of the page; else 0. It
-// is a promise only as long as the host runs.
-func (p *Page) AckedHint() segment.Pos {
-	if pos := p.pos(wordAcked); p.load(wordMagic) == magic && p.load(wordAckedCheck) == hintOf(pos) {
-		return pos
-	}
-	return 0
-}
-
 // Adopt makes the page say what recovery found: low is the oldest segment, all below end is part
 // of the log and durable. The caller has the write lock, and nobody else has the topic open.
 func (p *Page) Adopt(low uint64, end segment.Pos, firsts []int64) {
@@ -38,7 +29,6 @@ func (p *Page) Adopt(low uint64, end segment.Pos, firsts []int64) {
 		p.store(w, uint64(end))
 	}
 	p.store(wordCheck, hintOf(end))
-	p.store(wordAckedCheck, hintOf(end))
 	p.store(wordMagic, magic)
 }
 

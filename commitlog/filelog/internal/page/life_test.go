@@ -16,7 +16,7 @@ func TestAnAdoptedPageRemembersNothing(t *testing.T) {
 	p.Adopt(5, end, []int64{10, 20})
 	for what, at := range map[string]segment.Pos{
 		"written": p.Written(), "synced": p.Synced(), "acked": p.pos(wordAcked), "zeroed": p.pos(wordZeroed), "intent": p.pos(wordIntent),
-		"hint": p.Hint(), "hint of acked": p.AckedHint(),
+		"hint": p.Hint(),
 	} {
 		if at != end {
 			t.Errorf("%s is %v; the log ends at %v", what, at, end)
@@ -43,10 +43,7 @@ func TestAPositionThatDoesNotFitItsCheckIsNoHint(t *testing.T) {
 	}{
 		{wordSynced, (*Page).Hint},
 		{wordCheck, (*Page).Hint},
-		{wordAcked, (*Page).AckedHint},
-		{wordAckedCheck, (*Page).AckedHint},
 		{wordMagic, (*Page).Hint},
-		{wordMagic, (*Page).AckedHint},
 	} {
 		p := &Page{b: make([]byte, Size(1))}
 		p.Adopt(1, segment.At(2, blk), []int64{0})

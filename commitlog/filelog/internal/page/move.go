@@ -70,7 +70,6 @@ func (p *Page) Publish(at segment.Pos, kept bool) {
 	p.store(wordWritten, uint64(at))
 	if kept {
 		p.store(wordAcked, uint64(at))
-		p.store(wordAckedCheck, hintOf(at))
 	}
 }
 

@@ -32,23 +32,22 @@ import (
 
 // The words, by their place in the page.
 const (
-	wordMagic      = 0
-	wordWritten    = 64  // Pos: every frame below it is part of the log
-	wordHolder     = 72  // the process that took the write lock last, for messages
-	wordIntent     = 80  // Pos: what stands between written and it was never part of the log
-	wordSynced     = 128 // Pos: every byte below it is on stable storage; the lowest bits are a mark
-	wordCheck      = 136 // a function of synced: see hintOf
-	wordSyncing    = 144 // Pos up to which the holder of the sync lock syncs; 0: nobody does
-	wordAcked      = 192 // Pos: acknowledged at level OS
-	wordPoison     = 200 // the newest segment that had a write or sync error; 0: none
-	wordPrepared   = 208 // the newest segment whose file has a durable name ahead of its use
-	wordLow        = 216 // the oldest segment that is kept
-	wordDeleted    = 224 // Life
-	wordAckedCheck = 232 // a function of acked
-	wordZeroed     = 240 // Pos: its segment's file is allocated and full of zeros up to here
-	wordBell       = 256 // u32 futex: changes when there is news
-	wordWaiters    = 260 // u32: processes that sleep on bell; the dead may stay counted
-	wordFirst      = 4096
+	wordMagic    = 0
+	wordWritten  = 64  // Pos: every frame below it is part of the log
+	wordHolder   = 72  // the process that took the write lock last, for messages
+	wordIntent   = 80  // Pos: what stands between written and it was never part of the log
+	wordSynced   = 128 // Pos: every byte below it is on stable storage; the lowest bits are a mark
+	wordCheck    = 136 // a function of synced: see hintOf
+	wordSyncing  = 144 // Pos up to which the holder of the sync lock syncs; 0: nobody does
+	wordAcked    = 192 // Pos: acknowledged at level OS
+	wordPoison   = 200 // the newest segment that had a write or sync error; 0: none
+	wordPrepared = 208 // the newest segment whose file has a durable name ahead of its use
+	wordLow      = 216 // the oldest segment that is kept
+	wordDeleted  = 224 // Life
+	wordZeroed   = 240 // Pos: its segment's file is allocated and full of zeros up to here
+	wordBell     = 256 // u32 futex: changes when there is news
+	wordWaiters  = 260 // u32: processes that sleep on bell; the dead may stay counted
+	wordFirst    = 4096
 
 	magic = 0x3265_6761_5066_5231
 )
