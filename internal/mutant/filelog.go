@@ -83,13 +83,14 @@ func fileLogMutants() []mutant {
 			name: "a-late-descriptor-is-believed", breaks: "an fdatasync covers bytes that an earlier one dropped, because its descriptor was opened after the error",
 			file: pkg + "/lead.go",
 			find: "		if err == nil && !proof {\n", put: "		if err == nil && !proof && (doubt || n <= p.Poison()) {\n",
-			pkg: pkg, test: test,
+			pkg: pkg, test: "TestEveryInterleavingWithoutTheSyncLock$",
 		},
 		{
 			name: "every-descriptor-hears", breaks: "who opens a segment after a sync of it failed shows records that a power loss takes",
-			file: "commitlog/filelog/rewrite.go",
-			find: "	if g.hears > from {\n", put: "	if g.hears > from && g.failed != nil {\n",
-			pkg: "commitlog/filelog/crashtest", test: "TestAFailedSyncThatALateComerIsNotToldOf$",
+			file: "commitlog/filelog/sync.go",
+			find: "	g := d.s.segs.take(n, nil)\n	if g == nil {\n		return false, nil\n	}\n",
+			put:  "	g, err := d.s.segs.get(n)\n	if err != nil {\n		return false, nil\n	}\n	g.hears = 0\n",
+			pkg:  "commitlog/filelog/crashtest", test: "TestAFailedSyncThatALateComerIsNotToldOf$",
 		},
 		{
 			name: "an-open-error-is-damage", breaks: "a segment that can't be opened for a moment is called damaged, and its records are skipped",
