@@ -40,6 +40,11 @@
 // meanwhile is noticed and never believed. A view per topic follows the visible position and
 // knows the frames of the newest segment; older ones have index files.
 //
+// What a reader may rely on follows from its own level. At level sync it sees only what is on stable
+// storage, whoever wrote it. At level os it sees all that is written, also what a process at level
+// sync still waits for: if that sync fails, the record has an unknown outcome, and may be cut off after it
+// was read, and its offset given to another one. Whoever must not read what may vanish reads at level sync.
+//
 // When nobody has had the topic open the control page is not believed: recovery walks the last segments, cuts a torn
 // tail, and calls what is damaged below a promised position by its name.
 package filelog
