@@ -27,7 +27,7 @@ func ExampleClient_Consume() {
 		}
 	}
 	err = rf.Consume(ctx, "payments", "billing", func(_ context.Context, m *ringfence.Message) error {
-		fmt.Printf("%s: %s at epoch %d\n", m.Key, m.Value, m.Epoch)
+		fmt.Printf("%s: %s\n", m.Key, m.Value)
 		if m.Offset == 2 {
 			cancel() // enough
 		}
@@ -35,8 +35,8 @@ func ExampleClient_Consume() {
 	}, nil)
 	fmt.Println("drained:", err)
 	// Output:
-	// acct-42: 0 at epoch 1
-	// acct-42: 1 at epoch 1
-	// acct-42: 2 at epoch 1
+	// acct-42: 0
+	// acct-42: 1
+	// acct-42: 2
 	// drained: <nil>
 }

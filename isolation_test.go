@@ -141,7 +141,7 @@ func (n *neighbourhood) prosper(group string, pace time.Duration) time.Duration 
 		n.t.Errorf("group %s handled %d messages; expected %d, each once", group, got.count(), n.messages)
 	}
 	for _, u := range g.Units {
-		if p := u.Positions[0]; u.Epoch != 1 || !u.Alive || p.Checkpoint != p.Next || p.Done != 0 {
+		if p := u.Positions[0]; u.Why != "first owner" || !u.Alive || p.Checkpoint != p.Next || p.Done != 0 {
 			n.t.Errorf("group %s, unit %d: epoch %d, alive %t, %+v; expected its first owner at the end", group, u.Unit, u.Epoch, u.Alive, p)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 func ExampleRun() {
 	store := memregistry.NewStore()
 	var leave context.CancelFunc
+	last := int64(0)
 	worker := group.WorkerFunc(func(ctx context.Context, u *group.Unit) error {
 		next := int64(0)
 		if c := u.Checkpoint(); c != nil {
@@ -21,7 +22,8 @@ func ExampleRun() {
 		u.Track(func() group.Progress {
 			return group.Progress{Positions: []registry.Position{{Partition: u.Number(), Next: next + 3}}}
 		})
-		fmt.Printf("unit %d, epoch %d, from %d\n", u.Number(), u.Epoch(), next)
+		fmt.Printf("unit %d from %d, in a new epoch: %t\n", u.Number(), next, u.Epoch() > last)
+		last = u.Epoch()
 		leave() // as SIGTERM would
 		<-u.Draining()
 		return nil
@@ -38,6 +40,6 @@ func ExampleRun() {
 		}
 	}
 	// Output:
-	// unit 0, epoch 1, from 0
-	// unit 0, epoch 3, from 3
+	// unit 0 from 0, in a new epoch: true
+	// unit 0 from 3, in a new epoch: true
 }

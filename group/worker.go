@@ -69,7 +69,7 @@ type Unit struct {
 // Number is which unit it is, from 0.
 func (u *Unit) Number() int { return u.grant.Unit }
 
-// Epoch is the fencing token: one more at each change of ownership, and at each seek.
+// Epoch is the fencing token: higher at each change of ownership, and at each seek.
 func (u *Unit) Epoch() int64 { return u.grant.Epoch }
 
 // Grant is the right to write the unit's checkpoint.

@@ -144,8 +144,10 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		if err != nil {
 			return err
 		}
-		o.Epoch++
-		o.Reason, o.Since = reason, time.Now().UnixMilli()
+		o.Reason = reason
+		if o, err = g.r.follow(ctx, o.Epoch, o); err != nil {
+			return err
+		}
 		c := stamped(to, o.Epoch)
 		txn := Txn{
 			Checks: append([]Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, also.Checks...),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // ClaimOptions refine a claim.
@@ -13,7 +12,7 @@ type ClaimOptions struct {
 	Force bool
 }
 
-// Claim makes the member of that incarnation the owner of a unit, one epoch further. It succeeds
+// Claim makes the member of that incarnation the owner of a unit, in the next epoch. It succeeds
 // when the unit's epoch is still expectedEpoch (0: it never had an owner), the claiming member is
 // registered, and the present owner is nobody, dead, or an earlier incarnation. ErrConflict when
 // the epoch or the owner is another, ErrFenced when the claimer is no member any more. After
@@ -25,7 +24,7 @@ func (g *Group) Claim(ctx context.Context, unit int, member, incarnation string,
 		if err != nil {
 			return Grant{}, err
 		}
-		if owner.Member == member && owner.Incarnation == incarnation && owner.Epoch == expectedEpoch+1 {
+		if owner.Member == member && owner.Incarnation == incarnation && owner.After == expectedEpoch && owner.Epoch > expectedEpoch {
 			return Grant{Unit: unit, Epoch: owner.Epoch, Version: e.Version}, nil // an earlier try of ours
 		}
 		if owner.Epoch != expectedEpoch {
@@ -42,7 +41,7 @@ func (g *Group) Claim(ctx context.Context, unit int, member, incarnation string,
 				return Grant{}, err
 			}
 		}
-		t, grant, err := g.claimTxn(c, member, incarnation, reason, opts)
+		t, grant, err := g.claimTxn(ctx, c, member, incarnation, reason, opts)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -87,7 +86,7 @@ func (g *Group) Claims(ctx context.Context, st *State, units []int, member, inca
 		if holder, v, ok := st.Member(u.Owner.Member); ok {
 			c.holder = Entry{Key: g.MemberKey(holder.ID), Value: Encode(holder), Version: v}
 		}
-		t, grant, err := g.claimTxn(c, member, incarnation, reason, opts)
+		t, grant, err := g.claimTxn(ctx, c, member, incarnation, reason, opts)
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -120,8 +119,11 @@ type claim struct {
 	holder  Entry   // the present owner's member entry, if there is one
 }
 
-func (g *Group) claimTxn(c claim, member, incarnation, reason string, opts *ClaimOptions) (Txn, Grant, error) {
-	next := Owner{Member: member, Incarnation: incarnation, Epoch: c.owner.Epoch + 1, Reason: reason, Since: time.Now().UnixMilli()}
+func (g *Group) claimTxn(ctx context.Context, c claim, member, incarnation, reason string, opts *ClaimOptions) (Txn, Grant, error) {
+	next, err := g.r.follow(ctx, c.owner.Epoch, Owner{Member: member, Incarnation: incarnation, Reason: reason})
+	if err != nil {
+		return Txn{}, Grant{}, err
+	}
 	t := Txn{
 		Checks: []Check{{Key: g.OwnerKey(c.unit), Version: c.version}, {Key: c.self.Key, Version: c.self.Version}},
 		Puts:   []Put{{Key: g.OwnerKey(c.unit), Value: Encode(next)}},

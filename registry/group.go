@@ -67,9 +67,10 @@ type StaticMember struct {
 type Owner struct {
 	Member      string `json:"member"` // "": nobody
 	Incarnation string `json:"incarnation"`
-	Epoch       int64  `json:"epoch"`  // fencing token, +1 at every change
-	Reason      string `json:"reason"` // why it changed, for people: "handoff from a", "a died", "seek to 42"
-	Since       int64  `json:"since"`  // Unix ms, informative
+	Epoch       int64  `json:"epoch"`           // fencing token, higher at every change, see NextEpoch
+	After       int64  `json:"after,omitempty"` // the epoch that it followed; 0: none
+	Reason      string `json:"reason"`          // why it changed, for people: "handoff from a", "a died", "seek to 42"
+	Since       int64  `json:"since"`           // Unix ms, informative
 }
 
 // Assignment says who should own each unit. Only units whose owner differs move.
@@ -208,6 +209,7 @@ func Encode(doc any) []byte {
 // State is a consistent reading of a group.
 type State struct {
 	Revision          int64
+	Time              int64 // the store's time of day, Unix ms
 	Meta              *Meta // nil: the group does not exist
 	MetaVersion       Version
 	Members           []Member
@@ -227,7 +229,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &State{Revision: snap.Revision}
+	st := &State{Revision: snap.Revision, Time: snap.Time}
 	var owners []Entry
 	for _, e := range snap.Entries {
 		rest := strings.TrimPrefix(e.Key, g.WatchPrefix())

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Handoff gives a unit to another member in one transaction: the last checkpoint and the new
-// owner, one epoch further. There is no moment without an owner, and nothing is repeated.
+// owner, in the next epoch. There is no moment without an owner, and nothing is repeated.
 // ErrFenced when the grant is no longer the owner's; ErrNotFound when the target is not a live
 // member of that incarnation, then hand it to another or release it.
 func (g *Group) Handoff(ctx context.Context, grant Grant, last Checkpoint, target, incarnation, reason string) error {
-	next := Owner{Member: target, Incarnation: incarnation, Epoch: grant.Epoch + 1, Reason: reason, Since: time.Now().UnixMilli()}
 	for try := 1; ; try++ {
 		var m Member
 		e, err := g.r.read(ctx, g.MemberKey(target), &m)
@@ -21,6 +19,10 @@ func (g *Group) Handoff(ctx context.Context, grant Grant, last Checkpoint, targe
 		}
 		if e.Version == "" || m.Incarnation != incarnation {
 			return fmt.Errorf("handoff of unit %d of group %q: member %q (incarnation %s) is gone: %w", grant.Unit, g.name, target, incarnation, ErrNotFound)
+		}
+		next, err := g.r.follow(ctx, grant.Epoch, Owner{Member: target, Incarnation: incarnation, Reason: reason})
+		if err != nil {
+			return err
 		}
 		res, err := g.change(ctx, grant, &last, next, Check{Key: e.Key, Version: e.Version})
 		if err != nil || res.Err == nil {
@@ -35,11 +37,14 @@ func (g *Group) Handoff(ctx context.Context, grant Grant, last Checkpoint, targe
 	}
 }
 
-// Release gives a unit up: nobody owns it, one epoch further. With a last checkpoint, that is
+// Release gives a unit up: nobody owns it, in the next epoch. With a last checkpoint, that is
 // written in the same transaction; nil leaves the stored one. ErrFenced when the grant is no
 // longer the owner's.
 func (g *Group) Release(ctx context.Context, grant Grant, last *Checkpoint, reason string) error {
-	next := Owner{Epoch: grant.Epoch + 1, Reason: reason, Since: time.Now().UnixMilli()}
+	next, err := g.r.follow(ctx, grant.Epoch, Owner{Reason: reason})
+	if err != nil {
+		return err
+	}
 	res, err := g.change(ctx, grant, last, next)
 	if err != nil {
 		return err
@@ -97,7 +102,7 @@ func (g *Group) fenced(ctx context.Context, grant Grant, next Owner, last *Check
 	if err != nil {
 		return err
 	}
-	next.Since = u.Owner.Since // an earlier call of ours had another time
+	next.Since, next.Epoch = u.Owner.Since, u.Owner.Epoch // an earlier call of ours had another time
 	if u.Owner == next {
 		moved := u.Checkpoint != nil && u.Checkpoint.Epoch > grant.Epoch
 		if last == nil || moved || u.Checkpoint != nil && u.Checkpoint.same(stamped(*last, grant.Epoch)) {

@@ -189,7 +189,7 @@ func (w *world) belongs(unit int, epoch int64, who string) {
 func (w *world) check() {
 	for n := range worldUnits {
 		u := w.unit(n)
-		if u.Owner.Epoch < w.epochs[n] || u.Owner.Epoch > w.epochs[n]+1 {
+		if u.Owner.Epoch < w.epochs[n] || u.Owner.Epoch > w.epochs[n] && u.Owner.After != w.epochs[n] {
 			w.rt.Fatalf("unit %d went from epoch %d to %d in one step", n, w.epochs[n], u.Owner.Epoch)
 		}
 		w.epochs[n] = u.Owner.Epoch

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -45,7 +46,10 @@ const (
 )
 
 // Registry is an open registry. Its methods may be called concurrently.
-type Registry struct{ d driver.Registry }
+type Registry struct {
+	d     driver.Registry
+	clock atomic.Pointer[storeClock] // as the last reading told it; nil: none yet
+}
 
 // New wraps a driver. Backends call it; users open a backend.
 func New(d driver.Registry) *Registry { return &Registry{d: d} }
@@ -77,7 +81,11 @@ func (r *Registry) Get(ctx context.Context, key string) (Entry, error) {
 
 // List reads all entries below prefix at one point in time.
 func (r *Registry) List(ctx context.Context, prefix string) (Snapshot, error) {
-	return r.d.List(ctx, prefix)
+	snap, err := r.d.List(ctx, prefix)
+	if err == nil {
+		r.tell(&snap)
+	}
+	return snap, err
 }
 
 // Apply applies independent transactions, each all or nothing. The error is that of the call;

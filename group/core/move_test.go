@@ -39,6 +39,12 @@ func TestHandlersAreCancelledAtTheDrainDeadline(t *testing.T) {
 	if got := len(b.units()); got != 4 {
 		t.Errorf("b runs %d units after the deadline; want 4", got)
 	}
+	// Its handlers may have finished what the checkpoint does not say: that was no clean handoff.
+	for u, st := range b.running {
+		if !strings.HasPrefix(st.Why, "handed over without what its stopped handlers finished, by a: ") {
+			t.Errorf("unit %d came because %q; want that its handlers were stopped", u, st.Why)
+		}
+	}
 }
 
 func TestUnitMovesOnWithoutAHandlerThatIgnoresItsContext(t *testing.T) {

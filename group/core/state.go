@@ -80,8 +80,9 @@ type State struct {
 
 	// The store as it was last seen, with our own confirmed writes put in.
 	view     *registry.State
-	viewStep uint64 // when the Load that brought it was asked for; 0: none is good
-	loading  uint64 // ID of the Load under way
+	viewAt   time.Duration // when it came
+	viewStep uint64        // when the Load that brought it was asked for; 0: none is good
+	loading  uint64        // ID of the Load under way
 	loadStep uint64
 	wantLoad bool
 
@@ -152,6 +153,7 @@ type unit struct {
 	stuck    int           // times that a handler hung, without progress in between
 	hung     bool          // better let another member try
 	haunted  bool          // a handler was left behind: nothing more may be started in this epoch
+	cut      bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
 	retryAt  time.Duration // no start before
 
 	// A live owner that should hand it over to us.

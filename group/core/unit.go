@@ -89,7 +89,7 @@ func (s *State) claim(n int, why, dead string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
 	owner := registry.Owner{
-		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: max(v.Owner.Epoch, u.seen) + 1, Reason: why, Since: s.wall,
+		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
 	}
 	txn := registry.Txn{
 		Checks: []registry.Check{
@@ -110,13 +110,20 @@ func (s *State) claim(n int, why, dead string) {
 	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: txn})
 }
 
+// nextEpoch is the epoch of the unit's next owner. It is above all that were seen, and above those
+// that a store which went back has forgotten: they were given before its present time.
+func (s *State) nextEpoch(n int) int64 {
+	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
+	return registry.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
+}
+
 // own begins the time as owner that the view shows.
 func (s *State) own(n int, from string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
-	u.haunted = false
+	u.haunted, u.cut = false, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
@@ -158,7 +165,7 @@ func (s *State) hold(n int) {
 			s.handoff(n, "", "finished by "+s.cfg.Member)
 		case s.leaving && s.cfg.Static: // kept for the restart
 		case move:
-			s.handoff(n, target, "handoff from "+s.cfg.Member+": "+s.plan.reason)
+			s.handoff(n, target, s.parting(n)+s.cfg.Member+": "+s.plan.reason)
 		case s.leaving && s.plan.current:
 			s.handoff(n, "", "released by "+s.cfg.Member+": it leaves")
 		case s.leaving:
@@ -188,6 +195,14 @@ func (s *State) drain(n int, why string) {
 	s.out = append(s.out, DrainUnit{Unit: n, Run: u.run, Deadline: u.deadline, Why: why})
 }
 
+// parting tells people whether the next owner repeats anything.
+func (s *State) parting(n int) string {
+	if s.units[n].cut {
+		return "handed over without what its stopped handlers finished, by "
+	}
+	return "handoff from "
+}
+
 // stopWorker cancels a worker that still handles records, also one that is about to end: what it has
 // begun may be somebody else's by now.
 func (s *State) stopWorker(n int, cause error) {
@@ -195,7 +210,7 @@ func (s *State) stopWorker(n int, cause error) {
 	if u.worker != running && u.worker != draining {
 		return
 	}
-	u.worker, u.deadline = stopping, s.now+s.cfg.CancelGrace
+	u.worker, u.deadline, u.cut = stopping, s.now+s.cfg.CancelGrace, true
 	s.out = append(s.out, StopUnit{Unit: n, Run: u.run, Cause: cause})
 }
 
@@ -221,7 +236,7 @@ func (s *State) late(n int) {
 func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	g := s.cfg.Group
-	owner := registry.Owner{Epoch: u.grant.Epoch + 1, Since: s.wall, Reason: reason}
+	owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}
 	w := write{kind: wHandoff, unit: n, epoch: u.grant.Epoch, txn: registry.Txn{Checks: []registry.Check{
 		{Key: g.OwnerKey(n), Version: u.grant.Version},
 		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},

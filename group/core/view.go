@@ -68,7 +68,7 @@ func (s *State) checkMeta(m *registry.Meta) error {
 // merge makes st the view, but for what we know better.
 func (s *State) merge(st *registry.State) {
 	old := s.view
-	s.view = st
+	s.view, s.viewAt = st, s.now
 	if s.plan.mark.step > s.loadStep && old != nil {
 		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
 		s.wantLoad = true

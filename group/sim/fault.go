@@ -189,7 +189,8 @@ func (w *world) seekIn(u int) {
 	for o := range pos[0].Next {
 		w.parts[u].done[o] = true // who seeks forward wants no more of them
 	}
-	o.Epoch++
+	o.After = o.Epoch
+	o.Epoch = registry.NextEpoch(o.Epoch, w.wall())
 	o.Reason = "seek"
 	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: w.parts[u].storage, Partition: u, Positions: pos})
 	c := registry.Checkpoint{Positions: pos, Epoch: o.Epoch}

@@ -181,7 +181,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 			s.w.forced++
 		}
 		s.w.tell(history.Event{
-			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, Partition: n,
+			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, After: o.After, Partition: n,
 			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Reason: o.Reason,
 		})
 	case "checkpoints":
@@ -219,7 +219,7 @@ func (s *store) owner(n int) (registry.Owner, registry.Version) {
 
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
 func (s *store) list() *registry.State {
-	st := &registry.State{}
+	st := &registry.State{Time: s.w.wall()}
 	if _, ok := s.entries[s.meta]; ok {
 		m := doc[registry.Meta](s, s.meta)
 		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
@@ -257,3 +257,8 @@ func (s *store) listCheckpoints(st *registry.State) {
 		}
 	}
 }
+
+// wall is the store's time of day, Unix ms. All nodes have clocks of their own.
+func (w *world) wall() int64 { return beginning + w.now.Milliseconds() }
+
+const beginning = 1_767_225_600_000 // 2026

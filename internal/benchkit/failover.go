@@ -125,6 +125,7 @@ func (c *FailoverConfig) produce(ctx context.Context, rf *ringfence.Client) erro
 type owner struct {
 	member int
 	epoch  int64
+	after  int64 // the epoch of the owner before
 	since  int64 // its first record, Unix ns
 	first  int64 // the offset of that
 }
@@ -187,13 +188,13 @@ func (f *failover) note(h heard) {
 		if h.Epoch <= f.owner[h.Partition].epoch {
 			return
 		}
-		f.owner[h.Partition] = owner{member: h.member, epoch: h.Epoch, since: h.At, first: h.Offset}
+		f.owner[h.Partition] = owner{member: h.member, epoch: h.Epoch, after: f.owner[h.Partition].epoch, since: h.At, first: h.Offset}
 	}
 	if h.Kind != kindFirst && h.Kind != kindLast {
 		return
 	}
 	// The two ends of a move are told by two processes, in any order.
-	if l, o := f.last[h.Partition], f.owner[h.Partition]; l.Epoch > 0 && o.epoch == l.Epoch+1 {
+	if l, o := f.last[h.Partition], f.owner[h.Partition]; l.Epoch > 0 && o.after == l.Epoch {
 		f.move = append(f.move, float64(o.since-l.At)/1e6)
 		f.repeated += max(0, l.Offset+1-o.first)
 		delete(f.last, h.Partition)

@@ -83,7 +83,7 @@ func pages() []Play {
 					Of: "ringfence consume old --group copy --idle-exit 1s | ringfence produce new --input json",
 					Before: `ringfence topic create old && ringfence topic create new
 						seq 100 | ringfence produce old --key k --header a=b`,
-					After: `for name in old new; do ringfence consume $name --group $name --max 100 | sed 's/.*"epoch":1,//' >$name; done; diff old new`,
+					After: `for name in old new; do ringfence consume $name --group $name --max 100 | sed 's/.*"epoch":[0-9]*,//' >$name; done; diff old new`,
 				},
 				{Of: "ringfence group describe billing --watch", Until: []string{`^group +billing`}},
 				{Of: "ringfence top --by-lag", Until: []string{"^billing"}},

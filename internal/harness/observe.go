@@ -108,7 +108,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		}
 		o.tell(history.Event{
 			Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
-			Unit: unit, Epoch: owner.Epoch, Positions: from, Reason: owner.Reason,
+			Unit: unit, Epoch: owner.Epoch, After: owner.After, Positions: from, Reason: owner.Reason,
 			Handoff: strings.HasPrefix(owner.Reason, "handoff from "),
 		})
 		o.knows(unit, owner)
@@ -179,7 +179,7 @@ func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
 func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) error {
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
-		Unit: unit, Epoch: owner.Epoch, Reason: owner.Reason,
+		Unit: unit, Epoch: owner.Epoch, After: owner.After, Reason: owner.Reason,
 	}
 	if owner.Member != o.member { // given away by its owner: as of the question, as for the checkpoint
 		e.At, e.Handoff = began+1, owner.Member != ""

@@ -72,14 +72,14 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := a.told(history.Owned); e.Member != "a" || e.Incarnation != "a1" || e.Unit != 1 || e.Epoch != 1 || e.Handoff || a.at(1, 1) != "a1" {
+	if e := a.told(history.Owned); e.Member != "a" || e.Incarnation != "a1" || e.Unit != 1 || e.Epoch != grant.Epoch || e.Handoff || a.at(1, grant.Epoch) != "a1" {
 		t.Errorf("the claim was told as %v", e)
 	}
 	at := registry.Checkpoint{Positions: []registry.Position{{Partition: 1, Next: 7}}}
 	if err := a.group.Checkpoint(ctx, grant, at); err != nil {
 		t.Fatal(err)
 	}
-	if e := a.told(history.Committed); e.Outcome != history.Accepted || e.Incarnation != "a1" || e.Epoch != 1 || e.Positions[0].Next != 7 {
+	if e := a.told(history.Committed); e.Outcome != history.Accepted || e.Incarnation != "a1" || e.Epoch != grant.Epoch || e.Positions[0].Next != 7 {
 		t.Errorf("the checkpoint was told as %v", e)
 	}
 
@@ -87,20 +87,20 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 	if err := a.group.Handoff(ctx, grant, at, "b", "b1", "handoff from a"); err != nil {
 		t.Fatal(err)
 	}
-	if e := a.told(history.Owned); e.Member != "b" || e.Epoch != 2 || !e.Handoff || e.Positions[0].Next != 9 {
+	if e := a.told(history.Owned); e.Member != "b" || e.Epoch <= grant.Epoch || e.After != grant.Epoch || !e.Handoff || e.Positions[0].Next != 9 {
 		t.Errorf("the handoff was told as %v", e)
 	}
 	if _, err := b.group.Load(ctx, false); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.told(history.Owned); e.Member != "b" || e.Incarnation != "b1" || e.Epoch != 2 || e.Positions[0].Next != 9 {
+	if e := b.told(history.Owned); e.Member != "b" || e.Incarnation != "b1" || e.After != grant.Epoch || e.Positions[0].Next != 9 {
 		t.Errorf("the new owner told %v", e)
 	}
 
 	if err := a.group.Checkpoint(ctx, grant, at); !errors.Is(err, registry.ErrFenced) {
 		t.Fatalf("a stale checkpoint: %v", err)
 	}
-	if e := a.told(history.Committed); e.Outcome != history.Refused || e.Epoch != 1 {
+	if e := a.told(history.Committed); e.Outcome != history.Refused || e.Epoch != grant.Epoch {
 		t.Errorf("the stale checkpoint was told as %v", e)
 	}
 }
@@ -117,13 +117,13 @@ func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
 	if err := a.group.Checkpoint(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 3}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.group.Claim(ctx, 0, "b", "b1", 1, "forced", &registry.ClaimOptions{Force: true}); err != nil {
+	if _, err := b.group.Claim(ctx, 0, "b", "b1", grant.Epoch, "forced", &registry.ClaimOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	a.events = nil
 	a.haunt(context.WithoutCancel(ctx))
-	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != 1 {
-		t.Errorf("the ghost told %v; expected one refused commit under epoch 1", a.events)
+	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != grant.Epoch {
+		t.Errorf("the ghost told %v; expected one refused commit under the old epoch", a.events)
 	}
 }
 
@@ -155,10 +155,14 @@ func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
 	if err := a.group.Handoff(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 2}}}, "b", "b1", "handoff from a"); err != nil {
 		t.Fatal(err)
 	}
+	bs, err := a.group.Unit(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var once sync.Once
 	b.Registry = slowly{b.Registry, func() {
 		once.Do(func() {
-			taken, err := c.group.Claim(ctx, 0, "c", "c1", 2, "b is gone", &registry.ClaimOptions{Force: true})
+			taken, err := c.group.Claim(ctx, 0, "c", "c1", bs.Owner.Epoch, "b is gone", &registry.ClaimOptions{Force: true})
 			if err == nil {
 				err = c.group.Checkpoint(ctx, taken, registry.Checkpoint{Positions: []registry.Position{{Next: 38}}})
 			}
@@ -171,7 +175,7 @@ func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
 		t.Errorf("a look that was overtaken: %v; expected to have to look again", err)
 	}
 	st, err := b.group.Load(ctx, false)
-	if err != nil || st.Units[0].Owner.Epoch != 3 {
+	if err != nil || st.Units[0].Owner.After != bs.Owner.Epoch {
 		t.Errorf("the second look: %+v, %v", st, err)
 	}
 	if len(b.events) != 0 {

@@ -43,7 +43,6 @@ type tenure struct {
 	rejoined   int // how often it went on after its session was lost
 	replaced   bool
 	shaken     bool // by a rollback: it may not remember what it finished
-	twice      bool // it was undone by a rollback, and came again with the same epoch
 }
 
 // New returns a checker that has seen nothing yet.
@@ -235,7 +234,7 @@ func (c *Checker) started(e *Event) {
 	pg, w, bit := p.slot(e.Offset)
 	first, fresh := pg.started[w]&bit == 0, pg.done[w]&bit == 0
 	pg.started[w] |= bit
-	if undone || t.twice || u.soughtAfter(e.Epoch) {
+	if undone || u.soughtAfter(e.Epoch) {
 		return // it says nothing about the order since
 	}
 	c.startKey(e, u, t, first, fresh)
@@ -246,7 +245,7 @@ func (c *Checker) ended(e *Event) {
 	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
 	t, undone := c.tenure(u, e)
 	t.running--
-	if !undone && !t.twice && !u.soughtAfter(e.Epoch) {
+	if !undone && !u.soughtAfter(e.Epoch) {
 		c.endKey(e, u)
 		c.endStream(e)
 	}

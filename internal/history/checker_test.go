@@ -29,11 +29,11 @@ func (s *story) produce(key string, offsets ...int64) *story {
 }
 
 func (s *story) own(member string, epoch int64, from ...registry.Position) *story {
-	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, Positions: from})
+	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, After: epoch - 1, Positions: from})
 }
 
 func (s *story) handoff(member string, epoch int64, from ...registry.Position) *story {
-	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, Positions: from, Handoff: true})
+	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, After: epoch - 1, Positions: from, Handoff: true})
 }
 
 func (s *story) handler(kind history.Kind, member string, epoch, offset int64, key string) *story {

@@ -40,7 +40,7 @@ const (
 	// Committed: the answer to a checkpoint write. Began, Member, Incarnation, Unit, Epoch,
 	// Positions, Outcome.
 	Committed Kind = "commit"
-	// Owned: a unit changed owner. Began, Member, Incarnation, Unit, Epoch, Positions (the
+	// Owned: a unit changed owner. Began, Member, Incarnation, Unit, Epoch, After, Positions (the
 	// checkpoint that the owner starts from), Handoff. An empty Member: nobody owns it now.
 	Owned Kind = "owned"
 	// Rejoined: a member whose session was lost goes on with another one, in the same incarnation. It
@@ -77,6 +77,7 @@ type Event struct {
 	Incarnation string `json:"incarnation,omitempty"`
 	Unit        int    `json:"unit"`
 	Epoch       int64  `json:"epoch,omitempty"`
+	After       int64  `json:"after,omitempty"` // the epoch that was stored before it
 	Storage     int    `json:"storage,omitempty"`
 	Partition   int    `json:"partition"`
 	Offset      int64  `json:"offset"`

@@ -18,15 +18,15 @@ func (c *Checker) owned(e *Event) {
 	if newer := u.newer(e.Epoch, e.began()); newer != nil {
 		c.report.violate(EpochsIncrease, []Event{*newer, *e}, "unit %d went from epoch %d to %d", e.Unit, newer.Epoch, e.Epoch)
 	}
-	if c.cfg.Exact && e.Epoch != u.newest()+1 && (!u.rolledBack || e.Epoch <= u.newest()) {
-		c.report.violate(EpochsIncrease, []Event{*e}, "unit %d went from epoch %d to %d, not to the next", e.Unit, u.newest(), e.Epoch)
+	if c.cfg.Exact && (e.After != u.newest() && !u.rolledBack || e.Epoch <= u.newest()) {
+		c.report.violate(EpochsIncrease, []Event{*e}, "unit %d went to epoch %d from %d, not from %d", e.Unit, e.Epoch, e.After, u.newest())
 	}
 	t := &tenure{owned: *e, start: cover(e.Positions)}
 	t.last = t.start
 	for _, old := range u.undone {
-		// After a rollback the same owner can get the same epoch again: what it did before the
-		// store went back can't be told from what it does now.
-		t.twice = t.twice || old.owned.Epoch == e.Epoch && old.owned.who() == e.who()
+		if old.owned.Epoch == e.Epoch {
+			c.report.violate(OneOwner, []Event{old.owned, *e}, "unit %d: epoch %d was given before the store went back, and is given again", e.Unit, e.Epoch)
+		}
 	}
 	c.takeover(u, t)
 	u.add(t)
@@ -59,7 +59,7 @@ func (c *Checker) takeover(u *unit, t *tenure) {
 	switch {
 	case e.Handoff:
 		c.report.Handoffs++
-		if before != nil && before.owned.Epoch == e.Epoch-1 {
+		if before != nil && before.owned.Epoch == e.After {
 			c.handoff(before, t)
 		}
 	case e.Member != "":
@@ -112,7 +112,7 @@ func (c *Checker) handoff(before, t *tenure) {
 	if before.running > 0 {
 		c.report.violate(CleanHandoff, []Event{before.owned, t.owned}, "unit %d was handed over while %d handlers were at work", t.owned.Unit, before.running)
 	}
-	if before.shaken || before.twice {
+	if before.shaken {
 		return
 	}
 	for _, at := range c.partitionsOf(t.owned.Unit) {

@@ -142,6 +142,79 @@ func fileRegistryMutants() []mutant {
 			find: "context.WithTimeout(ctx, sweepPatience)", put: "context.WithTimeout(ctx, 2*lockPatience+sweepPatience)",
 			test: "TestOpeningBesideAStoppedWriterDoesNotWaitForTheDead$",
 		},
+		{
+			name: "registry-failed-sync-forgotten", breaks: "what others ack behind a frame whose failed sync only a dead process was told of is lost",
+			file: dir + "doubt.go",
+			find: "	if mark.Load() == 0 {\n", put: "	if mark.Load() < 1<<32 {\n",
+			test: "TestAFailedSyncThatOnlyADeadProcessWasToldOf$",
+		},
+		{
+			name: "registry-mark-gone-before-the-word", breaks: "as registry-failed-sync-forgotten, when it is killed between two stores",
+			file: dir + "doubt.go",
+			find: "	if err = f.SyncData(); err != nil {\n		s.ctl.doubt(i) // before the mark goes\n	}\n	s.ctl.syncs[i].Add(^uint64(0))\n",
+			put:  "	err = f.SyncData()\n	s.ctl.syncs[i].Add(^uint64(0))\n	if err != nil {\n		s.ctl.doubt(i)\n	}\n",
+			test: "TestAFailedSyncThatOnlyADeadProcessWasToldOf$",
+		},
+		{
+			name: "registry-marks-stay", breaks: "each process that comes after a killed sync writes the journal anew",
+			file: dir + "doubt.go",
+			find: "		mark.Store(0) //", put: "		//",
+			test: "TestTheMarkOfADeadSyncIsTakenAwayOnce$",
+		},
+		{
+			name: "registry-seal-taken-back", breaks: "who was stopped for long makes others go on in a generation that lost what was written to it",
+			file: dir + "doubt.go",
+			find: "		if old >= gen || c.sealed", put: "		if old == gen || c.sealed",
+			test: "TestASealIsNotTakenBack$",
+		},
+		{
+			name: "registry-first-session-only", breaks: "a write in the name of two sessions is accepted though the second one is over",
+			file: dir + "evaluate.go",
+			find: "err == nil && i < len(t.Puts); i++ {", put: "err == nil && i < min(1, len(t.Puts)); i++ {",
+			test: "TestEachSessionOfATransactionIsAlive$",
+		},
+		{
+			name: "registry-another's-heartbeat", breaks: "a session whose slot was given away is alive as long as the new one is",
+			file: dir + "evaluate.go",
+			find: "if w := c.j.ctl.slot(info.slot).Load(); !tagged(w, info.tag) || w&dead != 0 {", put: "if w := c.j.ctl.slot(info.slot).Load(); w&dead != 0 {",
+			test: "TestEachSessionOfATransactionIsAlive$",
+		},
+		{
+			name: "registry-beats-into-the-tag", breaks: "a session dies of its eight millionth heartbeat",
+			file: dir + "control.go",
+			find: "		next := tag<<tagShift | (w+beat)&(1<<tagShift-1)\n", put: "		next := w + beat\n",
+			test: "TestAHeartbeatNeverRunsIntoItsTag$",
+		},
+		{
+			name: "registry-buries-the-next", breaks: "who ends a session late ends the one that got its slot",
+			file: dir + "control.go",
+			find: "		if !tagged(w, tag) || w&dead != 0 || slot.CompareAndSwap(w, w|dead) {", put: "		if w&dead != 0 || slot.CompareAndSwap(w, w|dead) {",
+			test: "TestOnlyTheSessionThatIsMeantIsBuried$",
+		},
+		{
+			name: "registry-generation-too-early", breaks: "others are sent to a generation that is not there, and can't read",
+			file: dir + "journal.go",
+			find: "	j.ctl.rotating.Store(hdr.gen)\n", put: "	j.ctl.rotating.Store(hdr.gen)\n	j.ctl.gen.Store(hdr.gen)\n",
+			test: "TestAGenerationIsInForceOnlyWhenItIsThere$", limit: "30s",
+		},
+		{
+			name: "registry-nonce-again", breaks: "versions are given out twice, when chance wants it",
+			file: dir + "journal.go",
+			find: "n != last && n != 0 {", put: "n != 0 {",
+			test: "TestANonceIsNeverTheLastOneAndNeverZero$",
+		},
+		{
+			name: "registry-nonce-of-zeros", breaks: "zeros can pass for what a generation wrote, when chance wants it",
+			file: dir + "journal.go",
+			find: "n != last && n != 0 {", put: "n != last {",
+			test: "TestANonceIsNeverTheLastOneAndNeverZero$",
+		},
+		{
+			name: "registry-shut-on-a-full-disk", breaks: "on a full disk that copies on write nobody can start",
+			file: dir + "recover.go",
+			find: "	if full(err) {\n		return j.postpone(hdr.gen)\n", put: "	if full(err) {\n		return err\n",
+			test: "TestARegistryOpensOnADiskWithoutAnyRoom$",
+		},
 	}
 	for i := range all {
 		all[i].pkg = "registry/fileregistry"

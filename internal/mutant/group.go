@@ -5,6 +5,12 @@ func groupMutants() []mutant {
 	const sim, simulation = "group/sim", "TestSimulation$"
 	return []mutant{
 		{
+			name: "handoff-is-called-clean", breaks: "a unit whose handlers were stopped, and that is handed over then, is said to repeat nothing",
+			file: "group/core/unit.go",
+			find: "	if s.units[n].cut {", put: "	if s.units[n].cut && s.leaving {",
+			pkg: "group/core", test: "TestHandlersAreCancelledAtTheDrainDeadline$",
+		},
+		{
 			name: "rest-not-ended-by-progress", breaks: "after a quiet time progress is stored a second late",
 			file: "group/pace.go",
 			find: "		case p.stirred <- struct{}{}:\n", put: "		case make(chan struct{}) <- struct{}{}:\n",

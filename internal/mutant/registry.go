@@ -13,6 +13,18 @@ func registryMutants() []mutant {
 			pkg: "registry", test: "TestClaimMovesTheEpochAndFencesTheFormerOwner$",
 		},
 		{
+			name: "epochs-without-a-floor", breaks: "a store that was restored gives an epoch again that receivers have seen from another owner",
+			file: "registry/epoch.go",
+			find: "{ return max(last+1, now-epochZero) }", put: "{ return last + 1 }",
+			pkg: "internal/nemesis", test: "TestNoEpochIsGivenAgainByAStoreThatWasRestored$/file",
+		},
+		{
+			name: "handoffs-without-a-floor", breaks: "a handoff that a store has forgotten is made again to another owner in the same epoch",
+			file: "group/core/unit.go",
+			find: "owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch,", put: "owner := registry.Owner{Epoch: u.grant.Epoch + 1, After: u.grant.Epoch,",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
 			name: "seek-done-twice", breaks: "a seek whose answer is lost takes back what was committed since",
 			file: "registry/checkpoint.go",
 			find: "		if u.Owner == o {\n", put: "		if u.Owner == o && u.Checkpoint != nil && u.Checkpoint.same(c) {\n",
@@ -45,8 +57,8 @@ func registryMutants() []mutant {
 		},
 		{
 			name: "registry-skips-the-fsync", breaks: "a claim that was acknowledged is undone by a power failure",
-			file: "registry/fileregistry/syncer.go",
-			find: "	return f.SyncData()\n", put: "	return nil\n",
+			file: "registry/fileregistry/doubt.go",
+			find: "	if err = f.SyncData(); err != nil {\n", put: "	if err = error(nil); err != nil {\n",
 			pkg: "registry/fileregistry", test: "TestAPowerLossAtEveryOperationKeepsWhatWasAcked$",
 		},
 		{

@@ -83,6 +83,38 @@ func (s *Server) Halt() { s.t.Helper(); s.services("halt", s.name) }
 // Restart starts it after Kill or Halt, on the same port and data, and returns when it answers.
 func (s *Server) Restart() { s.t.Helper(); s.services("start", s.name) }
 
+// Save keeps a copy of the server's data, for which it is halted and started again. What it returns
+// puts the copy back, as one restores a backup: all that was written since is lost.
+func (s *Server) Save() (restore func()) {
+	s.t.Helper()
+	data, kept := filepath.Join(s.dir, "s", s.name), filepath.Join(s.dir, "kept")
+	s.t.Cleanup(func() {
+		if err := os.RemoveAll(kept); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.Halt()
+	s.copy(data, kept)
+	s.Restart()
+	return func() {
+		s.t.Helper()
+		s.Halt()
+		if err := os.RemoveAll(data); err != nil {
+			s.t.Fatal(err)
+		}
+		s.copy(kept, data)
+		s.Restart()
+	}
+}
+
+// copy copies a folder with the owners and rights of what is in it.
+func (s *Server) copy(from, to string) {
+	s.t.Helper()
+	if out, err := exec.CommandContext(s.t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil {
+		s.t.Fatalf("cp -a %s %s: %v\n%s", from, to, err, out)
+	}
+}
+
 // Freeze stops all its processes (SIGSTOP): connections stay open, and nothing answers.
 func (s *Server) Freeze() { s.t.Helper(); s.services("freeze", s.name) }
 

@@ -35,8 +35,8 @@ const (
 	firstByte = 1 << 62 // the number 0; the others follow
 	numbers   = 1 << 60
 
-	memoryPatience = 5 * time.Second
-	memoryNap      = time.Millisecond
+	gateTries  = 50 // each some microseconds
+	leaveTries = 20 // with a nap between them
 )
 
 // copiesOnWrite names the file systems that move what is written.
@@ -179,9 +179,15 @@ func (m *memory) elsewhere(err error) error {
 	return fmt.Errorf("another process has this page in a %s of its own, which this one does not see (a container?): give both the same %s, or put the directory on ext4 or xfs: %w", m.dir, m.dir, err)
 }
 
-// leave takes the file in memory away with the last who had it mapped.
+// leave takes the file in memory away with the last who had it mapped. When somebody else looks for
+// longer than whoever runs does, it stays, for the next who finds that nobody has it.
 func (m *memory) leave() error {
-	if m.enter() == nil {
+	err := m.enter()
+	for n := 0; errors.Is(err, ErrBusy) && n < leaveTries; n++ {
+		time.Sleep(busyNap)
+		err = m.enter()
+	}
+	if err == nil {
 		if _, others, err := m.lookup(); err == nil && !others {
 			m.sweep()
 		}
@@ -189,18 +195,14 @@ func (m *memory) leave() error {
 	return m.disk.Close() // and with it all locks
 }
 
-// enter waits until nobody else looks who is there.
-func (m *memory) enter() error {
-	for start := time.Now(); ; {
-		err := m.lock(unix.F_WRLCK, gateByte)
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+// enter begins a look at who is there. Others look for microseconds: ErrBusy when one does for longer.
+func (m *memory) enter() (err error) {
+	for range gateTries {
+		if err = m.lock(unix.F_WRLCK, gateByte); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
 			return err
 		}
-		if time.Since(start) > memoryPatience {
-			return fmt.Errorf("another process has looked at the page for %v, and is probably stopped: %w", memoryPatience, err)
-		}
-		time.Sleep(memoryNap)
 	}
+	return fmt.Errorf("another process looks where the page is: %w", ErrBusy)
 }
 
 // lock changes this description's lock on one byte.

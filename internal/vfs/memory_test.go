@@ -3,12 +3,15 @@
 package vfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -235,4 +238,70 @@ func TestAMemoryThatIsNoneIsRefused(t *testing.T) {
 	if _, err := mapFile(t, o, 4096, true); err == nil || !strings.Contains(err.Error(), "tmpfs") && !strings.Contains(err.Error(), "copies on write") {
 		t.Errorf("it is mapped all the same: %v", err)
 	}
+}
+
+// Who waits for somebody who is stopped while he looks ends with its context; and who lets go of a
+// page does not wait at all.
+func TestAPageThatSomebodyLooksForIsWaitedForAsLongAsWanted(t *testing.T) {
+	t.Parallel()
+	o := onMemory(t)
+	stopped, leaves := mustMap(t, o, 4096, true).(*memoryMapping).m, mustMap(t, o, 4096, true)
+	if err := stopped.enter(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mapFile(t, o, 4096, true); !errors.Is(err, ErrBusy) {
+		t.Errorf("mapped while another one looks: %v", err)
+	}
+	f, err := o.OpenFile("page", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := MapWhenFree(ctx, f, 4096); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrBusy) {
+		t.Errorf("waited for with a context that has ended: %v", err)
+	}
+	if err := leaves.Close(); err != nil {
+		t.Errorf("let go of while another one looks: %v", err)
+	}
+	if err := stopped.lock(unix.F_UNLCK, gateByte); err != nil {
+		t.Fatal(err)
+	}
+	m, err := MapWhenFree(t.Context(), f, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// inTurn is a file whose mapping is busy for a while.
+type inTurn struct {
+	File
+	busy int
+}
+
+func (f *inTurn) Map(int64, bool) (Mapping, error) {
+	if f.busy--; f.busy >= 0 {
+		return nil, ErrBusy
+	}
+	return nil, nil
+}
+
+func TestABusyPageIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := MapWhenFree(t.Context(), &inTurn{busy: 100}, 1); err != nil {
+			t.Errorf("after a while it is free: %v", err)
+		}
+		start := time.Now()
+		if _, err := MapWhenFree(t.Context(), &inTurn{busy: 1 << 30}, 1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "stopped") {
+			t.Errorf("it is never free: %v", err)
+		}
+		if took := time.Since(start); took > 2*busyPatience {
+			t.Errorf("it was waited for for %s", took)
+		}
+	})
 }

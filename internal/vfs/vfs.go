@@ -75,6 +75,7 @@ type File interface {
 	// store into the mapping it would be a SIGBUS. On a file system that copies on write there is no
 	// such block: there the bytes of writable mappings lie in memory, where ReadAt and WriteAt do not
 	// see them. They are zeros when nobody had the file mapped so, and end with the last mapping.
+	// ErrBusy while another process maps or unmaps the same file there: see MapWhenFree.
 	Map(size int64, writable bool) (Mapping, error)
 }
 

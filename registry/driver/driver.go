@@ -70,6 +70,9 @@ type Result struct {
 type Snapshot struct {
 	Entries  []Entry // sorted by key
 	Revision int64   // grows with every change of the store; informative
+	// Time is the store's time of day when it was read, in Unix milliseconds: of its server, so
+	// that all who read have the same clock, or of this host where the store has no clock.
+	Time int64
 }
 
 // Registry is a store. All methods may be called concurrently. A store that can't be reached is

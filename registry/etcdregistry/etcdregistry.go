@@ -243,7 +243,8 @@ func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	if err != nil {
 		return driver.Snapshot{}, fmt.Errorf("etcd registry: list of %q: %w", prefix, s.kind(ctx, err))
 	}
-	snap := driver.Snapshot{Revision: resp.Header.Revision, Entries: make([]driver.Entry, len(resp.Kvs))}
+	// etcd tells no time: this host's has to do.
+	snap := driver.Snapshot{Revision: resp.Header.Revision, Time: time.Now().UnixMilli(), Entries: make([]driver.Entry, len(resp.Kvs))}
 	for i, kv := range resp.Kvs {
 		// The value is the caller's: it was decoded for this answer alone. Its capacity is not.
 		snap.Entries[i] = driver.Entry{

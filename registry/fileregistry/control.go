@@ -1,6 +1,7 @@
 package fileregistry
 
 import (
+	"context"
 	"sync/atomic"
 	"unsafe"
 
@@ -22,6 +23,7 @@ import (
 //	 96  holder    process that holds the lock, for messages; 0: nobody, or it has not said so yet
 //	104  rotating  not 0 while a new generation's header may be on disk that is not in force
 //	112  check     a function of synced and gen
+//	120  syncs     for each of the two files, how many syncs of it are under way or were killed (doubt.go)
 //	4096 slots     a heartbeat word for each session: tag(40) counter(23) dead(1)
 const (
 	controlMagic = 0x3254434746455246
@@ -38,6 +40,8 @@ type control struct {
 	m vfs.Mapping
 
 	magic, written, synced, gen, sealed, holder, rotating, check word
+
+	syncs [2]word
 }
 
 // word is a shared word.
@@ -60,14 +64,21 @@ func (w word) CompareAndSwap(old, v uint64) bool {
 	return w.Uint64.CompareAndSwap(old, v)
 }
 
-func mapControl(f vfs.File, before func()) (*control, error) {
-	m, err := f.Map(controlSize, true)
+func (w word) Add(n uint64) uint64 {
+	if w.before != nil {
+		w.before()
+	}
+	return w.Uint64.Add(n)
+}
+
+func mapControl(ctx context.Context, f vfs.File, before func()) (*control, error) {
+	m, err := vfs.MapWhenFree(ctx, f, controlSize)
 	if err != nil {
 		return nil, err
 	}
 	c := &control{m: m, magic: word{before: before}}
 	c.magic = c.word(0)
-	for i, w := range []*word{&c.written, &c.synced, &c.gen, &c.sealed, &c.holder, &c.rotating, &c.check} {
+	for i, w := range []*word{&c.written, &c.synced, &c.gen, &c.sealed, &c.holder, &c.rotating, &c.check, &c.syncs[0], &c.syncs[1]} {
 		*w = c.word(64 + 8*i)
 	}
 	return c, nil

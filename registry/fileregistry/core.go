@@ -125,7 +125,7 @@ func (c *core) read(reads []*request) {
 	c.publish(&ch)
 	for _, r := range reads {
 		if r.r.err = err; err == nil {
-			r.r.snap = driver.Snapshot{Entries: c.j.st.m.List(r.prefix), Revision: int64(c.j.rev)}
+			r.r.snap = driver.Snapshot{Entries: c.j.st.m.List(r.prefix), Revision: int64(c.j.rev), Time: time.Now().UnixMilli()}
 		}
 		if err != nil || c.syncer.durable(c.j.applied) {
 			r.reply <- r.r

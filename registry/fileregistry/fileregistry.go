@@ -150,7 +150,7 @@ func (s *store) openDir() error {
 
 // openControl maps the control file. It is written in full before: a store into a page without a
 // block kills the process when the disk is full.
-func (s *store) openControl() (err error) {
+func (s *store) openControl(ctx context.Context) (err error) {
 	if s.lockFile, err = s.dir.OpenFile(controlName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s *store) openControl() (err error) {
 	if err != nil {
 		return err
 	}
-	s.ctl, err = mapControl(s.lockFile, s.before)
+	s.ctl, err = mapControl(ctx, s.lockFile, s.before)
 	return err
 }
 

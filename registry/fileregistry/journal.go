@@ -252,13 +252,19 @@ func (j *journal) close() error {
 	return errors.Join(errs...)
 }
 
-// newNonce is random and another than the last one.
-func newNonce(last uint32) uint32 {
+// newNonce is random and another than the last one; never 0, which is that of zeros.
+func newNonce(last uint32) uint32 { return drawNonce(last, randomWord) }
+
+func drawNonce(last uint32, draw func() uint32) uint32 {
 	for {
-		var b [4]byte
-		rand.Read(b[:])
-		if n := binary.LittleEndian.Uint32(b[:]); n != last && n != 0 {
+		if n := draw(); n != last && n != 0 {
 			return n
 		}
 	}
+}
+
+func randomWord() uint32 {
+	var b [4]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint32(b[:])
 }

@@ -47,13 +47,13 @@ func (s *store) comeAlive(ctx context.Context) error {
 		return errors.Join(err, gate.Close())
 	}
 	sign(gate, os.Getpid())
-	err = s.join()
+	err = s.join(ctx)
 	sign(gate, 0)
 	return errors.Join(err, gate.Close())
 }
 
 // join is what happens under the lock of those who open.
-func (s *store) join() error {
+func (s *store) join(ctx context.Context) error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *store) join() error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", s.dir.Path(aliveLock), err)
 	}
-	if err := s.openControl(); err != nil {
+	if err := s.openControl(ctx); err != nil {
 		return fmt.Errorf("file registry: control file: %w", explain(err))
 	}
 	s.j = &journal{fs: s.dir, data: s.fs, ctl: s.ctl, space: s.space}

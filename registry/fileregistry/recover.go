@@ -38,6 +38,8 @@ func (j *journal) recover() error {
 	j.ctl.holder.Store(0)
 	j.ctl.rotating.Store(0)
 	j.ctl.sealed.Store(0)
+	j.ctl.syncs[0].Store(0)
+	j.ctl.syncs[1].Store(0)
 	hdr, found, err := j.newest()
 	if err != nil {
 		return err
@@ -63,7 +65,24 @@ func (j *journal) recover() error {
 	if h == (hint{j.applied, hdr.gen}) && len(j.st.sessions) == 0 {
 		return j.seal()
 	}
-	return j.renew()
+	err = j.renew()
+	if full(err) {
+		return j.postpone(hdr.gen)
+	}
+	return err
+}
+
+// postpone leaves the recovery to the first who finds room: where the disk copies on write, a full
+// one has none for any write, not even for one in place. Until then nothing is known to be durable,
+// so that all who read or write are told that it is unavailable; sessions are ended by the keepers.
+func (j *journal) postpone(gen uint64) error {
+	j.ctl.gen.Store(gen)
+	if err := j.seal(); err != nil {
+		return err
+	}
+	j.st = nil // what was changed in it is not written
+	var ignored change
+	return j.refresh(&ignored)
 }
 
 // seal takes the recovered generation for the one in force, in which nobody writes.

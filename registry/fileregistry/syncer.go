@@ -119,9 +119,7 @@ func (s *syncer) sync(lsn uint64) error {
 			continue
 		}
 		if err := s.syncFile(gen); err != nil {
-			// The dirty pages may be marked clean now: no later success covers them.
 			s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
-			s.ctl.sealed.Store(gen)
 			continue
 		}
 		if s.ctl.sealed.Load() != gen {
@@ -129,18 +127,6 @@ func (s *syncer) sync(lsn uint64) error {
 		}
 	}
 	return nil
-}
-
-func (s *syncer) syncFile(gen uint64) error {
-	f := s.files[gen%2]
-	if f == nil {
-		var err error
-		if f, err = s.open(gen % 2); err != nil {
-			return err
-		}
-		s.files[gen%2] = f
-	}
-	return f.SyncData()
 }
 
 // drop answers what was added after run returned: it can't be known to be durable.

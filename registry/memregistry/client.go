@@ -103,7 +103,7 @@ func (c *client) List(ctx context.Context, prefix string) (driver.Snapshot, erro
 	s := c.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return driver.Snapshot{Entries: s.m.List(prefix), Revision: s.seq}, nil
+	return driver.Snapshot{Entries: s.m.List(prefix), Revision: s.seq, Time: time.Now().UnixMilli()}, nil
 }
 
 func (c *client) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {

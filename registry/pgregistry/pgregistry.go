@@ -230,7 +230,7 @@ func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {
 	for rows.Next() {
 		var key, value []byte
 		var version, session id
-		if err := rows.Scan(&snap.Revision, &key, &version, &session, &value); err != nil {
+		if err := rows.Scan(&snap.Revision, &snap.Time, &key, &version, &session, &value); err != nil {
 			return snap, err
 		}
 		if key == nil { // there is none, only the revision

@@ -82,18 +82,19 @@ type part[M any] interface {
 
 // decodeList reads the answer of the list script.
 func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
-	if len(reply)%2 != 1 {
+	if len(reply) < 2 || len(reply)%2 != 0 {
 		return driver.Snapshot{}, fmt.Errorf("an answer of %d parts", len(reply))
 	}
-	revision, err := P(&reply[0]).AsInt64()
-	if err != nil {
+	revision, err1 := P(&reply[0]).AsInt64()
+	now, err2 := P(&reply[1]).AsInt64()
+	if err := errors.Join(err1, err2); err != nil {
 		return driver.Snapshot{}, err
 	}
-	snap := driver.Snapshot{Revision: revision}
-	if len(reply) > 1 {
-		snap.Entries = make([]driver.Entry, 0, len(reply)/2)
+	snap := driver.Snapshot{Revision: revision, Time: now}
+	if len(reply) > 2 {
+		snap.Entries = make([]driver.Entry, 0, len(reply)/2-1)
 	}
-	for i := 1; i < len(reply); i += 2 {
+	for i := 2; i < len(reply); i += 2 {
 		key, err1 := P(&reply[i]).ToString()
 		raw, err2 := P(&reply[i+1]).AsBytes()
 		if err := errors.Join(err1, err2); err != nil {

@@ -74,6 +74,13 @@ var brokenRegistries = []broken{
 		return es
 	})},
 	{name: "lists a page", catch: "many keys are listed in order", wrap: listed(func(es []driver.Entry) []driver.Entry { return es[:min(1000, len(es))] })},
+	{name: "does not tell the time", catch: "a reading tells the store's time", wrap: func(r driver.Registry) driver.Registry {
+		return wrapped{Registry: r, list: func(ctx context.Context, prefix string) (driver.Snapshot, error) {
+			snap, err := r.List(ctx, prefix)
+			snap.Time = 0
+			return snap, err
+		}}
+	}},
 	{name: "takes no heed of case", catch: "prefixes are exact", wrap: foldCase},
 	{name: "ends values at a zero byte", catch: "values and keys hold any bytes", wrap: values(func(v []byte) []byte { v, _, _ = bytes.Cut(v, []byte{0}); return v })},
 	{name: "cuts large values", catch: "large values", wrap: values(func(v []byte) []byte { return v[:min(len(v), 65535)] })},

@@ -77,6 +77,7 @@ var cases = []struct {
 }{
 	{"a put is read back by every process", putIsRead},
 	{"values and keys hold any bytes", anyBytes},
+	{"a reading tells the store's time", storesTime},
 	{"large values", largeValues},
 	{"many keys are listed in order", manyKeys},
 	{"prefixes are exact", prefixes},

@@ -149,6 +149,7 @@ func mysqlDialect() *sqlstore.Dialect {
 		Begin:  "START TRANSACTION", Commit: "COMMIT", Rollback: "ROLLBACK",
 		Bind:      sqlstore.Question,
 		Now:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)" },
+		Day:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000 AS SIGNED)" },
 		Hint:      " FORCE INDEX (PRIMARY)",
 		ForUpdate: " FOR UPDATE",
 		ForShare:  " LOCK IN SHARE MODE",

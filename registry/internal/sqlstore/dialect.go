@@ -39,6 +39,8 @@ type Dialect struct {
 	// Now is an expression for the time in microseconds by the one clock that all processes on
 	// the store share.
 	Now func() string
+	// Day is an expression for the store's time of day, in Unix milliseconds.
+	Day func() string
 	// Hint stands between the table of entries and the condition that selects rows to lock.
 	Hint string
 	// ForUpdate and ForShare end a SELECT that locks the rows it finds.

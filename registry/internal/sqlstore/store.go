@@ -120,14 +120,14 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
 		var key, value []byte
 		var version, session sql.NullString
-		if err := scan(&snap.Revision, &key, &version, &session, &value); err != nil {
+		if err := scan(&snap.Revision, &snap.Time, &key, &version, &session, &value); err != nil {
 			return err
 		}
 		if key != nil { // nil: nothing is there
 			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
 		}
 		return nil
-	}, "SELECT r.revision, e.k, e.version, e.session_id, e.content FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
+	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, e.content FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
 	if err != nil {
 		return driver.Snapshot{}, s.wrap(ctx, "list", err)
 	}

@@ -2,11 +2,12 @@
 --
 -- KEYS  meta entries keys bound sessions
 -- ARGV  prefix of session keys, lower and upper end of the range (as of ZRANGE BYLEX)
--- Returns the revision, then key and entry (see apply.lua) of each.
+-- Returns the revision, the server's time in ms, then key and entry (see apply.lua) of each.
 
 local call, byte, sub, find = redis.call, string.byte, string.sub, string.find
 local names = call('ZRANGE', KEYS[3], ARGV[2], ARGV[3], 'BYLEX')
-local out, o = { tonumber(call('HGET', KEYS[1], 'revision') or 0) }, 1
+local time = call('TIME')
+local out, o = { tonumber(call('HGET', KEYS[1], 'revision') or 0), time[1] * 1000 + math.floor(time[2] / 1000) }, 2
 local lives = {}
 for from = 1, #names, 2000 do
   local to = math.min(from + 1999, #names)

@@ -143,6 +143,7 @@ func dialect() *sqlstore.Dialect {
 		Ignore:    func(err error) bool { c := code(err); return c == oraNameUsed || c == oraIndexed || c == oraUnique },
 		Bind:      func(n int) string { return ":" + strconv.Itoa(n) },
 		Now:       now,
+		Day:       func() string { return "TRUNC(" + now() + " / 1000)" },
 		ForUpdate: " FOR UPDATE",
 		ForShare:  " FOR UPDATE", // Oracle has no shared locks on rows
 		Slots:     true,

@@ -21,6 +21,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -66,8 +67,8 @@ type Page struct {
 	before func(word int)
 }
 
-// Open maps a control page. partitions may be 0 when First is not needed.
-func Open(fsys vfs.FS, name string, partitions int) (*Page, error) {
+// Open maps a control page; when it has to wait for others, until ctx ends. partitions may be 0 when First is not needed.
+func Open(ctx context.Context, fsys vfs.FS, name string, partitions int) (*Page, error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func Open(fsys vfs.FS, name string, partitions int) (*Page, error) {
 		f.Close()
 		return nil, err
 	}
-	m, err := f.Map(size, true)
+	m, err := vfs.MapWhenFree(ctx, f, size)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("map %s: %w", fsys.Path(name), err)

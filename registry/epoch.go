@@ -1,0 +1,49 @@
+package registry
+
+import (
+	"context"
+	"time"
+)
+
+// Epochs are fencing tokens outside of the store too: receivers refuse what comes under a lower
+// one. So none may be given twice, also by a store that lost its past, as a restored backup has.
+// That is why an epoch is not only higher than the one that is stored: it is at least the time,
+// by the store's own clock, at which it is given. What was lost was given before.
+
+// epochZero is the time at which an epoch would have been 0: the beginning of 2020, in Unix ms.
+const epochZero = 1_577_836_800_000
+
+// NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
+// milliseconds since the beginning of 2020, or one more than the last where changes are faster.
+func NextEpoch(last, now int64) int64 { return max(last+1, now-epochZero) }
+
+// storeClock is what a reading told of the store's time of day.
+type storeClock struct {
+	millis int64     // it was that
+	read   time.Time // when the reading was here, with the monotonic clock
+}
+
+// tell takes note of a reading that has just come.
+func (r *Registry) tell(snap *Snapshot) {
+	r.clock.Store(&storeClock{millis: snap.Time, read: time.Now()})
+}
+
+// nextEpoch is NextEpoch at the store's present time: that of the last reading, and what has gone
+// by since. It is never ahead of the store's clock.
+func (r *Registry) nextEpoch(ctx context.Context, last int64) (int64, error) {
+	c := r.clock.Load()
+	if c == nil {
+		if _, err := r.List(ctx, "clock"); err != nil {
+			return 0, err
+		}
+		c = r.clock.Load()
+	}
+	return NextEpoch(last, c.millis+time.Since(c.read).Milliseconds()), nil
+}
+
+// follow completes the entry of an owner that comes after an epoch.
+func (r *Registry) follow(ctx context.Context, last int64, next Owner) (_ Owner, err error) {
+	next.After, next.Since = last, time.Now().UnixMilli()
+	next.Epoch, err = r.nextEpoch(ctx, last)
+	return next, err
+}

@@ -1,0 +1,121 @@
+package fileregistry
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// A sync that fails may have lost what it should have written: the kernel marks the pages clean and
+// tells of the error once to each descriptor that is open at that moment. One that is opened later
+// is not told, when somebody was. So whoever was told seals the generation, and all processes begin
+// a new one; but it may be killed before it does that.
+//
+// That is why every sync of a journal file leaves a mark, a count in the control page, from before
+// it begins until its error is known to all. Who opens a descriptor looks at the marks once: without
+// one, every error of before is known to all or still to be told. With one, and nobody alive who
+// syncs that file, the mark is of a dead process, and what it was told is lost: the generation is
+// sealed, so that its content is written again, into another file, before anybody is told that it
+// is durable. Whether somebody alive syncs is a kernel lock's to say, held shared by all who do.
+//
+// The mark of a process that is stopped in a sync can't be told from that of a slow one. Nobody waits
+// for it: sealing is never wrong, and costs the writing of one snapshot.
+const settleFor = 20 * time.Millisecond
+
+var (
+	errDoubtful = errors.New("a process was killed, or is stopped, while it made the journal durable: what became of it is not known, and it is written again")
+	errBusyLock = errors.New("the lock of those who sync could not be had")
+)
+
+// doubt makes everybody begin a new generation when the present one lies in journal file i.
+func (c *control) doubt(i uint64) {
+	for {
+		gen := c.gen.Load()
+		if gen%2 == i {
+			c.seal(gen)
+		}
+		if c.gen.Load() == gen {
+			return
+		}
+	}
+}
+
+// seal says that a generation takes no more frames. A later one that is sealed stays sealed: who
+// says it of an earlier one may have been stopped for long.
+func (c *control) seal(gen uint64) {
+	for {
+		old := c.sealed.Load()
+		if old >= gen || c.sealed.CompareAndSwap(old, gen) {
+			return
+		}
+	}
+}
+
+// syncFile makes durable what was written to the file of a generation. When that is not certain,
+// the generation is sealed.
+func (s *syncer) syncFile(gen uint64) error {
+	i := gen % 2
+	f, err := s.descriptor(i)
+	if err != nil {
+		s.ctl.doubt(i)
+		return err
+	}
+	if ok, err := patiently(func() (bool, error) { return f.TryLock(false) }); err != nil || !ok {
+		s.ctl.doubt(i)
+		return errors.Join(errBusyLock, err)
+	}
+	s.ctl.syncs[i].Add(1)
+	if err = f.SyncData(); err != nil {
+		s.ctl.doubt(i) // before the mark goes
+	}
+	s.ctl.syncs[i].Add(^uint64(0))
+	_ = f.Unlock() // while it stays locked, others may begin a generation without need
+	return err
+}
+
+// descriptor is this process's own of journal file i, which is told of every error since it was
+// opened.
+func (s *syncer) descriptor(i uint64) (vfs.File, error) {
+	if s.files[i] != nil {
+		return s.files[i], nil
+	}
+	f, err := s.open(i)
+	if err != nil {
+		return nil, err
+	}
+	s.files[i] = f
+	ok, err := patiently(func() (bool, error) { return s.settled(i) })
+	if err == nil && !ok {
+		err = errDoubtful
+	}
+	return f, err
+}
+
+// settled says whether every error of before is known to all, as far as it was told; false while
+// somebody alive may still have to say so.
+func (s *syncer) settled(i uint64) (bool, error) {
+	mark := s.ctl.syncs[i]
+	if mark.Load() == 0 {
+		return true, nil
+	}
+	alone, err := s.files[i].TryLock(true)
+	if err != nil || !alone {
+		return false, err
+	}
+	if mark.Load() != 0 {
+		s.ctl.doubt(i)
+		mark.Store(0) // the dead left it: who lives and syncs has the lock
+		err = errDoubtful
+	}
+	return true, errors.Join(err, s.files[i].Unlock())
+}
+
+// patiently asks again and again, for a short while.
+func patiently(ask func() (bool, error)) (ok bool, err error) {
+	for end := time.Now().Add(settleFor); ; time.Sleep(lockEvery) {
+		if ok, err = ask(); ok || err != nil || time.Now().After(end) {
+			return ok, err
+		}
+	}
+}
