@@ -166,7 +166,10 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	}, f.max, func() { stop(errMaximum) })
 	ev := &f.opts.Events
 	ev.Trouble = left.trouble
-	ev.Assigned = func(unit int, _ int64, _, _ string) { left.clear(unit) }
+	ev.Assigned = func(unit int, _ int64, _, _ string) {
+		t.owns()
+		left.clear(unit)
+	}
 	ev.Revoked = func(unit int, _ int64, _ string) {
 		t.forget(unit)
 		if working.Err() == nil { // it goes elsewhere; at the end it is given up as it is

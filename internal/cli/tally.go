@@ -23,10 +23,19 @@ type tally struct {
 	failing map[int]map[int64]bool // by partition: offsets that failed and will be tried again
 	freed   chan struct{}          // closed when a started record failed, so that another may start
 	last    time.Time              // when something last happened
+	awaited time.Time              // until then a partition may still come, before which nothing could be there to do
 }
 
+// gathering is how long a consumer without a partition waits for one before that counts as nothing
+// to do: on a busy host or a slow store joining a group takes a while.
+const gathering = 5 * time.Second
+
 func newTally(process ringfence.Handler, most int64, reached func()) *tally {
-	return &tally{process: process, max: most, reached: reached, failing: make(map[int]map[int64]bool), freed: make(chan struct{}), last: time.Now()}
+	now := time.Now()
+	return &tally{
+		process: process, max: most, reached: reached, failing: make(map[int]map[int64]bool), freed: make(chan struct{}),
+		last: now, awaited: now.Add(gathering),
+	}
 }
 
 var errNoRoom = errors.New("enough records were started")
@@ -89,6 +98,13 @@ func (t *tally) finish(m *ringfence.Message, err error) bool {
 	return last
 }
 
+// owns notes that a partition came: what is in it is to be read first.
+func (t *tally) owns() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.awaited = time.Now(), time.Time{}
+}
+
 // forget drops the failures of a partition that is somebody else's now.
 func (t *tally) forget(partition int) {
 	t.mu.Lock()
@@ -102,7 +118,7 @@ func (t *tally) processed() int64 {
 	return t.done
 }
 
-// idleFor is how long nothing has been running or waiting for another try.
+// idleFor is how long nothing has been running or waiting for another try, and no partition came.
 func (t *tally) idleFor() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +129,11 @@ func (t *tally) idleFor() time.Duration {
 	if busy > 0 {
 		return 0
 	}
-	return time.Since(t.last)
+	since := t.last
+	if t.awaited.After(since) {
+		since = t.awaited
+	}
+	return max(0, time.Since(since))
 }
 
 // watch calls idle once there was nothing to do for so long; 0 is never. It returns then or when

@@ -76,10 +76,30 @@ func TestTallyIsIdleOnlyWithNothingRunningOrFailing(t *testing.T) {
 	})
 }
 
+func TestTallyIsIdleOnlyWithAPartitionOrWhenNoneCame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct{ joins, idle time.Duration }{
+			"a slow store": {4 * time.Second, 4300 * time.Millisecond},
+			"none comes":   {time.Hour, gathering + 300*time.Millisecond},
+		} {
+			ta := newTally(nil, 0, nil)
+			began := time.Now()
+			joining := time.AfterFunc(c.joins, ta.owns)
+			ta.watch(t.Context(), 300*time.Millisecond, func() {})
+			joining.Stop()
+			if took := time.Since(began); took != c.idle {
+				t.Errorf("%s: idle after %s; expected %s", name, took, c.idle)
+			}
+		}
+	})
+}
+
 func TestTallyForgetsTheFailuresOfAPartitionThatWentAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ta := newTally(func(context.Context, *ringfence.Message) error { return errors.New("fails") }, 0, nil)
+		ta.owns()
 		_ = ta.handle(t.Context(), &ringfence.Message{Partition: 3})
 		time.Sleep(time.Minute)
 		if ta.idleFor() != 0 {
