@@ -30,6 +30,18 @@ func storeMutants() []mutant {
 			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_check_compares_versions_and_absence",
 		},
 		{
+			name: "sqlite-renews-behind-the-user", breaks: "a handler whose transaction takes longer than the TTL loses its session, and all bystanders theirs",
+			file: "registry/internal/sqlstore/session.go",
+			find: "res, err := s.cfg.Live.ExecContext(", put: "res, err := s.cfg.DB.ExecContext(",
+			pkg: "registry/sqlregistry", test: "TestAUsersTransactionEndsNoSession$",
+		},
+		{
+			name: "sqlite-writes-to-a-removed-file", breaks: "two owners after a file was replaced: who had it open goes on in the one that is gone",
+			file: "registry/internal/sqlstore/transact.go",
+			find: "	if err := s.cfg.Intact(); err != nil {\n", put: "	if err := error(nil); err != nil {\n",
+			pkg: "registry/sqlregistry", test: "TestAFileThatWasReplacedIsWrittenToNoMore$",
+		},
+		{
 			name: "sql-ignores-expiry", breaks: "a process that is stopped for good keeps its units on MariaDB and SQLite",
 			file: "registry/internal/sqlstore/keeper.go",
 			find: "{ return x.left <= 0 }", put: "{ return false }",

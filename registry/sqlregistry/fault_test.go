@@ -296,7 +296,7 @@ func await(t *testing.T, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(15 * time.Second); !cond(); {
+	for late := time.After(time.Minute); !cond(); {
 		select {
 		case <-tick.C:
 		case <-late:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,35 +35,27 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if cfg.NoSync {
 		synchronous = "normal"
 	}
-	source := func(more string) string {
-		u := url.URL{Scheme: "file", Path: path}
-		return u.String() + "?_pragma=busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=journal_mode(wal)&_pragma=synchronous(" + synchronous + ")" + more
-	}
-	// One connection writes: in a process, writers queue here, not at the file.
-	db, err := sql.Open("sqlite", source(""))
-	if err != nil {
-		return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
-	}
-	reads, err := sql.Open("sqlite", source("&_pragma=query_only(1)"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err), db.Close())
-	}
-	db.SetMaxOpenConns(1)
-	reads.SetMaxOpenConns(2)
-	reads.SetMaxIdleConns(2)
-	if err := checkFile(ctx, db, path); err != nil {
-		return nil, errors.Join(err, db.Close(), reads.Close())
+	if err := checkFile(ctx, path); err != nil {
+		return nil, err
 	}
 	// The files beside it have to be the same ones for everybody, by whatever name the file is opened.
 	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err), db.Close(), reads.Close())
+		return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
 	}
+	files, err := openFiles(ctx, path, synchronous)
+	if err != nil {
+		return nil, err
+	}
+	foreign(cfg.Logger)
 	handle := boot + "-" + newHandle()
 	signals, err := openKernel(path, handle, boot)
 	if err != nil {
-		return nil, errors.Join(err, db.Close(), reads.Close())
+		return nil, errors.Join(err, files.close())
 	}
-	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: sqliteDialect(), DB: db, Reads: reads, Handle: handle, Logger: cfg.Logger, Signals: signals})
+	s, err := sqlstore.Open(ctx, sqlstore.Config{
+		Dialect: sqliteDialect(), DB: files.writes, Reads: files.reads, Live: files.live, Intact: files.intact,
+		Handle: handle, Logger: cfg.Logger, Signals: signals,
+	})
 	if err == nil {
 		signals.clean()
 	}
@@ -94,16 +85,24 @@ func checkDisk(dir string) (boot string, err error) {
 	return id[:min(len(id), 12)], nil
 }
 
-// checkFile refuses a file that is something else, before others are made beside it. SQLite itself
-// has to look: whoever else closes the file gives up all locks that this process has on it.
-func checkFile(ctx context.Context, db *sql.DB, path string) error {
+// checkFile makes the file, or refuses one that is something else, before others are made beside
+// it. SQLite itself has to look: whoever else closes the file gives up all locks that this process
+// has on it.
+func checkFile(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", source(path, "full"))
+	if err != nil {
+		return fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
+	}
+	defer func() { _ = db.Close() }()
 	var version int
-	err := db.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
+	err = db.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
 	if sqliteCode(err)&0xff == codeNotADB {
 		return fmt.Errorf("sqlite registry: %s is no database of SQLite; name another file: %w", path, fault.Invalid)
 	}
 	return nil // the schema finds out about all else
 }
+
+const orphaned = "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM ringfence_sessions)"
 
 func sqliteDialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
@@ -112,14 +111,14 @@ func sqliteDialect() *sqlstore.Dialect {
 			`CREATE TABLE IF NOT EXISTS ringfence_entries (
 				k BLOB NOT NULL PRIMARY KEY, version TEXT NOT NULL, session_id TEXT, content BLOB) WITHOUT ROWID`,
 			`CREATE INDEX IF NOT EXISTS ringfence_bound ON ringfence_entries (session_id) WHERE session_id IS NOT NULL`,
-			`CREATE TABLE IF NOT EXISTS ringfence_sessions (
-				id TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL, ttl INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID`,
 			`CREATE TABLE IF NOT EXISTS ringfence_changes (revision INTEGER NOT NULL PRIMARY KEY, change_keys BLOB)`,
 			`CREATE TABLE IF NOT EXISTS ringfence_revision (id INTEGER NOT NULL PRIMARY KEY, revision INTEGER NOT NULL)`,
 			`CREATE TABLE IF NOT EXISTS ringfence_schema (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)`,
 		},
-		Ignore: func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
-		Begin:  "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
+		Orphaned: "SELECT COUNT(*) FROM ringfence_entries WHERE " + orphaned,
+		Orphans:  "INSERT OR IGNORE INTO ringfence_sessions (id, process, ttl, expires) SELECT DISTINCT session_id, '', 0, 0 FROM ringfence_entries WHERE " + orphaned,
+		Ignore:   func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
+		Begin:    "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
 		Bind:    sqlstore.Question,
 		Now:     func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
 		Day:     func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },

@@ -41,6 +41,10 @@ type Dialect struct {
 	Now func() string
 	// Day is an expression for the store's time of day, in Unix milliseconds.
 	Day func() string
+	// Orphans is a statement that makes a session, which has run out, of every one that entries are
+	// bound to and that is in no table: sessions lie in a file of their own, which may be lost, or be
+	// another's. Orphaned counts them. Empty: that can't be.
+	Orphaned, Orphans string
 	// Hint stands between the table of entries and the condition that selects rows to lock.
 	Hint string
 	// ForUpdate and ForShare end a SELECT that locks the rows it finds.

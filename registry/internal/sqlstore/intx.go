@@ -27,6 +27,9 @@ type txEntries struct {
 // Lock implements driver.TxEntries.
 func (e *txEntries) Lock(ctx context.Context, keys ...string) ([]driver.Entry, error) {
 	s := e.s
+	if err := s.cfg.Intact(); err != nil {
+		return nil, e.wrap(ctx, "lock", err)
+	}
 	if s.d.LockAll != "" {
 		if _, err := e.tx.ExecContext(ctx, s.d.LockAll); err != nil {
 			return nil, e.wrap(ctx, "lock", err)

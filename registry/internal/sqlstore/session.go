@@ -75,9 +75,12 @@ func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 	if s.frozen.Load() {
 		return s.wrap(ctx, "renew a session", errors.New("this process is stopped"))
 	}
+	if err := s.cfg.Intact(); err != nil {
+		return fmt.Errorf("session %q: %w: %w", id, fault.Fenced, err)
+	}
 	renew := s.d.bind("UPDATE ringfence_sessions SET expires = "+s.in(ttl)+" WHERE id = %s AND expires > "+s.d.Now(), 1)
 	for try := 0; ; try++ {
-		res, err := s.cfg.DB.ExecContext(ctx, renew, id)
+		res, err := s.cfg.Live.ExecContext(ctx, renew, id)
 		if err == nil {
 			n, err := res.RowsAffected()
 			if err == nil && n == 0 {
@@ -140,4 +143,19 @@ func (s *Store) boundKeys(ctx context.Context, q Querier, in string, ids []strin
 		keys = append(keys, string(k))
 	}
 	return keys, err
+}
+
+// disown lets sessions end that have left nothing but the entries bound to them.
+func (s *Store) disown(ctx context.Context) error {
+	if s.d.Orphans == "" {
+		return nil
+	}
+	var n int
+	if err := s.cfg.Reads.QueryRowContext(ctx, s.d.Orphaned).Scan(&n); err != nil || n == 0 {
+		return err
+	}
+	return s.transact(ctx, "end sessions that are in no file", func(ctx context.Context, q Querier) (bool, error) {
+		_, err := q.ExecContext(ctx, s.d.Orphans)
+		return true, err
+	})
 }

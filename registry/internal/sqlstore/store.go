@@ -39,6 +39,12 @@ type Config struct {
 	DB, Reads *sql.DB
 	// NoWait is DB without waiting for locks: what is locked is Held at once. nil: DB. Close closes it.
 	NoWait *sql.DB
+	// Live is for renewals, where they have a place of their own, which no lock of a user's
+	// transaction is on. nil: DB. Close closes it.
+	Live *sql.DB
+	// Intact says whether the database is still the one that was opened; its error is fault.Closed
+	// then. It is asked before every write. nil: it always is.
+	Intact func() error
 	// Signals are closed by Close.
 	Signals Signals
 	// Handle names this process; no other ever had that name. At most 40 bytes.
@@ -89,11 +95,20 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.cfg.NoWait == nil {
 		s.cfg.NoWait = cfg.DB
 	}
+	if s.cfg.Live == nil {
+		s.cfg.Live = cfg.DB
+	}
+	if s.cfg.Intact == nil {
+		s.cfg.Intact = func() error { return nil }
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.ensureSchema(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.disown(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.sweep(ctx); err != nil {
@@ -218,6 +233,8 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 		return s.closedError()
 	case errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%s registry: %s: %w", s.d.Name, what, context.Canceled)
+	case errors.Is(err, fault.Closed):
+		return fmt.Errorf("%s registry: %s: %w", s.d.Name, what, err)
 	case s.d.Fate(err) == Damaged:
 		return fmt.Errorf("%s registry: %s: %w: %w", s.d.Name, what, fault.Corrupt, err)
 	}
@@ -301,7 +318,7 @@ func (s *Store) end(tell bool) {
 	}
 	s.err = errors.Join(s.err, s.cfg.Signals.Close())
 	// A connection that is broken can't be taken leave of; all that was written is committed.
-	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close(), s.cfg.NoWait.Close()); err != nil {
+	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close(), s.cfg.NoWait.Close(), s.cfg.Live.Close()); err != nil {
 		s.log.Debug("connections were broken at close", "error", err)
 	}
 }

@@ -47,6 +47,10 @@ func (s *Store) once1(ctx context.Context, db *sql.DB, what string, f func(conte
 	if err != nil {
 		return err
 	}
+	if err := s.cfg.Intact(); err != nil {
+		t.rollback()
+		return err
+	}
 	write, err := f(ctx, t)
 	if err != nil || !write {
 		t.rollback()

@@ -1,0 +1,130 @@
+package sqlregistry
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+
+	"modernc.org/sqlite"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// files are the two files of a registry, on which SQLite has a lock each. The sessions have one of
+// their own: a transaction of the user's on the other keeps everybody from writing to that one for
+// as long as it takes, and must not keep anybody from saying that he lives.
+//
+// Whoever writes to both locks the database first: BEGIN IMMEDIATE locks them in this order. So a
+// renewal waits for no longer than a transaction of ours takes.
+type files struct {
+	writes, reads, live *sql.DB
+	was                 []opened
+}
+
+// opened is a file as it was when it was opened.
+type opened struct {
+	path string
+	info fs.FileInfo
+}
+
+const sessionsTable = `CREATE TABLE IF NOT EXISTS ringfence_sessions (
+	id TEXT NOT NULL PRIMARY KEY, process TEXT NOT NULL, ttl INTEGER NOT NULL, expires INTEGER NOT NULL) WITHOUT ROWID`
+
+func openFiles(ctx context.Context, path, synchronous string) (_ *files, err error) {
+	live := path + "-sessions"
+	f := &files{
+		// One connection writes: in a process, writers queue here, not at the file.
+		writes: sql.OpenDB(connector{source(path, synchronous), live}),
+		reads:  sql.OpenDB(connector{source(path, synchronous) + "&_pragma=query_only(1)", live}),
+		// No session outlives a power loss, so that nothing of this one has to.
+		live: sql.OpenDB(connector{source: source(live, "normal")}),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close())
+		}
+	}()
+	f.writes.SetMaxOpenConns(1)
+	f.live.SetMaxOpenConns(1)
+	f.reads.SetMaxOpenConns(2)
+	f.reads.SetMaxIdleConns(2)
+	if _, err := f.live.ExecContext(ctx, sessionsTable); err != nil {
+		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", live, fault.Unavailable, err)
+	}
+	if _, err := f.writes.ExecContext(ctx, "DROP TABLE IF EXISTS main.ringfence_sessions"); err != nil { // of an older version
+		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", path, fault.Unavailable, err)
+	}
+	for _, p := range []string{path, live} {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
+		}
+		f.was = append(f.was, opened{p, info})
+	}
+	return f, nil
+}
+
+// intact says whether the files are still the ones that others open: one that was removed or
+// replaced has no owners in it but those that this process made.
+func (f *files) intact() error {
+	for _, o := range f.was {
+		now, err := os.Stat(o.path)
+		switch {
+		case err == nil && os.SameFile(o.info, now):
+			continue
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			continue // nobody knows; what the file says counts
+		case err == nil:
+			err = errors.New("it is another file now")
+		}
+		return fmt.Errorf("%s was removed or replaced while this process had it open (%w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
+			o.path, err, fault.Closed)
+	}
+	return nil
+}
+
+func (f *files) close() error { return errors.Join(f.writes.Close(), f.reads.Close(), f.live.Close()) }
+
+// source is how the client is told of a file.
+func source(path, synchronous string) string {
+	u := url.URL{Scheme: "file", Path: path}
+	return u.String() + "?_pragma=busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=journal_mode(wal)&_pragma=synchronous(" + synchronous + ")"
+}
+
+// connector opens connections that see the sessions' file too, where it is named.
+type connector struct{ source, sessions string }
+
+// Connect implements driver.Connector.
+func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := c.Driver().Open(c.source)
+	if err != nil || c.sessions == "" {
+		return conn, err
+	}
+	e, ok := conn.(sqldriver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(errors.New("the client can't execute statements"), conn.Close())
+	}
+	if _, err := e.ExecContext(ctx, "ATTACH DATABASE ? AS live", []sqldriver.NamedValue{{Ordinal: 1, Value: c.sessions}}); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// Driver implements driver.Connector.
+func (connector) Driver() sqldriver.Driver { return &sqlite.Driver{} }
+
+// foreign warns of a second SQLite in this process. The kernel drops all locks that a process has
+// on a file when any of its descriptors is closed: each library knows of its own ones only.
+func foreign(log *slog.Logger) {
+	if log != nil && slices.Contains(sql.Drivers(), "sqlite3") {
+		log.Warn("this process has a second SQLite library (the driver \"sqlite3\"): never open the registry's file with it, or both lose their locks; use the driver \"sqlite\" (modernc.org/sqlite) there")
+	}
+}
