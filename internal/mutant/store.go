@@ -30,6 +30,24 @@ func storeMutants() []mutant {
 			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_check_compares_versions_and_absence",
 		},
 		{
+			name: "mariadb-reads-as-many-rows-as-the-server-likes", breaks: "with a limit on selects in the server, checks are not compared, in silence",
+			file: "registry/sqlregistry/mysql.go",
+			find: "sql_select_limit = 18446744073709551615, ", put: "",
+			pkg: "registry/sqlregistry", test: "TestSettingsOfTheServerDoNoHarm$", server: "mariadb",
+		},
+		{
+			name: "mariadb-packets-of-any-size", breaks: "many large values in one call are refused by the server for ever",
+			file: "registry/sqlregistry/mysql.go",
+			find: "return int(min(n/2-(1<<20)-(64<<10), 3<<20)), nil", put: "return 0, nil",
+			pkg: "registry/sqlregistry", test: "TestStatementsFitIntoThePacketsOfTheServer$", server: "mariadb",
+		},
+		{
+			name: "postgres-lets-the-role-close-connections", breaks: "idle_session_timeout of a role ends the sessions of living members",
+			file: "registry/pgregistry/dial.go",
+			find: "SELECT set_config('idle_session_timeout', '0', false)", put: "SELECT current_setting('idle_session_timeout')",
+			pkg: "registry/pgregistry", test: "TestSettingsOfTheRoleDoNoHarm$", server: "postgres",
+		},
+		{
 			name: "sqlite-renews-behind-the-user", breaks: "a handler whose transaction takes longer than the TTL loses its session, and all bystanders theirs",
 			file: "registry/internal/sqlstore/session.go",
 			find: "res, err := s.cfg.Live.ExecContext(", put: "res, err := s.cfg.DB.ExecContext(",

@@ -86,7 +86,8 @@ func ownSettings(cc *pgx.ConnConfig, holder int64) {
 
 func settings() string {
 	return fmt.Sprintf(`SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepalives_count = %d;
-		SET tcp_user_timeout = %d; SET default_transaction_isolation = 'read committed'; SET jit = off;`,
+		SET tcp_user_timeout = %d; SET default_transaction_isolation = 'read committed'; SET jit = off; SET bytea_output = 'hex';
+		SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('idle_session_timeout', true) IS NOT NULL;`,
 		keepAliveIdle/time.Second, keepAliveEvery/time.Second, keepAliveCount, unackedMax/time.Millisecond)
 }
 

@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -236,9 +237,22 @@ func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {
 		if key == nil { // there is none, only the revision
 			continue
 		}
+		if key, err = unhex(key); err == nil {
+			value, err = unhex(value)
+		}
+		if err != nil {
+			return snap, fmt.Errorf("an entry that is no hexadecimal text: %w", err)
+		}
 		snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.text()), Session: session.text()})
 	}
 	return snap, rows.Err()
+}
+
+// unhex decodes in place. Keys and values come as hexadecimal texts, because the form that the server
+// itself gives to bytes is a setting (bytea_output) of the role, the database or a proxy's connection.
+func unhex(b []byte) ([]byte, error) {
+	n, err := hex.Decode(b, b)
+	return b[:n:n], err
 }
 
 // after is the first key behind all that start with prefix; nil when there is none.

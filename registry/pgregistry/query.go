@@ -22,7 +22,7 @@ type queries struct {
 const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
 	AND e.version <> '00000000-0000-0000-0000-000000000000'`
 
-const list = `SELECT r.n, r.now, e.key, e.version, e.session, e.value
+const list = `SELECT r.n, r.now, encode(e.key, 'hex'), e.version, e.session, encode(e.value, 'hex')
 	FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) r
 	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
 

@@ -49,7 +49,7 @@ type txEntries struct {
 // written by Put, or else stays, as absent as before.
 const (
 	txLock = `INSERT INTO {schema}.entry AS e (key, version, value) VALUES {keys} ON CONFLICT (key) DO UPDATE SET version = e.version WHERE false`
-	txRead = `SELECT e.key, replace(e.version::text, '-', ''), coalesce(replace(e.session::text, '-', ''), ''), e.value
+	txRead = `SELECT encode(e.key, 'hex'), replace(e.version::text, '-', ''), coalesce(replace(e.session::text, '-', ''), ''), encode(e.value, 'hex')
 	FROM {schema}.entry e WHERE e.key IN ({keys}) AND ` + alive
 	txPut = `UPDATE {schema}.entry SET version = $2::uuid, value = $3::bytea, session = NULL WHERE key = $1::bytea`
 )
@@ -83,7 +83,14 @@ func (e *txEntries) Lock(ctx context.Context, keys ...string) ([]driver.Entry, e
 	err := e.tx.query(ctx, func(scan func(...any) error) error {
 		var key, value []byte
 		var version, session string
-		if err := scan(&key, &version, &session, &value); err != nil {
+		err := scan(&key, &version, &session, &value)
+		if err == nil {
+			key, err = unhex(key)
+		}
+		if err == nil {
+			value, err = unhex(value)
+		}
+		if err != nil {
 			return err
 		}
 		found[string(key)] = driver.Entry{Key: string(key), Value: value, Version: driver.Version(version), Session: session}

@@ -23,6 +23,9 @@ func mysqlSetup() []string {
 	return []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		"SET SESSION innodb_lock_wait_timeout = 1, time_zone = '+00:00'",
+		// What a server may be set to, for everybody, and our statements would not survive.
+		"SET SESSION sql_select_limit = 18446744073709551615, sql_safe_updates = 0, autocommit = 1",
+		"SET SESSION max_statement_time = 0",
 	}
 }
 
@@ -83,13 +86,36 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 		pool.SetMaxIdleConns(most)
 		pool.SetConnMaxIdleTime(idleCalls)
 	}
+	most, err := packet(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), waiting.Close(), noWait.Close())
+	}
 	waiting.SetMaxIdleConns(maxConns)
 	waiting.SetConnMaxIdleTime(10 * time.Second)
 	handle := newHandle()
 	return sqlstore.Open(ctx, sqlstore.Config{
-		Dialect: mysqlDialect(), DB: db, Reads: db, NoWait: noWait, Handle: handle, Logger: cfg.Logger,
+		Dialect: mysqlDialect(), DB: db, Reads: db, NoWait: noWait, MaxBytes: most, Handle: handle, Logger: cfg.Logger,
 		Signals: &mysqlSignals{db: waiting, calls: db, handle: handle, database: c.DBName},
 	})
+}
+
+// minPacket is what a server has to take: a value of the largest size, each byte of it escaped, and
+// the rest of its statement.
+const minPacket = 4 << 20
+
+// packet is of how many bytes the values of one statement may be, on a server that takes packets of
+// a certain size. 0: as many as we like, or it can't be reached, which is found out again.
+func packet(ctx context.Context, db *sql.DB) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, idleCalls)
+	defer cancel()
+	var n int64
+	if err := db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n); err != nil {
+		return 0, nil //nolint:nilerr // the next statement says what is wrong
+	}
+	if n < minPacket {
+		return 0, fmt.Errorf("sql registry: the server has max_allowed_packet = %d; expected %d at least, or checkpoints and documents of a megabyte are refused: raise it: %w", n, minPacket, fault.Invalid)
+	}
+	return int(min(n/2-(1<<20)-(64<<10), 3<<20)), nil
 }
 
 // mysqlConnector prepares each new connection.

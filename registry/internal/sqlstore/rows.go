@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"hash/fnv"
@@ -112,10 +113,11 @@ func (b *batch) flush(ctx context.Context) error {
 	if b.s.d.MaxUpsert > 0 {
 		most = b.s.d.MaxUpsert
 	}
+	bytes := cmp.Or(b.s.cfg.MaxBytes, maxBytes)
 	for len(puts) > 0 {
 		var args []any
 		n, size := 0, 0
-		for n < len(puts) && n < most && size < maxBytes {
+		for n < len(puts) && n < most && size < bytes {
 			w := b.writes[puts[n]]
 			args = append(args, []byte(puts[n]), string(w.version), null(w.put.Session), b.s.d.blob(w.put.Value))
 			size += len(puts[n]) + len(w.put.Value)

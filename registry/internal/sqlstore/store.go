@@ -47,6 +47,8 @@ type Config struct {
 	Intact func() error
 	// Signals are closed by Close.
 	Signals Signals
+	// MaxBytes bounds the values in one statement, but for the last of them. 0: 3 MiB.
+	MaxBytes int
 	// Handle names this process; no other ever had that name. At most 40 bytes.
 	Handle string
 	Logger *slog.Logger // nil: discard
