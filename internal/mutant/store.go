@@ -36,6 +36,18 @@ func storeMutants() []mutant {
 			pkg: "registry/sqlregistry", test: "TestSettingsOfTheServerDoNoHarm$", server: "mariadb",
 		},
 		{
+			name: "redis-lists-what-is-left", breaks: "a key that Redis evicted looks like a group that is not there yet, and is begun anew",
+			file: "registry/redisregistry/lua/list.lua",
+			find: "if count ~= call('ZCARD', KEYS[3]) or", put: "if count < 0 or",
+			pkg: "registry/redisregistry", test: "TestALostKeyIsLoud$", server: "redis",
+		},
+		{
+			name: "redis-may-evict-owners", breaks: "a Redis that is short of memory takes owners and sessions away, with nothing but a line in the log",
+			file: "registry/redisregistry/prepare.go",
+			find: "p != \"noeviction\" && info[\"maxmemory\"] != \"0\" {", put: "p != \"noeviction\" && info[\"maxmemory\"] == \"-\" {",
+			pkg: "registry/redisregistry", test: "TestAServerThatMayEvictKeysIsRefused$", server: "redis",
+		},
+		{
 			name: "mariadb-packets-of-any-size", breaks: "many large values in one call are refused by the server for ever",
 			file: "registry/sqlregistry/mysql.go",
 			find: "return int(min(n/2-(1<<20)-(64<<10), 3<<20)), nil", put: "return 0, nil",

@@ -90,6 +90,9 @@ func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return driver.Snapshot{}, err
 	}
+	if revision < 0 {
+		return driver.Snapshot{}, errors.New("a key of this namespace is lost: Redis evicted it, or somebody deleted it; what is left is believed no more: restore the server's data, or delete the namespace's other keys and begin anew")
+	}
 	snap := driver.Snapshot{Revision: revision, Time: now}
 	if len(reply) > 2 {
 		snap.Entries = make([]driver.Entry, 0, len(reply)/2-1)

@@ -30,6 +30,9 @@ func (s *store) prepare(ctx context.Context) error {
 	if up, err := strconv.Atoi(info["uptime_in_seconds"]); err == nil && up <= int(grace/time.Second)+1 {
 		s.young = time.Now().Add(grace)
 	}
+	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
+		return fmt.Errorf("redis registry: the server's maxmemory-policy is %s, with a limit of %s bytes: it may evict owners and sessions when its memory is full; set it to noeviction, or use a server of its own: %w", p, info["maxmemory"], fault.Invalid)
+	}
 	s.assess(info, s.appendfsync(ctx))
 	return s.checkFormat(ctx)
 }
@@ -64,7 +67,7 @@ func (s *store) appendfsync(ctx context.Context) string {
 // assess tells the log what may lose acknowledged transactions.
 func (s *store) assess(info map[string]string, fsync string) {
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
-		s.log.Warn("Redis may evict keys when its memory is full, sessions and entries alike; set maxmemory-policy to noeviction", "maxmemory_policy", p)
+		s.log.Warn("Redis would evict keys, sessions and owners alike, if it had a limit of memory; set maxmemory-policy to noeviction before it gets one", "maxmemory_policy", p)
 	}
 	switch {
 	case info["aof_enabled"] == "0":

@@ -2,9 +2,13 @@
 --
 -- KEYS  meta entries keys bound sessions
 -- ARGV  prefix of session keys, lower and upper end of the range (as of ZRANGE BYLEX)
--- Returns the revision, the server's time in ms, then key and entry (see apply.lua) of each.
+-- Returns -1 and 0 when a key of the namespace is lost, else the revision, the server's time in ms, then key and entry (see apply.lua) of each.
 
 local call, byte, sub, find = redis.call, string.byte, string.sub, string.find
+-- Each entry has its name in the index, and nothing is written without a revision. A key that was
+-- evicted, or deleted by hand, must not look like entries that never were.
+local count = call('HLEN', KEYS[2])
+if count ~= call('ZCARD', KEYS[3]) or count > 0 and call('HEXISTS', KEYS[1], 'revision') == 0 then return { -1, 0 } end
 local names = call('ZRANGE', KEYS[3], ARGV[2], ARGV[3], 'BYLEX')
 local time = call('TIME')
 local out, o = { tonumber(call('HGET', KEYS[1], 'revision') or 0), time[1] * 1000 + math.floor(time[2] / 1000) }, 2
