@@ -33,12 +33,15 @@ func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
 // control changes the group's control document. After a lost reply and a conflict it does not do
 // so again, but looks for its own document there: others may have changed it since.
 func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
-	meta, err := g.Meta(ctx)
-	if err != nil {
-		return err
-	}
 	var sent []byte // with no reply
 	for {
+		meta, metaEntry, err := g.meta(ctx)
+		if err == nil && (metaEntry.Version == "" || meta.Deleting) {
+			err = fmt.Errorf("group %q: %w", g.name, ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
 		var c Control
 		e, err := g.r.read(ctx, g.ControlKey(), &c)
 		switch {
@@ -59,7 +62,10 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 			}
 		}
 		value := Encode(c)
-		res, lost, err := g.r.settled(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: value}}})
+		res, lost, err := g.r.settled(ctx, Txn{
+			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
+			Puts:   []Put{{Key: e.Key, Value: value}},
+		})
 		if err != nil || !errors.Is(res.Err, ErrConflict) {
 			return errors.Join(err, res.Err)
 		}

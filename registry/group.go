@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // The keys of a group <g>; unit numbers are eight digits, so that they sort.
@@ -220,6 +218,9 @@ type State struct {
 	AssignmentVersion Version
 	Control           Control
 	ControlVersion    Version
+	// Strange are the keys of entries that should not be there: of units that the group has not got,
+	// or of a group that was deleted. They do no harm; see Heal for those of no group.
+	Strange []string
 }
 
 // Load reads the group's state in one consistent list; with checkpoints it takes a second one,
@@ -260,11 +261,9 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			return nil, err
 		}
 	}
-	if st.Meta != nil && st.Meta.Deleting {
+	if st.Meta == nil || st.Meta.Deleting {
 		st.Meta, st.MetaVersion = nil, ""
-	}
-	if st.Meta == nil {
-		return st, nil
+		return st, g.remains(ctx, st, snap.Entries)
 	}
 	st.Units = make([]Unit, st.Meta.Units)
 	for i := range st.Units {
@@ -273,7 +272,8 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	for _, e := range owners {
 		n, err := unitOf(e.Key)
 		if err != nil || n >= len(st.Units) {
-			return nil, fmt.Errorf("registry key %q: group %q has %d units: %w", e.Key, g.name, len(st.Units), fault.Corrupt)
+			st.Strange = append(st.Strange, e.Key)
+			continue
 		}
 		st.Units[n].OwnerVersion = e.Version
 		if err := decode(e, &st.Units[n].Owner); err != nil {
@@ -281,26 +281,39 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 		}
 	}
 	if checkpoints {
-		return st, g.loadCheckpoints(ctx, st.Units)
+		return st, g.loadCheckpoints(ctx, st)
 	}
 	return st, nil
 }
 
-func (g *Group) loadCheckpoints(ctx context.Context, units []Unit) error {
+// remains notes what there is of a group that is not there.
+func (g *Group) remains(ctx context.Context, st *State, entries []Entry) error {
+	snap, err := g.r.List(ctx, g.checkpoints)
+	if err != nil {
+		return err
+	}
+	for _, e := range append(entries, snap.Entries...) {
+		st.Strange = append(st.Strange, e.Key)
+	}
+	return nil
+}
+
+func (g *Group) loadCheckpoints(ctx context.Context, st *State) error {
 	snap, err := g.r.List(ctx, g.checkpoints)
 	if err != nil {
 		return err
 	}
 	for _, e := range snap.Entries {
 		n, err := unitOf(e.Key)
-		if err != nil || n >= len(units) {
+		if err != nil || n >= len(st.Units) {
+			st.Strange = append(st.Strange, e.Key)
 			continue
 		}
 		c := new(Checkpoint)
 		if err := decode(e, c); err != nil {
 			return err
 		}
-		units[n].Checkpoint, units[n].CheckpointVersion = c, e.Version
+		st.Units[n].Checkpoint, st.Units[n].CheckpointVersion = c, e.Version
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 		}
 		switch {
 		case e.Version == "":
+			if err := g.sweep(ctx, e); err != nil {
+				return Meta{}, err
+			}
 			res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key}}, Puts: []Put{{Key: e.Key, Value: Encode(want)}}})
 			if err != nil {
 				return Meta{}, err
@@ -102,41 +105,69 @@ func (m Meta) Grown(units int) Meta {
 }
 
 // Delete removes the group with its checkpoints; deleting one that does not exist is no error.
-// ErrConflict while it has members. A deletion cut short is finished by the next Delete or
-// EnsureMeta, and nobody can register or claim in between.
+// ErrConflict while it has members. A deletion cut short is finished by the next Delete, EnsureMeta or
+// member, and nobody can register or claim in between: whoever makes an entry of a group checks its
+// document, or an entry that goes with it.
 func (g *Group) Delete(ctx context.Context) error {
-	meta, e, err := g.meta(ctx)
-	if err != nil || e.Version == "" {
-		return err
-	}
-	if !meta.Deleting {
-		members, err := g.ActiveMembers(ctx)
+	for try := 1; try <= settleTries; try++ {
+		snap, err := g.r.List(ctx, g.WatchPrefix())
 		if err != nil {
 			return err
 		}
-		if len(members) > 0 {
-			return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, len(members), members[0].ID, ErrConflict)
+		var meta Meta
+		e, members := Entry{Key: g.MetaKey()}, g.WatchPrefix()+"members/"
+		plan, member, live := Check{Key: g.AssignmentKey()}, "", 0
+		for _, x := range snap.Entries {
+			switch {
+			case x.Key == e.Key:
+				e = x
+			case x.Key == plan.Key:
+				plan.Version = x.Version
+			case strings.HasPrefix(x.Key, members):
+				member, live = strings.TrimPrefix(x.Key, members), live+1
+			}
 		}
+		if e.Version == "" {
+			return g.sweep(ctx, e)
+		}
+		if err := decode(e, &meta); err != nil {
+			return err
+		}
+		switch {
+		case meta.Deleting:
+			return g.sweep(ctx, e)
+		case live > 0:
+			return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, live, member, ErrConflict)
+		}
+		// Members that came since have written an assignment: a deletion that was decided on long
+		// ago does not take what they have done.
 		meta.Deleting = true
-		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(meta)}}})
-		if err != nil {
+		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}, plan}, Puts: []Put{{Key: e.Key, Value: Encode(meta)}}})
+		switch {
+		case err != nil:
 			return err
-		}
-		if res.Err != nil && !errors.Is(res.Err, ErrConflict) {
+		case res.Err == nil:
+			e.Version = res.Versions[0]
+			return g.sweep(ctx, e)
+		case !errors.Is(res.Err, ErrConflict):
 			return res.Err
 		}
-		if meta, e, err = g.meta(ctx); err != nil || e.Version == "" {
-			return err
-		}
-		if !meta.Deleting {
-			return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, ErrConflict)
-		}
+	}
+	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, ErrConflict)
+}
+
+// Heal removes what is left of a group that was deleted: of a deletion cut short, and of one that an
+// earlier version did by halves. A group that is there stays as it is.
+func (g *Group) Heal(ctx context.Context) error {
+	meta, e, err := g.meta(ctx)
+	if err != nil || e.Version != "" && !meta.Deleting {
+		return err
 	}
 	return g.sweep(ctx, e)
 }
 
 // sweep removes everything of a group that is marked as deleted: members first, because without
-// its member entry nobody can claim, and the mark last.
+// its member entry nobody can claim, and the mark last. Without a mark, what is there is of no group.
 func (g *Group) sweep(ctx context.Context, mark Entry) error {
 	for _, prefix := range []string{g.WatchPrefix() + "members/", g.WatchPrefix(), g.checkpoints} {
 		snap, err := g.r.List(ctx, prefix)
@@ -154,6 +185,9 @@ func (g *Group) sweep(ctx context.Context, mark Entry) error {
 				return err
 			}
 		}
+	}
+	if mark.Version == "" {
+		return nil
 	}
 	return g.remove(ctx, mark, []string{mark.Key})
 }
