@@ -131,6 +131,9 @@ func (w *unitWorker) handle(u *group.Unit) dispatch.Handler {
 	}
 	var slabs sync.Pool
 	return func(ctx context.Context, r *dispatch.Record) error {
+		if err := u.Await(ctx); err != nil {
+			return err
+		}
 		slab, _ := slabs.Get().(*[]Message)
 		if slab == nil || len(*slab) == 0 {
 			fresh := make([]Message, slabMessages)

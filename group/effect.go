@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -61,27 +60,18 @@ func silent(err, kind error) error {
 	return err
 }
 
-// load reads the group. A deletion that was cut short would be in the way of a new beginning: a
-// member that is not in yet finishes it.
+// load reads the group. What was left of a deleted one would be in the way of a new beginning: a
+// member that is not in yet removes it.
 func (m *member) load(ctx context.Context, joined bool) (*registry.State, error) {
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
 	st, err := m.group.Load(ctx, true)
-	if err == nil && st.Meta == nil && !joined && m.deleting(ctx) {
-		_, err = m.group.EnsureMeta(ctx, registry.Meta{
-			Topic: m.cfg.Topic, Units: m.cfg.Units, Initial: m.cfg.Initial, Assignor: m.cfg.Assignor.Name(), Created: time.Now().UnixMilli(),
-		})
-		if err == nil {
+	if err == nil && st.Meta == nil && len(st.Strange) > 0 && !joined {
+		if err = m.group.Heal(ctx); err == nil {
 			st, err = m.group.Load(ctx, true)
 		}
 	}
 	return st, silent(err, registry.ErrUnavailable)
-}
-
-func (m *member) deleting(ctx context.Context) bool {
-	e, err := m.group.Registry().Get(ctx, m.group.MetaKey())
-	var meta registry.Meta
-	return err == nil && json.Unmarshal(e.Value, &meta) == nil && meta.Deleting
 }
 
 func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Result, error) {
@@ -146,7 +136,7 @@ func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
 func (m *member) start(ctx context.Context, e core.StartUnit) {
 	u := &Unit{
 		grant: e.Grant, member: m.cfg.Member, incarnation: m.cfg.Incarnation,
-		start: e.Checkpoint, why: e.Why, draining: make(chan struct{}), run: e.Run, pace: m.pace,
+		start: e.Checkpoint, why: e.Why, draining: make(chan struct{}), run: e.Run, pace: m.pace, lease: m.sure,
 	}
 	ctx, u.cancel = context.WithCancelCause(ctx)
 	m.pace.start()

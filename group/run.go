@@ -48,8 +48,9 @@ type member struct {
 
 	units    []*Unit // running, by number
 	sessions map[string]registry.Session
-	current  string // the session in use
-	lease    time.Time
+	current  string    // the session in use
+	lease    time.Time // its deadline, as the core knows it
+	sure     *lease    // of it
 	joined   bool
 	timer    *time.Timer
 	pace     *pace // of the collecting of progress
@@ -142,11 +143,21 @@ func (m *member) send(msg message) (delivered bool) {
 
 // step gives the core an event and does what it asks for.
 func (m *member) step(ctx context.Context, ev core.Event) {
-	if s := m.sessions[m.current]; s != nil && !s.Deadline().Equal(m.lease) {
-		m.lease = s.Deadline()
-		m.feed(ctx, core.Renewed{Session: m.current, Lease: m.at(m.lease)})
-	}
+	m.look(ctx)
 	m.feed(ctx, ev)
+}
+
+// look tells the core when the session's deadline has moved: after a renewal, and after a suspension
+// of the host, when it comes sooner.
+func (m *member) look(ctx context.Context) {
+	s := m.sessions[m.current]
+	if s == nil {
+		return
+	}
+	if end := s.Deadline(); !end.Equal(m.lease) {
+		m.lease = end
+		m.feed(ctx, core.Renewed{Session: m.current, Lease: m.at(end)})
+	}
 }
 
 func (m *member) feed(ctx context.Context, ev core.Event) {
@@ -162,6 +173,7 @@ func (m *member) at(t time.Time) time.Duration { return t.Sub(m.began) + time.Ho
 // collect asks the workers how far they got. It is calm when they got no further, and none handles
 // anything.
 func (m *member) collect(ctx context.Context) (calm bool) {
+	m.look(ctx) // handlers that run must not outlive it
 	calm = true
 	var ev core.Progress
 	var stuck []core.UnitStuck
@@ -210,7 +222,7 @@ func (m *member) forget(ended core.UnitEnded) {
 
 // adopt takes a new session into use.
 func (m *member) adopt(ctx context.Context, s registry.Session) {
-	m.sessions[s.ID()], m.current, m.lease = s, s.ID(), s.Deadline()
+	m.sessions[s.ID()], m.current, m.lease, m.sure = s, s.ID(), s.Deadline(), newLease(s)
 	m.wg.Go(func() {
 		select {
 		case <-s.Done():

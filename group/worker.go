@@ -56,7 +56,8 @@ type Unit struct {
 	why         string
 	draining    chan struct{}
 	progress    atomic.Pointer[func() Progress]
-	pace        *pace // of the member
+	pace        *pace  // of the member
+	lease       *lease // of the session it was started in
 
 	// The loop's:
 	run     uint64

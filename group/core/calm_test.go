@@ -266,27 +266,3 @@ func TestStepIsDeterministic(t *testing.T) {
 		t.Errorf("two runs differ:\n%s\n\n%s", one[len(one)-1], two[len(two)-1])
 	}
 }
-
-// The group's document and the member's entry are written beside each other, and a store may carry
-// out one of the two only. That the document is missing then is no deletion.
-func TestAMemberThatWasStoredWithoutItsGroupFoundsItAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	left := 3
-	w.store.refuse = func(key string) bool {
-		if key != w.group.MetaKey() || left == 0 {
-			return false
-		}
-		left--
-		return true
-	}
-	a := w.start("a")
-	w.pass(10 * time.Second)
-	if a.exit != nil || left != 0 {
-		t.Fatalf("a's exit is %+v; the document was refused %d times less than it was to be", a.exit, left)
-	}
-	w.complete()
-	if len(a.running) == 0 {
-		t.Error("it runs nothing")
-	}
-}

@@ -44,7 +44,8 @@ type (
 		Err     error
 	}
 
-	// Renewed tells a later Lease of the session: when the last good renewal was sent, plus the TTL.
+	// Renewed tells another Lease of the session: when the last good renewal was sent, plus the TTL. It
+	// is sooner than the one before when the host was suspended since.
 	Renewed struct {
 		Session string
 		Lease   time.Duration

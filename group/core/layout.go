@@ -184,12 +184,13 @@ func (s *State) metaWritten(w *write, o outcome, versions []registry.Version) {
 	if o == unavailable {
 		return
 	}
-	s.metaMark = mark{step: s.step, stale: o != done}
-	if o != done || s.view.MetaVersion != w.txn.Checks[0].Version {
+	if o != done {
+		s.meta.doubt(s.step)
 		s.viewStep, s.wantLoad = 0, true
 		return
 	}
-	s.view.Meta, s.view.MetaVersion, s.plan.seen = w.meta, versions[0], false
-	s.noteMeta()
-	s.fit(w.meta.Units)
+	if s.stored(&s.meta, w, s.view.MetaVersion, w.txn.Checks[0].Version, versions[0]) {
+		s.view.Meta, s.view.MetaVersion, s.plan.seen = w.meta, versions[0], false
+		s.fit(w.meta.Units)
+	}
 }

@@ -23,7 +23,7 @@ type plan struct {
 	reason  string
 	since   time.Duration // when it was first seen not to be current
 	writing bool
-	mark    mark
+	entry   entry
 }
 
 // absence is a static member within its restart window, as far as this member saw it.
@@ -247,7 +247,7 @@ func (s *State) turn(since time.Duration) time.Duration {
 }
 
 func (s *State) writePlan() {
-	if at := s.planAt(); at == 0 || s.now < at || s.plan.mark.stale {
+	if at := s.planAt(); at == 0 || s.now < at || s.plan.entry.open != 0 {
 		return
 	}
 	s.storePlan(s.plan.targets, s.plan.reason)
@@ -269,8 +269,11 @@ func (s *State) storePlan(targets []string, reason string) {
 	}
 	s.plan.writing = true
 	s.batch = append(s.batch, write{kind: wPlan, plan: &doc, txn: registry.Txn{
-		Checks: []registry.Check{{Key: key, Version: s.view.AssignmentVersion}},
-		Puts:   []registry.Put{{Key: key, Value: value}},
+		Checks: []registry.Check{
+			{Key: key, Version: s.view.AssignmentVersion},
+			{Key: s.cfg.Group.MetaKey(), Version: s.view.MetaVersion}, // a deletion takes it away
+		},
+		Puts: []registry.Put{{Key: key, Value: value}},
 	}})
 }
 
@@ -279,12 +282,12 @@ func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {
 	if o == unavailable {
 		return
 	}
-	s.plan.mark = mark{step: s.step, stale: o != done}
 	if o != done {
+		s.plan.entry.doubt(s.step)
 		s.wantLoad = true
 		return
 	}
-	if older(s.view.AssignmentVersion, w.txn.Checks[0].Version, versions[0]) {
+	if s.stored(&s.plan.entry, w, s.view.AssignmentVersion, w.txn.Checks[0].Version, versions[0]) {
 		s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
 		s.plan.known, s.plan.seen = false, false
 	}

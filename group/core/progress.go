@@ -52,7 +52,8 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	if u.checkpoint == nil {
 		// The worker may have stored where it started, which no hint tells of. The next one
 		// must not choose a start anew.
-		u.mark, s.wantLoad = mark{step: s.step, stale: true}, true
+		u.point.doubt(s.step)
+		s.wantLoad = true
 	}
 	if was != running && (was != draining || ev.Err == nil) {
 		return // as it was asked to
@@ -103,7 +104,7 @@ func (s *State) commit() {
 	g := s.cfg.Group
 	for n := range s.units {
 		u := &s.units[n]
-		if !u.dirty || !u.granted || u.write != 0 || u.mark.stale {
+		if !u.dirty || !u.granted || u.write != 0 || u.unsure() {
 			continue
 		}
 		u.write, u.dirty = wCommit, false

@@ -93,8 +93,8 @@ func (s *State) kept() (n int) {
 	return n
 }
 
-// self is this member's document.
-func (s *State) self() registry.Member {
+// document is what this member says of itself.
+func (s *State) document() registry.Member {
 	return registry.Member{
 		ID: s.cfg.Member, Incarnation: s.cfg.Incarnation, Weight: s.cfg.Weight, Zone: s.cfg.Zone,
 		Static: s.cfg.Static, Host: s.cfg.Host, PID: s.cfg.PID, Joined: s.wall,
@@ -109,20 +109,10 @@ func (s *State) find(id string) (int, bool) {
 	})
 }
 
-// found writes the group's document when there is none yet. It goes with the member entry, and goes
-// again should that have been stored without it.
-func (s *State) found() {
-	if s.exited || s.session == "" || s.viewStep == 0 || s.view.Meta != nil || s.metaWriting || s.blocked() || (s.leaving && s.kept() == 0) {
-		return
-	}
-	s.writeMeta(registry.Meta{
-		Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
-	}, nil)
-}
-
-// join puts the member entry.
+// join puts the member entry, in a group that is there: the group's document goes with it when there
+// is none yet, and what was deleted meanwhile is not begun again by halves.
 func (s *State) join() {
-	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.memberMark.stale || s.blocked() {
+	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.self.open != 0 || s.blocked() {
 		return
 	}
 	g := s.cfg.Group
@@ -130,10 +120,17 @@ func (s *State) join() {
 	if i, ok := s.find(s.cfg.Member); ok {
 		seen = s.view.MemberVersions[i]
 	}
-	m := s.self()
+	m := s.document()
 	txn := registry.Txn{
-		Checks: []registry.Check{{Key: g.MemberKey(m.ID), Version: seen}},
+		Checks: []registry.Check{{Key: g.MemberKey(m.ID), Version: seen}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},
 		Puts:   []registry.Put{{Key: g.MemberKey(m.ID), Value: registry.Encode(m), Session: s.session}},
+	}
+	var founded *registry.Meta
+	if s.view.Meta == nil {
+		founded = &registry.Meta{
+			Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+		}
+		txn.Puts = append(txn.Puts, registry.Put{Key: g.MetaKey(), Value: registry.Encode(founded)})
 	}
 	if s.cfg.Static {
 		st := registry.StaticMember{ID: m.ID, RestartMillis: s.cfg.RestartWindow.Milliseconds()}
@@ -143,7 +140,7 @@ func (s *State) join() {
 	}
 	s.joining = true
 	s.tried++
-	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: txn})
+	s.batch = append(s.batch, write{kind: wJoin, member: m, meta: founded, session: s.session, txn: txn})
 }
 
 // announce says in the member entry that this member is leaving: give it nothing.
@@ -151,7 +148,7 @@ func (s *State) announce() {
 	if !s.leaving || s.cfg.Static || s.announced || s.joining {
 		return
 	}
-	m := s.self()
+	m := s.document()
 	key := s.cfg.Group.MemberKey(m.ID)
 	s.joining = true
 	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: registry.Txn{
@@ -166,9 +163,10 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		s.wantLoad = true // of a session that is gone, as is its entry
 		return
 	}
-	s.joining = false
-	s.memberMark = mark{step: s.step, stale: o != done}
-	s.touched = true
+	s.joining, s.touched = false, true
+	if o != done {
+		s.self.doubt(s.step)
+	}
 	if o == refused {
 		s.loseSession("the store says that the session has ended")
 		return
@@ -179,9 +177,18 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	}
 	s.member, s.announced = versions[0], w.member.Draining
 	i, ok := s.find(w.member.ID)
-	if ok && !older(s.view.MemberVersions[i], w.txn.Checks[0].Version, s.member) {
-		s.memberMark.stale, s.wantLoad = true, true // somebody has replaced it meanwhile
+	var has registry.Version
+	if ok {
+		has = s.view.MemberVersions[i]
+	}
+	if !s.stored(&s.self, w, has, w.txn.Checks[0].Version, s.member) && ok {
+		s.self.doubt(s.step) // somebody has replaced it meanwhile
+		s.wantLoad = true
 		return
+	}
+	if w.meta != nil && s.view.Meta == nil {
+		s.view.Meta, s.view.MetaVersion = w.meta, versions[1]
+		s.fit(w.meta.Units)
 	}
 	if !ok {
 		s.view.Members = slices.Insert(s.view.Members, i, w.member)
@@ -201,7 +208,6 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 			s.calmUntil = s.now + calm
 		}
 		s.joined, s.everJoined = true, true
-		s.noteMeta()
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
 }

@@ -70,20 +70,19 @@ type State struct {
 	everJoined bool
 	// tried is how often it tried to join. It may have been in the group, and been given units,
 	// without hearing of it.
-	tried      int
-	everMeta   bool // it was joined and the group was there
-	joining    bool // a write of the member entry is under way
-	member     registry.Version
-	memberMark mark
-	announced  bool // that it is leaving
-	calmUntil  time.Duration
+	tried     int
+	joining   bool // a write of the member entry is under way
+	member    registry.Version
+	self      entry
+	announced bool // that it is leaving
+	calmUntil time.Duration
 
 	// The store as it was last seen, with our own confirmed writes put in.
 	view     *registry.State
 	viewAt   time.Duration // when it came
 	viewStep uint64        // when the Load that brought it was asked for; 0: none is good
 	loading  uint64        // ID of the Load under way
-	loadStep uint64
+	loadStep uint64        // when it, or the last one, was asked for
 	wantLoad bool
 
 	// Pause after failures of the store.
@@ -95,7 +94,7 @@ type State struct {
 	layout      Layout
 	gates       []bool // by unit
 	metaWriting bool
-	metaMark    mark
+	meta        entry
 	passSince   time.Duration // units could be passed since
 
 	plan    plan
@@ -113,13 +112,6 @@ type State struct {
 	exited     bool
 }
 
-// mark is when the fate of the last write to an entry became known, and whether the view still
-// stands after it.
-type mark struct {
-	step  uint64
-	stale bool // conflict or unknown: only a Load asked for later tells
-}
-
 // worker is where the worker of a unit is.
 type worker uint8
 
@@ -133,8 +125,9 @@ const (
 
 // unit is what the member knows and does about one unit.
 type unit struct {
-	mark  mark
-	write kind // the write under way; 0: none
+	owner entry
+	point entry // the checkpoint
+	write kind  // the write under way; 0: none
 
 	// The right to it. It outlives a lost session: the owner entry tells whether it still holds.
 	granted    bool

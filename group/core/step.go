@@ -27,7 +27,7 @@ func (s *State) take(event Event) {
 	switch ev := event.(type) {
 	case Renewed:
 		if ev.Session == s.session {
-			s.lease = max(s.lease, ev.Lease)
+			s.lease = ev.Lease // also sooner: the host was suspended
 		}
 	case Changed:
 		s.wantLoad = true
@@ -75,7 +75,6 @@ func (s *State) settle() {
 	}
 	s.letGo()
 	s.open()
-	s.found()
 	s.join()
 	s.grow()
 	if s.ready() && s.touched && !s.small() {
@@ -99,7 +98,7 @@ func (s *State) settle() {
 
 // ready says whether there is a membership and a view to act on.
 func (s *State) ready() bool {
-	return s.joined && s.viewStep != 0 && s.view.Meta != nil && !s.memberMark.stale && !s.blocked() && !s.exited
+	return s.joined && s.viewStep != 0 && s.view.Meta != nil && s.self.open == 0 && !s.blocked() && !s.exited
 }
 
 func (s *State) blocked() bool { return s.storeRetry > s.now }

@@ -10,7 +10,7 @@ import (
 // reconcile takes the next step for a unit, from what the store says of it and what is going on here.
 func (s *State) reconcile(n int) {
 	u, v := &s.units[n], &s.view.Units[n]
-	if u.write != 0 || u.mark.stale {
+	if u.write != 0 || u.unsure() {
 		return // its fate is not known yet
 	}
 	if u.granted && v.OwnerVersion != u.grant.Version {
@@ -33,6 +33,9 @@ func (s *State) reconcile(n int) {
 		s.evict(n)
 	}
 }
+
+// unsure says whether the view is known to be behind.
+func (u *unit) unsure() bool { return u.owner.open != 0 || u.point.open != 0 }
 
 // acquire takes a unit that was handed to us, or that is ours to take.
 func (s *State) acquire(n int) {
@@ -287,7 +290,7 @@ func (s *State) evict(n int) bool {
 	if best == "" {
 		return false
 	}
-	if !p.current || p.writing || p.mark.stale {
+	if !p.current || p.writing || p.entry.open != 0 {
 		return true // soon
 	}
 	targets := slices.Clone(p.targets)

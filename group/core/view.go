@@ -7,7 +7,7 @@ import (
 )
 
 // loaded takes a reading of the group. It may be older than writes of ours that were confirmed since
-// it was asked for; those are kept, and another reading is asked for.
+// it was asked for; those are kept, see entry.
 func (s *State) loaded(ev Loaded) {
 	if ev.ID != s.loading {
 		return
@@ -19,17 +19,16 @@ func (s *State) loaded(ev Loaded) {
 	}
 	s.storeWorks(false)
 	s.touched = true
-	if s.memberMark.step > s.loadStep || (s.plan.mark.step > s.loadStep && s.plan.mark.stale) {
+	if s.self.since(s.loadStep) { // what it says of us is old
 		s.wantLoad = true
 		return
 	}
+	s.self.open = 0
 	if err := s.checkMeta(ev.State.Meta); err != nil {
 		s.exit(err)
 		return
 	}
 	s.merge(ev.State)
-	s.noteMeta()
-	s.memberMark.stale, s.plan.mark.stale = false, false
 	s.viewStep, s.plan.seen = s.loadStep, false
 	s.sweepAt = 0
 	if s.cfg.Sweep > 0 {
@@ -39,15 +38,10 @@ func (s *State) loaded(ev Loaded) {
 	s.noteAbsent()
 }
 
-// noteMeta notes that this member is in a group that is there: should it go, it was deleted.
-func (s *State) noteMeta() {
-	s.everMeta = s.everMeta || s.everJoined && s.view.Meta != nil
-}
-
 func (s *State) checkMeta(m *registry.Meta) error {
 	name := s.cfg.Group.Name()
 	switch {
-	case m == nil && s.everMeta:
+	case m == nil && s.everJoined:
 		return fmt.Errorf("group %q was deleted while member %q was in it: %w", name, s.cfg.Member, registry.ErrNotFound)
 	case m == nil:
 		return nil
@@ -69,13 +63,16 @@ func (s *State) checkMeta(m *registry.Meta) error {
 func (s *State) merge(st *registry.State) {
 	old := s.view
 	s.view, s.viewAt = st, s.now
-	if s.plan.mark.step > s.loadStep && old != nil {
-		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
-		s.wantLoad = true
+	keep := func(e *entry, shown registry.Version) bool {
+		keep, again := e.read(s.loadStep, shown)
+		s.wantLoad = s.wantLoad || again
+		return keep && old != nil && old.Meta != nil
 	}
-	if s.metaMark.step > s.loadStep && old != nil && old.Meta != nil && !s.metaMark.stale {
+	if keep(&s.plan.entry, st.AssignmentVersion) {
+		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
+	}
+	if keep(&s.meta, st.MetaVersion) {
 		st.Meta, st.MetaVersion = old.Meta, old.MetaVersion
-		s.wantLoad = true
 	}
 	if st.Meta == nil {
 		return
@@ -85,17 +82,15 @@ func (s *State) merge(st *registry.State) {
 		s.pad(old)
 	}
 	for n := range s.units {
-		u := &s.units[n]
-		if old != nil && old.Meta != nil && old.Units[n].OwnerVersion != st.Units[n].OwnerVersion {
+		u, v := &s.units[n], &st.Units[n]
+		if keep(&u.owner, v.OwnerVersion) {
+			v.Owner, v.OwnerVersion = old.Units[n].Owner, old.Units[n].OwnerVersion
+		}
+		if keep(&u.point, v.CheckpointVersion) {
+			v.Checkpoint, v.CheckpointVersion = old.Units[n].Checkpoint, old.Units[n].CheckpointVersion
+		}
+		if old != nil && old.Meta != nil && old.Units[n].OwnerVersion != v.OwnerVersion {
 			u.from = old.Units[n].Owner.Member
-		}
-		if u.mark.step <= s.loadStep {
-			u.mark.stale = false
-			continue
-		}
-		s.wantLoad = true
-		if !u.mark.stale && old != nil && old.Meta != nil {
-			st.Units[n] = old.Units[n]
 		}
 	}
 }

@@ -127,11 +127,12 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 		u.dirty = u.dirty || w.kind == wCommit
 		return
 	}
-	u.mark = mark{step: s.step, stale: o != done}
 	if o == done {
 		s.unitStored(w, res.Versions)
 		return
 	}
+	u.owner.doubt(s.step)
+	u.point.doubt(s.step)
 	s.wantLoad = true
 	u.dirty = u.dirty || w.kind == wCommit
 	// The first check of a commit or handoff is the fence. No need to look who took the unit
@@ -146,8 +147,7 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 func (s *State) unitStored(w *write, versions []registry.Version) {
 	u, v := &s.units[w.unit], &s.view.Units[w.unit]
 	if w.checkpoint != nil {
-		s.doubt(w, v.CheckpointVersion, w.txn.Checks[1].Version)
-		if older(v.CheckpointVersion, w.txn.Checks[1].Version, versions[0]) {
+		if s.stored(&u.point, w, v.CheckpointVersion, w.txn.Checks[1].Version, versions[0]) {
 			v.Checkpoint, v.CheckpointVersion, u.stored = w.checkpoint, versions[0], versions[0]
 		}
 		versions = versions[1:]
@@ -156,8 +156,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	if w.kind == wCommit {
 		return
 	}
-	s.doubt(w, v.OwnerVersion, w.txn.Checks[0].Version)
-	from, current := v.Owner.Member, older(v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
+	from, current := v.Owner.Member, s.stored(&u.owner, w, v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
 	if current {
 		v.Owner, v.OwnerVersion = w.owner, versions[0]
 	}
@@ -171,14 +170,13 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	}
 }
 
-// doubt looks again when a reading that was asked for after a write was sent shows what was before
-// it: mostly the reading was the quicker one, but it may be that the store lost the write.
-func (s *State) doubt(w *write, has, before registry.Version) {
-	if has == before && s.viewStep >= w.sent {
+// stored notes that a write is done which replaced one version by another, and says whether it
+// belongs into the view, which has a third, or one of them.
+func (s *State) stored(e *entry, w *write, has, before, after registry.Version) (current bool) {
+	current, again := e.wrote(w, s.loadStep, s.viewStep, has, before, after)
+	if again { // nothing is begun on it before the next reading
+		e.doubt(s.step)
 		s.wantLoad = true
 	}
+	return current
 }
-
-// older says whether what the view has is from before a write that replaced a version by another,
-// or that write itself. Anything else came after.
-func older(has, before, after registry.Version) bool { return has == before || has == after }

@@ -1,0 +1,65 @@
+package group
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// lease says whether a session certainly lives, before each handler: at the cost of one look at the
+// clocks, as the deadline itself takes system calls.
+type lease struct {
+	session registry.Session
+	doubter interface{ Doubtful() bool } // the session, on a store that takes a lost connection for a death; or nil
+	began   time.Time
+	known   atomic.Pointer[bound]
+}
+
+// bound is what is known of the deadline. It is never too late as long as the host was not suspended
+// since. Go's clock stands still then, and the time of day goes on: if they moved apart, the deadline
+// has to be asked for again.
+type bound struct{ until, apart time.Duration }
+
+const (
+	together  = time.Millisecond      // how far the clocks may move apart by the way they are read
+	uncertain = 10 * time.Millisecond // between two looks at a session in doubt
+)
+
+func newLease(s registry.Session) *lease {
+	l := &lease{session: s, began: time.Now()}
+	l.doubter, _ = s.(interface{ Doubtful() bool })
+	l.known.Store(&bound{until: s.Deadline().Sub(l.began)})
+	return l
+}
+
+func (l *lease) holds() bool {
+	if l.doubter != nil && l.doubter.Doubtful() {
+		return false
+	}
+	t := time.Now()
+	now := t.Sub(l.began)
+	apart := time.Duration(t.UnixNano()-l.began.UnixNano()) - now
+	if k := l.known.Load(); now < k.until && (apart-k.apart).Abs() < together {
+		return true
+	}
+	until := l.session.Deadline().Sub(l.began)
+	l.known.Store(&bound{until: until, apart: apart})
+	return now < until
+}
+
+// Await returns nil at once while the member's session certainly lives, and so nobody else can own
+// the unit. A worker calls it before each handler that it starts: after a suspension of the host, and
+// where a store takes a lost connection for a death, others may have the unit before this member is
+// told. It waits until the doubt is over, or ctx, which is cancelled when the session is lost.
+func (u *Unit) Await(ctx context.Context) error {
+	for u.lease != nil && !u.lease.holds() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(uncertain):
+		}
+	}
+	return nil
+}
