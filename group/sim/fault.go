@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ func (w *world) schedule() {
 	actions := map[Fault]func(){
 		Crash: w.crash, Restart: w.restart, Twin: w.twin, Freeze: w.freeze, Outage: w.outage, Partition: w.cut, Deaf: w.deafen,
 		Rollback: w.store.rollback, Membership: w.comeOrGo, Seeks: w.seek, Control: w.control, Eviction: w.evict, Static: w.restart,
-		Growth: w.grow,
+		Growth: w.grow, Deletion: w.remove, Suspend: w.suspend,
 	}
 	for _, kind := range w.plan.kinds() {
 		act := actions[kind]
@@ -96,6 +97,15 @@ func (w *world) freeze() {
 	}
 }
 
+// suspend is a host that sleeps, for minutes as far as the store can tell.
+func (w *world) suspend() {
+	if n := w.anyone(); n != nil && !n.frozen {
+		w.tracef("the host of %s is suspended", n)
+		n.frozen, n.asleep = true, w.now
+		w.later(w.upTo(3*w.plan.ttl), n.thaw)
+	}
+}
+
 // thaw lets a process go on: all that waited for it happens at once, in any order.
 func (n *node) thaw() {
 	if !n.frozen || n.dead {
@@ -103,6 +113,9 @@ func (n *node) thaw() {
 	}
 	n.w.tracef("%s goes on", n)
 	n.frozen = false
+	if n.asleep != 0 {
+		n.wake()
+	}
 	backlog := n.backlog
 	n.backlog = nil
 	if n.w.chance(2) {
@@ -182,7 +195,7 @@ func (w *world) seek() {
 
 func (w *world) seekIn(u int) {
 	o, _ := w.store.owner(u)
-	if o.Epoch == 0 || w.store.down {
+	if o.Epoch == 0 || w.store.down || doc[registry.Meta](w.store, w.store.meta).Deleting {
 		return
 	}
 	pos := []registry.Position{{Storage: w.parts[u].storage, Partition: u, Next: w.rng.Int64N(int64(len(w.parts[u].keys)) + 1)}}
@@ -204,14 +217,14 @@ func (w *world) control() {
 	if w.store.down {
 		return
 	}
-	c := registry.Control{Paused: w.chance(3)}
-	if w.chance(2) {
+	var c registry.Control
+	if w.chance(3) {
 		c.PausedUnits = []int{w.rng.IntN(w.plan.units)}
 	}
-	w.setControl(c)
+	w.operate("pause", true, func(g *registry.Group) error { return g.Pause(context.Background(), "sim", c.PausedUnits...) })
 	w.later(w.upTo(3*time.Second), func() {
-		if !w.store.down {
-			w.setControl(registry.Control{})
+		if !w.store.down && !w.heals {
+			w.operate("resume", true, func(g *registry.Group) error { return g.Resume(context.Background(), "sim") })
 		}
 	})
 }
@@ -222,6 +235,9 @@ func (w *world) setControl(c registry.Control) {
 
 // heal ends all faults. If nobody is left, somebody comes.
 func (w *world) heal() {
+	if w.plan.has[Rollback] && !w.plan.has[Seeks] && !w.store.down && w.chance(2) {
+		w.store.rollback()
+	}
 	w.tracef("all faults heal")
 	w.heals = true
 	w.restore()
@@ -231,10 +247,10 @@ func (w *world) heal() {
 		n.reconnect()
 		staying = staying || n.up() && !n.leaving && !w.startedAgain(n)
 	}
-	if w.plan.has[Control] {
+	if _, ok := w.store.entries[w.store.control]; ok {
 		w.setControl(registry.Control{})
 	}
-	if !staying {
+	if !staying || w.plan.has[Deletion] { // who has not noticed yet that the group was deleted goes too
 		w.newNode("")
 	}
 }

@@ -115,11 +115,12 @@ func (w *world) leave() {
 
 // calm adds what must hold in histories without certain faults.
 func (w *world) calm(r *history.Report) error {
-	if w.forced == 0 && !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Static, Delay, Hang) && r.Stale > 0 {
+	if w.forced == 0 && !w.hasAny(Freeze, Seeks, Rollback, Eviction, Twin, Static, Delay, Hang, LateJoin) && r.Stale > 0 {
 		return fmt.Errorf("%d deliveries by members whose lease should have told them that they are replaced", r.Stale)
 	}
 	disturbing := []Fault{
 		Loss, Delay, LostReply, Torn, Crash, Restart, Twin, Freeze, Outage, Partition, Rollback, Seeks, Hang, Errors, Static, Eviction,
+		Deletion, Suspend, LateJoin,
 	}
 	if w.hasAny(disturbing...) {
 		return nil

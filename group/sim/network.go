@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -11,6 +12,8 @@ import (
 type request struct {
 	n        *node
 	answered bool
+	joins    bool // it puts a member entry
+	sent     asked
 	serve    func() core.Event // at the store; what it answers
 	lost     func() core.Event // the node's own conclusion when no answer came
 	refused  func() core.Event // the answer of a store that is down: certainly nothing was done
@@ -36,7 +39,7 @@ func (n *node) send(r *request) {
 		if ev == nil {
 			return
 		}
-		if n.dropped(LostReply) || n.dropped(Loss) {
+		if n.dropped(LostReply) || n.dropped(Loss) || r.joins && n.late() {
 			r.breaks()
 			return
 		}
@@ -68,7 +71,10 @@ func (r *request) answer(ev core.Event) {
 	}
 	r.answered = true
 	if e, ok := ev.(core.SessionOpened); ok {
-		r.n.session = e.Session
+		r.n.session, r.n.renewed = e.Session, r.sent
+		r.n.told = r.n.deadline()
+		e.Lease = r.n.told
+		ev = e
 	}
 	r.n.step(ev)
 }
@@ -92,8 +98,11 @@ func (n *node) load(id uint64) {
 	unavailable := func() core.Event { return core.Loaded{ID: id, Err: registry.ErrUnavailable} }
 	r := &request{n: n, lost: unavailable, refused: unavailable}
 	r.serve = func() core.Event {
+		if n.w.healing(n) {
+			return unavailable()
+		}
 		st := n.w.store.list()
-		n.w.later(n.w.brief(), func() { // the second reading
+		n.w.later(n.reads(), func() { // the second reading
 			if n.w.store.down || n.dropped(Loss) {
 				r.reply(unavailable())
 				return
@@ -106,13 +115,37 @@ func (n *node) load(id uint64) {
 	n.send(r)
 }
 
+// late says whether the answer to a join is lost. Its session may end before the member hears of it.
+func (n *node) late() bool {
+	w := n.w
+	if !w.plan.has[LateJoin] || w.heals || w.chance(3) {
+		return false
+	}
+	if id := n.session; w.chance(2) {
+		w.later(w.upTo(w.plan.ttl), func() {
+			if !w.store.down && !w.heals {
+				w.store.end(id, "the store ended it")
+			}
+		})
+	}
+	return true
+}
+
+// reads is how long a reading takes at the store.
+func (n *node) reads() time.Duration {
+	if n.w.plan.has[Slow] {
+		return n.w.upTo(n.w.plan.commit * 2)
+	}
+	return n.w.brief()
+}
+
 func (n *node) apply(e core.Apply) {
 	gaveUp := make([]bool, len(n.workers))
 	for u, k := range n.workers {
 		gaveUp[u] = k != nil && k.abandoned()
 	}
 	n.send(&request{
-		n:       n,
+		n: n, joins: slices.ContainsFunc(e.Txns, func(t registry.Txn) bool { return len(t.Puts) > 0 && t.Puts[0].Session != "" }),
 		lost:    func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnknown} },
 		refused: func() core.Event { return core.Applied{ID: e.ID, Err: registry.ErrUnavailable} },
 		serve: func() core.Event {
@@ -138,16 +171,14 @@ func (n *node) apply(e core.Apply) {
 }
 
 func (n *node) openSession(id uint64) {
-	sent := n.clock()
 	unavailable := func() core.Event { return core.SessionOpened{ID: id, Err: registry.ErrUnavailable} }
-	r := &request{n: n, lost: unavailable, refused: unavailable}
+	r := &request{n: n, sent: asked{n.clock(), n.slept}, lost: unavailable, refused: unavailable}
 	r.serve = func() core.Event {
-		ss := n.w.store.open(n)
-		return core.SessionOpened{ID: id, Session: ss.id, Lease: sent + n.w.plan.ttl}
+		return core.SessionOpened{ID: id, Session: n.w.store.open(n).id}
 	}
 	n.send(r)
 	// The driver renews a session from the moment it has it.
-	n.in(n.worldly(sent+n.w.plan.ttl/3), n.renew)
+	n.when(r.sent.at+n.w.plan.ttl/3, n.renew)
 }
 
 // renew is the driver's loop: every third of the TTL a renewal is sent, whatever became of the last.
@@ -156,8 +187,8 @@ func (n *node) renew() {
 		return
 	}
 	n.renewing = true
-	n.in(n.worldly(n.clock()+n.w.plan.ttl/3), func() { n.renewing = false; n.renew() })
-	id, sent := n.session, n.clock()
+	n.when(n.clock()+n.w.plan.ttl/3, func() { n.renewing = false; n.renew() })
+	id, sent := n.session, asked{n.clock(), n.slept}
 	if id == "" || n.dropped(Loss) {
 		return
 	}
@@ -170,9 +201,12 @@ func (n *node) renew() {
 			return
 		}
 		n.in(n.latency(), func() {
-			if alive {
-				n.step(core.Renewed{Session: id, Lease: sent + n.w.plan.ttl})
-			} else {
+			if alive && id == n.session {
+				if sent.at > n.renewed.at {
+					n.renewed = sent
+				}
+				n.look() // the driver does not tell; whatever comes next does
+			} else if !alive {
 				n.step(core.SessionLost{Session: id})
 			}
 		})

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -22,16 +21,25 @@ type node struct {
 	timer uint64 // number of the timer that counts
 
 	session  string
-	renewing bool      // the driver's loop is there
-	hinted   bool      // a hint is on its way
-	workers  []*worker // by unit
-	changed  bool      // progress to be told
+	renewed  asked
+	slept    time.Duration // in all suspensions
+	told     time.Duration // the deadline that the core knows
+	renewing bool          // the driver's loop is there
+	hinted   bool          // a hint is on its way
+	workers  []*worker     // by unit
+	changed  bool          // progress to be told
+	budget   budget
+	paused   []int         // by unit: readings in a row that show it so
+	entered  time.Duration // when its member entry was put last
 
 	dead     bool // killed
 	frozen   bool
-	cutOff   bool // can't reach the store
-	deaf     bool // its watch is gone
+	asleep   time.Duration // since when its host is suspended; 0: it isn't
+	cutOff   bool          // can't reach the store
+	deaf     bool          // its watch is gone
 	leaving  bool
+	joined   bool // it was in the group
+	healing  bool
 	exited   bool
 	exit     error
 	lateCall bool     // the request that the store applies now was given up by its sender
@@ -64,7 +72,7 @@ func (w *world) newNode(name string) {
 		n.cfg.Zone = string(rune('x' + w.rng.IntN(3)))
 	}
 	n.core = core.New(n.cfg)
-	n.workers = make([]*worker, len(w.parts))
+	n.workers, n.paused = make([]*worker, len(w.parts)), make([]int, len(w.parts))
 	w.nodes = append(w.nodes, n)
 	w.tracef("%s starts", n)
 	n.soon(func() { n.step(core.Tick{}) })
@@ -81,16 +89,6 @@ func name(n *node) string {
 
 // up says whether the process is there and is a member or wants to be one.
 func (n *node) up() bool { return !n.dead && !n.exited }
-
-// clock is the node's monotonic time.
-func (n *node) clock() time.Duration {
-	return n.base + time.Duration(float64(n.w.now)*n.rate)
-}
-
-// worldly is how long it takes until the node's clock shows at.
-func (n *node) worldly(at time.Duration) time.Duration {
-	return max(0, time.Duration(math.Ceil(float64(at-n.clock())/n.rate)))
-}
 
 // in runs f inside the process after a while: not when it is dead, later when it is frozen.
 func (n *node) in(d time.Duration, f func()) {
@@ -111,17 +109,34 @@ func (n *node) soon(f func()) { n.in(n.w.brief(), f) }
 
 // step gives the core an event and does what it says.
 func (n *node) step(ev core.Event) {
+	n.look()
+	n.feed(ev)
+}
+
+func (n *node) feed(ev core.Event) {
 	if n.exited {
 		return
+	}
+	n.budget.allow(ev)
+	if l, ok := ev.(core.Loaded); ok {
+		n.read(l.State)
 	}
 	if n.w.trace != nil {
 		n.w.tracef("%s ← %T %s", n, ev, show(ev))
 	}
+	var news []core.Report
 	for _, e := range n.core.Step(core.Input{Now: n.clock(), Wall: n.wall(), Event: ev}) {
 		if n.w.trace != nil {
 			n.w.tracef("%s → %T %s", n, e, show(e))
 		}
+		n.budget.spend(n, e)
 		n.do(e)
+		if r, ok := e.(core.Report); ok {
+			news = append(news, r)
+		}
+	}
+	for i := range news {
+		n.lost(&news[i])
 	}
 }
 
@@ -156,11 +171,13 @@ func (n *node) do(effect core.Effect) {
 	case core.SetTimer:
 		n.timer++
 		number := n.timer
-		n.in(n.worldly(e.At), func() {
+		n.when(e.At, func() {
 			if n.timer == number {
 				n.step(core.Tick{})
 			}
 		})
+	case core.Report:
+		n.joined = n.joined || e.Kind == core.Joined
 	case core.Exit:
 		n.exited, n.exit = true, e.Err
 		n.closeSession(n.session)
@@ -173,6 +190,7 @@ func (n *node) startUnit(e core.StartUnit) {
 		n.w.fail("%s starts unit %d while its worker of epoch %d is still there", n, u, old.epoch)
 		return
 	}
+	n.begins(&e)
 	n.workers[u] = newWorker(n, e)
 	n.w.parts[u].starts[e.Grant.Epoch]++
 }

@@ -36,6 +36,10 @@ const (
 	Static                  // members whose units wait for their restart
 	Eviction                // the store ends sessions of the living
 	Growth                  // units come that wait for earlier ones, which end
+	Deletion                // somebody deletes the group, also while members come
+	Suspend                 // the host sleeps: its clock stands still, the store's goes on
+	LateJoin                // the answers to joins are lost or late, and sessions end meanwhile
+	Slow                    // readings that take long, while records keep coming
 	faultKinds
 )
 
@@ -43,6 +47,7 @@ func (f Fault) String() string {
 	names := [faultKinds]string{
 		"loss", "delay", "duplicate", "lost-reply", "torn", "crash", "restart", "twin", "freeze", "skew", "outage",
 		"partition", "deaf", "rollback", "membership", "seeks", "control", "hang", "errors", "static", "eviction", "growth",
+		"deletion", "suspend", "late-join", "slow",
 	}
 	return names[f]
 }
@@ -59,6 +64,24 @@ type scenario struct {
 	weighted bool
 	zones    []string // by unit
 	has      [faultKinds]bool
+}
+
+// together are kinds that do their worst in company, which they seldom find by chance.
+var together = [][]Fault{
+	{Rollback, Delay},
+	{Rollback, Delay, Crash, Restart},
+	{Skew, Partition},
+	{Skew, Partition, Hang},
+	{Static, Deaf},
+	{Static, Deaf, Delay, Restart},
+	{Control, Membership, Crash},
+	{LateJoin, Eviction, Membership},
+	{LateJoin, Delay, Restart},
+	{Deletion, Delay},
+	{Deletion, Delay, LateJoin, Eviction},
+	{Membership, Restart, Deaf, Delay}, // targets that are gone
+	{Hang, Eviction, Membership},
+	{Suspend, Membership},
 }
 
 func choose(r *rand.Rand) scenario {
@@ -90,6 +113,11 @@ func choose(r *rand.Rand) scenario {
 	for range many {
 		s.has[r.IntN(int(faultKinds))] = true
 	}
+	if r.IntN(3) == 0 {
+		for _, f := range together[r.IntN(len(together))] {
+			s.has[f] = true
+		}
+	}
 	if s.has[Growth] = s.has[Growth] || r.IntN(3) == 0; s.has[Growth] {
 		s.has[Seeks] = s.has[Seeks] || r.IntN(4) == 0
 		for range 1 + r.IntN(2) {
@@ -99,6 +127,9 @@ func choose(r *rand.Rand) scenario {
 			}
 			s.more = append(s.more, more)
 		}
+	}
+	if s.has[Slow] {
+		s.records *= 5
 	}
 	return s
 }

@@ -38,6 +38,7 @@ func (s *store) expire(ss *session) {
 		case s.w.now < ss.until:
 			s.expire(ss)
 		default:
+			s.overdue(ss)
 			s.end(ss.id, "expired")
 		}
 	})
@@ -89,6 +90,13 @@ func (s *store) rollback() {
 		return // a store that has forgotten the whole group is a deleted group: members leave
 	}
 	s.w.tracef("the store fails over to a replica that misses %d writes", s.before.writes)
+	for n := range s.owners {
+		is, will := s.entries[s.owners[n]].version, s.before.entries[s.owners[n]].version
+		if is != will {
+			s.replace(is)
+			delete(s.replaced, will)
+		}
+	}
 	s.entries, s.members, s.static = s.before.entries, s.before.members, s.before.static
 	s.before = nil
 	s.nonce++

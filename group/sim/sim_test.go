@@ -106,7 +106,7 @@ func TestHistoriesAreFullOfTrouble(t *testing.T) {
 			t.Errorf("400 histories have %d %s", n, what)
 		}
 	}
-	for f := sim.Loss; f <= sim.Growth; f++ {
+	for f := sim.Loss; f <= sim.Slow; f++ {
 		if kinds[f] < 5 {
 			t.Errorf("400 histories have %s %d times", f, kinds[f])
 		}

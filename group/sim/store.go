@@ -24,7 +24,8 @@ type store struct {
 
 	meta, assignment, control string // keys
 	owners, checkpoints       []string
-	members, static           []string // keys, sorted
+	replaced                  map[registry.Version]time.Duration // versions of owner entries: when
+	members, static           []string                           // keys, sorted
 }
 
 // entryDoc is an entry with its document decoded: a Load is then cheap, of which there are many.
@@ -41,7 +42,7 @@ type session struct {
 }
 
 func newStore(w *world) *store {
-	s := &store{w: w, entries: map[string]entryDoc{}, sessions: map[string]*session{}}
+	s := &store{w: w, entries: map[string]entryDoc{}, sessions: map[string]*session{}, replaced: map[registry.Version]time.Duration{}}
 	s.meta, s.assignment, s.control = w.group.MetaKey(), w.group.AssignmentKey(), w.group.ControlKey()
 	for n := range w.parts {
 		s.owners = append(s.owners, w.group.OwnerKey(n))
@@ -76,8 +77,12 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 		s.remove(key)
 	}
 	for i, p := range t.Puts {
+		if by != nil && p.Session != "" && p.Session == by.session {
+			by.entered = s.w.now
+		}
 		s.tell(by, p.Key, was[i])
 	}
+	s.whole(by)
 	if !t.Quiet {
 		s.w.hint()
 	}
@@ -93,6 +98,7 @@ func (s *store) put(p registry.Put) registry.Version {
 			*list = slices.Insert(*list, i, p.Key)
 		}
 	}
+	s.replace(s.entries[p.Key].version)
 	s.entries[p.Key] = entryDoc{doc: decode(p), version: version, session: p.Session}
 	return version
 }
@@ -101,7 +107,13 @@ func (s *store) remove(key string) {
 	if _, ok := s.entries[key]; !ok {
 		return
 	}
+	s.replace(s.entries[key].version)
 	delete(s.entries, key)
+	if kindOf(key) == "owners" { // all begins anew, as the checker has to think of it
+		n := slices.Index(s.owners, key)
+		s.before = nil // no replica goes back behind it
+		s.w.tell(history.Event{Kind: history.Rollback, Unit: n, Partition: n, Positions: []registry.Position{{Storage: s.w.parts[n].storage, Partition: n}}})
+	}
 	if list := s.listOf(key); list != nil {
 		if i, found := slices.BinarySearch(*list, key); found {
 			*list = slices.Delete(*list, i, i+1)
@@ -220,8 +232,7 @@ func (s *store) owner(n int) (registry.Owner, registry.Version) {
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
 func (s *store) list() *registry.State {
 	st := &registry.State{Time: s.w.wall()}
-	if _, ok := s.entries[s.meta]; ok {
-		m := doc[registry.Meta](s, s.meta)
+	if m := doc[registry.Meta](s, s.meta); m.Units > 0 && !m.Deleting {
 		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
 	}
 	for _, key := range s.members {

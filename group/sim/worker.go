@@ -106,6 +106,10 @@ func (k *worker) pump() {
 	if k.draining || k.cancelled || k.ended {
 		return
 	}
+	if !k.n.certain() { // as soon as it is, if ever
+		k.n.in(50*time.Millisecond, k.pump)
+		return
+	}
 	k.grow()
 	var blocked uint64 // keys with an unfinished record before
 	for o := k.next; o < int64(len(k.state)) && k.running < concurrency; o++ {
@@ -228,7 +232,11 @@ func (k *worker) end(err error) {
 	k.n.soon(func() {
 		k.n.workers[k.unit] = nil
 		c := k.checkpoint()
-		k.n.step(core.UnitEnded{Unit: k.unit, Run: k.run, Checkpoint: &c, Err: err})
+		ev := core.UnitEnded{Unit: k.unit, Run: k.run, Checkpoint: &c, Err: err}
+		k.n.step(ev)
+		if k.n.w.plan.has[Duplicate] && !k.n.w.heals && k.n.w.chance(4) {
+			k.n.in(k.n.w.upTo(time.Second), func() { k.n.step(ev) })
+		}
 	})
 }
 

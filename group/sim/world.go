@@ -39,6 +39,8 @@ type world struct {
 	shown    int // how many there are
 	current  int // which takes the records
 
+	stops []func() // of operators
+
 	forced int // claims from owners that live but were too slow
 }
 
@@ -61,6 +63,11 @@ func newWorld(cfg Config) *world {
 // run lives through the faults, and then waits for the good end.
 func (w *world) run() {
 	w.tracef("scenario: %s", w.plan)
+	defer func() {
+		for _, stop := range w.stops {
+			stop()
+		}
+	}()
 	for range w.plan.members {
 		w.later(w.upTo(time.Second), func() { w.newNode("") })
 	}

@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/group/core"
+)
+
+// budget bounds how often a member reads the group. Each reading needs a reason: a hint, a session, a
+// worker that ended, a write that was refused or whose fate is unknown, a reading that failed, or the
+// time for a sweep. A write that was done is none: a member at work would read for ever.
+type budget struct {
+	reasons, readings int
+	began             time.Duration
+}
+
+const spare = 10 // readings without a reason, of a whole history
+
+func (b *budget) allow(ev core.Event) {
+	switch e := ev.(type) {
+	case core.Changed, core.SessionOpened, core.SessionLost, core.UnitEnded, core.Grown:
+		b.reasons++
+	case core.Loaded:
+		if e.Err != nil {
+			b.reasons++
+		}
+	case core.Applied:
+		if e.Err != nil {
+			b.reasons++
+		}
+		for i := range e.Results {
+			if e.Results[i].Err != nil {
+				b.reasons++
+			}
+		}
+	}
+}
+
+func (b *budget) spend(n *node, e core.Effect) {
+	if _, ok := e.(core.Load); !ok {
+		return
+	}
+	if b.readings == 0 {
+		b.began = n.w.now
+	}
+	b.readings++
+	limit := spare + b.reasons
+	if n.w.plan.sweep > 0 {
+		limit += int((n.w.now - b.began) / n.w.plan.sweep)
+	}
+	if b.readings > limit {
+		n.w.fail("%s reads the group for the %dth time and had reason to for %d", n, b.readings, limit)
+	}
+}
