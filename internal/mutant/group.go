@@ -31,7 +31,7 @@ func groupMutants() []mutant {
 		{
 			name: "epoch-not-incremented", breaks: "two owners have the same fencing token",
 			file: "group/core/unit.go",
-			find: "Epoch: max(v.Owner.Epoch, u.seen) + 1, Reason: why", put: "Epoch: max(v.Owner.Epoch, 1), Reason: why",
+			find: "Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why", put: "Epoch: max(v.Owner.Epoch, 1), After: v.Owner.Epoch, Reason: why",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -62,7 +62,7 @@ func groupMutants() []mutant {
 			name: "lost-while-it-drains", breaks: "the handlers of a unit that is fenced while it drains, or whose member loses its session, are not cancelled",
 			file: "group/core/unit.go",
 			find: "	if u.worker != running && u.worker != draining {\n", put: "	if u.worker != running {\n",
-			pkg: "group/core", test: "TestAUnitThatIsLostWhileItDrainsIsCancelledAtOnce$",
+			pkg: sim, test: simulation,
 		},
 		{
 			name: "cancel-after-a-drain-ignored", breaks: "a worker that was told to drain is not cancelled any more",
@@ -74,30 +74,30 @@ func groupMutants() []mutant {
 			name: "lease-without-a-margin", breaks: "handlers still run at the moment from which others may take their units",
 			file: "group/core/session.go",
 			find: "	return s.lease - margin\n", put: "	return s.lease - margin + margin\n",
-			pkg: "group/core", test: "TestEverythingIsStoppedAMarginBeforeTheLeaseEnds$",
+			pkg: sim, test: simulation,
 		},
 		{
 			name: "static-member-expired-though-back", breaks: "a static member that is back in time loses its place",
 			file: "group/core/plan.go",
 			find: "			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}},\n", put: "			Checks:  []registry.Check{{Key: g.StaticKey(a.id), Version: s.plan.base}}[:0],\n",
-			pkg: "group/core", test: "TestAStaticMemberThatIsBackInTimeStaysOne$",
+			pkg: sim, test: simulation,
 		},
 		{
 			name: "end-of-another-run", breaks: "a worker goes on though its unit is started again, from where another run got",
 			file: "group/core/progress.go",
 			find: "	if u.run != ev.Run || u.worker == none {\n", put: "	if u.worker == none {\n",
-			pkg: "group/core", test: "TestTheEndOfAnotherRunIsNotHeeded$",
+			pkg: sim, test: simulation,
 		},
 		{
 			name: "pause-of-another-unit", breaks: "a pause stops another partition than the one that was asked for",
 			file: "group/core/view.go",
 			find: "		if p == n {\n", put: "		if p == n+1 {\n",
-			pkg: "group/core", test: "TestAPauseOfSomeUnitsStopsThoseAndNoOthers$",
+			pkg: sim, test: simulation,
 		},
 		{
 			name: "no-doubt", breaks: "a write that the store lost when it failed over is believed, and nobody works on the unit",
-			file: "group/core/write.go",
-			find: "	if has == before && s.viewStep >= w.sent {\n", put: "	if has == before && s.viewStep < w.sent {\n",
+			file: "group/core/entry.go",
+			find: "has == before && seen > w.sent\n", put: "has == before && seen < w.sent\n",
 			pkg: "group/core", test: "TestAWriteThatAReadingContradictsIsLookedAtAgain$",
 		},
 		{

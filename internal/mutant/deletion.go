@@ -1,0 +1,76 @@
+package main
+
+// deletionMutants are bugs of what a group is before it is there and after it was deleted, of what a
+// reading may overwrite, and of leases that end sooner.
+func deletionMutants() []mutant {
+	const core, reg, group = "group/core", "registry", "group"
+	return []mutant{
+		{
+			name: "join-of-no-group", breaks: "a join that arrives after a deletion begins the group again by halves",
+			file: "group/core/session.go",
+			find: "Version: seen}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},", put: "Version: seen}},",
+			pkg: core, test: "TestALateJoinDoesNotBeginADeletedGroupByHalves$",
+		},
+		{
+			name: "assignment-of-no-group", breaks: "an assignment that arrives after a deletion is in the way of the next group of that name",
+			file: "group/core/plan.go",
+			find: "			{Key: s.cfg.Group.MetaKey(), Version: s.view.MetaVersion}, // a deletion takes it away\n", put: "",
+			pkg: core, test: "TestALateAssignmentDoesNotBeginADeletedGroupByHalves$",
+		},
+		{
+			name: "pause-of-no-group", breaks: "a pause that arrives after a deletion pauses the next group of that name",
+			file: "registry/control.go",
+			find: "			Checks: []Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},\n",
+			put:  "			Checks: []Check{{Key: e.Key, Version: e.Version}},\n",
+			pkg:  reg, test: "TestNothingThatArrivesAfterADeletionIsStored$",
+		},
+		{
+			name: "stalled-deletion-goes-on", breaks: "a deleter that was stopped takes the progress of a group that is in use again",
+			file: "registry/meta.go",
+			find: "Version: e.Version}, plan}, Puts", put: "Version: e.Version}}, Puts",
+			pkg: reg, test: "TestAStalledDeletionTakesNoGroupThatIsInUse$",
+		},
+		{
+			name: "begun-upon-remains", breaks: "a new group begins at a checkpoint of a deleted one, and skips what that covered",
+			file: "registry/meta.go",
+			find: "			if err := g.sweep(ctx, e); err != nil {\n				return Meta{}, err\n			}\n			res, err := g.r.settle", put: "			res, err := g.r.settle",
+			pkg: reg, test: "TestWhatIsLeftOfADeletedGroupIsInNobodysWay$",
+		},
+		{
+			name: "checkpoints-left", breaks: "a deletion leaves the progress, and the next group of that name skips what it covers",
+			file: "registry/meta.go",
+			find: "[]string{g.WatchPrefix() + \"members/\", g.WatchPrefix(), g.checkpoints}", put: "[]string{g.WatchPrefix() + \"members/\", g.WatchPrefix()}",
+			pkg: reg, test: "TestWhatIsLeftOfADeletedGroupIsInNobodysWay$",
+		},
+		{
+			name: "reading-that-feeds-itself", breaks: "a member at work reads the whole group over and over",
+			file: "group/core/entry.go",
+			find: "return true, again || i == last && e.past[i].sent < asked\n", put: "return true, again || i <= last\n",
+			pkg: group, test: "TestAMemberAtWorkDoesNotReadTheGroupAgainAndAgain$",
+		},
+		{
+			name: "reading-overwrites-what-is-newer", breaks: "a member forgets a grant or a checkpoint that it was told is stored",
+			file: "group/core/entry.go",
+			find: "		if e.past[i].version == shown {\n", put: "		if e.past[i].version == shown && last < 0 {\n",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "sooner-deadline-ignored", breaks: "after a suspension of the host handlers run on in a session that is over",
+			file: "group/core/step.go",
+			find: "			s.lease = ev.Lease //", put: "			s.lease = max(s.lease, ev.Lease) //",
+			pkg: core, test: "TestALeaseThatEndsSoonerIsObeyed$",
+		},
+		{
+			name: "deadline-not-looked-at", breaks: "after a suspension of the host nobody looks whether the session is over before something happens",
+			file: "group/run.go",
+			find: "	m.look(ctx) // handlers that run must not outlive it\n", put: "",
+			pkg: group, test: "TestHandlersDoNotOutliveALeaseThatEndedWhileTheHostWasSuspended$",
+		},
+		{
+			name: "handler-in-doubt", breaks: "handlers are started though others may take this process for dead",
+			file: "group/lease.go",
+			find: "	if l.doubter != nil && l.doubter.Doubtful() {\n", put: "	if l.doubter == nil && l.session == nil {\n",
+			pkg: group, test: "TestNoHandlerStartsWhileTheSessionIsInDoubt$",
+		},
+	}
+}
