@@ -85,6 +85,7 @@ func pages() []Play {
 						seq 100 | ringfence produce old --key k --header a=b`,
 					After: `for name in old new; do ringfence consume $name --group $name --max 100 | sed 's/.*"epoch":[0-9]*,//' >$name; done; diff old new`,
 				},
+				{Of: "ringfence tail payments --from earliest --key acct-42", Until: []string{`"epoch":0,"key":"acct-42"`}},
 				{Of: "ringfence group describe billing --watch", Until: []string{`^group +billing`}},
 				{Of: "ringfence top --by-lag", Until: []string{"^billing"}},
 				{Of: "ringfence group seek billing --to 4711 --partition 3", Before: "seq 5000 | ringfence produce payments --partition 3", After: "ringfence group describe billing | grep '^ *3 .* 4,711 '"},

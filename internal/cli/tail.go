@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+type tailFlags struct {
+	from       string
+	partitions []string
+	key        string
+	max        int64
+	print      string
+}
+
+func (a *app) tailCommand() *cobra.Command {
+	var f tailFlags
+	var target ringfence.SeekTarget
+	var keyed bool
+	cmd := &cobra.Command{
+		Use:   "tail TOPIC",
+		Short: "Look at records as they come, without a group",
+		Long: `Print the records of a topic and wait for more, without a group: it keeps no progress,
+takes no partition from anybody, and changes nothing. Each record is one line of JSON,
+as "consume" prints it, with the epoch 0.
+
+It begins with what comes from now on, or at --from: earliest, latest, an offset, a time
+such as 2026-01-31T12:00:00Z, or an age such as -15m. The records of a partition, and
+those of a key, come in their order.
+
+SIGTERM and SIGINT end it with exit code 0, and so does the end of the partitions that
+were asked for, when they are sealed.`,
+		Example: `  ringfence tail payments
+  ringfence tail payments --from -15m --key acct-42
+  ringfence tail payments --from earliest --max 10 | jq .value
+  ringfence tail payments --from 4711 --partition 3`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "latest", "`where` to begin: earliest, latest, an offset, a time or an age")
+	fl.StringSliceVar(&f.partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
+	fl.StringVarP(&f.key, "key", "k", "", "only the records of this key")
+	fl.Int64VarP(&f.max, "max", "n", 0, "exit after so many records (0: never)")
+	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, or value (its bytes and a newline)")
+	completeWith(cmd, "from", "earliest", "latest")
+	completeWith(cmd, "print", "json", "value")
+	a.checkedBy(cmd, func() error {
+		var errs []error
+		var err error
+		if target, err = ringfence.ParseSeek(f.from); err != nil {
+			errs = append(errs, fmt.Errorf("--from: %w", err))
+		}
+		if f.max < 0 {
+			errs = append(errs, fmt.Errorf("--max %d: expected 0 (no end) or more: %w", f.max, fault.Invalid))
+		}
+		if !slices.Contains([]string{"json", "value"}, f.print) {
+			errs = append(errs, fmt.Errorf("--print %q: expected \"json\" or \"value\": %w", f.print, fault.Invalid))
+		}
+		keyed = fl.Changed("key") || f.key != ""
+		return errors.Join(errs...)
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		opts := &ringfence.TailOptions{From: target}
+		if keyed {
+			opts.Key = []byte(f.key)
+		}
+		if len(f.partitions) > 0 {
+			info, err := rf.DescribeTopic(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if opts.Partitions, err = partitionsOf(&info, f.partitions); err != nil {
+				return err
+			}
+		}
+		return a.tail(ctx, rf, args[0], &f, opts)
+	})
+	return cmd
+}
+
+// partitionsOf are the numbers of partitions through all storage topics.
+func partitionsOf(t *ringfence.TopicInfo, names []string) (list []int, _ error) {
+	for _, name := range names {
+		before, after, found := strings.Cut(name, "/")
+		storage, partition := 0, before
+		var bad error
+		if found {
+			partition = after
+			storage, bad = strconv.Atoi(before)
+		}
+		n, err := strconv.Atoi(partition)
+		if err != nil || bad != nil || n < 0 || storage < 0 || found && (storage >= len(t.Storage) || n >= len(t.Storage[storage].Partitions)) {
+			return nil, fmt.Errorf("--partition %q: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", name, t.Name, fault.Invalid)
+		}
+		for _, s := range t.Storage[:storage] {
+			n += len(s.Partitions)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {
+	left := f.max
+	err := rf.Tail(ctx, topic, func(_ context.Context, m *ringfence.Message) error {
+		line := append(slices.Clip(m.Value), '\n')
+		if f.print == "json" {
+			var err error
+			if line, err = recordJSON(m); err != nil {
+				return err
+			}
+		}
+		if _, err := a.stdout.Write(line); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return errMaximum
+		}
+		return nil
+	}, opts)
+	var trimmed *commitlog.OutOfRangeError
+	var damaged *commitlog.CorruptError
+	switch {
+	case errors.Is(err, errMaximum), err != nil && errors.Is(context.Cause(ctx), errSignalled):
+		return nil
+	case errors.As(err, &trimmed):
+		return fmt.Errorf("%w; retention was faster: begin again with --from earliest", err)
+	case errors.As(err, &damaged) && damaged.Resume >= 0:
+		return fmt.Errorf("%w; to look behind it: --from %d with the --partition", err, damaged.Resume)
+	}
+	return err
+}
