@@ -250,6 +250,58 @@ func TestCommitInTwiceInOneTransactionLosesNothing(t *testing.T) {
 	}
 }
 
+// A CommitIn that failed has written nothing, whatever its handler makes of that.
+func TestACommitInThatFailedCountsForNothing(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 10, 3)
+	var mu sync.Mutex
+	tried := map[int64]int{}
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		mu.Lock()
+		tried[m.Offset]++
+		n := tried[m.Offset]
+		mu.Unlock()
+		if n > 1 {
+			return s.handle(ctx, m)
+		}
+		if err := m.CommitIn(ctx, "no transaction"); !errors.Is(err, ringfence.ErrInvalid) {
+			t.Errorf("without a transaction: %v", err)
+		}
+		return nil
+	}, transactional("a"))
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 10, 3)
+}
+
+// A record that an earlier transaction committed is done: its handler's error does not bring it
+// back a third time.
+func TestWhatWasCommittedBeforeIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 2, 1)
+	attempts := make(chan int64, 100)
+	lost := s.faulty(func(_ *ringfence.Message, tx *sql.Tx) error {
+		return errors.Join(tx.Commit(), errors.New("no answer"))
+	})
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		attempts <- m.Offset
+		return lost(ctx, m)
+	}, transactional("a"))
+	for i, want := range []int64{0, 0, 1, 1} { // of one key: the next one comes when the first is done
+		select {
+		case got := <-attempts:
+			if got != want {
+				t.Fatalf("attempt %d is of record %d; expected %d", i, got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("attempt %d never comes", i)
+		}
+	}
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 2, 1)
+}
+
 func TestATransactionOfAStaleOwnerIsFenced(t *testing.T) {
 	t.Parallel()
 	for name, takeOver := range map[string]func(*testing.T, *shop, *ringfence.Client) *consumer{

@@ -27,6 +27,8 @@ type holds struct {
 	held map[string]map[string][]int64
 	told chan struct{} // there is a first hold; closed
 	once sync.Once
+	// unread: nobody reads before there is a hold.
+	unread bool
 }
 
 func (l *holds) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
@@ -49,6 +51,17 @@ func (t heldTopic) Hold(ctx context.Context, name string, offsets []int64) error
 	t.l.mu.Unlock()
 	t.l.once.Do(func() { close(t.l.told) })
 	return t.Topic.Hold(ctx, name, offsets)
+}
+
+func (t heldTopic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+	if t.l.unread {
+		select {
+		case <-t.l.told:
+		case <-ctx.Done():
+			return dst, req.Offset, ctx.Err()
+		}
+	}
+	return t.Topic.Read(ctx, req, dst)
 }
 
 // of is what a storage topic holds, over all names; nil: nothing.
@@ -152,6 +165,22 @@ func TestAHoldThatFailedIsTriedAgain(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the mirror ended with %v", err)
+	}
+}
+
+// A mirror that copies only what is there now does not give up holding at the first error either.
+func TestAHoldOfAMirrorThatEndsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w, l := newHeldWorld(t, 1)
+	w.produce(0, 10)
+	l.unread = true
+	b := blind{w.to.Registry, new(atomic.Int64)}
+	b.left.Store(2)
+	w.to.Registry = registry.New(b)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.mirror(true).Run(ctx); err != nil {
+		t.Errorf("it copies what is held, and nothing was: %v", err)
 	}
 }
 
@@ -313,6 +342,9 @@ func TestTheTargetIsHeldFromWhereTheSourceBegins(t *testing.T) {
 	m, err := mirror.New(mirror.Config{From: w.from, To: w.to, Topic: name, Once: true})
 	w.must(err)
 	w.must(m.Run(t.Context()))
+	m, err = mirror.New(mirror.Config{From: w.from, To: w.to, Topic: name, Once: true})
+	w.must(err)
+	w.must(m.Run(t.Context())) // begins with a look at what the first has copied
 	if at := l.of(0); !slices.Equal(at, []int64{0}) {
 		t.Fatalf("the target is held at %v while the source keeps everything", at)
 	}

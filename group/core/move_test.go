@@ -177,21 +177,43 @@ func TestOneMemberWritesTheAssignment(t *testing.T) {
 	}
 }
 
+// tellToDrain marks the entry of a member, as an operator may.
+func (w *world) tellToDrain(n *node) {
+	w.t.Helper()
+	m, v, _ := w.load().Member(n.name)
+	m.Draining = true
+	res := w.store.one(&registry.Txn{
+		Checks: []registry.Check{{Key: w.group.MemberKey(n.name), Version: v}},
+		Puts:   []registry.Put{{Key: w.group.MemberKey(n.name), Value: registry.Encode(m), Session: n.session}},
+	})
+	if res.Err != nil {
+		w.t.Fatal(res.Err)
+	}
+}
+
+// It has the fewest units of all, and is to have none.
+func TestAUnitThatHangsIsNotGivenToAMemberThatDrains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b, c := w.start("a"), w.start("b"), w.start("c")
+	w.pass(time.Second)
+	w.tellToDrain(b)
+	w.pass(time.Second)
+	a.deaf = true
+	u := a.units()[0]
+	a.post(UnitStuck{Unit: u, Run: a.running[u].Run, For: time.Minute})
+	w.pass(2*grace + time.Second)
+	if _, ok := c.running[u]; !ok || b.starts[u] > 0 || len(b.units()) > 0 {
+		t.Errorf("unit %d hung on a; b, which drains, runs %v, and c %v", u, b.units(), c.units())
+	}
+}
+
 func TestMemberThatIsToldToDrainGivesEverythingAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.start("a"), w.start("b")
 	w.pass(time.Second)
-	st := w.load()
-	m, v, _ := st.Member("a")
-	m.Draining = true
-	res := w.store.one(&registry.Txn{
-		Checks: []registry.Check{{Key: w.group.MemberKey("a"), Version: v}},
-		Puts:   []registry.Put{{Key: w.group.MemberKey("a"), Value: registry.Encode(m), Session: a.session}},
-	})
-	if res.Err != nil {
-		t.Fatal(res.Err)
-	}
+	w.tellToDrain(a)
 	w.pass(time.Second)
 	w.complete()
 	if len(b.units()) != 8 || a.exit != nil {

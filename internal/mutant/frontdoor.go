@@ -16,6 +16,24 @@ func frontDoorMutants() []mutant {
 			pkg: ".", test: "TestASeekHoldsBeforeItMoves$",
 		},
 		{
+			name: "failed-commit-counts", breaks: "a record whose CommitIn failed is skipped",
+			file: "transaction.go",
+			find: "	c.written, c.before = c.written || err == nil,", put: "	c.written, c.before = true,",
+			pkg: ".", test: "TestACommitInThatFailedCountsForNothing$", limit: "60s",
+		},
+		{
+			name: "committed-and-tried-again", breaks: "a record that is committed blocks its key for ever",
+			file: "transaction.go",
+			find: "		case m.commit.before:\n			return nil\n", put: "		case m.commit.before:\n			return err\n",
+			pkg: ".", test: "TestWhatWasCommittedBeforeIsNotTriedAgain$", limit: "60s",
+		},
+		{
+			name: "tail-ahead-of-the-seal", breaks: "a look at a topic shows a key's records of the next storage topic before its earlier ones",
+			file: "tail.go",
+			find: "			if errors.Is(b.err, io.EOF) {\n				open--\n", put: "			if errors.Is(b.err, io.EOF) {\n				open = 0\n",
+			pkg: ".", test: "TestTailFollowsATopicThatGrows$",
+		},
+		{
 			name: "damaged-group-hides-all", breaks: "one damaged document of one group makes every group unlistable",
 			file: "admin.go",
 			find: "		if errors.Is(err, ErrCorrupt) ||", put: "		if errors.Is(err, ErrSealed) ||",

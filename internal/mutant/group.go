@@ -11,6 +11,12 @@ func groupMutants() []mutant {
 			pkg: "group/core", test: "TestHandlersAreCancelledAtTheDrainDeadline$",
 		},
 		{
+			name: "given-to-who-drains", breaks: "a unit that hangs goes to a member that is to have none, and moves twice",
+			file: "group/core/view.go",
+			find: "	return i, ok && !s.view.Members[i].Draining\n", put: "	return i, ok\n",
+			pkg: "group/core", test: "TestAUnitThatHangsIsNotGivenToAMemberThatDrains$",
+		},
+		{
 			name: "rest-not-ended-by-progress", breaks: "after a quiet time progress is stored a second late",
 			file: "group/pace.go",
 			find: "		case p.stirred <- struct{}{}:\n", put: "		case make(chan struct{}) <- struct{}{}:\n",

@@ -43,6 +43,24 @@ func growthMutants() []mutant {
 			pkg: "mirror", test: "TestTheTargetKeepsWhatItsGroupsHaveNotProcessed$",
 		},
 		{
+			name: "target-held-at-the-end", breaks: "retention at the target drops what the source keeps for its groups",
+			file: "mirror/hold.go",
+			find: "		if a.Source <= first {\n", put: "		if a.Source <= first || true {\n",
+			pkg: "mirror", test: "TestTheTargetIsHeldFromWhereTheSourceBegins$",
+		},
+		{
+			name: "one-try-at-a-hold", breaks: "an error at the first look leaves the source unheld while it is copied",
+			file: "mirror/hold.go",
+			find: "		case err != nil:\n			pause = retryPause\n		case once:\n", put: "		case err != nil && !once:\n			pause = retryPause\n		case once:\n",
+			pkg: "mirror", test: "TestAHoldOfAMirrorThatEndsIsTriedAgain$", limit: "30s",
+		},
+		{
+			name: "one-hold-for-both-ways", breaks: "of two mirrors at one log, one ends the hold of the other",
+			file: "mirror/hold.go",
+			find: "return \"mirror-from:\" + source", put: "return \"mirror:\" + source",
+			pkg: "mirror", test: "TestHoldsOfMirrorsHaveNamesOfTheirOwn$",
+		},
+		{
 			name: "position-below-the-first-record", breaks: "a cut-over skips what the group needs and the log has dropped, without a word",
 			file: "mirror/translate.go",
 			find: "	if p.Next < t.first {\n", put: "	if p.Next < 0 {\n",
