@@ -34,7 +34,7 @@ func fileLogMutants() []mutant {
 		{
 			name: "poisoned-and-believed", breaks: "a segment whose sync failed is taken for durable once the log went on in another",
 			file: pkg + "/lead.go",
-			find: "		case doubt || n <= poison:\n", put: "		case n < poison:\n",
+			find: "		case doubt || n <= poison: // no sync of what stands there is a proof\n", put: "		case n < poison:\n",
 			pkg: pkg, test: test,
 		},
 		{

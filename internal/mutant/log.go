@@ -7,7 +7,7 @@ func logMutants() []mutant {
 		{
 			name: "skip-the-fsync", breaks: "acknowledged records vanish when the power fails",
 			file: "commitlog/filelog/rewrite.go",
-			find: "	if g.failed == nil {\n		g.failed = g.f.SyncData()\n", put: "	if g.failed == nil {\n",
+			find: "	if g.failed = g.f.SyncData(); g.failed != nil {\n", put: "	if g.failed != nil {\n",
 			pkg: crash, test: powerLoss,
 		},
 		{
