@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringfence/ringfence/assign"
 	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/assign"
 )
 
 func TestRemovingAllIsRemovingOneAfterTheOther(t *testing.T) {

@@ -166,19 +166,19 @@ func (l *kafkaLog) tryCreate(ctx context.Context, c driver.TopicConfig, settings
 	if err != nil {
 		return nil, err
 	}
-	for i := range resp.Topics {
-		t := &resp.Topics[i]
-		err := kerr.ErrorForCode(t.ErrorCode)
-		if errors.Is(err, kerr.InvalidTopicException) {
-			return nil, fmt.Errorf("%w: Kafka takes the name %q for no topic, as when another differs from it by '.' and '_' only (their metrics would collide): %s",
-				fault.Invalid, t.Topic, text(t.ErrorMessage))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
-		}
-		return t, nil
+	if len(resp.Topics) != 1 {
+		return nil, errNoAnswer
 	}
-	return nil, errNoAnswer
+	answer := &resp.Topics[0]
+	err = kerr.ErrorForCode(answer.ErrorCode)
+	if errors.Is(err, kerr.InvalidTopicException) {
+		return nil, fmt.Errorf("%w: Kafka takes the name %q for no topic, as when another differs from it by '.' and '_' only (their metrics would collide): %s",
+			fault.Invalid, answer.Topic, text(answer.ErrorMessage))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, text(answer.ErrorMessage))
+	}
+	return answer, nil
 }
 
 func text(s *string) string {

@@ -72,7 +72,7 @@ func TestBytesAreReadWhateverTheirOutputIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // it has failed, or is over
+	defer tx.Rollback(context.Background()) // it has failed, or is over
 	in, err := s.InTx(tx)
 	if err != nil {
 		t.Fatal(err)

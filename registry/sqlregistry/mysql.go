@@ -110,7 +110,7 @@ func packet(ctx context.Context, db *sql.DB) (int, error) {
 	defer cancel()
 	var n int64
 	if err := db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n); err != nil {
-		return 0, nil //nolint:nilerr // the next statement says what is wrong
+		return 0, nil // the next statement says what is wrong
 	}
 	if n < minPacket {
 		return 0, fmt.Errorf("sql registry: the server has max_allowed_packet = %d; expected %d at least, or checkpoints and documents of a megabyte are refused: raise it: %w", n, minPacket, fault.Invalid)
