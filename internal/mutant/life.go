@@ -65,6 +65,18 @@ func lifeMutants() []mutant {
 			pkg: pkg, test: "TestInspectSeesThatNoSegmentIsThere$",
 		},
 		{
+			name: "buried-in-silence", breaks: "who waits for records of a topic that is deleted sleeps on",
+			file: pkg + "/internal/page/page.go",
+			find: "	p.store(wordDeleted, uint64(Deleted))\n	p.Shout()\n", put: "	p.store(wordDeleted, uint64(Deleted))\n",
+			pkg: pkg + "/internal/page", test: "TestWhoWaitsHearsThatTheTopicWasDeleted$",
+		},
+		{
+			name: "age-by-a-clock-that-went-back", breaks: "retention by age believes a monotonic clock that says less than before, or a time of day in the future",
+			file: pkg + "/age.go",
+			find: "m.up >= then.up\n", put: "true\n",
+			pkg: pkg, test: "TestHowLongAgoAMomentWasIsKnownOnlyByAClockThatCanBeTrusted$",
+		},
+		{
 			name: "dropped-while-looked-at", breaks: "log check fails or reports damage where a segment is dropped meanwhile",
 			file: "commitlog/filelog/inspect.go",
 			find: "	if err == nil && oldest <= n {", put: "	if err == nil && (oldest <= n || n > 0) {",

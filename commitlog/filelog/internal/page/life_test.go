@@ -2,7 +2,9 @@ package page
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/segment"
 )
@@ -32,6 +34,36 @@ func TestAnAdoptedPageRemembersNothing(t *testing.T) {
 	if p.Low() != 5 || p.First(0) != 10 || p.First(1) != 20 {
 		t.Errorf("the oldest segment is %d, the partitions begin at %d and %d", p.Low(), p.First(0), p.First(1))
 	}
+}
+
+// Readers sleep on the bell, in any process: who deletes the topic wakes them, to be told.
+func TestWhoWaitsHearsThatTheTopicWasDeleted(t *testing.T) {
+	t.Parallel()
+	p := &Page{b: make([]byte, Size(1))}
+	p.Adopt(1, segment.At(1, blk), []int64{0})
+	old := p.Bell()
+	woke := make(chan struct{})
+	go func() {
+		defer close(woke)
+		for p.Life() != Deleted && p.Bell() == old {
+			p.Nap(old, time.Hour)
+		}
+	}()
+	for p.Sleepers() == 0 {
+		runtime.Gosched()
+	}
+	p.Bury()
+	if p.Life() != Deleted || p.Bell() == old {
+		t.Errorf("its life is %d, the bell rang: %t", p.Life(), p.Bell() != old)
+		p.Shout()
+	}
+	select {
+	case <-woke:
+	case <-time.After(time.Minute):
+		p.Wake()
+		t.Error("nobody was woken")
+	}
+	<-woke
 }
 
 // A page comes from the disk with any mixture of its words.
