@@ -1,5 +1,5 @@
 // Package nemesis holds no code of the product: its tests hurt real member processes, the server
-// of their registry and the network between them, in random order, under load; then they heal
+// of their registry, the brokers of their log and the network between them, in random order, under load; then they heal
 // everything and let internal/history judge what all of them wrote down, for two groups and two
 // namespaces that share the store. Each trouble is only counted once its harm was seen, and the
 // judge has to see through histories with a lie in them.

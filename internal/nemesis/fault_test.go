@@ -150,7 +150,7 @@ func (w *world) freeze(who string) *process {
 
 // bereft waits until a stopped member has no unit any more. False: it keeps the others out.
 func (w *world) bereft(who string) bool {
-	patience := time.Now().Add(3 * time.Second)
+	patience := time.Now().Add(max(3*time.Second, w.store.patience))
 	gaveUp := false
 	w.until("others own what "+who+" had", func() bool {
 		owned := w.owned(who)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/registry"
@@ -39,7 +40,8 @@ type spec struct {
 	Scenes   int // of scenes, the first so many
 	History  string
 	Dir      string // of the log, and of the registry without a URL
-	Registry string // URL; "": the directory
+	Log      string // URL; "": the directory
+	Registry string // likewise
 }
 
 // path is of its history of a scene.
@@ -119,11 +121,11 @@ func (s *spec) play(ctx context.Context, c scene) error {
 }
 
 func (s *spec) open(ctx context.Context, c scene, log *slog.Logger) (*ringfence.Client, error) {
-	return ringfence.Open(ctx, ringfence.Config{Dir: s.Dir, Registry: s.Registry, Namespace: c.namespace, Logger: log, Backends: backends()})
+	return ringfence.Open(ctx, ringfence.Config{Dir: s.Dir, Log: s.Log, Registry: s.Registry, Namespace: c.namespace, Logger: log, Backends: backends()})
 }
 
 func backends() []ringfence.Backend {
-	var all []ringfence.Backend
+	all := []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}}
 	for _, s := range stores {
 		if s.open != nil {
 			all = append(all, ringfence.Backend{Scheme: s.scheme, OpenRegistry: s.open})

@@ -14,6 +14,7 @@ import (
 const (
 	aNetwork = iota
 	theServer
+	aBroker
 	aMember
 )
 

@@ -32,6 +32,8 @@ type world struct {
 	seed     uint64
 	dir      string
 	direct   string              // the registry's URL; "": the directory
+	log      string              // the log's URL; "": the directory
+	cluster  *testserver.Server  // of the log's brokers; nil: it is in the directory
 	server   *testserver.Server  // nil: the store has none
 	proxies  []*testserver.Proxy // members are spread over them
 	clients  []*ringfence.Client // of the scenes; they reach the store directly
@@ -48,6 +50,9 @@ func newWorld(t *testing.T, s store, seed uint64) *world {
 	t.Helper()
 	w := &world{t: t, store: s, seed: seed, dir: t.TempDir(), members: make(map[string]*process), happened: make(map[string]int)}
 	w.direct = s.url(t, w)
+	if s.log != nil {
+		w.log = s.log(t, w)
+	}
 	if s.prepare != nil {
 		s.prepare(t, w.direct)
 	}
@@ -116,7 +121,7 @@ func (w *world) begin() {
 		w.start(others[i])
 	}
 	for _, s := range scenes {
-		client, err := (&spec{Dir: filepath.Join(w.dir, "data"), Registry: w.direct}).open(w.t.Context(), s, nil)
+		client, err := (&spec{Dir: filepath.Join(w.dir, "data"), Log: w.log, Registry: w.direct}).open(w.t.Context(), s, nil)
 		w.must(err)
 		w.clients = append(w.clients, client)
 		w.must(client.EnsureTopic(w.t.Context(), topic, ringfence.TopicConfig{Partitions: partitions}))
@@ -134,7 +139,7 @@ func (w *world) start(name string) {
 	w.starts++
 	s := spec{
 		Name: name, Start: w.starts, Scenes: 1, History: filepath.Join(w.dir, "history"),
-		Dir: filepath.Join(w.dir, "data"), Registry: w.direct,
+		Dir: filepath.Join(w.dir, "data"), Log: w.log, Registry: w.direct,
 	}
 	lane := w.starts
 	for i := range regulars {
