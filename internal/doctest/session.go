@@ -17,7 +17,7 @@ import (
 )
 
 // patience is for a command on a machine that does a lot besides.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // session is a shell that stays: what a command sets, exports or enters is there for the next one.
 // Its process group is what a terminal would send Ctrl-C to.

@@ -174,7 +174,7 @@ func onBoth(t *testing.T, run func(t *testing.T, c Config, db *sql.DB)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "r.db")
-		db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
+		db, err := sql.Open("sqlite", path+"-sessions?_pragma=busy_timeout(10000)") // where its sessions are
 		if err != nil {
 			t.Fatal(err)
 		}
