@@ -139,6 +139,7 @@ func TestASessionThatRanOutIsEndedAtOnce(t *testing.T) {
 	const ttl, most, tries = 4 * time.Second, time.Second, 3 // a machine may stall once or twice
 	onBoth(t, func(t *testing.T, c Config, db *sql.DB) {
 		s := openStore(t, c)
+		db = sessionsDB(t, c, db)
 		for try := 1; ; try++ {
 			x := hold(t, s, "", time.Hour) // has all sessions looked at
 			opened := time.Now()
@@ -174,20 +175,34 @@ func onBoth(t *testing.T, run func(t *testing.T, c Config, db *sql.DB)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "r.db")
-		db, err := sql.Open("sqlite", path+"-sessions?_pragma=busy_timeout(10000)") // where its sessions are
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		run(t, Config{File: path}, db)
+		run(t, Config{File: path}, sqliteDB(t, path))
 	})
+}
+
+func sqliteDB(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// sessionsDB is a handle on where a registry has its sessions: in SQLite in a file of their own.
+func sessionsDB(t *testing.T, c Config, db *sql.DB) *sql.DB {
+	t.Helper()
+	if c.File == "" {
+		return db
+	}
+	return sqliteDB(t, c.File+"-sessions")
 }
 
 func TestASessionThatOthersEndedIsOverLongBeforeItsNextRenewal(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config, db *sql.DB) {
 		x := hold(t, openStore(t, c), "m", time.Hour)
-		if _, err := db.Exec("DELETE FROM ringfence_sessions"); err != nil {
+		if _, err := sessionsDB(t, c, db).Exec("DELETE FROM ringfence_sessions"); err != nil {
 			t.Fatal(err)
 		}
 		ended(t, x)
