@@ -22,6 +22,7 @@ type store struct {
 	changed  bool // something that watchers hear of
 	lists    int
 	applies  int
+	clock    func() int64          // nil: 1970 for ever
 	onApply  func(key string)      // before each transaction, with its first check's key
 	refuse   func(key string) bool // whether that transaction is not carried out, the others are
 }
@@ -32,6 +33,9 @@ func (st *store) List(_ context.Context, prefix string) (registry.Snapshot, erro
 	}
 	st.lists++
 	var snap registry.Snapshot
+	if st.clock != nil {
+		snap.Time = st.clock()
+	}
 	for key, e := range st.entries {
 		if strings.HasPrefix(key, prefix) {
 			snap.Entries = append(snap.Entries, e)

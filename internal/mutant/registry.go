@@ -22,7 +22,7 @@ func registryMutants() []mutant {
 			name: "handoffs-without-a-floor", breaks: "a handoff that a store has forgotten is made again to another owner in the same epoch",
 			file: "group/core/unit.go",
 			find: "owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch,", put: "owner := registry.Owner{Epoch: u.grant.Epoch + 1, After: u.grant.Epoch,",
-			pkg: "group/sim", test: "TestSimulation$",
+			pkg: "group/core", test: "TestNoEpochIsBelowTheStoresTime$",
 		},
 		{
 			name: "seek-done-twice", breaks: "a seek whose answer is lost takes back what was committed since",
