@@ -114,14 +114,19 @@ func TestTheOldestSegmentIsLost(t *testing.T) {
 // A topic without any segment is not sound, also where no page tells what it held.
 func TestInspectSeesThatNoSegmentIsThere(t *testing.T) {
 	t.Parallel()
-	for _, control := range []bool{true, false} {
+	for _, left := range []struct{ control, oldest bool }{{true, true}, {false, true}, {false, false}} {
 		mem := vfs.NewMem(1)
 		l := open(t, smallSegments(mem, driver.Sync))
 		put(t, openTopic(t, l, "t", 1), 5)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !control {
+		if !left.oldest {
+			if err := mem.Remove("log/topics/t/oldest-0000000000000001"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !left.control {
 			if err := mem.Remove("log/topics/t/control"); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +140,7 @@ func TestInspectSeesThatNoSegmentIsThere(t *testing.T) {
 			}
 			report, err := filelog.Inspect(t.Context(), filelog.Config{FS: mem}, nil)
 			if err != nil || !report.Damaged() {
-				t.Errorf("a control page %v: %+v, %v; expected damage", control, report, err)
+				t.Errorf("of control page and name %+v: %+v, %v; expected damage", left, report, err)
 			}
 		}
 	}
