@@ -46,11 +46,12 @@ func (n *node) wake() {
 	d := time.Duration(float64(n.w.now-n.asleep) * n.rate)
 	n.base -= d
 	n.slept += d
-	n.asleep = 0
+	n.asleep, n.waking = 0, true
 	n.in(n.w.plan.commit, func() {
 		n.look()
 		w := n.w
 		w.later(50*time.Millisecond, func() {
+			n.waking = false
 			for _, k := range n.workers {
 				if k != nil && k.running > 0 && !k.cancelled && n.up() && !n.frozen && !n.certain() {
 					w.fail("%s still works on unit %d though its session ended while its host was suspended", n, k.unit)

@@ -211,6 +211,7 @@ func (w *world) seekIn(u int) {
 		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
 		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},
 	)})
+	w.store.before = nil // the replica has it: what a seek that is undone repeats is nobody's fault
 }
 
 func (w *world) control() {

@@ -35,6 +35,7 @@ type node struct {
 	dead     bool // killed
 	frozen   bool
 	asleep   time.Duration // since when its host is suspended; 0: it isn't
+	waking   bool          // it went on, and has not looked at its deadline since
 	cutOff   bool          // can't reach the store
 	deaf     bool          // its watch is gone
 	leaving  bool

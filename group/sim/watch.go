@@ -64,10 +64,11 @@ func (n *node) lost(e *core.Report) {
 	}
 }
 
-// overdue fails the history when a session ends by its TTL and its member still works.
+// overdue fails the history when a session ends by its TTL and its member still works. A member whose
+// host was suspended has a commit interval to notice; wake looks at it then.
 func (s *store) overdue(ss *session) {
 	n := ss.node
-	if !n.up() || n.frozen || n.session != ss.id {
+	if !n.up() || n.frozen || n.session != ss.id || n.waking {
 		return
 	}
 	for u, k := range n.workers {
