@@ -41,7 +41,7 @@ func fileLogMutants() []mutant {
 			name: "a-killed-sync-is-forgotten", breaks: "an fdatasync that failed, told only to a process that was killed, is believed the second time",
 			file: pkg + "/lead.go",
 			find: "	doubt := p.load(wordSyncing) != 0\n", put: "	doubt := false\n",
-			pkg: pkg, test: test,
+			pkg: pkg, test: "TestADoubtLastsUntilTheBytesWereWrittenAgain$",
 		},
 		{
 			name: "a-dead-writers-frames-stay", breaks: "frames of a writer that was killed stay behind the log and may come back",
