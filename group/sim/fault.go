@@ -236,7 +236,8 @@ func (w *world) setControl(c registry.Control) {
 
 // heal ends all faults. If nobody is left, somebody comes.
 func (w *world) heal() {
-	if w.plan.has[Rollback] && !w.plan.has[Seeks] && !w.store.down && w.chance(2) {
+	// A start that a last rollback forgets is replaced by the one before it, and ends; nobody starts it again.
+	if w.plan.has[Rollback] && !w.plan.has[Seeks] && !w.plan.has[Restart] && !w.store.down && w.chance(2) {
 		w.store.rollback()
 	}
 	w.tracef("all faults heal")

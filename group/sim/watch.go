@@ -34,7 +34,7 @@ func (s *store) replace(version registry.Version) {
 // begins fails the history when a worker is started that the member should know better than to start.
 func (n *node) begins(e *core.StartUnit) {
 	w := n.w
-	if at, over := w.store.replaced[e.Grant.Version]; over && at < n.entered {
+	if at, over := w.store.replaced[e.Grant.Version]; over && at < n.entered && !w.plan.has[Rollback] { // a lost past is read late
 		w.fail("%s starts unit %d under a grant that was over before it joined", n, e.Grant.Unit)
 	}
 	if n.paused[e.Grant.Unit] > 1 {
