@@ -106,14 +106,15 @@ func TestOfTwoStartsTheLaterWins(t *testing.T) {
 				defer ha.Close()
 				defer hb.Close()
 				cfg := ring.Config{Name: "r", Member: "m", Mode: mode}
-				var later *ring.Ring
+				joined := make(chan *ring.Ring, 1)
 				slow := &between{Registry: ha.Registry, what: at, after: func() {
 					c := cfg
 					c.Registry = hb.Registry
-					var err error
-					if later, err = ring.Join(t.Context(), c); err != nil {
+					later, err := ring.Join(t.Context(), c)
+					if err != nil {
 						t.Error(err)
 					}
+					joined <- later
 					time.Sleep(time.Second)
 				}}
 				cfg.Registry = registry.New(slow)
@@ -122,6 +123,7 @@ func TestOfTwoStartsTheLaterWins(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Second)
+				later := <-joined
 				first, second := earlier, later
 				if at == "rings/r/meta" { // it had said nothing yet, so it is the later one
 					first, second = later, earlier
