@@ -34,3 +34,24 @@ func TestProducersThatAreIdleAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// A try of a deletion whose answer was lost comes again, and the name has a new topic by then.
+func TestADeletionThatComesAgainSparesTheNextTopicOfTheName(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{})
+	if err := l.DeleteTopic(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.CreateTopic(t.Context(), h.s.config); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.s.remove(t.Context()); err != nil {
+		t.Errorf("the deletion that came again: %v", err)
+	}
+	for range 10 { // every broker's view, and a moment to act on it
+		if _, err := l.describe(t.Context(), "t"); err != nil {
+			t.Fatalf("the topic created after the deletion is gone: %v", err)
+		}
+		sleep(t.Context(), 2)
+	}
+}

@@ -244,7 +244,7 @@ func (s *store) set(ctx context.Context, settings map[string]string) error {
 		}
 		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 		req.Resources = append(req.Resources, r)
-		resp, err := req.RequestWith(ctx, s.l.main)
+		resp, err := anyBroker(ctx, s.l, req)
 		if err != nil {
 			return err
 		}

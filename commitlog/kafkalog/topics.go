@@ -197,24 +197,7 @@ func (l *kafkaLog) DeleteTopic(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = persist(ctx, func(ctx context.Context) error {
-		t := kmsg.NewDeleteTopicsRequestTopic()
-		t.Topic = kmsg.StringPtr(s.kafkaName)
-		req := kmsg.NewPtrDeleteTopicsRequest()
-		req.TimeoutMillis = int32(requestTimeout.Milliseconds())
-		req.TopicNames, req.Topics = []string{s.kafkaName}, append(req.Topics, t)
-		resp, err := req.RequestWith(ctx, l.main)
-		if err != nil {
-			return err
-		}
-		for _, t := range resp.Topics {
-			if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-				return fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.remove(ctx); err != nil {
 		return fmt.Errorf("delete topic %q: %w", name, err)
 	}
 	l.mu.Lock()
@@ -230,6 +213,28 @@ func (l *kafkaLog) DeleteTopic(ctx context.Context, name string) error {
 			return fmt.Errorf("topic %q is still being deleted", name)
 		}
 		return err
+	})
+}
+
+// remove deletes the topic by its identity: a try whose answer was lost is repeated, and must not
+// meet the next topic of this name.
+func (s *store) remove(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
+		t := kmsg.NewDeleteTopicsRequestTopic()
+		t.TopicID = s.id
+		req := kmsg.NewPtrDeleteTopicsRequest()
+		req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+		req.Topics = append(req.Topics, t)
+		resp, err := req.RequestWith(ctx, s.l.main)
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.Topics {
+			if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !errors.Is(err, kerr.UnknownTopicID) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				return fmt.Errorf("%w: %s", err, text(t.ErrorMessage))
+			}
+		}
+		return nil
 	})
 }
 

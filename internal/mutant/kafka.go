@@ -16,6 +16,12 @@ func kafkaMutants() []mutant {
 			pkg: "commitlog/kafkalog", test: "TestAnAppendIsNotInvalidBecauseABrokerIsLate$", server: "kafka",
 		},
 		{
+			name: "deletion-by-name", breaks: "a deletion whose answer was lost comes again and deletes the next topic of the name",
+			file: "commitlog/kafkalog/topics.go",
+			find: "		t.TopicID = s.id\n", put: "		t.Topic = kmsg.StringPtr(s.kafkaName)\n",
+			pkg: "commitlog/kafkalog", test: "TestADeletionThatComesAgainSparesTheNextTopicOfTheName$", server: "kafka",
+		},
+		{
 			name: "acks-of-one-broker", breaks: "an ack at level sync is lost with one broker",
 			file: "commitlog/kafkalog/durability.go",
 			find: "	settings[minInSync] = \"2\"\n", put: "	settings[minInSync] = \"1\"\n",
