@@ -5,6 +5,7 @@ package vfs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,12 +52,51 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 	if err := os.MkdirAll(abs, perm); err != nil {
 		return nil, err
 	}
-	for d := abs; len(missing) > 0 && len(d) >= len(missing); d = filepath.Dir(d) {
-		if err := syncPath(filepath.Dir(d)); err != nil {
-			return nil, fmt.Errorf("make directory %s durable: %w", d, err)
+	parents, err := undurable(abs)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range parents {
+		err := syncPath(d)
+		if err != nil && (missing == "" || len(d) < len(filepath.Dir(missing))) && cantSync(err) {
+			err = nil // not ours: it was there, and may be that of another user
+		}
+		if err != nil {
+			return nil, fmt.Errorf("make directory %s durable: %w", abs, err)
 		}
 	}
 	return OpenOS(abs)
+}
+
+// undurable are the directories to sync so that abs is durable, the lowest first. A directory with
+// something in it needs none, because nothing is put into it before it is durable. One that is empty
+// may be left of somebody who was killed between making it, and its parents, and the sync.
+func undurable(abs string) ([]string, error) {
+	d, err := os.Open(abs)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(1)
+	if err = errors.Join(ignore(err, io.EOF), d.Close()); err != nil || len(names) > 0 {
+		return nil, err
+	}
+	var parents []string
+	for d := abs; d != filepath.Dir(d); d = filepath.Dir(d) {
+		parents = append(parents, filepath.Dir(d))
+	}
+	return parents, nil
+}
+
+// cantSync says that a directory can't be synced by this user, or on its file system by nobody.
+func cantSync(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EINVAL) || errors.Is(err, errors.ErrUnsupported)
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
 }
 
 // firstMissing is the highest ancestor of abs (or abs itself) that does not exist, or "".
