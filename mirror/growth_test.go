@@ -175,7 +175,7 @@ func TestASourceThatEndsAmidWhatIsOnItsWayIsRefused(t *testing.T) {
 	w.must(w.to.Log.Close())
 	w.to = to
 	w.replace(w.from, 3)
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if err := w.mirror(true).Run(ctx); !errors.Is(err, fault.Conflict) {
 		t.Errorf("a source that ends amid the window: %v; expected a conflict", err)

@@ -478,7 +478,7 @@ func TestADeletionOnTheRealFileSystem(t *testing.T) {
 	if _, err := os.Stat(c.Dir + "/log/topics/t/deleted"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the new topic is deleted, too: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if _, err := l.Topic(ctx, "t"); err != nil {
 		t.Error(err)

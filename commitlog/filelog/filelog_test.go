@@ -105,7 +105,7 @@ func TestAWaiterInAnotherProcessIsWoken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(60 * time.Second):
 			t.Fatal("not woken")
 		}
 	}

@@ -61,7 +61,7 @@ func TestWhatADeadWriterLeftUnsyncedWakesThoseWhoWait(t *testing.T) {
 	}
 	writer.Kill()
 	l.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	if err := reader.Wait(ctx, 0, 1); err != nil {
 		t.Fatalf("the last record of a dead writer was not seen: %v", err)

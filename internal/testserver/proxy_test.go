@@ -110,7 +110,7 @@ func (c *client) expectReset() {
 // expectHarm waits for what the proxy says that it did.
 func expectHarm(t *testing.T, p *testserver.Proxy, want testserver.Harm) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(60 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for p.Harm() != want {

@@ -38,7 +38,7 @@ func newStore(t testing.TB, url string) schemaStore {
 	t.Helper()
 	d := schemaStore{url: url, schema: "test_" + id{newMint().next()}.text()}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
 		c, err := pgx.Connect(ctx, url)
 		if err != nil {

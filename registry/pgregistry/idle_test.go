@@ -88,7 +88,7 @@ func TestCheckpointsSendNoNotification(t *testing.T) {
 	heardSoFar := func() (n int) {
 		put(t, s, "last", "x") // what comes before its notification was sent before it
 		for {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			note, err := c.WaitForNotification(ctx)
 			cancel()
 			if err != nil {

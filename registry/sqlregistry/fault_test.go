@@ -227,7 +227,7 @@ func TestWatchesSurviveCutConnectionsAndSessionsAreOverForBothSidesOrForNone(t *
 	}
 	p.cut()
 	put(t, straight, "w/1", "x")
-	late := time.After(15 * time.Second)
+	late := time.After(60 * time.Second)
 	for get(t, r, "w/1") != "x" {
 		select {
 		case <-ch:
