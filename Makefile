@@ -13,8 +13,9 @@ GOTEST        := GO=$(GO) SECONDTRY=$(if $(CI),$(CURDIR)/$(SECONDTRY)) $(CURDIR)
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
 
 # Packages whose tests stay quick under the race detector: not those that search many histories or
-# crashes in one goroutine, of which a sample is run, nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|archtest|mutant|benchkit|cli|nemesis)$$')
+# crashes in one goroutine, of which a sample is run (the detector takes 19 GB for the coroutines of
+# page's histories), nor those that mostly start programs.
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|page|archtest|mutant|benchkit|cli|doctest|nemesis)$$')
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
@@ -85,6 +86,7 @@ race: setup $(if $(CI),$(SECONDTRY)) ## The tests of the main module and of puls
 	@eval "$$(scripts/services env)"; export CGO_ENABLED=1; \
 	$(GOTEST) "$(RACE)" -race -tags $(TAGS) $(TEST_FLAGS); \
 	( cd commitlog/pulsarlog && $(GOTEST) ./... -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_PULSAR)' ); \
+	$(GOTEST) ./commitlog/filelog/internal/page -race -tags $(TAGS) $(TEST_FLAGS) -skip TestEveryInterleaving; \
 	RINGFENCE_SIM=2000 $(GOTEST) ./group/sim -race -tags $(TAGS) $(TEST_FLAGS); \
 	$(GOTEST) ./commitlog/filelog/crashtest -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_CRASHES)'; \
 	$(GOTEST) ./internal/nemesis -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_STORMS)'
