@@ -28,6 +28,7 @@ var layers = []layer{
 	{"internal/fault", nil},
 	{"internal/prefetch", nil},
 	{"internal/storeurl", nil},
+	{"internal/visible", nil},
 	{"internal/halt", nil},
 	{"internal/testdisk", nil},
 	{"internal/testserver", nil},

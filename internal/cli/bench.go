@@ -51,7 +51,7 @@ remove in the end.`,
 func (a *app) benchAgent() *cobra.Command {
 	return &cobra.Command{Use: benchAgentName, Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
-			return benchkit.Agent(ctx, a.stores(), args[0], a.stdin, a.stdout)
+			return benchkit.Agent(ctx, a.stores(), args[0], a.stdin, a.stdout.Exact())
 		})}
 }
 

@@ -228,13 +228,13 @@ func (a *app) showProcessed(ctx context.Context, t *tally) {
 // when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout, stderr: a.stderr, logger: a.logger(), running: &a.children}
+		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children}
 		return x.process, func() {}
 	}
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
 	}
-	s := newSink(a.stdout, stop)
+	s := newSink(a.records(), stop)
 	return func(ctx context.Context, m *ringfence.Message) error {
 		if f.print == "value" {
 			return s.write(ctx, append(slices.Clip(m.Value), '\n'))

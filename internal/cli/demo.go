@@ -105,7 +105,10 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 		MemberEnv:  a.storeEnv(client),
 	}
 	if a.global.format == "text" {
-		c.Out, c.Colour = a.stdout, a.colours(a.stdout)
+		c.Out = a.stdout
+		if a.colours(a.stdout) {
+			c.Control = a.stdout.Control
+		}
 	}
 	result, err := procdemo.Run(ctx, c)
 	if err != nil && !errors.Is(err, procdemo.ErrBroken) {

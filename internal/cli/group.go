@@ -115,7 +115,7 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 	defer ticker.Stop()
 	for {
 		if a.global.format == "text" && isTerminal(a.stdout) {
-			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
+			fmt.Fprint(a.stdout, a.stdout.Control("\x1b[H\x1b[2J"))
 		}
 		if err := show(ctx); err != nil {
 			if errors.Is(context.Cause(ctx), errSignalled) {

@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -138,7 +138,7 @@ type recordLine struct {
 }
 
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
-	out := bufio.NewWriterSize(a.stdout, 64<<10)
+	out := &wholeLines{w: a.stdout}
 	asJSON := a.global.format == "json"
 	opts := &filelog.InspectOptions{Topic: f.topic, Same: topic.IsStorage}
 	opts.Frame = func(i filelog.FrameInfo) error {
@@ -156,7 +156,7 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 		}
 	}
 	report, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, opts)
-	if flushErr := out.Flush(); err == nil {
+	if flushErr := out.flush(); err == nil {
 		err = flushErr
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	for _, t := range report.Topics {
 		most = max(most, t.Config.Partitions)
 		for _, d := range t.Damage {
-			fmt.Fprintln(a.stderr, damageText(t.Config.Name, d))
+			fmt.Fprintln(a.stderr, a.stderr.Line(damageText(t.Config.Name, d)))
 		}
 	}
 	if f.partition >= most {
@@ -175,7 +175,28 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	return damageError(report)
 }
 
-func printFrame(out *bufio.Writer, i filelog.FrameInfo, asJSON bool) error {
+// wholeLines collects lines and writes many of them at once, none of them in two parts.
+type wholeLines struct {
+	w   io.Writer
+	buf []byte
+}
+
+// Write takes a line.
+func (l *wholeLines) Write(line []byte) (int, error) {
+	l.buf = append(l.buf, line...)
+	if len(l.buf) < 64<<10 {
+		return len(line), nil
+	}
+	return len(line), l.flush()
+}
+
+func (l *wholeLines) flush() error {
+	_, err := l.w.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 	fr := &i.Frame
 	line := frameLine{
 		Topic: i.Topic, File: i.File, Position: i.Position, Bytes: fr.Size(), Partition: fr.Partition, First: fr.Base, Next: fr.Next(),
@@ -194,7 +215,7 @@ func printFrame(out *bufio.Writer, i filelog.FrameInfo, asJSON bool) error {
 	return err
 }
 
-func printRecord(out *bufio.Writer, i filelog.FrameInfo, r *driver.Record, asJSON bool) error {
+func printRecord(out io.Writer, i filelog.FrameInfo, r *driver.Record, asJSON bool) error {
 	if !asJSON {
 		key := "-"
 		if r.Key != nil {
@@ -220,7 +241,7 @@ func printRecord(out *bufio.Writer, i filelog.FrameInfo, r *driver.Record, asJSO
 	return writeJSONLine(out, line)
 }
 
-func writeJSONLine(out *bufio.Writer, v any) error {
+func writeJSONLine(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)

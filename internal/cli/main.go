@@ -19,14 +19,8 @@ import (
 // Main runs the command line of this process and returns its exit code. The program is called name
 // and knows the stores of backends besides file: and mem:, which the library brings along.
 func Main(name string, backends []ringfence.Backend) int {
-	a := &app{
-		name:     name,
-		backends: backends,
-		stdin:    os.Stdin,
-		stdout:   os.Stdout,
-		stderr:   os.Stderr,
-		environ:  os.Environ(),
-	}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	a.name, a.backends, a.environ = name, backends, os.Environ()
 	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The
 	// signal is caught and not ignored: what --exec runs would inherit that it is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/ringfence/ringfence/internal/visible"
 )
 
 // emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
@@ -35,7 +37,15 @@ func (a *app) emit(v any, text func(*report)) error {
 }
 
 // newReport starts a text for stdout, with colours when somebody looks at it.
-func (a *app) newReport() *report { return &report{colour: a.colours(a.stdout)} }
+func (a *app) newReport() *report { return &report{out: a.stdout, colour: a.colours(a.stdout)} }
+
+// records is where records go: as they are, for a program that reads them, and safe for a terminal.
+func (a *app) records() io.Writer {
+	if isTerminal(a.stdout) {
+		return a.stdout
+	}
+	return a.stdout.Exact()
+}
 
 // colours says whether w shows colours: a terminal, and nobody objects.
 func (a *app) colours(w io.Writer) bool {
@@ -49,8 +59,17 @@ func (a *app) colours(w io.Writer) bool {
 }
 
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := fileOf(stream)
+	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// fileOf is the file behind a stream, nil if it has none.
+func fileOf(stream any) *os.File {
+	if v, ok := stream.(*visible.Writer); ok {
+		stream = v.Exact()
+	}
+	f, _ := stream.(*os.File)
+	return f
 }
 
 // style is how a text stands out on a terminal: the parameters of ANSI's SGR.
@@ -66,20 +85,32 @@ const (
 	cyan   style = "36"
 )
 
-// report is a text in the making: lines and tables.
+// report is a text in the making for out: lines and tables.
 type report struct {
 	strings.Builder
+	out    *visible.Writer
 	colour bool
 }
 
-func (r *report) line(format string, args ...any) { fmt.Fprintf(r, format+"\n", args...) }
+// line adds one line. A text in args can't make it two.
+func (r *report) line(format string, args ...any) {
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			args[i] = r.out.Line(v)
+		case error:
+			args[i] = r.out.Line(v.Error())
+		}
+	}
+	fmt.Fprintf(r, format+"\n", args...)
+}
 
 // paint is s in a style, when the reader shows styles.
 func (r *report) paint(st style, s string) string {
 	if !r.colour || st == plain {
 		return s
 	}
-	return "\x1b[" + string(st) + "m" + s + "\x1b[0m"
+	return r.out.Control("\x1b["+string(st)+"m") + s + r.out.Control("\x1b[0m")
 }
 
 // cell is one field of a table.
@@ -118,7 +149,9 @@ func (r *report) table(header []string, rows [][]cell) {
 		width[i] = len(h)
 	}
 	for _, row := range rows {
-		for i, c := range row {
+		for i := range row {
+			c := &row[i]
+			c.text = r.out.Line(c.text)
 			width[i] = max(width[i], utf8.RuneCountInString(c.text))
 		}
 	}

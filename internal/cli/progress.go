@@ -2,14 +2,15 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/visible"
 )
 
 // progress tells on stderr how far long work got: a line redrawn in place on a terminal, a line
 // every ten seconds elsewhere. One goroutine uses it.
 type progress struct {
-	w        io.Writer
+	w        *visible.Writer
 	terminal bool
 	started  time.Time
 	drawn    bool
@@ -33,7 +34,7 @@ func (p *progress) show(n int64, what string) {
 // draw shows a line.
 func (p *progress) draw(text string) {
 	if p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K"+text)
+		fmt.Fprint(p.w, p.w.Control("\r\x1b[K")+p.w.Line(text))
 		p.drawn = true
 		return
 	}
@@ -48,7 +49,7 @@ func (p *progress) rate(n int64) string {
 // clear removes the line, so that what follows stands alone.
 func (p *progress) clear() {
 	if p.drawn {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		fmt.Fprint(p.w, p.w.Control("\r\x1b[K"))
 		p.drawn = false
 	}
 }

@@ -147,7 +147,7 @@ func (t *ringTalk) talk(ctx context.Context, stay bool) error {
 				}
 			}
 		case text := <-t.news:
-			fmt.Fprintln(t.a.stderr, text)
+			fmt.Fprintln(t.a.stderr, t.a.stderr.Line(text))
 		case <-t.ring.Done():
 			return t.ring.Err()
 		case <-ctx.Done():
@@ -216,7 +216,7 @@ func (t *ringTalk) tell() {
 	for {
 		select {
 		case text := <-t.news:
-			fmt.Fprintln(t.a.stderr, text)
+			fmt.Fprintln(t.a.stderr, t.a.stderr.Line(text))
 		default:
 			return
 		}

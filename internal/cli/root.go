@@ -16,14 +16,15 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/visible"
 )
 
 // app is one run of the command line: its streams, its settings, and what it printed.
 type app struct {
 	name    string // of the program; "": ringfence
 	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
+	stdout  *visible.Writer // what strangers wrote can't act on a terminal behind it
+	stderr  *visible.Writer
 	environ []string // NAME=value
 
 	backends []ringfence.Backend // besides the built-in ones
@@ -45,6 +46,11 @@ type globals struct {
 	format     string
 	logLevel   string
 	timeout    time.Duration
+}
+
+// newApp is an app on these streams.
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{stdin: stdin, stdout: visible.New(stdout), stderr: visible.New(stderr)}
 }
 
 // run executes one command line and returns the exit code.

@@ -12,7 +12,7 @@ import (
 func runLine(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
+	a := newApp(strings.NewReader(""), &out, &errs)
 	code = a.run(t.Context(), args)
 	return code, out.String(), errs.String()
 }
@@ -32,7 +32,7 @@ func exampleOf(help string) string {
 
 func TestTheConfigurationFileOfTheHelpIsAccepted(t *testing.T) {
 	t.Parallel()
-	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
+	a := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	example := exampleOf(a.configTopic().Long)
 	if !strings.Contains(example, "concurrency: 32") {

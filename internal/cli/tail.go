@@ -112,7 +112,7 @@ func partitionsOf(t *ringfence.TopicInfo, names []string) (list []int, _ error) 
 }
 
 func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {
-	left := f.max
+	left, out := f.max, a.records()
 	err := rf.Tail(ctx, topic, func(_ context.Context, m *ringfence.Message) error {
 		line := append(slices.Clip(m.Value), '\n')
 		if f.print == "json" {
@@ -121,7 +121,7 @@ func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *t
 				return err
 			}
 		}
-		if _, err := a.stdout.Write(line); err != nil {
+		if _, err := out.Write(line); err != nil {
 			return err
 		}
 		if left--; left == 0 {

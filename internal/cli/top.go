@@ -118,9 +118,9 @@ func (a *app) takeTerminal() (restore func(), err error) {
 		}
 		undo = func() { _ = term.Restore(int(in.Fd()), state) }
 	}
-	fmt.Fprint(a.stdout, "\x1b[?1049h\x1b[?25l\x1b[?7l")
+	fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?1049h\x1b[?25l\x1b[?7l"))
 	return func() {
-		fmt.Fprint(a.stdout, "\x1b[?7h\x1b[?25h\x1b[?1049l")
+		fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?7h\x1b[?25h\x1b[?1049l"))
 		undo()
 	}, nil
 }
@@ -158,22 +158,23 @@ func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {
 	text := r.String()
 	if live {
 		height := 0
-		if out, ok := a.stdout.(*os.File); ok {
+		if out := fileOf(a.stdout); out != nil {
 			_, height, _ = term.GetSize(int(out.Fd())) // unknown: everything
 		}
-		text = fit(text, height)
+		text = fit(text, height, a.stdout.Control)
 	}
 	_, err := io.WriteString(a.stdout, text)
 	return err
 }
 
 // fit makes a text for a terminal in raw mode that overwrites what was there: no more lines than
-// the screen has, each erased to its end, and the rest of the screen too.
-func fit(text string, height int) string {
+// the screen has, each erased to its end, and the rest of the screen too. control marks what the
+// terminal is to obey.
+func fit(text string, height int, control func(string) string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if height > 1 && len(lines) > height-1 {
 		more := len(lines) - (height - 2)
 		lines = append(lines[:height-2], fmt.Sprintf("… %d more lines; name a group to see less", more))
 	}
-	return "\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J"
+	return control("\x1b[H") + strings.Join(lines, control("\x1b[K\r\n")) + control("\x1b[K\x1b[J")
 }

@@ -38,9 +38,9 @@ type Config struct {
 	MemberArgs func(MemberSpec) []string
 	MemberEnv  []string
 
-	Out    io.Writer
-	Colour bool
-	Logger *slog.Logger
+	Out     io.Writer
+	Control func(sequence string) string // makes Out pass on a sequence for a terminal; nil: no colours
+	Logger  *slog.Logger
 }
 
 // MemberSpec names one start of a consumer process.

@@ -12,17 +12,17 @@ import (
 
 // screen is where the story is shown; a nil writer shows nothing.
 type screen struct {
-	w      io.Writer
-	colour bool
-	began  time.Time
-	scenes int
+	w       io.Writer
+	control func(string) string // see Config
+	began   time.Time
+	scenes  int
 }
 
 func (s *screen) paint(code, text string) string {
-	if !s.colour {
+	if s.control == nil {
 		return text
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return s.control("\x1b["+code+"m") + text + s.control("\x1b[0m")
 }
 
 func (s *screen) print(text string) {

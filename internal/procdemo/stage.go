@@ -49,7 +49,7 @@ func name(i int) string { return string(rune('A' + i)) }
 // openStage opens the stores, makes the topic, and starts nothing.
 func openStage(ctx context.Context, c *Config) (*stage, error) {
 	st := &stage{
-		Config: c, screen: screen{w: c.Out, colour: c.Colour, began: time.Now()},
+		Config: c, screen: screen{w: c.Out, control: c.Control, began: time.Now()},
 		topic: "payments", group: "billing",
 		actors: make(map[string]actor), starts: make(map[string]int), histories: make(map[string]string),
 		result: Result{Partitions: c.Partitions, Consumers: c.Consumers, InProcess: c.InProcess, Owners: []Owners{}, Broken: []string{}},

@@ -1,0 +1,26 @@
+package main
+
+// strangerMutants are bugs that let others on the same host, in the same store or in a message do
+// what is not theirs to do.
+func strangerMutants() []mutant {
+	return []mutant{
+		{
+			name: "direction-turns", breaks: "a name turns the direction of the text, and a row of a table reads as another one",
+			file: "internal/visible/visible.go",
+			find: "	return unicode.IsGraphic(r) &&", put: "	return !unicode.IsControl(r) &&",
+			pkg: "internal/visible", test: "TestWhatATerminalWouldObeyIsShown$",
+		},
+		{
+			name: "value-acts-on-the-terminal", breaks: "a record that is looked at sets the title of the terminal, or worse",
+			file: "internal/cli/output.go",
+			find: "	if isTerminal(a.stdout) {\n		return a.stdout\n", put: "	if false {\n		return a.stdout\n",
+			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
+		},
+		{
+			name: "a-name-makes-a-row", breaks: "a member's name with a newline in it shows as a row of its own",
+			file: "internal/cli/output.go",
+			find: "			c.text = r.out.Line(c.text)\n", put: "",
+			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
+		},
+	}
+}

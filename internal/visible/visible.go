@@ -1,0 +1,133 @@
+// Package visible shows on a terminal what strangers wrote, without letting it act there.
+//
+// Names, values, hosts and the error texts of servers may hold what a terminal obeys: escape
+// sequences that move the cursor, set its title or answer in the user's name, and characters that
+// turn the direction of the text. A [Writer] stands between the program and its reader and makes
+// all of that visible; only what the program itself marked with [Writer.Control] gets through.
+package visible
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Writer passes text on and shows every rune that is none: controls but newline and tab, characters
+// of format and direction, and bytes that are no UTF-8. The form is that of a string in JSON
+// (\u001b), so a JSON document stays the same document; a byte that is no UTF-8, which JSON can't
+// hold, is \xff.
+//
+// Each Write must end where a rune and a control of [Writer.Control] ends.
+type Writer struct {
+	w    io.Writer
+	mark string // stands before and behind each control; nobody else can know it
+}
+
+// New returns a Writer in front of w.
+func New(w io.Writer) *Writer { return &Writer{w: w, mark: "\x1b" + rand.Text()} }
+
+// Exact is the writer behind v, for who must write bytes as they are.
+func (v *Writer) Exact() io.Writer { return v.w }
+
+// Control marks a sequence as ours: v passes it on as it is.
+func (v *Writer) Control(sequence string) string { return v.mark + sequence + v.mark }
+
+// Write passes p on. After an error it says that nothing of p was written.
+func (v *Writer) Write(p []byte) (int, error) {
+	out := p
+	if unsafe(p) < len(p) {
+		out = v.shown(string(p), true)
+	}
+	if _, err := v.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Line is s within one line: newline and tab are shown too. Controls stay marked.
+func (v *Writer) Line(s string) string {
+	if unsafe([]byte(s)) == len(s) && !strings.ContainsAny(s, "\n\t") {
+		return s
+	}
+	return string(v.shown(s, false))
+}
+
+// shown is s with what is not harmless made visible. For lines, newlines and tabs pass and our
+// controls come out of their marks.
+func (v *Writer) shown(s string, lines bool) []byte {
+	b := make([]byte, 0, len(s)+len(s)/8)
+	for s != "" {
+		n := v.control(s)
+		switch {
+		case n > 0 && lines:
+			b = append(b, s[len(v.mark):n-len(v.mark)]...)
+		case n > 0:
+			b = append(b, s[:n]...)
+		default:
+			var r rune
+			r, n = utf8.DecodeRuneInString(s)
+			b = append(b, form(r, s[:n], lines)...)
+		}
+		s = s[n:]
+	}
+	return b
+}
+
+// control is the length of the marked control that s begins with, or 0.
+func (v *Writer) control(s string) int {
+	inner, ok := strings.CutPrefix(s, v.mark)
+	if !ok {
+		return 0
+	}
+	n := strings.Index(inner, v.mark)
+	if n < 0 {
+		return 0
+	}
+	return n + 2*len(v.mark)
+}
+
+// unsafe is where the first byte of p stands that may not pass as it is, or the length of p.
+func unsafe(p []byte) int {
+	for i := 0; i < len(p); {
+		if c := p[i]; c < utf8.RuneSelf {
+			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+				return i
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(p[i:])
+		if !harmless(r, n) {
+			return i
+		}
+		i += n
+	}
+	return len(p)
+}
+
+// harmless tells the runes that a terminal only draws.
+func harmless(r rune, size int) bool {
+	return unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1)
+}
+
+// form is how a rune, which is raw, is shown.
+func form(r rune, raw string, lines bool) string {
+	switch {
+	case harmless(r, len(raw)), lines && (r == '\n' || r == '\t'):
+		return raw
+	case r == '\n':
+		return `\n`
+	case r == '\t':
+		return `\t`
+	case r == utf8.RuneError && len(raw) == 1:
+		return fmt.Sprintf(`\x%02x`, raw[0])
+	case r > 0xffff:
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
