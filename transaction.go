@@ -16,6 +16,7 @@ type commitment struct {
 	grant    registry.Grant
 	member   string
 	finished registry.Finished
+	called   bool // in this attempt, with a transaction
 	written  bool // into a transaction of this attempt
 	before   bool // by a transaction of an earlier attempt
 }
@@ -38,9 +39,11 @@ func (m *Message) CommitIn(ctx context.Context, tx any) error {
 		return fmt.Errorf("CommitIn: the message comes from no consumer with ConsumeOptions.Transactional: %w", ErrInvalid)
 	}
 	err := c.group.FinishIn(ctx, tx, c.grant, c.member, c.finished)
-	if c.written && errors.Is(err, fault.Exists) {
+	// Only the first call can't have met a write of this attempt, whatever that was answered.
+	if c.called && errors.Is(err, fault.Exists) {
 		return fmt.Errorf("CommitIn was called before while this message was handled; call it once, as the last statement of its transaction: %w", err)
 	}
+	c.called = c.called || !errors.Is(err, fault.Invalid)
 	c.written, c.before = c.written || err == nil, c.before || errors.Is(err, fault.Exists)
 	return err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,126 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/registry/sqlregistry"
 )
-
-// shop is a topic with its registry in a SQLite database, which has the user's own table too.
-type shop struct {
-	dir string
-	db  *sql.DB
-}
-
-func newShop(t *testing.T, partitions, messages, keys int) (*shop, *ringfence.Client) {
-	t.Helper()
-	s := &shop{dir: t.TempDir()}
-	rf := s.open(t)
-	db, err := sql.Open("sqlite", "file:"+s.file()+"?_txlock=immediate&_pragma=busy_timeout(20000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	if _, err := db.Exec("CREATE TABLE done (n INTEGER PRIMARY KEY AUTOINCREMENT, k TEXT, v TEXT)"); err != nil {
-		t.Fatal(err)
-	}
-	s.db = db
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	produce(t, rf, "orders", 0, messages, keys)
-	return s, rf
-}
-
-func (s *shop) file() string { return filepath.Join(s.dir, "shop.db") }
-
-func (s *shop) open(t *testing.T) *ringfence.Client {
-	t.Helper()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{
-		Dir: s.dir, Registry: "sqlite://" + s.file(), Durability: ringfence.OS,
-		Backends: []ringfence.Backend{{Scheme: "sqlite", OpenRegistry: sqlregistry.OpenURL}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rf.Close() })
-	return rf
-}
-
-// sell writes a message down and commits its checkpoint with that. The error of CommitIn is passed
-// to seen, which may say how the handler goes on.
-func (s *shop) sell(ctx context.Context, m *ringfence.Message, seen func(error) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing after a commit
-	if _, err := tx.ExecContext(ctx, "INSERT INTO done (k, v) VALUES (?, ?)", string(m.Key), string(m.Value)); err != nil {
-		return err
-	}
-	if err := seen(m.CommitIn(ctx, tx)); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-func (s *shop) handle(ctx context.Context, m *ringfence.Message) error {
-	return s.sell(ctx, m, func(err error) error { return err })
-}
-
-// sold is what the table has by key, in order.
-func (s *shop) sold(t *testing.T) (byKey map[string][]string, total int) {
-	t.Helper()
-	rows, err := s.db.Query("SELECT k, v FROM done ORDER BY n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	byKey = make(map[string][]string)
-	for rows.Next() {
-		var k, v string
-		if err := rows.Scan(&k, &v); err != nil {
-			t.Fatal(err)
-		}
-		byKey[k] = append(byKey[k], v)
-		total++
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return byKey, total
-}
-
-// await waits until the group has processed everything.
-func (s *shop) await(t *testing.T, rf *ringfence.Client) {
-	t.Helper()
-	waitFor(t, "the group to reach the end", func() bool {
-		g, err := rf.DescribeGroup(t.Context(), "g")
-		return err == nil && g.Lag == 0
-	})
-}
-
-// exactly checks that the effects are those of messages 0 … n-1, as produce made them: each once,
-// in the order of its key.
-func (s *shop) exactly(t *testing.T, messages, keys int) {
-	t.Helper()
-	byKey, total := s.sold(t)
-	if total != messages {
-		t.Errorf("%d effects of %d messages", total, messages)
-	}
-	for i := range keys {
-		var want []string
-		for n := i; n < messages; n += keys {
-			want = append(want, fmt.Sprint(n))
-		}
-		if k := fmt.Sprintf("k%d", i); !slices.Equal(byKey[k], want) {
-			t.Errorf("key %s: %v; expected %v", k, byKey[k], want)
-		}
-	}
-}
-
-// transactional are the options of all consumers here.
-func transactional(member string) ringfence.ConsumeOptions {
-	return ringfence.ConsumeOptions{Member: member, Transactional: true, RetryInitial: time.Millisecond, RetryMax: 5 * time.Millisecond}
-}
 
 func TestEffectsInTheHandlersTransactionHappenOnceAndInOrder(t *testing.T) {
 	t.Parallel()
@@ -165,7 +44,7 @@ func (s *shop) faulty(first func(*ringfence.Message, *sql.Tx) error) ringfence.H
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(ctx, "INSERT INTO done (k, v) VALUES (?, ?)", string(m.Key), string(m.Value)); err != nil {
+		if err := s.write(ctx, tx, m); err != nil {
 			return err
 		}
 		if err := m.CommitIn(ctx, tx); err != nil {
@@ -229,24 +108,29 @@ func TestCommitInASecondTimeSaysThatItExists(t *testing.T) {
 // A second CommitIn in one transaction meets what the first one wrote, which is rolled back with it.
 func TestCommitInTwiceInOneTransactionLosesNothing(t *testing.T) {
 	t.Parallel()
-	s, rf := newShop(t, 1, 10, 3)
-	second := make(chan error, 10)
-	twice := s.faulty(func(m *ringfence.Message, tx *sql.Tx) error {
-		err := m.CommitIn(t.Context(), tx)
-		second <- err
-		return err
-	})
-	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
-		if m.Offset%2 == 0 {
-			return twice(ctx, m)
-		}
-		return s.handle(ctx, m)
-	}, transactional("a"))
-	s.await(t, rf)
-	c.leave(t)
-	s.exactly(t, 10, 3)
-	if err := <-second; !errors.Is(err, ringfence.ErrExists) || !strings.Contains(err.Error(), "called before") {
-		t.Errorf("the second CommitIn of one attempt: %v; expected ErrExists that says so", err)
+	for _, store := range []string{"sqlite", "postgres", "mariadb"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			s, rf := newShopIn(t, store, 1, 10, 3)
+			second := make(chan error, 10)
+			twice := s.faulty(func(m *ringfence.Message, tx *sql.Tx) error {
+				err := m.CommitIn(t.Context(), tx)
+				second <- err
+				return err
+			})
+			c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+				if m.Offset%2 == 0 {
+					return twice(ctx, m)
+				}
+				return s.handle(ctx, m)
+			}, transactional("a"))
+			s.await(t, rf)
+			c.leave(t)
+			s.exactly(t, 10, 3)
+			if err := <-second; !errors.Is(err, ringfence.ErrExists) || !strings.Contains(err.Error(), "called before") {
+				t.Errorf("the second CommitIn of one attempt: %v; expected ErrExists that says so", err)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,12 @@ func frontDoorMutants() []mutant {
 			pkg: ".", test: "TestACommitInThatFailedCountsForNothing$", limit: "60s",
 		},
 		{
+			name: "second-commit-counts", breaks: "a record whose handler calls CommitIn twice in one transaction is skipped, and its effect lost",
+			file: "transaction.go",
+			find: "	if c.called && errors.Is(err, fault.Exists) {\n", put: "	if false && errors.Is(err, fault.Exists) {\n",
+			pkg: ".", test: "TestCommitInTwiceInOneTransactionLosesNothing$/sqlite$", limit: "60s",
+		},
+		{
 			name: "committed-and-tried-again", breaks: "a record that is committed blocks its key for ever",
 			file: "transaction.go",
 			find: "		case m.commit.before:\n			return nil\n", put: "		case m.commit.before:\n			return err\n",
