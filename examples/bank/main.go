@@ -1,7 +1,7 @@
 // Command bank moves money between accounts with several worker processes, kills them with
 // kill -9 all the time, and shows that every transfer happened exactly once: the balances are in a
 // database that also holds the registry, and each worker commits the checkpoint of a transfer in the
-// transaction that moves the money.
+// transaction that moves the money. It goes on by itself when the database was restarted meanwhile.
 //
 //	go run ./examples/bank
 //	go run ./examples/bank -registry postgres://localhost/bank
@@ -66,6 +66,8 @@ type config struct {
 	transfers int
 	workers   int
 	kills     int
+
+	harm func(lag int64) (over bool) // tests hurt the database with it, before each look at what is left; or nil
 }
 
 func main() {
@@ -129,7 +131,11 @@ func (c config) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	have, err := book.balances(ctx)
+	var have []int64
+	err = patiently(ctx, func() (err error) {
+		have, err = book.balances(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -160,7 +166,7 @@ func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
 		if err == nil || errors.Is(err, ringfence.ErrNotFound) {
 			break
 		}
-		if !errors.Is(err, ringfence.ErrConflict) || ctx.Err() != nil {
+		if !errors.Is(err, ringfence.ErrConflict) && !away(err) || ctx.Err() != nil {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -211,14 +217,21 @@ func (c config) drive(ctx context.Context, rf *ringfence.Client) (killed int, er
 			return killed, err
 		}
 	}
+	lag := int64(c.transfers)
 	for ctx.Err() == nil {
 		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
-		g, err := rf.DescribeGroup(ctx, group)
+		over := c.harm == nil || c.harm(lag)
+		look, cancel := context.WithTimeout(ctx, 2*time.Second)
+		g, err := rf.DescribeGroup(look, group)
+		cancel()
+		if err == nil {
+			lag = g.Lag
+		}
 		switch {
-		case err != nil && !errors.Is(err, ringfence.ErrNotFound): // no worker has joined yet
+		case err != nil && !errors.Is(err, ringfence.ErrNotFound) && !away(err): // no worker has joined yet
 			return killed, err
 		case killed < c.kills:
-		case err == nil && g.Lag == 0:
+		case err == nil && lag == 0 && over:
 			return killed, nil
 		default:
 			continue
@@ -249,8 +262,34 @@ func (c config) start() (*exec.Cmd, error) {
 	return w, err
 }
 
-// work is a worker process.
-func work(ctx context.Context, c config) (err error) {
+// away says that the database did not answer: it is restarted, perhaps.
+func away(err error) bool {
+	return errors.Is(err, ringfence.ErrUnavailable) || errors.Is(err, ringfence.ErrUnknown) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// patiently tries for a minute, for a database that is restarted.
+func patiently(ctx context.Context, try func() error) error {
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if err := try(); err == nil || ctx.Err() != nil || time.Since(began) > time.Minute {
+			return err
+		}
+	}
+}
+
+// work is a worker process. A consumer lives through a restart of its store, and needs it only to
+// begin: then it waits.
+func work(ctx context.Context, c config) error {
+	for {
+		err := c.consume(ctx)
+		if !away(err) || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "bank: a worker waits for the database:", err)
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func (c config) consume(ctx context.Context) (err error) {
 	book, err := openLedger(ctx, c.registry)
 	if err != nil {
 		return err

@@ -38,6 +38,35 @@ func TestEveryTransferHappensExactlyOnce(t *testing.T) {
 	}
 }
 
+// TestTheBankOutlivesARestartOfItsDatabase takes the database away from the workers in several
+// ways, some of which are killed and started while it is away. Nobody helps them.
+func TestTheBankOutlivesARestartOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"postgres", "mariadb"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			server := testserver.Private(t, store)
+			const transfers = 200
+			harms, down := []func(){server.Kill, server.Halt}, false
+			c := config{registry: database(t, store, server.URL()), accounts: 10, transfers: transfers, workers: 3, kills: 3}
+			c.harm = func(lag int64) (over bool) {
+				switch {
+				case down:
+					server.Restart()
+					down = false
+				case len(harms) == 2 || len(harms) == 1 && lag <= transfers/2:
+					harms[0]()
+					down, harms = true, harms[1:]
+				}
+				return len(harms) == 0 && !down
+			}
+			if err := c.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // database is the URL of a new database on the server.
 func database(t *testing.T, store, server string) string {
 	ctx := context.WithoutCancel(t.Context()) // it is dropped at the very end
