@@ -78,9 +78,9 @@ func TestTheCodeOfTheGuideToRingsHandlesItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rf.Close()
-	handled := ""
-	err = webhook(t.Context(), rf, "paid", func(event string, epoch int64) { handled = fmt.Sprintf("%s at epoch %d", event, epoch) })
-	if err != nil || handled != "paid at epoch 1" {
-		t.Errorf("handled %q, %v; want paid at epoch 1", handled, err)
+	handled, under := "", int64(0)
+	err = webhook(t.Context(), rf, "paid", func(event string, epoch int64) { handled, under = event, epoch })
+	if err != nil || handled != "paid" || under < 1 {
+		t.Errorf("handled %q under epoch %d, %v; want paid, and an epoch", handled, under, err)
 	}
 }

@@ -17,6 +17,7 @@ func ExampleClient_JoinRing() {
 	}
 	defer rf.Close()
 
+	last := int64(0)
 	members := []string{"a", "b"} // two processes, in real life
 	for _, id := range members {
 		r, err := rf.JoinRing(ctx, "webhooks", &ringfence.RingOptions{Member: id})
@@ -28,7 +29,8 @@ func ExampleClient_JoinRing() {
 			log.Fatal(err)
 		}
 		if mine, epoch := r.ShouldHandle("acct-2"); mine {
-			fmt.Println(id, "handles acct-2 at epoch", epoch)
+			fmt.Println(id, "handles acct-2, under a higher epoch than before:", epoch > last)
+			last = epoch
 		}
 	}
 
@@ -37,13 +39,13 @@ func ExampleClient_JoinRing() {
 		log.Fatal(err)
 	}
 	for _, key := range []string{"acct-1", "acct-2", "acct-3"} {
-		owner, epoch := v.Owner(key)
-		fmt.Println(key, "belongs to", owner, "at epoch", epoch)
+		owner, _ := v.Owner(key)
+		fmt.Println(key, "belongs to", owner)
 	}
 	// Output:
-	// a handles acct-2 at epoch 1
-	// b handles acct-2 at epoch 2
-	// acct-1 belongs to b at epoch 2
-	// acct-2 belongs to b at epoch 2
-	// acct-3 belongs to a at epoch 2
+	// a handles acct-2, under a higher epoch than before: true
+	// b handles acct-2, under a higher epoch than before: true
+	// acct-1 belongs to b
+	// acct-2 belongs to b
+	// acct-3 belongs to a
 }

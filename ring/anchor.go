@@ -154,7 +154,7 @@ func (a *anchorRing) step(st *reading) (txn *registry.Txn, wait time.Duration, e
 	}
 	a.joined = true
 	a.show(st)
-	next, err := st.doc.next(st.live(), cfg.Member, a.seen)
+	next, err := st.doc.next(st.live(), cfg.Member, a.seen, st.now())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -209,7 +209,7 @@ func (a *anchorRing) enter(st *reading) (*registry.Txn, error) {
 	cfg := &a.r.cfg
 	live := st.live()
 	live[cfg.Member] = cfg.Incarnation
-	next, err := st.doc.next(live, cfg.Member, a.seen)
+	next, err := st.doc.next(live, cfg.Member, a.seen, st.now())
 	if err != nil {
 		return nil, permanent{fmt.Errorf("ring %q: %w", cfg.Name, err)}
 	}
@@ -285,7 +285,7 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 		if entry {
 			delete(live, cfg.Member)
 		}
-		next, err := st.doc.next(live, cfg.Member, a.seen)
+		next, err := st.doc.next(live, cfg.Member, a.seen, st.now())
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ type memberDoc struct {
 // anchorDoc is what the members of an anchor ring agree on.
 type anchorDoc struct {
 	Format  int               `json:"format"`
-	Epoch   int64             `json:"epoch"` // one more with each change
+	Epoch   int64             `json:"epoch"` // higher with each change, and never below the store's time (registry.NextEpoch)
 	By      string            `json:"by"`
 	Reason  string            `json:"reason"`
 	Changed int64             `json:"changed"` // Unix ms, informative
@@ -65,7 +65,13 @@ type reading struct {
 	doc         *anchorDoc                // nil: nobody ever joined
 	docVersion  registry.Version
 	starts      map[string]registry.Entry // of the members: who announced itself last
+
+	time int64     // of the store, Unix ms
+	at   time.Time // when the reading was here
 }
+
+// now is the store's present time, and never ahead of it.
+func (st *reading) now() int64 { return st.time + time.Since(st.at).Milliseconds() }
 
 // read reads the meta document, and all of an anchor ring.
 func read(ctx context.Context, reg *registry.Registry, name string) (*reading, error) {
@@ -74,7 +80,7 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 	if err != nil {
 		return nil, err
 	}
-	st := &reading{members: map[string]memberDoc{}, entries: map[string]registry.Entry{}, starts: map[string]registry.Entry{}}
+	st := &reading{time: snap.Time, at: time.Now(), members: map[string]memberDoc{}, entries: map[string]registry.Entry{}, starts: map[string]registry.Entry{}}
 	for _, e := range snap.Entries {
 		switch id, isMember := strings.CutPrefix(e.Key, k.members()); {
 		case e.Key == k.meta():
@@ -130,8 +136,9 @@ func (d *anchorDoc) check(key string) error {
 }
 
 // next is the document for the members that live, with their incarnations; d itself when it is
-// that already, and has an epoch of at least floor. d is nil for the first one.
-func (d *anchorDoc) next(live map[string]string, by string, floor int64) (*anchorDoc, error) {
+// that already, and has an epoch of at least floor. d is nil for the first one; now is the store's
+// time, below which no epoch is: a store that went back may have forgotten later ones.
+func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*anchorDoc, error) {
 	if d == nil {
 		d = &anchorDoc{Anchor: new(assign.Anchor)}
 	}
@@ -169,7 +176,7 @@ func (d *anchorDoc) next(live map[string]string, by string, floor int64) (*ancho
 		why = append(why[:3], "and others")
 	}
 	return &anchorDoc{
-		Format: format, Epoch: max(d.Epoch, floor) + 1, By: by, Reason: strings.Join(why, ", "),
+		Format: format, Epoch: registry.NextEpoch(max(d.Epoch, floor), now), By: by, Reason: strings.Join(why, ", "),
 		Changed: time.Now().UnixMilli(), Members: live, Anchor: anchor,
 	}, nil
 }

@@ -13,7 +13,7 @@ import (
 // The documents of a ring are in a registry that others write to. A ring is read as a whole, with
 // an anchor whose members are those of the document, or refused with an error of a kind.
 func FuzzRing(f *testing.F) {
-	first, err := (*anchorDoc)(nil).next(map[string]string{"a": "1", "b": "2"}, "a", 0)
+	first, err := (*anchorDoc)(nil).next(map[string]string{"a": "1", "b": "2"}, "a", 0, 0)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func FuzzRing(f *testing.F) {
 			t.Fatalf("%d members, %d in the anchor", len(st.doc.Members), n)
 		}
 		for id := range st.doc.Members {
-			if _, err := st.doc.next(map[string]string{id: "again"}, "x", st.doc.Epoch); err != nil {
+			if _, err := st.doc.next(map[string]string{id: "again"}, "x", st.doc.Epoch, 0); err != nil {
 				t.Fatalf("only %q is left: %v", id, err)
 			}
 		}

@@ -82,7 +82,8 @@ func (t *tableRing) run(outer context.Context) {
 // itself once it has handed its slots over, or the store when its TTL has passed. It may say yes until
 // then, so this one must not; the group alone would take its slots over at once.
 func (t *tableRing) turn(ctx context.Context) error {
-	key, warned := t.group.MemberKey(t.r.cfg.Member), false
+	key := t.group.MemberKey(t.r.cfg.Member)
+	began, tell := time.Now(), time.Duration(0)
 	var changes <-chan struct{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -94,9 +95,11 @@ func (t *tableRing) turn(ctx context.Context) error {
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && there.Incarnation == t.r.cfg.Incarnation:
 			return nil
-		case err == nil && !warned:
-			warned = true
-			t.r.cfg.Logger.Info("waiting for an earlier start of this member to end", "ring", t.r.cfg.Name, "member", there.ID, "host", there.Host, "pid", there.PID)
+		case err == nil && time.Since(began) >= tell:
+			waited := time.Since(began).Round(time.Second)
+			tell = max(2*waited, tellFirst)
+			t.r.cfg.Logger.Warn("waiting for an earlier start of this member, which renews its session and may still say yes",
+				"ring", t.r.cfg.Name, "member", there.ID, "host", there.Host, "pid", there.PID, "waited", waited)
 		}
 		timer.Reset(retryMost)
 		select {
@@ -110,6 +113,10 @@ func (t *tableRing) turn(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
+
+// tellFirst is when a start that waits for an earlier one says so the second time; then it does
+// each time that it has waited twice as long.
+const tellFirst = 10 * time.Second
 
 // entry reads a member of the group.
 func (t *tableRing) entry(ctx context.Context, key string) (m registry.Member, err error) {

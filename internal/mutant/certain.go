@@ -35,6 +35,12 @@ func certainMutants() []mutant {
 			pkg: "ring", test: "TestAnExclusiveMemberThatIsStartedAgainWaitsForTheEarlierStart$",
 		},
 		{
+			name: "ring-epochs-without-a-floor", breaks: "a store that went back gives an epoch of a ring again to another member",
+			file: "ring/document.go",
+			find: "Epoch: registry.NextEpoch(max(d.Epoch, floor), now), By", put: "Epoch: max(d.Epoch, floor) + 1, By",
+			pkg: "ring", test: "TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack$",
+		},
+		{
 			name: "ring-older-start-takes-the-place", breaks: "of two starts of a member the one that began first wins when it is slow",
 			file: "ring/start.go",
 			find: "		case err == nil:\n			return versions[0], nil\n", put: "		case err == nil && len(versions) < 0:\n			return versions[0], nil\n		case err == nil:\n			continue\n",
