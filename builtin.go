@@ -44,7 +44,7 @@ func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) 
 	}
 	if v := q.Get("segment"); v != "" {
 		if cfg.SegmentBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: segment=%s: expected a number of bytes: %w", u.Redacted(), v, ErrInvalid)
+			return nil, fmt.Errorf("%s: segment=%s: expected a number of bytes: %w", storeurl.Redact(u), v, ErrInvalid)
 		}
 	}
 	if cfg.Dir, err = d.find(u, "log"); err != nil {
@@ -64,7 +64,7 @@ func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydri
 	case OS:
 		cfg.NoSync = true
 	default:
-		return nil, fmt.Errorf("%s: durability=%s: expected %q or %q: %w", u.Redacted(), v, Sync, OS, ErrInvalid)
+		return nil, fmt.Errorf("%s: durability=%s: expected %q or %q: %w", storeurl.Redact(u), v, Sync, OS, ErrInvalid)
 	}
 	if cfg.Dir, err = d.find(u, "registry"); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (d directories) find(u *url.URL, part string) (string, error) {
 		dir = u.Opaque
 	}
 	if dir == "" || u.Host != "" {
-		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", u.Redacted(), ErrInvalid)
+		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", storeurl.Redact(u), ErrInvalid)
 	}
 	dir = filepath.FromSlash(dir)
 	if !d.mustExist {

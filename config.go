@@ -97,15 +97,15 @@ func (c Config) Validate() error {
 	if _, b, err := lookUp("log", c.Log, backends); err != nil {
 		errs = append(errs, err)
 	} else if b.OpenLog == nil {
-		errs = append(errs, fmt.Errorf("log %q: %s: is no commit log; expected one of %s: %w", redact(c.Log), b.Scheme, schemes(backends, true), ErrInvalid))
+		errs = append(errs, fmt.Errorf("log %q: %s: is no commit log; expected one of %s: %w", storeurl.RedactText(c.Log), b.Scheme, schemes(backends, true), ErrInvalid))
 	}
 	if _, b, err := lookUp("registry", c.Registry, backends); err != nil {
 		errs = append(errs, err)
 	} else if b.OpenRegistry == nil {
-		errs = append(errs, fmt.Errorf("registry %q: %s: is no registry; expected one of %s: %w", redact(c.Registry), b.Scheme, schemes(backends, false), ErrInvalid))
+		errs = append(errs, fmt.Errorf("registry %q: %s: is no registry; expected one of %s: %w", storeurl.RedactText(c.Registry), b.Scheme, schemes(backends, false), ErrInvalid))
 	}
 	if (c.Log == "mem:") != (c.Registry == "mem:") {
-		errs = append(errs, fmt.Errorf("log %s with registry %s: one would outlive the other; use mem: for both or for none: %w", redact(c.Log), redact(c.Registry), ErrInvalid))
+		errs = append(errs, fmt.Errorf("log %s with registry %s: one would outlive the other; use mem: for both or for none: %w", storeurl.RedactText(c.Log), storeurl.RedactText(c.Registry), ErrInvalid))
 	}
 	errs = append(errs, topic.CheckNamespace(c.Namespace))
 	return errors.Join(errs...)
@@ -119,14 +119,14 @@ func (c Config) backends() []Backend {
 func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" {
-		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf: %w", what, redact(raw), ErrInvalid)
+		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf: %w", what, storeurl.RedactText(raw), ErrInvalid)
 	}
 	for _, b := range backends {
 		if b.Scheme == u.Scheme {
 			return u, b, nil
 		}
 	}
-	return nil, Backend{}, fmt.Errorf("%s %q: unknown scheme %q; expected one of %s: %w", what, redact(raw), u.Scheme, schemes(backends, what == "log"), ErrInvalid)
+	return nil, Backend{}, fmt.Errorf("%s %q: unknown scheme %q; expected one of %s: %w", what, storeurl.RedactText(raw), u.Scheme, schemes(backends, what == "log"), ErrInvalid)
 }
 
 func schemes(backends []Backend, log bool) string {
@@ -138,17 +138,4 @@ func schemes(backends []Backend, log bool) string {
 	}
 	sort.Strings(names)
 	return strings.Join(names, ", ")
-}
-
-// redact is a URL for messages, without what may be secret. Of what is none, and of what stands
-// behind a scheme without slashes, it shows only the start: a misplaced password may follow.
-func redact(raw string) string {
-	u, err := url.Parse(raw)
-	if start, _, ok := strings.Cut(raw, ":"); ok && (err != nil || u.Opaque != "" || u.Scheme == "") {
-		return start + ":…"
-	}
-	if err != nil {
-		return fmt.Sprintf("%.12s…", raw)
-	}
-	return storeurl.Redact(u)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/ring"
@@ -83,7 +84,7 @@ func OpenRegistry(ctx context.Context, c Config) (*registry.Registry, error) {
 	}
 	reg, err := b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("open registry %s: %w", redact(c.Registry), err)
+		return nil, fmt.Errorf("open registry %s: %w", storeurl.RedactText(c.Registry), err)
 	}
 	return reg, nil
 }

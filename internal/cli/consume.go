@@ -19,13 +19,14 @@ import (
 )
 
 type consumeFlags struct {
-	group    string
-	max      int64
-	idleExit time.Duration
-	exec     string
-	print    string
-	from     string
-	opts     ringfence.ConsumeOptions
+	group      string
+	max        int64
+	idleExit   time.Duration
+	exec       string
+	execStores bool
+	print      string
+	from       string
+	opts       ringfence.ConsumeOptions
 }
 
 func (a *app) consumeCommand() *cobra.Command {
@@ -42,8 +43,9 @@ Each record is printed as one line of JSON; it counts as processed when the line
 written. With --exec it counts as processed when the command exits 0; the command
 gets the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
 _OFFSET, _EPOCH, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it holds a
-NUL byte). Another exit code means that the record is handed to it again, in order:
-later records of its key wait, those of other keys go on.
+NUL byte). RINGFENCE_LOG and RINGFENCE_REGISTRY are kept from it, as they may hold
+passwords, unless --exec-stores is given. Another exit code means that the record is
+handed to it again, in order: later records of its key wait, those of other keys go on.
 
 A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
 "value_encoding" says so.
@@ -84,6 +86,7 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.Int64VarP(&f.max, "max", "n", 0, "exit after so many records (0: never)")
 	fl.DurationVar(&f.idleExit, "idle-exit", 0, "exit when nothing was there to do for so long (0: never)")
 	fl.StringVarP(&f.exec, "exec", "e", "", "run this `command` (with sh -c) for each record")
+	fl.BoolVar(&f.execStores, "exec-stores", false, "leave RINGFENCE_LOG and RINGFENCE_REGISTRY, with their passwords, in the environment of the command")
 	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, value (its bytes and a newline) or none")
 	fl.IntVar(&o.Concurrency, "concurrency", 0, "records processed at once in a partition, each of another key (default 16)")
 	fl.IntVar(&o.MaxInFlight, "max-in-flight", 0, "records of a partition in memory (default 8192)")
@@ -228,7 +231,11 @@ func (a *app) showProcessed(ctx context.Context, t *tally) {
 // when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		x := &execRunner{command: f.exec, environ: a.environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children}
+		environ := a.environ
+		if !f.execStores {
+			environ = withoutStores(environ)
+		}
+		x := &execRunner{command: f.exec, environ: environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children}
 		return x.process, func() {}
 	}
 	if f.print == "none" {

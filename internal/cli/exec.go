@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +24,14 @@ type execRunner struct {
 	stderr  io.Writer
 	logger  *slog.Logger
 	running *children
+}
+
+// withoutStores is an environment without the URLs of the stores, which hold passwords.
+func withoutStores(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == envName("log") || name == envName("registry")
+	})
 }
 
 // children are the commands that run now, for a process that quits without a clean end.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,9 +180,14 @@ func (a *app) verifyAgain(c verify.Config, fl *pflag.FlagSet) string {
 			}
 			return
 		}
-		if f.Changed && f.Value.String() != "" {
-			words = append(words, "--"+f.Name+"="+quoted(shownURL(f.Value.String(), "")))
+		value := f.Value.String()
+		if !f.Changed || value == "" {
+			return
 		}
+		if f.Name == "log" || f.Name == "registry" {
+			value = storeurl.RedactText(value)
+		}
+		words = append(words, "--"+f.Name+"="+quoted(value))
 	})
 	return strings.Join(words, " ")
 }
@@ -208,11 +212,7 @@ func shownURL(raw, dir string) string {
 	if raw == "" {
 		return dir
 	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme == "" {
-		return raw
-	}
-	return storeurl.Redact(u)
+	return storeurl.RedactText(raw)
 }
 
 // storeEnv tells a process the URLs of the stores: a command line shows in the list of processes.

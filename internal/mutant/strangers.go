@@ -22,5 +22,17 @@ func strangerMutants() []mutant {
 			find: "			c.text = r.out.Line(c.text)\n", put: "",
 			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
 		},
+		{
+			name: "token-is-shown", breaks: "a token that stands in a URL as the user is shown in messages",
+			file: "internal/storeurl/storeurl.go",
+			find: "; password == \"\" {\n", put: "; password == u.Scheme {\n",
+			pkg: "internal/storeurl", test: "TestNoFormOfAURLShowsASecret$",
+		},
+		{
+			name: "commands-get-the-passwords", breaks: "the command of consume --exec gets the URLs of the stores, with passwords",
+			file: "internal/cli/consume.go",
+			find: "		if !f.execStores {\n", put: "		if false {\n",
+			pkg: "internal/cli", test: "TestScripts$/^consume$",
+		},
 	}
 }

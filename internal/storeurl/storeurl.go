@@ -34,17 +34,49 @@ func Parameters(u *url.URL, known ...string) (url.Values, error) {
 	return nil, fmt.Errorf("%s: unknown parameter %s; expected %s: %w", Redact(u), strings.Join(unknown, ", "), expected, fault.Invalid)
 }
 
-// Redact is the URL for messages: without its password, and without the values of parameters,
-// which may be secrets too. Of what stands behind a scheme without slashes it shows nothing when it
-// looks like a user and a password in the wrong place.
+// Redact is the URL for messages, without what may be secret: the password, a user that stands
+// alone (who gives a token writes it there), the values of parameters, and the fragment. Where an
+// unescaped '/', '?' or '#' of a password has cut the URL in the wrong place, and behind a scheme
+// without slashes, it shows nothing when a user and a password may follow.
 func Redact(u *url.URL) string {
-	if strings.Contains(u.Opaque, "@") {
+	if misplaced(u) {
 		return u.Scheme + ":…"
 	}
 	c := *u
-	if c.RawQuery != "" {
-		c.RawQuery = ""
-		return c.Redacted() + "?…"
+	if c.User != nil {
+		if password, _ := c.User.Password(); password == "" {
+			c.User = url.User("xxxxx")
+		}
 	}
-	return c.Redacted()
+	tail := ""
+	if c.RawQuery != "" {
+		tail += "?…"
+	}
+	if c.Fragment != "" {
+		tail += "#…"
+	}
+	c.RawQuery, c.ForceQuery, c.Fragment, c.RawFragment = "", false, "", ""
+	return c.Redacted() + tail
+}
+
+// misplaced tells whether a user and a password may stand where they are not taken for such.
+func misplaced(u *url.URL) bool {
+	if u.Host == "" {
+		return strings.Contains(u.Opaque, "@")
+	}
+	name, _, _ := strings.Cut(u.RawQuery, "=")
+	return u.User == nil && strings.Contains(u.Path+name+u.Fragment, "@")
+}
+
+// RedactText is Redact for a URL as it was typed. Of what is none, and of what stands behind a
+// scheme without slashes, it shows only the start: a misplaced password may follow.
+func RedactText(raw string) string {
+	u, err := url.Parse(raw)
+	if start, _, ok := strings.Cut(raw, ":"); ok && (err != nil || u.Opaque != "" || u.Scheme == "") {
+		return start + ":…"
+	}
+	if err != nil {
+		return fmt.Sprintf("%.12s…", raw)
+	}
+	return Redact(u)
 }

@@ -33,6 +33,51 @@ func TestUnknownParametersAreRefusedWithoutSecrets(t *testing.T) {
 	}
 }
 
+// Each URL has "s3cret" where people put what nobody may see.
+func TestNoFormOfAURLShowsASecret(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"postgres://rf:s3cret@db:5432/rf?sslmode=disable": "postgres://rf:xxxxx@db:5432/rf?…",
+		"redis://s3cret@host":                             "redis://xxxxx@host",
+		"redis://s3cret@host:6379/0":                      "redis://xxxxx@host:6379/0",
+		"redis://s3cret:@host":                            "redis://xxxxx@host",
+		"redis://:s3cret@host":                            "redis://:xxxxx@host",
+		"rediss://u:s3cret@a?addr=b&addr=c":               "rediss://u:xxxxx@a?…",
+		"redis://a:1?sentinel_password=s3cret&master=rf":  "redis://a:1?…",
+		"pulsar+ssl://h1:6651,h2:6651/a/b?token=s3cret":   "pulsar+ssl://h1:6651,h2:6651/a/b?…",
+		"kafka://me:s3cret@h1:9092":                       "kafka://me:xxxxx@h1:9092",
+		"kafka://me:s3cret@h1:9092,h2:9092":               "kafka://me:xxxxx@h1:9092,h2:9092",
+		"etcd://me:s3/cret@h:2379":                        "etcd:…",
+		"etcd://s3cret/cret@h:2379":                       "etcd:…",
+		"etcd://s3cret?cret@h:2379":                       "etcd:…",
+		"etcd://s3cret#cret@h:2379":                       "etcd:…",
+		"etcd://h:2379#s3cret":                            "etcd://h:2379#…",
+		"mysql://me:s3%zzcret@h/db":                       "mysql:…",
+		"mysql://me:s3cret@[::1/db":                       "mysql:…",
+		"mysql:me:s3cret@host/db?tls=true":                "mysql:…",
+		"kafka:me:s3cret@host:9092":                       "kafka:…",
+		"sqlite:rel/a.db":                                 "sqlite:…",
+		"sqlite:///var/lib/a@b.db?durability=os":          "sqlite:///var/lib/a@b.db?…",
+		"file:///var/lib/rf":                              "file:///var/lib/rf",
+		"mem:":                                            "mem:",
+		"me:s3cret@host":                                  "me:…",
+		"//me:s3cret@host":                                "//me:…",
+		"host.example.org/s3cret":                         "host.example.org/s3cret",
+	} {
+		got := RedactText(raw)
+		if got != want {
+			t.Errorf("%s is shown as %s; expected %s", raw, got, want)
+		}
+		u, err := url.Parse(raw)
+		if err != nil || !strings.Contains(raw, "://") {
+			continue
+		}
+		if got := Redact(u); strings.HasPrefix(raw, u.Scheme+"://") && got != want {
+			t.Errorf("%s, parsed, is shown as %s; expected %s", raw, got, want)
+		}
+	}
+}
+
 func TestAPasswordBehindASchemeWithoutSlashesIsNotShown(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
