@@ -58,7 +58,7 @@ func newShopIn(t *testing.T, store string, partitions, messages, keys int) (*sho
 		c := mysql.NewConfig()
 		c.Net, c.Addr, c.DBName, c.User = "tcp", u.Host, strings.TrimPrefix(u.Path, "/"), u.User.Username()
 		c.Passwd, _ = u.User.Password()
-		c.Params = map[string]string{"transaction_isolation": "'READ-COMMITTED'"}
+		c.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'"}
 		driver, source, number = "mysql", c.FormatDSN(), "INTEGER PRIMARY KEY AUTO_INCREMENT"
 	}
 	rf := s.open(t)
