@@ -128,20 +128,56 @@ func (l *kafkaLog) metadata(ctx context.Context, names ...string) (map[string]to
 	return topicsIn(resp)
 }
 
-// anyBroker sends a request to some broker, and to another one when it does not answer soon: one
-// that is stopped keeps its connections open. The request must be one that may be repeated.
-func anyBroker[R any](ctx context.Context, l *kafkaLog, req interface {
+// soon is how long a broker may take for an answer before another one is asked; when all were, each
+// is given twice as long.
+const soon = 2 * time.Second
+
+// anyBroker sends a request to some broker, and to the others, one after another, while there is no
+// answer soon: one that is stopped keeps its connections open. In KRaft all of them take what is for
+// the controller and pass it on, and the one that the client takes for the controller is just any.
+//
+// So the cluster may meet the request twice, and the second time late. It must be one that may be
+// repeated: it reads, or finds its effect there already.
+func anyBroker[T any, R kmsg.Response, P interface {
+	*T
+	kmsg.Request
 	RequestWith(ctx context.Context, r kmsg.Requestor) (R, error)
-}) (R, error) {
-	for soon := 2 * time.Second; ; soon *= 2 {
-		limited, cancel := context.WithTimeout(ctx, soon)
-		resp, err := req.RequestWith(limited, l.main)
-		slow := err != nil && limited.Err() != nil
-		cancel()
-		if !slow || ctx.Err() != nil || soon > requestTimeout {
-			return resp, err
+}](ctx context.Context, l *kafkaLog, req P,
+) (R, error) {
+	for limit := soon; ; limit *= 2 {
+		brokers := append([]*kgo.Broker{l.quick.Load(), nil}, l.main.DiscoveredBrokers()...)
+		if brokers[0] == nil {
+			brokers = brokers[1:]
+		}
+		for i, b := range brokers {
+			limited, cancel := context.WithTimeout(ctx, limit)
+			copied := P(new(T))
+			*copied = *req // the client may still have its hands on one that was given up
+			resp, err := one[R](limited, l.main, b, copied)
+			slow := limited.Err() != nil
+			cancel()
+			switch {
+			case err == nil && i > 0:
+				l.quick.Store(b)
+				return resp, nil
+			case err == nil, ctx.Err() != nil, b == nil && !slow, i == len(brokers)-1 && limit > requestTimeout:
+				return resp, err
+			}
+			l.quick.CompareAndSwap(b, nil)
 		}
 	}
+}
+
+// one asks one broker; nil: the one of the client's choice.
+func one[R kmsg.Response](ctx context.Context, c *kgo.Client, b *kgo.Broker, req interface {
+	kmsg.Request
+	RequestWith(ctx context.Context, r kmsg.Requestor) (R, error)
+},
+) (R, error) {
+	if b == nil {
+		return req.RequestWith(ctx, c)
+	}
+	return askOne[R](ctx, b, req)
 }
 
 // search asks all brokers for a topic: one may not know it yet, or any more. The result is what
@@ -236,7 +272,12 @@ func ask[R kmsg.Response](ctx context.Context, c *kgo.Client, broker int32, req 
 	if broker < 0 {
 		return none, errNoLeader
 	}
-	resp, err := c.Broker(int(broker)).Request(ctx, req)
+	return askOne[R](ctx, c.Broker(int(broker)), req)
+}
+
+func askOne[R kmsg.Response](ctx context.Context, b *kgo.Broker, req kmsg.Request) (R, error) {
+	var none R
+	resp, err := b.Request(ctx, req)
 	if err != nil {
 		return none, err
 	}

@@ -59,7 +59,8 @@ func (l *kafkaLog) hello(ctx context.Context) error {
 // kafkaLog is the driver.Log. mu guards what follows it.
 type kafkaLog struct {
 	c          Config
-	main       *kgo.Client // everything but long polls
+	main       *kgo.Client                // everything but long polls
+	quick      atomic.Pointer[kgo.Broker] // answered when the one of the client's choice did not; or nil
 	compress   kgo.Compressor
 	decompress kgo.Decompressor
 	budget     *budget

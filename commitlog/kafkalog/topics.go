@@ -162,7 +162,7 @@ func (l *kafkaLog) tryCreate(ctx context.Context, c driver.TopicConfig, settings
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.TimeoutMillis, req.ValidateOnly = int32(requestTimeout.Milliseconds()), dry
 	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, l.main)
+	resp, err := anyBroker(ctx, l, req) // what an earlier try made is compared with what was asked for
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (s *store) remove(ctx context.Context) error {
 		req := kmsg.NewPtrDeleteTopicsRequest()
 		req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 		req.Topics = append(req.Topics, t)
-		resp, err := req.RequestWith(ctx, s.l.main)
+		resp, err := anyBroker(ctx, s.l, req)
 		if err != nil {
 			return err
 		}

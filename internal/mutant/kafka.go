@@ -27,5 +27,11 @@ func kafkaMutants() []mutant {
 			find: "	settings[minInSync] = \"2\"\n", put: "	settings[minInSync] = \"1\"\n",
 			pkg: "commitlog/kafkalog", test: "TestAnAckSurvivesTheLossOfABroker$", server: "kafka_cluster",
 		},
+		{
+			name: "one-broker-for-the-controller", breaks: "no topic can be made while the broker that the client takes for the controller is stopped",
+			file: "commitlog/kafkalog/topics.go",
+			find: "	resp, err := anyBroker(ctx, l, req) // what", put: "	resp, err := req.RequestWith(ctx, l.main) // what",
+			pkg: "commitlog/kafkalog", test: "TestAStoppedBrokerKeepsNoTopicFromBeingMadeOrDeleted$/create$", server: "kafka_cluster",
+		},
 	}
 }
