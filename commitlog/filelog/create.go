@@ -57,7 +57,7 @@ func (l *fileLog) createLocked(tmp string, c driver.TopicConfig) error {
 }
 
 func (l *fileLog) makeTopic(tmp string, c driver.TopicConfig) error {
-	if err := l.fs.MkdirAll(tmp, 0o755); err != nil {
+	if err := l.fs.MkdirAll(tmp, 0o700); err != nil {
 		return err
 	}
 	dir, err := l.fs.OpenDir(tmp)

@@ -85,7 +85,7 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	c.setDefaults()
 	l := &fileLog{c: c, fs: c.FS, stores: map[string]*store{}, all: map[*store]struct{}{}}
 	if c.FS == nil {
-		fsys, err := vfs.CreateOS(c.Dir, 0o755)
+		fsys, err := vfs.CreateOS(c.Dir, 0o700)
 		if err != nil {
 			return nil, explain(fmt.Sprintf("open data directory %s", c.Dir), err)
 		}

@@ -50,7 +50,7 @@ func (l *fileLog) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, dir := range []string{root, topicsDir, tmpDir} {
-		if err := l.fs.MkdirAll(dir, 0o755); err != nil {
+		if err := l.fs.MkdirAll(dir, 0o700); err != nil {
 			return explain("make "+l.fs.Path(dir), err)
 		}
 	}

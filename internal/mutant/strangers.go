@@ -34,5 +34,17 @@ func strangerMutants() []mutant {
 			find: "		if !f.execStores {\n", put: "		if false {\n",
 			pkg: "internal/cli", test: "TestScripts$/^consume$",
 		},
+		{
+			name: "registry-is-for-all", breaks: "another user of the host reads the registry in SQLite, and stops it with one lock",
+			file: "registry/sqlregistry/sqlitefiles.go",
+			find: "	if err := makePrivate(live); err != nil {\n", put: "	if err := error(nil); err != nil {\n",
+			pkg: "registry/sqlregistry", test: "TestFilesOfSQLiteAreForTheirOwnerAlone$",
+		},
+		{
+			name: "directory-is-for-all", breaks: "another user of the host lists the topics of a directory",
+			file: "commitlog/filelog/filelog.go",
+			find: "vfs.CreateOS(c.Dir, 0o700)", put: "vfs.CreateOS(c.Dir, 0o755)",
+			pkg: ".", test: "TestADataDirectoryIsForItsOwnerAlone$",
+		},
 	}
 }

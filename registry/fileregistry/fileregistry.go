@@ -100,7 +100,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.fs == nil {
-		osfs, err := vfs.CreateOS(cfg.Dir, 0o755)
+		osfs, err := vfs.CreateOS(cfg.Dir, 0o700)
 		if err != nil {
 			return nil, refusedIn(cfg.Dir, fmt.Errorf("file registry: data directory: %w", err))
 		}
@@ -141,7 +141,7 @@ func (s *store) openDir() error {
 	if kind.ReadOnly {
 		return fmt.Errorf("%s is on a read-only file system: %w", where, fault.Invalid)
 	}
-	if err := s.fs.MkdirAll(dirName, 0o755); err != nil {
+	if err := s.fs.MkdirAll(dirName, 0o700); err != nil {
 		return err
 	}
 	s.dir, err = s.fs.OpenDir(dirName)

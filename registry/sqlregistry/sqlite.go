@@ -35,6 +35,9 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if cfg.NoSync {
 		synchronous = "normal"
 	}
+	if err := makePrivate(path); err != nil {
+		return nil, err
+	}
 	if err := checkFile(ctx, path); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ const sessionsTable = `CREATE TABLE IF NOT EXISTS ringfence_sessions (
 
 func openFiles(ctx context.Context, path, synchronous string) (_ *files, err error) {
 	live := path + "-sessions"
+	if err := makePrivate(live); err != nil {
+		return nil, err
+	}
 	f := &files{
 		// One connection writes: in a process, writers queue here, not at the file.
 		writes: sql.OpenDB(connector{source(path, synchronous), live}),
