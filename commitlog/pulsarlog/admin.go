@@ -224,7 +224,19 @@ func (a *admin) stats(ctx context.Context, partition string) (*stats, error) {
 	return s, nil
 }
 
+// sealed says that the broker takes no more records. Where the partition ends it may not know yet:
+// entries may be on their way still, and some of them will count. See end.
 func (s *stats) sealed() bool { return s.State == "Terminated" }
+
+// end is the position of the last entry of a terminated partition, as the broker has written it down
+// for ever; nil: not yet.
+func (a *admin) end(ctx context.Context, partition string) (*position, error) {
+	var info struct {
+		Terminated *position `json:"terminatedPosition"`
+	}
+	err := a.get(ctx, a.topicPath(partition, "/internal-info"), &info)
+	return info.Terminated, err
+}
 
 // next is the offset behind the last entry; 0 when there never was one.
 func (s *stats) next() (int64, error) {
@@ -232,6 +244,11 @@ func (s *stats) next() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return s.behind(ledger, entry)
+}
+
+// behind is the offset behind an entry.
+func (s *stats) behind(ledger, entry int64) (int64, error) {
 	if entry < 0 { // of an empty ledger: the last entry is in an older one
 		for _, l := range slices.Backward(s.Ledgers) {
 			if l.ID < ledger && l.Entries > 0 {

@@ -69,10 +69,13 @@ func TestMain(m *testing.M) {
 	// it, leaves a goroutine in the client for good: only Close cancels it, and Close does nothing
 	// then. The other one ends by itself when the time-out of a send is over.
 	const producer = "github.com/apache/pulsar-client-go/pulsar.(*partitionProducer)."
+	// A reader that is closed while it connects leaves one too, which tells nobody any more that it has.
+	const consumer = "github.com/apache/pulsar-client-go/pulsar.(*partitionConsumer)."
 	// A connection that net/http dialled for a request that was given up meanwhile is kept until its
 	// idle time is over, also behind CloseIdleConnections.
 	const connection = "net/http.(*persistConn)."
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(producer+"runEventsLoop.func1"), goleak.IgnoreTopFunction(producer+"failTimeoutMessages"),
+		goleak.IgnoreTopFunction(consumer+"grabConn.func1"),
 		goleak.IgnoreAnyFunction(connection+"readLoop"), goleak.IgnoreAnyFunction(connection+"writeLoop"))
 }
 

@@ -3,7 +3,6 @@ package pulsarlog
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -61,7 +60,7 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, metadata, error)
 	if err != nil {
 		return driver.Bounds{}, m, p.fail("bounds of", err)
 	}
-	s, err := p.admin().stats(ctx, p.name)
+	s, next, err := p.look(ctx)
 	if err != nil {
 		return driver.Bounds{}, m, p.fail("bounds of", err)
 	}
@@ -71,16 +70,8 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, metadata, error)
 			return driver.Bounds{}, m, p.fail("bounds of", fmt.Errorf("property %s is %.40q: %w", trimProperty(p.number), v, fault.Corrupt))
 		}
 	}
-	next, err := s.next()
-	if err != nil {
-		return driver.Bounds{}, m, p.fail("bounds of", err)
-	}
 	first = max(first, s.lost())
-	b := driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}
-	if b.Sealed && p.final.CompareAndSwap(0, b.Next+1) {
-		p.readers.retire(b.Next)
-	}
-	return b, m, nil
+	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, m, nil
 }
 
 // offsetAt finds the first entry that was published at or after a time. Records whose own
@@ -152,51 +143,3 @@ func (t *topic) hold(ctx context.Context, name string, offsets []int64) error {
 	}
 	return nil
 }
-
-// seal ends the partition and returns its final end.
-func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
-	answer := make(chan error, 1)
-	err := p.writer.enqueue(ctx, h, &item{marker: true, bytes: 1, done: func(_ int64, err error) { answer <- err }})
-	if err == nil {
-		select {
-		case err = <-answer:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	// Whether the marker is there does not matter for the end, only for who sleeps.
-	if err != nil && !errors.Is(err, fault.Sealed) && !errors.Is(err, fault.Unknown) {
-		return 0, err
-	}
-	if err := p.admin().terminate(ctx, p.name); err != nil {
-		return 0, err
-	}
-	end, err := p.ended(ctx)
-	if err != nil {
-		return 0, err
-	}
-	p.readers.wakeAll()
-	return end, nil
-}
-
-// ended is where a partition ends that was terminated. A broker that terminates it for somebody
-// else at the same time may need a moment to say so.
-func (p *partition) ended(ctx context.Context) (int64, error) {
-	for start := time.Now(); ; {
-		b, _, err := p.bounds(ctx)
-		if err != nil || b.Sealed {
-			return b.Next, err
-		}
-		if time.Since(start) > sealPatience {
-			return 0, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
-		}
-		select {
-		case <-time.After(busyPause):
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-// sealPatience is how long a broker may take to see that it has terminated a partition.
-const sealPatience = 5 * time.Second

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -76,25 +75,6 @@ func (p *partition) openReader(ctx context.Context, from int64) (pulsar.Reader, 
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// isFenced says whether the broker lets nobody at a topic for now.
-func isFenced(err error) bool {
-	return strings.Contains(err.Error(), "temporarily unavailable")
-}
-
-// free lets the broker load a terminated partition anew. When entries were on their way at the
-// moment of the end, Pulsar 4.0 now and then never opens the topic for readers again by itself.
-func (p *partition) free(ctx context.Context) (done bool) {
-	s, err := p.admin().stats(ctx, p.name)
-	if err != nil || !s.sealed() {
-		return false
-	}
-	if err = p.admin().unload(ctx, p.name); err != nil && ctx.Err() == nil {
-		p.topic.log.config.Logger.Warn("a sealed partition is not open for readers, and the broker does not load it anew",
-			"topic", p.topic.config.Name, "partition", p.number, "error", err)
-	}
-	return err == nil
 }
 
 func (p *partition) tryReader(from int64) (pulsar.Reader, error) {

@@ -31,6 +31,7 @@ type input struct {
 	upTo    int64              // the offset after rest
 	nodes   []*node            // of what is being taken in
 	bytes   int                // average of a record; 0: not known
+	trouble trouble
 }
 
 // readable is an input that is to be read now; nil: none.
@@ -85,6 +86,7 @@ func (e *Engine) read(ctx context.Context, in *input) {
 		}
 		return
 	}
+	e.answered(in)
 	e.takeIn(in)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -25,11 +26,45 @@ func (e *Engine) refused(ctx context.Context, in *input, err error) {
 	e.mu.Lock()
 	pause := e.cfg.Retry.pause(in.failures + 1)
 	e.hold(in, pause)
-	first := in.failures == 1
 	e.mu.Unlock()
-	if first {
-		e.log.Warn("reading failed; it is tried again until it works", "storage", in.storage, "partition", in.partition, "error", err)
+	if in.trouble.tell(time.Now()) {
+		e.log.Warn("reading failed; it is tried again until it works", "storage", in.storage, "partition", in.partition,
+			"offset", in.tracker.next, "tries", in.trouble.tries, "for", time.Since(in.trouble.since).Round(time.Second), "error", err)
 	}
+}
+
+// answered ends the trouble with a source.
+func (e *Engine) answered(in *input) {
+	if in.trouble.tries > 0 {
+		e.log.Info("reading works again", "storage", in.storage, "partition", in.partition,
+			"tries", in.trouble.tries, "for", time.Since(in.trouble.since).Round(time.Second))
+	}
+	in.trouble = trouble{}
+}
+
+// trouble is a row of reads that failed. People are told of the first one, and again the longer it
+// lasts: a reader that is stuck must not look like one that has nothing to do.
+type trouble struct {
+	tries int
+	since time.Time
+	told  int // how often
+}
+
+// tellAfter is when people are told again; after the last of them as often as it is long.
+var tellAfter = []time.Duration{0, 15 * time.Second, time.Minute, 5 * time.Minute}
+
+// tell counts a failure and says whether it is one to tell of.
+func (t *trouble) tell(now time.Time) bool {
+	if t.tries++; t.tries == 1 {
+		t.since = now
+	}
+	last := len(tellAfter) - 1
+	due := tellAfter[min(t.told, last)] * time.Duration(max(1, t.told-last+1))
+	if now.Sub(t.since) < due {
+		return false
+	}
+	t.told++
+	return true
 }
 
 // doom ends the unit when what was read before is handled. Run returns why.

@@ -3,7 +3,10 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,6 +242,50 @@ func TestReadErrorsThatPassAreWaitedFor(t *testing.T) {
 		rest(6 * time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 40 {
 			t.Errorf("progress %+v after %d reads", p, l.reads)
+		}
+		drain(t, e, stop)
+	})
+}
+
+// A reader that is stuck must not look like one that has nothing to do.
+func TestPeopleAreToldAgainOfAReadThatKeepsFailing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		var out notes
+		e := mustNew(t, Config{
+			Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil },
+			Retry: Retry{Initial: time.Second, Max: time.Second}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		})
+		stop := launch(t, e)
+		rest(time.Second)
+		var broken atomic.Bool
+		broken.Store(true)
+		l.mu.Lock()
+		l.fault = func(int64) error {
+			if broken.Load() {
+				return fmt.Errorf("%w: nothing comes", fault.Unavailable)
+			}
+			return nil
+		}
+		l.mu.Unlock()
+		l.fill(1, 1)
+		told := func() int { return strings.Count(out.String(), "reading failed") }
+		for _, c := range []struct {
+			after time.Duration
+			lines int
+		}{{2 * time.Second, 1}, {8 * time.Second, 1}, {10 * time.Second, 2}, {time.Minute, 3}, {5 * time.Minute, 4}, {20 * time.Minute, 8}} {
+			if rest(c.after); told() != c.lines {
+				t.Errorf("told %d times, expected %d: %s", told(), c.lines, out.String())
+			}
+		}
+		if s := out.String(); !strings.Contains(s, "tries=1 ") || strings.Count(s, "tries=1 ") != 1 || !strings.Contains(s, "for=5m0s") || !strings.Contains(s, "nothing comes") {
+			t.Errorf("the lines do not say how often and for how long: %s", s)
+		}
+		broken.Store(false)
+		rest(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 1 || strings.Count(out.String(), "reading works again") != 1 {
+			t.Errorf("progress %+v: %s", p, out.String())
 		}
 		drain(t, e, stop)
 	})

@@ -58,5 +58,11 @@ func dispatchMutants() []mutant {
 			find: "frozen := e.phase == stopped || e.lost()", put: "frozen := false",
 			pkg: dispatch, test: "TestLostOwnershipCancelsHandlersAndFreezesProgress$",
 		},
+		{
+			name: "stuck-reader-told-once", breaks: "a partition that can't be read for hours looks like one that has nothing new",
+			file: "group/dispatch/refuse.go",
+			find: "	if now.Sub(t.since) < due {\n", put: "	if t.told > 0 || now.Sub(t.since) < due {\n",
+			pkg: "group/dispatch", test: "TestPeopleAreToldAgainOfAReadThatKeepsFailing$",
+		},
 	}
 }

@@ -102,9 +102,10 @@ func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, e
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
-	args = append(args, "./"+m.pkg)
+	dir, pkg := h.module(m.pkg)
+	args = append(args, pkg)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = h.root
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), h.env...)
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
@@ -125,6 +126,20 @@ func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, e
 		v.outcome = failed
 	}
 	return v, nil
+}
+
+// module is the folder of the module that a package belongs to, and the package as seen from there.
+func (h harness) module(pkg string) (dir, from string) {
+	for dir = filepath.FromSlash(pkg); dir != "."; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(h.root, dir, "go.mod")); err == nil {
+			break
+		}
+	}
+	rel, err := filepath.Rel(dir, filepath.FromSlash(pkg))
+	if err != nil {
+		rel = pkg
+	}
+	return filepath.Join(h.root, dir), "./" + filepath.ToSlash(rel)
 }
 
 // tail is the end of a long output.
