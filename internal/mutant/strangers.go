@@ -17,12 +17,6 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
 		},
 		{
-			name: "a-name-makes-a-row", breaks: "a member's name with a newline in it shows as a row of its own",
-			file: "internal/cli/output.go",
-			find: "			c.text = r.out.Line(c.text)\n", put: "",
-			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
-		},
-		{
 			name: "token-is-shown", breaks: "a token that stands in a URL as the user is shown in messages",
 			file: "internal/storeurl/storeurl.go",
 			find: "; password == \"\" {\n", put: "; password == u.Scheme {\n",
