@@ -41,11 +41,12 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// A list has one entry for each pair of its parts, or is refused.
+// A list has a revision, a time, and one entry for each pair of the other parts, or is refused.
 func FuzzList(f *testing.F) {
-	f.Add("12\nk\n" + string(stored(&driver.Put{Value: []byte("v")})))
+	f.Add("12\n5\nk\n" + string(stored(&driver.Put{Value: []byte("v")})))
+	f.Add("12\n5")
 	f.Add("12")
-	f.Add("x\nk\nv")
+	f.Add("x\n5\nk\nv")
 	f.Fuzz(func(t *testing.T, text string) {
 		var parts []word
 		for p := range strings.SplitSeq(text, "\n") {
@@ -58,11 +59,14 @@ func FuzzList(f *testing.F) {
 		if n, err := strconv.ParseInt(string(parts[0]), 10, 64); err != nil || n != snap.Revision {
 			t.Fatalf("revision %d of %q", snap.Revision, parts[0])
 		}
-		if len(snap.Entries) != len(parts)/2 {
+		if n, err := strconv.ParseInt(string(parts[1]), 10, 64); err != nil || n != snap.Time {
+			t.Fatalf("time %d of %q", snap.Time, parts[1])
+		}
+		if len(snap.Entries) != len(parts)/2-1 {
 			t.Fatalf("%d entries of %d parts", len(snap.Entries), len(parts))
 		}
 		for i, e := range snap.Entries {
-			if e.Key != string(parts[2*i+1]) || !strings.HasPrefix(string(parts[2*i+2]), string(e.Version)) {
+			if e.Key != string(parts[2*i+2]) || !strings.HasPrefix(string(parts[2*i+3]), string(e.Version)) {
 				t.Fatalf("entry %d is %+v of %q", i, e, parts)
 			}
 		}
