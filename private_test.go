@@ -1,6 +1,7 @@
 package ringfence_test
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -23,8 +24,11 @@ func TestADataDirectoryIsForItsOwnerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it was removed meanwhile
+		}
+		if err != nil {
+			return err
 		}
 		info, err := d.Info()
 		if err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
