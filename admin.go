@@ -89,7 +89,7 @@ func (c *Client) DeleteGroup(ctx context.Context, group string) error {
 	return releaseRetention(ctx, group, t)
 }
 
-// group opens what is needed to work on a group that exists. When only its topic is gone, the
+// group opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the
 // group is returned with ErrNotFound.
 func (c *Client) group(ctx context.Context, name string) (*registry.Group, *topic.Topic, error) {
 	g, err := c.reg.Group(name)
@@ -101,7 +101,7 @@ func (c *Client) group(ctx context.Context, name string) (*registry.Group, *topi
 		return nil, nil, err
 	}
 	t, err := c.current(ctx, meta.Topic)
-	return g, t, err
+	return g.Within(meta.Life), t, err
 }
 
 // whoami names this process in documents, for people.

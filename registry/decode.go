@@ -25,6 +25,8 @@ func (m *Meta) check() error {
 	switch {
 	case m.Format > metaFormat:
 		return fmt.Errorf("a group of format %d; this version reads up to %d: %w", m.Format, metaFormat, ErrInvalid)
+	case m.Life == "":
+		return fmt.Errorf("a group without a life: %w", fault.Corrupt)
 	case m.Units < 1 || m.Units > MaxUnits || m.First < 0 || m.First > m.Units || m.Initial < 0 || m.Initial > m.Units:
 		return fmt.Errorf("a group of %d units, from %d on, %d at first; expected 1 to %d units: %w", m.Units, m.First, m.Initial, MaxUnits, fault.Corrupt)
 	}

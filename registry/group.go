@@ -27,9 +27,12 @@ const MaxUnits = 1 << 20
 // Meta describes a group. The first member writes it; it changes when what the group consumes
 // grows.
 type Meta struct {
-	Format int    `json:"format"` // 1
-	Topic  string `json:"topic"`  // what it consumes
-	Units  int    `json:"units"`  // never fewer than before
+	Format int `json:"format"` // 1
+	// Life tells this group from those that had its name before, and will. It is made with the group
+	// and never again, and stays as long as the group is there.
+	Life  string `json:"life"`
+	Topic string `json:"topic"` // what it consumes
+	Units int    `json:"units"` // never fewer than before
 	// First is the lowest unit that is worked on: those below are finished for ever and need no
 	// owner. A seek to a place in one of them lowers it.
 	First int `json:"first,omitempty"`
@@ -141,6 +144,7 @@ type Group struct {
 	name        string
 	owners      string // prefixes of the keys that are made most often
 	checkpoints string
+	life        string // the only one that is meant; "": whichever is there
 }
 
 // Group returns the operations on the group of that name; ErrInvalid when it can't be a name.
@@ -149,6 +153,15 @@ func (r *Registry) Group(name string) (*Group, error) {
 		return nil, err
 	}
 	return &Group{r: r, name: name, owners: "groups/" + name + "/owners/", checkpoints: "checkpoints/" + name + "/"}, nil
+}
+
+// Within is the group as long as it is in that life (Meta.Life). What changes the group on somebody's
+// behalf (Seek, Grow, Pause, Resume, Register) then fails with ErrNotFound in another one, Delete does
+// nothing there, and Meta is ErrNotFound.
+func (g *Group) Within(life string) *Group {
+	of := *g
+	of.life = life
+	return &of
 }
 
 // Registry is the store that the group is in.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 	if want.Units < 1 || want.Units > MaxUnits || want.Topic == "" {
 		return Meta{}, fmt.Errorf("group %q: topic %q, units: %d; expected a topic and 1 to %d units: %w", g.name, want.Topic, want.Units, MaxUnits, ErrInvalid)
 	}
-	want.Format, want.Deleting = metaFormat, false
+	want.Format, want.Life, want.Deleting = metaFormat, rand.Text(), false
 	for {
 		have, e, err := g.meta(ctx)
 		if err != nil {
@@ -28,8 +29,10 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 		}
 		switch {
 		case e.Version == "":
-			if err := g.sweep(ctx, e); err != nil {
+			if done, err := g.sweep(ctx, e); err != nil {
 				return Meta{}, err
+			} else if !done {
+				continue
 			}
 			res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key}}, Puts: []Put{{Key: e.Key, Value: Encode(want)}}})
 			if err != nil {
@@ -40,7 +43,7 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 			}
 			return want, res.Err
 		case have.Deleting:
-			if err := g.sweep(ctx, e); err != nil {
+			if _, err := g.sweep(ctx, e); err != nil {
 				return Meta{}, err
 			}
 		case have.Topic != want.Topic || have.Units != want.Units:
@@ -64,8 +67,14 @@ func (g *Group) Meta(ctx context.Context) (Meta, error) {
 func (g *Group) meta(ctx context.Context) (Meta, Entry, error) {
 	var m Meta
 	e, err := g.r.read(ctx, g.MetaKey(), &m)
+	if err == nil && e.Version != "" && g.over(m) {
+		err = fmt.Errorf("group %q was deleted, and there is another one of its name: %w", g.name, ErrNotFound)
+	}
 	return m, e, err
 }
+
+// over says whether a document is that of another life than the one that is meant.
+func (g *Group) over(m Meta) bool { return g.life != "" && m.Life != g.life }
 
 // Grow makes the group one of at least so many units. Its members notice, and share the new ones.
 // ErrNotFound when the group does not exist.
@@ -109,6 +118,7 @@ func (m Meta) Grown(units int) Meta {
 // member, and nobody can register or claim in between: whoever makes an entry of a group checks its
 // document, or an entry that goes with it.
 func (g *Group) Delete(ctx context.Context) error {
+	life := g.life
 	for try := 1; try <= settleTries; try++ {
 		snap, err := g.r.List(ctx, g.WatchPrefix())
 		if err != nil {
@@ -127,33 +137,46 @@ func (g *Group) Delete(ctx context.Context) error {
 				member, live = strings.TrimPrefix(x.Key, members), live+1
 			}
 		}
-		if e.Version == "" {
-			return g.sweep(ctx, e)
+		mark, done := e, false
+		if e.Version != "" {
+			if err := decode(e, &meta); err != nil {
+				return err
+			}
+			if life == "" {
+				life = meta.Life // the one to be deleted; the next is somebody else's
+			}
+			switch {
+			case meta.Life != life:
+				return nil
+			case meta.Deleting:
+			case live > 0:
+				return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, live, member, ErrConflict)
+			default:
+				if mark, err = g.mark(ctx, e, plan, meta); errors.Is(err, ErrConflict) {
+					continue
+				}
+			}
 		}
-		if err := decode(e, &meta); err != nil {
+		if err == nil {
+			done, err = g.sweep(ctx, mark)
+		}
+		if err != nil || done {
 			return err
-		}
-		switch {
-		case meta.Deleting:
-			return g.sweep(ctx, e)
-		case live > 0:
-			return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, live, member, ErrConflict)
-		}
-		// Members that came since have written an assignment: a deletion that was decided on long
-		// ago does not take what they have done.
-		meta.Deleting = true
-		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}, plan}, Puts: []Put{{Key: e.Key, Value: Encode(meta)}}})
-		switch {
-		case err != nil:
-			return err
-		case res.Err == nil:
-			e.Version = res.Versions[0]
-			return g.sweep(ctx, e)
-		case !errors.Is(res.Err, ErrConflict):
-			return res.Err
 		}
 	}
 	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, ErrConflict)
+}
+
+// mark marks a group as deleted. Members that came since plan was read have written another one: a
+// deletion that was decided on long ago does not take what they have done.
+func (g *Group) mark(ctx context.Context, e Entry, plan Check, meta Meta) (Entry, error) {
+	meta.Deleting = true
+	e.Value = Encode(meta)
+	res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}, plan}, Puts: []Put{{Key: e.Key, Value: e.Value}}})
+	if err = errors.Join(err, res.Err); err == nil {
+		e.Version = res.Versions[0]
+	}
+	return e, err
 }
 
 // Heal removes what is left of a group that was deleted: of a deletion cut short, and of one that an
@@ -163,44 +186,78 @@ func (g *Group) Heal(ctx context.Context) error {
 	if err != nil || e.Version != "" && !meta.Deleting {
 		return err
 	}
-	return g.sweep(ctx, e)
+	_, err = g.sweep(ctx, e)
+	return err
 }
 
 // sweep removes everything of a group that is marked as deleted: members first, because without
 // its member entry nobody can claim, and the mark last. Without a mark, what is there is of no group.
-func (g *Group) sweep(ctx context.Context, mark Entry) error {
-	for _, prefix := range []string{g.WatchPrefix() + "members/", g.WatchPrefix(), g.checkpoints} {
-		snap, err := g.r.List(ctx, prefix)
-		if err != nil {
-			return err
+//
+// Each removal writes the mark anew, and the mark goes only as the reading showed it that found nothing
+// else: in a store that goes back meanwhile, and has something again, it is another one.
+// It is not done, and no error, when the mark is another one: others do the same, or the store went back.
+func (g *Group) sweep(ctx context.Context, mark Entry) (done bool, _ error) {
+	for {
+		left, now, err := g.leftovers(ctx, mark)
+		if err != nil || now.Version != mark.Version {
+			return false, err
 		}
-		var keys []string
-		for _, e := range snap.Entries {
-			if e.Key != mark.Key {
-				keys = append(keys, e.Key)
+		if len(left) == 0 {
+			break
+		}
+		for batch := range slices.Chunk(left, deleteBatch) {
+			t := Txn{Deletes: batch}
+			if mark.Version != "" {
+				t.Puts = []Put{{Key: mark.Key, Value: mark.Value}}
 			}
-		}
-		for batch := range slices.Chunk(keys, deleteBatch) {
-			if err := g.remove(ctx, mark, batch); err != nil {
-				return err
+			versions, ok, err := g.remove(ctx, mark, t)
+			if err != nil || !ok {
+				return false, err
+			}
+			if mark.Version != "" {
+				mark.Version = versions[0]
 			}
 		}
 	}
 	if mark.Version == "" {
-		return nil
+		return true, nil
 	}
-	return g.remove(ctx, mark, []string{mark.Key})
+	_, done, err := g.remove(ctx, mark, Txn{Deletes: []string{mark.Key}})
+	return done, err
 }
 
-func (g *Group) remove(ctx context.Context, mark Entry, keys []string) error {
-	res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: mark.Key, Version: mark.Version}}, Deletes: keys})
+// leftovers are the keys of a group but for its mark, members first, and the mark as it is now.
+func (g *Group) leftovers(ctx context.Context, mark Entry) (left []string, now Entry, err error) {
+	points, err := g.r.List(ctx, g.checkpoints)
 	if err != nil {
-		return err
+		return nil, now, err
 	}
-	if errors.Is(res.Err, ErrConflict) {
-		return nil // somebody else finished the deletion
+	snap, err := g.r.List(ctx, g.WatchPrefix())
+	if err != nil {
+		return nil, now, err
 	}
-	return res.Err
+	var others []string
+	for _, e := range append(snap.Entries, points.Entries...) {
+		switch {
+		case e.Key == mark.Key:
+			now = e
+		case strings.HasPrefix(e.Key, g.WatchPrefix()+"members/"):
+			left = append(left, e.Key)
+		default:
+			others = append(others, e.Key)
+		}
+	}
+	return append(left, others...), now, nil
+}
+
+// remove is a write under the mark; not ok when that is another one.
+func (g *Group) remove(ctx context.Context, mark Entry, t Txn) (_ []Version, ok bool, _ error) {
+	t.Checks = []Check{{Key: mark.Key, Version: mark.Version}}
+	res, err := g.r.settle(ctx, t)
+	if err != nil || errors.Is(res.Err, ErrConflict) {
+		return nil, false, err
+	}
+	return res.Versions, res.Err == nil, res.Err
 }
 
 // ListGroups returns the names of the groups, sorted, also of one whose document can't be read.

@@ -61,7 +61,7 @@ func (s *State) expireAbsent() {
 		}
 		a.sent = true
 		s.batch = append(s.batch, write{kind: wExpire, txn: registry.Txn{
-			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}},
+			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},
 			Deletes: []string{g.StaticKey(a.id)},
 		}})
 	}

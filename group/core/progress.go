@@ -83,6 +83,7 @@ func (s *State) unitStuck(ev *UnitStuck) {
 // them may be repeated, but the checkpoint moves.
 func (s *State) putCheckpoint(n int) registry.Put {
 	c := *s.units[n].checkpoint
+	c.Epoch = s.units[n].grant.Epoch // also when an earlier owner got there, and the store has lost it
 	value := c.Encode()
 	if len(value) > registry.MaxValueBytes {
 		c.Positions = slices.Clone(c.Positions)

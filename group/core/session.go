@@ -125,11 +125,16 @@ func (s *State) join() {
 		Checks: []registry.Check{{Key: g.MemberKey(m.ID), Version: seen}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},
 		Puts:   []registry.Put{{Key: g.MemberKey(m.ID), Value: registry.Encode(m), Session: s.session}},
 	}
+	s.joining = true
+	s.tried++
 	var founded *registry.Meta
-	if s.view.Meta == nil {
+	meta := s.view.Meta
+	if meta == nil {
 		founded = &registry.Meta{
-			Format: 1, Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
+			Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}
+		meta = founded
 		txn.Puts = append(txn.Puts, registry.Put{Key: g.MetaKey(), Value: registry.Encode(founded)})
 	}
 	if s.cfg.Static {
@@ -138,9 +143,7 @@ func (s *State) join() {
 	} else {
 		txn.Deletes = []string{g.StaticKey(m.ID)}
 	}
-	s.joining = true
-	s.tried++
-	s.batch = append(s.batch, write{kind: wJoin, member: m, meta: founded, session: s.session, txn: txn})
+	s.batch = append(s.batch, write{kind: wJoin, member: m, meta: founded, session: s.session, life: meta.Life, txn: txn})
 }
 
 // announce says in the member entry that this member is leaving: give it nothing.
@@ -207,7 +210,10 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 			// about to be back. Who comes first must not take everything.
 			s.calmUntil = s.now + calm
 		}
-		s.joined, s.everJoined = true, true
+		s.joined, s.everJoined, s.life = true, true, w.life
+		if s.view.Meta == nil || s.view.Meta.Life != s.life {
+			s.viewStep, s.wantLoad = 0, true // that life is over: the next reading says so
+		}
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
 }

@@ -68,6 +68,7 @@ type State struct {
 	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool
 	everJoined bool
+	life       string // of the group that it joined; "": none yet
 	// tried is how often it tried to join. It may have been in the group, and been given units,
 	// without hearing of it.
 	tried     int

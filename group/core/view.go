@@ -45,6 +45,9 @@ func (s *State) checkMeta(m *registry.Meta) error {
 		return fmt.Errorf("group %q was deleted while member %q was in it: %w", name, s.cfg.Member, registry.ErrNotFound)
 	case m == nil:
 		return nil
+	case s.everJoined && m.Life != s.life:
+		return fmt.Errorf("group %q was deleted while member %q was in it, and there is another one of its name, or the store went back to one: %w",
+			name, s.cfg.Member, registry.ErrNotFound)
 	case m.Format > 1:
 		return fmt.Errorf("group %q has format %d; this version knows up to 1: upgrade: %w", name, m.Format, registry.ErrExists)
 	case m.Topic != s.cfg.Topic:
@@ -86,7 +89,8 @@ func (s *State) merge(st *registry.State) {
 		if keep(&u.owner, v.OwnerVersion) {
 			v.Owner, v.OwnerVersion = old.Units[n].Owner, old.Units[n].OwnerVersion
 		}
-		if keep(&u.point, v.CheckpointVersion) {
+		// What we stored under an owner entry that was replaced since is known to who replaced it, or lost.
+		if keep(&u.point, v.CheckpointVersion) && old.Units[n].OwnerVersion == v.OwnerVersion {
 			v.Checkpoint, v.CheckpointVersion = old.Units[n].Checkpoint, old.Units[n].CheckpointVersion
 		}
 		if old != nil && old.Meta != nil && old.Units[n].OwnerVersion != v.OwnerVersion {

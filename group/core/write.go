@@ -28,6 +28,7 @@ type write struct {
 	meta       *registry.Meta
 	member     registry.Member
 	session    string
+	life       string // that a join was sent in
 	plan       *registry.Assignment
 	unit       int
 	epoch      int64

@@ -236,7 +236,9 @@ func (w *world) setControl(c registry.Control) {
 
 // heal ends all faults. If nobody is left, somebody comes.
 func (w *world) heal() {
-	// A start that a last rollback forgets is replaced by the one before it, and ends; nobody starts it again.
+	// The last rollback may go far. It is not promised where it forgets what nobody repeats: a start of a
+	// member that replaced an earlier one, which it makes the valid one again, and the later one ends; and a
+	// seek, by which somebody wanted records again that were finished before.
 	if w.plan.has[Rollback] && !w.plan.has[Seeks] && !w.plan.has[Restart] && !w.store.down && w.chance(2) {
 		w.store.rollback()
 	}

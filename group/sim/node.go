@@ -31,6 +31,10 @@ type node struct {
 	budget   budget
 	paused   []int         // by unit: readings in a row that show it so
 	entered  time.Duration // when its member entry was put last
+	within   string        // the life of the group in which that was
+	life     string        // … when it was told that it is in
+	others   int           // readings in a row that show another life
+	answer   uint64        // number of the last reading
 
 	dead     bool // killed
 	frozen   bool
@@ -119,7 +123,8 @@ func (n *node) feed(ev core.Event) {
 		return
 	}
 	n.budget.allow(ev)
-	if l, ok := ev.(core.Loaded); ok {
+	if l, ok := ev.(core.Loaded); ok && l.ID > n.answer { // not one that comes twice
+		n.answer = l.ID
 		n.read(l.State)
 	}
 	if n.w.trace != nil {
@@ -138,6 +143,9 @@ func (n *node) feed(ev core.Event) {
 	}
 	for i := range news {
 		n.lost(&news[i])
+	}
+	if n.others > 1 && !n.exited {
+		n.w.fail("%s has read more than once that its group is another one, and goes on", n)
 	}
 }
 
@@ -178,7 +186,9 @@ func (n *node) do(effect core.Effect) {
 			}
 		})
 	case core.Report:
-		n.joined = n.joined || e.Kind == core.Joined
+		if e.Kind == core.Joined {
+			n.joined, n.life, n.others = true, n.within, 0
+		}
 	case core.Exit:
 		n.exited, n.exit = true, e.Err
 		n.closeSession(n.session)

@@ -86,7 +86,7 @@ func (s *store) rollback() {
 	if s.before == nil {
 		return
 	}
-	if _, ok := s.before.entries[s.meta]; !ok {
+	if _, ok := s.before.entries[s.meta]; !ok && !s.w.plan.has[Deletion] {
 		return // a store that has forgotten the whole group is a deleted group: members leave
 	}
 	s.w.tracef("the store fails over to a replica that misses %d writes", s.before.writes)

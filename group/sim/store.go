@@ -80,6 +80,9 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 		if by != nil && p.Session != "" && p.Session == by.session {
 			by.entered = s.w.now
 		}
+		if by != nil && kindOf(p.Key) == "members" {
+			by.within = doc[registry.Meta](s, s.meta).Life
+		}
 		s.tell(by, p.Key, was[i])
 	}
 	s.whole(by)
@@ -109,9 +112,11 @@ func (s *store) remove(key string) {
 	}
 	s.replace(s.entries[key].version)
 	delete(s.entries, key)
-	if kindOf(key) == "owners" { // all begins anew, as the checker has to think of it
+	if kind := kindOf(key); kind == "owners" || kind == "checkpoints" { // all begins anew, as the checker has to think of it
 		n := slices.Index(s.owners, key)
-		s.before = nil // no replica goes back behind it
+		if kind == "checkpoints" {
+			n = slices.Index(s.checkpoints, key)
+		}
 		s.w.tell(history.Event{Kind: history.Rollback, Unit: n, Partition: n, Positions: []registry.Position{{Storage: s.w.parts[n].storage, Partition: n}}})
 	}
 	if list := s.listOf(key); list != nil {

@@ -34,7 +34,10 @@ func (s *store) replace(version registry.Version) {
 // begins fails the history when a worker is started that the member should know better than to start.
 func (n *node) begins(e *core.StartUnit) {
 	w := n.w
-	if at, over := w.store.replaced[e.Grant.Version]; over && at < n.entered && !w.plan.has[Rollback] { // a lost past is read late
+	// Not where a store goes back: a grant is over when another replaces it, valid again when that is lost,
+	// and over without a write when the store forgets it. A member that reads in between can't know which
+	// of them it has read. It ends at the fence of its first write.
+	if at, over := w.store.replaced[e.Grant.Version]; over && at < n.entered && !w.plan.has[Rollback] {
 		w.fail("%s starts unit %d under a grant that was over before it joined", n, e.Grant.Unit)
 	}
 	if n.paused[e.Grant.Unit] > 1 {
@@ -42,8 +45,11 @@ func (n *node) begins(e *core.StartUnit) {
 	}
 }
 
-// read counts the readings in a row that show a unit as paused.
+// read counts the readings in a row that show a unit as paused, or another life of the group.
 func (n *node) read(st *registry.State) {
+	if n.others++; !n.joined || st == nil || st.Meta == nil || st.Meta.Life == n.life {
+		n.others = 0
+	}
 	for u := range n.paused {
 		n.paused[u]++
 		if st == nil || !st.Control.Paused && !slices.Contains(st.Control.PausedUnits, u) {
@@ -64,8 +70,10 @@ func (n *node) lost(e *core.Report) {
 	}
 }
 
-// overdue fails the history when a session ends by its TTL and its member still works. A member whose
-// host was suspended has a commit interval to notice; wake looks at it then.
+// overdue fails the history when a session ends by its TTL and its member still works. A process can't
+// see that its host was suspended before it runs again, and nobody tells it: a member that wakes has a
+// commit interval to notice, until when its handlers may run beside those of the next owner, whose fence
+// holds. wake looks at it then.
 func (s *store) overdue(ss *session) {
 	n := ss.node
 	if !n.up() || n.frozen || n.session != ss.id || n.waking {

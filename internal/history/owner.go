@@ -200,6 +200,16 @@ func (c *Checker) seek(e *Event) {
 	}
 }
 
+// revive takes the tenure of an epoch back that the store had forgotten, and knows again: it went back
+// to before a deletion.
+func (u *unit) revive(epoch int64) {
+	i := slices.IndexFunc(u.undone, func(t *tenure) bool { return t.owned.Epoch == epoch })
+	if i >= 0 && u.newest() < epoch {
+		u.add(u.undone[i])
+		u.undone = slices.Delete(u.undone, i, i+1)
+	}
+}
+
 // rollback puts a unit back to where the store says it is. What its owner then finished stays
 // finished for that owner; what later ones did counts for nobody.
 func (c *Checker) rollback(e *Event) {
@@ -214,6 +224,7 @@ func (c *Checker) rollback(e *Event) {
 		u.epochs = u.epochs[:len(u.epochs)-1]
 	}
 	u.seeks = slices.DeleteFunc(u.seeks, func(n int64) bool { return n > e.Epoch })
+	u.revive(e.Epoch)
 	now := cover(e.Positions)
 	if t := u.tenures[e.Epoch]; t != nil {
 		t.last, t.shaken = now, true

@@ -173,7 +173,8 @@ func (p *partition) seek(next int64) (undone int64) {
 }
 
 // restore goes back to a checkpoint and the epoch that it was written in: what it covers is done
-// again, as when a seek behind it is undone, and so is what owners up to that epoch finished.
+// again, as when a seek behind it is undone, and so is what owners up to that epoch finished. Epoch 0 is
+// before the first owner; what is known of later ones is kept then, for the store may know them again.
 func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
 	finish := func(o int64) {
 		pg, w, bit := p.slot(o)
@@ -187,6 +188,9 @@ func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
 		p.scan(r[0], r[1], known, finish)
 	}
 	for o, by := range p.finished {
+		if epoch == 0 {
+			break
+		}
 		if by = by.upTo(epoch); by.top == 0 {
 			delete(p.finished, o)
 			continue

@@ -33,14 +33,45 @@ func deletionMutants() []mutant {
 		{
 			name: "begun-upon-remains", breaks: "a new group begins at a checkpoint of a deleted one, and skips what that covered",
 			file: "registry/meta.go",
-			find: "			if err := g.sweep(ctx, e); err != nil {\n				return Meta{}, err\n			}\n			res, err := g.r.settle", put: "			res, err := g.r.settle",
+			find: "			if done, err := g.sweep(ctx, e); err != nil {\n				return Meta{}, err\n			} else if !done {\n				continue\n			}\n", put: "",
 			pkg: reg, test: "TestWhatIsLeftOfADeletedGroupIsInNobodysWay$",
 		},
 		{
 			name: "checkpoints-left", breaks: "a deletion leaves the progress, and the next group of that name skips what it covers",
 			file: "registry/meta.go",
-			find: "[]string{g.WatchPrefix() + \"members/\", g.WatchPrefix(), g.checkpoints}", put: "[]string{g.WatchPrefix() + \"members/\", g.WatchPrefix()}",
+			find: "append(snap.Entries, points.Entries...)", put: "append(snap.Entries, points.Entries[:0]...)",
 			pkg: reg, test: "TestWhatIsLeftOfADeletedGroupIsInNobodysWay$",
+		},
+		{
+			name: "member-of-two-lives", breaks: "a member goes on in the next group of a name with what it knows of the one before",
+			file: "group/core/view.go",
+			find: "	case s.everJoined && m.Life != s.life:\n", put: "	case s.everJoined && m.Life == \"\":\n",
+			pkg: core, test: "TestAMemberOfOneLifeDoesNotGoOnInAnother$",
+		},
+		{
+			name: "window-of-another-life", breaks: "a static member loses its place by a write of the life before",
+			file: "group/core/plan.go",
+			find: "{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},\n", put: "{Key: g.MemberKey(a.id)}},\n",
+			pkg: core, test: "TestTheEndOfAWindowOfAnotherLifeIsNotStored$",
+		},
+		{
+			name: "checkpoint-of-an-earlier-owner", breaks: "a member begins at a checkpoint that the store has lost and its owner never had",
+			file: "group/core/view.go",
+			find: " && old.Units[n].OwnerVersion == v.OwnerVersion {\n", put: " {\n",
+			pkg: core, test: "TestACheckpointOfAnEarlierOwnerIsNotKept$",
+		},
+		{
+			name: "done-to-another-life", breaks: "a seek or a pause that was asked for one group is done to the next one of its name",
+			file: "registry/meta.go",
+			find: "return g.life != \"\" && m.Life != g.life }", put: "return g.life != \"\" && m.Life == \"\" }",
+			pkg: reg, test: "TestNothingIsDoneToAnotherLife$",
+		},
+		{
+			name: "mark-of-another-moment", breaks: "a store that goes back during a deletion has half a group, at which the next one begins",
+			file: "registry/meta.go",
+			find: "	_, done, err := g.remove(ctx, mark, Txn{Deletes: []string{mark.Key}})\n	return done, err\n",
+			put:  "	_, err := g.r.Txn(ctx, Txn{Deletes: []string{mark.Key}})\n	return true, err\n",
+			pkg:  reg, test: "TestADeletionInAStoreThatGoesBackLeavesNothing$",
 		},
 		{
 			name: "reading-that-feeds-itself", breaks: "a member at work reads the whole group over and over",

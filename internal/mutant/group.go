@@ -85,7 +85,7 @@ func groupMutants() []mutant {
 		{
 			name: "static-member-expired-though-back", breaks: "a static member that is back in time loses its place",
 			file: "group/core/plan.go",
-			find: "			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}},\n", put: "			Checks:  []registry.Check{{Key: g.StaticKey(a.id), Version: s.plan.base}}[:0],\n",
+			find: "{{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},\n", put: "{{Key: g.MetaKey(), Version: s.view.MetaVersion}},\n",
 			pkg: sim, test: simulation,
 		},
 		{
