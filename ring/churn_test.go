@@ -268,7 +268,7 @@ func TestAnOutageIsAPause(t *testing.T) {
 	inEachMode(t, func(t *testing.T, mode ring.Mode) {
 		synctest.Test(t, func(t *testing.T) {
 			h := memregistry.NewStore().Open()
-			defer h.Close()
+			t.Cleanup(func() { _ = h.Close() })
 			r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "m", Mode: mode, TTL: churnTTL})
 			if err != nil {
 				t.Fatal(err)

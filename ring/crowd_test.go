@@ -22,7 +22,7 @@ func TestACrowdMayComeAndGoAtOnce(t *testing.T) {
 			var crowd sync.WaitGroup
 			for i := range rings {
 				h := store.Open()
-				defer h.Close()
+				t.Cleanup(func() { _ = h.Close() })
 				h.SetLatency(churnLatency)
 				crowd.Go(func() {
 					r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: fmt.Sprintf("m%02d", i), Mode: mode})

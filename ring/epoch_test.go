@@ -26,7 +26,7 @@ func TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(years)
 			h := memregistry.NewStore().Open()
-			defer h.Close()
+			t.Cleanup(func() { _ = h.Close() })
 			var last int64
 			life := func(member string) {
 				t.Helper()
@@ -39,10 +39,6 @@ func TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				mine, epoch := r.ShouldHandle("key")
-				for n := 0; !mine && n < 60; n++ { // the member before may have left it unclaimed a moment ago
-					time.Sleep(time.Second)
-					mine, epoch = r.ShouldHandle("key")
-				}
 				if !mine || epoch <= last {
 					t.Errorf("%s says %t under epoch %d, after epoch %d of one before it", member, mine, epoch, last)
 				}
@@ -104,8 +100,8 @@ func TestAStartThatWaitsForAnEarlierOneSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memregistry.NewStore()
 		ha, hb := store.Open(), store.Open()
-		defer ha.Close()
-		defer hb.Close()
+		t.Cleanup(func() { _ = ha.Close() })
+		t.Cleanup(func() { _ = hb.Close() })
 		d := &deaf{Registry: ha.Registry}
 		cfg := ring.Config{Registry: registry.New(d), Name: "r", Member: "m", Mode: ring.Table, Slots: 1, TTL: 3 * time.Second}
 		a, err := ring.Join(t.Context(), cfg)

@@ -43,7 +43,7 @@ func TestTheDrainOfALeave(t *testing.T) {
 			var rings []*ring.Ring
 			for _, id := range []string{"a", "b"} {
 				h := store.Open()
-				defer h.Close()
+				t.Cleanup(func() { _ = h.Close() })
 				r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: id, Mode: mode, Drain: drain})
 				if err != nil {
 					t.Fatal(err)
@@ -93,8 +93,8 @@ func TestTheDrainOfALeaveWhoseReplyWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memregistry.NewStore()
 		h, other := store.Open(), store.Open()
-		defer h.Close()
-		defer other.Close()
+		t.Cleanup(func() { _ = h.Close() })
+		t.Cleanup(func() { _ = other.Close() })
 		slow := func(c *ring.Config) { c.Drain = drain }
 		a, b := join(t, h.Registry, ring.Anchor, "a", slow), join(t, other.Registry, ring.Anchor, "b", slow)
 		time.Sleep(time.Second)
@@ -145,7 +145,7 @@ func TestMembersOfOneRingAskForTheSame(t *testing.T) {
 func TestADeletedRingIsGoneAndCanBeMadeAnew(t *testing.T) {
 	t.Parallel()
 	reg := memregistry.New()
-	defer reg.Close()
+	t.Cleanup(func() { _ = reg.Close() })
 	for _, mode := range []ring.Mode{ring.Anchor, ring.Table, ring.Anchor} {
 		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: "r", Member: "m", Mode: mode})
 		if err != nil {
@@ -174,7 +174,7 @@ func TestADeletionCutShortIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	inEachMode(t, func(t *testing.T, mode ring.Mode) {
 		h := memregistry.NewStore().Open()
-		defer h.Close()
+		t.Cleanup(func() { _ = h.Close() })
 		leave(t, join(t, h.Registry, mode, "a"))
 		writes := 0
 		h.OnApply(func([]string) error {
@@ -271,7 +271,7 @@ func TestADocumentOfANewerVersionStopsTheAnswers(t *testing.T) {
 
 func TestLookupsAllocateNothing(t *testing.T) {
 	reg := memregistry.New()
-	defer reg.Close()
+	t.Cleanup(func() { _ = reg.Close() })
 	for _, mode := range modes {
 		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: string(mode), Member: "m", Mode: mode})
 		if err != nil {

@@ -27,8 +27,8 @@ func TestAnExclusiveMemberThatIsStartedAgainWaitsForTheEarlierStart(t *testing.T
 		synctest.Test(t, func(t *testing.T) {
 			store := memregistry.NewStore()
 			ha, hb := store.Open(), store.Open()
-			defer ha.Close()
-			defer hb.Close()
+			t.Cleanup(func() { _ = ha.Close() })
+			t.Cleanup(func() { _ = hb.Close() })
 			cfg := ring.Config{Registry: ha.Registry, Name: "r", Member: "m", Mode: ring.Table, Slots: 32, TTL: ttl, Drain: drain}
 			a, err := ring.Join(t.Context(), cfg)
 			if err != nil {
@@ -103,8 +103,8 @@ func TestOfTwoStartsTheLaterWins(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memregistry.NewStore()
 				ha, hb := store.Open(), store.Open()
-				defer ha.Close()
-				defer hb.Close()
+				t.Cleanup(func() { _ = ha.Close() })
+				t.Cleanup(func() { _ = hb.Close() })
 				cfg := ring.Config{Name: "r", Member: "m", Mode: mode}
 				joined := make(chan *ring.Ring, 1)
 				slow := &between{Registry: ha.Registry, what: at, after: func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -249,6 +250,11 @@ func (t *tableRing) established(st *registry.State) bool {
 	me, _, ok := st.Member(t.r.cfg.Member)
 	if !ok || me.Incarnation != t.r.cfg.Incarnation || st.Assignment == nil || len(st.Assignment.Members) != len(staying(st)) {
 		return false
+	}
+	for _, m := range staying(st) { // as many are not the same ones: one has gone since, and this one has come
+		if !slices.Contains(st.Assignment.Members, m.ID+"@"+m.Incarnation) {
+			return false
+		}
 	}
 	for n, target := range st.Assignment.Targets {
 		if target == me.ID && (n >= len(t.r.slots) || t.r.slots[n].Load() == nil) {

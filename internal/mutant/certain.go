@@ -41,6 +41,12 @@ func certainMutants() []mutant {
 			pkg: "ring", test: "TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack$",
 		},
 		{
+			name: "ring-established-by-an-earlier-decision", breaks: "a member is said to have its part when nobody has decided on it yet",
+			file: "ring/table.go",
+			find: "		if !slices.Contains(st.Assignment.Members, m.ID+\"@\"+m.Incarnation) {", put: "		if !slices.Contains(st.Assignment.Members, m.ID+\"@\"+m.Incarnation) && m.ID == \"\" {",
+			pkg: "ring", test: "TestAMemberIsEstablishedByADecisionThatKnowsIt$",
+		},
+		{
 			name: "ring-older-start-takes-the-place", breaks: "of two starts of a member the one that began first wins when it is slow",
 			file: "ring/start.go",
 			find: "		case err == nil:\n			return versions[0], nil\n", put: "		case err == nil && len(versions) < 0:\n			return versions[0], nil\n		case err == nil:\n			continue\n",
