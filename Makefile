@@ -62,7 +62,7 @@ build-pulsar: setup ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
 .PHONY: test
 test: setup $(if $(CI),$(SECONDTRY)) ## All tests of all modules, with the servers that are installed (make services-list)
 	@scripts/services start >/dev/null
-	@eval "$$(scripts/services env)"; $(call each,$(GOTEST) ./... -tags $(TAGS) $(TEST_FLAGS))
+	@env=$$(scripts/services env); eval "$$env"; $(call each,$(GOTEST) ./... -tags $(TAGS) $(TEST_FLAGS))
 
 .PHONY: check
 check: format vet lint test race sim mutants deps ## Everything a change must pass
@@ -83,7 +83,7 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
 .PHONY: race
 race: setup $(if $(CI),$(SECONDTRY)) ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
 	@scripts/services start >/dev/null
-	@eval "$$(scripts/services env)"; export CGO_ENABLED=1; \
+	@env=$$(scripts/services env); eval "$$env"; export CGO_ENABLED=1; \
 	$(GOTEST) "$(RACE)" -race -tags $(TAGS) $(TEST_FLAGS); \
 	( cd commitlog/pulsarlog && $(GOTEST) ./... -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_PULSAR)' ); \
 	$(GOTEST) ./commitlog/filelog/internal/page -race -tags $(TAGS) $(TEST_FLAGS) -skip TestEveryInterleaving; \

@@ -40,7 +40,6 @@ func Private(t testing.TB, name string) *Server {
 	s := &Server{t: t, name: name, dir: dir}
 	t.Cleanup(func() {
 		s.services("stop")
-		_ = os.Remove(filepath.Join(dir, "s.lock"))
 		if err := os.Remove(dir); err != nil {
 			t.Errorf("%v: servers left something", err)
 		}

@@ -7,7 +7,7 @@ etcd_has() { command -v go; }
 etcd_prepare() {
 	local module=$root/internal/integration version
 	version=$(cat "$module/go.mod" "$module/go.sum" "$module/cmd/etcd/main.go" | cksum | tr ' ' '-')
-	mkdir -p "$cache"
+	ours_to_write "$cache"
 	(
 		flock 7
 		if [ ! -x "$cache/etcd-$version" ]; then

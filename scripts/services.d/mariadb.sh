@@ -12,7 +12,7 @@ mariadb_prepare() {
 
 mariadb_start() {
 	run_as mysql "$(command -v mariadbd)" --no-defaults --datadir="$dir/data" --port="$(port)" --bind-address=127.0.0.1 \
-		--socket="$dir/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-use-native-aio=0 --innodb-buffer-pool-size=64M --skip-name-resolve \
+		--socket="$dir/data/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-use-native-aio=0 --innodb-buffer-pool-size=64M --skip-name-resolve \
 		${RINGFENCE_MARIADB_OPTIONS-}
 }
 

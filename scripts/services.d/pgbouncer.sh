@@ -29,7 +29,8 @@ pgbouncer_start() {
 		max_client_conn = 1000
 		ignore_startup_parameters = extra_float_digits
 	INI
-	chmod 644 "$dir/pgbouncer.ini"
+	[ "$(id -u)" != 0 ] || chgrp postgres "$dir/pgbouncer.ini"
+	chmod 640 "$dir/pgbouncer.ini"
 	run_as postgres "$(pgbouncer_bin)" "$dir/pgbouncer.ini"
 }
 

@@ -22,8 +22,8 @@ postgres_prepare() {
 # The lock files of a killed server are removed: where nobody reaps orphans (some containers) it
 # stays a zombie, which a new one takes for a running server.
 postgres_start() {
-	rm -f "$dir/data/postmaster.pid" "$dir"/.s.PGSQL.*
-	run_as postgres "$(postgres_bin)/postgres" -D "$dir/data" -p "$(port)" -k "$dir" -c listen_addresses=127.0.0.1 \
+	rm -f "$dir/data/postmaster.pid" "$dir"/data/.s.PGSQL.*
+	run_as postgres "$(postgres_bin)/postgres" -D "$dir/data" -p "$(port)" -k "$dir/data" -c listen_addresses=127.0.0.1 \
 		-c max_connections=400
 }
 
