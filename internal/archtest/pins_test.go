@@ -56,7 +56,7 @@ func TestWhatIsDownloadedIsPinned(t *testing.T) {
 			jars++
 			folder := m[1]
 			if name, ok := strings.CutPrefix(folder, "$"); ok {
-				folder = regexp.MustCompile(`(?m)^`+name+`=(\S+)$`).FindStringSubmatch(string(text))[1]
+				folder = regexp.MustCompile(`(?m)^` + name + `=(\S+)$`).FindStringSubmatch(string(text))[1]
 			}
 			list, err := os.ReadFile(filepath.Join(root(t), "scripts/services.d", folder+".sha256"))
 			if err != nil || !regexp.MustCompile(`\A([0-9a-f]{64}  \S+\.jar\n)+\z`).Match(list) {
