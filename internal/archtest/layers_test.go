@@ -21,11 +21,13 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/fault", "internal/storeurl"}
+var leaf = []string{"internal/fault", "internal/limits", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
 	{"internal/fault", nil},
+	{"internal/limits", nil},
+	{"internal/memtest", nil},
 	{"internal/prefetch", nil},
 	{"internal/storeurl", nil},
 	{"internal/visible", nil},

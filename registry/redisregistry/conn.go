@@ -3,6 +3,7 @@ package redisregistry
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ func (c *conns) dial(ctx context.Context, address string, d *net.Dialer, t *tls.
 	if err != nil {
 		return nil, &dialError{err}
 	}
-	x := &conn{Conn: inner, owner: c}
+	x := &conn{Conn: inner, owner: c, guard: newGuard()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -56,10 +57,12 @@ func (c *conns) close() {
 	}
 }
 
-// conn is a connection that has to hear something within the time-out after it sent something.
+// conn is a connection that has to hear something within the time-out after it sent something, and
+// nothing that the client library can't bear.
 type conn struct {
 	net.Conn
 	owner *conns
+	guard *guard
 
 	mu    sync.Mutex // the deadline goes with the flag; not held while reading or writing
 	owing bool
@@ -67,6 +70,9 @@ type conn struct {
 
 // Write implements net.Conn.
 func (x *conn) Write(b []byte) (int, error) {
+	if err := x.guard.requests.feed(b); err != nil {
+		return 0, err
+	}
 	if err := x.owe(true, time.Now().Add(x.owner.timeout)); err != nil {
 		return 0, err
 	}
@@ -77,6 +83,9 @@ func (x *conn) Write(b []byte) (int, error) {
 func (x *conn) Read(b []byte) (int, error) {
 	n, err := x.Conn.Read(b)
 	if n > 0 {
+		if err := x.guard.replies.feed(b[:n]); err != nil {
+			return 0, fmt.Errorf("%s: %w", x.RemoteAddr(), err)
+		}
 		if err := x.owe(false, time.Time{}); err != nil {
 			return n, err
 		}

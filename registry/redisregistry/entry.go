@@ -29,9 +29,11 @@ const (
 	bound   = 'b'
 )
 
+const idBytes = 8
+
 // newID is 64 random bits in eleven characters: a nonce, or a name that is unique for ever.
 func newID() string {
-	var b [8]byte
+	var b [idBytes]byte
 	rand.Read(b[:]) // it never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -3,11 +3,14 @@ package redisregistry
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -27,7 +30,9 @@ func FuzzEntry(f *testing.F) {
 	f.Add(stored(&driver.Put{Session: "s", Value: []byte("v\x00w")}))
 	f.Add(stored(&driver.Put{Session: "s"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := decodeEntry("k", raw)
+		var e driver.Entry
+		var err error
+		memtest.AtMost(t, 4*len(raw), raw, func() { e, err = decodeEntry("k", raw) })
 		if err != nil {
 			return
 		}
@@ -52,7 +57,9 @@ func FuzzList(f *testing.F) {
 		for p := range strings.SplitSeq(text, "\n") {
 			parts = append(parts, word(p))
 		}
-		snap, err := decodeList(parts)
+		var snap driver.Snapshot
+		var err error
+		memtest.AtMost(t, 128*(len(parts)+len(text)), text, func() { snap, err = decodeList(parts) })
 		if err != nil {
 			return
 		}
@@ -105,22 +112,53 @@ func FuzzResults(f *testing.F) {
 // Anybody may publish on a channel of the lookout: whatever it says, a process goes on, and calls
 // out itself in bounded time when nobody else does.
 func FuzzLookout(f *testing.F) {
-	f.Add("call a 80", int64(80))
-	f.Add("call a 0", int64(0))
-	f.Add("call a -5", int64(-5))
-	f.Add("call a 9223372036854775807", int64(1<<62))
-	f.Add("hello x", int64(1))
-	f.Fuzz(func(t *testing.T, call string, pause int64) {
+	f.Add("call AAAAAAAAAAA 80", int64(80))
+	f.Add("call ! 0", int64(0))
+	f.Add("call AAAAAAAAAAA -5", int64(-5))
+	f.Add("call AAAAAAAAAAA 3600000", int64(3_600_000))
+	f.Add("call AAAAAAAAAAA 9223372036854775807", int64(1<<62))
+	f.Add("hello AAAAAAAAAAA", int64(1))
+	f.Fuzz(func(t *testing.T, message string, pause int64) {
 		for _, calling := range []bool{true, false} {
-			w := &lookout{s: &store{process: "m"}, timer: time.NewTimer(time.Hour), calling: calling}
-			w.take(call)
+			w := &lookout{s: &store{process: "mmmmmmmmmmm"}, timer: time.NewTimer(time.Hour), calling: calling}
+			memtest.AtMost(t, 1<<10, message, func() { w.take(message) })
 			w.timer.Stop()
-			if calling && !w.calling && !strings.HasPrefix(strings.TrimSpace(call), "call") {
-				t.Fatalf("%q ended the calling", call)
+			if _, _, _, ok := decodeCall(message); !ok && w.calling != calling || calling && !w.calling && !strings.HasPrefix(message, "call ") {
+				t.Fatalf("%q ended the calling", message)
 			}
 		}
-		if d := new(lookout).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*alonePause {
+		if d := new(lookout).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*idlePause {
 			t.Fatalf("after a call that announces the next in %s the wait is %s", time.Duration(pause), d)
+		}
+	})
+}
+
+// Whatever a server says, however it is cut: it is followed in bounded memory, and what is let through
+// declares no more than is allowed.
+func FuzzReplies(f *testing.F) {
+	f.Add([]byte("*2\r\n$3\r\nabc\r\n:1\r\n+OK\r\n"), 3)
+	f.Add([]byte("%1\r\n+a\r\n*-1\r\n"), 1)
+	f.Add([]byte(">3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$0\r\n\r\n"), 7)
+	f.Add([]byte("$1099511627776\r\n"), 2)
+	f.Fuzz(func(t *testing.T, reply []byte, size int) {
+		follow := func(size int) (list [][3]int, err error) {
+			r := frames{deliver: func(m *message) error {
+				list = append(list, [3]int{int(m.kind), m.parts, m.n})
+				return nil
+			}}
+			for from := 0; err == nil && from < len(reply); from += size {
+				err = r.feed(reply[from:min(from+size, len(reply))])
+			}
+			return list, err
+		}
+		memtest.AtMost(t, 128*len(reply), reply, func() { _, _ = follow(len(reply) + 1) })
+		whole, err1 := follow(len(reply) + 1)
+		cut, err2 := follow(max(1, size%64))
+		if (err1 == nil) != (err2 == nil) || !slices.Equal(whole, cut) {
+			t.Fatalf("%q is %+v, %v; in pieces %+v, %v", reply, whole, err1, cut, err2)
+		}
+		if err1 != nil && !errors.Is(err1, fault.Corrupt) {
+			t.Fatal(err1)
 		}
 	})
 }

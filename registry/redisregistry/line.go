@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
 // A line that was lost is laid again, first at once.
@@ -111,7 +113,7 @@ func (l *line) subscribe(ctx context.Context, wire rueidis.DedicatedClient) erro
 func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
 	switch m.Channel {
 	case s.names.changes:
-		if m.Message == "" {
+		if m.Message == "" || len(m.Message) > limits.RedisChangesBytes {
 			s.watches.All()
 		} else {
 			s.watches.Changed(strings.Split(m.Message, "\x00")...)

@@ -2,12 +2,17 @@ package redisregistry
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
 // The lookout notices dead processes. Redis tells nobody that a connection has ended, but it
@@ -36,6 +41,11 @@ const (
 	grace = 1500 * time.Millisecond
 	// stalled: a server that takes so long to answer may have made others give it up.
 	stalled = 250 * time.Millisecond
+	// ownPause is for how long a process relies on the calls of others before it looks by itself:
+	// whoever may publish can call out without being there. With more than a hundred processes it is
+	// longer, so that all of them together take no more of the server.
+	ownPause     = 3 * time.Second
+	ownPauseEach = ownPause / 100
 )
 
 // lookout is one process's part in it, while it has a line.
@@ -45,11 +55,14 @@ type lookout struct {
 	quiet time.Time // nobody is declared dead before
 
 	calling  bool
+	called   time.Time // when it called last
 	heard    int64     // how many heard the last call
 	counted  time.Time // the last census
 	due      bool      // a census is due
 	suspects []string
 	timer    *time.Timer
+
+	doubted []string // by its own look
 }
 
 func newLookout(s *store, wire rueidis.DedicatedClient, again bool) *lookout {
@@ -69,11 +82,15 @@ func (w *lookout) hush() {
 
 // run takes part until the line is lost, or ctx ends.
 func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan error, moved <-chan struct{}) error {
-	if _, err := shout(ctx, w.s, w.wire, "hello "+w.s.process); err != nil {
+	crowd, err := shout(ctx, w.s, w.wire, "hello "+w.s.process)
+	if err != nil {
 		return err
 	}
 	w.timer = time.NewTimer(w.follow(idlePause))
 	defer w.timer.Stop()
+	rest := max(ownPause, time.Duration(min(crowd, 1<<20))*ownPauseEach)
+	own := time.NewTimer(rest/2 + rand.N(rest)) // not all at the same time
+	defer own.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,6 +101,12 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 			return errors.New("its slot has moved to another node")
 		case call := <-calls:
 			w.take(call)
+		case <-own.C:
+			if w.look(ctx) {
+				own.Reset(confirm)
+			} else {
+				own.Reset(rest)
+			}
 		case <-w.timer.C:
 			if w.s.frozen.Load() {
 				w.timer.Reset(idlePause)
@@ -101,34 +124,82 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 	}
 }
 
-// take hears a call of another process.
-func (w *lookout) take(call string) {
-	var verb, who string
-	var millis int
-	if n, _ := fmt.Sscan(call, &verb, &who, &millis); n < 2 || who == w.s.process {
+// take hears a call of another process. What is none says nothing.
+func (w *lookout) take(message string) {
+	verb, who, pause, ok := decodeCall(message)
+	if !ok || who == w.s.process {
 		return
 	}
 	switch {
 	case verb == "hello" && w.calling:
 		w.due = true
-		w.timer.Reset(0)
+		w.timer.Reset(busyPause - min(busyPause, time.Since(w.called))) // however many say it
 	case verb == "call" && (!w.calling || who < w.s.process):
 		w.calling, w.suspects = false, nil
-		w.timer.Reset(w.follow(time.Duration(millis) * time.Millisecond))
+		w.timer.Reset(w.follow(pause))
 	}
 }
 
+// decodeCall reads what somebody published: "hello <process>", or "call <process> <ms to the next>".
+func decodeCall(message string) (verb, who string, pause time.Duration, ok bool) {
+	if len(message) > limits.RedisCallBytes {
+		return "", "", 0, false
+	}
+	verb, rest, _ := strings.Cut(message, " ")
+	who, millis, more := strings.Cut(rest, " ")
+	if id, err := base64.RawURLEncoding.DecodeString(who); err != nil || len(id) != idBytes {
+		return "", "", 0, false
+	}
+	switch verb {
+	case "hello":
+		return verb, who, 0, !more
+	case "call":
+		n, err := strconv.ParseUint(millis, 10, 32)
+		return verb, who, time.Duration(n) * time.Millisecond, err == nil
+	}
+	return "", "", 0, false
+}
+
 // follow is how long to wait for the next call before taking over. Not all do so at once. The pause
-// is what somebody said on the channel, and may be anything.
+// is a wish of somebody on the channel. Who hears it is there, so that the caller is not alone, and
+// the longest that it can need is the pause of an idle ring.
 func (w *lookout) follow(pause time.Duration) time.Duration {
-	pause = min(max(pause, busyPause), alonePause)
+	pause = min(max(pause, busyPause), idlePause)
 	return missed*pause + rand.N(pause)
+}
+
+// look is the census of a process that follows: it believes in nobody's calls for ever. It is true
+// while somebody is missed, who has died if he still is the next time.
+func (w *lookout) look(ctx context.Context) bool {
+	if w.calling || w.s.frozen.Load() {
+		w.doubted = nil
+		return false
+	}
+	sent := time.Now()
+	missing, err := w.s.count(ctx, suspected(w.doubted)...)
+	now := time.Now()
+	if now.Sub(sent) > stalled {
+		w.hush()
+	}
+	if w.doubted = nil; err == nil && !now.Before(w.quiet) {
+		w.doubted = missing
+	}
+	return len(w.doubted) > 0
+}
+
+func suspected(processes []string) []string {
+	words := make([]string, 0, len(processes))
+	for _, process := range processes {
+		words = append(words, "p:"+process)
+	}
+	return words
 }
 
 // call calls out, has a census made if need be, and returns when to call again.
 func (w *lookout) call(ctx context.Context) (time.Duration, error) {
 	pause := w.pause()
 	sent := time.Now()
+	w.called = sent
 	heard, err := shout(ctx, w.s, w.wire, fmt.Sprintf("call %s %d", w.s.process, pause.Milliseconds()))
 	if err != nil {
 		return 0, err
@@ -163,11 +234,7 @@ func (w *lookout) pause() time.Duration {
 // census ends the sessions of those who were missed in the last one and still are, and notes who
 // is missed now. When it fails the next call repeats it.
 func (w *lookout) census(ctx context.Context, now time.Time) {
-	words := make([]string, 0, len(w.suspects))
-	for _, process := range w.suspects {
-		words = append(words, "p:"+process)
-	}
-	missing, err := w.s.count(ctx, words...)
+	missing, err := w.s.count(ctx, suspected(w.suspects)...)
 	if err != nil {
 		w.due = true
 		return

@@ -1,0 +1,16 @@
+// Package limits is the one place of what we take at most from somebody else: a store, a log, a file,
+// a message. What is larger is refused with an error that names it, before there is memory for it.
+// docs/limits.md is the same table for people, and a test compares the two.
+package limits
+
+// Of Redis, what its server says. The client library makes room for what a message declares.
+const (
+	RedisReplyBytes  = 512 << 20
+	RedisStringBytes = 2 << 20 // an entry, INFO: one string of a message
+	RedisReplyParts  = 2*(1<<20) + 1<<16
+	RedisReplyDepth  = 16
+	RedisLineBytes   = 64 << 10
+	// Of what anybody may publish.
+	RedisCallBytes    = 64        // on the lookout: more says nothing
+	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
+)

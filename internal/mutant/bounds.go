@@ -1,0 +1,32 @@
+package main
+
+// boundMutants are bugs that let somebody else's message, file or document do harm.
+func boundMutants() []mutant {
+	const redis = "registry/redisregistry"
+	return []mutant{
+		{
+			name: "redis-relies-on-whoever-calls", breaks: "who may publish on a Redis silences all that notice deaths",
+			file: redis + "/lookout.go",
+			find: "	if w.calling || w.s.frozen.Load() {\n", put: "	if w.calling || w.s.frozen.Load() || !w.quiet.After(time.Now()) {\n",
+			pkg: redis, test: "TestAStrangerOnTheLookoutSilencesNobody$", server: "redis",
+		},
+		{
+			name: "redis-waits-as-long-as-it-is-told", breaks: "one message keeps all from noticing deaths for as long as it likes",
+			file: redis + "/lookout.go",
+			find: "min(max(pause, busyPause), idlePause)", put: "max(pause, busyPause, min(pause, idlePause))",
+			pkg: redis, test: "FuzzLookout$",
+		},
+		{
+			name: "redis-believes-what-a-string-declares", breaks: "a server ends the processes of its clients with one line",
+			file: redis + "/frames.go",
+			find: "n < 0 || n > limits.RedisStringBytes && !f.free:", put: "n < 0 || n > 1<<30*limits.RedisStringBytes && !f.free:",
+			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
+		},
+		{
+			name: "redis-takes-answers-to-nothing", breaks: "a server that answers twice ends the processes of its clients",
+			file: redis + "/guard.go",
+			find: "		return refused(\"an answer that nobody asked for\")\n", put: "		return nil\n",
+			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
+		},
+	}
+}
