@@ -43,9 +43,11 @@ const (
 	stalled = 250 * time.Millisecond
 	// ownPause is for how long a process relies on the calls of others before it looks by itself:
 	// whoever may publish can call out without being there. With more than a hundred processes it is
-	// longer, so that all of them together take no more of the server.
+	// longer, so that all of them together take no more of the server; and while it hears the same
+	// one calling, by so many times.
 	ownPause     = 3 * time.Second
 	ownPauseEach = ownPause / 100
+	sameCaller   = 5
 )
 
 // lookout is one process's part in it, while it has a line.
@@ -63,6 +65,8 @@ type lookout struct {
 	timer    *time.Timer
 
 	doubted []string // by its own look
+	caller  string   // whom it heard last
+	patient int      // how many of its own pauses until it looks by itself
 }
 
 func newLookout(s *store, wire rueidis.DedicatedClient, again bool) *lookout {
@@ -102,7 +106,7 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 		case call := <-calls:
 			w.take(call)
 		case <-own.C:
-			if w.look(ctx) {
+			if w.patient--; w.patient <= 0 && w.look(ctx) {
 				own.Reset(confirm)
 			} else {
 				own.Reset(rest)
@@ -135,6 +139,9 @@ func (w *lookout) take(message string) {
 		w.due = true
 		w.timer.Reset(busyPause - min(busyPause, time.Since(w.called))) // however many say it
 	case verb == "call" && (!w.calling || who < w.s.process):
+		if who != w.caller {
+			w.caller, w.patient = who, 0
+		}
 		w.calling, w.suspects = false, nil
 		w.timer.Reset(w.follow(pause))
 	}
@@ -183,6 +190,9 @@ func (w *lookout) look(ctx context.Context) bool {
 	}
 	if w.doubted = nil; err == nil && !now.Before(w.quiet) {
 		w.doubted = missing
+	}
+	if len(w.doubted) == 0 {
+		w.patient = sameCaller
 	}
 	return len(w.doubted) > 0
 }
