@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
 // span is a batch that was fetched and not read yet.
@@ -97,7 +98,7 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 				return dst, offset, err
 			}
 			if r.offset >= offset && !isMarker(&s.h, &r) {
-				if len(dst) > had && r.bytes > budget {
+				if len(dst) > had && (r.bytes > budget || len(dst)-had >= limits.KafkaReadRecords) {
 					full = true
 					break
 				}

@@ -14,3 +14,10 @@ const (
 	RedisCallBytes    = 64        // on the lookout: more says nothing
 	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
 )
+
+// Of Kafka, what whoever may write to a topic has put into it.
+const (
+	KafkaBatchBytes  = 64 << 20 // a batch, decompressed
+	KafkaHeaders     = 1 << 16  // of one record
+	KafkaReadRecords = 1 << 16  // of one reading: records without bytes cost memory, too
+)

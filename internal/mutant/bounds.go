@@ -2,7 +2,7 @@ package main
 
 // boundMutants are bugs that let somebody else's message, file or document do harm.
 func boundMutants() []mutant {
-	const redis = "registry/redisregistry"
+	const redis, kafka = "registry/redisregistry", "commitlog/kafkalog"
 	return []mutant{
 		{
 			name: "redis-relies-on-whoever-calls", breaks: "who may publish on a Redis silences all that notice deaths",
@@ -27,6 +27,18 @@ func boundMutants() []mutant {
 			file: redis + "/guard.go",
 			find: "		return refused(\"an answer that nobody asked for\")\n", put: "		return nil\n",
 			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
+		},
+		{
+			name: "kafka-inflates-without-end", breaks: "some kB in a topic take all memory of its consumers",
+			file: kafka + "/inflate.go",
+			find: "io.LimitReader(r, limits.KafkaBatchBytes+1)", put: "io.LimitReader(r, 64*limits.KafkaBatchBytes)",
+			pkg: kafka, test: "TestABatchThatGrowsTooLargeIsAnError$",
+		},
+		{
+			name: "kafka-reads-nothing-for-nothing", breaks: "records without a byte take all memory of a consumer",
+			file: kafka + "/feed.go",
+			find: " || len(dst)-had >= limits.KafkaReadRecords)", put: ")",
+			pkg: kafka, test: "TestRecordsOfNothingAreBounded$",
 		},
 	}
 }
