@@ -14,7 +14,7 @@ func boundMutants() []mutant {
 			name: "redis-waits-as-long-as-it-is-told", breaks: "one message keeps all from noticing deaths for as long as it likes",
 			file: redis + "/lookout.go",
 			find: "min(max(pause, busyPause), idlePause)", put: "max(pause, busyPause, min(pause, idlePause))",
-			pkg: redis, test: "FuzzLookout$",
+			pkg: redis, test: "TestACallWishesAndNoMore$",
 		},
 		{
 			name: "redis-believes-what-a-string-declares", breaks: "a server ends the processes of its clients with one line",

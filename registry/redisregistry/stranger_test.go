@@ -2,6 +2,7 @@ package redisregistry
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -21,23 +22,33 @@ func TestAStrangerOnTheLookoutSilencesNobody(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var shouting sync.WaitGroup
 	shouting.Go(func() {
+		pause := time.NewTicker(10 * time.Millisecond)
+		defer pause.Stop()
 		for ctx.Err() == nil {
 			for _, m := range []string{"call ! 0", "call ----------- 3600000", "call ----------0 1000000"} {
 				_ = stranger.client.Do(ctx, stranger.client.B().Spublish().Channel(s.names.lookout).Message(m).Build()).Error()
 			}
-			time.Sleep(10 * time.Millisecond)
+			<-pause.C
 		}
 	})
 	defer shouting.Wait()
 	defer stop()
 	dead.shut(false)
-	wait, done := context.WithTimeout(ctx, time.Minute)
-	defer done()
-	for sessions(t, s) != 1 {
-		if wait.Err() != nil {
-			t.Fatal("while a stranger calls, nobody notices a death")
+	eventually(t, "a death is noticed while a stranger calls", func() error {
+		if n := sessions(t, s); n != 1 {
+			return fmt.Errorf("%d sessions", n)
 		}
-		time.Sleep(20 * time.Millisecond)
+		return nil
+	})
+}
+
+// The pause that a call wishes for is clamped to what processes that are not alone can need.
+func TestACallWishesAndNoMore(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []time.Duration{-time.Hour, 0, time.Second, time.Hour, 1<<63 - 1} {
+		if d := new(lookout).follow(pause); d < missed*busyPause || d > (missed+1)*idlePause {
+			t.Errorf("after a call that announces the next in %s the wait is %s", pause, d)
+		}
 	}
 }
 
