@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index and the life, in the
@@ -168,6 +169,9 @@ func decode(key string, value []byte) (*Document, error) {
 		if len(st.Ends) > st.Partitions || slices.ContainsFunc(st.Ends, func(end int64) bool { return end < 0 }) {
 			return nil, fmt.Errorf("registry key %q: storage topic %d of %d partitions ends at %v: %w", key, i, st.Partitions, st.Ends, fault.Corrupt)
 		}
+	}
+	if n := d.Units(); n > registry.MaxUnits {
+		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), registry.MaxUnits, fault.Corrupt)
 	}
 	if err := errors.Join(d.Router.validate(), d.Hash.validate()); err != nil {
 		return nil, fmt.Errorf("registry key %q: %w", key, err)

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/memtest"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // A definition in a registry that others write to is refused, with an error of a kind, or usable:
@@ -16,8 +19,12 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
 	f.Add([]byte(`{"format":3,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
+	many := strings.Repeat(`{"name":"x..0","partitions":4096,"k":1},`, registry.MaxUnits/commitlog.MaxPartitions+1)
+	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[`+strings.TrimSuffix(many, ",")+`],"router":"modulo","hash":"xxhash64"}`), []byte{})
 	f.Fuzz(func(t *testing.T, value, key []byte) {
-		d, err := decode("topics/x", value)
+		var d *Document
+		var err error
+		memtest.AtMost(t, 64*len(value), value, func() { d, err = decode("topics/x", value) })
 		if err != nil {
 			if !errors.Is(err, fault.Corrupt) && !errors.Is(err, fault.Invalid) {
 				t.Fatalf("an error without a kind: %v", err)
@@ -32,7 +39,7 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%s comes back as %+v, %v", b, again, err)
 		}
 		v := d.visible()
-		if n := v.Units(); n < 1 || n > len(v.Storage)*commitlog.MaxPartitions {
+		if n := v.Units(); n < 1 || n > len(v.Storage)*commitlog.MaxPartitions || n > registry.MaxUnits {
 			t.Fatalf("%d units in %d storage topics", n, len(v.Storage))
 		}
 		for s, st := range v.Storage {

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -29,7 +29,7 @@ const (
 	formatText  = "ringfence file log, format "
 	formatLevel = 1
 
-	maxFormatBytes = 4096
+	maxFormatBytes = limits.FormatFileBytes
 )
 
 // prepare makes the directories and the FORMAT file, or checks the ones that are there.
@@ -122,8 +122,9 @@ func decodeSummed(b []byte, v any) error {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
+// readFile is readSmall of the files that grow with a topic: an index, a hold, a trim.
 func readFile(fsys vfs.FS, name string) ([]byte, error) {
-	return readSmall(fsys, name, math.MaxInt64)
+	return readSmall(fsys, name, limits.FileBytes)
 }
 
 // readSmall reads a file of at most so many bytes; a larger one is fault.Corrupt.
@@ -159,6 +160,9 @@ func readMapped(fsys vfs.FS, name string) ([]byte, error) {
 	size, err := f.Size()
 	if err != nil || size == 0 {
 		return nil, err
+	}
+	if size > limits.FileBytes {
+		return nil, fmt.Errorf("a file of %d bytes, expected %d at most: %w", size, limits.FileBytes, fault.Corrupt)
 	}
 	m, err := f.Map(size, false)
 	if err != nil {

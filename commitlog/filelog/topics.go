@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -22,7 +23,7 @@ type meta struct {
 
 const (
 	metaVersion  = 1
-	maxMetaBytes = 1 << 20 // no topic file comes near it
+	maxMetaBytes = limits.TopicFileBytes
 )
 
 // Topics lists the topics. One that is damaged costs only itself: it is left out, and said in the log.

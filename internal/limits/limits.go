@@ -21,3 +21,10 @@ const (
 	KafkaHeaders     = 1 << 16  // of one record
 	KafkaReadRecords = 1 << 16  // of one reading: records without bytes cost memory, too
 )
+
+// Of a directory, the files that are read as a whole.
+const (
+	TopicFileBytes  = 1 << 20
+	FormatFileBytes = 4 << 10
+	FileBytes       = 64 << 20 // an index, a hold, a trim, a control page
+)

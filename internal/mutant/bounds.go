@@ -40,5 +40,17 @@ func boundMutants() []mutant {
 			find: " || len(dst)-had >= limits.KafkaReadRecords)", put: ")",
 			pkg: kafka, test: "TestRecordsOfNothingAreBounded$",
 		},
+		{
+			name: "a-fifo-keeps-whoever-opens-it", breaks: "a FIFO in the place of a file stops every process that opens the directory, for good",
+			file: "internal/vfs/os.go",
+			find: "!st.Mode().IsRegular() && !st.IsDir() {", put: "st.Mode().IsRegular() && st.IsDir() {",
+			pkg: "internal/vfs", test: "TestWhatIsNoFileIsRefusedAtOnce$",
+		},
+		{
+			name: "topics-of-any-size", breaks: "a definition in the registry takes all memory of whoever describes its topic",
+			file: "topic/document.go",
+			find: "	if n := d.Units(); n > registry.MaxUnits {\n", put: "	if n := d.Units(); n < 0 {\n",
+			pkg: "topic", test: "FuzzDocument$",
+		},
 	}
 }

@@ -126,9 +126,16 @@ func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if err := checkName("open", name); err != nil {
 		return nil, err
 	}
-	f, err := o.root.OpenFile(name, flag, perm)
+	// A FIFO would keep whoever opens it until somebody comes to its other end.
+	f, err := o.root.OpenFile(name, flag|unix.O_NONBLOCK, perm)
 	if err != nil {
 		return nil, err
+	}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() && !st.IsDir() {
+		if err == nil {
+			err = &fs.PathError{Op: "open", Path: o.Path(name), Err: fmt.Errorf("%w (%s): %w", ErrIrregular, st.Mode().Type(), fs.ErrInvalid)}
+		}
+		return nil, errors.Join(err, f.Close())
 	}
 	return newOSFile(f, name, o.pages)
 }

@@ -6,14 +6,19 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 )
 
+// ErrIrregular is a thing in the place of a file that is none.
+var ErrIrregular = errors.New("it is no regular file")
+
 // FS is a file system, or the part of one below a root that names can't escape.
 // Names are slash-separated and relative to the root.
 type FS interface {
-	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied).
+	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied). What is no file, as a FIFO or a
+	// device, is ErrIrregular, without waiting for anybody.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	// OpenDir opens a directory that exists.
 	OpenDir(name string) (Dir, error)
