@@ -50,7 +50,7 @@ func boundMutants() []mutant {
 			name: "topics-of-any-size", breaks: "a definition in the registry takes all memory of whoever describes its topic",
 			file: "topic/document.go",
 			find: "	if n := d.Units(); n > registry.MaxUnits {\n", put: "	if n := d.Units(); n < 0 {\n",
-			pkg: "topic", test: "FuzzDocument$",
+			pkg: "topic", test: "TestADefinitionOfTooManyPartitionsIsRefused$",
 		},
 	}
 }
