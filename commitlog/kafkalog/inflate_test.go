@@ -72,6 +72,25 @@ func TestABatchThatGrowsTooLargeIsAnError(t *testing.T) {
 	}
 }
 
+// endless is a bomb that goes on for as long as somebody reads, or almost.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.read >= 4*limits.KafkaBatchBytes {
+		return 0, io.EOF
+	}
+	e.read += len(b)
+	return len(b), nil
+}
+
+// Nothing is read of what is beyond the limit, however much there is.
+func TestWhatDecompressesIsReadToItsLimit(t *testing.T) {
+	var e endless
+	if _, err := readMost(&e, 100); !errors.Is(err, errBomb) || e.read > limits.KafkaBatchBytes+1 {
+		t.Errorf("%d bytes were read, %v; expected that it is too large, known from %d bytes", e.read, err, limits.KafkaBatchBytes+1)
+	}
+}
+
 // Who reads is told where the batch is, and where to go on.
 func TestABatchThatIsTooLargeIsNamed(t *testing.T) {
 	l := &kafkaLog{decompress: newInflate()}

@@ -32,12 +32,12 @@ func boundMutants() []mutant {
 			name: "kafka-inflates-without-end", breaks: "some kB in a topic take all memory of its consumers",
 			file: kafka + "/inflate.go",
 			find: "io.LimitReader(r, limits.KafkaBatchBytes+1)", put: "io.LimitReader(r, 64*limits.KafkaBatchBytes)",
-			pkg: kafka, test: "TestABatchThatGrowsTooLargeIsAnError$",
+			pkg: kafka, test: "TestWhatDecompressesIsReadToItsLimit$",
 		},
 		{
 			name: "kafka-reads-nothing-for-nothing", breaks: "records without a byte take all memory of a consumer",
 			file: kafka + "/feed.go",
-			find: " || len(dst)-had >= limits.KafkaReadRecords)", put: ")",
+			find: " || len(dst)-had >= limits.KafkaReadRecords)", put: " || len(dst)-had >= 1<<10*limits.KafkaReadRecords)",
 			pkg: kafka, test: "TestRecordsOfNothingAreBounded$",
 		},
 		{
