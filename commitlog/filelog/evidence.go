@@ -35,8 +35,10 @@ type found struct {
 	why    string
 	limit  int64 // where the room for frames ends
 	closed bool  // the next segment says where the frames end
+	began  bool  // the first frame stands behind the header, and names it
 	tears  []tear
 	end    int64 // behind the last sound frame
+	beyond int64 // behind the last frame that an error left behind the end; 0: none, or nothing is torn
 	frames int
 	after  tally       // behind the last sound frame
 	claims segment.Pos // the highest position that a sound frame or the header calls synced
@@ -57,12 +59,18 @@ func examine(h *segment.Header, data []byte, end int64, closed bool, hint segmen
 		var fr segment.Frame
 		walk.Full = segment.At(h.Number, walk.Off) >= hint
 		off, bad, err := walk.Next(end, &fr)
+		if off == h.Length && err == nil {
+			f.began = bad == nil || bad.Named
+		}
 		switch {
 		case errors.Is(err, segment.ErrVersion):
 			return nil, fmt.Errorf("at byte %d: %w: %w", off, fault.Invalid, err)
 		case err != nil:
 			f.dropTail()
-			return f, nil //nolint:nilerr // the end of the frames
+			if len(f.tears) > 0 {
+				f.beyond = lastFrame(data[:h.Limit(int64(len(data)))], walk.Epoch, end)
+			}
+			return f, nil
 		case bad != nil:
 			f.tears = append(f.tears, tear{*bad, f.after.copy()})
 			f.after.lost(bad, &fr)
@@ -83,6 +91,17 @@ func (f *found) dropTail() {
 		f.after = f.tears[n-1].before
 		f.tears = f.tears[:n-1]
 	}
+}
+
+// lastFrame is the end of the last frame at or behind from that has a sound header; 0: there is none.
+func lastFrame(data []byte, epoch uint64, from int64) (end int64) {
+	var f segment.Frame
+	for at := segment.Find(data, epoch, from); at >= 0; at = segment.Find(data, epoch, at+segment.Align) {
+		if segment.Peek(data, epoch, at, &f) == nil {
+			end = max(end, at+f.Size())
+		}
+	}
+	return min(end, int64(len(data)))
 }
 
 // examineBare looks for frames in a segment without a sound header: they tell what it promised,
@@ -158,21 +177,32 @@ func walkFrom(numbers []uint64, hint segment.Pos, headerOf func(n uint64) (*segm
 }
 
 // closing is the header that says where segment n ends; nil when none does. The segments behind n
-// were examined. The header of one that nothing was ever written to may be of a start that was
-// given up: a writer was killed over it, and others went on in segment n.
+// were examined.
 func (ev *evidence) closing(n uint64) *segment.Header {
-	f := ev.found[n+1]
+	promised := ev.hint
+	for _, f := range ev.found {
+		promised = max(promised, f.claims)
+	}
+	if !ev.lived(n+1, promised) {
+		return nil
+	}
+	return ev.found[n+1].header
+}
+
+// lived tells whether the header of segment n is that of a life in which the log went on in it. It may
+// also be of a start that was given up: a writer was killed over it, and others went on in segment n-1,
+// and may have started n once more, with another header that the power took. What tells them apart: n was
+// promised, since a sync covers the header; or its first frame names the header, or the header of the next
+// segment does, which did live.
+func (ev *evidence) lived(n uint64, promised segment.Pos) bool {
+	f := ev.found[n]
 	if f == nil || f.header == nil {
-		return nil
+		return false
 	}
-	known := ev.hint
-	for _, other := range ev.found {
-		known = max(known, other.claims)
+	if n <= promised.Number() || f.began {
+		return true
 	}
-	if f.frames == 0 && known.Number() <= n {
-		return nil
-	}
-	return f.header
+	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC
 }
 
 func headerFault(err error) error {

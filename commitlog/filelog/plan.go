@@ -52,7 +52,7 @@ func decide(ev *evidence) (*plan, bool) {
 	for _, f := range ev.found {
 		p.synced = max(p.synced, f.claims)
 	}
-	top := ev.top(p.synced.Number())
+	top := ev.top(p.synced)
 	if len(ev.numbers) == 0 || top == 0 {
 		return p, false
 	}
@@ -76,33 +76,30 @@ func decide(ev *evidence) (*plan, bool) {
 	return p, w.headers > 0
 }
 
-// top is the newest segment that was started: one that was promised, or that has a frame under a
-// sound header, or else one with a header. What stands behind it was in
-// preparation.
-func (ev *evidence) top(promised uint64) uint64 {
-	lowest := promised // with a sound header
+// top is the newest segment of the log, or else the oldest one with a header: something must be left.
+// What stands behind it was in preparation, or nobody was told that it is durable.
+func (ev *evidence) top(promised segment.Pos) uint64 {
+	last := promised.Number()
+	lowest := last // with a header
 	for _, n := range slices.Backward(ev.unbroken(promised)) {
-		f := ev.found[n]
-		sound := f != nil && f.header != nil
-		if n <= promised || sound && f.frames > 0 {
+		switch {
+		case n <= last || ev.lived(n, promised):
 			if n < ev.from || ev.headed(n) {
-				return max(n, promised)
+				return max(n, last)
 			}
-			break
-		}
-		if sound {
+			return max(lowest, last)
+		case ev.found[n] != nil && ev.found[n].header != nil:
 			lowest = n
 		}
 	}
-	return max(lowest, promised)
+	return max(lowest, last)
 }
 
-// unbroken are the segments up to the first one without a header that was not promised. Nobody was
-// told that it is durable, nor what stands behind it: the log is cut there, as at a frame. But
-// something must be left.
-func (ev *evidence) unbroken(promised uint64) []uint64 {
+// unbroken are the segments up to the first one that was not promised and did not live. Nobody was told
+// that what stands behind it is durable: the log is cut there, as at a frame. But something must be left.
+func (ev *evidence) unbroken(promised segment.Pos) []uint64 {
 	for i, n := range ev.numbers {
-		if f := ev.found[n]; n > promised && f != nil && f.header == nil && ev.headed(n) {
+		if n > promised.Number() && ev.found[n] != nil && !ev.lived(n, promised) && ev.headed(n-1) {
 			return ev.numbers[:i]
 		}
 	}
@@ -137,7 +134,7 @@ func (w *weighing) segment(n uint64, newest bool) {
 		return
 	}
 	w.headers++
-	if f.frames == 0 && len(f.tears) == 0 && w.p.synced.Number() < n {
+	if !w.ev.lived(n, w.p.synced) {
 		w.givenUp(n, f)
 		return
 	}
@@ -208,7 +205,7 @@ func (w *weighing) tail(n uint64, f *found) {
 
 // lastSound is the end of the last frame of a segment when that lies behind the cut; else 0.
 func (f *found) lastSound(cut int64) int64 {
-	end := f.end
+	end := max(f.end, f.beyond)
 	for i := range f.tears {
 		if f.tears[i].Named {
 			end = max(end, f.tears[i].To)

@@ -28,10 +28,11 @@ type writtenFrame struct {
 	synced    bool // all of it was on stable storage, and acknowledged
 }
 
-// model is a log in memory, its crash and its damage.
+// model is a log in memory, its errors, its crash and its damage.
 type model struct {
 	rng    *rand.Rand
-	files  map[uint64][]byte
+	files  map[uint64][]byte // as everybody sees them who lives
+	disk   map[uint64][]byte // what stable storage has of them
 	heads  map[uint64]*segment.Header
 	frames []writtenFrame
 	end    segment.Pos
@@ -46,7 +47,7 @@ type model struct {
 }
 
 func newModel(seed uint64) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), files: map[uint64][]byte{}, heads: map[uint64]*segment.Header{}, next: make([]int64, 2), trim: make([]int64, 2), oldest: 1}
+	m := &model{rng: rand.New(rand.NewPCG(seed, 5)), files: map[uint64][]byte{}, disk: map[uint64][]byte{}, heads: map[uint64]*segment.Header{}, next: make([]int64, 2), trim: make([]int64, 2), oldest: 1}
 	m.start(1)
 	m.sync()
 	m.lazy = m.rng.IntN(2) == 0
@@ -60,6 +61,10 @@ func newModel(seed uint64) *model {
 			m.giveUp()
 		case 6:
 			m.drop()
+		case 7:
+			m.fail()
+		case 8:
+			m.writeBack()
 		default:
 			m.append()
 		}
@@ -69,9 +74,15 @@ func newModel(seed uint64) *model {
 
 func (m *model) start(n uint64) {
 	h := &segment.Header{TopicID: planTopic, Number: n, Size: planRoom, PrevEnd: m.end.Off(), Synced: m.synced, Bases: slices.Clone(m.next), Salt: m.rng.Uint64()}
+	if before := m.heads[m.end.Number()]; before != nil {
+		h.PrevCRC = before.CRC
+	}
 	data := segment.AppendHeader(nil, h)
 	data = append(append(data, make([]byte, planFrames)...), data...)
 	m.files[n], m.heads[n] = data, h
+	if m.disk[n] == nil {
+		m.disk[n] = make([]byte, len(data))
+	}
 	m.end, m.chain = segment.At(n, h.Length), h.CRC
 }
 
@@ -81,6 +92,36 @@ func (m *model) giveUp() {
 	m.start(n + 1)
 	m.end, m.chain = end, chain
 	delete(m.heads, n+1)
+}
+
+// fail has a write or a sync fail: the log is cut at a frame that was not promised or at its end, and
+// goes on in the next segment. What stood behind the cut may still be there.
+func (m *model) fail() {
+	if m.rng.IntN(2) == 0 {
+		m.append()
+	}
+	n := m.end.Number()
+	keep := len(m.frames)
+	for keep > 0 && m.frames[keep-1].at >= m.synced && m.frames[keep-1].at.Number() == n && m.rng.IntN(2) == 0 {
+		keep--
+	}
+	for _, f := range m.frames[keep:] {
+		m.end = min(m.end, f.at)
+		m.next[f.partition] = min(m.next[f.partition], f.base)
+	}
+	m.frames = m.frames[:keep]
+	m.start(n + 1)
+}
+
+// writeBack has the kernel put some of what it holds on stable storage, and tell nobody.
+func (m *model) writeBack() {
+	for n, data := range m.files {
+		for off := 0; off < len(data); off += 512 {
+			if m.rng.IntN(3) > 0 {
+				copy(m.disk[n][off:off+512], data[off:])
+			}
+		}
+	}
 }
 
 // drop trims all, and drops what segments that frees, durably.
@@ -120,22 +161,19 @@ func (m *model) sync() {
 	for i := range m.frames {
 		m.frames[i].synced = true
 	}
+	for n, data := range m.files {
+		m.disk[n] = slices.Clone(data)
+	}
 }
 
-// crash loses some of what was not synced, in sectors.
+// crash is a loss of power: of what was written since a sync the disk has some sectors, of others it has
+// what was there before.
 func (m *model) crash() {
 	for n, data := range m.files {
-		from := int64(0)
-		switch {
-		case n < m.synced.Number():
-			continue
-		case n == m.synced.Number():
-			from = m.synced.Off()
-		}
 		lose := m.rng.IntN(3) // nothing, some, all
-		for off := (from + 511) &^ 511; off < int64(len(data)); off += 512 {
+		for off := 0; off < len(data); off += 512 {
 			if lose == 2 || lose == 1 && m.rng.IntN(3) == 0 {
-				clear(data[off:min(off+512, int64(len(data)))])
+				copy(data[off:off+512], m.disk[n][off:])
 			}
 		}
 	}
@@ -168,6 +206,9 @@ func (m *model) damage() {
 		from = int64(segment.Block) + m.rng.Int64N(max(used-segment.Block, 1))
 		data[from] ^= 1 << m.rng.IntN(8)
 		to = from + 1
+	}
+	if from < segment.Block {
+		m.hurt = append(m.hurt, segment.At(n, 0))
 	}
 	for _, f := range m.frames {
 		if f.synced && f.at.Number() == n && f.at.Off() < to && f.at.Off()+f.length > from {
@@ -220,13 +261,7 @@ func (p *plan) names(at segment.Pos) bool {
 // check is what a plan must keep. Damage that hits what nothing on the disk tells to have been
 // promised is no different from a write that power cut off; then only what is in front counts.
 func (m *model) check(ev *evidence, p *plan) error {
-	known := p.synced
-	limit := segment.Pos(1 << 62)
-	for _, at := range m.hurt {
-		if at >= known {
-			limit = min(limit, at)
-		}
-	}
+	limit := m.limit(p.synced)
 	for _, f := range m.frames {
 		if !f.synced || f.at >= limit || f.at.Number() < m.oldest {
 			continue
@@ -247,27 +282,79 @@ func (m *model) check(ev *evidence, p *plan) error {
 	return m.ghosts(p)
 }
 
-// undamaged is what a plan must keep besides when there was a crash and no damage: it tells of none,
-// the log is what was written, up to the cut, without a hole, and goes on where that ends.
-func (m *model) undamaged(ev *evidence, p *plan) error {
+// limit is the first place at or behind what is known to have been promised where damage hit.
+func (m *model) limit(known segment.Pos) segment.Pos {
+	limit := segment.Pos(1 << 62)
+	for _, at := range m.hurt {
+		if at >= known {
+			limit = min(limit, at)
+		}
+	}
+	return limit
+}
+
+// undamaged is what a plan must keep besides when nothing was damaged: it tells of no damage, the log
+// that it leaves has no hole, nothing that was acknowledged is missing in it, and it goes on where it
+// ends. When the power stayed on, all that was written was acknowledged by somebody.
+func (m *model) undamaged(p *plan, power bool) error {
 	if len(p.damage) > 0 {
 		return fmt.Errorf("nothing was damaged, and it tells of %+v", p.damage)
 	}
-	next := slices.Clone(m.trim)
+	m.carryOut(p, false)
+	there, next, err := m.read(p)
+	if err != nil {
+		return err
+	}
 	for _, f := range m.frames {
-		n := f.at.Number()
-		if f.at >= p.cut || n < m.oldest {
-			continue
+		if (f.synced || power) && f.at.Number() >= m.oldest && !there[f.at] {
+			return fmt.Errorf("the frame at %v (synced %v, power stayed on %v) is not in the log, which is cut at %v", f.at, f.synced, power, p.cut)
 		}
-		if n >= ev.from && (ev.found[n] == nil || ev.found[n].header == nil) {
-			return fmt.Errorf("segment %d has no header, and the log goes on behind it up to %v", n, p.cut)
-		}
-		next[f.partition] = max(next[f.partition], f.base+int64(f.count))
+	}
+	for i := range next {
+		next[i] = max(next[i], m.trim[i])
 	}
 	if !slices.Equal(p.next, next) {
 		return fmt.Errorf("the log goes on at %v behind the cut at %v; the frames in front of it end at %v", p.next, p.cut, next)
 	}
 	return nil
+}
+
+// read reads what a plan leaves, as readers do: each segment up to where the header of the next one
+// says that it ends.
+func (m *model) read(p *plan) (map[segment.Pos]bool, []int64, error) {
+	there, next := map[segment.Pos]bool{}, []int64(nil)
+	for n := m.oldest; n <= p.cut.Number(); n++ {
+		h, err := m.header(n)
+		if err != nil {
+			return nil, nil, fmt.Errorf("segment %d, and the log goes on behind it up to %v: %w", n, p.cut, err)
+		}
+		if next != nil && !slices.Equal(next, h.Bases) {
+			return nil, nil, fmt.Errorf("segment %d goes on at %v, the frames in front of it end at %v", n, h.Bases, next)
+		}
+		next = slices.Clone(h.Bases)
+		end := p.cut.Off()
+		if n < p.cut.Number() {
+			after, err := m.header(n + 1)
+			if err != nil {
+				return nil, nil, fmt.Errorf("segment %d, and the log goes on behind it up to %v: %w", n+1, p.cut, err)
+			}
+			end = after.PrevEnd
+		}
+		walk := segment.Walker{Data: m.files[n], Epoch: h.Epoch(), Off: h.Length, Chain: h.CRC, Full: true}
+		for walk.Off < end {
+			var f segment.Frame
+			off, bad, err := walk.Next(end, &f)
+			switch {
+			case err != nil || bad != nil:
+				return nil, nil, fmt.Errorf("segment %d at byte %d, before the cut at %v: %v %w", n, off, p.cut, bad, err)
+			case f.Base != next[f.Partition]:
+				return nil, nil, fmt.Errorf("segment %d at byte %d: partition %d goes on at %d behind %d", n, off, f.Partition, f.Base, next[f.Partition])
+			}
+			next[f.Partition] = f.Next()
+			there[segment.At(n, off)] = true
+		}
+	}
+	return there, next, nil
 }
 
 // endless tells whether nothing is left that says how far a segment went: the next one is lost.
@@ -287,6 +374,16 @@ func (m *model) ghosts(p *plan) error {
 		return fmt.Errorf("a frame at byte %d stands behind the cut at %v and the wipe up to %d", at, p.cut, p.wipe)
 	}
 	return nil
+}
+
+// copy is the model with files of its own.
+func (m *model) copy() *model {
+	c := *m
+	c.files = map[uint64][]byte{}
+	for n, data := range m.files {
+		c.files[n] = slices.Clone(data)
+	}
+	return &c
 }
 
 // carryOut does some of the plan's steps, or all of them.
@@ -314,7 +411,10 @@ func planFor(seed uint64) error {
 	case 1:
 		hint = m.synced
 	}
-	m.crash()
+	power := m.rng.IntN(4) == 0 // it stays on
+	if !power {
+		m.crash()
+	}
 	damages := m.rng.IntN(3)
 	for range damages {
 		m.damage()
@@ -331,22 +431,26 @@ func planFor(seed uint64) error {
 		return err
 	}
 	if damages == 0 {
-		if err := m.undamaged(ev, p); err != nil {
+		whole := m.copy()
+		if err := whole.undamaged(p, power); err != nil {
 			return err
 		}
 	}
 	m.carryOut(p, true)
 	again, ok := decide(m.evidence(max(hint, p.synced)))
+	limit := m.limit(p.synced)
 	switch {
 	case !ok || again.cut > p.cut && again.cut > p.synced:
 		return fmt.Errorf("cut at %v, and after a crash in between at %v (%v)", p.cut, again.cut, ok)
 	case slices.ContainsFunc(m.frames, func(f writtenFrame) bool {
-		return f.synced && f.at < p.cut && f.at >= again.cut && !slices.Contains(m.hurt, f.at)
+		return f.synced && f.at < min(p.cut, limit) && f.at >= again.cut && !slices.Contains(m.hurt, f.at)
 	}):
 		return fmt.Errorf("cut at %v, and after a crash in between at %v, below acknowledged frames", p.cut, again.cut)
 	}
 	for i, next := range again.next {
-		if next < p.next[i] && len(p.remove) == 0 && slices.ContainsFunc(m.frames, func(f writtenFrame) bool { return f.synced && f.partition == i && f.base >= next && f.at < p.cut }) {
+		if next < p.next[i] && len(p.remove) == 0 && slices.ContainsFunc(m.frames, func(f writtenFrame) bool {
+			return f.synced && f.partition == i && f.base >= next && f.at < min(p.cut, limit)
+		}) {
 			return fmt.Errorf("partition %d went on at %d, and after a crash in between at %d", i, p.next[i], next)
 		}
 	}

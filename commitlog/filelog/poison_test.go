@@ -20,12 +20,16 @@ import (
 type failing struct {
 	vfs.FS
 	broken atomic.Bool
+	fails  atomic.Int32 // so many more writes of records fail, whether it is broken or not
 }
 
 func failingOn(fsys vfs.FS, kind vfs.OpKind, err error) *failing {
 	f := &failing{}
 	f.FS = vfs.Inject(fsys, func(op *vfs.Op) error {
-		if f.broken.Load() && op.Kind == kind && strings.HasSuffix(op.Name, ".seg") {
+		if op.Kind != kind || !strings.HasSuffix(op.Name, ".seg") {
+			return nil
+		}
+		if f.broken.Load() || bytes.Contains(op.Data, []byte("nobody knows")) && f.fails.Add(-1) >= 0 {
 			return err
 		}
 		return nil
@@ -207,5 +211,51 @@ func TestNothingOfAWriteThatDidNotFitComesBack(t *testing.T) {
 	})
 	if sound != 1 {
 		t.Errorf("%d sound frames stand in the segment; 1 append was acknowledged", sound)
+	}
+}
+
+// Two errors in a row leave a segment without a frame. It counts all the same, since the header behind it
+// names it: what was acknowledged behind both is there after a power loss, and all headers name the one
+// before.
+func TestAHeaderNamesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	disk := failingOn(mem.Process(), vfs.OpWrite, syscall.EIO)
+	topic := openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
+	want := map[int64]string{}
+	for i := range 12 {
+		name := fmt.Sprint("kept", i)
+		want[send(t, topic, name, 9000)] = name
+	}
+	disk.fails.Store(2) // appends, each of which finds a new segment
+	for range 2 {
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("nobody knows")}}, nil); err == nil {
+			t.Fatal("an append was acknowledged though its disk fails")
+		}
+	}
+	want[send(t, topic, "last", 4)] = "last"
+
+	names := segmentFiles(t, mem)
+	var before uint32
+	for n := 1; n <= names; n++ {
+		h, err := segment.ParseHeader(read(t, mem, fmt.Sprintf("log/topics/t/%016d.seg", n)))
+		if err != nil {
+			t.Fatalf("segment %d: %v", n, err)
+		}
+		if h.PrevCRC != before {
+			t.Errorf("the header of segment %d names %x; expected that of the segment before, %x", n, h.PrevCRC, before)
+		}
+		before = h.CRC
+	}
+	if names < 4 {
+		t.Fatalf("there are %d segments; expected that each error begins one", names)
+	}
+	for range 16 {
+		got := values(t, openTopic(t, open(t, smallSegments(mem.Crash(), driver.Sync)), "t", 1), 0)
+		for at, value := range want {
+			if got[at] != value {
+				t.Fatalf("%q was acknowledged at %d; after a power loss there is %q", value, at, got[at])
+			}
+		}
 	}
 }

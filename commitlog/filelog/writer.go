@@ -144,6 +144,9 @@ func (w *writer) startBehind(end segment.Pos, need int64) error {
 		TopicID: s.meta.ID, Number: n, PrevEnd: end.Off(), Synced: s.page.Synced(),
 		Salt: rand.Uint64(), Sealed: w.sealed, Bases: w.next, Producers: w.prods.encode(),
 	}
+	if w.seg.number == end.Number() {
+		h.PrevCRC = w.seg.h.CRC
+	}
 	s.now().stamp(&h)
 	b := segment.AppendHeader(nil, &h) // tells the length
 	name := segmentName(n)

@@ -50,6 +50,36 @@ func fileLogMutants() []mutant {
 			pkg: pkg, test: test,
 		},
 		{
+			name: "any-header-ends-a-segment", breaks: "the header of a start that was given up, and came back with a power loss, cuts off what was acknowledged",
+			file: "commitlog/filelog/evidence.go",
+			find: "	if !ev.lived(n+1, promised) {\n", put: "	if f := ev.found[n+1]; f == nil || f.header == nil || f.frames == 0 && promised.Number() <= n {\n",
+			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
+		},
+		{
+			name: "headers-name-nothing", breaks: "a segment without frames, of which the next header tells, does not count, and what stands behind it is cut off",
+			file: "commitlog/filelog/evidence.go",
+			find: "	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return false\n",
+			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
+		},
+		{
+			name: "any-next-header-will-do", breaks: "a segment without frames counts though the next header names another one",
+			file: "commitlog/filelog/evidence.go",
+			find: "	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return ev.lived(n+1, promised)\n",
+			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
+		},
+		{
+			name: "writer-names-no-header", breaks: "the log's own headers don't name the ones before them",
+			file: "commitlog/filelog/writer.go",
+			find: "		h.PrevCRC = w.seg.h.CRC\n", put: "		h.PrevCRC = 0\n",
+			pkg: "commitlog/filelog", test: "TestAHeaderNamesTheOneBefore$",
+		},
+		{
+			name: "wiped-to-the-known-end", breaks: "a frame that an error left behind the end of a segment comes back next to damage",
+			file: "commitlog/filelog/plan.go",
+			find: "	end := max(f.end, f.beyond)\n", put: "	end := f.end\n",
+			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
+		},
+		{
 			name: "lost-newest-segment-forgotten", breaks: "offsets are given out again when the newest segment is gone",
 			file: "commitlog/filelog/plan.go",
 			find: "	w.tally.lostBytes(size)\n", put: "	_ = size\n",

@@ -35,7 +35,8 @@ type Header struct {
 	TopicID   uint64
 	Number    uint64
 	Size      int64
-	PrevEnd   int64
+	PrevEnd   int64  // where the frames of the segment before end
+	PrevCRC   uint32 // of the header of the segment before; 0: that was not there
 	Synced    Pos
 	Created   int64  // Unix milliseconds
 	Boot      uint64 // of which run of the host Uptime is
@@ -90,6 +91,7 @@ func AppendHeader(b []byte, h *Header) []byte {
 	}
 	le.PutUint64(b[88:], h.Boot)
 	le.PutUint64(b[96:], uint64(h.Uptime))
+	le.PutUint32(b[104:], h.PrevCRC)
 	for _, base := range h.Bases {
 		b = le.AppendUint64(b, uint64(base))
 	}
@@ -153,6 +155,7 @@ func ParseHeader(b []byte) (*Header, error) {
 	h.Sealed = le.Uint32(b[84:])&1 != 0
 	h.Boot = le.Uint64(b[88:])
 	h.Uptime = int64(le.Uint64(b[96:]))
+	h.PrevCRC = le.Uint32(b[104:])
 	b = b[headerFixed:]
 	if partitions < 1 || partitions*8 > len(b) {
 		return nil, fmt.Errorf("%d partitions: %w", partitions, ErrHeader)
