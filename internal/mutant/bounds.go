@@ -29,6 +29,18 @@ func boundMutants() []mutant {
 			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
 		},
 		{
+			name: "redis-mixes-ends-with-confirmations", breaks: "a server that ends a subscription among the confirmations of others ends the processes of its clients",
+			file: redis + "/guard.go",
+			find: "		if len(g.due) > 0 && g.due[0].begun {", put: "		if false {",
+			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
+		},
+		{
+			name: "redis-takes-an-error-for-a-confirmation", breaks: "a server that refuses half of a subscription ends the processes of its clients",
+			file: redis + "/guard.go",
+			find: "	case head.begun:\n", put: "	case false:\n",
+			pkg: redis, test: "TestTheGuardRefusesWhatIsDeclared$",
+		},
+		{
 			name: "kafka-inflates-without-end", breaks: "some kB in a topic take all memory of its consumers",
 			file: kafka + "/inflate.go",
 			find: "io.LimitReader(r, limits.KafkaBatchBytes+1)", put: "io.LimitReader(r, 64*limits.KafkaBatchBytes)",

@@ -184,6 +184,8 @@ func (f *frames) aggregate(kind byte, rest []byte) error {
 	switch {
 	case kind == '>' && len(f.open) > 0:
 		return refused("a push within a message")
+	case len(f.open) > 0 && f.msg.kind == '>': // only of what we never ask for; and texts are told apart by place
+		return refused("a list within a push")
 	case n < 0 || n > limits.RedisReplyParts-f.sum && !f.free:
 		return refused("a list of %d parts; a message may have %d", n, limits.RedisReplyParts)
 	case len(f.open) == limits.RedisReplyDepth:

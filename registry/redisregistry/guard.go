@@ -11,16 +11,17 @@ import (
 type guard struct {
 	requests, replies frames // each used by the one who writes, or reads
 
-	mu    sync.Mutex // of the rest; held for work in memory only
-	begun bool
-	old   bool  // RESP2, for subscriptions: what is pushed looks like an answer
-	due   []due // requests that are not answered
+	mu   sync.Mutex // of the rest; held for work in memory only
+	left bool       // the last request ends subscriptions
+	due  []due      // requests that are not answered
 }
 
 // due is a request.
 type due struct {
 	confirms int  // the channels to subscribe to, of which each is confirmed
+	begun    bool // one of them was
 	master   bool // it asks a Sentinel for an address
+	pong     bool // it stands behind the end of subscriptions, which is answered by pushes only
 }
 
 func newGuard() *guard {
@@ -37,16 +38,22 @@ func (g *guard) asked(m *message) error {
 	verb := strings.ToLower(m.text(0))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.begun {
-		g.begun, g.old = true, verb != "hello" || m.text(1) != "3"
+	// In RESP2 what is pushed looks like an answer. The library falls back to it when RESP3 is refused.
+	if verb == "hello" && m.text(1) != "3" {
+		return refused("it knows no RESP3")
 	}
-	switch {
-	case subscribes[verb]:
-		g.due = append(g.due, due{confirms: m.parts - 1})
-	case strings.HasSuffix(verb, "unsubscribe"): // answered by pushes, which may come at any time
-	default:
-		g.due = append(g.due, due{master: verb == "sentinel" && strings.EqualFold(m.text(1), "get-master-addr-by-name")})
+	left := g.left
+	if g.left = strings.HasSuffix(verb, "unsubscribe"); g.left {
+		return nil
 	}
+	d := due{
+		master: verb == "sentinel" && strings.EqualFold(m.text(1), "get-master-addr-by-name"),
+		pong:   left && verb == "ping",
+	}
+	if subscribes[verb] {
+		d.confirms = m.parts - 1
+	}
+	g.due = append(g.due, d)
 	return nil
 }
 
@@ -54,7 +61,7 @@ func (g *guard) asked(m *message) error {
 func (g *guard) heard(m *message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if m.kind == '>' || g.old && m.kind == '*' && m.parts > 0 && m.text(0) != "pong" {
+	if m.kind == '>' {
 		return g.pushed(m)
 	}
 	if len(g.due) == 0 {
@@ -66,6 +73,10 @@ func (g *guard) heard(m *message) error {
 	}
 	failed := m.kind == '-' || m.kind == '!'
 	switch {
+	case head.begun:
+		return refused("%.20q among the confirmations of a subscription", m.text(0))
+	case head.pong && (m.kind != '+' || m.text(0) != "PONG"):
+		return refused("%.20q in place of the answer to a PING", m.text(0))
 	case failed:
 		return checkError(m.text(0), head.confirms > 0)
 	case head.confirms > 0:
@@ -78,10 +89,15 @@ func (g *guard) heard(m *message) error {
 
 func (g *guard) pushed(m *message) error {
 	switch what := m.text(0); {
+	case strings.HasSuffix(what, "unsubscribe"):
+		if len(g.due) > 0 && g.due[0].begun { // the library counts it as one of the confirmations
+			return refused("the end of a subscription among the confirmations of others")
+		}
 	case subscribes[what]:
 		if m.parts != 3 || len(g.due) == 0 || g.due[0].confirms == 0 {
 			return refused("the confirmation of a subscription that nobody asked for")
 		}
+		g.due[0].begun = true
 		if g.due[0].confirms--; g.due[0].confirms == 0 {
 			g.due = g.due[1:]
 		}

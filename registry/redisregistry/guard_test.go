@@ -143,6 +143,15 @@ func TestTheGuardLetsRedisSpeak(t *testing.T) {
 	}
 }
 
+// In RESP2 nobody can tell what is pushed from what is answered: a server that has nothing else is
+// refused before it says something.
+func TestTheGuardSpeaksRESP3Only(t *testing.T) {
+	t.Parallel()
+	if _, err := asking(words("HELLO", "3"), words("HELLO", "2")); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "RESP3") {
+		t.Errorf("RESP2 is spoken: %v", err)
+	}
+}
+
 // What a message declares is refused as long as nothing of it has passed.
 func TestTheGuardRefusesWhatIsDeclared(t *testing.T) {
 	t.Parallel()
@@ -166,6 +175,11 @@ func TestTheGuardRefusesWhatIsDeclared(t *testing.T) {
 		{words("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m"), "*1\r\n$1\r\nx\r\n"},
 		{words("SUBSCRIBE", "+sentinel"), ">3\r\n$7\r\nmessage\r\n$9\r\n+sentinel\r\n$1\r\nx\r\n"},
 		{words("GET", "x"), ">3\r\n$10\r\nssubscribe\r\n$1\r\nx\r\n:1\r\n"},
+		{words("SSUBSCRIBE", "x", "y"), ">3\r\n+ssubscribe\r\n+x\r\n:1\r\n>3\r\n+sunsubscribe\r\n+z\r\n:0\r\n"},
+		{words("SSUBSCRIBE", "x", "y"), ">3\r\n+ssubscribe\r\n+x\r\n:1\r\n-ERR no more\r\n"},
+		{words("SSUBSCRIBE", "x"), ">3\r\n*1\r\n+ssubscribe\r\n+x\r\n:1\r\n"},
+		{words("UNSUBSCRIBE") + words("PING"), "+QUEUED\r\n"},
+		{words("UNSUBSCRIBE") + words("PING"), "*1\r\n+PONG\r\n"},
 	} {
 		g, err := asking(words("HELLO", "3"), c.request)
 		if err != nil {
