@@ -183,18 +183,18 @@ func (ev *evidence) closing(n uint64) *segment.Header {
 	for _, f := range ev.found {
 		promised = max(promised, f.claims)
 	}
-	if !ev.lived(n+1, promised) {
+	if !ev.counts(n+1, promised) {
 		return nil
 	}
 	return ev.found[n+1].header
 }
 
-// lived tells whether the header of segment n is that of a life in which the log went on in it. It may
+// counts tells whether the header of segment n is that of a start from which the log went on. It may
 // also be of a start that was given up: a writer was killed over it, and others went on in segment n-1,
 // and may have started n once more, with another header that the power took. What tells them apart: n was
 // promised, since a sync covers the header; or its first frame names the header, or the header of the next
-// segment does, which did live.
-func (ev *evidence) lived(n uint64, promised segment.Pos) bool {
+// segment does, which counts itself.
+func (ev *evidence) counts(n uint64, promised segment.Pos) bool {
 	f := ev.found[n]
 	if f == nil || f.header == nil {
 		return false
@@ -202,7 +202,7 @@ func (ev *evidence) lived(n uint64, promised segment.Pos) bool {
 	if n <= promised.Number() || f.began {
 		return true
 	}
-	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC
+	return ev.counts(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC
 }
 
 func headerFault(err error) error {

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -136,6 +136,7 @@ type inspector struct {
 	dir      vfs.Dir
 	o        *InspectOptions
 	meta     *meta
+	end      segment.Pos // of the log; 0: not known
 	promised segment.Pos // below it nothing can be missing; 0: not known
 	ends     []ending
 	report   TopicReport
@@ -156,11 +157,11 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 		Config: m.Config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
 		Segments: []SegmentReport{}, Damage: []DamageReport{},
 	}
-	numbers, oldest, err := in.list()
+	numbers, oldest, err := in.bounds()
 	if err != nil {
 		return nil, err
 	}
-	in.promised = max(in.readHint(), begun(oldest))
+	in.promised = max(in.readPage().Hint(), begun(oldest))
 	if len(numbers) > 0 && oldest > 0 {
 		in.missing(oldest, numbers[0])
 	}
@@ -211,19 +212,6 @@ func unknownTopic(fsys vfs.FS, name string, err error) *TopicReport {
 	}
 }
 
-// readHint is the position up to which the log was synced at some time, as the control page has
-// it; 0: not known. Nobody is known to live, so that page may be old: see open.go.
-func (in *inspector) readHint() segment.Pos {
-	b, err := readMapped(in.dir, "control")
-	if err != nil {
-		return 0
-	}
-	if p := page.View(b); p != nil {
-		return p.Hint()
-	}
-	return 0
-}
-
 func (in *inspector) damage(file string, d *segment.Damage) {
 	in.report.Damage = append(in.report.Damage, DamageReport{File: file, From: d.From, To: d.To, Detail: d.Detail})
 }
@@ -255,7 +243,7 @@ func (in *inspector) segment(n uint64, last bool) error {
 		return explain("map "+file, err)
 	}
 	defer m.Close()
-	end, known := in.end(h, size)
+	end, known := in.endOf(h, size)
 	w := &segmentWalk{in: in, h: h, file: file, data: m.Bytes(), r: SegmentReport{File: file, Number: n, Size: size, Created: h.Created}}
 	if in.report.Frames == 0 {
 		copy(in.report.Next, h.Bases)
@@ -264,11 +252,26 @@ func (in *inspector) segment(n uint64, last bool) error {
 		in.damage(file, &segment.Damage{From: w.r.End, To: end, Detail: e.Error()})
 	}
 	in.promised = max(in.promised, h.Synced, w.claims)
-	in.ends = append(in.ends, ending{segment.At(n, max(w.r.End, h.Length)), file, size, h.Size, known, w.tail})
+	in.ends = append(in.ends, ending{segment.At(n, max(w.r.End, h.Length)), file, size, h.Size, known, w.tail, w.copies})
 	in.report.Segments = append(in.report.Segments, w.r)
 	in.report.Frames += w.r.Frames
 	in.report.Records += w.r.Records
 	return err
+}
+
+// bounds is list of the segments that are part of the log, with its end where that can be told.
+func (in *inspector) bounds() (numbers []uint64, oldest uint64, err error) {
+	for try := 0; ; try++ {
+		if in.end = in.readEnd(); try == 3 {
+			in.end = 0
+		}
+		if numbers, oldest, err = in.list(); err != nil || in.end == 0 {
+			return numbers, oldest, err
+		}
+		if oldest <= in.end.Number() { // else what was looked at is dropped already
+			return slices.DeleteFunc(numbers, func(n uint64) bool { return n > in.end.Number() }), oldest, nil
+		}
+	}
 }
 
 // list gives the segments, and the number of the oldest one that is kept. Others may drop some
@@ -292,11 +295,13 @@ type ending struct {
 	at             segment.Pos // behind the last frame
 	file           string
 	size, declared int64
-	known          bool            // the next segment says where the frames end
-	tail           *segment.Damage // what follows the last sound frame; nil: nothing
+	known          bool             // the next segment says where the frames end
+	tail           *segment.Damage  // what follows the last sound frame; nil: nothing
+	copies         []segment.Damage // of the two copies of the header
 }
 
-// cutShort reports what is missing at the ends of files, when all is known of what was promised.
+// cutShort reports what is missing at the ends of files, and of headers, when all is known of what was
+// promised: of a segment that was not, the power may have taken one of the two copies.
 func (in *inspector) cutShort() {
 	for _, e := range in.ends {
 		n, least := e.at.Number(), in.promised.Off()
@@ -306,6 +311,11 @@ func (in *inspector) cutShort() {
 				bad.Detail += ": " + e.tail.Detail
 			}
 			in.damage(e.file, &bad)
+		}
+		for i := range e.copies {
+			if in.promised > segment.At(n, 0) {
+				in.damage(e.file, &e.copies[i])
+			}
 		}
 		if e.size < e.declared && in.promised > segment.At(n, 0) {
 			in.damage(e.file, &segment.Damage{From: e.size, To: e.declared, Detail: fmt.Sprintf(
@@ -323,8 +333,11 @@ func (in *inspector) dropped(n uint64) error {
 	return err
 }
 
-// end is where the frames of a segment end, and whether that is known or only a bound.
-func (in *inspector) end(h *segment.Header, size int64) (int64, bool) {
+// endOf is where the frames of a segment end, and whether that is known or only a bound.
+func (in *inspector) endOf(h *segment.Header, size int64) (int64, bool) {
+	if in.end.Number() == h.Number {
+		return min(in.end.Off(), h.Limit(size)), false
+	}
 	s := &store{fs: in.dir, meta: in.meta}
 	if after, err := s.headerOf(h.Number + 1); err == nil {
 		return after.PrevEnd, true

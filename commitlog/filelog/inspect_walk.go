@@ -14,8 +14,9 @@ type segmentWalk struct {
 	data []byte
 	r    SegmentReport
 
-	claims segment.Pos     // the highest position that a sound frame calls synced
-	tail   *segment.Damage // behind the last sound frame, where nobody says that there was more
+	claims segment.Pos      // the highest position that a sound frame calls synced
+	copies []segment.Damage // of the two copies of the header
+	tail   *segment.Damage  // behind the last sound frame, where nobody says that there was more
 }
 
 // headers checks the header and the copy of it that stands at limit: one of them is enough to read
@@ -30,7 +31,7 @@ func (w *segmentWalk) headers(limit int64) {
 		if err == nil && h.CRC == w.h.CRC && h.Number == w.h.Number {
 			continue
 		}
-		w.in.damage(w.file, &segment.Damage{From: at.off, To: at.off + w.h.Length, Detail: at.name + " is damaged; the segment is read by the other one"})
+		w.copies = append(w.copies, segment.Damage{From: at.off, To: at.off + w.h.Length, Detail: at.name + " is damaged; the segment is read by the other one"})
 	}
 }
 

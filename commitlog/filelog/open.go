@@ -35,7 +35,7 @@ import (
 // page is ready, so nothing can say it wrongly.
 //
 // Who takes alive.lock without these steps, even for a moment, makes the next one believe a page
-// that may be old. So Inspect leaves it alone, and takes the page for a hint.
+// that may be old. So Inspect, which wants to know whether somebody lives, takes both, in that order.
 
 // openFiles opens the files of a store, and recovers the topic when nobody has it open.
 func (s *store) openFiles(ctx context.Context) (err error) {

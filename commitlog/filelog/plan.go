@@ -83,7 +83,7 @@ func (ev *evidence) top(promised segment.Pos) uint64 {
 	lowest := last // with a header
 	for _, n := range slices.Backward(ev.unbroken(promised)) {
 		switch {
-		case n <= last || ev.lived(n, promised):
+		case n <= last || ev.counts(n, promised):
 			if n < ev.from || ev.headed(n) {
 				return max(n, last)
 			}
@@ -95,11 +95,11 @@ func (ev *evidence) top(promised segment.Pos) uint64 {
 	return max(lowest, last)
 }
 
-// unbroken are the segments up to the first one that was not promised and did not live. Nobody was told
+// unbroken are the segments up to the first one that was not promised and does not count. Nobody was told
 // that what stands behind it is durable: the log is cut there, as at a frame. But something must be left.
 func (ev *evidence) unbroken(promised segment.Pos) []uint64 {
 	for i, n := range ev.numbers {
-		if n > promised.Number() && ev.found[n] != nil && !ev.lived(n, promised) && ev.headed(n-1) {
+		if n > promised.Number() && ev.found[n] != nil && !ev.counts(n, promised) && ev.headed(n-1) {
 			return ev.numbers[:i]
 		}
 	}
@@ -134,7 +134,7 @@ func (w *weighing) segment(n uint64, newest bool) {
 		return
 	}
 	w.headers++
-	if !w.ev.lived(n, w.p.synced) {
+	if !w.ev.counts(n, w.p.synced) {
 		w.givenUp(n, f)
 		return
 	}

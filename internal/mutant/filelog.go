@@ -52,19 +52,19 @@ func fileLogMutants() []mutant {
 		{
 			name: "any-header-ends-a-segment", breaks: "the header of a start that was given up, and came back with a power loss, cuts off what was acknowledged",
 			file: "commitlog/filelog/evidence.go",
-			find: "	if !ev.lived(n+1, promised) {\n", put: "	if f := ev.found[n+1]; f == nil || f.header == nil || f.frames == 0 && promised.Number() <= n {\n",
+			find: "	if !ev.counts(n+1, promised) {\n", put: "	if f := ev.found[n+1]; f == nil || f.header == nil || f.frames == 0 && promised.Number() <= n {\n",
 			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
 		},
 		{
 			name: "headers-name-nothing", breaks: "a segment without frames, of which the next header tells, does not count, and what stands behind it is cut off",
 			file: "commitlog/filelog/evidence.go",
-			find: "	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return false\n",
+			find: "	return ev.counts(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return false\n",
 			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
 		},
 		{
 			name: "any-next-header-will-do", breaks: "a segment without frames counts though the next header names another one",
 			file: "commitlog/filelog/evidence.go",
-			find: "	return ev.lived(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return ev.lived(n+1, promised)\n",
+			find: "	return ev.counts(n+1, promised) && ev.found[n+1].header.PrevCRC == f.header.CRC\n", put: "	return ev.counts(n+1, promised)\n",
 			pkg: "commitlog/filelog", test: "TestAPlanKeepsWhatWasPromised$",
 		},
 		{

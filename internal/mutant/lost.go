@@ -41,6 +41,18 @@ func lostMutants() []mutant {
 			pkg: pkg, test: "TestAPlanKeepsWhatWasPromised$",
 		},
 		{
+			name: "check-cries-wolf", breaks: "log check calls a log damaged of which a power loss took what nobody was promised",
+			file: pkg + "/inspect_end.go",
+			find: "	return p.cut\n", put: "	return 0 & p.cut\n",
+			pkg: pkg, test: "TestInspectCallsWhatWasNotPromisedNoDamage$",
+		},
+		{
+			name: "check-takes-half-a-header-for-damage", breaks: "log check calls a log damaged of which a power loss took one copy of a header that nobody was promised",
+			file: pkg + "/inspect.go",
+			find: "			if in.promised > segment.At(n, 0) {\n				in.damage(e.file, &e.copies[i])\n", put: "			{\n				in.damage(e.file, &e.copies[i])\n",
+			pkg: pkg + "/crashtest", test: "TestRandomHistories$",
+		},
+		{
 			name: "check-blind-to-a-cut", breaks: "log check does not say that records are missing where a file was cut to its header",
 			file: pkg + "/inspect.go",
 			find: "	in.cutShort()\n", put: "",

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -213,8 +214,30 @@ func (c *camera) shoot(mem *vfs.Mem, h *history, where string) {
 	c.images = append(c.images, &image{disk: disk, before: before, after: after, where: where})
 }
 
+// verify checks what is there, and before anybody opens it: a check of the files tells of no damage.
 func (i *image) verify(ctx context.Context) error {
+	if err := unharmed(ctx, i.disk); err != nil {
+		return fmt.Errorf("%s: %w", i.where, err)
+	}
 	return i.after.verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, i.disk) }, i.before, true)
+}
+
+// unharmed is an error when a check of the files finds damage. What a power loss took behind the last
+// promise is none.
+func unharmed(ctx context.Context, disk vfs.FS) error {
+	report, err := filelog.Inspect(ctx, filelog.Config{FS: disk}, nil)
+	if errors.Is(err, fault.NotFound) {
+		return nil // the crash was before anything was made
+	}
+	if err != nil {
+		return fmt.Errorf("check the files: %w", err)
+	}
+	for _, t := range report.Topics {
+		if len(t.Damage) > 0 {
+			return fmt.Errorf("a check of the files calls what no fault harmed damaged: %+v", t.Damage)
+		}
+	}
+	return nil
 }
 
 // each runs f over items on two goroutines and reports the first few failures.
