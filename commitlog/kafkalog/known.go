@@ -49,8 +49,8 @@ func (s *store) known(ctx context.Context) ([]int32, error) {
 	if err == nil {
 		epochs, err = s.everywhere(limited, func(settings map[string]string) bool { return settings[sealMark] == sealMarked })
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // that of the context is the kind
 	}
 	return epochs, err
 }
