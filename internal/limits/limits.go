@@ -27,4 +27,5 @@ const (
 	TopicFileBytes  = 1 << 20
 	FormatFileBytes = 4 << 10
 	FileBytes       = 64 << 20 // an index, a hold, a trim, a control page
+	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
 )

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -78,8 +79,8 @@ func decodeHeader(b []byte) (header, error) {
 		gen: le.Uint64(b[16:]), base: le.Uint64(b[24:]), rev: le.Uint64(b[32:]),
 		nonce: le.Uint32(b[40:]), snapCRC: le.Uint32(b[44:]), snapLen: le.Uint64(b[48:]),
 	}
-	if h.snapLen > 1<<40 {
-		return header{}, fmt.Errorf("it claims a snapshot of %d bytes", h.snapLen)
+	if h.snapLen > limits.RegistryBytes {
+		return header{}, fmt.Errorf("it claims a snapshot of %d bytes, expected %d at most", h.snapLen, limits.RegistryBytes)
 	}
 	return h, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -106,6 +107,13 @@ func readError(err error) error {
 }
 
 func (j *journal) loadSnapshot(hdr *header) (*state, error) {
+	size, err := j.file(hdr.gen).Size()
+	if err != nil {
+		return nil, fmt.Errorf("registry snapshot %s: %w", j.place(hdr.gen, pageSize), readError(err))
+	}
+	if hdr.snapLen > uint64(max(size-pageSize, 0)) {
+		return nil, fmt.Errorf("registry snapshot %s: it claims %d bytes, and the file has %d; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), hdr.snapLen, size, fault.Corrupt)
+	}
 	b := make([]byte, hdr.snapLen)
 	if _, err := j.file(hdr.gen).ReadAt(b, pageSize); err != nil && len(b) > 0 {
 		return nil, fmt.Errorf("registry snapshot %s: %w", j.place(hdr.gen, pageSize), readError(err))
@@ -123,7 +131,7 @@ func (j *journal) loadSnapshot(hdr *header) (*state, error) {
 // readFrames applies the frames in [applied, end).
 func (j *journal) readFrames(end uint64, ch *change) error {
 	off := j.hdr.offset(j.applied)
-	if int64(end-j.applied) > j.capacity-off {
+	if end-j.applied > uint64(max(j.capacity-off, 0)) {
 		return fmt.Errorf("registry journal %s: it ends before what was written: %w", j.place(j.hdr.gen, off), fault.Corrupt)
 	}
 	b := j.scratch(int(end - j.applied))
@@ -195,6 +203,9 @@ func (j *journal) room(n int) error {
 // durable afterwards.
 func (j *journal) rotate(need int) error {
 	snap := j.st.encode()
+	if len(snap) > limits.RegistryBytes {
+		return fmt.Errorf("registry: it holds %d bytes; at most %d fit: %w", len(snap), limits.RegistryBytes, fault.Unavailable)
+	}
 	hdr := header{
 		gen: j.hdr.gen + 1, base: j.applied, rev: j.rev, nonce: newNonce(j.hdr.nonce),
 		snapLen: uint64(len(snap)), snapCRC: crc32.Checksum(snap, castagnoli),
