@@ -27,6 +27,8 @@ type TopicInfo struct {
 	// Moved, when not nil, says to which log the topic was moved: it takes no records here, and can't
 	// be consumed here.
 	Moved *topic.Moved `json:"moved,omitempty"`
+	// Damaged says why the topic can't be read; "": it can.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 // StorageInfo describes one storage topic of a topic.
@@ -119,15 +121,20 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	return nil
 }
 
-// Topics lists the topics, sorted by name, without the ranges of their partitions.
+// Topics lists the topics, sorted by name, without the ranges of their partitions. One whose definition
+// can't be read says so in Damaged, and has only a name.
 func (c *Client) Topics(ctx context.Context) ([]TopicInfo, error) {
-	docs, err := c.catalog.List(ctx)
+	list, err := c.catalog.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]TopicInfo, len(docs))
-	for i, d := range docs {
-		infos[i] = describe(d)
+	infos := make([]TopicInfo, len(list))
+	for i, t := range list {
+		if t.Err != nil {
+			infos[i] = TopicInfo{Name: t.Name, Damaged: t.Err.Error()}
+		} else {
+			infos[i] = describe(t.Definition)
+		}
 	}
 	return infos, nil
 }

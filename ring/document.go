@@ -3,7 +3,6 @@ package ring
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,7 +84,9 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 		switch id, isMember := strings.CutPrefix(e.Key, k.members()); {
 		case e.Key == k.meta():
 			st.meta, st.metaVersion = new(metaDoc), e.Version
-			err = errors.Join(decode(e, st.meta), newer(e.Key, st.meta.Format))
+			if err = decode(e, st.meta); err == nil {
+				err = st.meta.check(e.Key)
+			}
 		case e.Key == k.anchor():
 			st.doc, st.docVersion = &anchorDoc{Anchor: new(assign.Anchor)}, e.Version
 			if err = decode(e, st.doc); err == nil {
@@ -116,6 +117,16 @@ func decode(e registry.Entry, doc any) error {
 func newer(key string, have int) error {
 	if have > format {
 		return fmt.Errorf("registry key %q is of format %d; this version reads up to %d: %w", key, have, format, ErrInvalid)
+	}
+	return nil
+}
+
+func (m *metaDoc) check(key string) error {
+	if err := newer(key, m.Format); err != nil {
+		return err
+	}
+	if m.Mode != Anchor && (m.Slots < 1 || m.Slots > maxSlots) {
+		return fmt.Errorf("registry key %q: a ring of %d slots; expected 1 to %d: %w", key, m.Slots, maxSlots, fault.Corrupt)
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func staying(st *registry.State) []registry.Member {
 	return slices.DeleteFunc(slices.Clone(st.Members), func(m registry.Member) bool { return m.Draining })
 }
 
-// List returns the names of the rings, sorted.
+// List returns the names of the rings, sorted, also of one whose document can't be read.
 func List(ctx context.Context, reg *registry.Registry) ([]string, error) {
 	const prefix = "rings/"
 	snap, err := reg.List(ctx, prefix)
@@ -180,10 +180,7 @@ func List(ctx context.Context, reg *registry.Registry) ([]string, error) {
 			continue
 		}
 		var m metaDoc
-		if err := decode(e, &m); err != nil {
-			return nil, err
-		}
-		if !m.Deleting {
+		if err := decode(e, &m); err != nil || !m.Deleting {
 			names = append(names, name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -105,23 +106,30 @@ func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 	return doc.visible(), nil
 }
 
-// List returns the definitions of all topics that are ready, sorted by name.
-func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
+// Listed is a topic of a list: its definition, or why that can't be used.
+type Listed struct {
+	Name       string
+	Definition *Document
+	Err        error
+}
+
+// List returns all topics that are ready, and those whose definition can't be used, sorted by name.
+func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var docs []*Document
+	var list []Listed
 	for _, e := range snap.Entries {
-		doc, err := decode(e.Key, e.Value)
-		if err != nil {
-			return nil, err
-		}
-		if doc.State == Ready {
-			docs = append(docs, doc.visible())
+		name := strings.TrimPrefix(e.Key, prefix)
+		switch doc, err := decode(e.Key, e.Value); {
+		case err != nil:
+			list = append(list, Listed{Name: name, Err: err})
+		case doc.State == Ready:
+			list = append(list, Listed{Name: name, Definition: doc.visible()})
 		}
 	}
-	return docs, nil
+	return list, nil
 }
 
 // Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,

@@ -266,3 +266,26 @@ func TestNamesOfStorageTopicsAreTold(t *testing.T) {
 		t.Errorf("%s has %d bytes", name, len(name))
 	}
 }
+
+// One definition that can't be used is named in a list, and hides no other.
+func TestADamagedDefinitionHidesNoOther(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	for _, name := range []string{"a", "z"} {
+		if err := s.catalog.Create(t.Context(), name, topic.Config{Partitions: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put(t, "m", topic.Ready, 1<<40)
+	s.put(t, "n", topic.Deleting, 1)
+	list, err := s.catalog.List(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%+v, %v; expected three", list, err)
+	}
+	for i, name := range []string{"a", "m", "z"} {
+		l := list[i]
+		if bad := name == "m"; l.Name != name || bad != (l.Definition == nil) || bad != errors.Is(l.Err, fault.Corrupt) {
+			t.Errorf("topic %s is listed as %+v", name, l)
+		}
+	}
+}

@@ -57,6 +57,9 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error)
 			full = g
 		case errors.Is(err, ringfence.ErrNotFound):
 			full = g // deleted meanwhile, or its topic is: what the list knows is the best there is
+		case unreadableDocument(err): // its topic's, say
+			full = g
+			full.Damaged = err.Error()
 		case err != nil:
 			return nil, err
 		}
@@ -64,6 +67,12 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error)
 		groups = append(groups, documentGroup(full))
 	}
 	return groups, nil
+}
+
+// unreadableDocument says whether what was asked for is damaged, or written by another version: in a
+// list that is told of it, and hides nothing else.
+func unreadableDocument(err error) bool {
+	return errors.Is(err, ringfence.ErrCorrupt) || errors.Is(err, ringfence.ErrInvalid)
 }
 
 func groupTable(r *report, groups []*groupDoc) {

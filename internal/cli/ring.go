@@ -51,6 +51,7 @@ type ringDoc struct {
 	Epoch   int64           `json:"epoch"`
 	Reason  string          `json:"reason"`
 	Members []ringMemberDoc `json:"members"`
+	Damaged string          `json:"damaged,omitempty"` // why it can't be read
 }
 
 type ringMemberDoc struct {
@@ -184,6 +185,8 @@ func (a *app) ringList() *cobra.Command {
 				switch v, err := ring.Look(ctx, reg, name); {
 				case err == nil:
 					rings = append(rings, documentRing(v, ""))
+				case unreadableDocument(err):
+					rings = append(rings, &ringDoc{Ring: name, Members: []ringMemberDoc{}, Damaged: err.Error()})
 				case !errors.Is(err, ring.ErrNotFound): // deleted meanwhile
 					return err
 				}
@@ -191,6 +194,10 @@ func (a *app) ringList() *cobra.Command {
 			return a.emit(rings, func(r *report) {
 				var rows [][]cell
 				for _, d := range rings {
+					if d.Damaged != "" {
+						rows = append(rows, []cell{left(d.Ring), left("-"), right("-"), right("-"), warnIf(true, left("can't be read: "+d.Damaged))})
+						continue
+					}
 					rows = append(rows, []cell{left(d.Ring), left(string(d.Mode)), number(int64(len(d.Members))), number(d.Epoch), left(dash(d.Reason))})
 				}
 				r.table([]string{"RING", "MODE", "MEMBERS", "EPOCH", "WHY"}, rows)

@@ -108,6 +108,10 @@ func (a *app) topicList() *cobra.Command {
 			return a.emit(list, func(r *report) {
 				var rows [][]cell
 				for _, t := range list {
+					if t.Damaged != "" {
+						rows = append(rows, []cell{left(t.Name), right("-"), right("-"), warnIf(true, left("can't be read: "+t.Damaged))})
+						continue
+					}
 					rows = append(rows, []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)})
 				}
 				r.table([]string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, rows)

@@ -18,11 +18,16 @@ type listedTopic struct {
 	Partitions int    `json:"partitions"` // that new records go to
 	Storages   int    `json:"storages"`
 	Created    string `json:"created"`
+	Damaged    string `json:"damaged,omitempty"` // why it can't be read
 }
 
 func listedTopics(topics []ringfence.TopicInfo) []listedTopic {
 	list := make([]listedTopic, len(topics))
 	for i, t := range topics {
+		if t.Damaged != "" {
+			list[i] = listedTopic{Name: t.Name, Damaged: t.Damaged}
+			continue
+		}
 		list[i] = listedTopic{Name: t.Name, Partitions: len(t.Storage[t.Produce].Partitions), Storages: len(t.Storage), Created: timeText(t.Created)}
 	}
 	return list

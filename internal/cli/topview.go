@@ -55,7 +55,7 @@ type topPartition struct {
 // look describes groups, all with none named, and their rates since the last look.
 func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSnapshot) (*topSnapshot, error) {
 	all := len(names) == 0
-	damaged := map[string]ringfence.GroupInfo{}
+	listed := map[string]ringfence.GroupInfo{}
 	if all {
 		list, err := rf.Groups(ctx)
 		if err != nil {
@@ -63,21 +63,23 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 		for _, g := range list {
 			names = append(names, g.Name)
-			if g.Damaged != "" {
-				damaged[g.Name] = g
-			}
+			listed[g.Name] = g
 		}
 	}
 	now := time.Now()
 	s := &topSnapshot{when: now, At: timeText(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
 	for _, name := range names {
-		if g, ok := damaged[name]; ok {
+		if g := listed[name]; g.Damaged != "" {
 			s.add(documentGroup(g), last)
 			continue
 		}
 		g, err := rf.DescribeGroup(ctx, name)
 		if all && errors.Is(err, ringfence.ErrNotFound) {
 			continue // deleted since it was listed
+		}
+		if all && unreadableDocument(err) {
+			g = listed[name]
+			g.Damaged, err = err.Error(), nil
 		}
 		if err != nil {
 			return nil, err

@@ -64,5 +64,29 @@ func boundMutants() []mutant {
 			find: "	if n := d.Units(); n > registry.MaxUnits {\n", put: "	if n := d.Units(); n < 0 {\n",
 			pkg: "topic", test: "TestADefinitionOfTooManyPartitionsIsRefused$",
 		},
+		{
+			name: "damaged-topic-hides-all", breaks: "one bad definition makes every topic unlistable",
+			file: "topic/catalog.go",
+			find: "			list = append(list, Listed{Name: name, Err: err})\n", put: "			return nil, err\n",
+			pkg: "internal/cli", test: "TestListsNameWhatCantBeRead$",
+		},
+		{
+			name: "damaged-topic-hides-groups", breaks: "a group of one bad topic makes every group unlistable",
+			file: "internal/cli/group.go",
+			find: "		case unreadableDocument(err): // its topic's, say\n", put: "		case false:\n",
+			pkg: "internal/cli", test: "TestListsNameWhatCantBeRead$",
+		},
+		{
+			name: "rings-of-any-size", breaks: "a document in the registry takes all memory of whoever lists the rings",
+			file: "ring/document.go",
+			find: "m.Slots < 1 || m.Slots > maxSlots)", put: "m.Slots < 1 && m.Slots > maxSlots)",
+			pkg: "ring", test: "TestADamagedRingHidesNoOther$",
+		},
+		{
+			name: "snapshot-of-any-size", breaks: "a header in a directory takes all memory of whoever opens it",
+			file: "registry/fileregistry/journal.go",
+			find: "	if hdr.snapLen > uint64(max(size-pageSize, 0)) {\n", put: "	if false {\n",
+			pkg: "registry/fileregistry", test: "TestTheLengthThatASnapshotClaimsIsNotBelieved$",
+		},
 	}
 }
