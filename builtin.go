@@ -34,13 +34,16 @@ func builtin(mustExist bool) []Backend {
 type directories struct{ mustExist bool }
 
 func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
-	q, err := storeurl.Parameters(u, "durability", "segment")
+	q, err := storeurl.Parameters(u, "durability", "segment", "allow-shared")
 	if err != nil {
 		return nil, err
 	}
 	cfg := filelog.Config{Options: o}
 	if v := q.Get("durability"); v != "" {
 		cfg.Durability = driver.Durability(v)
+	}
+	if err := allowShared(u, q, &cfg.AllowShared); err != nil {
+		return nil, err
 	}
 	if v := q.Get("segment"); v != "" {
 		if cfg.SegmentBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
@@ -54,11 +57,14 @@ func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) 
 }
 
 func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
-	q, err := storeurl.Parameters(u, "durability")
+	q, err := storeurl.Parameters(u, "durability", "allow-shared")
 	if err != nil {
 		return nil, err
 	}
 	cfg := fileregistry.Config{Options: o}
+	if err := allowShared(u, q, &cfg.AllowShared); err != nil {
+		return nil, err
+	}
 	switch v := Durability(q.Get("durability")); v {
 	case "", Sync:
 	case OS:
@@ -70,6 +76,13 @@ func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydri
 		return nil, err
 	}
 	return fileregistry.Open(ctx, cfg)
+}
+
+// allowShared reads the parameter of that name, which may only add to what the configuration allows.
+func allowShared(u *url.URL, q url.Values, allow *bool) error {
+	yes, err := storeurl.Bool(u, q, "allow-shared")
+	*allow = *allow || yes
+	return err
 }
 
 // find returns the directory that a file: URL names: file:///abs, or file:rel below the working

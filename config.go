@@ -41,6 +41,9 @@ type Config struct {
 	Durability Durability
 	// Namespace isolates users of one log and registry: their topics and groups don't meet. Default "".
 	Namespace string
+	// AllowShared takes data directories and database files as they are, also when another user owns
+	// them or can open them, which is refused otherwise.
+	AllowShared bool
 	// MustExist makes Open fail with ErrNotFound, not make an empty store, when Dir is missing.
 	MustExist bool
 	// Backends are the stores known besides file: and mem:, by scheme.

@@ -1,41 +1,159 @@
 package ringfence_test
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
-func TestADataDirectoryIsForItsOwnerAlone(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "data")
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
+// used makes a data directory with a record and a group's progress in it, and returns what is there.
+func used(t *testing.T) (dir string, paths []string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "data")
+	use(t, ringfence.Config{Dir: dir})
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rf.Close()
-	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 2}); err != nil {
+	return dir, paths
+}
+
+func use(t *testing.T, c ringfence.Config) {
+	t.Helper()
+	if err := tryUse(t, c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rf.Produce(t.Context(), "t", ringfence.Message{Value: []byte("v")}); err != nil {
-		t.Fatal(err)
+}
+
+// tryUse opens a client, makes a topic and stores a record.
+func tryUse(t *testing.T, c ringfence.Config) error {
+	t.Helper()
+	rf, err := ringfence.Open(t.Context(), c)
+	if err != nil {
+		return err
 	}
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed meanwhile
-		}
+	err = rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 2})
+	if err == nil {
+		_, err = rf.Produce(t.Context(), "t", ringfence.Message{Value: []byte("v")})
+	}
+	return errors.Join(err, rf.Close())
+}
+
+func TestADataDirectoryIsForItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	_, paths := used(t)
+	for _, path := range paths {
+		info, err := os.Lstat(path)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
+		if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%s is %s; expected that nobody else can open it", path, info.Mode())
 		}
-		return nil
-	})
+	}
+}
+
+// refused is an error that says what to do; the flag and the parameter of the URL take it as it is.
+func refused(t *testing.T, dir, what string, says ...string) {
+	t.Helper()
+	err := tryUse(t, ringfence.Config{Dir: dir})
+	if !errors.Is(err, ringfence.ErrInvalid) {
+		t.Fatalf("%s: %v; expected it to be refused", what, err)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%s: %q does not say %q", what, err, s)
+		}
+	}
+	if err := tryUse(t, ringfence.Config{Dir: dir, AllowShared: true}); err != nil {
+		t.Errorf("%s, which is allowed: %v", what, err)
+	}
+	u := "file://" + dir + "?allow-shared=true"
+	if err := tryUse(t, ringfence.Config{Log: u, Registry: u}); err != nil {
+		t.Errorf("%s, which the URL allows: %v", what, err)
+	}
+}
+
+func TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt(t *testing.T) {
+	t.Parallel()
+	dir, paths := used(t)
+	mend := "chmod -R go= " + dir
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode()&fs.ModeSymlink != 0 || filepath.Dir(path) == filepath.Join(dir, "log", "tmp") {
+			continue
+		}
+		must(t, os.Chmod(path, info.Mode().Perm()|0o004))
+		refused(t, dir, path, path, mend)
+		if out, err := exec.CommandContext(t.Context(), "sh", "-c", mend).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", mend, err, out)
+		}
+		use(t, ringfence.Config{Dir: dir})
+	}
+}
+
+func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	dir, paths := used(t)
+	for _, path := range paths {
+		must(t, os.Lchown(path, stranger, -1))
+		refused(t, dir, path, path+" belongs to nobody", "chown -R 0 "+dir)
+		must(t, os.Lchown(path, 0, -1))
+	}
+	empty := t.TempDir()
+	must(t, os.Chmod(empty, 0o777))
+	must(t, os.Chown(empty, stranger, -1))
+	refused(t, empty, "an empty one", "belongs to nobody")
+
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(dir, link))
+	use(t, ringfence.Config{Dir: link})
+	must(t, os.Lchown(link, stranger, -1))
+	refused(t, link, "a link", link+" is a link that nobody")
+}
+
+func TestADirectoryThatOthersCouldReplaceIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, _ := used(t)
+	above := filepath.Dir(dir)
+	must(t, os.Chmod(above, 0o757))
+	refused(t, dir, "below a directory of everybody", "chmod o-w "+above)
+	must(t, os.Chmod(above, 0o757|fs.ModeSticky)) // as /tmp
+	use(t, ringfence.Config{Dir: dir})
+}
+
+func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	must(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700)) // a disk of its own has that
+	var log bytes.Buffer
+	use(t, ringfence.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	info, err := os.Stat(dir)
+	must(t, err)
+	if info.Mode().Perm() != 0o700 || !strings.Contains(log.String(), "open to other users") {
+		t.Errorf("mode %s, and logged %q; expected 0700, and a line that says so", info.Mode(), log.String())
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,6 +90,7 @@ type system struct {
 
 func newSystem(t *testing.T) *system {
 	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
 	unique := fmt.Sprintf("move-%08x", rand.Uint32())
 	postgres := testserver.URL(t, "postgres")
 	kafka, err := url.Parse(testserver.URL(t, "kafka"))
@@ -101,10 +102,10 @@ func newSystem(t *testing.T) *system {
 	t.Cleanup(cancel)
 	s := &system{
 		T: t, ctx: ctx,
-		old:    []string{"--data", dir, "--namespace", unique},
+		old:    []string{"--data", data, "--namespace", unique},
 		now:    []string{"--log", kafka.String(), "--registry", postgres, "--namespace", unique},
 		unique: unique,
-		route:  []string{"file://" + dir, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
+		route:  []string{"file://" + data, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
 	}
 	if s.seen, err = os.OpenFile(filepath.Join(dir, "seen"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {
 		t.Fatal(err)

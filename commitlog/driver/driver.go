@@ -28,6 +28,8 @@ const (
 type Options struct {
 	Durability Durability   // zero: Sync
 	Logger     *slog.Logger // nil: discard
+	// AllowShared takes a directory as it is, whoever owns it or can open it.
+	AllowShared bool
 }
 
 // Header is one name and value attached to a record. Names may repeat; order is kept.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 
@@ -85,7 +86,7 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	c.setDefaults()
 	l := &fileLog{c: c, fs: c.FS, stores: map[string]*store{}, all: map[*store]struct{}{}}
 	if c.FS == nil {
-		fsys, err := vfs.CreateOS(c.Dir, 0o700)
+		fsys, err := l.c.open()
 		if err != nil {
 			return nil, explain(fmt.Sprintf("open data directory %s", c.Dir), err)
 		}
@@ -96,6 +97,27 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	}
 	l.sweepAtOpen(ctx)
 	return commitlog.New(l), nil
+}
+
+// open opens the data directory, and makes it when it is missing.
+func (c *Config) open() (*vfs.OS, error) {
+	if c.AllowShared {
+		return vfs.CreateOS(c.Dir, 0o700)
+	}
+	return vfs.CreatePrivate(c.Dir, c.Logger)
+}
+
+// checkPrivate refuses directories that others own or can open, or that have such files in them.
+func (c *Config) checkPrivate(fsys vfs.FS, dirs ...string) error {
+	if c.AllowShared {
+		return nil
+	}
+	for _, dir := range dirs {
+		if err := vfs.CheckPrivateIn(fsys, vfs.Quoted(fsys.Path(".")), dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // fileLog is the driver.Log. mu guards the stores, their handle counts, and closed.

@@ -46,6 +46,9 @@ func (l *fileLog) prepare(ctx context.Context) error {
 	if kind.ReadOnly {
 		return fmt.Errorf("%s is on a read-only file system (%s); expected a writable one: %w", where, kind.Type, fault.Unavailable)
 	}
+	if err := l.c.checkPrivate(l.fs, root, topicsDir, tmpDir); err != nil {
+		return fmt.Errorf("open data directory %s: %w", l.fs.Path("."), err)
+	}
 	if done, err := l.checkFormat(); done || err != nil {
 		return err
 	}
@@ -201,6 +204,8 @@ func replaceFile(fsys vfs.FS, name string, b []byte) error {
 func explain(what string, err error) error {
 	kind, hint := fault.Unavailable, ""
 	switch {
+	case errors.Is(err, fault.Invalid):
+		return fmt.Errorf("%s: %w", what, err)
 	case errors.Is(err, segment.ErrVersion):
 		kind = fault.Invalid
 	case errors.Is(err, fs.ErrPermission):

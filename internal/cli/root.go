@@ -43,6 +43,7 @@ type globals struct {
 	registry   string
 	durability string
 	namespace  string
+	shared     bool
 	format     string
 	logLevel   string
 	timeout    time.Duration
@@ -128,6 +129,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringVar(&g.registry, "registry", "", "`URL` of the coordination store, such as file:///var/lib/rf")
 	f.StringVar(&g.durability, "durability", "sync", "what an acknowledged record has survived: sync (power loss) or os (kill -9)")
 	f.StringVar(&g.namespace, "namespace", "", "`name` that isolates users of one registry")
+	f.BoolVar(&g.shared, "allow-shared", false, "take data directories and database files that another user owns or can open")
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
 	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
@@ -145,13 +147,14 @@ func (a *app) globalFlags(root *cobra.Command) {
 // clientConfig is what the settings say about the stores.
 func (a *app) clientConfig() ringfence.Config {
 	return ringfence.Config{
-		Dir:        a.global.data,
-		Log:        a.global.log,
-		Registry:   a.global.registry,
-		Durability: ringfence.Durability(a.global.durability),
-		Namespace:  a.global.namespace,
-		Backends:   a.backends,
-		Logger:     a.logger(),
+		Dir:         a.global.data,
+		Log:         a.global.log,
+		Registry:    a.global.registry,
+		Durability:  ringfence.Durability(a.global.durability),
+		Namespace:   a.global.namespace,
+		AllowShared: a.global.shared,
+		Backends:    a.backends,
+		Logger:      a.logger(),
 	}
 }
 

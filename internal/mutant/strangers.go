@@ -36,9 +36,33 @@ func strangerMutants() []mutant {
 		},
 		{
 			name: "directory-is-for-all", breaks: "another user of the host lists the topics of a directory",
-			file: "commitlog/filelog/filelog.go",
-			find: "vfs.CreateOS(c.Dir, 0o700)", put: "vfs.CreateOS(c.Dir, 0o755)",
+			file: "commitlog/filelog/layout.go",
+			find: "l.fs.MkdirAll(dir, 0o700)", put: "l.fs.MkdirAll(dir, 0o755)",
 			pkg: ".", test: "TestADataDirectoryIsForItsOwnerAlone$",
+		},
+		{
+			name: "directory-of-others", breaks: "a data directory or file that another user owns is believed",
+			file: "internal/vfs/os_private.go",
+			find: "	if who := strange(info); who != \"\" {\n", put: "	if who := strange(info); who == info.Name() {\n",
+			pkg: ".", test: "TestADirectoryOfAnotherUserIsRefused$",
+		},
+		{
+			name: "files-that-others-can-open", breaks: "a data directory or file that every user can open is believed",
+			file: "internal/vfs/os_private.go",
+			find: "real && info.Mode().Perm()&0o077 != 0", put: "real && info.Mode().Perm()&0o022 != 0",
+			pkg: ".", test: "TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt$",
+		},
+		{
+			name: "topic-of-others", breaks: "the files of a topic are believed, whoever can write to them",
+			file: "commitlog/filelog/store.go",
+			find: "	if err := c.checkPrivate(fsys, topicDir(name)); err != nil {\n", put: "	if err := c.checkPrivate(fsys); err != nil {\n",
+			pkg: ".", test: "TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt$",
+		},
+		{
+			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
+			file: "registry/sqlregistry/sqlitemode.go",
+			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",
+			pkg: "registry/sqlregistry", test: "TestFilesOfSQLiteThatOthersCanOpenAreRefused$",
 		},
 	}
 }

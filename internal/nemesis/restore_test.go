@@ -118,12 +118,12 @@ func save(t *testing.T, w *world) (restore func()) {
 		t.Helper()
 		entries, err := os.ReadDir(from)
 		w.must(err)
-		w.must(os.MkdirAll(to, 0o755))
+		w.must(os.MkdirAll(to, 0o700))
 		for _, e := range entries {
 			if e.Type().IsRegular() {
 				raw, err := os.ReadFile(filepath.Join(from, e.Name()))
 				w.must(err)
-				w.must(os.WriteFile(filepath.Join(to, e.Name()), raw, 0o644))
+				w.must(os.WriteFile(filepath.Join(to, e.Name()), raw, 0o600))
 			}
 		}
 	}

@@ -34,6 +34,18 @@ func Parameters(u *url.URL, known ...string) (url.Values, error) {
 	return nil, fmt.Errorf("%s: unknown parameter %s; expected %s: %w", Redact(u), strings.Join(unknown, ", "), expected, fault.Invalid)
 }
 
+// Bool is the parameter of that name, false when it is not there. The error is fault.Invalid.
+func Bool(u *url.URL, q url.Values, name string) (bool, error) {
+	switch v := q.Get(name); v {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s: %s=%s: expected true or false: %w", Redact(u), name, v, fault.Invalid)
+	}
+}
+
 // Redact is the URL for messages, without what may be secret: the password, a user that stands
 // alone (who gives a token writes it there), the values of parameters, and the fragment. Where an
 // unescaped '/', '?' or '#' of a password has cut the URL in the wrong place, and behind a scheme

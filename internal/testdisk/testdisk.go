@@ -53,6 +53,9 @@ func Mount(t testing.TB, kind string, size int64, options ...string) *Disk {
 		missing(t, fmt.Sprintf("no loop device can be had: %v", err))
 	}
 	d.attach(t, device)
+	if err := os.Chmod(d.Dir, 0o700); err != nil { // as a data directory has to be
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { d.Unmount(t) })
 	return d
 }

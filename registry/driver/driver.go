@@ -17,6 +17,8 @@ import (
 type Options struct {
 	Namespace string       // isolates users of one store; "" is one too
 	Logger    *slog.Logger // nil: discard
+	// AllowShared takes files as they are, whoever owns them or can open them.
+	AllowShared bool
 }
 
 // Version is an opaque version of an entry, compared for equality only. Each put of a key gives

@@ -100,7 +100,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.fs == nil {
-		osfs, err := vfs.CreateOS(cfg.Dir, 0o700)
+		osfs, err := createDir(cfg.Dir, cfg.AllowShared, s.log)
 		if err != nil {
 			return nil, refusedIn(cfg.Dir, fmt.Errorf("file registry: data directory: %w", err))
 		}
@@ -115,6 +115,11 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := s.openDir(); err != nil {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
+	if !cfg.AllowShared {
+		if err := vfs.CheckPrivateIn(s.dir, vfs.Quoted(s.fs.Path(".")), "."); err != nil {
+			return nil, fmt.Errorf("file registry: %w", err)
+		}
+	}
 	if err := s.comeAlive(ctx); err != nil {
 		return nil, err
 	}
@@ -126,6 +131,14 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	s.start(cfg.NoSync, &place{fs: s.fs, info: info, told: make(chan struct{})})
 	s.keeper.sweep(ctx)
 	return s, nil
+}
+
+// createDir opens the data directory, and makes it when it is missing.
+func createDir(dir string, allowShared bool, log *slog.Logger) (*vfs.OS, error) {
+	if allowShared {
+		return vfs.CreateOS(dir, 0o700)
+	}
+	return vfs.CreatePrivate(dir, log)
 }
 
 // openDir makes the directory if need be and opens it.

@@ -83,7 +83,7 @@ func TestAFormatFileOfSomebodyElseIsRefusedAndNotTouched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "registry", "FORMAT")
-	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o700), os.Mkdir(filepath.Dir(name), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"npm cache v2\n", formatHead + "one\n", formatHead + "0\n"} {
@@ -130,7 +130,7 @@ func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 // A process that is stopped while it holds the lock must not make others hang for ever.
 func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "data")
 	var lines strings.Builder // written by the core only, read after Close
 	cfg := Config{Dir: dir, Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}
 	s, err := open(t.Context(), cfg)

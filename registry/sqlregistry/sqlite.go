@@ -35,6 +35,15 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if cfg.NoSync {
 		synchronous = "normal"
 	}
+	named := path
+	if path, err = follow(named); err != nil {
+		return nil, err
+	}
+	if !cfg.AllowShared {
+		if err := checkPrivate(named, path); err != nil {
+			return nil, err
+		}
+	}
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}

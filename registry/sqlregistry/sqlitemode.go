@@ -6,11 +6,51 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
+
+// follow is the file that a path stands for, through links, also when it is not there yet.
+func follow(path string) (string, error) {
+	for range 40 {
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // no link
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("sqlite registry: %s: too many links: %w", path, fault.Invalid)
+}
+
+// checkPrivate refuses files of a database that another user owns or can open, and a directory in
+// which one could put others in their place, or plant those that are made later.
+func checkPrivate(path, real string) error {
+	for _, p := range []string{path, real} {
+		if err := vfs.CheckUnplanted(p); err != nil {
+			return fmt.Errorf("sqlite registry: %w", err)
+		}
+	}
+	disk, err := vfs.OpenOS(filepath.Dir(real))
+	if err != nil {
+		return fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
+	}
+	defer func() { _ = disk.Close() }()
+	base := filepath.Base(real)
+	err = vfs.CheckPrivateFiles(disk, vfs.Quoted(real)+"*", ".", func(name string) bool {
+		return name == base || strings.HasPrefix(name, base+"-")
+	})
+	if err != nil {
+		return fmt.Errorf("sqlite registry: %w", err)
+	}
+	return nil
+}
 
 // makePrivate makes an empty database that only this user can read and write, unless the file is
 // there; SQLite gives what it makes beside it the same mode. Whoever can read it can lock it too,

@@ -1,13 +1,17 @@
 package sqlregistry
 
 import (
+	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -43,6 +47,75 @@ func TestFilesOfSQLiteAreForTheirOwnerAlone(t *testing.T) {
 	for _, name := range found {
 		if strings.Contains(name, "-new-") {
 			t.Errorf("%s was left", name)
+		}
+	}
+}
+
+// refusedFile opens a database that is refused with words that say what to do, unless it is allowed.
+func refusedFile(t *testing.T, path string, says ...string) {
+	t.Helper()
+	s, err := open(t.Context(), Config{File: path})
+	if err == nil {
+		_ = s.Close()
+	}
+	for _, say := range says {
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v; expected it to be refused with %q", path, err, say)
+		}
+	}
+	r, err := OpenURL(t.Context(), &url.URL{Scheme: "sqlite", Path: path, RawQuery: "allow-shared=true"}, driver.Options{})
+	if err != nil {
+		t.Fatalf("%s, which the URL allows: %v", path, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFilesOfSQLiteThatOthersCanOpenAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "registry.db")
+	held := openStore(t, Config{File: path}) // so that the files beside it stay
+	defer func() { _ = held.Close() }()
+	for _, name := range []string{"registry.db", "registry.db-wal", "registry.db-shm", "registry.db-sessions", "registry.db-wake"} {
+		file := filepath.Join(dir, name)
+		if err := os.Chmod(file, 0o604); err != nil {
+			t.Fatal(err)
+		}
+		refusedFile(t, path, file+" is open to other users", "chmod -R go= "+path+"*")
+		if err := os.Chmod(file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(path, 0o644), os.Chmod(dir, 0o700)); err != nil { // nobody gets there
+		t.Fatal(err)
+	}
+	if err := openStore(t, Config{File: path}).Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o777|fs.ModeSticky); err != nil { // as /tmp
+		t.Fatal(err)
+	}
+	refusedFile(t, path, "chmod go-w "+dir)
+}
+
+func TestFilesOfSQLiteOfAnotherUserAreRefused(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "registry.db")
+	if err := openStore(t, Config{File: path}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".", "registry.db", "registry.db-sessions", "registry.db-wake"} {
+		file := filepath.Join(dir, name)
+		if err := os.Chown(file, stranger, -1); err != nil {
+			t.Fatal(err)
+		}
+		refusedFile(t, path, file, "belongs to nobody")
+		if err := os.Chown(file, 0, -1); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

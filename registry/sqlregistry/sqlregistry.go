@@ -64,13 +64,14 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 	case "mysql", "mariadb":
 		cfg.MySQL, err = mysqlConfig(u)
 	case "sqlite":
-		cfg.File, cfg.NoSync, err = sqliteConfig(u)
+		cfg, err = sqliteConfig(u)
 	default:
 		err = fmt.Errorf("sql registry: scheme %q; expected mysql, mariadb or sqlite: %w", u.Scheme, fault.Invalid)
 	}
 	if err != nil {
 		return nil, err
 	}
+	o.AllowShared = o.AllowShared || cfg.AllowShared
 	cfg.Options = o
 	return Open(ctx, cfg)
 }

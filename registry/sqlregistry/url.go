@@ -116,26 +116,28 @@ func setTLS(c *mysql.Config, u *url.URL, q url.Values) error {
 
 // sqliteConfig reads sqlite:///an/absolute/path or sqlite:relative, with the parameter
 // durability=sync (default) or os.
-func sqliteConfig(u *url.URL) (path string, noSync bool, err error) {
-	q, err := storeurl.Parameters(u, "durability")
+func sqliteConfig(u *url.URL) (c Config, err error) {
+	q, err := storeurl.Parameters(u, "durability", "allow-shared")
 	if err != nil {
-		return "", false, err
+		return c, err
 	}
-	path = u.Path
+	path := u.Path
 	if u.Opaque != "" {
 		if path, err = url.PathUnescape(u.Opaque); err != nil {
-			return "", false, fmt.Errorf("%s: %w: %w", storeurl.Redact(u), fault.Invalid, err)
+			return c, fmt.Errorf("%s: %w: %w", storeurl.Redact(u), fault.Invalid, err)
 		}
 	}
 	if path == "" || u.Host != "" {
-		return "", false, fmt.Errorf("%s: expected sqlite:///an/absolute/path: %w", storeurl.Redact(u), fault.Invalid)
+		return c, fmt.Errorf("%s: expected sqlite:///an/absolute/path: %w", storeurl.Redact(u), fault.Invalid)
 	}
 	switch v := q.Get("durability"); v {
 	case "", "sync":
 	case "os":
-		noSync = true
+		c.NoSync = true
 	default:
-		return "", false, fmt.Errorf("%s: durability=%s: expected sync or os: %w", storeurl.Redact(u), v, fault.Invalid)
+		return c, fmt.Errorf("%s: durability=%s: expected sync or os: %w", storeurl.Redact(u), v, fault.Invalid)
 	}
-	return filepath.FromSlash(path), noSync, nil
+	c.File = filepath.FromSlash(path)
+	c.AllowShared, err = storeurl.Bool(u, q, "allow-shared")
+	return c, err
 }

@@ -18,7 +18,7 @@ import (
 func SmallDisk(t testing.TB, size string) (dir string, ok bool) {
 	t.Helper()
 	dir = t.TempDir()
-	err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "size="+size)
+	err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "mode=0700,size="+size)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return "", false
 	}

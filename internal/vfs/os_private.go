@@ -1,0 +1,220 @@
+//go:build linux
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// What lies in a data directory is believed: offsets, owners, checkpoints. So nobody else may have
+// put it there, or be able to change it or hold it up with a lock. What is made, is made for its
+// owner alone; what is found is looked at before it is used.
+
+// CreatePrivate is CreateOS of a directory for this user alone. One that is there and has something
+// in it is refused (fault.Invalid, with what mends it) when another user owns it, could open it, or
+// could put another one in its place; so is a link that another user made. One that is empty and
+// ours is closed to others, which is logged.
+func CreatePrivate(dir string, log *slog.Logger) (*OS, error) {
+	o, err := CreateOS(dir, 0o700)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(o.narrow(log), CheckPrivate(o, Quoted(o.dir), "."), checkAbove(o.dir)); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+// narrow closes an empty directory of ours to others.
+func (o *OS) narrow(log *slog.Logger) error {
+	info, err := o.Stat(".")
+	if err != nil {
+		return err
+	}
+	list, err := o.ReadDir(".")
+	if len(list) == 1 && list[0].Name() == "lost+found" { // of a disk of its own
+		list = nil
+	}
+	if err != nil || len(list) > 0 || info.Mode().Perm()&0o077 == 0 || strange(info) != "" {
+		return err
+	}
+	if err := o.root.Chmod(".", 0o700); err != nil {
+		return err
+	}
+	log.Warn("the empty directory was open to other users, and is now for its owner alone", "dir", o.dir, "was", octal(info))
+	return nil
+}
+
+// CheckPrivate fails (fault.Invalid) unless each of the names below fsys belongs to this user and is
+// closed to all others. whole is what the command in the message mends, quoted. A file system that is
+// not the kernel's has no users.
+func CheckPrivate(fsys FS, whole string, names ...string) error {
+	for _, name := range names {
+		info, err := fsys.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := checkInfo(fsys.Path(name), info, whole, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckPrivateIn is CheckPrivate of a directory and of all that lies directly in it.
+func CheckPrivateIn(fsys FS, whole, name string) error {
+	if err := CheckPrivate(fsys, whole, name); err != nil {
+		return err
+	}
+	return checkFiles(fsys, whole, name, true, func(string) bool { return true })
+}
+
+// CheckPrivateFiles is CheckPrivate of those of the files in a directory whose names which chooses.
+// Where nobody else gets into the directory, only their owner counts.
+func CheckPrivateFiles(fsys FS, whole, name string, which func(string) bool) error {
+	info, err := fsys.Stat(name)
+	if err != nil {
+		return err
+	}
+	return checkFiles(fsys, whole, name, info.Mode().Perm()&0o077 != 0, which)
+}
+
+func checkFiles(fsys FS, whole, name string, modes bool, which func(string) bool) error {
+	list, err := fsys.ReadDir(name)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !which(e.Name()) {
+			continue
+		}
+		info, err := e.Info() // of a link itself
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = checkInfo(filepath.Join(fsys.Path(name), e.Name()), info, whole, modes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const allowIt = "; --allow-shared, or allow-shared=true in the URL, takes it as it is"
+
+func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
+	if who := strange(info); who != "" {
+		return fmt.Errorf("%s belongs to %s, and this process runs as %s: run it as that user, or, if you trust all that is in it, take it over (chown -R %d %s)%s: %w",
+			path, who, name(os.Geteuid()), os.Geteuid(), whole, allowIt, fault.Invalid)
+	}
+	if _, real := info.Sys().(*syscall.Stat_t); modes && real && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
+		return fmt.Errorf("%s is open to other users (mode %s): run chmod -R go= %s%s: %w", path, octal(info), whole, allowIt, fault.Invalid)
+	}
+	return nil
+}
+
+// checkAbove refuses what another user could replace, or has made: a link to the directory that is
+// not ours, and a directory above it that all can write to.
+func checkAbove(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 && owner(info) != 0 && strange(info) != "" {
+		return fmt.Errorf("%s is a link that %s made: name the directory itself%s: %w", dir, strange(info), allowIt, fault.Invalid)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{dir, real} {
+		for d != filepath.Dir(d) {
+			d = filepath.Dir(d)
+			info, err := os.Stat(d)
+			if err != nil {
+				return nil //nolint:nilerr // one that we can't look at; who can is not us
+			}
+			if info.Mode()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+				return fmt.Errorf("%s can be written to by everybody, who could put another directory in the place of %s: run chmod o-w %s%s: %w", d, dir, Quoted(d), allowIt, fault.Invalid)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckUnplanted fails (fault.Invalid) when another user could put a file at path, or beside it, or
+// another directory in the place of the one that it is in.
+func CheckUnplanted(path string) error {
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	st, real := info.Sys().(*syscall.Stat_t)
+	others := info.Mode().Perm() & 0o022
+	if real && st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
+		others &^= 0o020
+	}
+	switch {
+	case !real:
+		return nil
+	case owner(info) != 0 && strange(info) != "":
+		return fmt.Errorf("%s, where %s is, belongs to %s: name a directory of your own%s: %w", dir, filepath.Base(path), strange(info), allowIt, fault.Invalid)
+	case others != 0:
+		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, octal(info), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
+	}
+	return checkAbove(dir)
+}
+
+// owner is the uid of a file; -1 where there are no users.
+func owner(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+// strange names the owner when it is another user than this process's; "" otherwise.
+func strange(info fs.FileInfo) string {
+	if uid := owner(info); uid >= 0 && uid != os.Geteuid() {
+		return name(uid)
+	}
+	return ""
+}
+
+func name(uid int) string {
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username + " (uid " + id + ")"
+	}
+	return "uid " + id
+}
+
+func octal(info fs.FileInfo) string { return fmt.Sprintf("%04o", info.Mode().Perm()) }
+
+var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
+
+// Quoted is a path as a shell takes it.
+func Quoted(path string) string {
+	if plain.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
