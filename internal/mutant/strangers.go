@@ -49,7 +49,7 @@ func strangerMutants() []mutant {
 		{
 			name: "files-that-others-can-open", breaks: "a data directory or file that every user can open is believed",
 			file: "internal/vfs/os_private.go",
-			find: "real && info.Mode().Perm()&0o077 != 0", put: "real && info.Mode().Perm()&0o022 != 0",
+			find: "kernel && info.Mode().Perm()&0o077 != 0", put: "kernel && info.Mode().Perm()&0o022 != 0",
 			pkg: ".", test: "TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt$",
 		},
 		{

@@ -124,7 +124,7 @@ func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
 		return fmt.Errorf("%s belongs to %s, and this process runs as %s: run it as that user, or, if you trust all that is in it, take it over (chown -R %d %s)%s: %w",
 			path, who, name(os.Geteuid()), os.Geteuid(), whole, allowIt, fault.Invalid)
 	}
-	if _, real := info.Sys().(*syscall.Stat_t); modes && real && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
+	if _, kernel := info.Sys().(*syscall.Stat_t); modes && kernel && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
 		return fmt.Errorf("%s is open to other users (mode %s): run chmod -R go= %s%s: %w", path, octal(info), whole, allowIt, fault.Invalid)
 	}
 	return nil
@@ -140,11 +140,11 @@ func checkAbove(dir string) error {
 	if info.Mode()&fs.ModeSymlink != 0 && owner(info) != 0 && strange(info) != "" {
 		return fmt.Errorf("%s is a link that %s made: name the directory itself%s: %w", dir, strange(info), allowIt, fault.Invalid)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	target, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	for _, d := range []string{dir, real} {
+	for _, d := range []string{dir, target} {
 		for d != filepath.Dir(d) {
 			d = filepath.Dir(d)
 			info, err := os.Stat(d)
@@ -167,13 +167,13 @@ func CheckUnplanted(path string) error {
 	if err != nil {
 		return err
 	}
-	st, real := info.Sys().(*syscall.Stat_t)
+	st, kernel := info.Sys().(*syscall.Stat_t)
 	others := info.Mode().Perm() & 0o022
-	if real && st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
+	if kernel && st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
 		others &^= 0o020
 	}
 	switch {
-	case !real:
+	case !kernel:
 		return nil
 	case owner(info) != 0 && strange(info) != "":
 		return fmt.Errorf("%s, where %s is, belongs to %s: name a directory of your own%s: %w", dir, filepath.Base(path), strange(info), allowIt, fault.Invalid)

@@ -31,19 +31,19 @@ func follow(path string) (string, error) {
 
 // checkPrivate refuses files of a database that another user owns or can open, and a directory in
 // which one could put others in their place, or plant those that are made later.
-func checkPrivate(path, real string) error {
-	for _, p := range []string{path, real} {
+func checkPrivate(path, target string) error {
+	for _, p := range []string{path, target} {
 		if err := vfs.CheckUnplanted(p); err != nil {
 			return fmt.Errorf("sqlite registry: %w", err)
 		}
 	}
-	disk, err := vfs.OpenOS(filepath.Dir(real))
+	disk, err := vfs.OpenOS(filepath.Dir(target))
 	if err != nil {
 		return fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
 	}
 	defer func() { _ = disk.Close() }()
-	base := filepath.Base(real)
-	err = vfs.CheckPrivateFiles(disk, vfs.Quoted(real)+"*", ".", func(name string) bool {
+	base := filepath.Base(target)
+	err = vfs.CheckPrivateFiles(disk, vfs.Quoted(target)+"*", ".", func(name string) bool {
 		return name == base || strings.HasPrefix(name, base+"-")
 	})
 	if err != nil {
