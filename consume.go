@@ -124,16 +124,12 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	})
 	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
 	hold := newRetentionHold(g, t, c.logger)
-	if hold.needed() {
-		hold.begin(ctx)
-		aides.Go(func() { hold.run(inner) })
-	}
+	hold.begin(ctx)
+	aides.Go(func() { hold.run(inner) })
 	err = group.Run(running, cfg, w)
 	cancel()
 	aides.Wait()
-	if hold.needed() {
-		hold.end(ctx)
-	}
+	hold.end(ctx)
 	return errors.Join(err, moved)
 }
 

@@ -41,9 +41,6 @@ func (c *Client) holdNext(ctx context.Context, name string) error {
 		return err
 	}
 	doc := t.Document()
-	if doc.RetentionBytes == 0 && doc.RetentionAgeMS == 0 {
-		return nil
-	}
 	groups, err := c.Groups(ctx)
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ const holdEvery = 5 * time.Second
 // put an older one in its place.
 const holdAgain = 30 * time.Second
 
-// retentionHold keeps retention from dropping what a group has not processed.
+// retentionHold keeps retention from dropping what a group has not processed. A group holds what it
+// needs whether there is a retention or not: one may be given to the topic at any time.
 type retentionHold struct {
 	group  *registry.Group
 	topic  *topic.Topic
@@ -37,10 +38,11 @@ func newRetentionHold(g *registry.Group, t *topic.Topic, logger *slog.Logger) re
 	return retentionHold{group: g, topic: t, logger: logger, told: map[int]told{}}
 }
 
-// needed says whether the log drops records by itself.
-func (h retentionHold) needed() bool {
-	doc := h.topic.Document()
-	return doc.RetentionBytes > 0 || doc.RetentionAgeMS > 0
+// drops says whether the log drops records by itself. While it does not, a hold that stays behind
+// costs nothing.
+func (h retentionHold) drops() bool {
+	r := h.topic.Document().Retention()
+	return r.Bytes > 0 || r.AgeMS > 0
 }
 
 // begin stores the hold before the first record is handled: retention must not be faster than
@@ -56,7 +58,9 @@ func (h retentionHold) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			h.warn(ctx, h.store(ctx, false))
+			if h.drops() {
+				h.warn(ctx, h.store(ctx, false))
+			}
 		}
 	}
 }

@@ -51,14 +51,12 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 		return nil, err
 	}
 	hold := newRetentionHold(g, t, c.logger)
-	if hold.needed() {
-		defer hold.end(ctx) // where the group is then, whatever came of it
-		if err := hold.descend(ctx, infos); err != nil {
-			return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", group, err)
-		}
-		if infos, err = seekTargets(ctx, g, t, to, units); err != nil { // retention may have been at work until the hold was stored
-			return nil, err
-		}
+	defer hold.end(ctx) // where the group is then, whatever came of it
+	if err := hold.descend(ctx, infos); err != nil {
+		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", group, err)
+	}
+	if infos, err = seekTargets(ctx, g, t, to, units); err != nil { // retention may have been at work until the hold was stored
+		return nil, err
 	}
 	for i, p := range infos { // earlier storage topics first: the later ones then wait for them
 		unit := t.Document().Unit(p.Storage, p.Partition)

@@ -21,9 +21,12 @@ type TopicInfo struct {
 	Hash    topic.Hash   `json:"hash"`
 	Produce int          `json:"produce"` // index of the storage topic that takes new records
 	// Switching: producers are on their way to the next storage topic.
-	Switching bool          `json:"switching,omitempty"`
-	Storage   []StorageInfo `json:"storage"`
-	Created   int64         `json:"created"` // Unix ms
+	Switching bool      `json:"switching,omitempty"`
+	Retention Retention `json:"retention"` // of each storage topic
+	// Altering: some storage topics may still have the retention that was before.
+	Altering bool          `json:"altering,omitempty"`
+	Storage  []StorageInfo `json:"storage"`
+	Created  int64         `json:"created"` // Unix ms
 	// Moved, when not nil, says to which log the topic was moved: it takes no records here, and can't
 	// be consumed here.
 	Moved *topic.Moved `json:"moved,omitempty"`
@@ -50,11 +53,11 @@ type PartitionInfo struct {
 
 // EnsureTopic makes a topic unless it exists. ErrExists when the name is taken by a topic with
 // other partitions, router or hash. One that is there with another retention keeps that, which is
-// logged as a warning.
+// logged as a warning; AlterTopic changes it.
 func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
 	doc, err := c.catalog.Ensure(ctx, name, cfg)
-	if err == nil && !doc.Keeps(cfg) {
-		c.logger.Warn("the topic was there already, with another retention: nothing was changed", "topic", name,
+	if err == nil && doc.Retention() != cfg.Retention() {
+		c.logger.Warn("the topic was there already, with another retention, which was not changed: AlterTopic does that, or ringfence topic alter", "topic", name,
 			"retention_bytes", doc.RetentionBytes, "retention_age", time.Duration(doc.RetentionAgeMS)*time.Millisecond, "retention_force", doc.RetentionForce,
 			"asked_bytes", cfg.RetentionBytes, "asked_age", time.Duration(cfg.RetentionAgeMS)*time.Millisecond, "asked_force", cfg.RetentionForce)
 	}
@@ -163,7 +166,7 @@ func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, err
 }
 
 func describe(d *topic.Document) TopicInfo {
-	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Created: d.Created, Moved: d.Moved}
+	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Retention: d.Retention(), Altering: d.Altering, Created: d.Created, Moved: d.Moved}
 	for i, s := range d.Storage {
 		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {

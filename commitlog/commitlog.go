@@ -78,9 +78,25 @@ type Log struct{ d driver.Log }
 // New wraps a driver. Backends call it; users open a backend (filelog.Open, memlog.New …).
 func New(d driver.Log) *Log { return &Log{d: d} }
 
-// CreateTopic makes a storage topic; it is nil when the same one exists already and ErrExists
-// when the name is taken by another shape.
+// CreateTopic makes a storage topic; it is nil when there is one already, which keeps its retention,
+// and ErrExists when that has other partitions.
 func (l *Log) CreateTopic(ctx context.Context, c TopicConfig) error {
+	if err := checkConfig(c); err != nil {
+		return err
+	}
+	return l.d.CreateTopic(ctx, c)
+}
+
+// AlterTopic gives a storage topic the retention of c. Handles that are open in other processes follow
+// within a minute. ErrNotFound when there is none, ErrExists when it has other partitions than c.
+func (l *Log) AlterTopic(ctx context.Context, c TopicConfig) error {
+	if err := checkConfig(c); err != nil {
+		return err
+	}
+	return l.d.AlterTopic(ctx, c)
+}
+
+func checkConfig(c TopicConfig) error {
 	errs := []error{CheckName(c.Name)}
 	if c.Partitions < 1 || c.Partitions > MaxPartitions {
 		errs = append(errs, fmt.Errorf("topic %q: %d partitions; expected 1 to %d: %w", c.Name, c.Partitions, MaxPartitions, ErrInvalid))
@@ -88,10 +104,7 @@ func (l *Log) CreateTopic(ctx context.Context, c TopicConfig) error {
 	if c.RetentionBytes < 0 || c.RetentionAgeMillis < 0 {
 		errs = append(errs, fmt.Errorf("topic %q: retention is negative; expected 0 (keep all) or more: %w", c.Name, ErrInvalid))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return l.d.CreateTopic(ctx, c)
+	return errors.Join(errs...)
 }
 
 // DeleteTopic removes a topic and its records.

@@ -17,8 +17,8 @@ type Topic struct {
 	waits sync.Pool // of *appendWait
 }
 
-// Config is what the topic was created with.
-func (t *Topic) Config() TopicConfig { return t.c }
+// Config is what the topic was created with, with the retention that it has now, see Log.AlterTopic.
+func (t *Topic) Config() TopicConfig { return t.d.Config() }
 
 // AppendOptions are the options of Append and AppendAsync.
 type AppendOptions struct {

@@ -15,19 +15,14 @@ import (
 // Retention at two places. The source is held at what is not copied yet. The target has the
 // retention of the source, but no group that consumes there before the cut-over: it is held from
 // before its first record, no further on than where the source begins, which is held by the groups
-// there, until the cut-over has given each group a hold of its own.
+// there, until the cut-over has given each group a hold of its own. All of it also while nothing is ever
+// dropped: a topic may be given a retention at any time.
 
 // holdName is what a mirror holds the source under; no group can have such a name.
 func holdName(target string) string { return "mirror:" + target }
 
 // incomingName is what a mirror holds its target under.
 func incomingName(source string) string { return "mirror-from:" + source }
-
-// keeps says whether a topic drops records by itself.
-func keeps(t *commitlog.Topic) bool {
-	c := t.Config()
-	return c.RetentionBytes > 0 || c.RetentionAgeMillis > 0
-}
 
 // holdPause is between two notes to the source's retention of what was copied.
 const holdPause = 5 * time.Second
@@ -90,9 +85,6 @@ func (s *state) beginAt(first int64) int64 {
 
 // holdTarget holds the target from some offsets on, in place of groups that will consume there.
 func (m *Mirror) holdTarget(ctx context.Context, to *commitlog.Topic, offsets []int64) error {
-	if !keeps(to) {
-		return nil
-	}
 	return to.Hold(ctx, incomingName(m.c.From.Name), offsets)
 }
 
@@ -104,9 +96,7 @@ func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
 		if err != nil {
 			return err
 		}
-		if keeps(to) {
-			err = m.holdForGroups(ctx, p.Names, to, storage)
-		}
+		err = m.holdForGroups(ctx, p.Names, to, storage)
 		if err = errors.Join(err, to.Close()); err != nil {
 			return fmt.Errorf("retention at the target: %w", err)
 		}
@@ -163,9 +153,7 @@ func release(ctx context.Context, from *commitlog.Log, storage []string, target 
 		if err != nil {
 			return err
 		}
-		if keeps(t) {
-			err = t.Hold(ctx, holdName(target), commitlog.NoHold(t.Config().Partitions))
-		}
+		err = t.Hold(ctx, holdName(target), commitlog.NoHold(t.Config().Partitions))
 		if err = errors.Join(err, t.Close()); err != nil {
 			return err
 		}

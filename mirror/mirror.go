@@ -168,9 +168,7 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 					}
 				})
 			}
-			if keeps(from) {
-				holds.Go(func() { m.hold(ctx, copied, from, to, storage, once) }) // joined above
-			}
+			holds.Go(func() { m.hold(ctx, copied, from, to, storage, once) }) // joined above
 		}
 		if once {
 			copies.Wait()

@@ -37,7 +37,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 }
 
 // Ensure is Create, and returns the definition. One that was there already keeps its retention, whatever
-// cfg says, see Document.Keeps.
+// cfg says, see Alter.
 func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(name); err != nil {
@@ -59,7 +59,8 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 				Storage: []Storage{{Name: StorageName(c.namespace, name, life, 0), Partitions: cfg.Partitions, K: 1}},
 				Router:  cfg.Router, Hash: cfg.Hash,
 				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
-				Created: time.Now().UnixMilli(),
+				Altering: cfg.Life != "", // what the log has may have another
+				Created:  time.Now().UnixMilli(),
 			}
 			err = c.store(ctx, doc, "")
 		case err != nil:
@@ -72,7 +73,10 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
 		case doc.State == Ready:
-			return doc.visible(), doc.CheckHere()
+			if err := doc.CheckHere(); err != nil || !doc.Altering {
+				return doc.visible(), err
+			}
+			return c.settleRetention(ctx, name, doc.Life)
 		default:
 			err = c.finishCreate(ctx, doc, version)
 		}

@@ -60,8 +60,10 @@ type Document struct {
 	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic; 0 keeps all
 	RetentionAgeMS int64     `json:"retention_age_ms,omitempty"`
 	RetentionForce bool      `json:"retention_force,omitempty"` // drop also what a group has not processed
-	Created        int64     `json:"created"`                   // Unix ms
-	Moved          *Moved    `json:"moved,omitempty"`           // nil: it is here
+	// Altering: its storage topics may still have the retention that was before.
+	Altering bool   `json:"altering,omitempty"`
+	Created  int64  `json:"created"`         // Unix ms
+	Moved    *Moved `json:"moved,omitempty"` // nil: it is here
 }
 
 // Config is what a topic is created with.
@@ -95,9 +97,7 @@ func (c Config) validate(name string) error {
 	if c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions {
 		errs = append(errs, fmt.Errorf("topic %.40q: %d partitions; expected 1 to %d: %w", name, c.Partitions, commitlog.MaxPartitions, fault.Invalid))
 	}
-	if c.RetentionBytes < 0 || c.RetentionAgeMS < 0 {
-		errs = append(errs, fmt.Errorf("topic %.40q: retention is negative; expected 0 (keep all) or more: %w", name, fault.Invalid))
-	}
+	errs = append(errs, c.Retention().Validate(name))
 	if c.Life != "" {
 		errs = append(errs, checkLife(c.Life))
 	}
@@ -131,11 +131,6 @@ func CheckName(name string) error {
 
 func (d *Document) same(c Config) bool {
 	return d.Storage[0].Partitions == c.Partitions && d.Router == c.Router && d.Hash == c.Hash && (c.Life == "" || c.Life == d.Life)
-}
-
-// Keeps says whether the topic has the retention that cfg asks for.
-func (d *Document) Keeps(cfg Config) bool {
-	return d.RetentionBytes == cfg.RetentionBytes && d.RetentionAgeMS == cfg.RetentionAgeMS && d.RetentionForce == cfg.RetentionForce
 }
 
 func (d *Document) storageConfig(i int) commitlog.TopicConfig {

@@ -12,7 +12,8 @@ import (
 const (
 	followSweep = 30 * time.Second // between two looks though nothing was heard
 	followRetry = time.Second      // after a failure
-	// resumeAfter is how long a switch may be half done before a consumer finishes it.
+	// resumeAfter is how long a switch, or a change of the retention, may be half done before a
+	// consumer finishes it.
 	resumeAfter = time.Second
 )
 
@@ -61,7 +62,7 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 		}
 		look()
 		wait := followSweep
-		if t.Document().Switching {
+		if doc := t.Document(); doc.Switching || doc.Altering {
 			wait = resumeAfter
 		}
 		timer := time.NewTimer(wait)

@@ -164,10 +164,15 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 	}
 }
 
-// Resume finishes a switch that somebody began in a life of a topic and may have died over; most times
-// there is none.
+// Resume finishes what somebody began in a life of a topic and may have died over: a switch, or a change
+// of its retention. Most times there is none.
 func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	doc, version, err := c.here(ctx, name, life)
+	if err == nil && doc.Altering {
+		if _, err = c.settleRetention(ctx, name, life); err == nil {
+			doc, version, err = c.here(ctx, name, life)
+		}
+	}
 	if err != nil || !doc.Switching {
 		return err
 	}

@@ -61,6 +61,12 @@ type TopicConfig struct {
 	RetentionForce     bool
 }
 
+// WithRetentionOf is c with the retention of another configuration.
+func (c TopicConfig) WithRetentionOf(o TopicConfig) TopicConfig {
+	c.RetentionBytes, c.RetentionAgeMillis, c.RetentionForce = o.RetentionBytes, o.RetentionAgeMillis, o.RetentionForce
+	return c
+}
+
 // Producer identifies one append for idempotence. The zero value asks for none.
 //
 // A log may bound what it remembers of producers, as its documentation says, and then forgets whole
@@ -117,9 +123,13 @@ type ReadRequest struct {
 
 // Log is a set of storage topics. All methods may be called concurrently.
 type Log interface {
-	// CreateTopic makes a topic. fault.Exists when the name is taken by a topic of another shape;
-	// nil when the same topic is there already. Atomic also between processes.
+	// CreateTopic makes a topic. fault.Exists when the name is taken by a topic with other partitions;
+	// nil when the same topic is there already, whose retention stays as it is. Atomic also between
+	// processes.
 	CreateTopic(ctx context.Context, c TopicConfig) error
+	// AlterTopic gives a topic the retention of c, for good. Whoever has the topic open follows within
+	// a minute, and may go on by the old one until then. fault.NotFound when there is none, fault.Exists when it has other partitions than c.
+	AlterTopic(ctx context.Context, c TopicConfig) error
 	// DeleteTopic removes a topic and its records. fault.NotFound when there is none. Open
 	// handles of it, in every process, fail with fault.NotFound from then on.
 	DeleteTopic(ctx context.Context, name string) error
@@ -134,7 +144,7 @@ type Log interface {
 
 // Topic is an open storage topic. All methods may be called concurrently.
 type Topic interface {
-	// Config is what the topic was created with.
+	// Config is what the topic was created with, with the retention that the handle goes by now.
 	Config() TopicConfig
 
 	// Append queues one batch and calls done exactly once, from any goroutine, possibly before

@@ -95,7 +95,7 @@ func (s *store) ageOf(n uint64) (age time.Duration, known bool, err error) {
 
 // retentionAge is at what age records may be dropped; 0: at none.
 func (s *store) retentionAge() time.Duration {
-	return time.Duration(s.meta.Config.RetentionAgeMillis) * time.Millisecond
+	return time.Duration(s.config().RetentionAgeMillis) * time.Millisecond
 }
 
 // closeOld starts a new segment when the newest one gets old, so that what is in it can be dropped

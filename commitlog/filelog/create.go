@@ -35,14 +35,14 @@ func (l *fileLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 func (l *fileLog) createLocked(tmp string, c driver.TopicConfig) error {
 	old, err := l.metaOf(c.Name)
 	switch {
-	case err == nil && old.Config == c:
+	case err == nil && old.Config.Partitions == c.Partitions:
 		// Its maker may have failed in the last step.
 		if err := l.fs.SyncDir(topicsDir); err != nil {
 			return explain("sync "+l.fs.Path(topicsDir), err)
 		}
 		return nil
 	case err == nil:
-		return fmt.Errorf("topic %q is there with %+v; asked for %+v: %w", c.Name, old.Config, c, fault.Exists)
+		return fmt.Errorf("topic %q has %d partitions; asked for were %d: %w", c.Name, old.Config.Partitions, c.Partitions, fault.Exists)
 	case !errors.Is(err, fault.NotFound):
 		return fmt.Errorf("create topic %q: %w", c.Name, err)
 	}

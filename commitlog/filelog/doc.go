@@ -16,6 +16,7 @@
 //	    oldest-0000000000000001   names the oldest segment that is kept: see oldest.go
 //	    next.tmp, spare           a segment in preparation, one for reuse
 //	    trim                      first offset of each partition, moved by Trim
+//	    retention                 the retention of a topic that was altered
 //	    hold-*                    what groups still need, see Hold
 //	    damage                    what recovery and readers found damaged, one JSON line each
 //

@@ -153,9 +153,13 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 	}
 	defer dir.Close()
 	in := &inspector{dir: dir, o: o, meta: m}
+	config, bad := altered(dir, m.Config)
 	in.report = TopicReport{
-		Config: m.Config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
+		Config: config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
 		Segments: []SegmentReport{}, Damage: []DamageReport{},
+	}
+	if bad != nil {
+		in.damage(dir.Path(retentionFile), &segment.Damage{Detail: bad.Error()})
 	}
 	numbers, oldest, err := in.bounds()
 	if err != nil {

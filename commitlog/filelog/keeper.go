@@ -50,7 +50,8 @@ func (s *store) nudgeIfDirty() {
 // ones, applies retention, closes what was dropped, and syncs at level OS. It sleeps while nothing
 // happens, but for a look now and then.
 func (s *store) runKeeper() {
-	lazy, retry, look := stopped(), stopped(), time.NewTimer(s.lookEvery())
+	every := s.lookEvery()
+	lazy, retry, look := stopped(), stopped(), time.NewTimer(every)
 	armed := false // lazy runs
 	defer lazy.Stop()
 	defer retry.Stop()
@@ -63,6 +64,10 @@ func (s *store) runKeeper() {
 			return
 		case <-s.duty:
 			s.keep(chores, retry)
+			if now := s.lookEvery(); now != every { // the retention was changed
+				every = now
+				look.Reset(every)
+			}
 			if s.dirty.Load() && !armed {
 				lazy.Reset(lazySync)
 				armed = true
@@ -74,8 +79,10 @@ func (s *store) runKeeper() {
 			s.dirty.Store(false)
 			s.syncLeftovers()
 		case <-look.C:
+			s.followRetention()
 			s.keep(chores, retry)
-			look.Reset(s.lookEvery())
+			every = s.lookEvery()
+			look.Reset(every)
 		}
 	}
 }

@@ -240,11 +240,12 @@ func (s *store) holds() ([]int64, error) {
 
 // retain applies the topic's retention, from the oldest segment on.
 func (s *store) retain() error {
-	c := &s.meta.Config
-	if c.RetentionBytes == 0 && c.RetentionAgeMillis == 0 {
+	if c := s.config(); c.RetentionBytes == 0 && c.RetentionAgeMillis == 0 {
 		return nil
 	}
 	return s.withMeta(func() error {
+		s.followRetention() // who changes it has this lock
+		c := s.config()
 		needed, err := s.holds()
 		if err != nil {
 			return err
@@ -278,7 +279,7 @@ func firstHeld(needed, ends []int64) int {
 
 // expired says why segment low, when it is the oldest one, is not wanted any more, or "".
 func (s *store) expired(low uint64) (string, error) {
-	c := &s.meta.Config
+	c := s.config()
 	top := s.page.Written()
 	if c.RetentionBytes > 0 {
 		total := top.Off()

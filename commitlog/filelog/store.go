@@ -25,8 +25,10 @@ type store struct {
 	above vfs.FS
 	c     *Config
 	meta  *meta
-	log   *slog.Logger
-	now   func() moment
+	// retention is meta.Config with the retention that was seen last, see alter.go.
+	retention atomic.Pointer[driver.TopicConfig]
+	log       *slog.Logger
+	now       func() moment
 
 	aliveLock vfs.File // held shared: the page is true, see open.go
 	page      *page.Page
@@ -72,6 +74,8 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 		duty: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	s.w.s, s.view.s, s.watch.s = s, s, s
+	s.retention.Store(&m.Config)
+	s.followRetention()
 	s.gate.idle = make(chan struct{})
 	s.view.init(partitions)
 	s.watch.kick = make(chan struct{}, 1)

@@ -23,7 +23,7 @@ var (
 	_ driver.InlineAppender = (*topic)(nil)
 )
 
-func (t *topic) Config() driver.TopicConfig { return t.s.meta.Config }
+func (t *topic) Config() driver.TopicConfig { return t.s.config() }
 
 func (t *topic) enter(ctx context.Context) error {
 	if t.closed.Load() {

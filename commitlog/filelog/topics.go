@@ -70,6 +70,11 @@ func (l *fileLog) metaOf(name string) (*meta, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := altered(dir, m.Config)
+	if err != nil {
+		l.c.Logger.Error("the retention of a topic can't be read", "topic", name, "error", err)
+	}
+	m.Config = c
 	return m, dir.Close()
 }
 

@@ -22,7 +22,7 @@ type handle struct {
 
 var _ driver.Topic = (*handle)(nil)
 
-func (h *handle) Config() driver.TopicConfig { return h.s.config }
+func (h *handle) Config() driver.TopicConfig { return h.s.now() }
 
 // usable says whether calls on the handle make sense.
 func (h *handle) usable(ctx context.Context) error {

@@ -124,9 +124,7 @@ func (l *kafkaLog) OpenTopic(ctx context.Context, name string) (driver.Topic, er
 		l.stores[name] = s
 	}
 	s.handles++
-	if retains(s.config) {
-		l.keepRetaining()
-	}
+	l.keepRetaining()
 	return &handle{s: s, closed: make(chan struct{})}, nil
 }
 

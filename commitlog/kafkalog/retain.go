@@ -23,7 +23,7 @@ func retains(c driver.TopicConfig) bool {
 	return !c.RetentionForce && (c.RetentionAgeMillis > 0 || c.RetentionBytes > 0)
 }
 
-// keepRetaining starts the loop below with the first topic that needs it. l.mu is held.
+// keepRetaining starts the loop below with the first topic. l.mu is held.
 func (l *kafkaLog) keepRetaining() {
 	if l.retaining || l.done {
 		return
@@ -47,12 +47,17 @@ func (l *kafkaLog) retainAll() {
 	var list []*store
 	l.mu.Lock()
 	for _, s := range l.stores {
-		if retains(s.config) {
-			list = append(list, s)
-		}
+		list = append(list, s)
 	}
 	l.mu.Unlock()
+	if err := l.followRetention(l.ctx, list); err != nil && l.ctx.Err() == nil {
+		l.c.Logger.Warn("nobody knows whether the retention of the open topics was changed; it is asked for again", "error", err)
+		return
+	}
 	for _, s := range list {
+		if !retains(s.now()) {
+			continue
+		}
 		if err := s.retain(l.ctx, time.Now()); err != nil && l.ctx.Err() == nil && !isNotFound(err) {
 			l.c.Logger.Warn("retention could not be applied; it is tried again", "topic", s.config.Name, "error", err)
 		}
@@ -68,9 +73,10 @@ func (s *store) retain(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	c := s.now()
 	excess := 0.0
 	sizes := make([]float64, len(s.parts))
-	if s.config.RetentionBytes > 0 {
+	if c.RetentionBytes > 0 {
 		total := 0.0
 		for i, p := range s.parts {
 			if sizes[i], err = p.size(ctx); err != nil {
@@ -79,7 +85,7 @@ func (s *store) retain(ctx context.Context, now time.Time) error {
 			total += sizes[i]
 		}
 		if total > 0 {
-			excess = max(0, total-float64(s.config.RetentionBytes)) / total
+			excess = max(0, total-float64(c.RetentionBytes)) / total
 		}
 	}
 	for i, p := range s.parts {
@@ -88,8 +94,8 @@ func (s *store) retain(ctx context.Context, now time.Time) error {
 			return err
 		}
 		cut := b.First + int64(excess*float64(b.Next-b.First))
-		if s.config.RetentionAgeMillis > 0 {
-			old, err := p.offsetAt(ctx, now.UnixMilli()-s.config.RetentionAgeMillis)
+		if c.RetentionAgeMillis > 0 {
+			old, err := p.offsetAt(ctx, now.UnixMilli()-c.RetentionAgeMillis)
 			if err != nil {
 				return err
 			}

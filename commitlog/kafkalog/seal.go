@@ -234,12 +234,24 @@ const sealCodec = "gzip"
 
 // set changes settings of the topic, all in one act of the controller.
 func (s *store) set(ctx context.Context, settings map[string]string) error {
+	values := map[string]*string{}
+	for name, value := range settings {
+		values[name] = &value
+	}
+	return s.change(ctx, values)
+}
+
+// change is set, and takes settings back that are nil.
+func (s *store) change(ctx context.Context, settings map[string]*string) error {
 	return persist(ctx, func(ctx context.Context) error {
 		r := kmsg.NewIncrementalAlterConfigsRequestResource()
 		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, s.kafkaName
 		for name, value := range settings {
 			c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-			c.Name, c.Op, c.Value = name, kmsg.IncrementalAlterConfigOpSet, kmsg.StringPtr(value)
+			c.Name, c.Op, c.Value = name, kmsg.IncrementalAlterConfigOpSet, value
+			if value == nil {
+				c.Op = kmsg.IncrementalAlterConfigOpDelete
+			}
 			r.Configs = append(r.Configs, c)
 		}
 		req := kmsg.NewPtrIncrementalAlterConfigsRequest()

@@ -10,17 +10,18 @@ import (
 // store is a topic as this process has it open, shared by its handles.
 type store struct {
 	l         *kafkaLog
-	config    driver.TopicConfig
+	config    driver.TopicConfig // its retention is that of when it was opened, see now
 	kafkaName string
 	id        [16]byte
 	limit     int   // max.message.bytes when it was opened
 	weak      error // why appends are refused: their acks would promise too little
 	handles   int   // guarded by l.mu
 
-	meta    atomic.Pointer[topicMeta] // the last that was asked for
-	gone    atomic.Bool               // deleted
-	sealed  atomic.Bool               // for good: every partition refuses, and the ends are final
-	suspect atomic.Bool               // the seal is being looked for
+	kept    atomic.Pointer[driver.TopicConfig] // config with the retention that was seen last
+	meta    atomic.Pointer[topicMeta]          // the last that was asked for
+	gone    atomic.Bool                        // deleted
+	sealed  atomic.Bool                        // for good: every partition refuses, and the ends are final
+	suspect atomic.Bool                        // the seal is being looked for
 	parts   []*partition
 
 	mu   sync.Mutex
@@ -37,6 +38,7 @@ type partition struct {
 
 func newStore(l *kafkaLog, c driver.TopicConfig, kafkaName string, m topicMeta) *store {
 	s := &store{l: l, config: c, kafkaName: kafkaName, id: m.id}
+	s.kept.Store(&c)
 	s.meta.Store(&m)
 	s.parts = make([]*partition, c.Partitions)
 	for i := range s.parts {

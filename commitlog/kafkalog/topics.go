@@ -114,10 +114,7 @@ func (l *kafkaLog) createAs(ctx context.Context, c driver.TopicConfig, own map[s
 		if again != nil {
 			return again
 		}
-		if have.config != c {
-			return fmt.Errorf("topic %q exists as %+v; it was to be created as %+v: %w", c.Name, have.config, c, fault.Exists)
-		}
-		return nil
+		return have.checkShape(c)
 	}
 	if err != nil {
 		return fmt.Errorf("create topic %q: %w", c.Name, err)

@@ -79,3 +79,39 @@ func holdKeeps(e *env) {
 	e.must(held.Hold(e.ctx, "b", []int64{-1, -1}))
 	e.flood("retention drops what is held no longer", func() bool { return e.bounds(held, 0).First > first }, held)
 }
+
+func fineRetention(f Features) bool { return !f.EventualTrim && !f.CoarseRetention }
+
+// laterRetention fills two topics that keep everything, and then gives them a retention.
+func laterRetention(e *env) {
+	l := e.log()
+	var topics []*commitlog.Topic
+	for _, name := range []string{"held", "free"} {
+		e.must(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: name, Partitions: 2}))
+		t, err := l.Topic(e.ctx, name)
+		e.must(err)
+		topics = append(topics, t)
+	}
+	held, free := topics[0], topics[1]
+	first := e.add(held, 0, "kept")
+	e.must(held.Hold(e.ctx, "a", []int64{first, -1}))
+	at := e.add(free, 0, "first")
+	for _, t := range topics {
+		e.must(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: t.Config().Name, Partitions: 2, RetentionBytes: 1000}))
+	}
+	e.flood("a retention that came later drops something", func() bool { return e.bounds(free, 0).First > at }, held, free)
+	if got := e.bounds(held, 0).First; got > first {
+		e.Fatalf("a retention that came later dropped offset %d, which is held; the first is %d", first, got)
+	}
+	e.must(held.Hold(e.ctx, "a", []int64{-1, -1}))
+	e.flood("a retention that came later drops what is held no longer", func() bool { return e.bounds(held, 0).First > first }, held)
+	if e.h.Features.Slow { // what it is just about to drop goes
+		return
+	}
+	e.must(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: "free", Partitions: 2}))
+	end := e.bounds(free, 0).First
+	e.flood("the other one drops on", func() bool { return e.bounds(held, 0).First > end }, held, free)
+	if got := e.bounds(free, 0).First; got > end {
+		e.Errorf("a topic whose retention was taken back begins at %d; want %d", got, end)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 )
@@ -15,6 +16,7 @@ var topicTests = []test{
 	{"Topics/ListIsSorted", nil, listTopics},
 	{"Topics/AMissingTopicIsNotFound", nil, missingTopic},
 	{"Topics/ConfigIsKept", nil, keepConfig},
+	{"Topics/ARetentionThatIsChangedIsKept", nil, alterRetention},
 	{"Topics/DeleteEndsOpenHandles", strictDelete, deleteOpen},
 	{"Topics/ARecreatedTopicIsEmpty", strictDelete, recreate},
 }
@@ -90,6 +92,61 @@ func keepConfig(e *env) {
 	if got := e.openTopic(e.log()).Config(); got != c {
 		e.Errorf("config after reopening %+v; want %+v", got, c)
 	}
+}
+
+func alterRetention(e *env) {
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 2, RetentionAgeMillis: 1 << 40}
+	l := e.open()
+	e.must(l.CreateTopic(e.ctx, c))
+	open := e.openTopic(l)
+	first := e.add(open, 1, "kept")
+	for _, want := range []commitlog.TopicConfig{
+		{RetentionBytes: 1 << 40},
+		{RetentionBytes: 1 << 41, RetentionAgeMillis: 1 << 41, RetentionForce: true},
+		{RetentionAgeMillis: 1 << 41},
+		{},
+		{RetentionBytes: 1 << 42, RetentionAgeMillis: 1 << 42},
+	} {
+		want.Name, want.Partitions = topicName, 2
+		e.must(l.AlterTopic(e.ctx, want))
+		e.must(l.CreateTopic(e.ctx, c)) // is there, and does not take its retention back
+		e.wantConfig("the open handle", want, open.Config)
+		e.wantConfig("the list", want, func() commitlog.TopicConfig { return e.onlyTopic(l) })
+		c = c.WithRetentionOf(commitlog.TopicConfig{RetentionBytes: 5})
+	}
+	last := open.Config()
+	c.Partitions = 3
+	e.wantIs(l.AlterTopic(e.ctx, c), commitlog.ErrExists)
+	e.wantIs(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: "missing", Partitions: 2}), commitlog.ErrNotFound)
+	e.wantIs(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: 2, RetentionBytes: -1}), commitlog.ErrInvalid)
+	e.must(l.Close())
+	l = e.log()
+	again := e.openTopic(l)
+	e.wantConfig("the list after reopening", last, func() commitlog.TopicConfig { return e.onlyTopic(l) })
+	e.wantValues(e.upTo(again, 1, first, first+1), "kept")
+}
+
+// wantConfig waits for a configuration: servers of a cluster learn of a change one after another.
+func (e *env) wantConfig(where string, want commitlog.TopicConfig, get func() commitlog.TopicConfig) {
+	e.Helper()
+	got := get()
+	for begun := time.Now(); got != want && time.Since(begun) < 2*time.Minute; got = get() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got != want {
+		e.Errorf("%s has %+v; want %+v", where, got, want)
+	}
+}
+
+// onlyTopic is the configuration of the only topic of a log.
+func (e *env) onlyTopic(l *commitlog.Log) commitlog.TopicConfig {
+	e.Helper()
+	list, err := l.Topics(e.ctx)
+	e.must(err)
+	if len(list) != 1 {
+		e.Fatalf("the topics are %+v; want one", list)
+	}
+	return list[0]
 }
 
 func deleteOpen(e *env) {

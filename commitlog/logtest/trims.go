@@ -7,6 +7,7 @@ var trimTests = []test{
 	{"Trim/EverythingKeepsTheOffsets", strictTrim, trimAll},
 	{"Trim/LastsAndIsSeenByOthers", strictTrim, trimLasts},
 	{"Hold/KeepsRecordsFromRetention", nil, holdKeeps},
+	{"Hold/KeepsRecordsFromARetentionThatCameLater", fineRetention, laterRetention},
 }
 
 func trimFirst(e *env) {

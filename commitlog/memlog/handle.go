@@ -36,7 +36,7 @@ func (h *handle) enter(ctx context.Context) error {
 	return nil
 }
 
-func (h *handle) Config() driver.TopicConfig { return h.topic.config }
+func (h *handle) Config() driver.TopicConfig { return h.topic.now() }
 
 func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
 	if err := h.enter(ctx); err != nil {

@@ -77,13 +77,23 @@ func (l *memLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	if t, ok := l.store.topics[c.Name]; ok {
-		if t.config != c {
-			return fmt.Errorf("topic %q exists as %+v; it was to be created as %+v: %w", c.Name, t.config, c, fault.Exists)
-		}
-		return nil
+		return t.checkShape(c)
 	}
 	l.store.topics[c.Name] = newTopic(c, l.store.opts.Gaps)
 	return nil
+}
+
+func (l *memLog) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
+	if err := l.usable(ctx); err != nil {
+		return err
+	}
+	l.store.mu.Lock()
+	t, ok := l.store.topics[c.Name]
+	l.store.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("alter topic %q: %w", c.Name, fault.NotFound)
+	}
+	return t.alter(c)
 }
 
 func (l *memLog) DeleteTopic(ctx context.Context, name string) error {
@@ -109,7 +119,7 @@ func (l *memLog) Topics(ctx context.Context) ([]driver.TopicConfig, error) {
 	defer l.store.mu.Unlock()
 	list := make([]driver.TopicConfig, 0, len(l.store.topics))
 	for _, name := range slices.Sorted(maps.Keys(l.store.topics)) {
-		list = append(list, l.store.topics[name].config)
+		list = append(list, l.store.topics[name].now())
 	}
 	return list, nil
 }

@@ -12,7 +12,7 @@ import (
 // topic is the state of a topic, shared by all handles. mu guards it, and its partitions with
 // it, because a seal is atomic over all of them.
 type topic struct {
-	config driver.TopicConfig
+	config driver.TopicConfig // its retention is guarded by mu, see now
 	gaps   bool
 
 	mu      sync.Mutex
@@ -21,8 +21,8 @@ type topic struct {
 	parts   []*partition
 	holds   map[string][]int64
 	epochs  map[uint64]int32 // of idempotent producers, by ID: the highest that was acknowledged
-	// queue has every kept record in the order of the appends when there is retention: what it
-	// drops is the oldest of the whole topic, as a log of segments would have it.
+	// queue has every kept record in the order of the appends: what retention drops is the oldest of
+	// the whole topic, as a log of segments would have it.
 	queue []queued
 	bytes int64
 }
@@ -40,6 +40,36 @@ func newTopic(c driver.TopicConfig, gaps bool) *topic {
 		t.parts = append(t.parts, newPartition())
 	}
 	return t
+}
+
+// now is the configuration as it is now.
+func (t *topic) now() driver.TopicConfig {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.config
+}
+
+// checkShape is fault.Exists when the topic has other partitions than c.
+func (t *topic) checkShape(c driver.TopicConfig) error {
+	if have := len(t.parts); have != c.Partitions {
+		return fmt.Errorf("topic %q has %d partitions; expected were %d: %w", c.Name, have, c.Partitions, fault.Exists)
+	}
+	return nil
+}
+
+// alter gives the topic the retention of c.
+func (t *topic) alter(c driver.TopicConfig) error {
+	if err := t.checkShape(c); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.deleted {
+		return fmt.Errorf("alter topic %q: %w", c.Name, fault.NotFound)
+	}
+	t.config = t.config.WithRetentionOf(c)
+	t.retain()
+	return nil
 }
 
 func (t *topic) delete() {
@@ -72,13 +102,11 @@ func (t *topic) append(req *driver.AppendRequest) (int64, error) {
 	if id.ID != 0 {
 		t.epochs[id.ID] = id.Epoch
 	}
-	if t.config.RetentionBytes > 0 || t.config.RetentionAgeMillis > 0 {
-		for i := range p.records[from:] {
-			r := &p.records[from+i]
-			q := queued{req.Partition, r.Offset, recordBytes(r), now}
-			t.queue = append(t.queue, q)
-			t.bytes += q.bytes
-		}
+	for i := range p.records[from:] {
+		r := &p.records[from+i]
+		q := queued{req.Partition, r.Offset, recordBytes(r), now}
+		t.queue = append(t.queue, q)
+		t.bytes += q.bytes
 	}
 	if t.gaps {
 		p.next += first % 3

@@ -133,7 +133,11 @@ func (t *topic) hold(ctx context.Context, name string, offsets []int64) error {
 	if err := t.log.admin.setProperties(ctx, t.config.Name, map[string]string{holdPrefix + name: string(b)}); err != nil {
 		return fmt.Errorf("hold on topic %q: %w", t.config.Name, err)
 	}
-	if t.config.RetentionBytes == 0 && t.config.RetentionAgeMillis == 0 {
+	m, err := t.log.admin.metadata(ctx, t.config.Name)
+	if err != nil {
+		return fmt.Errorf("hold on topic %q: %w", t.config.Name, err)
+	}
+	if c := t.follow(m); c.RetentionBytes == 0 && c.RetentionAgeMillis == 0 {
 		return nil
 	}
 	for _, p := range t.parts {

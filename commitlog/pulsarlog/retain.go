@@ -16,7 +16,7 @@ func (p *partition) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := p.topic.config
+	c := p.topic.follow(m)
 	var cut int64
 	if c.RetentionAgeMillis > 0 {
 		if cut, err = p.offsetAt(ctx, time.Now().UnixMilli()-c.RetentionAgeMillis); err != nil {

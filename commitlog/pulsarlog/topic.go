@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -12,7 +13,8 @@ import (
 // topic is what the handles of a log share: its producers and readers.
 type topic struct {
 	log     *log
-	config  driver.TopicConfig
+	config  driver.TopicConfig // its retention is that of when it was opened, see now
+	kept    atomic.Pointer[driver.TopicConfig]
 	handles int // guarded by log.mu
 	parts   []*partition
 
@@ -23,6 +25,7 @@ type topic struct {
 
 func newTopic(l *log, c driver.TopicConfig) *topic {
 	t := &topic{log: l, config: c, ended: make(chan struct{})}
+	t.kept.Store(&c)
 	for i := range c.Partitions {
 		t.parts = append(t.parts, newPartition(t, i))
 	}
@@ -71,7 +74,7 @@ func (h *handle) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (h *handle) Config() driver.TopicConfig { return h.topic.config }
+func (h *handle) Config() driver.TopicConfig { return *h.topic.kept.Load() }
 
 func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done func(int64, error)) {
 	err := h.usable(ctx)

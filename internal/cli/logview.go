@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // checkedLog is what "log check" found, as people and programs read it.
@@ -32,11 +33,7 @@ type checkedSegment struct {
 type damageOfSegment = filelog.DamageReport
 
 // retention is what bounds a topic; zeros keep all.
-type retention struct {
-	Bytes     int64 `json:"bytes"`
-	AgeMillis int64 `json:"age_ms"`
-	Force     bool  `json:"force"` // drops also what a group has not processed
-}
+type retention topic.Retention
 
 func checkedTopics(found *filelog.Report) checkedLog {
 	log := checkedLog{Topics: make([]checkedTopic, len(found.Topics))}
@@ -44,7 +41,7 @@ func checkedTopics(found *filelog.Report) checkedLog {
 		t, c := &found.Topics[i], &found.Topics[i].Config
 		v := checkedTopic{
 			Topic: c.Name, Dir: t.Dir, Partitions: c.Partitions, State: soundness(t),
-			Retention: retention{Bytes: c.RetentionBytes, AgeMillis: c.RetentionAgeMillis, Force: c.RetentionForce},
+			Retention: retention{Bytes: c.RetentionBytes, AgeMS: c.RetentionAgeMillis, Force: c.RetentionForce},
 			Sealed:    t.Sealed, Frames: t.Frames, Records: t.Records,
 			Next: t.Next, Damage: append([]damageOfSegment{}, t.Damage...),
 			Segments: make([]checkedSegment, len(t.Segments)),

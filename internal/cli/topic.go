@@ -18,12 +18,12 @@ import (
 func (a *app) topicCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "topic",
-		Short:   "Create, list, describe, grow and delete topics",
+		Short:   "Create, list, describe, alter, grow and delete topics",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"topics"},
 	}
-	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicMirror(), a.topicDelete())
+	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicAlter(), a.topicMirror(), a.topicDelete())
 	return cmd
 }
 
@@ -47,7 +47,8 @@ partition, so the number bounds how many processes of a group share the work;
 "topic add-storage" raises it later.
 
 Creating a topic that is there already with the same shape is fine; with another
-shape it is a conflict (exit code 4).`,
+shape it is a conflict (exit code 4). It keeps the retention that it has, and says so
+when another one was asked for: "topic alter" changes it.`,
 		Example: `  ringfence topic create payments --partitions 8
   ringfence topic create clicks --partitions 32 --retention-age 168h --retention-bytes 10000000000`,
 		Args: cobra.ExactArgs(1),

@@ -40,9 +40,10 @@ type topicDoc struct {
 	Created   string          `json:"created"`
 	Router    topic.Router    `json:"router"`
 	Hash      topic.Hash      `json:"hash"`
-	Retention retention       `json:"retention"` // of each storage topic
-	Produce   int             `json:"produce"`   // index of the storage topic that takes new records
-	Kept      int64           `json:"kept"`      // records, at most
+	Retention retention       `json:"retention"`          // of each storage topic
+	Altering  bool            `json:"altering,omitempty"` // not everywhere yet
+	Produce   int             `json:"produce"`            // index of the storage topic that takes new records
+	Kept      int64           `json:"kept"`               // records, at most
 	Storage   []storageDoc    `json:"storage"`
 	Groups    []topicGroupDoc `json:"groups"`
 	Moved     *topic.Moved    `json:"moved,omitempty"` // to which log
@@ -93,9 +94,7 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 		}
 		t.Storage = append(t.Storage, doc)
 	}
-	if t.Retention, err = retentionOf(ctx, rf, &info); err != nil {
-		return nil, err
-	}
+	t.Retention, t.Altering = retention(info.Retention), info.Altering
 	if t.Groups, err = groupsOf(ctx, rf, name); err != nil {
 		return nil, err
 	}
@@ -151,20 +150,6 @@ func partitionState(producing, sealed bool) string {
 	return "open"
 }
 
-// retentionOf is what bounds the storage topic that takes new records.
-func retentionOf(ctx context.Context, rf *ringfence.Client, t *ringfence.TopicInfo) (retention, error) {
-	storages, err := rf.Log().Topics(ctx)
-	if err != nil {
-		return retention{}, err
-	}
-	for _, s := range storages {
-		if s.Name == t.Storage[t.Produce].Name {
-			return retention{Bytes: s.RetentionBytes, AgeMillis: s.RetentionAgeMillis, Force: s.RetentionForce}, nil
-		}
-	}
-	return retention{}, nil
-}
-
 // groupsOf are the groups that consume a topic.
 func groupsOf(ctx context.Context, rf *ringfence.Client, name string) ([]topicGroupDoc, error) {
 	all, err := rf.Groups(ctx)
@@ -185,8 +170,8 @@ func (r retention) String() string {
 	if r.Bytes > 0 {
 		bounds = append(bounds, thousands(r.Bytes)+" bytes")
 	}
-	if r.AgeMillis > 0 {
-		bounds = append(bounds, (time.Duration(r.AgeMillis) * time.Millisecond).String())
+	if r.AgeMS > 0 {
+		bounds = append(bounds, (time.Duration(r.AgeMS) * time.Millisecond).String())
 	}
 	if len(bounds) == 0 {
 		return "all is kept"
@@ -210,6 +195,9 @@ func (t *topicDoc) render(r *report) {
 	}
 	r.line("router     %v, hash %v", t.Router, t.Hash)
 	r.line("retention  %s", t.Retention)
+	if t.Altering {
+		r.line("           not everywhere yet: set it again to finish that")
+	}
 	names := make([]string, len(t.Groups))
 	for i, g := range t.Groups {
 		names[i] = fmt.Sprintf("%s (%s)", g.Group, g.State)

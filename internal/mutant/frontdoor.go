@@ -12,8 +12,20 @@ func frontDoorMutants() []mutant {
 		{
 			name: "seek-holds-nothing", breaks: "a group that is sent back finds that retention dropped what it was sent to",
 			file: "seekgroup.go",
-			find: "		if err := hold.descend(ctx, infos); err != nil {\n", put: "		if err := hold.descend(ctx, infos[:0]); err != nil {\n",
+			find: "	if err := hold.descend(ctx, infos); err != nil {\n", put: "	if err := hold.descend(ctx, infos[:0]); err != nil {\n",
 			pkg: ".", test: "TestASeekHoldsBeforeItMoves$",
+		},
+		{
+			name: "held-only-where-records-drop", breaks: "a retention that comes later drops what an idle group has not processed",
+			file: "consume.go",
+			find: "	hold.begin(ctx)\n	aides.Go(func() { hold.run(inner) })\n", put: "	if hold.drops() {\n		hold.begin(ctx)\n	}\n",
+			pkg: ".", test: "TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds$",
+		},
+		{
+			name: "dry-run-alters", breaks: "a dry run changes the retention of a topic",
+			file: "alter.go",
+			find: "	if opts != nil && opts.DryRun {\n", put: "	if opts == nil && change.Done {\n",
+			pkg: ".", test: "TestADryRunSaysWhatAShorterRetentionDrops$",
 		},
 		{
 			name: "failed-commit-counts", breaks: "a record whose CommitIn failed is skipped",

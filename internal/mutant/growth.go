@@ -18,6 +18,18 @@ func growthMutants() []mutant {
 			pkg: "commitlog/kafkalog", test: "TestABatchOfADeposedLeaderThatIsGivenUpMayBeStored$", server: "kafka",
 		},
 		{
+			name: "stale-retention-stays", breaks: "who was stopped while the retention changed puts the one before in force again",
+			file: "topic/retention.go",
+			find: "		case given != nil && *given != r:\n", put: "		case given != nil && *given != r && last < 0:\n",
+			pkg: "topic", test: "TestTheLaterOfTwoRetentionsIsInForceEverywhere$",
+		},
+		{
+			name: "half-altered-for-good", breaks: "a change of the retention that a crash cut off reaches some storage topics only",
+			file: "topic/grow.go",
+			find: "	if err == nil && doc.Altering {\n", put: "	if err == nil && doc.Altering && doc.Switching {\n",
+			pkg: "topic", test: "TestAChangeOfTheRetentionThatWasCutOffIsFinished$",
+		},
+		{
 			name: "switch-resumed-twice", breaks: "a follower that finishes a switch does the next one as well, which nobody asked for",
 			file: "topic/grow.go",
 			find: "	if err := c.finishSwitch(ctx, doc, version); !errors.Is(err, fault.Conflict) {\n",

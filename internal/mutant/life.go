@@ -47,6 +47,18 @@ func lifeMutants() []mutant {
 			pkg: pkg, test: "TestATrimThatCannotBeReadIsKept$",
 		},
 		{
+			name: "old-retention-goes-on", breaks: "another process drops records by a retention that was taken back",
+			file: "commitlog/filelog/retain.go",
+			find: "		s.followRetention() // who changes it has this lock\n", put: "",
+			pkg: pkg, test: "TestARetentionThatWasTakenBackDropsNothingInOtherProcesses$",
+		},
+		{
+			name: "damaged-retention-drops", breaks: "a damaged file drops records that were to be kept",
+			file: "commitlog/filelog/alter.go",
+			find: "		return c.WithRetentionOf(driver.TopicConfig{}), ", put: "		return c, ",
+			pkg: pkg, test: "TestADamagedRetentionKeepsEverythingUntilItIsSetAnew$",
+		},
+		{
 			name: "gap-before-a-seal", breaks: "of a producer's appends to a sealed topic all but the first are called a mistake",
 			file: "commitlog/filelog/writer.go",
 			find: "if err != nil && !(w.sealed && errors.Is(err, fault.Invalid)) {", put: "if err != nil {",

@@ -1,0 +1,197 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Retention bounds what each storage topic of a topic keeps. The zero value keeps all.
+type Retention = topic.Retention
+
+// AlterTopicOptions are the options of AlterTopic.
+type AlterTopicOptions struct {
+	DryRun bool // only say what would be done
+}
+
+// RetentionChange says what a change of a topic's retention did, or would do.
+type RetentionChange struct {
+	Topic  string    `json:"topic"`
+	Before Retention `json:"before"`
+	After  Retention `json:"after"`
+	Done   bool      `json:"done"` // false: a dry run
+	// Drops are the partitions of which something is due to go by the new retention, or would be if no
+	// group needed it.
+	Drops []RetentionDrop `json:"drops"`
+}
+
+// RetentionDrop is what a retention drops of one partition. The numbers are estimates: a log drops in
+// units of its own, some of it later, and the bytes are those of samples.
+type RetentionDrop struct {
+	Storage   int   `json:"storage"`
+	Partition int   `json:"partition"`
+	First     int64 `json:"first"` // lowest offset that is kept now
+	Until     int64 `json:"until"` // what lies below goes
+	Records   int64 `json:"records"`
+	Bytes     int64 `json:"bytes"`
+	// Held are the records that are due too, and stay until each group has processed them.
+	Held int64 `json:"held"`
+}
+
+// AlterTopic changes the retention of a topic that is there, in all its storage topics and for good.
+// Other processes that have it open go by the new one within a minute. Before it changes anything it
+// finds out what is due to go then, which the result has; what a group has not processed stays, unless
+// r says otherwise. Interrupted, it is finished by the next one, or by a consumer of the topic.
+//
+// Errors: ErrNotFound for an unknown topic, ErrInvalid for a negative retention, ErrConflict when the
+// topic was moved to another log.
+func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts *AlterTopicOptions) (*RetentionChange, error) {
+	t, err := c.current(ctx, name)
+	if err == nil {
+		err = errors.Join(t.Document().CheckHere(), r.Validate(name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	change := &RetentionChange{Topic: name, Before: t.Document().Retention(), After: r}
+	if change.Drops, err = c.drops(ctx, t, r); err != nil {
+		return nil, err
+	}
+	if opts != nil && opts.DryRun {
+		return change, nil
+	}
+	if _, err := c.catalog.Alter(ctx, name, r); err != nil {
+		return nil, err
+	}
+	change.Done = true
+	return change, t.Refresh(ctx)
+}
+
+// drops is what a retention would drop of a topic.
+func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]RetentionDrop, error) {
+	needed, err := c.neededBy(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	drops := []RetentionDrop{}
+	for storage, s := range t.Document().Storage {
+		log, err := t.Storage(storage)
+		if err != nil {
+			return nil, err
+		}
+		parts := make([]extent, s.Partitions)
+		total := 0.0
+		for p := range parts {
+			if parts[p], err = extentOf(ctx, log, p, r); err != nil {
+				return nil, err
+			}
+			total += parts[p].bytes()
+		}
+		excess := 0.0
+		if r.Bytes > 0 && total > float64(r.Bytes) {
+			excess = (total - float64(r.Bytes)) / total
+		}
+		for p, e := range parts {
+			due := max(e.expired, e.First+int64(math.Ceil(excess*float64(e.Next-e.First))))
+			until := due
+			if !r.Force {
+				until = max(e.First, min(due, needed[storage][p]))
+			}
+			if due > e.First {
+				n := until - e.First
+				drops = append(drops, RetentionDrop{storage, p, e.First, until, n, int64(float64(n) * e.size), due - until})
+			}
+		}
+	}
+	return drops, nil
+}
+
+// neededBy is the lowest offset of each partition that a group still needs, by storage topic.
+func (c *Client) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error) {
+	doc := t.Document()
+	needed := make([][]int64, len(doc.Storage))
+	for i, s := range doc.Storage {
+		needed[i] = make([]int64, s.Partitions)
+		for p := range needed[i] {
+			needed[i][p] = math.MaxInt64
+		}
+	}
+	groups, err := c.Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range groups {
+		if info.Topic != doc.Name {
+			continue
+		}
+		g, err := c.reg.Group(info.Name)
+		if err != nil {
+			return nil, err
+		}
+		st, err := g.Load(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range doc.Storage {
+			for p, at := range registry.LowestNeeded(st.Units, i, s.Partitions) {
+				needed[i][p] = min(needed[i][p], at)
+			}
+		}
+	}
+	return needed, nil
+}
+
+// extent is what a partition holds.
+type extent struct {
+	commitlog.Bounds
+	expired int64   // what lies below is too old
+	size    float64 // bytes from one offset to the next
+}
+
+func (e extent) bytes() float64 { return e.size * float64(e.Next-e.First) }
+
+// samples is how many reads estimate the size of a partition, of sampleBytes each.
+const (
+	samples     = 16
+	sampleBytes = 64 << 10
+)
+
+// extentOf finds how large a partition is, from reads at regular distances, and what of it is too old.
+func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (extent, error) {
+	var e extent
+	var err error
+	if e.Bounds, err = log.Bounds(ctx, partition); err != nil {
+		return e, err
+	}
+	e.expired = e.First
+	if r.AgeMS > 0 {
+		at, err := log.OffsetAt(ctx, partition, time.Now().UnixMilli()-r.AgeMS)
+		if err != nil {
+			return e, err
+		}
+		e.expired = max(at, e.First)
+	}
+	var recs []commitlog.Record
+	bytes, offsets := 0, int64(0)
+	step := max(1, (e.Next-e.First)/samples)
+	for at := e.First; at < e.Next; {
+		got, next, err := log.Read(ctx, partition, at, recs[:0], &commitlog.ReadOptions{MaxBytes: sampleBytes})
+		if err != nil && !errors.Is(err, ErrOutOfRange) && !errors.Is(err, commitlog.ErrCorrupt) {
+			return e, err
+		}
+		for i := range got {
+			bytes += commitlog.RecordBytes(&got[i])
+		}
+		offsets += next - at
+		recs, at = got, max(next, at+step)
+	}
+	if offsets > 0 {
+		e.size = float64(bytes) / float64(offsets)
+	}
+	return e, nil
+}

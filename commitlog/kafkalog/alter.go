@@ -1,0 +1,77 @@
+package kafkalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// retentionSettings are those that a retention is made of.
+var retentionSettings = []string{retentionMillis, retentionBytes, ownMillis, ownBytes}
+
+// AlterTopic changes the settings of a Kafka topic, in one act of the controller.
+func (l *kafkaLog) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
+	s, err := l.describe(ctx, c.Name)
+	if err != nil {
+		return err
+	}
+	if err := s.checkShape(c); err != nil {
+		return err
+	}
+	want, settings := l.settings(c), map[string]*string{}
+	for _, name := range retentionSettings {
+		settings[name] = nil // back to the cluster's default: nothing that Kafka goes by here
+		if value, ok := want[name]; ok {
+			settings[name] = &value
+		}
+	}
+	if err := s.change(ctx, settings); err != nil {
+		return fmt.Errorf("change the retention of topic %q: %w", c.Name, err)
+	}
+	l.mu.Lock()
+	open := l.stores[c.Name]
+	l.mu.Unlock()
+	if open != nil && open.id == s.id {
+		open.keep(c)
+	}
+	return nil
+}
+
+// now is the configuration with the retention that was seen last.
+func (s *store) now() driver.TopicConfig { return *s.kept.Load() }
+
+func (s *store) keep(c driver.TopicConfig) {
+	c = s.config.WithRetentionOf(c)
+	s.kept.Store(&c)
+}
+
+// checkShape is fault.Exists when the topic has other partitions than c.
+func (s *store) checkShape(c driver.TopicConfig) error {
+	if have := s.config.Partitions; have != c.Partitions {
+		return fmt.Errorf("topic %q has %d partitions; expected were %d: %w", c.Name, have, c.Partitions, fault.Exists)
+	}
+	return nil
+}
+
+// followRetention reads the retention that topics have by now.
+func (l *kafkaLog) followRetention(ctx context.Context, stores []*store) error {
+	byName := map[string]*store{}
+	for _, s := range stores {
+		byName[s.kafkaName] = s
+	}
+	return persist(ctx, func(ctx context.Context) error {
+		settings, err := l.describeConfigs(ctx, slices.Sorted(maps.Keys(byName))...)
+		if err != nil {
+			return err
+		}
+		for kafka, m := range settings {
+			s := byName[kafka]
+			s.keep(configOfTopic(s.config.Name, s.config.Partitions, m))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func (a *app) topicAlter() *cobra.Command {
+	var bytes int64
+	var age time.Duration
+	var force, dryRun, yes bool
+	cmd := &cobra.Command{
+		Use:   "alter NAME",
+		Short: "Change the retention of a topic",
+		Long: `Change the retention of a topic that is there. What is not named stays as it is. Other
+processes that have the topic open follow within a minute.
+
+It says first about how many records are due to go then, by partition; --dry-run only
+says it. What a group has not processed stays until it has, unless the retention is
+forced. On a terminal it asks before records go; --yes answers. Without a terminal it
+never asks.`,
+		Example: `  ringfence topic alter payments --retention-age 24h --dry-run
+  ringfence topic alter payments --retention-age 168h --retention-bytes 0`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeTopics,
+	}
+	fl := cmd.Flags()
+	fl.Int64Var(&bytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
+	fl.DurationVar(&age, "retention-age", 0, "keep records for so long (0: for ever)")
+	fl.BoolVar(&force, "retention-force", false, "let retention drop records that a group has not processed yet")
+	fl.BoolVar(&dryRun, "dry-run", false, "only show what would go")
+	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.MarkFlagsOneRequired("retention-bytes", "retention-age", "retention-force")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		info, err := rf.DescribeTopic(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		r := info.Retention
+		if fl.Changed("retention-bytes") {
+			r.Bytes = bytes
+		}
+		if fl.Changed("retention-age") {
+			r.AgeMS = age.Milliseconds()
+		}
+		if fl.Changed("retention-force") {
+			r.Force = force
+		}
+		change, err := rf.AlterTopic(ctx, args[0], r, &ringfence.AlterTopicOptions{DryRun: true})
+		if err != nil {
+			return err
+		}
+		if !dryRun {
+			if n := dropped(change); n > 0 && !yes && !a.confirm(fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0])) {
+				return fmt.Errorf("the retention of topic %q was not changed: nobody said yes: %w", args[0], fault.NotDone)
+			}
+			if change, err = rf.AlterTopic(ctx, args[0], r, nil); err != nil {
+				return err
+			}
+		}
+		return a.emit(change, func(r *report) { renderAlteration(r, change) })
+	})
+	return cmd
+}
+
+// dropped is about how many records a change of retention drops.
+func dropped(c *ringfence.RetentionChange) (n int64) {
+	for _, d := range c.Drops {
+		n += d.Records
+	}
+	return n
+}
+
+func renderAlteration(r *report, c *ringfence.RetentionChange) {
+	verb := "would be"
+	if c.Done {
+		verb = "is now"
+	}
+	r.line("topic      %s", r.paint(bold, c.Topic))
+	r.line("retention  %s, %s", verb, retention(c.After))
+	r.line("before     %s", retention(c.Before))
+	if len(c.Drops) == 0 {
+		r.line("due to go  nothing")
+		return
+	}
+	r.line("due to go  about %s", plural(dropped(c), "record"))
+	r.line("")
+	var rows [][]cell
+	for _, d := range c.Drops {
+		rows = append(rows, []cell{
+			number(int64(d.Storage)), number(int64(d.Partition)), number(d.First), number(d.Until), number(d.Records), number(d.Bytes), number(d.Held),
+		})
+	}
+	r.table([]string{"INDEX", "PARTITION", "FIRST", "UNTIL", "RECORDS", "BYTES", "HELD BY GROUPS"}, rows)
+}

@@ -1,0 +1,125 @@
+package topic_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// alterHook runs before each change of a storage topic's retention.
+type alterHook struct {
+	driver.Log
+	before func(driver.TopicConfig) error
+}
+
+func (l *alterHook) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
+	if f := l.before; f != nil {
+		if err := f(c); err != nil {
+			return err
+		}
+	}
+	return l.Log.AlterTopic(ctx, c)
+}
+
+func altered(t *testing.T) (*alterHook, *topic.Catalog) {
+	t.Helper()
+	log, reg := &alterHook{Log: memlog.NewStore(nil).Driver()}, memregistry.New()
+	t.Cleanup(func() { _ = reg.Close() })
+	c := topic.NewCatalog(commitlog.New(log), reg, "")
+	if err := c.Create(t.Context(), "t", topic.Config{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddStorage(t.Context(), "t", 2); err != nil {
+		t.Fatal(err)
+	}
+	return log, c
+}
+
+// wantRetention checks the definition and every storage topic.
+func wantRetention(t *testing.T, log driver.Log, c *topic.Catalog, want topic.Retention) {
+	t.Helper()
+	doc, err := c.Get(t.Context(), "t")
+	if err != nil || doc.Retention() != want || doc.Altering {
+		t.Errorf("the definition says %+v (not everywhere: %v), %v; want %+v", doc.Retention(), doc.Altering, err, want)
+	}
+	list, err := log.Topics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		if got := (topic.Retention{Bytes: s.RetentionBytes, AgeMS: s.RetentionAgeMillis, Force: s.RetentionForce}); got != want {
+			t.Errorf("storage topic %s has %+v; want %+v", s.Name, got, want)
+		}
+	}
+}
+
+// Somebody who was stopped in the middle and goes on after another change leaves that one in force.
+func TestTheLaterOfTwoRetentionsIsInForceEverywhere(t *testing.T) {
+	t.Parallel()
+	log, c := altered(t)
+	later := topic.Retention{Bytes: 2000}
+	changes := 0
+	log.before = func(driver.TopicConfig) error {
+		if changes++; changes == 1 {
+			_, err := c.Alter(t.Context(), "t", later)
+			return err
+		}
+		return nil
+	}
+	if _, err := c.Alter(t.Context(), "t", topic.Retention{Bytes: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	wantRetention(t, log, c, later)
+}
+
+// Whoever comes by finishes a change that was cut off: a consumer, a creator, or another change.
+func TestAChangeOfTheRetentionThatWasCutOffIsFinished(t *testing.T) {
+	t.Parallel()
+	want := topic.Retention{AgeMS: 1000, Force: true}
+	for name, finish := range map[string]func(*topic.Catalog) error{
+		"resume": func(c *topic.Catalog) error { return c.Resume(t.Context(), "t", "") },
+		"create": func(c *topic.Catalog) error { return c.Create(t.Context(), "t", topic.Config{Partitions: 1}) },
+		"alter": func(c *topic.Catalog) error {
+			_, err := c.Alter(t.Context(), "t", want)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, c := altered(t)
+			changes, cut := 0, errors.New("cut off")
+			log.before = func(driver.TopicConfig) error {
+				if changes++; changes == 2 {
+					return cut
+				}
+				return nil
+			}
+			if _, err := c.Alter(t.Context(), "t", want); !errors.Is(err, cut) {
+				t.Fatalf("the change gives %v; want it cut off", err)
+			}
+			if err := finish(c); err != nil {
+				t.Fatal(err)
+			}
+			wantRetention(t, log, c, want)
+		})
+	}
+}
+
+// An addition that is half done when the retention changes gets the new one.
+func TestAStorageTopicThatIsBeingAddedGetsTheNewRetention(t *testing.T) {
+	t.Parallel()
+	log, c := altered(t)
+	want := topic.Retention{Bytes: 3000}
+	if _, err := c.Alter(t.Context(), "t", want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AddStorage(t.Context(), "t", 4); err != nil {
+		t.Fatal(err)
+	}
+	wantRetention(t, log, c, want)
+}
