@@ -51,7 +51,7 @@ func growthMutants() []mutant {
 		{
 			name: "target-without-a-hold", breaks: "retention at the target drops what was copied there before any group could need it",
 			file: "mirror/hold.go",
-			find: "	if !keeps(to) {\n", put: "	if true {\n",
+			find: "	return to.Hold(ctx, incomingName(m.c.From.Name), offsets)\n", put: "	return nil\n",
 			pkg: "mirror", test: "TestTheTargetKeepsWhatItsGroupsHaveNotProcessed$",
 		},
 		{
