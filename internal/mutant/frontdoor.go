@@ -17,8 +17,8 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "held-only-where-records-drop", breaks: "a retention that comes later drops what an idle group has not processed",
-			file: "consume.go",
-			find: "	hold.begin(ctx)\n	aides.Go(func() { hold.run(inner) })\n", put: "	if hold.drops() {\n		hold.begin(ctx)\n	}\n",
+			file: "retention.go",
+			find: "	if last := h.told[storage]; slices", put: "	if last := h.told[storage]; !h.drops() || slices",
 			pkg: ".", test: "TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds$",
 		},
 		{
