@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/topic"
@@ -23,6 +25,7 @@ type watchedLog struct {
 	holds   int
 	copies  int
 	refused error
+	full    bool // no hold can be stored
 }
 
 func (l *watchedLog) MirrorCheckpoints(_ context.Context, _ string, at []driver.MirrorPosition) error {
@@ -43,16 +46,19 @@ func (l *watchedLog) OpenTopic(ctx context.Context, name string) (driver.Topic, 
 }
 
 func (t watchedTopic) Hold(ctx context.Context, name string, offsets []int64) error {
+	if t.log.full {
+		return fault.Unavailable
+	}
 	t.log.holds++
 	return t.Topic.Hold(ctx, name, offsets)
 }
 
-func watched(t *testing.T) (*watchedLog, *commitlog.Log, *registry.Registry, *registry.Group, *topic.Topic) {
+func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *registry.Registry, *registry.Group, *topic.Topic) {
 	t.Helper()
 	w := &watchedLog{Log: memlog.NewStore(nil).Driver()}
 	log, reg := commitlog.New(w), memregistry.New()
 	catalog := topic.NewCatalog(log, reg, "test")
-	if err := catalog.Create(t.Context(), "orders", topic.Config{Partitions: 2, RetentionBytes: 1}); err != nil {
+	if err := catalog.Create(t.Context(), "orders", c); err != nil {
 		t.Fatal(err)
 	}
 	top, err := catalog.Open(t.Context(), "orders")
@@ -69,7 +75,7 @@ func watched(t *testing.T) (*watchedLog, *commitlog.Log, *registry.Registry, *re
 
 func TestAHoldIsStoredWhenItChanges(t *testing.T) {
 	t.Parallel()
-	log, _, _, g, top := watched(t)
+	log, _, _, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
 	h := newRetentionHold(g, top, slog.Default())
 	for i, step := range []struct {
 		first bool
@@ -92,9 +98,30 @@ func TestAHoldIsStoredWhenItChanges(t *testing.T) {
 	}
 }
 
+// A retention may come at any time, and what it drops is gone before a member hears of it.
+func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, _, _, g, top := watched(t, topic.Config{Partitions: 2})
+		if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
+			t.Fatal(err)
+		}
+		h := newRetentionHold(g, top, slog.New(slog.DiscardHandler))
+		log.full = true
+		h.begin(t.Context())
+		log.full = false
+		ctx, cancel := context.WithTimeout(t.Context(), 10*holdAgain)
+		defer cancel()
+		h.run(ctx)
+		if log.holds != 1 {
+			t.Errorf("the log was told %d holds; want the one that it has not got yet", log.holds)
+		}
+	})
+}
+
 func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	t.Parallel()
-	log, portable, reg, g, top := watched(t)
+	log, portable, reg, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
 	var out bytes.Buffer
 	m := checkpointMirror{log: portable, group: g, topic: top, member: "m", logger: slog.New(slog.NewTextHandler(&out, nil))}
 	if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -90,21 +88,22 @@ func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]Rete
 			if parts[p], err = extentOf(ctx, log, p, r); err != nil {
 				return nil, err
 			}
-			total += parts[p].bytes()
+			total += parts[p].bytes
 		}
 		excess := 0.0
 		if r.Bytes > 0 && total > float64(r.Bytes) {
 			excess = (total - float64(r.Bytes)) / total
 		}
 		for p, e := range parts {
-			due := max(e.expired, e.First+int64(math.Ceil(excess*float64(e.Next-e.First))))
+			due := max(e.expired, e.after(excess*e.bytes))
 			until := due
 			if !r.Force {
 				until = max(e.First, min(due, needed[storage][p]))
 			}
-			if due > e.First {
-				n := until - e.First
-				drops = append(drops, RetentionDrop{storage, p, e.First, until, n, int64(float64(n) * e.size), due - until})
+			records, bytes := e.count(e.First, until)
+			held, _ := e.count(until, due)
+			if records+held > 0 {
+				drops = append(drops, RetentionDrop{storage, p, e.First, until, records, bytes, held})
 			}
 		}
 	}
@@ -144,54 +143,4 @@ func (c *Client) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 		}
 	}
 	return needed, nil
-}
-
-// extent is what a partition holds.
-type extent struct {
-	commitlog.Bounds
-	expired int64   // what lies below is too old
-	size    float64 // bytes from one offset to the next
-}
-
-func (e extent) bytes() float64 { return e.size * float64(e.Next-e.First) }
-
-// samples is how many reads estimate the size of a partition, of sampleBytes each.
-const (
-	samples     = 16
-	sampleBytes = 64 << 10
-)
-
-// extentOf finds how large a partition is, from reads at regular distances, and what of it is too old.
-func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (extent, error) {
-	var e extent
-	var err error
-	if e.Bounds, err = log.Bounds(ctx, partition); err != nil {
-		return e, err
-	}
-	e.expired = e.First
-	if r.AgeMS > 0 {
-		at, err := log.OffsetAt(ctx, partition, time.Now().UnixMilli()-r.AgeMS)
-		if err != nil {
-			return e, err
-		}
-		e.expired = max(at, e.First)
-	}
-	var recs []commitlog.Record
-	bytes, offsets := 0, int64(0)
-	step := max(1, (e.Next-e.First)/samples)
-	for at := e.First; at < e.Next; {
-		got, next, err := log.Read(ctx, partition, at, recs[:0], &commitlog.ReadOptions{MaxBytes: sampleBytes})
-		if err != nil && !errors.Is(err, ErrOutOfRange) && !errors.Is(err, commitlog.ErrCorrupt) {
-			return e, err
-		}
-		for i := range got {
-			bytes += commitlog.RecordBytes(&got[i])
-		}
-		offsets += next - at
-		recs, at = got, max(next, at+step)
-	}
-	if offsets > 0 {
-		e.size = float64(bytes) / float64(offsets)
-	}
-	return e, nil
 }

@@ -45,6 +45,10 @@ func (h retentionHold) drops() bool {
 	return r.Bytes > 0 || r.AgeMS > 0
 }
 
+// missing says whether the log has not been told yet what is needed of some storage topic. That may not
+// wait for a retention, which drops something before anybody here hears of it.
+func (h retentionHold) missing() bool { return len(h.told) < len(h.topic.Document().Storage) }
+
 // begin stores the hold before the first record is handled: retention must not be faster than
 // the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
 func (h retentionHold) begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
@@ -58,7 +62,7 @@ func (h retentionHold) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if h.drops() {
+			if h.drops() || h.missing() {
 				h.warn(ctx, h.store(ctx, false))
 			}
 		}

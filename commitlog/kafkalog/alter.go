@@ -38,6 +38,10 @@ func (l *kafkaLog) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
 	if open != nil && open.id == s.id {
 		open.keep(c)
 	}
+	select { // those that are open here need not wait
+	case l.look <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -57,13 +61,19 @@ func (s *store) checkShape(c driver.TopicConfig) error {
 	return nil
 }
 
-// followRetention reads the retention that topics have by now.
-func (l *kafkaLog) followRetention(ctx context.Context, stores []*store) error {
+func (l *kafkaLog) openStores() []*store {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.stores))
+}
+
+// followRetention reads the retention that the open topics have by now; false: it could not.
+func (l *kafkaLog) followRetention() bool {
 	byName := map[string]*store{}
-	for _, s := range stores {
+	for _, s := range l.openStores() {
 		byName[s.kafkaName] = s
 	}
-	return persist(ctx, func(ctx context.Context) error {
+	err := persist(l.ctx, func(ctx context.Context) error {
 		settings, err := l.describeConfigs(ctx, slices.Sorted(maps.Keys(byName))...)
 		if err != nil {
 			return err
@@ -74,4 +84,8 @@ func (l *kafkaLog) followRetention(ctx context.Context, stores []*store) error {
 		}
 		return nil
 	})
+	if err != nil && l.ctx.Err() == nil {
+		l.c.Logger.Warn("nobody knows whether the retention of the open topics was changed; it is asked for again", "error", err)
+	}
+	return err == nil
 }

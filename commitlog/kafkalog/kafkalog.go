@@ -33,7 +33,7 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &kafkaLog{c: c, main: main, decompress: newInflate(), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
+	l := &kafkaLog{c: c, main: main, decompress: newInflate(), look: make(chan struct{}, 1), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
 	l.buffers.New = func() any { return make([]byte, 0, largeBuffer) }
 	if l.compress, err = c.compressor(); err != nil {
 		main.Close()
@@ -64,8 +64,9 @@ type kafkaLog struct {
 	compress   kgo.Compressor
 	decompress kgo.Decompressor
 	budget     *budget
-	buffers    sync.Pool   // of []byte, for batches
-	ending     atomic.Bool // Close was called
+	buffers    sync.Pool     // of []byte, for batches
+	ending     atomic.Bool   // Close was called
+	look       chan struct{} // a retention was changed here
 
 	ctx    context.Context //nolint:containedctx // of the goroutines that Close joins
 	cancel context.CancelFunc

@@ -37,6 +37,10 @@ func (l *kafkaLog) keepRetaining() {
 			case <-l.ctx.Done():
 				return
 			case <-tick.C:
+				if !l.followRetention() {
+					continue
+				}
+			case <-l.look: // some broker may not have heard of the change yet
 			}
 			l.retainAll()
 		}
@@ -44,17 +48,7 @@ func (l *kafkaLog) keepRetaining() {
 }
 
 func (l *kafkaLog) retainAll() {
-	var list []*store
-	l.mu.Lock()
-	for _, s := range l.stores {
-		list = append(list, s)
-	}
-	l.mu.Unlock()
-	if err := l.followRetention(l.ctx, list); err != nil && l.ctx.Err() == nil {
-		l.c.Logger.Warn("nobody knows whether the retention of the open topics was changed; it is asked for again", "error", err)
-		return
-	}
-	for _, s := range list {
+	for _, s := range l.openStores() {
 		if !retains(s.now()) {
 			continue
 		}

@@ -96,19 +96,27 @@ func laterRetention(e *env) {
 	first := e.add(held, 0, "kept")
 	e.must(held.Hold(e.ctx, "a", []int64{first, -1}))
 	at := e.add(free, 0, "first")
-	for _, t := range topics {
-		e.must(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: t.Config().Name, Partitions: 2, RetentionBytes: 1000}))
+	for range 8 { // a store may look at once when the retention is changed, and then not for long
+		for _, t := range topics {
+			e.add(t, 0, strings.Repeat("x", 16<<10))
+		}
 	}
+	alter := func(t *commitlog.Topic, bytes int64) {
+		e.must(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: t.Config().Name, Partitions: 2, RetentionBytes: bytes}))
+	}
+	alter(held, 1000)
+	alter(free, 1000)
 	e.flood("a retention that came later drops something", func() bool { return e.bounds(free, 0).First > at }, held, free)
 	if got := e.bounds(held, 0).First; got > first {
 		e.Fatalf("a retention that came later dropped offset %d, which is held; the first is %d", first, got)
 	}
 	e.must(held.Hold(e.ctx, "a", []int64{-1, -1}))
+	alter(held, 1001)
 	e.flood("a retention that came later drops what is held no longer", func() bool { return e.bounds(held, 0).First > first }, held)
 	if e.h.Features.Slow { // what it is just about to drop goes
 		return
 	}
-	e.must(l.AlterTopic(e.ctx, commitlog.TopicConfig{Name: "free", Partitions: 2}))
+	alter(free, 0)
 	end := e.bounds(free, 0).First
 	e.flood("the other one drops on", func() bool { return e.bounds(held, 0).First > end }, held, free)
 	if got := e.bounds(free, 0).First; got > end {

@@ -74,7 +74,7 @@ func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string
 		Router:         topic.Router(f.router),
 		Hash:           topic.Hash(f.hash),
 		RetentionBytes: f.retentionBytes,
-		RetentionAgeMS: f.retentionAge.Milliseconds(),
+		RetentionAgeMS: ageMillis(f.retentionAge),
 		RetentionForce: f.retentionForce,
 		Life:           f.life,
 	}

@@ -47,7 +47,7 @@ never asks.`,
 			r.Bytes = bytes
 		}
 		if fl.Changed("retention-age") {
-			r.AgeMS = age.Milliseconds()
+			r.AgeMS = ageMillis(age)
 		}
 		if fl.Changed("retention-force") {
 			r.Force = force
@@ -67,6 +67,18 @@ never asks.`,
 		return a.emit(change, func(r *report) { renderAlteration(r, change) })
 	})
 	return cmd
+}
+
+// ageMillis is an age of retention in milliseconds, away from 0, which would keep records for ever.
+func ageMillis(age time.Duration) int64 {
+	ms := age.Milliseconds()
+	switch rest := age - time.Duration(ms)*time.Millisecond; {
+	case rest > 0:
+		ms++
+	case rest < 0:
+		ms--
+	}
+	return ms
 }
 
 // dropped is about how many records a change of retention drops.

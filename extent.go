@@ -1,0 +1,145 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+)
+
+// extent is what a partition holds, estimated from reads. Offsets say little of it: a log may leave out
+// most of them, as Pulsar does, which counts on in another place with each ledger.
+type extent struct {
+	commitlog.Bounds
+	expired   int64     // what lies below is too old
+	bytes     float64   // of all
+	stretches []stretch // in the order of their offsets
+}
+
+// stretch is a part of a partition of which the beginning was read. What lies between two of them is
+// known to be empty.
+type stretch struct {
+	from, read     int64 // offsets of what was read
+	until          int64 // what was not read is taken to be like that
+	records, bytes float64
+}
+
+// times is how much the whole stretch has of what was read of it.
+func (s *stretch) times() float64 { return float64(s.until-s.from) / float64(s.read-s.from) }
+
+// unread estimates the bytes that were not read.
+func (s *stretch) unread() float64 { return s.bytes * (s.times() - 1) }
+
+const (
+	sampleBytes = 64 << 10
+	// fineEnough is which part of all bytes may lie in a row without being read.
+	fineEnough = 1.0 / 16
+	// mostReads is how many reads an estimate may take.
+	mostReads = 96
+)
+
+// extentOf finds how large a partition is, and what of it is too old.
+func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (extent, error) {
+	var e extent
+	var err error
+	if e.Bounds, err = log.Bounds(ctx, partition); err != nil {
+		return e, err
+	}
+	e.expired = e.First
+	if r.AgeMS > 0 {
+		at, err := log.OffsetAt(ctx, partition, time.Now().UnixMilli()-r.AgeMS)
+		if err != nil {
+			return e, err
+		}
+		e.expired = max(at, e.First)
+	}
+	err = e.measure(func(at int64, recs []commitlog.Record) ([]commitlog.Record, int64, error) {
+		return log.Read(ctx, partition, at, recs, &commitlog.ReadOptions{MaxBytes: sampleBytes})
+	})
+	return e, err
+}
+
+// measure reads where the most bytes are not read yet, until that is little enough.
+func (e *extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Record, int64, error)) error {
+	var recs []commitlog.Record
+	at, end, into := e.First, e.Next, 0
+	for range mostReads {
+		if at >= end {
+			break
+		}
+		got, next, err := read(at, recs[:0])
+		if err != nil && !errors.Is(err, ErrOutOfRange) && !errors.Is(err, commitlog.ErrCorrupt) {
+			return err
+		}
+		if s, ok := stretchOf(got, next, end); ok {
+			e.stretches = slices.Insert(e.stretches, into, s)
+		} else if len(e.stretches) == 0 { // control records, or damage
+			at = max(next, at+1)
+			continue
+		}
+		recs = got
+		e.bytes = 0
+		most, largest := 0.0, 0
+		for i := range e.stretches {
+			s := &e.stretches[i]
+			e.bytes += s.bytes + s.unread()
+			if n := s.unread(); n > most {
+				most, largest = n, i
+			}
+		}
+		if most <= e.bytes*fineEnough {
+			break
+		}
+		s := &e.stretches[largest]
+		at, end, into = s.read+(s.until-s.read)/2, s.until, largest+1
+		s.until = at
+	}
+	return nil
+}
+
+// stretchOf is what a read found below end; false: nothing.
+func stretchOf(recs []commitlog.Record, next, end int64) (stretch, bool) {
+	if len(recs) == 0 || recs[0].Offset >= end {
+		return stretch{}, false
+	}
+	s := stretch{from: recs[0].Offset, read: min(next, end), until: end}
+	for i := range recs {
+		if recs[i].Offset < end {
+			s.records++
+			s.bytes += float64(commitlog.RecordBytes(&recs[i]))
+		}
+	}
+	return s, true
+}
+
+// after is the offset below which so many bytes lie.
+func (e *extent) after(bytes float64) int64 {
+	at := e.First
+	for i := range e.stretches {
+		s := &e.stretches[i]
+		if bytes <= 0 {
+			break
+		}
+		all := s.bytes + s.unread()
+		part := min(1, bytes/max(all, 1))
+		at = s.from + int64(math.Ceil(part*float64(s.until-s.from)-1e-6))
+		bytes -= all
+	}
+	return at
+}
+
+// count is how many records lie between two offsets, and of how many bytes.
+func (e *extent) count(from, to int64) (records, bytes int64) {
+	r, b := 0.0, 0.0
+	for i := range e.stretches {
+		s := &e.stretches[i]
+		if n := min(to, s.until) - max(from, s.from); n > 0 {
+			part := float64(n) / float64(s.read-s.from)
+			r, b = r+s.records*part, b+s.bytes*part
+		}
+	}
+	return int64(math.Round(r)), int64(math.Round(b))
+}
