@@ -194,7 +194,7 @@ func pages() []Play {
 						echo first | ringfence produce payments
 						ringfence consume payments --group reads > seen & READER=$!
 						until grep -q first seen; do sleep 0.1; done
-						flock "$(find ringfence-data -name write.lock)" sleep 1000 & PID=$!
+						flock -o "$(find ringfence-data -name write.lock)" sleep 1000 & PID=$!
 						echo waits | ringfence produce payments --timeout 2s
 						code=$?; kill $READER; wait $READER; test $code = 124`,
 				},
