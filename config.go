@@ -33,9 +33,9 @@ type Config struct {
 	// Dir is a directory that holds records and coordination when Log and Registry name no
 	// others. Default "./ringfence-data". It is made when it is missing, see MustExist.
 	Dir string
-	// Log is the URL of the commit log: file:///var/lib/rf, mem:, or a scheme of Backends.
+	// Log is the URL of the commit log: file:///var/lib/rf, mem:, or a scheme of Backends. Default: Dir.
 	Log string
-	// Registry is the URL of the coordination store: file:///var/lib/rf, mem:, or a scheme of Backends.
+	// Registry is the URL of the coordination store: file:///var/lib/rf, mem:, or a scheme of Backends. Default: Dir.
 	Registry string
 	// Durability of records: Sync (default) or OS.
 	Durability Durability
@@ -46,7 +46,8 @@ type Config struct {
 	AllowShared bool
 	// MustExist makes Open fail with ErrNotFound, not make an empty store, when Dir is missing.
 	MustExist bool
-	// Backends are the stores known besides file: and mem:, by scheme.
+	// Backends are the stores known besides file: and mem:, by scheme. Package backends has a list of all
+	// that are in this module.
 	Backends []Backend
 	// Logger gets what people should know. Default: discard.
 	Logger *slog.Logger
@@ -129,7 +130,23 @@ func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
 			return u, b, nil
 		}
 	}
+	if how := elsewhere(u.Scheme); how != "" {
+		return nil, Backend{}, fmt.Errorf("%s %q: this program has no client for %s: %s: %w", what, storeurl.RedactText(raw), u.Scheme, how, ErrInvalid)
+	}
 	return nil, Backend{}, fmt.Errorf("%s %q: unknown scheme %q; expected one of %s: %w", what, storeurl.RedactText(raw), u.Scheme, schemes(backends, what == "log"), ErrInvalid)
+}
+
+// elsewhere says how a program gets the client of a store that it does not have.
+func elsewhere(scheme string) string {
+	switch scheme {
+	case "kafka", "etcd", "etcds", "postgres", "postgresql", "redis", "rediss", "mysql", "mariadb", "sqlite":
+		return `set Config.Backends to backends.All() of "github.com/ringfence/ringfence/backends"`
+	case "pulsar", "pulsar+ssl":
+		return `the program ringfence-pulsar has it (make build-pulsar); in Go it is the module "github.com/ringfence/ringfence/commitlog/pulsarlog", whose OpenURL goes into Config.Backends`
+	case "oracle":
+		return `in Go it is the module "github.com/ringfence/ringfence/registry/sqlregistry/oracle", whose OpenURL goes into Config.Backends; no program of ours has it`
+	}
+	return ""
 }
 
 func schemes(backends []Backend, log bool) string {

@@ -4,7 +4,8 @@ package main
 import (
 	"os"
 
+	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/internal/cli"
 )
 
-func main() { os.Exit(cli.Main("ringfence", backends())) }
+func main() { os.Exit(cli.Main("ringfence", backends.All())) }

@@ -5,8 +5,8 @@ import (
 	"log"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/commitlog/pulsarlog"
-	"github.com/ringfence/ringfence/registry/pgregistry"
 )
 
 // The code of docs/guide/pulsar.md, as it stands there.
@@ -14,10 +14,7 @@ func ExampleOpenURL() {
 	ctx := context.Background()
 	rf, err := ringfence.Open(ctx, ringfence.Config{
 		Log: "pulsar://h1:6650/public/orders", Registry: "postgres://rf@db/rf",
-		Backends: []ringfence.Backend{
-			{Scheme: "pulsar", OpenLog: pulsarlog.OpenURL},
-			{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
-		},
+		Backends: append(backends.All(), ringfence.Backend{Scheme: "pulsar", OpenLog: pulsarlog.OpenURL}),
 	})
 	if err != nil {
 		log.Fatal(err)

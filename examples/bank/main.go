@@ -24,8 +24,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/registry/pgregistry"
-	"github.com/ringfence/ringfence/registry/sqlregistry"
+	"github.com/ringfence/ringfence/backends"
 )
 
 const (
@@ -149,11 +148,7 @@ func (c config) run(ctx context.Context) (err error) {
 func (c config) open(ctx context.Context) (*ringfence.Client, error) {
 	return ringfence.Open(ctx, ringfence.Config{
 		Dir: c.dir, Registry: c.registry, Namespace: c.namespace, Durability: ringfence.OS,
-		Backends: []ringfence.Backend{
-			{Scheme: "postgres", OpenRegistry: pgregistry.OpenURL},
-			{Scheme: "mysql", OpenRegistry: sqlregistry.OpenURL},
-			{Scheme: "sqlite", OpenRegistry: sqlregistry.OpenURL},
-		},
+		Backends: backends.All(),
 	})
 }
 

@@ -80,6 +80,8 @@ var layers = []layer{
 		"group", "group/dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "topic",
 	}},
 
+	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},
+
 	// Programs.
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/halt", "internal/history", "registry", "registry/driver"}},

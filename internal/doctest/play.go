@@ -203,7 +203,7 @@ func Compiled(t testing.TB, page string) {
 func (b Block) in(t testing.TB, root string) bool {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"example_*_test.go", "*/*/example_*_test.go"} {
+	for _, pattern := range []string{"example_*_test.go", "*/example_*_test.go", "*/*/example_*_test.go"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,14 @@
-package main
+// Package backends lists the clients of all stores that live in this module, so that a program reaches
+// any of them by its URL:
+//
+//	ringfence.Open(ctx, ringfence.Config{Log: log, Registry: registry, Backends: backends.All()})
+//
+// A program that imports it links every client. One that wants few of them writes its own list, of
+// OpenURL functions by scheme, as [All] does. The front door itself knows file: and mem: only.
+//
+// Apache Pulsar (commitlog/pulsarlog) and Oracle (registry/sqlregistry/oracle) are modules of their own,
+// because their clients are larger than all the rest.
+package backends
 
 import (
 	"github.com/ringfence/ringfence"
@@ -9,9 +19,9 @@ import (
 	"github.com/ringfence/ringfence/registry/sqlregistry"
 )
 
-// backends is the explicit list of stores that this binary knows besides file: and mem:, which
-// the library brings along. A store that is not in this list is not in the binary.
-func backends() []ringfence.Backend {
+// All are the stores besides file: and mem:, by the schemes of their URLs: kafka, etcd and etcds, postgres
+// and postgresql, redis and rediss, mysql and mariadb, sqlite. The slice is the caller's.
+func All() []ringfence.Backend {
 	return []ringfence.Backend{
 		{Scheme: "kafka", OpenLog: kafkalog.OpenURL},
 		{Scheme: "etcd", OpenRegistry: etcdregistry.OpenURL},
