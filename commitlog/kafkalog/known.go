@@ -49,10 +49,15 @@ func (s *store) known(ctx context.Context) ([]int32, error) {
 	if err == nil {
 		epochs, err = s.everywhere(limited, func(settings map[string]string) bool { return settings[sealMark] == sealMarked })
 	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return epochs, nil
+	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // that of the context is the kind
+	case limited.Err() != nil && !isFault(err): // ours ended, which is no error of the caller's context
+		return nil, fmt.Errorf("%w: the brokers did not all take the seal within %v: %v", fault.Unavailable, knownPatience, err) //nolint:errorlint // see above
 	}
-	return epochs, err
+	return nil, err
 }
 
 // view is what one broker says.
