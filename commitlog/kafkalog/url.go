@@ -3,10 +3,8 @@ package kafkalog
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -85,42 +83,20 @@ func configOf(u *url.URL) (Config, error) {
 	return c, nil
 }
 
+var tlsNames = storeurl.TLSNames{CA: "tls-ca", Cert: "tls-cert", Key: "tls-key", ServerName: "tls-server-name"}
+
 // tlsOf is nil for a connection in the clear.
 func tlsOf(u *url.URL, q url.Values) (*tls.Config, error) {
-	fail := func(err error) (*tls.Config, error) {
-		return nil, fmt.Errorf("%s: %w: %w", storeurl.Redact(u), fault.Invalid, err)
-	}
-	on := false
-	for _, name := range []string{"tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
-		on = on || q.Get(name) != ""
-	}
+	on := len(tlsNames.Given(q)) > 0
 	if v := q.Get("tls"); v != "" {
 		want, err := strconv.ParseBool(v)
 		if err != nil || !want && on {
-			return fail(fmt.Errorf("tls=%s: expected true or false, and no other tls parameter with false", v))
+			return nil, fmt.Errorf("%s: %w: tls=%s: expected true or false, and no other tls parameter with false", storeurl.Redact(u), fault.Invalid, v)
 		}
 		on = want
 	}
 	if !on {
 		return nil, nil //nolint:nilnil // no TLS is a valid answer
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("tls-server-name")}
-	if file := q.Get("tls-ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return fail(fmt.Errorf("tls-ca: %w", err))
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return fail(fmt.Errorf("tls-ca=%s: expected certificates in PEM format", file))
-		}
-	}
-	if cert, key := q.Get("tls-cert"), q.Get("tls-key"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return fail(fmt.Errorf("tls-cert and tls-key: %w", err))
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
+	return storeurl.TLS(u, q, tlsNames, "")
 }

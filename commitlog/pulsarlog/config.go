@@ -3,7 +3,6 @@ package pulsarlog
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -93,6 +92,9 @@ func (c Config) Validate() error {
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		bad("a client's certificate needs its key, and the key its certificate (cert= and key=)")
+	}
+	if c.TLSCA != "" && !strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") && !strings.HasPrefix(c.AdminURL, "https:") {
+		bad("certificates to trust (ca=) are given, and would be used for nothing: nothing goes through TLS; expected pulsar+ssl:")
 	}
 	if c.MaxMessageBytes < 0 || c.MaxMessageBytes > 0 && c.MaxMessageBytes < 2*messageOverhead {
 		bad("messages of %d bytes; expected %d or more", c.MaxMessageBytes, 2*messageOverhead)
@@ -247,23 +249,9 @@ func (c Config) tls() (*tls.Config, error) {
 	if !strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") && !strings.HasPrefix(c.AdminURL, "https:") {
 		return nil, nil //nolint:nilnil // no TLS is no configuration
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.TLSCA != "" {
-		pem, err := os.ReadFile(c.TLSCA)
-		if err != nil {
-			return nil, fmt.Errorf("pulsar log: the certificates to trust (ca=): %w: %w", fault.Invalid, err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("pulsar log: %s holds no certificates in PEM (ca=): %w", c.TLSCA, fault.Invalid)
-		}
-	}
-	if c.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("pulsar log: the client's certificate (cert= and key=): %w: %w", fault.Invalid, err)
-		}
-		t.Certificates = []tls.Certificate{pair}
+	t, err := storeurl.LoadTLS(c.TLSCA, c.TLSCert, c.TLSKey, storeurl.TLSNames{CA: "ca=", Cert: "cert=", Key: "key="})
+	if err != nil {
+		return nil, fmt.Errorf("pulsar log: %w", err)
 	}
 	return t, nil
 }

@@ -21,6 +21,7 @@ func TestURLsThatAreRefusedShowNoSecret(t *testing.T) {
 		"pulsar://:hunter2@127.0.0.1:1?compression=rar":            "rar",
 		"pulsar://:hunter2@127.0.0.1:1?token-file=/tmp/x":          "token",
 		"pulsar://:hunter2@127.0.0.1:1?cert=/tmp/x":                "key",
+		"pulsar://:hunter2@127.0.0.1:1?ca=/tmp/x":                  "used for nothing",
 		"pulsar://:hunter2@127.0.0.1:1/onlytenant":                 "/tenant/namespace",
 		"pulsar://:hunter2@127.0.0.1:1?max-message=5MB":            "number of bytes",
 		"pulsar+ssl://:hunter2@127.0.0.1:1?ca=/does/not/exist.pem": "ca=",

@@ -9,12 +9,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 const envPrefix = "RINGFENCE_"
@@ -157,9 +159,51 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 		return []error{fmt.Errorf("configuration file %s: no valid YAML: %s: %w", a.global.config, text, fault.Invalid)}
 	}
+	if err := checkSecrecy(a.global.config, tree); err != nil {
+		return []error{err}
+	}
 	r := fileReader{path: a.global.config, running: cmd, given: given}
 	r.section(cmd.Root(), "", tree)
 	return r.errs
+}
+
+// checkSecrecy refuses a file with a password in it that other users can read. The rule is that of
+// PostgreSQL for its keys: a file of root may be open to a group.
+func checkSecrecy(path string, tree map[string]any) error {
+	info, err := os.Stat(path)
+	if err != nil || !holdsPassword(tree) {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.Mode().IsRegular() { // <(a command), for example
+		return nil
+	}
+	open := info.Mode().Perm() & 0o077
+	if st.Uid == 0 {
+		open &^= 0o040
+	}
+	if open == 0 && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) {
+		return nil
+	}
+	return fmt.Errorf("configuration file %s holds a password, and other users can read it (mode %04o, owner %d): run chmod 600 on it as its owner, or take the password out: %w",
+		path, info.Mode().Perm(), st.Uid, fault.Invalid)
+}
+
+// holdsPassword looks for URLs with a password among the values of a configuration file.
+func holdsPassword(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if holdsPassword(e) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, holdsPassword)
+	case string:
+		return strings.Contains(v, ":") && storeurl.HasPassword(v)
+	}
+	return false
 }
 
 type fileReader struct {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -45,6 +46,30 @@ func TestTheConfigurationFileOfTheHelpIsAccepted(t *testing.T) {
 	code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", data)
 	if code != 3 || !strings.Contains(stderr, "no Ringfence data") {
 		t.Errorf("exit code %d and %q; expected only that %s is missing", code, stderr, data)
+	}
+}
+
+func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	data := filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		registry string
+		mode     os.FileMode
+		refused  bool
+	}{
+		{"postgres://rf:s3cret@db/rf", 0o604, true},
+		{"postgres://rf:s3cret@db/rf", 0o600, false},
+		{"postgres://rf@db/rf", 0o644, false},
+	} {
+		text := "bench:\n  registry:\n    processes: 1\nregistry: " + c.registry + "\n"
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", data, "--registry", "file:"+data)
+		if refused := strings.Contains(stderr, "other users can read it (mode 0604"); refused != c.refused || strings.Contains(stderr, "s3cret") {
+			t.Errorf("%s in a file of mode %o: %q", c.registry, c.mode, stderr)
+		}
 	}
 }
 

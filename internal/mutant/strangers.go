@@ -59,6 +59,18 @@ func strangerMutants() []mutant {
 			pkg: ".", test: "TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt$",
 		},
 		{
+			name: "ca-for-nothing", breaks: "a CA is given and no server is held against it, in silence",
+			file: "internal/storeurl/tls.go",
+			find: "	if unverified != \"\" {\n", put: "	if unverified == u.Scheme {\n",
+			pkg: "internal/storeurl", test: "TestACAIsUsedOrTheMistakeIsTold$",
+		},
+		{
+			name: "configuration-is-for-all", breaks: "every user reads the passwords of a configuration file",
+			file: "internal/cli/settings.go",
+			find: "	if open == 0 &&", put: "	if open < 0o100 &&",
+			pkg: "internal/cli", test: "TestAConfigurationFileWithAPasswordIsForItsOwnerAlone$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",

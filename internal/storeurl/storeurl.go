@@ -71,6 +71,19 @@ func Redact(u *url.URL) string {
 	return c.Redacted() + tail
 }
 
+// HasPassword tells whether the text of a URL holds a password, or what may be one: a user that stands
+// alone before a Redis, or what can't be read as a URL and has an @ in it.
+func HasPassword(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || misplaced(u) {
+		return strings.Contains(raw, "@")
+	}
+	q := u.Query()
+	password, _ := u.User.Password()
+	token := u.User != nil && strings.HasPrefix(u.Scheme, "redis")
+	return password != "" || token || q.Has("password") || q.Has("sentinel_password") || q.Has("sslpassword")
+}
+
 // misplaced tells whether a user and a password may stand where they are not taken for such.
 func misplaced(u *url.URL) bool {
 	if u.Host == "" {

@@ -9,6 +9,20 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+func TestWhatHoldsAPasswordIsKnown(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]bool{
+		"postgres://rf@db/rf": false, "postgres://rf:x@db/rf": true, "postgres://rf@db/rf?password=x": true,
+		"postgres://db/rf?sslpassword=x": true, "redis://h": false, "redis://token@h": true, "redis://:x@h": true,
+		"redis://h?sentinel_password=x": true, "kafka://h1:9092,h2:9092": false, "kafka://a:b@h": true,
+		"mysql://u:a/b@h/db": true, "file:///var/lib/rf": false, "redis:x@h": true, "%zz:a@h": true,
+	} {
+		if got := HasPassword(raw); got != want {
+			t.Errorf("%s: %v, expected %v", raw, got, want)
+		}
+	}
+}
+
 func TestUnknownParametersAreRefusedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse("kafka://me:hunter2@h:9092?colour=red&password=hunter3&acks=all")

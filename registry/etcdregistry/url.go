@@ -2,11 +2,8 @@ package etcdregistry
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -60,31 +57,10 @@ func parse(u *url.URL) (Config, error) {
 		cfg.Endpoints = append(cfg.Endpoints, host)
 	}
 	if u.Scheme == secure {
-		if cfg.TLS, err = tlsConfig(q); err != nil {
-			return Config{}, fmt.Errorf("%s: %w", storeurl.Redact(u), err)
+		names := storeurl.TLSNames{CA: "ca", Cert: "cert", Key: "key", ServerName: "server_name"}
+		if cfg.TLS, err = storeurl.TLS(u, q, names, ""); err != nil {
+			return Config{}, err
 		}
 	}
 	return cfg, nil
-}
-
-func tlsConfig(q url.Values) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("server_name")}
-	if file := q.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w: %w", err, fault.Invalid)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s holds no certificate in PEM form: %w", file, fault.Invalid)
-		}
-	}
-	if q.Has("cert") || q.Has("key") {
-		pair, err := tls.LoadX509KeyPair(q.Get("cert"), q.Get("key"))
-		if err != nil {
-			return nil, fmt.Errorf("cert and key have to name PEM files that belong together: %w: %w", err, fault.Invalid)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }

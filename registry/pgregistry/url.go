@@ -51,6 +51,16 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 			return nil, fmt.Errorf("%s: pool_max_conns is %q; expected a number from 1 on: %w", storeurl.Redact(u), text, driver.ErrInvalid)
 		}
 	}
+	switch mode := q.Get("sslmode"); mode {
+	case "require", "verify-ca", "verify-full":
+	case "":
+		err = storeurl.UnusedCA(u, q, "sslrootcert", "the default sslmode=prefer")
+	default:
+		err = storeurl.UnusedCA(u, q, "sslrootcert", "sslmode="+mode)
+	}
+	if err != nil {
+		return nil, err
+	}
 	q.Del("schema")
 	q.Del("pool_max_conns")
 	bare := *u

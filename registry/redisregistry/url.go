@@ -3,11 +3,9 @@ package redisregistry
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -82,36 +80,15 @@ func withPort(address string) string {
 }
 
 func tlsConfig(u *url.URL, q url.Values) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("server_name")}
-	switch v := q.Get("insecure"); v {
-	case "", "false":
-	case "true":
-		cfg.InsecureSkipVerify = true
-	default:
-		return nil, fmt.Errorf("%s: insecure=%s: expected true or false: %w", storeurl.Redact(u), v, fault.Invalid)
+	insecure, err := storeurl.Bool(u, q, "insecure")
+	if err != nil {
+		return nil, err
 	}
-	if file := q.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("certificates of authorities: %w: %w", err, fault.Invalid)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate: %w", file, fault.Invalid)
-		}
+	unverified := ""
+	if insecure {
+		unverified = "insecure=true"
 	}
-	cert, key := q.Get("cert"), q.Get("key")
-	if (cert == "") != (key == "") {
-		return nil, fmt.Errorf("%s: expected both cert and key, or none: %w", storeurl.Redact(u), fault.Invalid)
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("client certificate: %w: %w", err, fault.Invalid)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	return cfg, nil
+	return storeurl.TLS(u, q, storeurl.TLSNames{CA: "ca", Cert: "cert", Key: "key", ServerName: "server_name"}, unverified)
 }
 
 func addresses(c Config) string { return strings.Join(c.Addresses, ", ") }

@@ -47,15 +47,16 @@ func TestURLsSayWhereTheStoreIs(t *testing.T) {
 func TestURLsThatMakeNoSenseAreRefusedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	for raw, names := range map[string]string{
-		"redis://me:hunter2@h?colour=hunter2":    "colour",
-		"redis://me:hunter2@h/zero":              "/zero",
-		"redis://me:hunter2@h/-1":                "/-1",
-		"redis://me:hunter2@h?timeout=soon":      "timeout",
-		"redis://me:hunter2@h?ca=hunter2":        "ca", // only with TLS
-		"rediss://me:hunter2@h?insecure=maybe":   "insecure",
-		"rediss://me:hunter2@h?cert=only.pem":    "key",
-		"rediss://me:hunter2@h?ca=/no/such/file": "/no/such/file",
-		"redis://":                               "redis://host",
+		"redis://me:hunter2@h?colour=hunter2":       "colour",
+		"redis://me:hunter2@h/zero":                 "/zero",
+		"redis://me:hunter2@h/-1":                   "/-1",
+		"redis://me:hunter2@h?timeout=soon":         "timeout",
+		"redis://me:hunter2@h?ca=hunter2":           "ca", // only with TLS
+		"rediss://me:hunter2@h?insecure=maybe":      "insecure",
+		"rediss://me:hunter2@h?insecure=true&ca=/x": "used for nothing",
+		"rediss://me:hunter2@h?cert=only.pem":       "key",
+		"rediss://me:hunter2@h?ca=/no/such/file":    "/no/such/file",
+		"redis://":                                  "redis://host",
 	} {
 		u, err := url.Parse(raw)
 		if err != nil {

@@ -379,6 +379,7 @@ func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
 	for _, raw := range []string{
 		"mysql://u:s3cret@h:1/db?nonsense=1", "mysql://u:s3cret@h:1", "mysql://u:s3cret@h:1/a/b", "mysql://u:s3cret@/db", "mysql:u:s3cret@h/db",
 		"mysql://u:s3cret@h/db?tls=maybe", "mysql://u:s3cret@h/db?tls=false&tls-ca=/x", "mysql://u:s3cret@h/db?tls-ca=/does/not/exist",
+		"mysql://u:s3cret@h/db?tls=preferred&tls-ca=/x", "mysql://u:s3cret@h/db?tls=skip-verify&tls-ca=/x",
 		"mysql://u:s3cret@h/db?tls-cert=/x", "mysql://u:s3cret@h/db?timeout=-1s", "other://u:s3cret@h/db",
 		"sqlite://host/path", "sqlite:", "sqlite:///x?nonsense=1", "sqlite:///x?durability=perhaps",
 	} {

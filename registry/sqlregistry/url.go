@@ -1,11 +1,8 @@
 package sqlregistry
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -66,51 +63,30 @@ func mysqlConfig(u *url.URL) (*mysql.Config, error) {
 	return c, nil
 }
 
-func setTLS(c *mysql.Config, u *url.URL, q url.Values) error {
-	mode, ca, cert, key := q.Get("tls"), q.Get("tls-ca"), q.Get("tls-cert"), q.Get("tls-key")
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%s: %s: %w", storeurl.Redact(u), fmt.Sprintf(format, args...), fault.Invalid)
-	}
-	if mode == "" && (ca != "" || cert != "" || key != "") {
+func setTLS(c *mysql.Config, u *url.URL, q url.Values) (err error) {
+	names := storeurl.TLSNames{CA: "tls-ca", Cert: "tls-cert", Key: "tls-key"}
+	given := names.Given(q)
+	mode, unverified := q.Get("tls"), ""
+	if mode == "" && len(given) > 0 {
 		mode = "true"
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	switch mode {
 	case "", "false":
-		if ca != "" || cert != "" || key != "" {
-			return refuse("tls=false, but certificates are given")
+		if len(given) > 0 {
+			return fmt.Errorf("%s: tls=false, but certificates are given: %w", storeurl.Redact(u), fault.Invalid)
 		}
 		return nil
 	case "true":
-	case "skip-verify":
-		config.InsecureSkipVerify = true
-	case "preferred":
-		config.InsecureSkipVerify = true
-		c.AllowFallbackToPlaintext = true
+	case "skip-verify", "preferred":
+		unverified = "tls=" + mode
+		c.AllowFallbackToPlaintext = mode == "preferred"
 	default:
-		return refuse("tls=%s: expected true, false, preferred or skip-verify", mode)
+		return fmt.Errorf("%s: tls=%s: expected true, false, preferred or skip-verify: %w", storeurl.Redact(u), mode, fault.Invalid)
 	}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return refuse("tls-ca: %v", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return refuse("tls-ca: %s holds no certificate in PEM", ca)
-		}
+	if c.TLS, err = storeurl.TLS(u, q, names, unverified); err != nil {
+		return err
 	}
-	if (cert == "") != (key == "") {
-		return refuse("expected tls-cert and tls-key together")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return refuse("tls-cert and tls-key: %v", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	c.TLS = config
+	c.TLS.ServerName = u.Hostname()
 	return nil
 }
 

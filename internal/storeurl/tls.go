@@ -1,0 +1,80 @@
+package storeurl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// TLSNames are what a store calls its parameters for TLS: the names of PEM files, and the name that
+// the server's certificate has to carry when it is not the host ("": there is no such parameter).
+type TLSNames struct{ CA, Cert, Key, ServerName string }
+
+// Given are those of the parameters that a URL has.
+func (n TLSNames) Given(q url.Values) []string {
+	var given []string
+	for _, name := range []string{n.CA, n.Cert, n.Key, n.ServerName} {
+		if name != "" && q.Get(name) != "" {
+			given = append(given, name)
+		}
+	}
+	return given
+}
+
+// TLS is the configuration that the parameters of a URL ask for: TLS 1.2 or newer, and a server whose
+// certificate the CA of the URL vouches for, or one of the system's.
+//
+// unverified is the parameter that asks for no such proof, as it stands in the URL; "": none does.
+// Beside a CA it is a mistake, as the CA would be used for nothing. Errors are fault.Invalid.
+func TLS(u *url.URL, q url.Values, n TLSNames, unverified string) (*tls.Config, error) {
+	if unverified != "" {
+		if err := UnusedCA(u, q, n.CA, unverified); err != nil {
+			return nil, err
+		}
+	}
+	c, err := LoadTLS(q.Get(n.CA), q.Get(n.Cert), q.Get(n.Key), n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Redact(u), err)
+	}
+	c.ServerName, c.InsecureSkipVerify = q.Get(n.ServerName), unverified != ""
+	return c, nil
+}
+
+// UnusedCA is the error for a CA beside a setting with which no server is held against it; nil when
+// the URL has no CA.
+func UnusedCA(u *url.URL, q url.Values, ca, setting string) error {
+	if q.Get(ca) == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing: no server would be held against it; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
+}
+
+// LoadTLS is TLS of files; the names are for the messages.
+func LoadTLS(ca, cert, key string, n TLSNames) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", n.CA, err, fault.Invalid)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s: %s holds no certificate in PEM: %w", n.CA, ca, fault.Invalid)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, fmt.Errorf("expected both %s and %s, or none: %w", n.Cert, n.Key, fault.Invalid)
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s and %s have to name PEM files that belong together: %w: %w", n.Cert, n.Key, err, fault.Invalid)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
