@@ -40,10 +40,31 @@ func record(m *Message) commitlog.Record {
 type ProduceOptions struct {
 	// Partition, when not nil, is where the message goes, whatever its key.
 	Partition *int
-	// Producer makes it idempotent: the same ID and sequence is stored once in a partition. That
-	// outlives switches of the topic while the client lives; a producer that is started again after
-	// one begins with an ID of its own.
+	// Producer makes it idempotent: the same ID and sequence is stored once in a partition of the storage
+	// topic Home, whatever process sends it and however often.
 	Producer commitlog.Producer
+	// Home is the index of the storage topic in which Producer began, from ProducerHome; its sequences
+	// count in the partitions of that one. Keep it with the ID. Once the topic was switched, a message
+	// that the home has is acknowledged again, and another is ErrSealed: it is stored nowhere. The
+	// producer then goes on with a new ID, from sequence 0, at the home of that time. A message whose
+	// answer is ErrUnknown is never sent under another ID.
+	Home int
+}
+
+// ProducerHome is the index of the storage topic that takes the new records of a topic: where an
+// idempotent producer that begins now belongs, see ProduceOptions. ErrConflict when the topic was moved
+// to another log.
+func (c *Client) ProducerHome(ctx context.Context, topicName string) (int, error) {
+	for {
+		t, err := c.open(ctx, topicName)
+		if err != nil {
+			return 0, err
+		}
+		home, err := t.Home(ctx)
+		if !errors.Is(err, topic.ErrAnotherLife) {
+			return home, err
+		}
+	} // another topic has the name: open that one
 }
 
 // ProduceAsync queues a message and returns; done is called exactly once, from any goroutine,
@@ -59,12 +80,12 @@ func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, 
 		return
 	}
 	partition := topic.AnyPartition
-	var ao *commitlog.AppendOptions
+	var po *topic.ProduceOptions
 	if opts != nil && opts.Partition != nil {
 		partition = *opts.Partition
 	}
 	if opts != nil && opts.Producer.ID != 0 {
-		ao = &commitlog.AppendOptions{Producer: opts.Producer}
+		po = &topic.ProduceOptions{Producer: opts.Producer, Home: opts.Home}
 	}
-	t.ProduceAsync(ctx, partition, record(&m), ao, done)
+	t.ProduceAsync(ctx, partition, record(&m), po, done)
 }

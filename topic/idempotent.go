@@ -4,228 +4,106 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Sequences of idempotent producers are numbered in the partitions of one storage topic: that is how
-// the log knows them. A producer keeps its numbers in its home, the storage topic that was produced
-// to when it began. What goes to later ones gets numbers of IDs that nobody else has, see lane, and a
-// message that is sent again goes to the place where it was sent before: the log acknowledges it if
-// it has it, also after it was sealed, and else it is surely not there.
-//
-// So a switch neither loses nor doubles a message of a producer that lives through it. One that is
-// started again after a switch has to begin with an ID of its own: the log refuses sequences that
-// go on from those of another storage topic.
+// A log knows an idempotent producer by its numbers in the partitions of one storage topic. So a
+// producer belongs to one, its home, and says so with each message: it is sent there and nowhere else,
+// also after the topic was switched, by whatever process. The home stores it once, or acknowledges it
+// again, or refuses it as sealed: then it surely is nowhere, and its producer goes on with a new ID in
+// the storage topic that takes new records by then. Nothing is carried from one storage topic to the
+// next, so nobody has to remember what was.
 
-// streams are the idempotent producers of a topic.
-type streams struct {
-	mu sync.Mutex         // guards all that is below, but is held over no call
-	m  map[uint64]*stream // by ID
+// ProduceOptions are the options of Produce and ProduceAsync; nil is none.
+type ProduceOptions struct {
+	// Producer makes a message idempotent, when its ID is not 0. Its sequences count in the partitions
+	// of Home.
+	Producer commitlog.Producer
+	// Home is the storage topic in which the producer began, see Topic.Home.
+	Home int
 }
 
-// stream is one of them.
-type stream struct {
-	home  int           // the storage topic with its own numbers
-	lanes map[int]*lane // by partition of home
+// identify takes over the options.
+func (m *message) identify(opts *ProduceOptions) {
+	if opts != nil && opts.Producer.ID != 0 {
+		m.home, m.opts = opts.Home, &commitlog.AppendOptions{Producer: opts.Producer}
+	}
 }
 
-// numbered is what a message of an idempotent producer has beside the others, once home takes
-// nothing new.
-type numbered struct {
-	lane   *lane
-	place  *place // nil: it was sent home
-	asked  bool   // it was sent to a sealed storage topic, which may have it already
-	absent error  // home does not have it, and said so with this
+// idempotent says whether the message has an identity.
+func (m *message) idempotent() bool { return m.opts != nil }
+
+// Home is the index of the storage topic that takes new records, read anew: where a producer that
+// begins now belongs. A switch that somebody died over is finished. ErrConflict when the topic was moved.
+func (t *Topic) Home(ctx context.Context) (int, error) {
+	for {
+		if err := t.Refresh(ctx); err != nil {
+			return 0, err
+		}
+		doc := t.Document()
+		if err := doc.CheckHere(); err != nil || !doc.Switching {
+			return doc.Produce, err
+		}
+		if err := t.catalog.Resume(ctx, t.name, doc.Life); err != nil {
+			return 0, err
+		}
+	}
 }
 
-// number sends a message of an idempotent producer.
+// early says that a message belongs to a storage topic that takes over just now: it must wait for
+// what is being carried there.
+func (m *message) early(g *generation) bool {
+	return m.idempotent() && m.home > g.storage && m.home <= m.t.Document().Produce && m.t.retire(g)
+}
+
+// number sends a message of an idempotent producer to its home.
 func (m *message) number(ctx context.Context) {
-	at, err := m.t.place(m.g, m.key, m.partition)
+	at, err := m.atHome()
 	if err != nil {
 		m.end(Position{}, err)
 		return
 	}
-	s, g := &m.t.streams, m.g
-	s.mu.Lock()
-	st := s.of(m.opts.Producer.ID, g.storage)
-	if g.storage == st.home {
-		s.mu.Unlock()
-		m.storage, m.at = g.storage, at
-		g.log.AppendAsync(ctx, at, m.recs, m.opts, m.stored)
-		return
-	}
-	l := st.lane(m.t.homeOf(st.home, m))
-	if m.n == nil {
-		m.n = new(numbered)
-	}
-	m.n.lane = l
-	if l.asking > 0 { // it must not overtake what may come back
-		full := len(l.parked) >= maxWaiting
-		if !full {
-			l.parked = append(l.parked, m)
-		}
-		s.mu.Unlock()
-		if full {
-			m.end(Position{}, fmt.Errorf("topic %q: too many messages wait for a sealed storage topic: %w", m.t.name, fault.NotDone))
-		}
-		return
-	}
-	goes := l.lodge(m, at)
-	s.mu.Unlock()
-	m.travel(ctx, goes)
+	m.storage, m.at = m.home, at
+	m.t.view.Load().storage[m.home].AppendAsync(ctx, at, m.recs, m.opts, m.stored)
 }
 
-// of finds a producer; storage is home of one that is new.
-func (s *streams) of(id uint64, storage int) *stream {
-	st := s.m[id]
-	if st == nil {
-		st = &stream{home: storage}
-		if s.m == nil {
-			s.m = map[uint64]*stream{}
-		}
-		s.m[id] = st
-	}
-	return st
-}
-
-func (st *stream) lane(partition int) *lane {
-	l := st.lanes[partition]
-	if l == nil {
-		l = newLane(st.home, partition)
-		if st.lanes == nil {
-			st.lanes = map[int]*lane{}
-		}
-		st.lanes[partition] = l
-	}
-	return l
-}
-
-// travel carries out what lane.lodge decided.
-func (m *message) travel(ctx context.Context, goes lodged) {
+// atHome is the partition of a message. It has to be the same whenever the message is sent.
+func (m *message) atHome() (int, error) {
+	doc := m.t.Document()
 	switch {
-	case goes.refused:
-		m.g.refuse(m)
-		return
-	case goes.err != nil || goes.known:
-		m.end(goes.at, goes.err)
-		return
+	case m.home < 0 || m.home >= len(doc.Storage):
+		return 0, fmt.Errorf("topic %q has storage topics 0 to %d; %d, where producer %x is said to have begun, is out of range: %w",
+			m.t.name, len(doc.Storage)-1, m.home, m.opts.Producer.ID, fault.Invalid)
+	case m.home > m.g.storage:
+		return 0, fmt.Errorf("topic %q: storage topic %d, where producer %x is said to have begun, takes no records yet: %w", m.t.name, m.home, m.opts.Producer.ID, fault.NotDone)
 	}
-	log := m.g.log
-	if m.storage != m.g.storage {
-		log = m.t.view.Load().storage[m.storage]
+	switch s := doc.Storage[m.home]; {
+	case m.partition == AnyPartition && m.key == nil:
+		return 0, fmt.Errorf("topic %q: a message of producer %x has neither key nor partition: sent again it would go elsewhere: %w", m.t.name, m.opts.Producer.ID, fault.Invalid)
+	case m.partition == AnyPartition:
+		return doc.Router.Route(doc.Hash.Sum(m.key), s.Partitions, s.K), nil
+	case m.partition < 0 || m.partition >= s.Partitions:
+		return 0, fmt.Errorf("topic %q has partitions 0 to %d in storage topic %d; %d is out of range: %w", m.t.name, s.Partitions-1, m.home, m.partition, fault.Invalid)
 	}
-	log.AppendAsync(ctx, m.at, m.recs, &commitlog.AppendOptions{Producer: goes.as}, m.stored)
+	return m.partition, nil
 }
 
-// settle takes the log's answer. What a sealed storage topic refused goes on to the next one. That is
-// also what was Invalid there: a log that refuses a sequence as sealed finds a gap before the next.
+// settle takes the answer of the home. Behind what it refused as sealed it finds a gap, which is no
+// mistake of the producer.
 func (m *message) settle(first int64, err error) {
-	sealed := errors.Is(err, fault.Sealed)
-	refused := sealed || errors.Is(err, fault.Invalid) && (m.storage < m.g.storage || m.g.closed.Load())
-	asked, pump, err := m.note(first, err, refused, sealed)
+	past := m.storage < m.g.storage || m.g.closed.Load()
 	switch {
-	case !refused && err != nil:
-		m.end(Position{}, err)
-	case !refused:
+	case err == nil:
 		m.end(Position{m.t.name, m.storage, m.at, first}, nil)
-	case !asked:
-		m.g.refuse(m)
-	}
-	if pump {
-		m.t.pump(m.n.lane)
-	}
-}
-
-// note takes the log's answer down in the lane. It says whether a sealed storage topic was asked, and
-// whether it is time to send on what is parked; and the error as the producer has to know it.
-func (m *message) note(first int64, err error, refused, sealed bool) (asked, pump bool, told error) {
-	if m.n == nil && !refused {
-		return false, false, err // home numbers it itself
-	}
-	s, p := &m.t.streams, m.opts.Producer
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m.n == nil {
-		m.n = &numbered{lane: s.of(p.ID, m.storage).lane(m.at)}
-	}
-	n, l := m.n, m.n.lane
-	switch {
-	case n.place != nil:
-		if l.settle(m, first, err, refused); errors.Is(err, fault.Forgotten) && l.places[p.Sequence] != n.place {
-			// It is the ID of a thread that was forgotten. The next try begins another one.
-			err = fmt.Errorf("topic %q: %w: send it again; the log says: %v", m.t.name, fault.NotDone, err) //nolint:errorlint // for its producer it is no longer that
+	case errors.Is(err, fault.Sealed), past && errors.Is(err, fault.Invalid):
+		if m.storage == m.g.storage {
+			m.t.retire(m.g) // false: the topic is being closed
 		}
-	case refused:
-		n.absent = err
-		if sealed {
-			l.end(p.Sequence)
-		}
+		m.end(Position{}, fmt.Errorf("topic %q: storage topic %d, where producer %x began, is %w and does not have the message: send it with a new ID and sequence 0 to the storage topic that takes new records",
+			m.t.name, m.storage, m.opts.Producer.ID, fault.Sealed))
+	default:
+		m.end(Position{}, err)
 	}
-	if !n.asked {
-		return false, false, err
-	}
-	n.asked = false
-	if refused {
-		l.parked = append(l.parked, m)
-	}
-	if l.asking--; l.asking == 0 && len(l.parked) > 0 {
-		l.asking, pump = 1, true
-	}
-	return true, pump, err
-}
-
-// pump sends what is parked in a lane on, from a goroutine that Close joins.
-func (t *Topic) pump(l *lane) {
-	if t.aside(func() { t.unpark(l) }) {
-		return
-	}
-	t.streams.mu.Lock()
-	parked := l.parked
-	l.parked, l.asking = nil, 0
-	t.streams.mu.Unlock()
-	for _, m := range parked {
-		m.end(Position{}, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
-	}
-}
-
-// unpark sends what is parked in a lane in the order in which it came. While something is asked for
-// nothing new goes; the answer to it calls again.
-func (t *Topic) unpark(l *lane) {
-	s := &t.streams
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(l.parked) > 0 {
-		batch := l.parked
-		l.parked = nil
-		byTicket(batch)
-		for i, m := range batch {
-			if l.asking > 1 && !l.asks(m) {
-				l.parked = append(batch[i:len(batch):len(batch)], l.parked...)
-				l.asking--
-				return
-			}
-			at, err := t.place(m.g, m.key, m.partition)
-			goes := lodged{err: err}
-			if err == nil {
-				goes = l.lodge(m, at)
-			}
-			s.mu.Unlock()
-			m.travel(t.life, goes)
-			s.mu.Lock()
-		}
-	}
-	l.asking--
-}
-
-// homeOf is the partition in which a message lay, or would have, in an earlier storage topic.
-func (t *Topic) homeOf(storage int, m *message) int {
-	if m.partition != AnyPartition {
-		return m.partition
-	}
-	doc := t.Document()
-	s := doc.Storage[storage]
-	return doc.Router.Route(doc.Hash.Sum(m.key), s.Partitions, s.K)
 }

@@ -5,216 +5,237 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/topic"
 )
 
-func sequence(id uint64, n int64) *commitlog.AppendOptions {
-	return &commitlog.AppendOptions{Producer: commitlog.Producer{ID: id, Sequence: n}}
+func sequence(home int, id uint64, n int64) *topic.ProduceOptions {
+	return &topic.ProduceOptions{Producer: commitlog.Producer{ID: id, Sequence: n}, Home: home}
+}
+
+// sendNumbered sends message n of key 0 and waits.
+func sendNumbered(t *testing.T, tp *topic.Topic, n int, opts *topic.ProduceOptions) (topic.Position, error) {
+	t.Helper()
+	r := rec(0, n)
+	return tp.Produce(t.Context(), r.Key, topic.AnyPartition, []commitlog.Record{r}, opts)
 }
 
 // A producer that does not know whether a message was stored sends it again: it must not be stored
-// twice, wherever the first one went.
+// twice, whoever sends it and however often the topic was switched meanwhile.
 func TestAMessageSentAgainAfterASwitchIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	tp := open(t, s.catalog, "a")
-	send := func(n int) topic.Position {
-		t.Helper()
-		r := rec(0, n)
-		at, err := tp.Produce(t.Context(), r.Key, topic.AnyPartition, []commitlog.Record{r}, sequence(7, int64(n)))
+	for name, store := range map[string]func(*testing.T) func(*setup) *topic.Catalog{
+		"memory": func(*testing.T) func(*setup) *topic.Catalog {
+			return func(s *setup) *topic.Catalog { return topic.NewCatalog(s.log, s.reg, "") }
+		},
+		"disk": func(t *testing.T) func(*setup) *topic.Catalog {
+			dir := t.TempDir()
+			return func(s *setup) *topic.Catalog { return onDisk(t, s, dir) }
+		},
+		"kafka": onKafka,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repeatAcrossSwitches(t, store(t))
+		})
+	}
+}
+
+// onKafka opens a log of the test's own on the server, anew each time.
+func onKafka(t *testing.T) func(*setup) *topic.Catalog {
+	u, err := url.Parse(testserver.URL(t, "kafka"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := kafkalog.Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("topic-%x.", rand.Uint32())}
+	open := func(ctx context.Context) *commitlog.Log {
+		l, err := kafkalog.Open(ctx, config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return at
+		return l
 	}
+	t.Cleanup(func() {
+		l := open(context.Background())
+		all, _ := l.Topics(context.Background()) // of this prefix
+		for _, st := range all {
+			_ = l.DeleteTopic(context.Background(), st.Name)
+		}
+		_ = l.Close()
+	})
+	return func(s *setup) *topic.Catalog {
+		l := open(t.Context())
+		t.Cleanup(func() { _ = l.Close() })
+		return topic.NewCatalog(l, s.reg, "")
+	}
+}
+
+func repeatAcrossSwitches(t *testing.T, another func(*setup) *topic.Catalog) {
+	s := newSetup(t)
+	create(t, another(s), "a", topic.Config{Partitions: 2})
+	before := open(t, another(s), "a")
 	for n := range 5 {
-		send(n)
+		if _, err := sendNumbered(t, before, n, sequence(0, 7, int64(n))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	grow(t, s.catalog, "a", 4)
-	if at := send(4); at.Storage != 0 || at.Offset != 4 {
-		t.Errorf("before the switch noticed: again at %+v; expected where it is", at)
+	for i, partitions := range []int{4, 3} {
+		grow(t, another(s), "a", partitions)
+		for _, tp := range []*topic.Topic{before, open(t, another(s), "a")} { // one that lives through it, and one that is started anew
+			for n := 4; n >= 0; n-- { // the first one too, which looks like that of a new producer
+				if at, err := sendNumbered(t, tp, n, sequence(0, 7, int64(n))); err != nil || at.Storage != 0 || at.Offset != int64(n) {
+					t.Errorf("sequence %d again: %+v, %v; expected where it is", n, at, err)
+				}
+			}
+			for n := 5; n < 8; n++ {
+				if at, err := sendNumbered(t, tp, n, sequence(0, 7, int64(n))); !errors.Is(err, fault.Sealed) {
+					t.Errorf("sequence %d, which the home does not have: %+v, %v; expected Sealed", n, at, err)
+				}
+			}
+			if home, err := tp.Home(t.Context()); err != nil || home != i+1 {
+				t.Errorf("new producers begin in %d, %v; expected %d", home, err, i+1)
+			}
+			if at, err := sendNumbered(t, tp, 5+i, sequence(i+1, 8+uint64(i), 0)); err != nil || at.Storage != i+1 || at.Offset != 0 { //nolint:gosec // small
+				t.Errorf("under a new ID: %+v, %v", at, err)
+			}
+		}
 	}
-	fifth := send(5)
-	if fifth.Storage != 1 || fifth.Offset != 0 {
-		t.Errorf("the first after the switch is at %+v", fifth)
-	}
-	if at := send(4); at.Storage != 0 || at.Offset != 4 {
-		t.Errorf("after the switch: again at %+v; expected where it is", at)
-	}
-	if at := send(5); at != fifth {
-		t.Errorf("again at %+v; expected %+v", at, fifth)
-	}
-	sixth := send(6)
-	grow(t, s.catalog, "a", 8)
-	if at := send(6); at != sixth {
-		t.Errorf("again at %+v; expected %+v", at, sixth)
-	}
-	send(7)
-	if got := values(t, tp)["k0"]; !slices.Equal(got, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
+	last := open(t, another(s), "a")
+	if got := values(t, last)["k0"]; !slices.Equal(got, []int{0, 1, 2, 3, 4, 5, 6}) {
 		t.Errorf("stored: %v", got)
 	}
 }
 
-// A window of numbered messages that a switch refuses goes on to the next storage topic as a whole. A
-// log refuses the first as sealed, and finds that the others leave a gap. What comes meanwhile goes
-// with them, wherever it is on its way.
-func TestAWindowOfNumberedMessagesSurvivesSwitches(t *testing.T) {
+// A switch goes through a window of numbered messages: what is behind the first that is refused is
+// refused in the same way, though a log may call it a gap.
+func TestASwitchRefusesTheRestOfAWindow(t *testing.T) {
 	t.Parallel()
-	for log, seeds := range map[string]uint64{"memory": 10, "late": 20, "disk": 10} {
-		for seed := range seeds {
-			t.Run(fmt.Sprint(log, seed), func(t *testing.T) {
-				t.Parallel()
-				s, r := newSetup(t), rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
-				c := s.catalog
-				switch log {
-				case "late":
-					late := &lossyLog{Log: memlog.NewStore(nil).Driver(), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
-					c = topic.NewCatalog(commitlog.New(late), s.reg, "")
-				case "disk":
-					c = onDisk(t, s, t.TempDir())
+	for name, make := range map[string]func(*setup) *topic.Catalog{
+		"memory": func(s *setup) *topic.Catalog { return s.catalog },
+		"disk":   func(s *setup) *topic.Catalog { return onDisk(t, s, t.TempDir()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSetup(t)
+			c := make(s)
+			create(t, c, "a", topic.Config{Partitions: 2})
+			tp := open(t, c, "a")
+			const messages = 2000
+			var acks, switched sync.WaitGroup
+			errs := [messages]error{}
+			for n := range messages {
+				if n == messages/2 {
+					switched.Go(func() { grow(t, c, "a", 4) })
 				}
-				windowOverSwitches(t, c, r)
-			})
-		}
+				acks.Add(1)
+				tp.ProduceAsync(t.Context(), 1, rec(0, n), sequence(0, 9, int64(n)), func(_ topic.Position, err error) {
+					errs[n] = err
+					acks.Done()
+				})
+			}
+			acks.Wait()
+			switched.Wait()
+			stored := slices.IndexFunc(errs[:], func(err error) bool { return err != nil })
+			if stored < 0 {
+				stored = messages
+			}
+			for n, err := range errs[stored:] {
+				if !errors.Is(err, fault.Sealed) {
+					t.Fatalf("message %d behind the first that was refused: %v; expected Sealed", stored+n, err)
+				}
+			}
+			if got := values(t, tp)["k0"]; len(got) != stored || !slices.IsSorted(got) {
+				t.Errorf("%d messages are stored and %d acknowledged", len(got), stored)
+			}
+		})
 	}
 }
 
-func windowOverSwitches(t *testing.T, c *topic.Catalog, r *rand.Rand) {
-	create(t, c, "a", topic.Config{Partitions: 2})
-	tp := open(t, c, "a")
-	const messages, keys = 2000, 3
-	var acks, switches sync.WaitGroup
-	var want [keys][]int
-	partitions := 2
-	at := []int{messages / 3, messages / 2}
-	for range r.IntN(3) {
-		at = append(at, r.IntN(messages))
-	}
-	for n := range messages {
-		k := r.IntN(keys)
-		want[k] = append(want[k], n)
-		acks.Add(1)
-		tp.ProduceAsync(t.Context(), 1, rec(k, n), sequence(9, int64(n)), func(_ topic.Position, err error) {
-			if err != nil {
-				t.Error(n, err)
-			}
-			acks.Done()
-		})
-		if slices.Contains(at, n) {
-			switches.Wait()
-			partitions *= 1 + r.IntN(2)
-			switches.Go(func() { grow(t, c, "a", partitions) })
-			if r.IntN(2) == 0 {
-				switches.Wait()
-			}
+// Sent again, it would go to another partition, which knows nothing of it.
+func TestANumberedMessageNeedsAPlace(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	r := []commitlog.Record{{Value: []byte("x")}}
+	for want, send := range map[string]struct {
+		partition int
+		key       string
+		home      int
+	}{
+		"neither key nor partition": {partition: topic.AnyPartition},
+		"partitions 0 to 1":         {partition: 2},
+		"storage topics 0 to 0":     {partition: 1, home: 1},
+		"-1, where producer 7":      {partition: 1, home: -1},
+	} {
+		if _, err := tp.Produce(t.Context(), nil, send.partition, r, sequence(send.home, 7, 0)); !errors.Is(err, fault.Invalid) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v; expected Invalid with %q", err, want)
 		}
 	}
-	acks.Wait()
-	switches.Wait()
+	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+		t.Fatal(err)
+	}
 	if err := tp.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got := values(t, tp)
-	for k := range want {
-		if got := got[fmt.Sprint("k", k)]; !slices.Equal(got, want[k]) {
-			t.Errorf("key %d: %d messages are stored of %d, in order: %v", k, len(got), len(want[k]), slices.IsSorted(got))
-		}
+	if _, err := sendNumbered(t, tp, 0, sequence(1, 7, 0)); !errors.Is(err, fault.NotDone) {
+		t.Errorf("to a storage topic that takes no records yet: %v; expected NotDone", err)
 	}
 }
 
-func canceled(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
-
-// sendNumbered sends the number n of producer 7 and waits.
-func sendNumbered(t *testing.T, tp *topic.Topic, n int) topic.Position {
-	t.Helper()
-	r := rec(0, n)
-	at, err := tp.Produce(t.Context(), r.Key, topic.AnyPartition, []commitlog.Record{r}, sequence(7, int64(n)))
-	if err != nil {
-		t.Fatalf("sequence %d: %v", n, err)
-	}
-	return at
-}
-
-// What an outage kept from being appended is sent again after a switch: the old storage topic has a
-// gap there and refuses all but the first for it.
-func TestWhatWasNotAppendedBeforeASwitchIsSentAgainInOrder(t *testing.T) {
-	t.Parallel()
-	for _, pipelined := range []bool{false, true} {
-		s := newSetup(t)
-		create(t, s.catalog, "a", topic.Config{Partitions: 1})
-		tp := open(t, s.catalog, "a")
-		sendNumbered(t, tp, 0)
-		for n := 1; n < 20; n++ {
-			tp.ProduceAsync(canceled(t), topic.AnyPartition, rec(0, n), sequence(7, int64(n)), func(_ topic.Position, err error) {
-				if !errors.Is(err, fault.NotDone) {
-					t.Errorf("%v; expected NotDone", err)
-				}
-			})
-		}
-		grow(t, s.catalog, "a", 2)
-		if err := tp.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		var acks sync.WaitGroup
-		for n := 1; n < 25; n++ {
-			if !pipelined {
-				sendNumbered(t, tp, n)
-				continue
-			}
-			acks.Add(1)
-			tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, n), sequence(7, int64(n)), func(_ topic.Position, err error) {
-				if err != nil {
-					t.Error(n, err)
-				}
-				acks.Done()
-			})
-		}
-		acks.Wait()
-		if got := values(t, tp)["k0"]; !slices.IsSorted(got) || len(got) != 25 {
-			t.Errorf("pipelined %v: stored: %v", pipelined, got)
-		}
-	}
-}
-
-// A producer may have many messages under way when their answers get lost, and sends all of them again.
-func TestManyMessagesSentAgainAreStoredOnce(t *testing.T) {
+// What belongs to the storage topic that takes over waits for what is being carried there.
+func TestAProducerOfTheNextStorageTopicOvertakesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	create(t, s.catalog, "a", topic.Config{Partitions: 1})
 	tp := open(t, s.catalog, "a")
-	for n := range 10 {
-		sendNumbered(t, tp, n)
-	}
-	grow(t, s.catalog, "a", 2)
-	for range 2 {
-		for n := 5; n < 110; n++ {
-			sendNumbered(t, tp, n)
+	for n := range 20 {
+		grow(t, s.catalog, "a", 1+n%2)
+		var acks sync.WaitGroup
+		acks.Add(2)
+		done := func(_ topic.Position, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acks.Done()
 		}
-	}
-	if at := sendNumbered(t, tp, 10); at.Offset != -1 {
-		t.Errorf("long answered: %+v; expected that nobody remembers where", at)
-	}
-	if at := sendNumbered(t, tp, 109); at.Storage != 1 || at.Offset != 99 {
-		t.Errorf("again at %+v; expected where it is", at)
-	}
-	if got := values(t, tp)["k0"]; len(got) != 110 || !slices.IsSorted(got) {
-		t.Errorf("%d records are stored of 110 sequences: %v", len(got), got)
-	}
-	for _, n := range []int64{111, -1} { // 110 is next
-		if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 0)}, sequence(7, n)); !errors.Is(err, fault.Invalid) {
-			t.Errorf("sequence %d: %v; expected Invalid", n, err)
+		tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, 2*n), nil, done)
+		home, err := tp.Home(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
+		tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, 2*n+1), sequence(home, uint64(n)+1, 0), done) //nolint:gosec // small
+		acks.Wait()
+	}
+	if got := values(t, tp)["k0"]; len(got) != 40 || !slices.IsSorted(got) {
+		t.Errorf("stored: %v", got)
+	}
+}
+
+// Home finishes the switch that somebody died over.
+func TestAProducerBeginsBehindAnInterruptedSwitch(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 1})
+	if _, err := s.catalog.AddStorage(t.Context(), "a", 2); err != nil {
+		t.Fatal(err)
+	}
+	s.edit(t, "a", `"produce":0,`, `"produce":0,"switching":true,`)
+	tp := open(t, s.catalog, "a")
+	home, err := tp.Home(t.Context())
+	if err != nil || home != 1 {
+		t.Fatalf("home %d, %v; expected 1", home, err)
+	}
+	if at, err := sendNumbered(t, tp, 0, sequence(home, 7, 0)); err != nil || at.Storage != 1 {
+		t.Errorf("%+v, %v", at, err)
 	}
 }

@@ -89,9 +89,9 @@ func (t *lossyTopic) Close() error {
 	return t.Topic.Close()
 }
 
-// A producer that sends what failed again, in order, has everything stored once and in order,
-// whatever gets lost and whenever the topic is switched.
-func TestNumberedMessagesSurviveLossesAndSwitches(t *testing.T) {
+// Producers that send again what has no answer, and are started anew at any time, have everything
+// stored once and in order, whatever gets lost and whenever the topic is switched.
+func TestNumberedMessagesSurviveLossesStartsAndSwitches(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -99,62 +99,99 @@ func TestNumberedMessagesSurviveLossesAndSwitches(t *testing.T) {
 			l := &lossyLog{Log: memlog.NewStore(nil).Driver(), rand: rand.New(rand.NewPCG(seed, 1)), loss: 3} //nolint:gosec // a test
 			c := topic.NewCatalog(commitlog.New(l), memregistry.NewStore().Open().Registry, "")
 			create(t, c, "a", topic.Config{Partitions: 1})
-			lossy(t, c, rand.New(rand.NewPCG(seed, 2)), seed%2 == 0) //nolint:gosec // a test
+			lossy(t, c, rand.New(rand.NewPCG(seed, 2))) //nolint:gosec // a test
 		})
 	}
 }
 
-func lossy(t *testing.T, c *topic.Catalog, r *rand.Rand, all bool) {
+// numbering is what a producer of one key keeps over its starts.
+type numbering struct {
+	id          uint64
+	home        int
+	base, acked int // its numbers begin behind base; all up to acked were acknowledged
+}
+
+// window sends the next n numbers of a key, and takes down what is acknowledged.
+func (k *numbering) window(t *testing.T, tp *topic.Topic, key, n int) (sealed bool) {
+	var acks sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		acks.Add(1)
+		opts := sequence(k.home, k.id, int64(k.acked+i-k.base))
+		tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(key, k.acked+i), opts, func(_ topic.Position, err error) {
+			errs[i] = err
+			acks.Done()
+		})
+	}
+	acks.Wait()
+	for _, err := range errs {
+		if err != nil {
+			for _, kind := range []error{fault.NotDone, fault.Unknown, fault.Invalid, fault.Sealed} {
+				if errors.Is(err, kind) {
+					return errors.Is(err, fault.Sealed)
+				}
+			}
+			t.Fatal(err)
+		}
+		k.acked++
+	}
+	return false
+}
+
+func lossy(t *testing.T, c *topic.Catalog, r *rand.Rand) {
 	tp := open(t, c, "a")
-	const numbers, keys = 600, 5
-	acked := make([]bool, numbers)
-	partitions := 1
-	for base, rounds := 0, 0; base < numbers; rounds++ {
-		if rounds > 20*numbers {
-			t.Fatalf("stuck at sequence %d", base)
+	const numbers, keys = 120, 5
+	kept := make([]numbering, keys)
+	id := uint64(0)
+	for i := range kept {
+		id++
+		kept[i].id = id
+	}
+	var switches sync.WaitGroup
+	defer switches.Wait()
+	for partitions, rounds := 1, 0; ; rounds++ {
+		if rounds > 50*numbers {
+			t.Fatalf("stuck: %+v", kept)
 		}
 		if r.IntN(12) == 0 && partitions < 32 {
 			partitions *= 2
-			n := partitions
-			defer func() func() {
-				done := make(chan struct{})
-				go func() { // waited for at the end
-					defer close(done)
-					grow(t, c, "a", n)
-				}()
-				if r.IntN(2) == 0 {
-					<-done
-				}
-				return func() { <-done }
-			}()()
-		}
-		var acks sync.WaitGroup
-		errs := make([]error, numbers)
-		for n := base; n < min(base+1+r.IntN(100), numbers); n++ {
-			if acked[n] && !all { // else its answer is taken for lost too
-				continue
+			switches.Wait()
+			switches.Go(func() { grow(t, c, "a", partitions) })
+			if r.IntN(2) == 0 {
+				switches.Wait()
 			}
-			acks.Add(1)
-			tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(n%keys, n), sequence(7, int64(n)), func(_ topic.Position, err error) {
-				acked[n], errs[n] = err == nil, err
-				acks.Done()
-			})
 		}
-		acks.Wait()
-		for base < numbers && acked[base] {
-			base++
+		if r.IntN(20) == 0 {
+			tp = open(t, c, "a") // as by another process
 		}
-		for _, err := range errs {
-			if err != nil && !errors.Is(err, fault.NotDone) && !errors.Is(err, fault.Unknown) && !errors.Is(err, fault.Invalid) {
+		key := slices.IndexFunc(kept, func(k numbering) bool { return k.acked < numbers })
+		if key < 0 {
+			break
+		}
+		if other := r.IntN(keys); kept[other].acked < numbers {
+			key = other
+		}
+		k := &kept[key]
+		if again := r.IntN(4); again <= k.acked-k.base { // it forgot answers
+			k.acked -= again
+		}
+		if k.window(t, tp, key, min(1+r.IntN(20), numbers-k.acked)) {
+			home, err := tp.Home(t.Context())
+			if err != nil {
 				t.Fatal(err)
+			}
+			if home > k.home { // else the pointer has yet to move on
+				id++
+				*k = numbering{id: id, home: home, base: k.acked, acked: k.acked}
 			}
 		}
 	}
+	switches.Wait()
 	if err := tp.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for k, got := range values(t, tp) {
-		if len(got) != numbers/keys || !slices.IsSorted(got) {
+		if len(got) != numbers || !slices.IsSorted(got) {
 			t.Errorf("%s: %d records, in order: %v: %v", k, len(got), slices.IsSorted(got), got)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Position is the place of a record. The offset is -1 for a message that an idempotent producer sent
-// again so late that nobody remembers where it is stored, and storage topic and partition may be.
+// again so late that nobody remembers where in the partition it is stored.
 type Position struct {
 	Topic     string `json:"topic"`
 	Storage   int    `json:"storage"`
@@ -87,20 +87,21 @@ type message struct {
 	g         *generation
 	ticket    uint64
 	key       []byte
-	partition int       // asked for; AnyPartition
-	storage   int       // the storage topic that it was sent to
-	at        int       // and the partition of it
-	n         *numbered // of an idempotent producer, past its home
+	partition int // asked for; AnyPartition
+	storage   int // the storage topic that it was sent to
+	at        int // and the partition of it
 	recs      []commitlog.Record
 	one       [1]commitlog.Record
-	opts      *commitlog.AppendOptions
+	home      int                      // of its producer, if it has one
+	opts      *commitlog.AppendOptions // nil: it has none
 	done      func(Position, error)
 }
 
 // Produce appends a batch of records of one key, or for one partition, and waits until it is
 // stored. AnyPartition lets the router choose by the key; records without one go round robin.
-func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []commitlog.Record, opts *commitlog.AppendOptions) (Position, error) {
-	m := &message{t: t, key: key, partition: partition, recs: recs, opts: opts}
+func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []commitlog.Record, opts *ProduceOptions) (Position, error) {
+	m := &message{t: t, key: key, partition: partition, recs: recs}
+	m.identify(opts)
 	g := t.gen.Load()
 	if m.idempotent() {
 		return t.answer(ctx, m, func() { t.send(ctx, m) })
@@ -115,7 +116,7 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 		g.leave()
 		return Position{}, err
 	}
-	first, err := g.log.Append(ctx, at, recs, opts)
+	first, err := g.log.Append(ctx, at, recs, nil)
 	if errors.Is(err, fault.Sealed) {
 		return t.answer(ctx, m, func() { g.refuse(m) })
 	}
@@ -126,9 +127,6 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 	}
 	return Position{t.name, g.storage, at, first}, nil
 }
-
-// idempotent says whether the message has an identity.
-func (m *message) idempotent() bool { return m.opts != nil && m.opts.Producer.ID != 0 }
 
 // answer sends a message and waits for its fate. It is not the way of most messages: what goes it may
 // be stored after the caller has given up, and used its memory for something else.
@@ -155,8 +153,9 @@ func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, 
 // its place or the error, and must not block. Records of one key that one goroutine queues keep
 // their order, also over a switch. It blocks only while the log's write buffer is full, or a switch
 // takes so long that many records wait for its end.
-func (t *Topic) ProduceAsync(ctx context.Context, partition int, rec commitlog.Record, opts *commitlog.AppendOptions, done func(Position, error)) {
-	m := &message{t: t, key: rec.Key, partition: partition, opts: opts, done: done}
+func (t *Topic) ProduceAsync(ctx context.Context, partition int, rec commitlog.Record, opts *ProduceOptions, done func(Position, error)) {
+	m := &message{t: t, key: rec.Key, partition: partition, done: done}
+	m.identify(opts)
 	m.one[0] = rec
 	m.recs = m.one[:]
 	t.send(ctx, m)
@@ -167,6 +166,10 @@ func (t *Topic) send(ctx context.Context, m *message) {
 	for {
 		g := t.gen.Load()
 		if ticket, ok := g.begin(); ok {
+			if m.early(g) {
+				g.leave()
+				continue
+			}
 			m.append(ctx, g, ticket)
 			return
 		}
@@ -189,7 +192,7 @@ func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
 		return
 	}
 	m.storage = g.storage
-	g.log.AppendAsync(ctx, m.at, m.recs, m.opts, m.stored)
+	g.log.AppendAsync(ctx, m.at, m.recs, nil, m.stored)
 }
 
 // stored is the log's answer.

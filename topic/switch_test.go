@@ -306,40 +306,38 @@ func TestASealedTopicWithoutASuccessorRefuses(t *testing.T) {
 // A caller that gave up during a switch uses its memory again; what it sent is stored as it was.
 func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 	t.Parallel()
-	for _, opts := range []*commitlog.AppendOptions{nil, sequence(7, 0)} {
-		s := newSetup(t)
-		create(t, s.catalog, "a", topic.Config{Partitions: 2})
-		tp := open(t, s.catalog, "a")
-		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-			t.Fatal(err)
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+		t.Fatal(err)
+	}
+	st, err := tp.Storage(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	recs := []commitlog.Record{rec(0, 1)}
+	if _, err := tp.Produce(ctx, recs[0].Key, topic.AnyPartition, recs, nil); !errors.Is(err, fault.Unknown) {
+		t.Errorf("%v; expected Unknown", err)
+	}
+	cancel()
+	recs[0].Key[0], recs[0].Value[0] = 'x', '9'
+	for end := time.Now().Add(30 * time.Second); tp.Document().Produce == 0; {
+		if time.Now().After(end) {
+			t.Fatal("the switch that the producer began is never done")
 		}
-		st, err := tp.Storage(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := st.Seal(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		recs := []commitlog.Record{rec(0, 1)}
-		if _, err := tp.Produce(ctx, recs[0].Key, topic.AnyPartition, recs, opts); !errors.Is(err, fault.Unknown) {
-			t.Errorf("%v; expected Unknown", err)
-		}
-		cancel()
-		recs[0].Key[0], recs[0].Value[0] = 'x', '9'
-		for end := time.Now().Add(30 * time.Second); tp.Document().Produce == 0; {
-			if time.Now().After(end) {
-				t.Fatal("the switch that the producer began is never done")
-			}
-			<-time.After(time.Millisecond)
-		}
-		if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
-			t.Fatal(err)
-		}
-		if got := values(t, tp)["k0"]; !slices.Equal(got, []int{1}) {
-			t.Errorf("stored: %v", got)
-		}
+		<-time.After(time.Millisecond)
+	}
+	if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, tp)["k0"]; !slices.Equal(got, []int{1}) {
+		t.Errorf("stored: %v", got)
 	}
 }
 

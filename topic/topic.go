@@ -29,8 +29,6 @@ type Topic struct {
 	gen  atomic.Pointer[generation]
 	gone atomic.Bool
 
-	streams streams
-
 	mu     sync.Mutex // guards closed; held while view or gen is replaced, but over no call
 	closed bool
 	moves  sync.WaitGroup // goroutines that carry records past a switch

@@ -42,6 +42,8 @@ type queue struct {
 	target  int    // of a batch's size, where the broker takes less than usual
 	own     *identity
 	others  map[uint64]*identity
+	past    map[int64]*trace // by Kafka's producer id: what a sealed partition has; nil: not read
+	trimmed bool             // and records are missing at its beginning
 }
 
 // batchTarget is the size up to which appends share a batch.
@@ -215,7 +217,7 @@ func (p *partition) fate(maybe bool, err error) error {
 	if maybe {
 		return fmt.Errorf("%w: %w", fault.Unknown, err)
 	}
-	for _, absent := range []error{fault.Sealed, fault.Fenced, fault.Invalid, fault.NotFound, fault.Closed, fault.NotDone} {
+	for _, absent := range []error{fault.Sealed, fault.Fenced, fault.Forgotten, fault.Invalid, fault.NotFound, fault.Closed, fault.NotDone} {
 		if errors.Is(err, absent) {
 			return err
 		}

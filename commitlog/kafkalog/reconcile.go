@@ -201,6 +201,13 @@ func (p *partition) view(ctx context.Context, id *identity, depth int) error {
 	if err != nil {
 		return err
 	}
+	if st == nil && id.next == 0 {
+		if closed, err := p.closed(ctx); err != nil {
+			return err
+		} else if closed {
+			return p.recall(ctx, id)
+		}
+	}
 	head := p.produce.peek().w
 	if st == nil && (head == nil || head.req.Producer.Sequence == 0 || id.next > 0) {
 		id.known = true // new, or forgotten by the broker since we appended
@@ -238,7 +245,7 @@ func (p *partition) last(ctx context.Context, id *identity, st *producerState, d
 		case err != nil:
 			return nil, trace{}, err
 		case n > 0 && seen.end >= b.Next && now != nil && *now == *st:
-			return nil, trace{}, fmt.Errorf("the last append of producer %x is not in the log any more, so nobody knows its sequence; go on with a new producer id: %w", id.id, fault.Invalid)
+			return nil, trace{}, fmt.Errorf("the last append of producer %x is not in the log any more, so nobody knows its sequence; go on with a new producer id: %w", id.id, fault.Forgotten)
 		case n == 3:
 			return nil, trace{}, fmt.Errorf("%w: the last append of producer %x can't be read yet", fault.Unavailable, id.id)
 		}
@@ -280,22 +287,29 @@ func (t *trace) ends(st *producerState) bool {
 // history reads the appends of a producer between two offsets.
 func (p *partition) history(ctx context.Context, id *identity, from, to int64) (trace, error) {
 	var t trace
-	keep := &identity{}
 	end, err := p.scan(ctx, from, to, func(s *span) error {
 		if s.h.producer != id.kafkaID || s.h.attributes&attrControl != 0 {
 			return nil
 		}
-		if err := s.open(p.s.l.decompress); err != nil {
-			return err
-		}
-		t.any, t.epoch, t.last = true, s.h.epoch, follow(s.h.sequence, int(s.h.records)-1)
-		return sequences(&s.h, s.body, func(sequence, first int64) {
-			keep.remember(sequence, first)
-			t.next = sequence + 1
-		})
+		return t.add(p, s)
 	})
-	t.places, t.end = keep.recent, end
+	t.end = end
 	return t, err
+}
+
+// add takes down a batch of the producer.
+func (t *trace) add(p *partition, s *span) error {
+	if err := s.open(p.s.l.decompress); err != nil {
+		return err
+	}
+	keep := &identity{recent: t.places}
+	t.any, t.epoch, t.last = true, s.h.epoch, follow(s.h.sequence, int(s.h.records)-1)
+	err := sequences(&s.h, s.body, func(sequence, first int64) {
+		keep.remember(sequence, first)
+		t.next = sequence + 1
+	})
+	t.places = keep.recent
+	return err
 }
 
 // stored finds a batch of the log's own identity in the partition; -1: it is not there.

@@ -20,6 +20,7 @@ var producerTests = []test{
 	{"Producer/IsNeverForgottenInSilence", hasProducers, produceAmongMany},
 	{"Producer/IsRememberedAfterReopening", hasProducers, produceReopened},
 	{"Producer/ADuplicateIsAckedAfterTheSeal", hasProducers, produceSealed},
+	{"Producer/ADuplicateIsAckedAfterTheSealByAnybody", hasProducers, produceSealedAnew},
 	{"Producer/APipelineGoesOnAfterARefusal", hasProducers, producePipeline},
 }
 
@@ -274,6 +275,45 @@ func produceSealed(e *env) {
 	_, err = produce(e, a, 0, commitlog.Producer{ID: 8, Sequence: 1}, "y")
 	e.wantIs(err, commitlog.ErrSealed)
 	e.wantValues(e.all(a, 0), "x")
+}
+
+// So it must be told by a process that never saw the producer: it is all that one has that was started
+// again after a switch. What is said to be absent is stored elsewhere.
+func produceSealedAnew(e *env) {
+	l := e.open()
+	t := e.topic(l, 2)
+	var firsts []int64
+	for sequence := range int64(3) {
+		first, err := produce(e, t, 0, commitlog.Producer{ID: 13, Sequence: sequence}, fmt.Sprint(sequence), "second of the batch")
+		e.must(err)
+		firsts = append(firsts, first)
+	}
+	_, err := produce(e, t, 0, commitlog.Producer{ID: 14}, "of another")
+	e.must(err)
+	_, err = t.Seal(e.ctx)
+	e.must(err)
+	e.must(l.Close())
+	for _, order := range [][]int64{{2, 1, 0}, {0, 1, 2}} {
+		l = e.open()
+		t = e.openTopic(l)
+		for _, sequence := range order {
+			again, err := produce(e, t, 0, commitlog.Producer{ID: 13, Sequence: sequence}, fmt.Sprint(sequence), "second of the batch")
+			if err != nil || again != firsts[sequence] && again != -1 {
+				e.Errorf("sequence %d after the seal: %d, %v; want %d", sequence, again, err, firsts[sequence])
+			}
+		}
+		for _, absent := range []struct {
+			partition int
+			producer  commitlog.Producer
+		}{{0, commitlog.Producer{ID: 13, Sequence: 3}}, {1, commitlog.Producer{ID: 13}}, {0, commitlog.Producer{ID: 15}}, {1, commitlog.Producer{ID: 15}}} {
+			_, err := produce(e, t, absent.partition, absent.producer, "absent")
+			e.wantIs(err, commitlog.ErrSealed)
+		}
+		e.must(l.Close())
+	}
+	t = e.openTopic(e.log())
+	e.wantValues(e.all(t, 0), "0", "second of the batch", "1", "second of the batch", "2", "second of the batch", "of another")
+	e.wantValues(e.all(t, 1))
 }
 
 // When one of a pipeline is refused, those behind it leave a gap and are refused too; sent again

@@ -3,6 +3,7 @@ package pulsarlog
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -78,30 +79,53 @@ func (s *sender) admit(p driver.Producer) (first int64, known bool, err error) {
 // commitKnown appends for a producer id, as an entry of its own.
 func (w *writer) commitKnown(it *item) {
 	s := w.sender(it.producer.ID)
-	first, known, err := s.admit(it.producer)
-	if err == nil && !known {
-		for _, m := range it.messages {
-			m.SequenceID = &it.producer.Sequence
-		}
-		if first, err = w.send(&s.line, it.messages); errors.Is(err, errNotThere) {
-			first, err = -1, nil // the broker has it of another process
-		}
-		s.doubt = errors.Is(err, fault.Unknown) || s.doubt && err != nil
-		if err == nil {
-			s.remember(it.producer.Sequence, first)
-			if first >= 0 {
-				s.floor = first + int64(len(it.messages))
-			}
-		}
-	}
-	if err != nil {
-		it.done(0, w.p.fail("append to", err))
+	if w.past != nil {
+		first, err := w.recall(s.name, it.producer.Sequence)
+		w.answerKnown(it, first, err)
 		return
 	}
-	it.done(first, nil)
-	if !known && first >= 0 {
+	first, known, err := s.admit(it.producer)
+	if err == nil && !known {
+		first, err = w.sendKnown(s, it)
+	}
+	w.answerKnown(it, first, err)
+	if err == nil && !known && first >= 0 && w.past == nil {
 		w.roll(first)
 	}
+}
+
+func (w *writer) answerKnown(it *item, first int64, err error) {
+	if err != nil {
+		err = w.p.fail("append to", err)
+	}
+	it.done(first, err)
+}
+
+// sendKnown sends what is the next append of a producer id, as far as this process knows.
+func (w *writer) sendKnown(s *sender, it *item) (int64, error) {
+	for _, m := range it.messages {
+		m.SequenceID = &it.producer.Sequence
+	}
+	head := it.messages[0]
+	if head.Properties == nil {
+		head.Properties = map[string]string{}
+	}
+	head.Properties[sequenceProperty] = strconv.FormatInt(it.producer.Sequence, 10)
+	first, err := w.send(&s.line, it.messages)
+	switch {
+	case errors.Is(err, errNotThere):
+		first, err = -1, nil // the broker has it of another process
+	case errors.Is(err, fault.Sealed):
+		first, err = w.recall(s.name, it.producer.Sequence)
+	}
+	s.doubt = errors.Is(err, fault.Unknown) || s.doubt && err != nil
+	if err == nil {
+		s.remember(it.producer.Sequence, first)
+		if first >= 0 {
+			s.floor = first + int64(len(it.messages))
+		}
+	}
+	return first, err
 }
 
 func (s *sender) remember(sequence, first int64) {

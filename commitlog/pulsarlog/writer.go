@@ -33,6 +33,7 @@ type writer struct {
 	away   error              // of the last try to connect; nil: it succeeded
 	tried  time.Time          // when that was
 	rolled int64              // ledger whose end was asked for
+	past   *past              // nil: the partition was not found sealed
 }
 
 // item is one append, or the marker before a seal.

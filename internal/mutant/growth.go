@@ -37,10 +37,22 @@ func growthMutants() []mutant {
 			pkg:  "topic", test: "TestResumingSwitchesNoFurtherThanAsked$",
 		},
 		{
-			name: "gap-of-what-the-seal-refused", breaks: "what an idempotent producer sends while a switch is noticed is refused for good",
-			file: "topic/lane.go",
-			find: "case pl == nil && m.g.storage <= l.sealed:", put: "case pl == nil && m.g.storage < l.sealed:",
-			pkg: "topic", test: "TestALaneSendsWhatComesAfterTheSealBehindWhatItRefused$",
+			name: "gap-of-what-the-seal-refused", breaks: "what an idempotent producer sends behind the first that a switch refused is called a mistake",
+			file: "topic/idempotent.go",
+			find: "past && errors.Is(err, fault.Invalid)", put: "past && errors.Is(err, fault.Fenced)",
+			pkg: "topic", test: "TestASwitchRefusesTheRestOfAWindow$",
+		},
+		{
+			name: "repeated-to-the-next", breaks: "an append that is repeated after a switch is stored twice",
+			file: "topic/idempotent.go",
+			find: "	at, err := m.atHome()\n", put: "	m.home = m.g.storage\n	at, err := m.atHome()\n",
+			pkg: "topic", test: "TestAMessageSentAgainAfterASwitchIsStoredOnce$", server: "kafka",
+		},
+		{
+			name: "forgotten-and-sealed-is-absent", breaks: "a sealed partition of Kafka calls absent what the broker only forgot, and it is stored twice",
+			file: "commitlog/kafkalog/reconcile.go",
+			find: "		} else if closed {\n", put: "		} else if closed && id.next > 0 {\n",
+			pkg: "commitlog/kafkalog", test: "TestASealedPartitionIsReadForWhatTheBrokerForgot$", server: "kafka",
 		},
 		{
 			name: "hold-of-another-storage-topic", breaks: "retention takes what a mirror has not copied yet",

@@ -10,5 +10,11 @@ func pulsarMutants() []mutant {
 			find: "		end, err := p.admin().end(ctx, p.name)\n", put: "		ledger, entry, err := parsePosition(s.LastConfirmed)\n		end := &position{Ledger: ledger, Entry: entry}\n",
 			pkg: pulsar, test: "TestASealedPartitionEndsWhereTheBrokerHasWrittenItDown$",
 		},
+		{
+			name: "pulsar-sealed-is-absent", breaks: "an append that is repeated after a switch is called absent though it is stored, and is stored twice",
+			file: pulsar + "/sender.go",
+			find: "		first, err = w.recall(s.name, it.producer.Sequence)\n", put: "		w.past = nil\n",
+			pkg: pulsar, test: "TestASealedPartitionTellsAnybodyWhatItHas$", server: "pulsar",
+		},
 	}
 }

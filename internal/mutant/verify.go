@@ -42,7 +42,7 @@ func verifyMutants() []mutant {
 		{
 			name: "verify-repeats-under-another-id", breaks: "the idempotent producers of verify test nothing: what they send again after kill -9 is new to the log",
 			file: "internal/verify/producer.go",
-			find: "		k.id = xxhash.Sum64String(p.Topic+\"/\"+k.name) | 1\n", put: "		k.id = xxhash.Sum64String(p.path()+k.name) | 1\n",
+			find: "\"%s/%s/%d\", p.Topic, k.name", put: "\"%s/%s/%d\", p.path(), k.name",
 			pkg: "internal/verify", test: "TestAnIdempotentProducerGoesOnWhereItWasKilled$",
 		},
 	}

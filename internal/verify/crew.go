@@ -39,8 +39,7 @@ func (r *run) hire() {
 		}
 		s.Load = &Load{
 			Idempotent: i%2 == 0, Keys: keys, Rate: float64(r.Rate) / float64(r.Producers), Size: r.Size,
-			// Who is started again after a switch has to begin with an ID of its own.
-			Resume: i%2 == 0 && !r.has(Grow),
+			Resume: i%2 == 0,
 		}
 		r.workers[s.Name] = &worker{spec: s}
 	}

@@ -20,8 +20,9 @@ import (
 
 // A producer has keys that nobody else has, numbers the records of each, and tells the history of each
 // record before it sends it. A plain one sends every record once, some of a key right behind each
-// other, and leaves it at that whatever the answer. An idempotent one has an ID for each key, one
-// record of it under way at a time, sends it until it is acknowledged, and now and then once more.
+// other, and leaves it at that whatever the answer. An idempotent one has an ID for each key and storage
+// topic, one record of it under way at a time, sends it until it is acknowledged, and now and then once
+// more. When the storage topic is sealed and does not have it, it goes to the next, under the ID there.
 
 const (
 	pace       = 5 * time.Millisecond
@@ -46,10 +47,21 @@ type producer struct {
 // key is one key of a producer.
 type key struct {
 	name string
-	id   uint64
 	sent int64 // number of the last record
 	busy bool  // idempotent: it is under way, or waits to be sent again
 	done int64 // number of the last that was acknowledged
+
+	home  int   // storage topic that the records after base are numbered in; unsettled: one has to be asked for
+	base  int64 // number of the last record that was sent to an earlier one
+	moved bool  // home refused the last record as sealed: it goes to a later storage topic
+}
+
+// unsettled is the home of a key that has none yet.
+const unsettled = -1
+
+// id is that of the key in its home.
+func (p *producer) id(k *key) uint64 {
+	return xxhash.Sum64String(fmt.Sprintf("%s/%s/%d", p.Topic, k.name, k.home)) | 1
 }
 
 // acknowledgedAgain is the reason of an event that tells of a record once more.
@@ -89,8 +101,7 @@ func (p *producer) begin() error {
 	}
 	known := make(map[string]*key, p.Load.Keys)
 	for i := range p.Load.Keys {
-		k := &key{name: fmt.Sprintf("%s.%d/%d", p.Name, life, i)}
-		k.id = xxhash.Sum64String(p.Topic+"/"+k.name) | 1
+		k := &key{name: fmt.Sprintf("%s.%d/%d", p.Name, life, i), home: unsettled}
 		known[k.name] = k
 		p.keys = append(p.keys, k)
 	}
@@ -106,7 +117,7 @@ func (p *producer) begin() error {
 		err := harness.Read(path, 0, func(e history.Event) {
 			switch {
 			case e.Kind == history.Sent && known[e.Key] != nil:
-				known[e.Key].sent = max(known[e.Key].sent, e.Sequence)
+				known[e.Key].resume(&e)
 			case e.Kind == history.Produced:
 				acked[e.Key] = max(acked[e.Key], e.Sequence)
 			}
@@ -122,6 +133,18 @@ func (p *producer) begin() error {
 		}
 	}
 	return nil
+}
+
+// resume takes over what an earlier start told before it sent a record. The events of a key may come
+// in any order.
+func (k *key) resume(e *history.Event) {
+	k.sent = max(k.sent, e.Sequence)
+	switch {
+	case e.Storage > k.home:
+		k.home, k.base = e.Storage, e.Sequence-1
+	case e.Storage == k.home:
+		k.base = min(k.base, e.Sequence-1)
+	}
 }
 
 // run is the producer's loop. Answers come from any goroutine; all else is done here.
@@ -173,7 +196,9 @@ func (p *producer) send(ctx context.Context, n int) (sent int, err error) {
 	again := p.again
 	p.again = nil
 	for _, k := range again {
-		p.append(ctx, k)
+		if err := p.repeat(ctx, k); err != nil {
+			return 0, err
+		}
 	}
 	for tries := 0; sent < n && p.open < window && tries < n+len(p.keys); tries++ {
 		k := p.keys[p.random.IntN(len(p.keys))]
@@ -198,7 +223,41 @@ func (p *producer) send(ctx context.Context, n int) (sent int, err error) {
 func (p *producer) next(ctx context.Context, k *key) error {
 	k.sent++
 	k.busy = true
-	if err := p.out.Add(p.event(history.Sent, k, k.sent)); err != nil {
+	if p.Load.Idempotent && k.home == unsettled {
+		return p.settle(ctx, k)
+	}
+	return p.tell(ctx, k)
+}
+
+// repeat sends the last record of a key once more.
+func (p *producer) repeat(ctx context.Context, k *key) error {
+	if k.home == unsettled || k.moved {
+		return p.settle(ctx, k)
+	}
+	p.append(ctx, k)
+	return nil
+}
+
+// settle sends the last record of a key, which surely is stored nowhere, to the storage topic that
+// takes new ones; later, while there is none or nobody can say.
+func (p *producer) settle(ctx context.Context, k *key) error {
+	home, err := p.rf.ProducerHome(ctx, p.Topic)
+	switch {
+	case err == nil && home > k.home:
+		k.home, k.base, k.moved = home, k.sent-1, false
+		return p.tell(ctx, k)
+	case err == nil || Away(err) || ctx.Err() != nil:
+		p.again = append(p.again, k)
+		return nil
+	}
+	return fmt.Errorf("where records of key %s go: %w", k.name, err)
+}
+
+// tell sends the last record of a key and says so before.
+func (p *producer) tell(ctx context.Context, k *key) error {
+	e := p.event(history.Sent, k, k.sent)
+	e.Storage = max(k.home, 0)
+	if err := p.out.Add(e); err != nil {
 		return err
 	}
 	p.append(ctx, k)
@@ -210,7 +269,8 @@ func (p *producer) append(ctx context.Context, k *key) {
 	n := k.sent
 	var opts *ringfence.ProduceOptions
 	if p.Load.Idempotent {
-		opts = &ringfence.ProduceOptions{Producer: commitlog.Producer{ID: k.id, Epoch: int32(min(p.Start, 1<<30)), Sequence: n - 1}} //nolint:gosec // bounded
+		of := commitlog.Producer{ID: p.id(k), Epoch: int32(min(p.Start, 1<<30)), Sequence: n - 1 - k.base} //nolint:gosec // bounded
+		opts = &ringfence.ProduceOptions{Producer: of, Home: k.home}
 	}
 	m := ringfence.Message{Key: []byte(k.name), Value: value(k.name, n, p.Load.Size)}
 	p.rf.ProduceAsync(context.WithoutCancel(ctx), p.Topic, m, opts, func(at ringfence.Position, err error) {
@@ -224,6 +284,9 @@ func (p *producer) answered(a *ack) error {
 	switch {
 	case a.err == nil:
 		return p.stored(a)
+	case p.Load.Idempotent && errors.Is(a.err, fault.Sealed):
+		a.key.moved = true
+		p.again = append(p.again, a.key)
 	case !Away(a.err) && !errors.Is(a.err, fault.NotDone):
 		return fmt.Errorf("append record %d of key %s: %w", a.n, a.key.name, a.err)
 	case p.Load.Idempotent:

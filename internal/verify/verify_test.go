@@ -163,6 +163,15 @@ func produceUntil(t *testing.T, rf *ringfence.Client, s Spec, n int64) {
 
 func TestAnIdempotentProducerGoesOnWhereItWasKilled(t *testing.T) {
 	t.Parallel()
+	for _, switched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("switched %v", switched), func(t *testing.T) {
+			t.Parallel()
+			goOnWhereItWasKilled(t, switched)
+		})
+	}
+}
+
+func goOnWhereItWasKilled(t *testing.T, switched bool) {
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
 	if err != nil {
 		t.Fatal(err)
@@ -171,19 +180,31 @@ func TestAnIdempotentProducerGoesOnWhereItWasKilled(t *testing.T) {
 	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 3}); err != nil {
 		t.Fatal(err)
 	}
-	s := Spec{Name: "producer-1", Start: 1, Topic: "t", History: t.TempDir(), Load: &Load{Idempotent: true, Resume: true, Keys: 10, Rate: 5000, Size: minSize}}
-	produceUntil(t, rf, s, 200)
-	forgetAcks(t, s.path(), 5) // as if it had been killed before it could tell
-	s.Start = 2
-	produceUntil(t, rf, s, 400)
+	s := Spec{Name: "producer-1", Topic: "t", History: t.TempDir(), Load: &Load{Idempotent: true, Resume: true, Keys: 10, Rate: 5000, Size: minSize}}
+	for s.Start = 1; s.Start <= 3; s.Start++ {
+		produceUntil(t, rf, s, int64(200*s.Start))
+		if s.Start == 3 {
+			break
+		}
+		forgetAcks(t, s.path(), 5) // as if it had been killed before it could tell
+		if switched {
+			if _, err := rf.AddStorage(t.Context(), "t", 3+s.Start); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := rf.SwitchProduce(t.Context(), "t"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 
 	acked, places := map[string]int64{}, map[uint64]string{}
-	for _, path := range []string{filepath.Join(s.History, "producer-1-1.jsonl"), s.path()} {
+	for start := range s.Start {
+		path := filepath.Join(s.History, fmt.Sprintf("producer-1-%d.jsonl", start+1))
 		err := harness.Read(path, 0, func(e history.Event) {
 			if e.Kind != history.Produced {
 				return
 			}
-			place := fmt.Sprint(e.Partition, "/", e.Offset)
+			place := fmt.Sprint(e.Storage, "/", e.Partition, "/", e.Offset)
 			if was := places[e.Value]; was != "" && was != place {
 				t.Errorf("record %d of %s is at %s and at %s", e.Sequence, e.Key, was, place)
 			}
@@ -202,8 +223,15 @@ func TestAnIdempotentProducerGoesOnWhereItWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stored, sent int64
-	for _, p := range info.Storage[0].Partitions {
-		stored += p.Next
+	for _, st := range info.Storage {
+		var here int64
+		for _, p := range st.Partitions {
+			here += p.Next
+		}
+		if here == 0 {
+			t.Errorf("nothing is stored in storage topic %d", st.Index)
+		}
+		stored += here
 	}
 	for _, n := range acked {
 		sent += n
