@@ -242,15 +242,15 @@ func (p *producer) repeat(ctx context.Context, k *key) error {
 // takes new ones; later, while there is none or nobody can say.
 func (p *producer) settle(ctx context.Context, k *key) error {
 	home, err := p.rf.ProducerHome(ctx, p.Topic)
-	switch {
-	case err == nil && home > k.home:
+	if err != nil && !Away(err) && ctx.Err() == nil {
+		return fmt.Errorf("where records of key %s go: %w", k.name, err)
+	}
+	if err == nil && home > k.home {
 		k.home, k.base, k.moved = home, k.sent-1, false
 		return p.tell(ctx, k)
-	case err == nil || Away(err) || ctx.Err() != nil:
-		p.again = append(p.again, k)
-		return nil
 	}
-	return fmt.Errorf("where records of key %s go: %w", k.name, err)
+	p.again = append(p.again, k)
+	return nil
 }
 
 // tell sends the last record of a key and says so before.
