@@ -39,6 +39,8 @@ type machine struct {
 	mu       sync.Mutex
 	changed  *sync.Cond // a lock was released, or a process died
 	rng      *rand.Rand
+	past     *rand.Rand // what of the past comes back
+	mapped   []*fileNode
 	boot     string
 	root     *dirNode
 	kind     Kind
@@ -53,7 +55,7 @@ type process struct {
 
 // NewMem is an empty file system on a new machine.
 func NewMem(seed uint64) *Mem {
-	m := &machine{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), root: newDirNode(0o755), kind: Kind{Type: "mem", FreeBytes: 1 << 40}}
+	m := &machine{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), past: rand.New(rand.NewPCG(seed, 1)), root: newDirNode(0o755), kind: Kind{Type: "mem", FreeBytes: 1 << 40}}
 	m.boot = m.newBoot()
 	return m.start()
 }

@@ -16,7 +16,7 @@ import (
 // Of what was not made durable anything may survive: of each directory a prefix of its
 // operations; of each file the old or the new size, and of each 4 KiB block that was written or
 // stored into since the last SyncData the old content, the new one, one in between, or a mix of
-// their 512-byte sectors.
+// their 512-byte sectors. A disk that had one of them already may still go back to an earlier one.
 func (f *Mem) Crash() *Mem {
 	next := f.m.crash()
 	next.boot = next.newBoot()
@@ -37,7 +37,7 @@ func (f *Mem) CrashSameBoot() *Mem {
 func (m *machine) crash() *machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := &machine{rng: rand.New(rand.NewPCG(m.rng.Uint64(), m.rng.Uint64())), kind: m.kind, capacity: m.capacity}
+	next := &machine{rng: rand.New(rand.NewPCG(m.rng.Uint64(), m.rng.Uint64())), past: rand.New(rand.NewPCG(m.past.Uint64(), 2)), kind: m.kind, capacity: m.capacity}
 	c := cloner{seen: map[inode]inode{}, ops: map[*dirOp]*dirOp{}}
 	next.root = c.dir(m.root)
 	for _, d := range c.dirs {
@@ -47,7 +47,7 @@ func (m *machine) crash() *machine {
 		d.live, d.pending = maps.Clone(d.durable), nil
 	}
 	for _, n := range c.files {
-		n.crash(next.rng)
+		n.crash(next.rng, next.past)
 	}
 	return next
 }
@@ -111,7 +111,7 @@ func (c *cloner) file(f *fileNode) *fileNode {
 	f.findStores()
 	n := newFileNode(f.perm)
 	n.modTime, n.size, n.diskSize = f.modTime, f.size, f.diskSize
-	n.disk, n.dirty = maps.Clone(f.disk), maps.Clone(f.dirty)
+	n.disk, n.dirty, n.past = maps.Clone(f.disk), maps.Clone(f.dirty), maps.Clone(f.past)
 	if f.shm == nil {
 		n.cache = maps.Clone(f.cache)
 	} else {
@@ -125,10 +125,10 @@ func (c *cloner) file(f *fileNode) *fileNode {
 }
 
 // crash leaves only what is on the disk, after some of what was dirty got there.
-func (n *fileNode) crash(rng *rand.Rand) {
+func (n *fileNode) crash(rng, past *rand.Rand) {
 	fate := fates[rng.IntN(len(fates))]
 	for _, i := range sortedKeys(n.dirty) {
-		store(n.disk, i, fate(rng, n.disk[i], n.cache[i]))
+		fate(n, i, rng, past)
 	}
 	if n.size != n.diskSize && rng.IntN(2) == 0 {
 		n.diskSize = n.size
@@ -142,35 +142,41 @@ func (n *fileNode) crash(rng *rand.Rand) {
 			store(n.disk, i, &cut)
 		}
 	}
-	n.cache, n.dirty = maps.Clone(n.disk), map[int64]struct{}{}
+	n.cache, n.dirty, n.past = maps.Clone(n.disk), map[int64]struct{}{}, map[int64][]*block{}
 }
 
 // fates are what may happen to the dirty blocks of one file: all lost, all written, each one
 // alone, and each sector alone. The plain ones are the likeliest on real disks.
-var fates = []func(rng *rand.Rand, old, new *block) *block{
-	func(_ *rand.Rand, old, _ *block) *block { return old },
-	func(_ *rand.Rand, _, new *block) *block { return new },
+var fates = []func(n *fileNode, i int64, rng, past *rand.Rand){
+	func(*fileNode, int64, *rand.Rand, *rand.Rand) {},
+	func(n *fileNode, i int64, _, _ *rand.Rand) { store(n.disk, i, n.cache[i]) },
 	either,
 	either,
 	torn,
 }
 
-func either(rng *rand.Rand, old, new *block) *block {
-	if rng.IntN(2) == 0 {
-		return old
+// either leaves a block as it was, as it is, or as it was in between.
+func either(n *fileNode, i int64, rng, past *rand.Rand) {
+	if rng.IntN(2) > 0 {
+		store(n.disk, i, n.cache[i])
+	} else if seen := n.past[i]; len(seen) > 0 && past.IntN(2) == 0 {
+		store(n.disk, i, seen[past.IntN(len(seen))])
 	}
-	return new
 }
 
-func torn(rng *rand.Rand, old, new *block) *block {
-	mix := *cmp.Or(old, &zeroBlock)
-	from := *cmp.Or(new, &zeroBlock)
+// torn is either for each sector alone.
+func torn(n *fileNode, i int64, rng, past *rand.Rand) {
+	mix := *cmp.Or(n.disk[i], &zeroBlock)
 	for s := 0; s < blockSize; s += sectorSize {
+		from := n.disk[i]
 		if rng.IntN(2) == 0 {
-			copy(mix[s:s+sectorSize], from[s:s+sectorSize])
+			from = n.cache[i]
+		} else if seen := n.past[i]; len(seen) > 0 && past.IntN(2) == 0 {
+			from = seen[past.IntN(len(seen))]
 		}
+		copy(mix[s:s+sectorSize], cmp.Or(from, &zeroBlock)[s:])
 	}
-	return &mix
+	store(n.disk, i, &mix)
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -98,6 +99,7 @@ func (f *memFile) SyncData() error {
 	}
 	defer f.fs.m.mu.Unlock()
 	f.node.sync()
+	f.fs.m.writeBackMapped()
 	if err := f.owed; err != nil {
 		f.owed = nil
 		return f.fail("fdatasync", err)
@@ -203,6 +205,9 @@ func (f *memFile) Map(size int64, writable bool) (Mapping, error) {
 	}
 	if err := f.node.share(); err != nil {
 		return nil, f.fail("mmap", err)
+	}
+	if !slices.Contains(f.fs.m.mapped, f.node) {
+		f.fs.m.mapped = append(f.fs.m.mapped, f.node)
 	}
 	m, err := mapShared(int(f.node.shm.Fd()), size, writable)
 	if err != nil {

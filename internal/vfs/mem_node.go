@@ -32,6 +32,7 @@ type fileNode struct {
 	cache    map[int64]*block
 	disk     map[int64]*block
 	dirty    map[int64]struct{} // blocks of the cache that the next sync writes
+	past     map[int64][]*block // what else the dirty ones held since the last sync, or the disk before it was written
 	locks    map[*memFile]bool  // holder → exclusive
 	opens    map[*memFile]struct{}
 	// From the first Map on the page cache is a memfd instead, which mappings share with
@@ -43,7 +44,7 @@ type fileNode struct {
 
 func newFileNode(perm fs.FileMode) *fileNode {
 	return &fileNode{perm: perm, modTime: now(), cache: map[int64]*block{}, disk: map[int64]*block{}, dirty: map[int64]struct{}{},
-		locks: map[*memFile]bool{}, opens: map[*memFile]struct{}{}, mappings: map[*memMapping]int64{}}
+		past: map[int64][]*block{}, locks: map[*memFile]bool{}, opens: map[*memFile]struct{}{}, mappings: map[*memMapping]int64{}}
 }
 
 func (n *fileNode) info(name string) fs.FileInfo {
@@ -124,10 +125,43 @@ func (n *fileNode) writeAt(m *machine, p []byte, off int64) error {
 	return nil
 }
 
-// background plays the kernel that may have written a dirty block back just before it changes.
+// background plays the kernel that may have written a dirty block back just before it changes. A disk
+// has a cache of its own: until a sync, each sector may still come back as it ever was since the last one.
 func (n *fileNode) background(m *machine, i int64) {
-	if _, ok := n.dirty[i]; ok && m.rng.IntN(2) == 0 {
-		store(n.disk, i, n.get(i))
+	if _, ok := n.dirty[i]; !ok {
+		return
+	}
+	now := n.get(i)
+	n.remember(i, now)
+	if m.rng.IntN(2) == 0 {
+		n.remember(i, n.disk[i])
+		store(n.disk, i, now)
+	}
+}
+
+// remember adds to what a block may come back as; nil is zeros.
+func (n *fileNode) remember(i int64, b *block) {
+	if past := n.past[i]; len(past) < maxPast {
+		n.past[i] = append(past[:len(past):len(past)], b)
+	}
+}
+
+// maxPast bounds what is kept of one block: the oldest, which surprise most.
+const maxPast = 8
+
+// writeBackMapped plays the kernel that writes pages back that were stored into, whenever it likes, so
+// that the disk has them as they were at some time.
+func (m *machine) writeBackMapped() {
+	for _, n := range m.mapped {
+		if m.past.IntN(4) > 0 {
+			continue
+		}
+		n.findStores()
+		for _, i := range sortedKeys(n.dirty) {
+			if i*blockSize < n.storable && m.past.IntN(2) == 0 {
+				store(n.disk, i, n.get(i))
+			}
+		}
 	}
 }
 
@@ -185,6 +219,7 @@ func (n *fileNode) sync() {
 		store(n.disk, i, n.get(i))
 	}
 	clear(n.dirty)
+	clear(n.past)
 	n.diskSize = n.size
 }
 
@@ -198,6 +233,7 @@ func (n *fileNode) loseSync(m *machine) {
 		}
 	}
 	clear(n.dirty)
+	clear(n.past)
 }
 
 // findStores marks the blocks that were changed through writable mappings.
