@@ -132,9 +132,33 @@ func fileRegistryMutants() []mutant {
 		},
 		{
 			name: "registry-overwrites-what-it-stands-on", breaks: "a power loss in the middle of a recovery leaves no generation whole",
-			file: dir + "recover.go",
-			find: "	if err := writeSynced(j.file(j.hdr.gen), j.hdr.page()); err != nil {\n", put: "	if _, err := j.file(j.hdr.gen).WriteAt(j.hdr.page(), 0); err != nil {\n",
+			file: dir + "journal.go",
+			find: "		if err := writeSynced(j.file(gen), j.hdr.page()); err != nil {\n", put: "		if _, err := j.file(gen).WriteAt(j.hdr.page(), 0); err != nil {\n",
 			test: "TestARecoveredGenerationIsDurableBeforeTheOneBeforeIsOverwritten$",
+		},
+		{
+			name: "registry-waited-and-forgot", breaks: "a recovery that waited for room overwrites all that the disk has: a power loss takes the whole registry",
+			file: dir + "recover.go",
+			find: "		return j.postpone(hdr.gen)\n", put: "		j.ctl.rotating.Store(0)\n		return j.postpone(hdr.gen)\n",
+			test: "TestARecoveryThatWaitedForRoomOverwritesNothingThatItNeeds$",
+		},
+		{
+			name: "registry-waited-and-forgot-random", breaks: "as registry-waited-and-forgot, in a random history",
+			file: dir + "recover.go",
+			find: "		return j.postpone(hdr.gen)\n", put: "		j.ctl.rotating.Store(0)\n		return j.postpone(hdr.gen)\n",
+			test: "TestRandomHistories$",
+		},
+		{
+			name: "registry-header-only-on-the-disk", breaks: "a header that memory does not have any more is the newest after a power loss, before a snapshot that is another's",
+			file: dir + "journal.go",
+			find: "		if ok {\n			j.ctl.rotating.Store(0)\n", put: "		if ok || gen > 0 {\n			j.ctl.rotating.Store(0)\n",
+			test: "TestAHeaderThatOnlyTheDiskHasIsTakenBack$",
+		},
+		{
+			name: "registry-piece-of-the-format", breaks: "a registry is called damaged because its first process did not finish writing its format",
+			file: dir + "fileregistry.go",
+			find: "strings.TrimRight(have, \"\\x00\")) {", put: "have) {",
+			test: "TestAPieceOfTheFormatIsNoDamage$",
 		},
 		{
 			name: "registry-opening-waits-for-the-dead", breaks: "opening a registry to read it waits for a stopped writer, when some process was killed",

@@ -225,7 +225,8 @@ func (s *store) checkFormat() error {
 	if have == formatText {
 		return nil
 	}
-	if strings.Trim(have, "\x00") != "" && !strings.HasPrefix(formatText, have) {
+	// A first writing that failed leaves a piece, in a file that may be of any size after a power loss.
+	if !strings.HasPrefix(formatText, strings.TrimRight(have, "\x00")) {
 		return refuseFormat(s.dir.Path(name), have)
 	}
 	if err := writeSynced(f, []byte(formatText)); err != nil {

@@ -234,23 +234,57 @@ func (j *journal) rotate(need int) error {
 	return nil
 }
 
-// undoRotation takes back a header whose writer failed or died before the new generation was in
-// force: the old one goes on, and after a power loss the stale header must not win. Under the lock.
-func (j *journal) undoRotation() error {
+// settle makes certain what headers the disk has, when it is not known of the generation that
+// `rotating` names. What a file shows proves nothing: its header may be in the page cache only, and an
+// error of the disk may have left there what the page cache has no more. Under the lock.
+//
+// Of the one in force, which nobody knows to be durable after a recovery: it is written again. The next
+// one will lie in the file of the one before, so that this comes first. Of the next one, whose writer
+// failed or died before it was in force: it is taken back, since the one in force goes on, and after a
+// power loss a stale header must not win.
+func (j *journal) settle() error {
 	gen := j.ctl.rotating.Load()
 	if gen == 0 {
 		return nil
 	}
-	if gen != j.hdr.gen {
-		if err := j.openFile(gen%2, os.O_CREATE); err != nil {
+	if gen == j.hdr.gen {
+		if err := writeSynced(j.file(gen), j.hdr.page()); err != nil {
+			return fmt.Errorf("registry journal %s: %w", j.place(gen, 0), err)
+		}
+		gen++
+		ok, err := j.nothingNext()
+		if err != nil {
 			return err
 		}
-		if err := writeSynced(j.file(gen), make([]byte, pageSize)); err != nil {
-			return fmt.Errorf("registry: take back journal generation %d: %w", gen, err)
+		if ok {
+			j.ctl.rotating.Store(0)
+			return nil
 		}
+	}
+	if err := j.openFile(gen%2, os.O_CREATE); err != nil {
+		return err
+	}
+	if err := writeSynced(j.file(gen), make([]byte, pageSize)); err != nil {
+		return fmt.Errorf("registry: take back journal generation %d: %w", gen, err)
 	}
 	j.ctl.rotating.Store(0)
 	return nil
+}
+
+// nothingNext says whether the disk certainly has no header of the next generation: the other file
+// still has that of the one before, so that nothing was written over it.
+func (j *journal) nothingNext() (bool, error) {
+	f := j.file(j.hdr.gen + 1)
+	if f == nil {
+		return true, nil
+	}
+	b := make([]byte, pageSize)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, readError(err)
+	}
+	first, bad := decodeHeader(b)
+	second, badToo := decodeHeader(b[secondHeader:])
+	return bad == nil && badToo == nil && first == second && first.gen+1 == j.hdr.gen, nil
 }
 
 func (j *journal) close() error {

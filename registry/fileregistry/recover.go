@@ -63,8 +63,16 @@ func (j *journal) recover() error {
 		return err
 	}
 	if h == (hint{j.applied, hdr.gen}) && len(j.st.sessions) == 0 {
+		ok, err := j.nothingNext()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			j.ctl.rotating.Store(hdr.gen + 1)
+		}
 		return j.seal()
 	}
+	j.ctl.rotating.Store(hdr.gen)
 	err = j.renew()
 	if full(err) {
 		return j.postpone(hdr.gen)
@@ -93,12 +101,10 @@ func (j *journal) seal() (err error) {
 	return err
 }
 
-// renew ends all sessions and starts the next generation. It will lie in the file of the one
-// before the recovered one, so that the recovered one has to be durable first: its header may be
-// in the page cache only, behind a failed sync even, which writing it again covers.
+// renew ends all sessions and starts the next generation.
 func (j *journal) renew() error {
-	if err := writeSynced(j.file(j.hdr.gen), j.hdr.page()); err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, 0), err)
+	if err := j.settle(); err != nil {
+		return err
 	}
 	var ignored change
 	for id := range j.st.sessions {
