@@ -143,12 +143,6 @@ func fileRegistryMutants() []mutant {
 			test: "TestARecoveryThatWaitedForRoomOverwritesNothingThatItNeeds$",
 		},
 		{
-			name: "registry-waited-and-forgot-random", breaks: "as registry-waited-and-forgot, in a random history",
-			file: dir + "recover.go",
-			find: "		return j.postpone(hdr.gen)\n", put: "		j.ctl.rotating.Store(0)\n		return j.postpone(hdr.gen)\n",
-			test: "TestRandomHistories$",
-		},
-		{
 			name: "registry-header-only-on-the-disk", breaks: "a header that memory does not have any more is the newest after a power loss, before a snapshot that is another's",
 			file: dir + "journal.go",
 			find: "		if ok {\n			j.ctl.rotating.Store(0)\n", put: "		if ok || gen > 0 {\n			j.ctl.rotating.Store(0)\n",
