@@ -38,11 +38,20 @@ func Private(t testing.TB, name string) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{t: t, name: name, dir: dir}
+	script, err := scripts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := watch(script, dir, s.environ())
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		s.services("stop")
 		if err := os.Remove(dir); err != nil {
 			t.Errorf("%v: servers left something", err)
 		}
+		release()
 	})
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -142,7 +151,7 @@ func (s *Server) services(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), slowest)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, script, args...)
-	cmd.Env = append(os.Environ(), "RINGFENCE_SERVICES="+filepath.Join(s.dir, "s"))
+	cmd.Env = s.environ()
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	// A server that is started must not keep this call waiting by holding its pipes, and what the
@@ -154,6 +163,10 @@ func (s *Server) services(args ...string) string {
 		s.t.Fatalf("scripts/services %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 	}
 	return out.String()
+}
+
+func (s *Server) environ() []string {
+	return append(os.Environ(), "RINGFENCE_SERVICES="+filepath.Join(s.dir, "s"))
 }
 
 // scripts finds scripts/services in the checkout that the test runs in.

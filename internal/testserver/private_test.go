@@ -2,8 +2,11 @@ package testserver_test
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -64,5 +67,48 @@ func TestAPrivateServerKeepsItsDataThroughKillAndFreeze(t *testing.T) {
 	s.Restart()
 	if got, err := command(t, s.URL(), "STRLEN k", 10*time.Second); err != nil || got != ":2" {
 		t.Fatalf("after the second restart: %q, %v", got, err)
+	}
+}
+
+// A test that is killed runs no cleanup, and its servers end all the same.
+func TestPrivateServersEndWithTheirTest(t *testing.T) {
+	const asked = "RINGFENCE_TEST_OF_PRIVATE"
+	if os.Getenv(asked) != "" {
+		s := testserver.Private(t, "redis")
+		fmt.Println(s.URL())
+		select {} // until it is killed
+	}
+	s := testserver.Private(t, "redis") // or the test is skipped
+	if _, err := command(t, s.URL(), "PING", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPrivateServersEndWithTheirTest$")
+	cmd.Env = append(os.Environ(), asked+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.TrimSpace(line)
+	if got, err := command(t, url, "PING", 10*time.Second); err != nil || got != "+PONG" {
+		t.Fatalf("the server of the other test: %q, %v", got, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		if _, err := command(t, url, "PING", time.Second); err != nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal("a minute after its test was killed the server still answers")
+		}
 	}
 }
