@@ -17,6 +17,12 @@ func logMutants() []mutant {
 			pkg: crash, test: powerLoss,
 		},
 		{
+			name: "unsynced-is-shown", breaks: "a reader at level sync sees records that a power loss takes",
+			file: "commitlog/filelog/store.go",
+			find: "		return uint64(s.page.Synced())\n", put: "		return uint64(s.page.Written())\n",
+			pkg: "commitlog/filelog", test: "TestAnErrorBehindAnUnsyncedRollShowsNothingThatIsNotDurable$",
+		},
+		{
 			name: "crc-not-checked", breaks: "a flipped bit is handed out as data",
 			file: "internal/segment/frame.go",
 			find: "		crc32.Update(seed(epoch, off), castagnoli, b[4:]) == binary.LittleEndian.Uint32(b)\n",
