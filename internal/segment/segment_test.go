@@ -226,6 +226,38 @@ func TestAnIndexFindsEveryFrame(t *testing.T) {
 	}
 }
 
+// An index is that of one segment: not of another one, nor of an earlier start of the same one, which a
+// crash took back and which ended at the same byte. And it does not name what the next header cut off.
+func TestAnIndexIsThatOfItsSegmentAlone(t *testing.T) {
+	t.Parallel()
+	h := segment.Header{TopicID: 1, Number: 2, Salt: 1, Bases: []int64{10}}
+	data := segment.AppendHeader(nil, &h)
+	for i := range 4 {
+		f := segment.Frame{Base: 10 + int64(i), Kind: segment.Records, Count: 1}
+		b := make([]byte, segment.FrameHeader)
+		segment.SealFrame(b, &f, h.Epoch(), int64(len(data)))
+		data = append(data, b...)
+	}
+	end := int64(len(data))
+	b := segment.BuildIndex(data, &h, []int64{12})
+	x, err := segment.ParseIndex(b, &h, end)
+	if err != nil || x.Len(0) != 2 {
+		t.Fatalf("%d frames, %v; 2 are in front of where the next segment begins", x.Len(0), err)
+	}
+	again := segment.Header{TopicID: 1, Number: 2, Salt: 2, Bases: []int64{10}}
+	segment.AppendHeader(nil, &again)
+	number, partitions := h, h
+	number.Number, partitions.Bases = 3, []int64{10, 0}
+	for what, other := range map[string]*segment.Header{"another start": &again, "another number": &number, "more partitions": &partitions} {
+		if _, err := segment.ParseIndex(b, other, end); !errors.Is(err, segment.ErrIndex) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := segment.ParseIndex(b, &h, end+segment.Align); !errors.Is(err, segment.ErrIndex) {
+		t.Errorf("another end: %v", err)
+	}
+}
+
 // However the bytes in front of a frame look, it is found at its place.
 func TestAFrameIsFoundBehindAnything(t *testing.T) {
 	t.Parallel()
