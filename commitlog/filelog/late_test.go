@@ -1,8 +1,12 @@
 package filelog
 
 import (
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -55,5 +59,88 @@ func TestAPlanGoesOnBehindWhatWasTrimmed(t *testing.T) {
 		if p.next[1] < m.trim[1] || !p.fresh {
 			t.Fatalf("seed %d: partition 1 was trimmed to %d, and the log goes on at %d (in a new segment: %v)", seed, m.trim[1], p.next[1], p.fresh)
 		}
+	}
+}
+
+// A reader that looks again when the log has gone on by whole segments never walks those in between.
+// Who waits for what stands there hears of it all the same.
+func TestAWaiterHearsOfRecordsInASegmentThatWasPassed(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	s := aged(t, mem)
+	_, next, _, err := s.bounds(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard, err := s.view.register(0, next)
+	if err != nil || heard == nil {
+		t.Fatalf("nothing to wait for: %v", err)
+	}
+	l, err := Open(t.Context(), Config{FS: mem.Process(), SegmentBytes: MinSegmentBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	topic, err := l.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := s.page.Written().Number() + 3
+	for p := 0; s.page.Written().Number() < last; p = 1 {
+		if _, err := topic.Append(t.Context(), p, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.view.news()
+	select {
+	case <-heard:
+	default:
+		t.Errorf("a record is at %d, and who waits for it sleeps on", next)
+	}
+}
+
+// No segment is dropped before the one behind it is on stable storage: a power loss would leave nothing
+// to go on from.
+func TestWhatIsNotDurableIsNotDropped(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	disk := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
+		if broken.Load() && op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".seg") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	c := Config{FS: disk, SegmentBytes: MinSegmentBytes, Options: driver.Options{Durability: driver.OS}}
+	l, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := l.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	for range 60 {
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.setDefaults()
+	s, err := openStore(t.Context(), disk, &c, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := s.withMeta(func() error {
+		return s.drop(func(uint64, []int64) (string, error) { return "all", nil })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if low, synced, top := s.page.Low(), s.page.Synced().Number(), s.page.Written().Number(); low > synced || top < synced+3 {
+		t.Errorf("the oldest segment is %d, the newest one on stable storage is %d, and %d is written", low, synced, top)
 	}
 }

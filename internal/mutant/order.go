@@ -30,6 +30,18 @@ func orderMutants() []mutant {
 			pkg: filelog, test: "TestAPreparedFileThatComesLateReplacesNoSegment$",
 		},
 		{
+			name: "dropped-before-it-is-durable", breaks: "retention drops all that a power loss would leave",
+			file: filelog + "/retain.go",
+			find: "	if n >= min(s.page.Written().Number(), s.page.Synced().Number()) {", put: "	if n >= s.page.Written().Number() {",
+			pkg: filelog, test: "TestWhatIsNotDurableIsNotDropped$",
+		},
+		{
+			name: "passed-segment-wakes-nobody", breaks: "who waits for a record sleeps on when the log went on by whole segments since",
+			file: filelog + "/view.go",
+			find: "		moved := base > p.next\n", put: "		moved := base < 0\n",
+			pkg: filelog, test: "TestAWaiterHearsOfRecordsInASegmentThatWasPassed$",
+		},
+		{
 			name: "index-of-another-start", breaks: "the index of a segment that a crash took back is believed for the one that came in its place",
 			file: index,
 			find: " || le.Uint32(b[24:]) != h.CRC", put: "",
