@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -59,14 +60,14 @@ func TestASnapshotIsDurableBeforeItsHeader(t *testing.T) {
 // Who did not run for its TTL may be taken for dead by others at any moment. Its own writes are refused
 // from then on, before anybody has said so: the keeper may not have had its turn since.
 func TestAWriteBehindTheDeadlineIsFencedBeforeAnybodyLooks(t *testing.T) {
-	pair(t, func(t *testing.T, a, b *store) {
-		x := opened(t, a, time.Second)
-		for _, s := range []*store{a, b} {
-			s.keeper.frozen.Store(true)
-		}
-		time.Sleep(2 * time.Second) // of the test's clock
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mustStore(t, vfs.NewMem(1))
+		x := opened(t, s, time.Second)
+		s.keeper.frozen.Store(true)
+		time.Sleep(2 * time.Second)
 		put := registry.Txn{Puts: []registry.Put{{Key: "k", Session: x.ID()}}}
-		if _, err := registry.New(a).Txn(t.Context(), put); !errors.Is(err, fault.Fenced) {
+		if _, err := registry.New(s).Txn(t.Context(), put); !errors.Is(err, fault.Fenced) {
 			t.Errorf("a write a second behind the deadline: %v; expected to be fenced", err)
 		}
 		if w := x.slot.Load(); w&dead != 0 {
