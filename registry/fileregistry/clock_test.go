@@ -39,6 +39,7 @@ func TestAWallClockThatJumpsHasNoEffectOnSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.keeper.frozen.Store(true) // it would end a session whose deadline is past
 			r := registry.New(s)
 			defer r.Close()
 			opened, err := r.OpenSession(t.Context(), time.Minute)
@@ -64,10 +65,10 @@ func TestAWallClockThatJumpsHasNoEffectOnSessions(t *testing.T) {
 	}
 }
 
-// judged has another process look at the heartbeat of x, which it saw first before the jump.
+// judged has another process look at the heartbeat of x, which it saw first before the jump. The keeper
+// of s is frozen.
 func judged(t *testing.T, s *store, x *session, jump time.Duration) {
 	t.Helper()
-	s.keeper.frozen.Store(true)
 	word := x.slot.Load()
 	other := &store{handle: "other", ctl: s.ctl, core: s.core, quit: s.quit, log: s.log}
 	k := newKeeper(other)
