@@ -76,9 +76,14 @@ func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...in
 
 // DeleteGroup removes a group and its progress. ErrConflict while it has live members.
 func (c *Client) DeleteGroup(ctx context.Context, group string) error {
+	return c.deleteGroup(ctx, group, false)
+}
+
+// deleteGroup is DeleteGroup. given: its topic is deleted next, and may be damaged.
+func (c *Client) deleteGroup(ctx context.Context, group string, given bool) error {
 	g, t, err := c.group(ctx, group)
 	switch {
-	case errors.Is(err, ErrNotFound) && g != nil: // its topic is gone already
+	case g != nil && (errors.Is(err, ErrNotFound) || given && errors.Is(err, ErrCorrupt)): // there is nothing to release
 		return g.Delete(ctx)
 	case err != nil:
 		return err

@@ -113,7 +113,7 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 		return fmt.Errorf("topic %q is consumed by group %s: delete with force to drop its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
 	}
 	for _, g := range using {
-		if err := c.DeleteGroup(ctx, g); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := c.deleteGroup(ctx, g, true); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
