@@ -128,6 +128,20 @@ func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
 	refused(t, link, "a link", link+" is a link that nobody")
 }
 
+// A directory with another purpose, as / and /etc, is not to be closed by whoever follows the message.
+func TestNoCommandClosesADirectoryThatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "passwd"), nil, 0o644))
+	must(t, os.Chmod(dir, 0o755))
+	err := tryUse(t, ringfence.Config{Dir: dir})
+	if !errors.Is(err, ringfence.ErrInvalid) || strings.Contains(err.Error(), "chmod") {
+		t.Errorf("%v; expected it to be refused, without a command", err)
+	}
+	refused(t, dir, "a directory with another purpose", "not ours", "such as "+filepath.Join(dir, "ringfence-data"))
+}
+
 func TestADirectoryThatOthersCouldReplaceIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, _ := used(t)

@@ -104,7 +104,7 @@ func (c *Config) open() (*vfs.OS, error) {
 	if c.AllowShared {
 		return vfs.CreateOS(c.Dir, 0o700)
 	}
-	return vfs.CreatePrivate(c.Dir, c.Logger)
+	return vfs.CreatePrivate(c.Dir, c.Logger, root, "registry")
 }
 
 // checkPrivate refuses directories that others own or can open, or that have such files in them.

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,16 +26,46 @@ import (
 // CreatePrivate is CreateOS of a directory for this user alone. One that is there and has something
 // in it is refused (fault.Invalid, with what mends it) when another user owns it, could open it, or
 // could put another one in its place; so is a link that another user made. One that is empty and
-// ours is closed to others, which is logged.
-func CreatePrivate(dir string, log *slog.Logger) (*OS, error) {
+// ours is closed to others, which is logged. One with other things in it than those named known has
+// another purpose (/, /etc, a home), and no command is shown that would close it.
+func CreatePrivate(dir string, log *slog.Logger, known ...string) (*OS, error) {
 	o, err := CreateOS(dir, 0o700)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.narrow(log), CheckPrivate(o, Quoted(o.dir), "."), checkAbove(o.dir)); err != nil {
+	err = o.checkPurpose(known)
+	if err == nil {
+		err = errors.Join(o.narrow(log), CheckPrivate(o, Quoted(o.dir), "."), checkAbove(o.dir))
+	}
+	if err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
+}
+
+// checkPurpose refuses a directory that is not ours alone and holds things, none of them known.
+func (o *OS) checkPurpose(known []string) error {
+	info, err := o.Stat(".")
+	if err != nil {
+		return err
+	}
+	var why string
+	if who := strange(info); who != "" {
+		why = "belongs to " + who
+	} else if info.Mode().Perm()&0o077 != 0 {
+		why = "is open to other users (mode " + octal(info) + ")"
+	}
+	list, err := o.ReadDir(".")
+	if why == "" || err != nil || fresh(list) || slices.ContainsFunc(list, func(e fs.DirEntry) bool { return slices.Contains(known, e.Name()) }) {
+		return err
+	}
+	return fmt.Errorf("%s %s, and what is in it is not ours: name a directory that is empty or not there yet, such as %s%s: %w",
+		o.dir, why, filepath.Join(o.dir, "ringfence-data"), allowIt, fault.Invalid)
+}
+
+// fresh tells whether a directory with this content is empty, but for what a disk of its own has.
+func fresh(list []fs.DirEntry) bool {
+	return len(list) == 0 || len(list) == 1 && list[0].Name() == "lost+found"
 }
 
 // narrow closes an empty directory of ours to others.
@@ -44,10 +75,7 @@ func (o *OS) narrow(log *slog.Logger) error {
 		return err
 	}
 	list, err := o.ReadDir(".")
-	if len(list) == 1 && list[0].Name() == "lost+found" { // of a disk of its own
-		list = nil
-	}
-	if err != nil || len(list) > 0 || info.Mode().Perm()&0o077 == 0 || strange(info) != "" {
+	if err != nil || !fresh(list) || info.Mode().Perm()&0o077 == 0 || strange(info) != "" {
 		return err
 	}
 	if err := o.root.Chmod(".", 0o700); err != nil {

@@ -138,7 +138,7 @@ func createDir(dir string, allowShared bool, log *slog.Logger) (*vfs.OS, error) 
 	if allowShared {
 		return vfs.CreateOS(dir, 0o700)
 	}
-	return vfs.CreatePrivate(dir, log)
+	return vfs.CreatePrivate(dir, log, dirName, "log")
 }
 
 // openDir makes the directory if need be and opens it.
