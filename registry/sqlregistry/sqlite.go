@@ -1,11 +1,14 @@
 package sqlregistry
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,7 +44,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	}
 	if !cfg.AllowShared {
 		if err := checkPrivate(named, path); err != nil {
-			return nil, err
+			return nil, cmp.Or(noDatabase(ctx, path), err) // no command is shown that changes what is none of ours
 		}
 	}
 	if err := makePrivate(path); err != nil {
@@ -101,7 +104,24 @@ func checkDisk(dir string) (boot string, err error) {
 // it. SQLite itself has to look: whoever else closes the file gives up all locks that this process
 // has on it.
 func checkFile(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite", source(path, "full"))
+	return look(ctx, path, source(path, "full"))
+}
+
+// noDatabase is an error when a file that is there is something else. Nothing is written, and what lies
+// beside it, a journal of somebody's, is not looked at.
+func noDatabase(ctx context.Context, path string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+		return nil //nolint:nilerr // told of by who opens it
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("sqlite registry: %s is no file; name one for the database: %w", path, fault.Invalid)
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
+	return look(ctx, path, u.String())
+}
+
+func look(ctx context.Context, path, from string) error {
+	db, err := sql.Open("sqlite", from)
 	if err != nil {
 		return fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
 	}

@@ -100,6 +100,22 @@ func TestFilesOfSQLiteThatOthersCanOpenAreRefused(t *testing.T) {
 	refusedFile(t, path, "chmod go-w "+dir)
 }
 
+// A file of somebody's that was named by mistake, as /etc/passwd, is not to be closed by whoever follows the message.
+func TestNoCommandClosesAFileThatIsNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text, folder := filepath.Join(dir, "passwd"), filepath.Join(dir, "folder")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(text, []byte(strings.Repeat("root:x:0:0\n", 100)), 0o644), os.Mkdir(folder, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for path, say := range map[string]string{text: "is no database of SQLite", folder: "is no file"} {
+		_, err := open(t.Context(), Config{File: path})
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "chmod") {
+			t.Errorf("%s: %v; expected %q, and no command", path, err, say)
+		}
+	}
+}
+
 func TestFilesOfSQLiteOfAnotherUserAreRefused(t *testing.T) {
 	t.Parallel()
 	stranger := testserver.Stranger(t)
