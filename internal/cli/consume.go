@@ -70,6 +70,9 @@ partitions are handed over. A second signal quits at once.`,
 		if cmd.Flags().Changed("exec") && f.exec == "" {
 			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
 		}
+		if f.execStores && f.exec == "" {
+			err = errors.Join(err, fmt.Errorf("--exec-stores needs --exec: there is no command that could have the stores: %w", fault.Invalid))
+		}
 		return err
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

@@ -67,6 +67,9 @@ value, headers and timestamp.`,
 			key = []byte(f.key)
 		}
 		maker, err = f.maker(key)
+		if cmd.Flags().Changed("key-sep") && f.keySep == "" { // no record would have a key, and so no order
+			err = errors.Join(err, fmt.Errorf("--key-sep is empty: expected what stands between key and value, such as ':': %w", fault.Invalid))
+		}
 		return err
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

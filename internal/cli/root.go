@@ -115,6 +115,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
 	add("", a.demoMember(), a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
+	a.refuseUnknown(root)
 	return root
 }
 
@@ -269,6 +270,30 @@ func (a *app) needsSubcommand(cmd *cobra.Command, args []string) error {
 		msg += fmt.Sprintf("; see %q", cmd.CommandPath()+" --help")
 	}
 	return fmt.Errorf("%s: %w", msg, fault.Invalid)
+}
+
+// refuseUnknown lets the commands that cobra brings take no word that they don't know: they would show
+// help on stdout, which shells evaluate, and end with 0.
+func (a *app) refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, a.needsSubcommand
+		case "help":
+			show := c.Run
+			c.Run = nil
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil || found.HasSubCommands() && len(rest) > 0 {
+					return a.needsSubcommand(found, rest)
+				}
+				show(cmd, args)
+				return nil
+			}
+		}
+	}
 }
 
 // printError tells an error on stderr, one line for each fault that was joined.
