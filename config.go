@@ -119,11 +119,19 @@ func (c Config) backends() []Backend {
 	return append(builtin(c.MustExist), c.Backends...)
 }
 
+// unescaped is what to do about a URL whose password is likely not written as one: the parser stumbles over it.
+func unescaped(raw string) string {
+	if strings.Contains(raw, "@") {
+		return "; in a user or password write / as %2F, @ as %40, : as %3A, % as %25"
+	}
+	return ""
+}
+
 // lookUp parses a store's URL and finds who opens it. Errors never show credentials.
 func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" {
-		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf: %w", what, storeurl.RedactText(raw), ErrInvalid)
+		return nil, Backend{}, fmt.Errorf("%s %q: expected a URL such as file:///var/lib/rf%s: %w", what, storeurl.RedactText(raw), unescaped(raw), ErrInvalid)
 	}
 	for _, b := range backends {
 		if b.Scheme == u.Scheme {

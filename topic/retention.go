@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
@@ -29,7 +30,8 @@ func (d *Document) Retention() Retention {
 // Validate says whether a topic can have the retention.
 func (r Retention) Validate(name string) error {
 	if r.Bytes < 0 || r.AgeMS < 0 {
-		return fmt.Errorf("topic %.40q: retention is negative; expected 0 (keep all) or more: %w", name, fault.Invalid)
+		return fmt.Errorf("topic %.40q: retention is negative (%d bytes, %s); expected 0 (keep all) or more: %w",
+			name, r.Bytes, time.Duration(r.AgeMS)*time.Millisecond, fault.Invalid)
 	}
 	return nil
 }

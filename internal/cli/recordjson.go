@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -86,12 +88,13 @@ func decodeText(text, encoding string) ([]byte, error) {
 // parseRecord reads a line of JSON as recordJSON writes it. Place and epoch are not those of
 // the message that is produced from it; its time is.
 func parseRecord(line []byte) (ringfence.Message, error) {
-	var r jsonRecord
+	var p *jsonRecord // nil after the word null, which is no record
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&r); err != nil {
-		return ringfence.Message{}, fmt.Errorf("expected a record as \"consume\" prints it: %w: %w", err, fault.Invalid)
+	if err := dec.Decode(&p); err != nil || p == nil {
+		return ringfence.Message{}, fmt.Errorf("expected a record as \"consume\" prints it: %s: %w", jsonFault(err), fault.Invalid)
 	}
+	r := *p
 	if _, err := dec.Token(); err != io.EOF {
 		return ringfence.Message{}, fmt.Errorf("expected one record in the line, found more: %w", fault.Invalid)
 	}
@@ -100,6 +103,24 @@ func parseRecord(line []byte) (ringfence.Message, error) {
 		return m, fmt.Errorf("%w: %w", err, fault.Invalid)
 	}
 	return m, nil
+}
+
+// jsonFault is what is wrong with a line, without the names of our types.
+func jsonFault(err error) string {
+	var bad *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return "found null"
+	case errors.As(err, &bad) && bad.Field != "":
+		return fmt.Sprintf("%q is a JSON %s, which it can't be", bad.Field, bad.Value)
+	case errors.As(err, &bad):
+		return "found a JSON " + bad.Value + ", no object"
+	case errors.Is(err, io.EOF):
+		return "the line is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the line ends within it"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 func (r *jsonRecord) message() (m ringfence.Message, err error) {

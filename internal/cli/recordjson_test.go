@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 func TestRecordLineIsTheContract(t *testing.T) {
@@ -71,6 +73,18 @@ func TestRecordLinesThatAreNoRecordsAreRefused(t *testing.T) {
 	} {
 		if m, err := parseRecord([]byte(line)); err == nil {
 			t.Errorf("%s was taken for %v", line, m)
+		}
+	}
+}
+
+func TestWhatIsWrongWithALineIsSaidInItsOwnWords(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`null`: "found null", `[]`: "found a JSON array", `{"value":5}`: `"value" is a JSON number`, `{"value":`: "ends within", ``: "is empty",
+	} {
+		m, err := parseRecord([]byte(line))
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "jsonRecord") {
+			t.Errorf("%s: %v, %v; expected %q", line, m, err, want)
 		}
 	}
 }

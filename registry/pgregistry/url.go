@@ -87,7 +87,7 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if err != nil {
 		// Its text repeats the URL, between backticks, and with it secrets. What is wrong stands behind.
 		text := err.Error()
-		return nil, fmt.Errorf("postgres registry: the URL can't be used: %s; expected postgres://user@host:port/database: %w",
+		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
 	}
 	if cc.ConnectTimeout == 0 {
