@@ -276,8 +276,8 @@ func guard(f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if fault, ok := p.(interface{ Addr() uintptr }); ok {
-				if e, ok := p.(runtime.Error); ok {
-					err = fmt.Errorf("an I/O error while reading the mapped file (address %x): %w", fault.Addr(), e)
+				if _, ok := p.(runtime.Error); ok {
+					err = fmt.Errorf("a page of the mapped file can't be read (address %x): an I/O error, or, on tmpfs, no space is left", fault.Addr())
 					return
 				}
 			}
