@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -39,6 +40,26 @@ func (f *osFile) Size() (int64, error) {
 }
 
 func (f *osFile) SyncData() error { return f.call("fdatasync", unix.Fdatasync) }
+
+// WriteAt tells how much was written also when it fails. That of os.File says 0 after a write that was cut short
+// (as on a disk that gets full within it), and who wipes what was written would wipe nothing.
+func (f *osFile) WriteAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		var m int
+		err := f.call("write", func(fd int) (err error) {
+			m, err = unix.Pwrite(fd, p[n:], off+int64(n))
+			return err
+		})
+		n += max(m, 0)
+		if err != nil {
+			return n, err
+		}
+		if m == 0 {
+			return n, io.ErrShortWrite
+		}
+	}
+	return n, nil
+}
 
 func (f *osFile) Lock(exclusive bool) error {
 	return f.call("flock", func(fd int) error { return unix.Flock(fd, lockMode(exclusive)) })
