@@ -6,6 +6,12 @@ func orderMutants() []mutant {
 	const filelog, registry, index = "commitlog/filelog", "registry/fileregistry", "internal/segment/index.go"
 	return []mutant{
 		{
+			name: "short-writes-unsaid", breaks: "records that a full disk refused are there after the next recovery: what was written of them is not wiped",
+			file: "internal/vfs/os_file.go",
+			find: "		n += max(m, 0)\n		if err != nil {\n", put: "		if err == nil {\n			n += max(m, 0)\n		} else {\n",
+			pkg: "internal/vfs", test: "TestAWriteThatIsCutShortSaysWhere$",
+		},
+		{
 			name: "duplicate-acked-before-its-original", breaks: "a repeated append is acknowledged though a power loss takes the record",
 			file: filelog + "/writer.go",
 			find: "		end = segment.At(w.seg.number, w.off)\n	}\n	return end\n", put: "		if end = segment.At(w.seg.number, w.off); size == 0 {\n			end = 0\n		}\n	}\n	return end\n",
