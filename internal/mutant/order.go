@@ -8,7 +8,7 @@ func orderMutants() []mutant {
 		{
 			name: "short-writes-unsaid", breaks: "records that a full disk refused are there after the next recovery: what was written of them is not wiped",
 			file: "internal/vfs/os_file.go",
-			find: "		n += max(m, 0)\n		if err != nil {\n", put: "		if err == nil {\n			n += max(m, 0)\n		} else {\n",
+			find: "			return n, err\n		}\n		if m == 0 {\n", put: "			return 0, err\n		}\n		if m == 0 {\n",
 			pkg: "internal/vfs", test: "TestAWriteThatIsCutShortSaysWhere$",
 		},
 		{
