@@ -43,7 +43,7 @@ func strangerMutants() []mutant {
 		{
 			name: "directory-of-others", breaks: "a data directory or file that another user owns is believed",
 			file: "internal/vfs/os_private.go",
-			find: "	if who := strange(info); who != \"\" {\n", put: "	if who := strange(info); who == info.Name() {\n",
+			find: "	if who := strange(info); who != \"\" {\n		return", put: "	if who := strange(info); who == info.Name() {\n		return",
 			pkg: ".", test: "TestADirectoryOfAnotherUserIsRefused$",
 		},
 		{
