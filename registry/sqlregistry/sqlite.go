@@ -25,6 +25,9 @@ import (
 // busy is how long a process waits for the one that writes.
 const busy = 10 * time.Second
 
+// busyPause is how long a connection that was refused at once waits before it is tried again.
+const busyPause = 2 * time.Millisecond
+
 func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	path, err := filepath.Abs(cfg.File)
 	if err != nil {

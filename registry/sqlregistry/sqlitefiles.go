@@ -12,10 +12,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"modernc.org/sqlite"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
 // files are the two files of a registry, on which SQLite has a lock each. The sessions have one of
@@ -107,7 +109,7 @@ type connector struct{ source, sessions string }
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := c.Driver().Open(c.source)
+	conn, err := c.open(ctx)
 	if err != nil || c.sessions == "" {
 		return conn, err
 	}
@@ -119,6 +121,22 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// open opens the file. Of two that turn a new file to write-ahead logging at the same moment SQLite tells one
+// at once that it is locked, whatever time-out that one has: it would be a deadlock otherwise.
+func (c connector) open(ctx context.Context) (sqldriver.Conn, error) {
+	for began := time.Now(); ; {
+		conn, err := c.Driver().Open(c.source)
+		if err == nil || sqliteFate(err) != sqlstore.Again || time.Since(began) > busy {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-time.After(busyPause):
+		}
+	}
 }
 
 // Driver implements driver.Connector.
