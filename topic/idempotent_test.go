@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -129,28 +130,32 @@ func TestASwitchRefusesTheRestOfAWindow(t *testing.T) {
 			c := make(s)
 			create(t, c, "a", topic.Config{Partitions: 2})
 			tp := open(t, c, "a")
-			const messages = 2000
 			var acks, switched sync.WaitGroup
-			errs := [messages]error{}
-			for n := range messages {
-				if n == messages/2 {
+			var refused atomic.Bool
+			var errs []*error
+			for n, more := 0, 1000; more > 0; n++ { // and so many behind the first that is refused
+				if n == 1000 {
 					switched.Go(func() { grow(t, c, "a", 4) })
 				}
+				if refused.Load() {
+					more--
+				}
+				answer := new(error)
+				errs = append(errs, answer)
 				acks.Add(1)
 				tp.ProduceAsync(t.Context(), 1, rec(0, n), sequence(0, 9, int64(n)), func(_ topic.Position, err error) {
-					errs[n] = err
+					if *answer = err; err != nil {
+						refused.Store(true)
+					}
 					acks.Done()
 				})
 			}
 			acks.Wait()
 			switched.Wait()
-			stored := slices.IndexFunc(errs[:], func(err error) bool { return err != nil })
-			if stored < 0 {
-				stored = messages
-			}
+			stored := slices.IndexFunc(errs, func(err *error) bool { return *err != nil })
 			for n, err := range errs[stored:] {
-				if !errors.Is(err, fault.Sealed) {
-					t.Fatalf("message %d behind the first that was refused: %v; expected Sealed", stored+n, err)
+				if !errors.Is(*err, fault.Sealed) {
+					t.Fatalf("message %d behind the first that was refused: %v; expected Sealed", stored+n, *err)
 				}
 			}
 			if got := values(t, tp)["k0"]; len(got) != stored || !slices.IsSorted(got) {
