@@ -174,6 +174,12 @@ func fileRegistryMutants() []mutant {
 			test: "TestAFailedSyncThatOnlyADeadProcessWasToldOf$",
 		},
 		{
+			name: "registry-sync-of-another-file", breaks: "what another process wrote to the next generation is acked when the file of the one before is synced",
+			file: dir + "syncer.go",
+			find: "		written := s.ctl.written.Load()\n		gen := s.ctl.gen.Load()\n", put: "		gen := s.ctl.gen.Load()\n		written := s.ctl.written.Load()\n",
+			test: "TestASyncCoversNothingOfTheNextGeneration$",
+		},
+		{
 			name: "registry-marks-stay", breaks: "each process that comes after a killed sync writes the journal anew",
 			file: dir + "doubt.go",
 			find: "		mark.Store(0) //", put: "		//",

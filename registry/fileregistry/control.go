@@ -48,7 +48,16 @@ type control struct {
 // word is a shared word.
 type word struct {
 	*atomic.Uint64
-	before func() // tests end the process with it, or make it slow; nil: nothing
+	before func() // tests end the process with it before a store, or make it slow; nil: nothing
+	behind func() // tests have something happen after a load; nil: nothing
+}
+
+func (w word) Load() uint64 {
+	v := w.Uint64.Load()
+	if w.behind != nil {
+		w.behind()
+	}
+	return v
 }
 
 func (w word) Store(v uint64) {
@@ -87,7 +96,7 @@ func mapControl(ctx context.Context, f vfs.File, before func()) (*control, error
 
 // word is the aligned word at off; mappings start at a page.
 func (c *control) word(off int) word {
-	return word{(*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off])), c.magic.before}
+	return word{Uint64: (*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off])), before: c.magic.before}
 }
 
 func (c *control) slot(i int) word { return c.word(slotBase + 8*i) }

@@ -102,13 +102,14 @@ func (s *syncer) serve(queue []synced) {
 func (s *syncer) durable(lsn uint64) bool { return s.noSync || s.ctl.synced.Load() >= lsn }
 
 // sync returns when all below lsn is durable.
+//
+// How far it is written is looked at before the generation is. When the next one begins in between, all
+// that was written before is durable already. The other way around, what another process writes to the
+// next generation would be called durable by a sync of the file of this one.
 func (s *syncer) sync(lsn uint64) error {
 	for !s.durable(lsn) {
-		gen := s.ctl.gen.Load()
 		written := s.ctl.written.Load()
-		if s.ctl.gen.Load() != gen {
-			continue // written may be of the next generation
-		}
+		gen := s.ctl.gen.Load()
 		if written < lsn { // nobody's fault but the page's: it would be waited for for ever
 			return fmt.Errorf("the control file says that %d bytes were written, and %d were read: %w", written, lsn, fault.Corrupt)
 		}

@@ -1,0 +1,55 @@
+package fileregistry
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// Another process begins a generation and writes to it, behind any look at a shared word that this one
+// takes while it syncs. What is called durable then is what was on the disk: a sync of the file of one
+// generation says nothing of the next.
+func TestASyncCoversNothingOfTheNextGeneration(t *testing.T) {
+	t.Parallel()
+	const mine, base, next = 100, 200, 300 // where this one wrote, where the next generation begins and ends
+	for at := 1; ; at++ {
+		ctl := &control{
+			written: aWord(base), gen: aWord(1), synced: aWord(0), sealed: aWord(0), check: aWord(0),
+			syncs: [2]word{aWord(0), aWord(0)},
+		}
+		onDisk, looks := uint64(0), 0
+		another := func() {
+			if looks++; looks != at {
+				return
+			}
+			onDisk = base // by the snapshot
+			ctl.gen.Uint64.Store(2)
+			ctl.written.Uint64.Store(next)
+		}
+		for _, w := range []*word{&ctl.written, &ctl.gen, &ctl.synced, &ctl.sealed} {
+			w.behind = another
+		}
+		fsys := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
+			if gen := ctl.gen.Uint64.Load(); op.Kind == vfs.OpSync && op.Name == journalName(gen%2) {
+				onDisk = ctl.written.Uint64.Load()
+			}
+			return nil
+		})
+		s := &syncer{ctl: ctl, log: slog.New(slog.DiscardHandler), open: func(i uint64) (vfs.File, error) {
+			return fsys.OpenFile(journalName(i), os.O_RDWR|os.O_CREATE, 0o600)
+		}}
+		if err := s.sync(mine); err != nil {
+			t.Fatal(err)
+		}
+		must(t, s.close())
+		if looks < at {
+			t.Logf("another process came in behind each of %d looks", looks)
+			break
+		}
+		if said := ctl.synced.Uint64.Load(); said > onDisk || onDisk < mine {
+			t.Errorf("behind look %d another process went on: %d bytes are called durable, and the disk has %d", at, said, onDisk)
+		}
+	}
+}
