@@ -1,7 +1,6 @@
 package ringfence_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -18,16 +17,7 @@ func TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds(t *testing.T) {
 	if err := rf.EnsureTopic(t.Context(), "held", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
-	got := newRecorder()
-	produce(t, rf, "held", 0, 5, 1)
-	c := consume(t, rf, "held", "g", func(ctx context.Context, m *ringfence.Message) error {
-		if m.Offset < 5 {
-			return got.handle(ctx, m)
-		}
-		<-ctx.Done() // it gets no further
-		return ctx.Err()
-	}, ringfence.ConsumeOptions{DrainTimeout: 10 * time.Millisecond})
-	got.waitFor(t, 5)
+	c := stuckAtFive(t, rf)
 	flood(t, rf, "held")
 	c.leave(t)
 	want := ringfence.Retention{Bytes: 128 << 10}
@@ -38,22 +28,11 @@ func TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds(t *testing.T) {
 	if len(change.Drops) != 1 || !change.Done || change.Drops[0].Until != 5 || change.Drops[0].Held == 0 {
 		t.Errorf("the change says %+v; want partition 0 to go until 5, and the rest of it held", change)
 	}
-	for range 3 { // retention looks at one topic after the other
-		before := first(t, rf, "free")
-		flood(t, rf, "held")
-		flood(t, rf, "free")
-		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
-	}
+	retentionWorks(t, rf)
 	if at := first(t, rf, "held"); at > 5 {
 		t.Fatalf("the topic begins at offset %d; group g has processed 5 records only", at)
 	}
-	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the new retention to go on without the group", func() bool {
-		flood(t, rf, "held")
-		return first(t, rf, "held") > 5
-	})
+	goesOnWithoutTheGroup(t, rf)
 }
 
 // What a dry run says is what goes, in all storage topics of a topic, and it changes nothing.

@@ -54,11 +54,9 @@ func first(t *testing.T, rf *ringfence.Client, topic string) int64 {
 	return info.Storage[0].Partitions[0].First
 }
 
-// A consumer that runs for a moment only must be enough: what its group has not processed is
-// kept, while the same flood without a group is trimmed.
-func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
-	t.Parallel()
-	rf := retained(t, "held", "free")
+// stuckAtFive has group g process the first five records of the held topic, and no more.
+func stuckAtFive(t *testing.T, rf *ringfence.Client) *consumer {
+	t.Helper()
 	got := newRecorder()
 	produce(t, rf, "held", 0, 5, 1)
 	c := consume(t, rf, "held", "g", func(ctx context.Context, m *ringfence.Message) error {
@@ -69,13 +67,40 @@ func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
 		return ctx.Err()
 	}, ringfence.ConsumeOptions{DrainTimeout: 10 * time.Millisecond})
 	got.waitFor(t, 5)
+	return c
+}
+
+// retentionWorks floods both topics until retention has been at work; it looks at one after the other.
+func retentionWorks(t *testing.T, rf *ringfence.Client) {
+	t.Helper()
+	for range 3 {
+		before := first(t, rf, "free")
+		flood(t, rf, "held")
+		flood(t, rf, "free")
+		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
+	}
+}
+
+// goesOnWithoutTheGroup wants retention to take of the held topic what only group g has kept.
+func goesOnWithoutTheGroup(t *testing.T, rf *ringfence.Client) {
+	t.Helper()
+	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "retention to go on without the group", func() bool {
+		flood(t, rf, "held")
+		return first(t, rf, "held") > 5
+	})
+}
+
+// A consumer that runs for a moment only must be enough: what its group has not processed is
+// kept, while the same flood without a group is trimmed.
+func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
+	t.Parallel()
+	rf := retained(t, "held", "free")
+	c := stuckAtFive(t, rf)
 	for _, when := range []string{"while it runs", "after it left"} {
-		for range 3 { // retention looks at one topic after the other
-			before := first(t, rf, "free")
-			flood(t, rf, "held")
-			flood(t, rf, "free")
-			waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
-		}
+		retentionWorks(t, rf)
 		if at := first(t, rf, "held"); at > 5 {
 			t.Fatalf("%s the topic begins at offset %d; group g has processed 5 records only", when, at)
 		}
@@ -84,13 +109,7 @@ func TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds(t *testing.T) {
 			c = nil
 		}
 	}
-	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "retention to go on without the group", func() bool {
-		flood(t, rf, "held")
-		return first(t, rf, "held") > 5
-	})
+	goesOnWithoutTheGroup(t, rf)
 }
 
 // A group is sent back to records that it had let go of. They have to be there when its next member
@@ -110,12 +129,7 @@ func TestWhatAGroupIsSentBackToIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // retention looks at one topic after the other
-		before := first(t, rf, "free")
-		flood(t, rf, "held")
-		flood(t, rf, "free")
-		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
-	}
+	retentionWorks(t, rf)
 	if at := first(t, rf, "held"); at > to[0].Checkpoint {
 		t.Fatalf("the topic begins at %d; its group was sent to %d and has not been there", at, to[0].Checkpoint)
 	}

@@ -13,17 +13,18 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// headers shows a test the writes of a journal's first page, and the syncs behind them.
-func headers(fsys vfs.FS, hook func(op *vfs.Op, written int) error) vfs.FS {
-	written := 0
+// headers has sync stand before the syncs of a journal whose header was written since it is armed.
+func headers(fsys vfs.FS, armed *bool, sync func() error) vfs.FS {
+	fresh := false
 	return vfs.Inject(fsys, func(op *vfs.Op) error {
-		if !strings.Contains(op.Name, "journal-") {
-			return nil
+		switch {
+		case !strings.Contains(op.Name, "journal-") || !*armed:
+		case op.Kind == vfs.OpWrite && op.Offset == 0 && op.Length == pageSize:
+			fresh = true
+		case op.Kind == vfs.OpSync && fresh:
+			return sync()
 		}
-		if op.Kind == vfs.OpWrite && op.Offset == 0 && op.Length == pageSize {
-			written++
-		}
-		return hook(op, written)
+		return nil
 	})
 }
 
@@ -77,16 +78,8 @@ func TestARecoveryThatWaitedForRoomOverwritesNothingThatItNeeds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		mem := vfs.NewMem(seed)
-		p, armed, from := mem.Process(), false, 0
-		r := mustOpenFS(t, headers(p, func(op *vfs.Op, written int) error {
-			if !armed {
-				from = written
-			}
-			if op.Kind == vfs.OpSync && written > from {
-				p.Kill()
-			}
-			return nil
-		}))
+		p, armed := mem.Process(), false
+		r := mustOpenFS(t, headers(p, &armed, func() error { p.Kill(); return nil }))
 		acked := writeUntil(t, r, &armed)
 		r.Close()
 		room := false
@@ -107,16 +100,8 @@ func TestAHeaderThatOnlyTheDiskHasIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		mem := vfs.NewMem(seed)
-		p, armed, from := mem.Process(), false, 0
-		r := mustOpenFS(t, headers(p, func(op *vfs.Op, written int) error {
-			if !armed {
-				from = written
-			}
-			if op.Kind == vfs.OpSync && written > from {
-				return syscall.EIO
-			}
-			return nil
-		}))
+		p, armed := mem.Process(), false
+		r := mustOpenFS(t, headers(p, &armed, func() error { return syscall.EIO }))
 		if _, err := r.OpenSession(t.Context(), time.Hour); err != nil { // its end makes the next snapshot another one
 			t.Fatal(err)
 		}
