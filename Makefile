@@ -19,7 +19,7 @@ RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|page|
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
-RACE_PULSAR  := TestConformance$$/^(Append|Read|Wait|Topics|Close|Trim)$$|TestAFeed|TestOffsets|TestAMessageID|TestATopicThat|TestASealedPartitionEnds|TestAnEndThat|TestADamagedHold|TestASender|TestWhatWaited|TestURLs|TestABrokerThatIsNot|Fuzz
+RACE_PULSAR  := TestConformance$$/^(Append|Read|Wait|Topics|Close|Trim)$$|TestAFeed|TestOffsets|TestAMessageID|TestATopicThat|TestASealedPartitionEnds|TestAnEndThat|TestADamagedHold|TestASender|TestWhatWaited|TestURLs|TestTheHosts|TestOnlyTheClusters|TestAHostThat|TestASlowHost|TestATokenFollows|TestABrokerThatIsNot|Fuzz
 RACE_CRASHES := Killed|Stopped|RaceToRecover|TestPowerLossAtEveryOperation/seed=0
 RACE_STORMS  := TestPromisesAreKeptThroughFaults/(file|postgres)$$
 

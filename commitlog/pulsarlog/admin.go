@@ -1,31 +1,24 @@
 package pulsarlog
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // admin speaks the REST interface of a Pulsar cluster, as far as a log needs it.
 type admin struct {
-	base              string // http://host:port/admin/v2
+	*web
 	tenant, namespace string
-	client            *http.Client
-	transport         *http.Transport
-	token             func() (string, error)
 }
-
-func (a *admin) close() { a.transport.CloseIdleConnections() }
 
 // topicPath is the path of a topic, or of a partition's topic, of the namespace.
 func (a *admin) topicPath(name, rest string) string {
@@ -43,88 +36,6 @@ func partitionName(topic string, partition int) string {
 
 // partitionedTopic is the media type of the body that creates a topic with properties.
 const partitionedTopic = "application/vnd.partitioned-topic-metadata+json"
-
-// call sends a request and decodes the answer into out, if it is not nil.
-func (a *admin) call(ctx context.Context, method, path, contentType string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("pulsar admin %s: %w: %w", path, fault.Invalid, err)
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+path, body)
-	if err != nil {
-		return fmt.Errorf("pulsar admin %s: %w: %w", path, fault.Invalid, err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", contentType)
-	}
-	token, err := a.token()
-	if err != nil {
-		return fmt.Errorf("the token for Pulsar (token-file=): %w: %w", fault.Invalid, err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var cause *url.Error
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
-		return fmt.Errorf("pulsar's web service at %s does not answer (web= names it): %w: %w", req.URL.Host, fault.Unavailable, err)
-	}
-	answer, err := io.ReadAll(resp.Body)
-	err = errors.Join(err, resp.Body.Close())
-	if err != nil {
-		return fmt.Errorf("pulsar's web service at %s: %w: %w", req.URL.Host, fault.Unavailable, err)
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return statusError(method, path, resp.StatusCode, answer)
-	}
-	if out == nil || len(answer) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("pulsar admin %s answered %.100q: %w", path, answer, fault.Corrupt)
-	}
-	return nil
-}
-
-// errBusy says that another request works on the same subscription.
-var errBusy = fmt.Errorf("another request has it: %w", fault.Unavailable)
-
-func statusError(method, path string, status int, answer []byte) error {
-	reason := struct{ Reason string }{}
-	if json.Unmarshal(answer, &reason) != nil || reason.Reason == "" {
-		reason.Reason = http.StatusText(status)
-	}
-	busy := strings.Contains(reason.Reason, "Subscription Busy")
-	kind := fault.Unavailable
-	if busy {
-		kind = errBusy
-	}
-	switch status {
-	case http.StatusNotFound:
-		kind = fault.NotFound
-	case http.StatusConflict:
-		kind = fault.Conflict
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("pulsar refuses %s %s (%d %s): the token or certificate is wrong or lacks the right", method, path, status, reason.Reason)
-	case http.StatusPreconditionFailed:
-		if !busy {
-			kind = fault.Invalid
-		}
-	case http.StatusBadRequest, http.StatusMethodNotAllowed:
-		kind = fault.Invalid
-	}
-	return fmt.Errorf("pulsar admin %s %s: %d %s: %w", method, path, status, reason.Reason, kind)
-}
 
 func (a *admin) get(ctx context.Context, path string, out any) error {
 	return a.call(ctx, http.MethodGet, path, "", nil, out)
@@ -162,6 +73,7 @@ type metadata struct {
 	Properties map[string]string `json:"properties"`
 }
 
+// create is fault.Conflict when the name is taken, which may be by an earlier try of its own.
 func (a *admin) create(ctx context.Context, name string, m metadata) error {
 	return a.call(ctx, http.MethodPut, a.topicPath(name, "/partitions"), partitionedTopic, m, nil)
 }
@@ -180,8 +92,25 @@ func (a *admin) setProperties(ctx context.Context, name string, p map[string]str
 	return a.send(ctx, http.MethodPut, a.topicPath(name, "/properties"), p)
 }
 
+// delete is fault.NotFound when there was none before its first try. A broker that has just deleted a
+// topic, or is at it, fails for a moment to delete it.
 func (a *admin) delete(ctx context.Context, name string) error {
-	return a.send(ctx, http.MethodDelete, a.topicPath(name, "/partitions?force=true"), nil)
+	end := time.Now().Add(deletePatience)
+	for again := false; ; again = true {
+		err := a.send(ctx, http.MethodDelete, a.topicPath(name, "/partitions?force=true"), nil)
+		if again && errors.Is(err, fault.NotFound) {
+			return nil
+		}
+		if !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
+			return err
+		}
+		if err := pause(ctx, busyPause); err != nil {
+			return err
+		}
+		if _, err := a.metadata(ctx, name); errors.Is(err, fault.NotFound) {
+			return nil
+		}
+	}
 }
 
 // position is a message id as the REST interface writes it.

@@ -27,8 +27,9 @@ import (
 type Config struct {
 	driver.Options // Durability OS is the same as Sync: Pulsar acknowledges what its bookies have on disk
 
-	ServiceURL string // pulsar://host:6650 or pulsar+ssl://host:6651; required
-	// AdminURL of the REST interface; "": the host of ServiceURL with port 8080, or 8443 with TLS.
+	ServiceURL string // pulsar://h1:6650,h2:6650 or pulsar+ssl://host:6651; required
+	// AdminURL of the REST interface, http://h1:8080,h2:8080; "": the hosts of ServiceURL with port 8080,
+	// or 8443 with TLS. They are asked one after another when one does not answer.
 	AdminURL  string
 	Tenant    string // "": public
 	Namespace string // "": default; it must exist
@@ -81,8 +82,8 @@ func (c Config) Validate() error {
 	if err != nil || u.Host == "" || u.Scheme != "pulsar" && u.Scheme != "pulsar+ssl" {
 		bad("the service URL is not like pulsar://host:6650 or pulsar+ssl://host:6651")
 	}
-	if a, err := url.Parse(c.AdminURL); c.AdminURL != "" && (err != nil || a.Host == "" || a.Scheme != "http" && a.Scheme != "https") {
-		bad("the admin URL (web=) is not like http://host:8080")
+	if _, err := webHosts(c.AdminURL); err != nil {
+		bad("the admin URL (web=) is not like http://host:8080 or http://h1:8080,h2:8080")
 	}
 	if _, ok := compressions[c.Compression]; !ok {
 		bad("compression %q; expected none, lz4, zlib, zstd or snappy", c.Compression)
@@ -218,19 +219,17 @@ func (c Config) checkBrokers(ctx context.Context) error {
 
 // admin is the client of the REST interface.
 func (c Config) admin(t *tls.Config) *admin {
-	base := c.AdminURL
-	if base == "" {
-		scheme, port := "http", "8080"
-		if t != nil {
-			scheme, port = "https", "8443"
-		}
-		host := strings.Split(c.host(), ",")[0]
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		base = scheme + "://" + net.JoinHostPort(strings.Trim(host, "[]"), port)
+	bases, err := webHosts(c.AdminURL)
+	if err != nil || len(bases) == 0 {
+		bases = c.defaultWebHosts(t != nil)
 	}
-	transport := &http.Transport{TLSClientConfig: t, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Proxy: http.ProxyFromEnvironment}
+	for i := range bases {
+		bases[i] += "/admin/v2"
+	}
+	dialer := net.Dialer{Timeout: connectTimeout}
+	transport := &http.Transport{
+		TLSClientConfig: t, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+	}
 	token := func() (string, error) { return c.Token, nil }
 	if c.TokenFile != "" {
 		token = func() (string, error) {
@@ -238,10 +237,48 @@ func (c Config) admin(t *tls.Config) *admin {
 			return strings.TrimSpace(string(b)), err
 		}
 	}
-	return &admin{
-		base: strings.TrimSuffix(base, "/") + "/admin/v2", tenant: c.Tenant, namespace: c.Namespace,
-		client: &http.Client{Transport: transport, Timeout: 30 * time.Second}, transport: transport, token: token,
+	w := &web{
+		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect}, transport: transport,
+		token: token, patience: hostPatience,
 	}
+	return &admin{web: w, tenant: c.Tenant, namespace: c.Namespace}
+}
+
+// webHosts are the hosts of http://a:8080,b:8080/path, each as a URL of its own; nil for "".
+func webHosts(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	scheme, rest, _ := strings.Cut(list, "://")
+	hosts, path, _ := strings.Cut(rest, "/")
+	if scheme != "http" && scheme != "https" {
+		return nil, fmt.Errorf("the scheme %q: %w", scheme, fault.Invalid)
+	}
+	var each []string
+	for host := range strings.SplitSeq(hosts, ",") {
+		one := strings.TrimSuffix(scheme+"://"+host+"/"+path, "/")
+		if u, err := url.Parse(one); err != nil || u.Host == "" || u.Hostname() == "" {
+			return nil, fmt.Errorf("the host %q: %w", host, fault.Invalid)
+		}
+		each = append(each, one)
+	}
+	return each, nil
+}
+
+// defaultWebHosts are those of the brokers, at the usual port.
+func (c Config) defaultWebHosts(encrypted bool) []string {
+	scheme, port := "http", "8080"
+	if encrypted {
+		scheme, port = "https", "8443"
+	}
+	var each []string
+	for host := range strings.SplitSeq(c.host(), ",") {
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		each = append(each, scheme+"://"+net.JoinHostPort(strings.Trim(host, "[]"), port))
+	}
+	return each
 }
 
 // tls is nil when neither URL asks for it.

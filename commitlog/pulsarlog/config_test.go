@@ -18,6 +18,8 @@ func TestURLsThatAreRefusedShowNoSecret(t *testing.T) {
 	for raw, want := range map[string]string{
 		"pulsar://:hunter2@127.0.0.1:1?colour=red":                 "colour",
 		"pulsar://:hunter2@127.0.0.1:1?web=ftp://x":                "web=",
+		"pulsar://:hunter2@127.0.0.1:1?web=http://a:8080,":         "web=",
+		"pulsar://:hunter2@127.0.0.1:1?web=http://a:8080,:8080":    "web=",
 		"pulsar://:hunter2@127.0.0.1:1?compression=rar":            "rar",
 		"pulsar://:hunter2@127.0.0.1:1?token-file=/tmp/x":          "token",
 		"pulsar://:hunter2@127.0.0.1:1?cert=/tmp/x":                "key",
@@ -82,7 +84,7 @@ func TestARefusedTokenIsNamedAndNotShown(t *testing.T) {
 func TestATopicThatOthersJustMakeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int64
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodPut:
 			w.WriteHeader(http.StatusConflict)
@@ -94,8 +96,8 @@ func TestATopicThatOthersJustMakeIsWaitedFor(t *testing.T) {
 			_, _ = w.Write([]byte(`{"partitions":3,"properties":{"` + configProperty + `":"{\"Name\":\"t\",\"Partitions\":3}","` + readyProperty + `":"1"}}`))
 		}
 	}))
-	t.Cleanup(web.Close)
-	l := newLog(Config{}, nil, &admin{base: web.URL, client: web.Client(), token: func() (string, error) { return "", nil }})
+	t.Cleanup(server.Close)
+	l := newLog(Config{}, nil, &admin{web: &web{bases: []string{server.URL}, client: server.Client(), token: func() (string, error) { return "", nil }}})
 	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 3}); err != nil || looks.Load() != 3 {
 		t.Errorf("after %d looks: %v; expected that it is there at the third", looks.Load(), err)
 	}

@@ -25,6 +25,8 @@ const (
 	subscription = "ringfence"
 	busyPause    = 50 * time.Millisecond
 	madePatience = 10 * time.Second // until a topic that was made is found
+	// deletePatience is how long a deletion is tried of which nobody says what became.
+	deletePatience = 10 * time.Second
 )
 
 // log is a namespace of a Pulsar cluster.

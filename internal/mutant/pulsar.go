@@ -16,5 +16,17 @@ func pulsarMutants() []mutant {
 			find: "		first, err = w.recall(s.name, it.producer.Sequence)\n", put: "		w.past = nil\n",
 			pkg: pulsar, test: "TestASealedPartitionTellsAnybodyWhatItHas$", server: "pulsar",
 		},
+		{
+			name: "pulsar-first-web-host", breaks: "a first host of Pulsar's web service that is down takes all topics with it",
+			file: pulsar + "/web.go",
+			find: "		if begun == len(w.bases) || ", put: "		if begun == 1 || ",
+			pkg: pulsar, test: "TestOnlyTheClustersOwnAnswerEndsTheRoundOfHosts$",
+		},
+		{
+			name: "pulsar-done-by-a-dead-host", breaks: "a topic that a host deleted before it died is told as one that was not there",
+			file: pulsar + "/web.go",
+			find: "	case others && method", put: "	case false && others && method",
+			pkg: pulsar, test: "TestOnlyTheClustersOwnAnswerEndsTheRoundOfHosts$",
+		},
 	}
 }
