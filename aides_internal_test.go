@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -131,14 +132,15 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Register(t.Context(), session, registry.Member{ID: "m", Incarnation: "i"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	grant, err := g.Claim(t.Context(), 0, "m", "i", 0, "test", nil)
+	m1, err := registrytest.Join(t.Context(), g, session, registry.Member{ID: "m", Incarnation: "i"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Checkpoint(t.Context(), grant, registry.Checkpoint{Positions: []registry.Position{{Next: 3}}}); err != nil {
+	grant, err := m1.Claim(t.Context(), 0, "test")
+	if err == nil {
+		err = m1.Commit(t.Context(), grant, 3)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	copied, failing := map[mirrorKey]int64{}, false

@@ -116,11 +116,7 @@ func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.
 	}
 	start = append(start[:len(start):len(start)], at)
 	c := registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()}
-	res, err := w.group.Checkpoints(ctx, []registry.CheckpointWrite{{Grant: u.Grant(), Checkpoint: c, After: &have.CheckpointVersion}})
-	if err != nil {
-		return nil, err
-	}
-	return start, res[0].Err
+	return start, w.group.Commit(ctx, u.Grant(), c, have.CheckpointVersion)
 }
 
 // handle makes messages of records.

@@ -44,7 +44,11 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		if len(d.Members) != 0 || len(d.Awaited) != 1 {
 			t.Errorf("with no member alive the description is %+v", d)
 		}
-		if err := c.admin.ForgetStatic(t.Context(), "a"); err != nil {
+		meta, err := c.admin.Registry().Get(t.Context(), c.admin.MetaKey())
+		if err == nil {
+			_, err = c.admin.Registry().Txn(t.Context(), c.admin.ForgetTxn("a", meta.Version))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		c.described(group.Orphaned, "is gone")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -48,7 +49,7 @@ func (w *world) member(g *registry.Group) registry.Session {
 	w.Helper()
 	s, err := w.from.Registry.OpenSession(w.Context(), 1e9)
 	w.must(err)
-	_, err = g.Register(w.Context(), s, registry.Member{ID: "m1", Incarnation: "i"}, nil)
+	_, err = registrytest.Join(w.Context(), g, s, registry.Member{ID: "m1", Incarnation: "i"})
 	w.must(err)
 	return s
 }

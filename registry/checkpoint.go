@@ -5,116 +5,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 )
 
-// CheckpointWrite is one checkpoint to be written under a grant.
-type CheckpointWrite struct {
-	Grant      Grant
-	Checkpoint Checkpoint // its Epoch is set to the grant's; Updated is set when it is 0
-	// After, when not nil, is the version of the checkpoint that this one follows ("": none was
-	// written before). It keeps a write that was given up as unknown, and that the store gets to
-	// see late, from undoing a newer one of the same owner.
-	After *Version
-}
-
-// CheckpointResult is the fate of one CheckpointWrite.
-type CheckpointResult struct {
-	Version Version // of the checkpoint entry, for the next write's After
-	// Err is nil; ErrFenced when the grant is no longer the owner's; ErrConflict when After is
-	// not the stored version; ErrInvalid when it is too large; ErrUnknown when the store stayed silent.
-	Err error
-}
-
-// Checkpoint writes one checkpoint. ErrFenced: stop the unit, another owns it.
-func (g *Group) Checkpoint(ctx context.Context, grant Grant, c Checkpoint) error {
-	res, err := g.Checkpoints(ctx, []CheckpointWrite{{Grant: grant, Checkpoint: c}})
+// Commit stores one checkpoint under a grant, in the place of the one of version after ("": the first),
+// and finds out what became of it when the store's answer is lost. ErrFenced: stop the unit, another
+// owns it. ErrConflict: the stored checkpoint is another. Members send many at once, see CommitTxn.
+func (g *Group) Commit(ctx context.Context, grant Grant, c Checkpoint, after Version) error {
+	if grant.Version == "" {
+		return fmt.Errorf("checkpoint of unit %d of group %q: an empty grant: %w", grant.Unit, g.name, ErrInvalid)
+	}
+	t := g.CommitTxn(grant, stamped(c, grant.Epoch), after)
+	res, lost, err := g.r.settled(ctx, t)
+	if err == nil {
+		err = res.Err
+	}
+	if errors.Is(err, ErrConflict) {
+		if res.Failed == 0 {
+			return fmt.Errorf("checkpoint of unit %d of group %q: epoch %d is over, the owner has changed: %w", grant.Unit, g.name, grant.Epoch, ErrFenced)
+		}
+		if now, failed := g.r.lookup(ctx, t.Puts[0].Key); lost && failed == nil && bytes.Equal(now.Value, t.Puts[0].Value) {
+			return nil // ours, the reply was lost
+		}
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("checkpoint of unit %d of group %q: %w", grant.Unit, g.name, err)
 	}
-	return res[0].Err
-}
-
-// Checkpoints writes many checkpoints at once, each under the fence of its own grant: one that is
-// refused does not touch the others. The error is that of the call as a whole, and then nothing
-// was written.
-func (g *Group) Checkpoints(ctx context.Context, writes []CheckpointWrite) ([]CheckpointResult, error) {
-	out := make([]CheckpointResult, len(writes))
-	txns := make([]Txn, 0, len(writes))
-	at := make([]int, 0, len(writes))
-	checks, puts := make([]Check, 2*len(writes)), make([]Put, len(writes)) // of all: two allocations
-	for i := range writes {
-		t := g.checkpointTxn(&writes[i], checks[2*i:2*i:2*i+2], puts[i:i:i+1])
-		if n := len(t.Puts[0].Value); n > MaxValueBytes {
-			out[i].Err = fmt.Errorf("checkpoint of unit %d of group %q: %d bytes; at most %d are allowed, so fewer ranges: %w", writes[i].Grant.Unit, g.name, n, MaxValueBytes, ErrInvalid)
-			continue
-		}
-		if writes[i].Grant.Version == "" {
-			out[i].Err = fmt.Errorf("checkpoint of unit %d of group %q: an empty grant: %w", writes[i].Grant.Unit, g.name, ErrInvalid)
-			continue
-		}
-		txns, at = append(txns, t), append(at, i)
-	}
-	results, err := g.r.Apply(ctx, txns)
-	if err != nil {
-		return nil, err
-	}
-	for j, res := range results {
-		out[at[j]] = g.checkpointResult(ctx, &writes[at[j]], &txns[j], res)
-	}
-	return out, nil
-}
-
-// checkpointTxn makes the write in the room that checks and puts have.
-func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {
-	t := Txn{
-		Checks: append(checks, Check{Key: g.OwnerKey(w.Grant.Unit), Version: w.Grant.Version}),
-		Puts:   append(puts, Put{Key: g.CheckpointKey(w.Grant.Unit), Value: stamped(w.Checkpoint, w.Grant.Epoch).Encode()}),
-		Quiet:  true,
-	}
-	if w.After != nil {
-		t.Checks = append(t.Checks, Check{Key: t.Puts[0].Key, Version: *w.After})
-	}
-	return t
-}
-
-func (g *Group) checkpointResult(ctx context.Context, w *CheckpointWrite, t *Txn, res Result) CheckpointResult {
-	for try := 1; errors.Is(res.Err, ErrUnknown) && try < settleTries; try++ {
-		again, err := g.r.Apply(ctx, []Txn{*t})
-		if err != nil {
-			return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: %w; then: %w", w.Grant.Unit, g.name, ErrUnknown, err)}
-		}
-		if res = again[0]; errors.Is(res.Err, ErrConflict) && res.Failed == 1 { // our own first try?
-			e, err := g.r.lookup(ctx, t.Puts[0].Key)
-			if err == nil && bytes.Equal(e.Value, t.Puts[0].Value) {
-				return CheckpointResult{Version: e.Version}
-			}
-		}
-	}
-	switch {
-	case res.Err == nil:
-		return CheckpointResult{Version: res.Versions[0]}
-	case errors.Is(res.Err, ErrConflict) && res.Failed == 0:
-		return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: epoch %d is over, the owner has changed: %w", w.Grant.Unit, g.name, w.Grant.Epoch, ErrFenced)}
-	}
-	return CheckpointResult{Err: fmt.Errorf("checkpoint of unit %d of group %q: %w", w.Grant.Unit, g.name, res.Err)}
-}
-
-// CheckpointAt writes a checkpoint for a member that knows its epoch but kept no grant. It is
-// refused with ErrFenced unless the unit is owned by that member at exactly that epoch.
-func (g *Group) CheckpointAt(ctx context.Context, unit int, member string, expectedEpoch int64, c Checkpoint) error {
-	var o Owner
-	e, err := g.r.read(ctx, g.OwnerKey(unit), &o)
-	if err != nil {
-		return err
-	}
-	if e.Version == "" || o.Member != member || o.Epoch != expectedEpoch {
-		return fmt.Errorf("checkpoint of unit %d of group %q by %q at epoch %d: it is owned by %q at epoch %d: %w",
-			unit, g.name, member, expectedEpoch, o.Member, o.Epoch, ErrFenced)
-	}
-	return g.Checkpoint(ctx, Grant{Unit: unit, Epoch: expectedEpoch, Version: e.Version}, c)
+	return nil
 }
 
 // Seek sets the checkpoint of a unit, backwards or forwards, also while it has an owner. The
@@ -233,13 +151,6 @@ func plain(s string) bool {
 		}
 	}
 	return true
-}
-
-// same compares the progress, not when it was written.
-func (c Checkpoint) same(o Checkpoint) bool {
-	return c.Epoch == o.Epoch && slices.EqualFunc(c.Positions, o.Positions, func(a, b Position) bool {
-		return a.Storage == b.Storage && a.Partition == b.Partition && a.Next == b.Next && slices.Equal(a.Done, b.Done)
-	})
 }
 
 // LowestNeeded is the next offset that units need of each partition of a storage topic; 0, all that

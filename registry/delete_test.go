@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // interposed runs a function before a transaction that it chooses, once.
@@ -42,13 +43,14 @@ func (f *fixture) put(key, value string) {
 func TestNothingThatArrivesAfterADeletionIsStored(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(f *fixture, g *registry.Group, s registry.Session) error{
-		"register": func(f *fixture, g *registry.Group, s registry.Session) error {
-			_, err := g.Register(f.t.Context(), s, registry.Member{ID: "b", Incarnation: "b1", Static: true}, nil)
+		"join": func(f *fixture, g *registry.Group, s registry.Session) error {
+			_, err := registrytest.Join(f.t.Context(), g, s, registry.Member{ID: "b", Incarnation: "b1", Static: true})
 			return err
 		},
 		"pause": func(f *fixture, g *registry.Group, _ registry.Session) error { return g.Pause(f.t.Context(), "me") },
 		"claim": func(f *fixture, g *registry.Group, _ registry.Session) error {
-			_, err := g.Claim(f.t.Context(), 0, "a", "a1", 0, "", nil)
+			m := registrytest.Member{Group: g, ID: "a", Incarnation: "a1"}
+			_, err := m.Claim(f.t.Context(), 0, "")
 			return err
 		},
 		"seek": func(f *fixture, g *registry.Group, _ registry.Session) error {
@@ -59,10 +61,12 @@ func TestNothingThatArrivesAfterADeletionIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, 2)
-			h, a, s := f.join("a", "a1")
+			h, a := f.join("a", "a1")
+			s, err := h.OpenSession(t.Context(), ttl)
+			must(t, err)
 			d := &interposed{Registry: h.Registry}
 			d.before = func(*registry.Txn) bool {
-				must(t, a.Deregister(t.Context(), "a", "a1"))
+				must(t, a.Session.Close(t.Context()))
 				must(t, f.g.Delete(t.Context()))
 				return true
 			}
@@ -82,10 +86,10 @@ func TestAStalledDeletionTakesNoGroupThatIsInUse(t *testing.T) {
 	f := newFixture(t, 2)
 	d := &interposed{Registry: f.h.Registry}
 	d.before = func(*registry.Txn) bool {
-		_, g, _ := f.join("a", "a1")
-		_, err := g.Claim(t.Context(), 0, "a", "a1", 0, "", nil)
+		_, a := f.join("a", "a1")
+		_, err := a.Claim(t.Context(), 0, "")
 		must(t, err)
-		f.put(g.AssignmentKey(), `{"version":1,"members":["a@a1"],"targets":["a","a"]}`)
+		f.put(a.Group.AssignmentKey(), `{"version":1,"members":["a@a1"],"targets":["a","a"]}`)
 		return true
 	}
 	wantErr(t, groupOf(t, registry.New(d)).Delete(t.Context()), registry.ErrConflict)

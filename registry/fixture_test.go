@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // fixture is a group on a store of its own, seen by one process.
@@ -38,17 +39,16 @@ func groupOf(t *testing.T, r *registry.Registry) *registry.Group {
 // ttl is of the sessions: longer than any stall of the machine.
 const ttl = time.Minute
 
-// join registers a member through a handle of its own.
-func (f *fixture) join(id, incarnation string) (*memregistry.Handle, *registry.Group, registry.Session) {
+// join makes a member through a handle of its own, in the place of whoever has its ID.
+func (f *fixture) join(id, incarnation string) (*memregistry.Handle, *registrytest.Member) {
 	f.t.Helper()
 	h := f.store.Open()
 	f.t.Cleanup(func() { h.Close() })
 	s, err := h.OpenSession(f.t.Context(), ttl)
 	must(f.t, err)
-	g := groupOf(f.t, h.Registry)
-	_, err = g.Register(f.t.Context(), s, registry.Member{ID: id, Incarnation: incarnation}, &registry.RegisterOptions{Replace: true})
+	m, err := registrytest.Join(f.t.Context(), groupOf(f.t, h.Registry), s, registry.Member{ID: id, Incarnation: incarnation})
 	must(f.t, err)
-	return h, g, s
+	return h, m
 }
 
 func must(t *testing.T, err error) {
@@ -65,17 +65,7 @@ func wantErr(t *testing.T, err, kind error) {
 	}
 }
 
-func at(next int64) registry.Checkpoint {
-	return registry.Checkpoint{Positions: []registry.Position{{Next: next}}}
-}
-
-func numbers(units []registry.Unit) []int {
-	var out []int
-	for _, u := range units {
-		out = append(out, u.Number)
-	}
-	return out
-}
+func at(next int64) registry.Checkpoint { return registrytest.At(next) }
 
 func nextOf(t *testing.T, g *registry.Group, unit int) int64 {
 	t.Helper()
@@ -85,17 +75,4 @@ func nextOf(t *testing.T, g *registry.Group, unit int) int64 {
 		return -1
 	}
 	return u.Checkpoint.Positions[0].Next
-}
-
-// once runs f just before the handle's next Apply.
-func once(t *testing.T, h *memregistry.Handle, f func()) {
-	t.Helper()
-	done := false
-	h.OnApply(func([]string) error {
-		if !done {
-			done = true
-			f()
-		}
-		return nil
-	})
 }

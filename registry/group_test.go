@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 func TestMetaOfAGroupIsFixedAndBothSidesAreNamed(t *testing.T) {
@@ -39,29 +40,12 @@ func TestOutcomesThatWereLostAreRecognised(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, 3)
 			ctx := t.Context()
-			h, a, s := f.join("a", "a1")
-			f.join("b", "b1")
-			lose.f(h)
-			_, err := a.Register(ctx, s, registry.Member{ID: "a", Incarnation: "a1", Draining: true}, nil)
+			h, m := f.join("a", "a1")
+			a := m.Group
+			grant, err := m.Claim(ctx, 0, "")
 			must(t, err)
 			lose.f(h)
-			grant, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
-			must(t, err)
-			lose.f(h)
-			must(t, a.Checkpoint(ctx, grant, at(3)))
-			var none registry.Version
-			lose.f(h)
-			other, err := a.Claim(ctx, 1, "a", "a1", 0, "", nil)
-			must(t, err)
-			lose.f(h)
-			res, err := a.Checkpoints(ctx, []registry.CheckpointWrite{{Grant: other, Checkpoint: at(1), After: &none}})
-			must(t, err)
-			must(t, res[0].Err)
-			lose.f(h)
-			must(t, a.Handoff(ctx, grant, at(4), "b", "b1", "go"))
-			must(t, a.Handoff(ctx, grant, at(4), "b", "b1", "go")) // the same call once more
-			lose.f(h)
-			must(t, a.Release(ctx, other, nil, "leave"))
+			must(t, a.Commit(ctx, grant, at(4), ""))
 			lose.f(h)
 			must(t, a.Seek(ctx, 2, at(42), "seek"))
 			u, err := a.Unit(ctx, 2)
@@ -73,119 +57,10 @@ func TestOutcomesThatWereLostAreRecognised(t *testing.T) {
 				t.Fatalf("checkpoint %d, expected 4", n)
 			}
 			lose.f(h)
+			must(t, a.Grow(ctx, 4))
+			lose.f(h)
 			must(t, a.Pause(ctx, "someone"))
 		})
-	}
-}
-
-func TestAStoreThatStaysSilentIsUnknownAndTheSameCallFindsOut(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, 1)
-	ctx := t.Context()
-	h, a, _ := f.join("a", "a1")
-	h.LoseReplies(100)
-	_, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
-	if err != nil { // the retry met its own write or gave up: both are honest
-		wantErr(t, err, registry.ErrUnknown)
-	}
-	h.LoseReplies(0)
-	grant, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
-	must(t, err)
-	if u, err := a.Unit(ctx, 0); err != nil || u.Owner.After != 0 || u.Owner.Epoch != grant.Epoch {
-		t.Fatalf("epoch %d after a lost reply, and the owner is %+v, %v; expected the first one", grant.Epoch, u.Owner, err)
-	}
-	must(t, a.Checkpoint(ctx, grant, at(1)))
-}
-
-func TestALateCheckpointCannotUndoANewerOne(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, 1)
-	ctx := t.Context()
-	_, a, _ := f.join("a", "a1")
-	grant, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
-	must(t, err)
-	var none registry.Version
-	late := registry.CheckpointWrite{Grant: grant, Checkpoint: at(1), After: &none}
-	newer := registry.CheckpointWrite{Grant: grant, Checkpoint: at(2), After: &none}
-	res, err := a.Checkpoints(ctx, []registry.CheckpointWrite{newer, late})
-	must(t, err)
-	must(t, res[0].Err)
-	wantErr(t, res[1].Err, registry.ErrConflict)
-	if n := nextOf(t, a, 0); n != 2 {
-		t.Fatalf("checkpoint %d, expected 2", n)
-	}
-}
-
-func TestBatchedCheckpointsFailOneByOne(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, 3)
-	ctx := t.Context()
-	_, a, _ := f.join("a", "a1")
-	st, err := a.Load(ctx, false)
-	must(t, err)
-	claims, err := a.Claims(ctx, st, []int{0, 1, 2, 9}, "a", "a1", "start", nil)
-	must(t, err)
-	wantErr(t, claims[3].Err, registry.ErrInvalid)
-	must(t, f.g.Seek(ctx, 1, at(100), "seek to 100"))
-	huge := at(1)
-	huge.Positions[0].Done = make([]registry.Range, registry.MaxValueBytes/4)
-	res, err := a.Checkpoints(ctx, []registry.CheckpointWrite{
-		{Grant: claims[0].Grant, Checkpoint: at(1)}, {Grant: claims[1].Grant, Checkpoint: at(2)},
-		{Grant: claims[2].Grant, Checkpoint: huge}, {Grant: registry.Grant{}, Checkpoint: at(1)},
-	})
-	must(t, err)
-	must(t, res[0].Err)
-	wantErr(t, res[1].Err, registry.ErrFenced)
-	wantErr(t, res[2].Err, registry.ErrInvalid)
-	wantErr(t, res[3].Err, registry.ErrInvalid)
-	if n := nextOf(t, a, 1); n != 100 {
-		t.Fatalf("a checkpoint in flight undid the seek: %d", n)
-	}
-}
-
-func TestUnitsBySituation(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, 4)
-	ctx := t.Context()
-	ha, a, _ := f.join("a", "a1")
-	_, b, _ := f.join("b", "b1")
-	st, err := a.Load(ctx, false)
-	must(t, err)
-	_, err = a.Claims(ctx, st, []int{0, 1}, "a", "a1", "", nil)
-	must(t, err)
-	grant, err := b.Claim(ctx, 2, "b", "b1", 0, "", nil)
-	must(t, err)
-	ha.Kill()
-	check := func(what string, got []registry.Unit, err error, want ...int) {
-		t.Helper()
-		must(t, err)
-		if !slices.Equal(numbers(got), want) {
-			t.Errorf("%s: %v, expected %v", what, numbers(got), want)
-		}
-	}
-	got, err := f.g.Unowned(ctx)
-	check("unowned", got, err, 3)
-	got, err = f.g.OwnedBy(ctx, "b")
-	check("owned by b", got, err, 2)
-	got, err = f.g.Expired(ctx)
-	check("expired", got, err, 0, 1)
-	members, err := f.g.ActiveMembers(ctx)
-	must(t, err)
-	if len(members) != 1 || members[0].ID != "b" {
-		t.Errorf("active members: %+v", members)
-	}
-	done, err := f.g.ReleaseAll(ctx, "a", "a1", "a died")
-	must(t, err)
-	if !slices.Equal(done, []int{0, 1}) {
-		t.Errorf("released %v", done)
-	}
-	last := at(6)
-	must(t, b.Release(ctx, grant, &last, "leaving"))
-	wantErr(t, b.Release(ctx, grant, &last, "again, otherwise"), registry.ErrFenced)
-	got, err = f.g.Unowned(ctx)
-	check("unowned at the end", got, err, 0, 1, 2, 3)
-	if n := nextOf(t, f.g, 2); n != 6 {
-		t.Errorf("checkpoint after release %d, expected 6", n)
 	}
 }
 
@@ -236,18 +111,12 @@ func TestDeletedGroupsLeaveNothingAndOldGrantsAreFenced(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 200)
 	ctx := t.Context()
-	_, a, s := f.join("a", "a1")
-	st, err := a.Load(ctx, false)
+	_, a := f.join("a", "a1")
+	grant, err := a.Claim(ctx, 7, "")
 	must(t, err)
-	all := make([]int, 200)
-	for i := range all {
-		all[i] = i
-	}
-	claims, err := a.Claims(ctx, st, all, "a", "a1", "", nil)
-	must(t, err)
-	must(t, a.Checkpoint(ctx, claims[7].Grant, at(7)))
+	must(t, a.Commit(ctx, grant, 7))
 	wantErr(t, f.g.Delete(ctx), registry.ErrConflict)
-	must(t, s.Close(ctx))
+	must(t, a.Session.Close(ctx))
 	must(t, f.g.Delete(ctx))
 	must(t, f.g.Delete(ctx))
 	snap, err := f.h.List(ctx, "")
@@ -255,7 +124,7 @@ func TestDeletedGroupsLeaveNothingAndOldGrantsAreFenced(t *testing.T) {
 	if len(snap.Entries) != 0 {
 		t.Fatalf("%d entries are left, the first %q", len(snap.Entries), snap.Entries[0].Key)
 	}
-	wantErr(t, a.Checkpoint(ctx, claims[7].Grant, at(8)), registry.ErrFenced)
+	wantErr(t, a.Commit(ctx, grant, 8), registry.ErrFenced)
 	_, err = f.g.Units(ctx)
 	wantErr(t, err, registry.ErrNotFound)
 }
@@ -264,10 +133,10 @@ func TestADeletionCutShortIsFinishedBeforeTheGroupIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 2)
 	ctx := t.Context()
-	h, a, s := f.join("a", "a1")
-	_, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
+	h, a := f.join("a", "a1")
+	_, err := a.Claim(ctx, 0, "")
 	must(t, err)
-	must(t, s.Close(ctx))
+	must(t, a.Session.Close(ctx))
 	calls := 0
 	h.OnApply(func([]string) error {
 		if calls++; calls > 1 {
@@ -275,10 +144,10 @@ func TestADeletionCutShortIsFinishedBeforeTheGroupIsMadeAnew(t *testing.T) {
 		}
 		return nil
 	})
-	wantErr(t, a.Delete(ctx), registry.ErrUnavailable)
+	wantErr(t, a.Group.Delete(ctx), registry.ErrUnavailable)
 	s2, err := f.h.OpenSession(ctx, ttl)
 	must(t, err)
-	_, err = f.g.Register(ctx, s2, registry.Member{ID: "b", Incarnation: "b1"}, nil)
+	_, err = registrytest.Join(ctx, f.g, s2, registry.Member{ID: "b", Incarnation: "b1"})
 	wantErr(t, err, registry.ErrNotFound)
 	names, err := f.h.ListGroups(ctx)
 	must(t, err)
@@ -316,13 +185,13 @@ func TestAFrozenMemberExpiresAndItsNextRegistrationIsRefused(t *testing.T) {
 		f := newFixture(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		h, a, s := f.join("a", "a1")
-		_, err := a.Claim(ctx, 0, "a", "a1", 0, "", nil)
+		h, a := f.join("a", "a1")
+		_, err := a.Claim(ctx, 0, "")
 		must(t, err)
 		signals, err := f.h.Watch(ctx, f.g.WatchPrefix())
 		must(t, err)
 		time.Sleep(10 * ttl)
-		if u, _ := f.g.Expired(ctx); len(u) != 0 {
+		if m, _ := f.g.ActiveMembers(ctx); len(m) != 1 {
 			t.Fatal("a member that renews expired")
 		}
 		h.Freeze()
@@ -332,13 +201,13 @@ func TestAFrozenMemberExpiresAndItsNextRegistrationIsRefused(t *testing.T) {
 		default:
 			t.Fatal("no signal at the end of a session")
 		}
-		if u, _ := f.g.Expired(ctx); len(u) != 1 {
-			t.Fatalf("expired units %v, expected one", u)
+		if m, _ := f.g.ActiveMembers(ctx); len(m) != 0 {
+			t.Fatalf("members %v, expected none", m)
 		}
-		_, err = a.Register(ctx, s, registry.Member{ID: "a", Incarnation: "a1"}, nil)
+		_, err = registrytest.Join(ctx, f.g, a.Session, registry.Member{ID: "a", Incarnation: "a1"})
 		wantErr(t, err, registry.ErrFenced)
 		h.Thaw()
-		<-s.Done()
+		<-a.Session.Done()
 		h.Close()
 		f.h.Close()
 	})

@@ -94,7 +94,7 @@ func (g *Group) Grow(ctx context.Context, units int) error {
 			return nil
 		}
 		m = m.Grown(units)
-		res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: Encode(m)}}})
+		res, err := g.r.settle(ctx, g.MetaTxn(m, e.Version))
 		if err != nil {
 			return err
 		}

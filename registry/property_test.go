@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // TestEpochsFenceWhateverHappens has members claim, hand off, release, checkpoint, die and come
@@ -32,10 +33,10 @@ func TestEpochsFenceWhateverHappens(t *testing.T) {
 const worldUnits = 2
 
 type actor struct {
-	id, inc string
-	h       *memregistry.Handle
-	g       *registry.Group
-	grants  map[int]registry.Grant // what it believes to own
+	*registrytest.Member
+	id     string
+	h      *memregistry.Handle
+	grants map[int]registry.Grant // what it believes to own
 }
 
 type world struct {
@@ -50,6 +51,8 @@ type world struct {
 	owners  map[string]string // unit and epoch → who it belongs to
 	next    [worldUnits]int64 // the checkpoint as it has to be
 	counter int64
+	// The version of each checkpoint, now and before its last change.
+	versions, before [worldUnits]registry.Version
 }
 
 func newWorld(rt *rapid.T) *world {
@@ -76,11 +79,10 @@ func (w *world) group(h *memregistry.Handle) *registry.Group {
 
 func (w *world) join(a *actor) {
 	w.starts++
-	a.inc, a.h, a.grants = fmt.Sprint("i", w.starts), w.store.Open(), map[int]registry.Grant{}
-	a.g = w.group(a.h)
+	a.h, a.grants = w.store.Open(), map[int]registry.Grant{}
 	s, err := a.h.OpenSession(w.ctx, time.Hour)
 	if err == nil {
-		_, err = a.g.Register(w.ctx, s, registry.Member{ID: a.id, Incarnation: a.inc}, &registry.RegisterOptions{Replace: true})
+		a.Member, err = registrytest.Join(w.ctx, w.group(a.h), s, registry.Member{ID: a.id, Incarnation: fmt.Sprint("i", w.starts)})
 	}
 	if err != nil {
 		w.rt.Fatal(err)
@@ -105,32 +107,48 @@ func (w *world) step() {
 	}
 	defer func() { a.h.LoseReplies(0); a.h.LoseRequests(0) }()
 	w.counter++
-	ck := registry.Checkpoint{Positions: []registry.Position{{Next: w.counter}}}
 	grant := a.grants[unit]
-	switch what := rapid.SampledFrom([]string{"claim", "claim", "force", "checkpoint", "checkpoint", "handoff", "release", "seek", "restart"}).Draw(w.rt, "what"); what {
-	case "claim", "force":
-		epoch := w.epochs[unit] - int64(rapid.IntRange(0, 1).Draw(w.rt, "stale"))
-		got, err := a.g.Claim(w.ctx, unit, a.id, a.inc, max(epoch, 0), what, &registry.ClaimOptions{Force: what == "force"})
+	grant.Unit = unit
+	switch what := rapid.SampledFrom([]string{"claim", "claim", "seize", "commit", "commit", "late", "handoff", "release", "seek", "restart"}).Draw(w.rt, "what"); what {
+	case "claim", "seize":
+		take := a.Claim
+		if what == "seize" {
+			take = a.Seize
+		}
+		got, err := take(w.ctx, unit, what)
 		if err == nil {
 			a.grants[unit] = got
-			w.belongs(unit, got.Epoch, a.id+"@"+a.inc)
+			w.belongs(unit, got.Epoch, a.id+"@"+a.Incarnation)
 		}
-		w.allowed(err, registry.ErrConflict, registry.ErrUnknown)
-	case "checkpoint":
-		err := a.g.Checkpoint(w.ctx, grant, ck)
+		w.allowed(err, registry.ErrConflict, registry.ErrUnknown, registry.ErrFenced)
+	case "commit":
+		err := a.Commit(w.ctx, grant, w.counter)
 		w.fencedUnlessCurrent(unit, grant, err)
 		w.wrote(unit, err)
+	case "late": // decided on before the last change
+		err := a.Group.Commit(w.ctx, grant, at(w.counter), w.before[unit])
+		w.fencedUnlessCurrent(unit, grant, err)
+		if err == nil && w.before[unit] != w.versions[unit] {
+			w.rt.Fatalf("unit %d: a checkpoint that follows version %q was stored over %q", unit, w.before[unit], w.versions[unit])
+		}
+		w.wrote(unit, err)
 	case "handoff":
+		if grant.Version == "" {
+			return // what nobody has been given can't be given away
+		}
 		to := rapid.SampledFrom(w.actors).Draw(w.rt, "target")
-		err := a.g.Handoff(w.ctx, grant, ck, to.id, to.inc, "handoff")
+		err := a.Handoff(w.ctx, grant, w.counter, to.Member, "handoff")
 		w.fencedUnlessCurrent(unit, grant, err)
 		w.wrote(unit, err)
 	case "release":
-		err := a.g.Release(w.ctx, grant, &ck, "release")
+		if grant.Version == "" {
+			return
+		}
+		err := a.Handoff(w.ctx, grant, w.counter, nil, "release")
 		w.fencedUnlessCurrent(unit, grant, err)
 		w.wrote(unit, err)
 	case "seek":
-		err := a.g.Seek(w.ctx, unit, ck, "seek")
+		err := a.Group.Seek(w.ctx, unit, at(w.counter), "seek")
 		w.allowed(err, registry.ErrUnknown)
 		w.wrote(unit, err)
 	case "restart":
@@ -144,7 +162,7 @@ func (w *world) fencedUnlessCurrent(unit int, grant registry.Grant, err error) {
 	if err == nil && grant.Epoch != w.epochs[unit] {
 		w.rt.Fatalf("unit %d: a write under epoch %d was accepted at epoch %d", unit, grant.Epoch, w.epochs[unit])
 	}
-	w.allowed(err, registry.ErrFenced, registry.ErrUnknown, registry.ErrInvalid)
+	w.allowed(err, registry.ErrFenced, registry.ErrConflict, registry.ErrUnknown, registry.ErrInvalid)
 }
 
 func (w *world) allowed(err error, kinds ...error) {
@@ -195,6 +213,9 @@ func (w *world) check() {
 		w.epochs[n] = u.Owner.Epoch
 		if u.Owner.Member != "" {
 			w.belongs(n, u.Owner.Epoch, u.Owner.Member+"@"+u.Owner.Incarnation)
+		}
+		if u.CheckpointVersion != w.versions[n] {
+			w.before[n], w.versions[n] = w.versions[n], u.CheckpointVersion
 		}
 		next := int64(0)
 		if u.Checkpoint != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // forgetful is a store that applies the next transactions, lets something else happen, and loses
@@ -42,50 +43,47 @@ func (f *forgetful) OpenSession(ctx context.Context, ttl time.Duration) (driver.
 
 func (f *forgetful) Close() error { return nil }
 
+// granted is the grant of unit 0 as its owner finds it.
+func (f *fixture) granted(m *registrytest.Member) (registry.Grant, bool) {
+	u := f.unit(0)
+	return u.Grant(m.ID, m.Incarnation)
+}
+
 // A seek whose answer is lost must not be done again once the owner has gone on from it: that would
 // take back what was committed since.
 func TestASeekThatWasNotAnsweredIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
-		then    func(t *testing.T, f *fixture, g *registry.Group)
+		then    func(t *testing.T, f *fixture, a *registrytest.Member)
 		unknown bool
 		last    string // the reason of the last owner
 	}{
-		{"its owner goes on", func(t *testing.T, f *fixture, g *registry.Group) {
-			u, err := f.g.Unit(t.Context(), 0)
-			must(t, err)
-			grant, ok := u.Grant("a", "a1")
+		{"its owner goes on", func(t *testing.T, f *fixture, a *registrytest.Member) {
+			grant, ok := f.granted(a)
+			must(t, a.Commit(t.Context(), grant, 150))
 			if !ok {
-				t.Fatal("the owner has no grant")
+				t.Error("the owner has no grant")
 			}
-			must(t, g.Checkpoint(t.Context(), grant, at(150)))
 		}, false, "seek"},
-		{"another owner goes on", func(t *testing.T, f *fixture, _ *registry.Group) {
-			_, b, _ := f.join("b", "b1")
-			u, err := f.g.Unit(t.Context(), 0)
-			must(t, err)
-			grant, ok := u.Grant("a", "a1")
-			if !ok {
-				t.Fatal("the owner has no grant")
+		{"another owner goes on", func(t *testing.T, f *fixture, a *registrytest.Member) {
+			_, b := f.join("b", "b1")
+			grant, ok := f.granted(a)
+			must(t, a.Handoff(t.Context(), grant, 120, b, "go"))
+			next, there := f.granted(b)
+			must(t, b.Commit(t.Context(), next, 150))
+			if !ok || !there {
+				t.Error("an owner has no grant")
 			}
-			must(t, f.g.Handoff(t.Context(), grant, at(120), "b", "b1", "go"))
-			u, err = f.g.Unit(t.Context(), 0)
-			must(t, err)
-			grant, ok = u.Grant("b", "b1")
-			if !ok {
-				t.Fatal("the new owner has no grant")
-			}
-			must(t, b.Checkpoint(t.Context(), grant, at(150)))
 		}, true, "go"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, 1)
-			_, a, _ := f.join("a", "a1")
-			grant, err := a.Claim(t.Context(), 0, "a", "a1", 0, "", nil)
+			_, a := f.join("a", "a1")
+			grant, err := a.Claim(t.Context(), 0, "")
 			must(t, err)
-			must(t, a.Checkpoint(t.Context(), grant, at(10)))
+			must(t, a.Commit(t.Context(), grant, 10))
 			seeker := registry.New(&forgetful{of: f.h.Registry, next: func() { c.then(t, f, a) }})
 			err = groupOf(t, seeker).Seek(t.Context(), 0, at(100), "seek")
 			if c.unknown {

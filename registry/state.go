@@ -61,30 +61,16 @@ func (g *Group) Units(ctx context.Context) ([]Unit, error) {
 	return st.Units, nil
 }
 
-// Unowned are the units that nobody owns.
-func (g *Group) Unowned(ctx context.Context) ([]Unit, error) {
-	return g.pick(ctx, func(_ *State, u *Unit) bool { return u.Owner.Member == "" })
-}
-
-// OwnedBy are the units of a member, in whatever incarnation.
-func (g *Group) OwnedBy(ctx context.Context, member string) ([]Unit, error) {
-	return g.pick(ctx, func(_ *State, u *Unit) bool { return member != "" && u.Owner.Member == member })
-}
-
-// Expired are the units whose owner is no live member any more, or lives in another incarnation.
-func (g *Group) Expired(ctx context.Context) ([]Unit, error) {
-	return g.pick(ctx, func(st *State, u *Unit) bool { return u.Owner.Member != "" && !st.Alive(u.Owner) })
-}
-
-func (g *Group) pick(ctx context.Context, want func(*State, *Unit) bool) ([]Unit, error) {
-	st, err := g.load(ctx, false)
+// ActiveMembers lists the members whose sessions live, by ID.
+func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
+	snap, err := g.r.List(ctx, g.WatchPrefix()+"members/")
 	if err != nil {
 		return nil, err
 	}
-	var out []Unit
-	for i := range st.Units {
-		if want(st, &st.Units[i]) {
-			out = append(out, st.Units[i])
+	out := make([]Member, len(snap.Entries))
+	for i, e := range snap.Entries {
+		if err := decode(e, &out[i]); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

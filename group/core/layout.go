@@ -170,12 +170,8 @@ func (s *State) pass() {
 }
 
 func (s *State) writeMeta(meta registry.Meta, checks []registry.Check) {
-	key := s.cfg.Group.MetaKey()
 	s.metaWriting = true
-	s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: registry.Txn{
-		Checks: append([]registry.Check{{Key: key, Version: s.view.MetaVersion}}, checks...),
-		Puts:   []registry.Put{{Key: key, Value: registry.Encode(meta)}},
-	}})
+	s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: s.cfg.Group.MetaTxn(meta, s.view.MetaVersion, checks...)})
 }
 
 // metaWritten takes the outcome.

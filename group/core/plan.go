@@ -53,17 +53,13 @@ func (s *State) noteAbsent() {
 
 // expireAbsent ends windows that are over: the static entry goes, and with it the claim on units.
 func (s *State) expireAbsent() {
-	g := s.cfg.Group
 	for i := range s.absent {
 		a := &s.absent[i]
 		if a.sent || s.now < a.until {
 			continue
 		}
 		a.sent = true
-		s.batch = append(s.batch, write{kind: wExpire, txn: registry.Txn{
-			Checks:  []registry.Check{{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},
-			Deletes: []string{g.StaticKey(a.id)},
-		}})
+		s.batch = append(s.batch, write{kind: wExpire, txn: s.cfg.Group.ForgetTxn(a.id, s.view.MetaVersion)})
 	}
 }
 
@@ -261,20 +257,14 @@ func (s *State) storePlan(targets []string, reason string) {
 	if s.view.Assignment != nil {
 		doc.Version = s.view.Assignment.Version + 1
 	}
-	key, value := s.cfg.Group.AssignmentKey(), registry.Encode(doc)
-	if len(value) > registry.MaxValueBytes {
+	txn := s.cfg.Group.PlanTxn(doc, s.view.AssignmentVersion, s.view.MetaVersion)
+	if size := len(txn.Puts[0].Value); size > registry.MaxValueBytes {
 		s.exit(fmt.Errorf("group %q: the assignment of %d units to %d members takes %d bytes; at most %d can be stored: use shorter member IDs or fewer units: %w",
-			s.cfg.Group.Name(), len(targets), len(doc.Members), len(value), registry.MaxValueBytes, registry.ErrInvalid))
+			s.cfg.Group.Name(), len(targets), len(doc.Members), size, registry.MaxValueBytes, registry.ErrInvalid))
 		return
 	}
 	s.plan.writing = true
-	s.batch = append(s.batch, write{kind: wPlan, plan: &doc, txn: registry.Txn{
-		Checks: []registry.Check{
-			{Key: key, Version: s.view.AssignmentVersion},
-			{Key: s.cfg.Group.MetaKey(), Version: s.view.MetaVersion}, // a deletion takes it away
-		},
-		Puts: []registry.Put{{Key: key, Value: value}},
-	}})
+	s.batch = append(s.batch, write{kind: wPlan, plan: &doc, txn: txn})
 }
 
 func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {

@@ -79,22 +79,6 @@ func (s *State) unitStuck(ev *UnitStuck) {
 	u.stuck++
 }
 
-// putCheckpoint leaves the finished ranges out when they are too many to be stored: what was in
-// them may be repeated, but the checkpoint moves.
-func (s *State) putCheckpoint(n int) registry.Put {
-	c := *s.units[n].checkpoint
-	c.Epoch = s.units[n].grant.Epoch // also when an earlier owner got there, and the store has lost it
-	value := c.Encode()
-	if len(value) > registry.MaxValueBytes {
-		c.Positions = slices.Clone(c.Positions)
-		for i := range c.Positions {
-			c.Positions[i].Done = nil
-		}
-		value = c.Encode()
-	}
-	return registry.Put{Key: s.cfg.Group.CheckpointKey(n), Value: value}
-}
-
 // commit stores the checkpoints that moved, all in one batch, one batch at a time. Each is written
 // under a check on the owner entry as it was granted, which is the fence, and on the checkpoint
 // before it, so that an earlier write that was lost on the way can't come late and go back.
@@ -102,7 +86,6 @@ func (s *State) commit() {
 	if !s.ready() || s.small() || s.committing || s.now < s.commitAt {
 		return
 	}
-	g := s.cfg.Group
 	for n := range s.units {
 		u := &s.units[n]
 		if !u.dirty || !u.granted || u.write != 0 || u.unsure() {
@@ -110,14 +93,9 @@ func (s *State) commit() {
 		}
 		u.write, u.dirty = wCommit, false
 		s.committing = true
-		s.batch = append(s.batch, write{kind: wCommit, unit: n, epoch: u.grant.Epoch, checkpoint: u.checkpoint, txn: registry.Txn{
-			Checks: []registry.Check{
-				{Key: g.OwnerKey(n), Version: u.grant.Version},
-				{Key: g.CheckpointKey(n), Version: u.stored},
-			},
-			Puts:  []registry.Put{s.putCheckpoint(n)},
-			Quiet: true,
-		}})
+		s.batch = append(s.batch, write{
+			kind: wCommit, unit: n, epoch: u.grant.Epoch, checkpoint: u.checkpoint, txn: s.cfg.Group.CommitTxn(u.grant, *u.checkpoint, u.stored),
+		})
 	}
 	if s.committing {
 		s.commitAt = s.now + s.cfg.CommitInterval

@@ -115,35 +115,23 @@ func (s *State) join() {
 	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.self.open != 0 || s.blocked() {
 		return
 	}
-	g := s.cfg.Group
-	var seen registry.Version
+	j := registry.Join{Member: s.document(), Session: s.session, Meta: s.view.MetaVersion, Restart: s.cfg.RestartWindow}
 	if i, ok := s.find(s.cfg.Member); ok {
-		seen = s.view.MemberVersions[i]
-	}
-	m := s.document()
-	txn := registry.Txn{
-		Checks: []registry.Check{{Key: g.MemberKey(m.ID), Version: seen}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},
-		Puts:   []registry.Put{{Key: g.MemberKey(m.ID), Value: registry.Encode(m), Session: s.session}},
+		j.Seen = s.view.MemberVersions[i]
 	}
 	s.joining = true
 	s.tried++
-	var founded *registry.Meta
 	meta := s.view.Meta
 	if meta == nil {
-		founded = &registry.Meta{
+		j.Found = &registry.Meta{
 			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
 			Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}
-		meta = founded
-		txn.Puts = append(txn.Puts, registry.Put{Key: g.MetaKey(), Value: registry.Encode(founded)})
+		meta = j.Found
 	}
-	if s.cfg.Static {
-		st := registry.StaticMember{ID: m.ID, RestartMillis: s.cfg.RestartWindow.Milliseconds()}
-		txn.Puts = append(txn.Puts, registry.Put{Key: g.StaticKey(m.ID), Value: registry.Encode(st)})
-	} else {
-		txn.Deletes = []string{g.StaticKey(m.ID)}
-	}
-	s.batch = append(s.batch, write{kind: wJoin, member: m, meta: founded, session: s.session, life: meta.Life, txn: txn})
+	s.batch = append(s.batch, write{
+		kind: wJoin, member: j.Member, meta: j.Found, session: s.session, life: meta.Life, txn: s.cfg.Group.JoinTxn(j),
+	})
 }
 
 // announce says in the member entry that this member is leaving: give it nothing.
@@ -152,12 +140,8 @@ func (s *State) announce() {
 		return
 	}
 	m := s.document()
-	key := s.cfg.Group.MemberKey(m.ID)
 	s.joining = true
-	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: registry.Txn{
-		Checks: []registry.Check{{Key: key, Version: s.member}},
-		Puts:   []registry.Put{{Key: key, Value: registry.Encode(m), Session: s.session}},
-	}})
+	s.batch = append(s.batch, write{kind: wJoin, member: m, session: s.session, txn: s.cfg.Group.AnnounceTxn(m, s.session, s.member)})
 }
 
 // memberWritten takes the outcome of join or announce.

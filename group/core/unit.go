@@ -90,27 +90,15 @@ func (s *State) whyFree(o *registry.Owner) string {
 // come back.
 func (s *State) claim(n int, why, dead string) {
 	u, v := &s.units[n], &s.view.Units[n]
-	g := s.cfg.Group
 	owner := registry.Owner{
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
 	}
-	txn := registry.Txn{
-		Checks: []registry.Check{
-			{Key: g.OwnerKey(n), Version: v.OwnerVersion},
-			{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
-			{Key: g.MemberKey(s.cfg.Member), Version: s.member},
-		},
-		Puts: []registry.Put{{Key: g.OwnerKey(n), Value: registry.Encode(owner)}},
-	}
-	if dead != "" && dead != s.cfg.Member {
-		check := registry.Check{Key: g.MemberKey(dead)}
-		if i, ok := s.find(dead); ok { // in another incarnation
-			check.Version = s.view.MemberVersions[i]
-		}
-		txn.Checks = append(txn.Checks, check)
+	claim := registry.Claim{Unit: n, Owner: owner, Last: v.OwnerVersion, Checkpoint: v.CheckpointVersion, Self: s.member, Dead: dead}
+	if i, ok := s.find(dead); ok { // in another incarnation
+		claim.DeadVersion = s.view.MemberVersions[i]
 	}
 	u.write = wClaim
-	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: txn})
+	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: s.cfg.Group.ClaimTxn(claim)})
 }
 
 // nextEpoch is the epoch of the unit's next owner. It is above all that were seen, and above those
@@ -238,12 +226,8 @@ func (s *State) late(n int) {
 // that was left behind is no part.
 func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]
-	g := s.cfg.Group
+	h := registry.Handoff{Grant: u.grant, After: v.CheckpointVersion}
 	owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}
-	w := write{kind: wHandoff, unit: n, epoch: u.grant.Epoch, txn: registry.Txn{Checks: []registry.Check{
-		{Key: g.OwnerKey(n), Version: u.grant.Version},
-		{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},
-	}}}
 	if target != "" {
 		i, _ := s.taker(target)
 		m := &s.view.Members[i]
@@ -251,16 +235,16 @@ func (s *State) handoff(n int, target, reason string) {
 		if u.haunted {
 			owner.Reason = fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member)
 		}
-		w.txn.Checks = append(w.txn.Checks, registry.Check{Key: g.MemberKey(m.ID), Version: s.view.MemberVersions[i]})
+		h.Target = s.view.MemberVersions[i]
 	}
 	if u.dirty {
-		w.checkpoint = u.checkpoint
-		w.txn.Puts = append(w.txn.Puts, s.putCheckpoint(n))
+		h.Last = u.checkpoint
 	}
-	w.owner = owner
-	w.txn.Puts = append(w.txn.Puts, registry.Put{Key: g.OwnerKey(n), Value: registry.Encode(owner)})
+	h.Owner = owner
 	u.write = wHandoff
-	s.batch = append(s.batch, w)
+	s.batch = append(s.batch, write{
+		kind: wHandoff, unit: n, epoch: u.grant.Epoch, owner: owner, checkpoint: h.Last, txn: s.cfg.Group.HandoffTxn(h),
+	})
 }
 
 // evict reassigns a unit whose handler hangs here, and says whether there is somebody else.

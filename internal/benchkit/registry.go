@@ -116,7 +116,10 @@ type registryRun struct {
 	group     *registry.Group
 	session   registry.Session
 	grants    []registry.Grant
-	next      []int64 // by unit: the offset of its latest checkpoint; whoever writes the unit owns it
+	// By unit: the offset of its latest checkpoint, and that checkpoint's version. Who writes a unit has it
+	// for itself.
+	next     []int64
+	versions []registry.Version
 }
 
 const (
@@ -129,30 +132,43 @@ func (r *registryRun) claim(ctx context.Context) (err error) {
 	if r.group, err = r.rf.Registry().Group(registryGroup); err != nil {
 		return err
 	}
-	if _, err := r.group.EnsureMeta(ctx, registry.Meta{Topic: "none", Units: r.c.Units, Assignor: "none"}); err != nil {
+	meta := registry.Meta{Topic: "none", Units: r.c.Units, Assignor: "none"}
+	if _, err := r.group.EnsureMeta(ctx, meta); err != nil {
 		return err
 	}
-	session, err := r.rf.Registry().OpenSession(ctx, registryTTL)
-	if err != nil {
-		return err
-	}
-	r.session = session
-	if _, err := r.group.Register(ctx, session, registry.Member{ID: registryMember, Incarnation: session.ID()}, nil); err != nil {
+	reg := r.rf.Registry()
+	if r.session, err = reg.OpenSession(ctx, registryTTL); err != nil {
 		return err
 	}
 	st, err := r.group.Load(ctx, false)
 	if err != nil {
 		return err
 	}
-	units := make([]int, r.c.Units)
-	for i := range units {
-		units[i] = i
+	self := registry.Member{ID: registryMember, Incarnation: r.session.ID()}
+	_, seen, _ := st.Member(self.ID)
+	joined, err := reg.Txn(ctx, r.group.JoinTxn(registry.Join{Member: self, Session: r.session.ID(), Seen: seen, Meta: st.MetaVersion}))
+	if err != nil {
+		return err
 	}
-	r.next = make([]int64, r.c.Units)
-	claims, err := r.group.Claims(ctx, st, units, registryMember, session.ID(), "bench", nil)
-	for _, claim := range claims {
-		err = errors.Join(err, claim.Err)
-		r.grants = append(r.grants, claim.Grant)
+	txns := make([]registry.Txn, r.c.Units)
+	r.grants, r.next, r.versions = make([]registry.Grant, r.c.Units), make([]int64, r.c.Units), make([]registry.Version, r.c.Units)
+	for i := range txns {
+		owner := registry.Owner{Member: self.ID, Incarnation: self.Incarnation, Epoch: registry.NextEpoch(0, st.Time), Reason: "bench", Since: st.Time}
+		r.grants[i] = registry.Grant{Unit: i, Epoch: owner.Epoch}
+		txns[i] = r.group.ClaimTxn(registry.Claim{Unit: i, Owner: owner, Self: joined[0]})
+	}
+	return r.apply(ctx, txns, func(i int, v registry.Version) { r.grants[i].Version = v })
+}
+
+// apply applies transactions, and tells the version that each of them gave its first put.
+func (r *registryRun) apply(ctx context.Context, txns []registry.Txn, done func(i int, v registry.Version)) error {
+	results, err := r.rf.Registry().Apply(ctx, txns)
+	for i := range results {
+		if results[i].Err != nil {
+			err = errors.Join(err, results[i].Err)
+			continue
+		}
+		done(i, results[i].Versions[0])
 	}
 	return err
 }
@@ -174,12 +190,8 @@ func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, err
 		txns := make([]registry.Txn, r.c.Batch)
 		for j := range txns {
 			unit := i*r.c.Batch + j
-			c := registry.Checkpoint{Positions: []registry.Position{{Partition: unit}}, Member: registryMember, Epoch: 1, Updated: time.Now().UnixMilli()}
-			txns[j] = registry.Txn{
-				Checks: []registry.Check{{Key: r.group.OwnerKey(unit), Version: r.grants[unit].Version}},
-				Puts:   []registry.Put{{Key: r.group.CheckpointKey(unit), Value: c.Encode()}},
-				Quiet:  true,
-			}
+			txns[j] = r.commit(unit)
+			txns[j].Checks = txns[j].Checks[:1] // it is sent many times, and the other is on what it changes
 		}
 		send, err := r.rf.Registry().Bare(ctx, txns)
 		if send == nil || err != nil {
@@ -193,18 +205,42 @@ func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, err
 	return name, nil
 }
 
+// commit is the transaction with which a member stores the next checkpoint of a unit.
+func (r *registryRun) commit(unit int) registry.Txn {
+	return r.group.CommitTxn(r.grants[unit], registry.Checkpoint{
+		Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember, Updated: time.Now().UnixMilli(),
+	}, r.versions[unit])
+}
+
+// commits stores the next checkpoints of units from one on.
+func (r *registryRun) commits(ctx context.Context, from int, txns []registry.Txn) error {
+	for i := range txns {
+		r.next[from+i]++
+		txns[i] = r.commit(from + i)
+	}
+	return r.apply(ctx, txns, func(i int, v registry.Version) { r.versions[from+i] = v })
+}
+
+// look reads the versions of all checkpoints, which the bare requests have changed.
+func (r *registryRun) look(ctx context.Context) error {
+	st, err := r.group.Load(ctx, true)
+	if err != nil {
+		return err
+	}
+	for i := range st.Units {
+		r.versions[i] = st.Units[i].CheckpointVersion
+	}
+	return nil
+}
+
 // write writes checkpoints for a while, each caller those of its own units.
 func (r *registryRun) write(ctx context.Context, h *histogram, callers, batch int) (float64, error) {
-	writes := make([][]registry.CheckpointWrite, callers)
+	if err := r.look(ctx); err != nil {
+		return 0, err
+	}
+	txns := make([]registry.Txn, callers*batch)
 	return r.callers(h, callers, batch, func(i int) error {
-		writes[i] = writes[i][:0]
-		for unit := i * batch; unit < (i+1)*batch; unit++ {
-			r.next[unit]++
-			writes[i] = append(writes[i], registry.CheckpointWrite{Grant: r.grants[unit], Checkpoint: registry.Checkpoint{
-				Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember,
-			}})
-		}
-		return r.checkpoint(ctx, writes[i])
+		return r.commits(ctx, i*batch, txns[i*batch:(i+1)*batch])
 	})
 }
 
@@ -231,14 +267,6 @@ func (r *registryRun) callers(h *histogram, callers, batch int, call func(i int)
 		h.merge(hists[i].sparse())
 	}
 	return float64(total.Load()) / took.Seconds(), errors.Join(errs...)
-}
-
-func (r *registryRun) checkpoint(ctx context.Context, writes []registry.CheckpointWrite) error {
-	results, err := r.group.Checkpoints(ctx, writes)
-	for _, res := range results {
-		err = errors.Join(err, res.Err)
-	}
-	return err
 }
 
 // seen is how long, median, another process takes to see that the entry of a session came, or
@@ -297,15 +325,13 @@ func until(ctx context.Context, reg *registry.Registry, signals <-chan struct{},
 	}
 }
 
-// verify writes every checkpoint once more, because the bare requests wrote others, and reads them
-// back.
+// verify writes every checkpoint once more, in the place of whatever the bare requests wrote, and reads
+// them back.
 func (r *registryRun) verify(ctx context.Context) error {
-	writes := make([]registry.CheckpointWrite, len(r.grants))
-	for unit, grant := range r.grants {
-		r.next[unit]++
-		writes[unit] = registry.CheckpointWrite{Grant: grant, Checkpoint: registry.Checkpoint{Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}}}
+	if err := r.look(ctx); err != nil {
+		return err
 	}
-	if err := r.checkpoint(ctx, writes); err != nil {
+	if err := r.commits(ctx, 0, make([]registry.Txn, len(r.grants))); err != nil {
 		return err
 	}
 	g, err := r.other.Registry().Group(registryGroup)

@@ -13,11 +13,13 @@ import (
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // witness is a member behind an observer, and what the observer told.
 type witness struct {
 	*observer
+	by     *registrytest.Member
 	group  *registry.Group // through the observer
 	events []history.Event
 }
@@ -46,7 +48,7 @@ func newWitness(t *testing.T, store *memregistry.Store, name string) *witness {
 	if _, err := w.group.EnsureMeta(t.Context(), registry.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.group.Register(t.Context(), session, registry.Member{ID: name, Incarnation: name + "1"}, nil); err != nil {
+	if w.by, err = registrytest.Join(t.Context(), w.group, session, registry.Member{ID: name, Incarnation: name + "1"}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -68,23 +70,21 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 	store := memregistry.NewStore()
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
 
-	grant, err := a.group.Claim(ctx, 1, "a", "a1", 0, "first", nil)
+	grant, err := a.by.Claim(ctx, 1, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e := a.told(history.Owned); e.Member != "a" || e.Incarnation != "a1" || e.Unit != 1 || e.Epoch != grant.Epoch || e.Handoff || a.at(1, grant.Epoch) != "a1" {
 		t.Errorf("the claim was told as %v", e)
 	}
-	at := registry.Checkpoint{Positions: []registry.Position{{Partition: 1, Next: 7}}}
-	if err := a.group.Checkpoint(ctx, grant, at); err != nil {
+	if err := a.by.Commit(ctx, grant, 7); err != nil {
 		t.Fatal(err)
 	}
 	if e := a.told(history.Committed); e.Outcome != history.Accepted || e.Incarnation != "a1" || e.Epoch != grant.Epoch || e.Positions[0].Next != 7 {
 		t.Errorf("the checkpoint was told as %v", e)
 	}
 
-	at.Positions[0].Next = 9
-	if err := a.group.Handoff(ctx, grant, at, "b", "b1", "handoff from a"); err != nil {
+	if err := a.by.Handoff(ctx, grant, 9, b.by, "handoff from a"); err != nil {
 		t.Fatal(err)
 	}
 	if e := a.told(history.Owned); e.Member != "b" || e.Epoch <= grant.Epoch || e.After != grant.Epoch || !e.Handoff || e.Positions[0].Next != 9 {
@@ -97,7 +97,7 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 		t.Errorf("the new owner told %v", e)
 	}
 
-	if err := a.group.Checkpoint(ctx, grant, at); !errors.Is(err, registry.ErrFenced) {
+	if err := a.by.Commit(ctx, grant, 9); !errors.Is(err, registry.ErrFenced) {
 		t.Fatalf("a stale checkpoint: %v", err)
 	}
 	if e := a.told(history.Committed); e.Outcome != history.Refused || e.Epoch != grant.Epoch {
@@ -110,14 +110,14 @@ func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
 	ctx := t.Context()
 	store := memregistry.NewStore()
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
-	grant, err := a.group.Claim(ctx, 0, "a", "a1", 0, "first", nil)
+	grant, err := a.by.Claim(ctx, 0, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.group.Checkpoint(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 3}}}); err != nil {
+	if err := a.by.Commit(ctx, grant, 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.group.Claim(ctx, 0, "b", "b1", grant.Epoch, "forced", &registry.ClaimOptions{Force: true}); err != nil {
+	if _, err := b.by.Seize(ctx, 0, "forced"); err != nil {
 		t.Fatal(err)
 	}
 	a.events = nil
@@ -148,11 +148,11 @@ func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
 	ctx := t.Context()
 	store := memregistry.NewStore()
 	a, b, c := newWitness(t, store, "a"), newWitness(t, store, "b"), newWitness(t, store, "c")
-	grant, err := a.group.Claim(ctx, 0, "a", "a1", 0, "first", nil)
+	grant, err := a.by.Claim(ctx, 0, "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.group.Handoff(ctx, grant, registry.Checkpoint{Positions: []registry.Position{{Next: 2}}}, "b", "b1", "handoff from a"); err != nil {
+	if err := a.by.Handoff(ctx, grant, 2, b.by, "handoff from a"); err != nil {
 		t.Fatal(err)
 	}
 	bs, err := a.group.Unit(ctx, 0)
@@ -162,9 +162,9 @@ func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
 	var once sync.Once
 	b.Registry = slowly{b.Registry, func() {
 		once.Do(func() {
-			taken, err := c.group.Claim(ctx, 0, "c", "c1", bs.Owner.Epoch, "b is gone", &registry.ClaimOptions{Force: true})
+			taken, err := c.by.Seize(ctx, 0, "b is gone")
 			if err == nil {
-				err = c.group.Checkpoint(ctx, taken, registry.Checkpoint{Positions: []registry.Position{{Next: 38}}})
+				err = c.by.Commit(ctx, taken, 38)
 			}
 			if err != nil {
 				t.Error(err)

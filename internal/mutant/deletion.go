@@ -7,14 +7,14 @@ func deletionMutants() []mutant {
 	return []mutant{
 		{
 			name: "join-of-no-group", breaks: "a join that arrives after a deletion begins the group again by halves",
-			file: "group/core/session.go",
-			find: "Version: seen}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},", put: "Version: seen}},",
+			file: "registry/protocol.go",
+			find: "Version: j.Seen}, {Key: g.MetaKey(), Version: j.Meta}},", put: "Version: j.Seen}},",
 			pkg: core, test: "TestALateJoinDoesNotBeginADeletedGroupByHalves$",
 		},
 		{
 			name: "assignment-of-no-group", breaks: "an assignment that arrives after a deletion is in the way of the next group of that name",
-			file: "group/core/plan.go",
-			find: "			{Key: s.cfg.Group.MetaKey(), Version: s.view.MetaVersion}, // a deletion takes it away\n", put: "",
+			file: "registry/protocol.go",
+			find: "{{Key: key, Version: last}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: key, Version: last}},\n",
 			pkg: core, test: "TestALateAssignmentDoesNotBeginADeletedGroupByHalves$",
 		},
 		{
@@ -50,8 +50,8 @@ func deletionMutants() []mutant {
 		},
 		{
 			name: "window-of-another-life", breaks: "a static member loses its place by a write of the life before",
-			file: "group/core/plan.go",
-			find: "{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},\n", put: "{Key: g.MemberKey(a.id)}},\n",
+			file: "registry/protocol.go",
+			find: "{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MemberKey(member)}},\n",
 			pkg: core, test: "TestTheEndOfAWindowOfAnotherLifeIsNotStored$",
 		},
 		{

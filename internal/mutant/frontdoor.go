@@ -78,8 +78,8 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "late-start-undoes-commits", breaks: "a start that was not answered reaches the store late, and takes the group back",
-			file: "unit.go",
-			find: "Checkpoint: c, After: &have.CheckpointVersion}})", put: "Checkpoint: c}})",
+			file: "registry/protocol.go",
+			find: ", {Key: put.Key, Version: after}},\n", put: "},\n",
 			pkg: ".", test: "TestAStartThatArrivesLateUndoesNothing$",
 		},
 		{

@@ -30,9 +30,10 @@ func groupMutants() []mutant {
 		},
 		{
 			name: "commit-without-the-fence", breaks: "a replaced owner overwrites the checkpoint of its successor",
-			file: "group/core/progress.go",
-			find: "				{Key: g.OwnerKey(n), Version: u.grant.Version},\n", put: "				{Key: g.CheckpointKey(n), Version: u.stored},\n",
-			pkg: sim, test: simulation,
+			file: "registry/protocol.go",
+			find: "{{Key: g.OwnerKey(grant.Unit), Version: grant.Version}, {Key: put.Key, Version: after}},\n",
+			put:  "{{Key: put.Key, Version: after}, {Key: put.Key, Version: after}},\n",
+			pkg:  sim, test: simulation,
 		},
 		{
 			name: "epoch-not-incremented", breaks: "two owners have the same fencing token",
@@ -48,14 +49,15 @@ func groupMutants() []mutant {
 		},
 		{
 			name: "handover-without-checkpoint", breaks: "a clean move repeats what was finished since the last commit",
-			file: "group/core/unit.go",
-			find: "		w.txn.Puts = append(w.txn.Puts, s.putCheckpoint(n))\n", put: "",
-			pkg: sim, test: simulation,
+			file: "registry/protocol.go",
+			find: "		t.Puts = append(t.Puts, g.putCheckpoint(h.Grant, *h.Last))\n",
+			put:  "		t.Puts = append(t.Puts, Put{Key: g.CheckpointKey(h.Grant.Unit) + \".\"})\n",
+			pkg:  sim, test: simulation,
 		},
 		{
 			name: "claim-with-an-old-checkpoint", breaks: "a claim starts from a checkpoint that was read before the last commit",
-			file: "group/core/unit.go",
-			find: "			{Key: g.CheckpointKey(n), Version: v.CheckpointVersion},\n			{Key: g.MemberKey(s.cfg.Member)", put: "			{Key: g.MemberKey(s.cfg.Member)",
+			file: "registry/protocol.go",
+			find: "			{Key: g.CheckpointKey(c.Unit), Version: c.Checkpoint},\n", put: "",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -84,8 +86,8 @@ func groupMutants() []mutant {
 		},
 		{
 			name: "static-member-expired-though-back", breaks: "a static member that is back in time loses its place",
-			file: "group/core/plan.go",
-			find: "{{Key: g.MemberKey(a.id)}, {Key: g.MetaKey(), Version: s.view.MetaVersion}},\n", put: "{{Key: g.MetaKey(), Version: s.view.MetaVersion}},\n",
+			file: "registry/protocol.go",
+			find: "{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MetaKey(), Version: meta}},\n",
 			pkg: sim, test: simulation,
 		},
 		{

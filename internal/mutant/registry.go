@@ -7,9 +7,9 @@ func registryMutants() []mutant {
 		{
 			name: "epoch-reread-at-commit", breaks: "a fence that compares with what was just read can never refuse",
 			file: "registry/checkpoint.go",
-			find: "func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {\n",
-			put: "func (g *Group) checkpointTxn(w *CheckpointWrite, checks []Check, puts []Put) Txn {\n" +
-				"	if e, err := g.r.Get(context.Background(), g.OwnerKey(w.Grant.Unit)); err == nil {\n		w.Grant.Version = e.Version\n	}\n",
+			find: "	t := g.CommitTxn(grant, stamped(c, grant.Epoch), after)\n",
+			put: "	if e, err := g.r.Get(ctx, g.OwnerKey(grant.Unit)); err == nil {\n		grant.Version = e.Version\n	}\n" +
+				"	t := g.CommitTxn(grant, stamped(c, grant.Epoch), after)\n",
 			pkg: "registry", test: "TestClaimMovesTheEpochAndFencesTheFormerOwner$",
 		},
 		{
@@ -27,7 +27,7 @@ func registryMutants() []mutant {
 		{
 			name: "seek-done-twice", breaks: "a seek whose answer is lost takes back what was committed since",
 			file: "registry/checkpoint.go",
-			find: "		if u.Owner == o {\n", put: "		if u.Owner == o && u.Checkpoint != nil && u.Checkpoint.same(c) {\n",
+			find: "		if u.Owner == o {\n", put: "		if u.Owner == o && u.Checkpoint.Positions[0].Next == to.Positions[0].Next {\n",
 			pkg: "registry", test: "TestASeekThatWasNotAnsweredIsDoneOnce$",
 		},
 		{

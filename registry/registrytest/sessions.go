@@ -1,7 +1,6 @@
 package registrytest
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -232,40 +231,31 @@ func groups(s *suite) {
 	_, err = ga.EnsureMeta(ctx, registry.Meta{Topic: "t", Units: 4})
 	s.ok(err)
 	xa, xb := s.session(a, 10*time.Second), s.session(b, 10*time.Second)
-	_, err = ga.Register(ctx, xa, registry.Member{ID: "a", Incarnation: "a1"}, nil)
+	ma, err := Join(ctx, ga, xa, registry.Member{ID: "a", Incarnation: "a1"})
 	s.ok(err)
-	_, err = gb.Register(ctx, xb, registry.Member{ID: "b", Incarnation: "b1"}, nil)
+	mb, err := Join(ctx, gb, xb, registry.Member{ID: "b", Incarnation: "b1", Static: true})
 	s.ok(err)
-	st, err := ga.Load(ctx, true)
-	s.ok(err)
-	claims, err := ga.Claims(ctx, st, []int{0, 1, 2, 3}, "a", "a1", "start", nil)
-	s.ok(err)
-	for _, c := range claims {
-		s.ok(c.Err)
+	var grants []registry.Grant
+	for unit := range 4 {
+		grant, err := ma.Claim(ctx, unit, "start")
+		s.ok(err)
+		grants = append(grants, grant)
 	}
-	at := func(n int64) registry.Checkpoint {
-		return registry.Checkpoint{Positions: []registry.Position{{Next: n}}}
-	}
-	s.ok(ga.Handoff(ctx, claims[0].Grant, at(10), "b", "b1", "handoff from a"))
-	res, err := ga.Checkpoints(ctx, []registry.CheckpointWrite{{Grant: claims[0].Grant, Checkpoint: at(11)}, {Grant: claims[1].Grant, Checkpoint: at(21)}})
+	_, err = mb.Claim(ctx, 1, "its owner lives")
+	s.is(err, registry.ErrConflict)
+	s.ok(ma.Handoff(ctx, grants[0], 10, mb, "handoff from a"))
+	res, err := a.Apply(ctx, []registry.Txn{ga.CommitTxn(grants[0], At(11), ""), ga.CommitTxn(grants[1], At(21), "")})
 	s.ok(err)
-	s.is(res[0].Err, registry.ErrFenced)
+	s.is(res[0].Err, registry.ErrConflict)
 	s.ok(res[1].Err)
 	s.ok(xa.Close(ctx))
-	expired, err := gb.Expired(ctx)
+	grant, err := mb.Claim(ctx, 1, "a left")
 	s.ok(err)
-	if len(expired) != 3 {
-		s.Fatalf("%d units expired with their owner, expected 3", len(expired))
-	}
-	grant, err := gb.Claim(ctx, 1, "b", "b1", claims[1].Grant.Epoch, "a left", nil)
-	s.ok(err)
-	if err := ga.Checkpoint(ctx, claims[1].Grant, at(22)); !errors.Is(err, registry.ErrFenced) {
-		s.Fatalf("a checkpoint under an old grant: %v", err)
-	}
-	s.ok(gb.Checkpoint(ctx, grant, at(23)))
+	s.is(ma.Commit(ctx, grants[1], 22), registry.ErrFenced)
+	s.ok(mb.Commit(ctx, grant, 23))
 	u, err := gb.Unit(ctx, 1)
 	s.ok(err)
-	if u.Owner.Epoch <= claims[1].Grant.Epoch || u.Checkpoint.Positions[0].Next != 23 {
+	if u.Owner.Epoch <= grants[1].Epoch || u.Owner.After != grants[1].Epoch || u.Checkpoint.Positions[0].Next != 23 {
 		s.Fatalf("unit 1: %+v, %+v", u.Owner, u.Checkpoint)
 	}
 	s.ok(xb.Close(ctx))

@@ -1,0 +1,167 @@
+package registry
+
+import "time"
+
+// The protocol of groups is a handful of transactions, each built here and nowhere else: by the
+// members (group/core), by whoever measures what they send, and by tests. A builder is pure. What a
+// transaction checks is what makes it safe, whatever its sender believed and however late it arrives:
+//
+//   - join and leave check the group's document or an entry that a deletion takes away, so that no
+//     half of a group comes to be;
+//   - a claim checks the owner that it follows, the checkpoint that it starts from, the claimer's own
+//     entry, and that the dead stay dead;
+//   - a commit and a handoff check the owner entry as it was granted, which is the fence, and the
+//     checkpoint that they follow, so that a write that was given up can't come late and go back.
+//
+// Apply gives a result per transaction; its versions are in the order of the puts, and the index of a
+// check that failed is in the order that each builder names.
+
+// Join is a member's entry, and what it was decided on.
+type Join struct {
+	Member  Member
+	Session string        // the ID of the session that the entry lives as long as
+	Seen    Version       // of the member's entry; "": there was none
+	Meta    Version       // of the group's document; "" with Found
+	Found   *Meta         // the group's document, where there was none
+	Restart time.Duration // how long the units of a static member wait for its next start
+}
+
+// JoinTxn puts the member's entry, and founds the group if need be. Checks: the member's entry, the
+// document. Puts: the member's entry, the document if it is founded, the note of a static member.
+func (g *Group) JoinTxn(j Join) Txn {
+	t := Txn{
+		Checks: []Check{{Key: g.MemberKey(j.Member.ID), Version: j.Seen}, {Key: g.MetaKey(), Version: j.Meta}},
+		Puts:   []Put{{Key: g.MemberKey(j.Member.ID), Value: Encode(j.Member), Session: j.Session}},
+	}
+	if j.Found != nil {
+		t.Puts = append(t.Puts, Put{Key: g.MetaKey(), Value: Encode(j.Found)})
+	}
+	if !j.Member.Static {
+		t.Deletes = []string{g.StaticKey(j.Member.ID)}
+		return t
+	}
+	note := StaticMember{ID: j.Member.ID, RestartMillis: j.Restart.Milliseconds()}
+	t.Puts = append(t.Puts, Put{Key: g.StaticKey(j.Member.ID), Value: Encode(note)})
+	return t
+}
+
+// AnnounceTxn changes what a member that has joined says of itself. Check and put: its entry.
+func (g *Group) AnnounceTxn(m Member, session string, seen Version) Txn {
+	key := g.MemberKey(m.ID)
+	return Txn{Checks: []Check{{Key: key, Version: seen}}, Puts: []Put{{Key: key, Value: Encode(m), Session: session}}}
+}
+
+// ForgetTxn ends the restart window of a static member that has not come back. Checks: that it is
+// absent, the document.
+func (g *Group) ForgetTxn(member string, meta Version) Txn {
+	return Txn{
+		Checks:  []Check{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},
+		Deletes: []string{g.StaticKey(member)},
+	}
+}
+
+// PlanTxn stores an assignment in the place of the one of version last. Checks: the assignment, the
+// document. Put: the assignment. Its value may be too large: see MaxValueBytes.
+func (g *Group) PlanTxn(a Assignment, last, meta Version) Txn {
+	key := g.AssignmentKey()
+	return Txn{
+		Checks: []Check{{Key: key, Version: last}, {Key: g.MetaKey(), Version: meta}},
+		Puts:   []Put{{Key: key, Value: Encode(a)}},
+	}
+}
+
+// MetaTxn changes the group's document, if the checks that it was decided on hold too. Checks: the
+// document, then also. Put: the document.
+func (g *Group) MetaTxn(m Meta, last Version, also ...Check) Txn {
+	return Txn{
+		Checks: append([]Check{{Key: g.MetaKey(), Version: last}}, also...),
+		Puts:   []Put{{Key: g.MetaKey(), Value: Encode(m)}},
+	}
+}
+
+// Claim is a unit that is taken from nobody, from the dead, or from an owner whose time is over, and
+// what it was decided on.
+type Claim struct {
+	Unit       int
+	Owner      Owner   // the next one, in an epoch above the last
+	Last       Version // of the owner entry; "": it never had one
+	Checkpoint Version // of the checkpoint to start from; "": there is none
+	Self       Version // of the claimer's member entry
+	// Dead is the member that must still be as it was seen, with DeadVersion ("": gone), for the unit
+	// to be free; "" when it is free anyway, or taken from an owner that may live.
+	Dead        string
+	DeadVersion Version
+}
+
+// ClaimTxn makes the claimer the owner. Checks: the owner, the checkpoint, the claimer's entry, that
+// of the dead. Put: the owner.
+func (g *Group) ClaimTxn(c Claim) Txn {
+	t := Txn{
+		Checks: []Check{
+			{Key: g.OwnerKey(c.Unit), Version: c.Last},
+			{Key: g.CheckpointKey(c.Unit), Version: c.Checkpoint},
+			{Key: g.MemberKey(c.Owner.Member), Version: c.Self},
+		},
+		Puts: []Put{{Key: g.OwnerKey(c.Unit), Value: Encode(c.Owner)}},
+	}
+	if c.Dead != "" && c.Dead != c.Owner.Member {
+		t.Checks = append(t.Checks, Check{Key: g.MemberKey(c.Dead), Version: c.DeadVersion})
+	}
+	return t
+}
+
+// Handoff is a unit that its owner gives away.
+type Handoff struct {
+	Grant  Grant       // by which it is owned until then
+	Owner  Owner       // the next one, in an epoch above the grant's; nobody if it has no Member
+	Target Version     // of the next owner's member entry
+	After  Version     // of the checkpoint that is stored; "": none
+	Last   *Checkpoint // the final one; nil leaves what is stored
+}
+
+// HandoffTxn changes the owner and stores the last checkpoint in one write, so that there is no moment
+// without an owner and nothing is repeated. Checks: the owner, the checkpoint, the next owner's member
+// entry if there is one. Puts: the checkpoint if there is one, the owner.
+func (g *Group) HandoffTxn(h Handoff) Txn {
+	t := Txn{Checks: []Check{
+		{Key: g.OwnerKey(h.Grant.Unit), Version: h.Grant.Version},
+		{Key: g.CheckpointKey(h.Grant.Unit), Version: h.After},
+	}}
+	if h.Owner.Member != "" {
+		t.Checks = append(t.Checks, Check{Key: g.MemberKey(h.Owner.Member), Version: h.Target})
+	}
+	if h.Last != nil {
+		t.Puts = append(t.Puts, g.putCheckpoint(h.Grant, *h.Last))
+	}
+	t.Puts = append(t.Puts, Put{Key: g.OwnerKey(h.Grant.Unit), Value: Encode(h.Owner)})
+	return t
+}
+
+// CommitTxn stores a checkpoint under a grant, in the place of the one of version after ("": the
+// first). Nobody is told of it. Checks: the owner, the checkpoint. Put: the checkpoint.
+func (g *Group) CommitTxn(grant Grant, c Checkpoint, after Version) Txn {
+	put := g.putCheckpoint(grant, c)
+	return Txn{
+		Checks: []Check{{Key: g.OwnerKey(grant.Unit), Version: grant.Version}, {Key: put.Key, Version: after}},
+		Puts:   []Put{put},
+		Quiet:  true,
+	}
+}
+
+// putCheckpoint stamps the checkpoint with the grant's epoch, also when an earlier owner got there, and
+// the store has lost it. It leaves the finished ranges out when they are too many to be stored: what was
+// in them may be repeated, but the checkpoint moves.
+func (g *Group) putCheckpoint(grant Grant, c Checkpoint) Put {
+	c.Epoch = grant.Epoch
+	value := c.Encode()
+	if len(value) > MaxValueBytes {
+		bare := make([]Position, len(c.Positions))
+		for i, p := range c.Positions {
+			p.Done = nil
+			bare[i] = p
+		}
+		c.Positions = bare
+		value = c.Encode()
+	}
+	return Put{Key: g.CheckpointKey(grant.Unit), Value: value}
+}
