@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // terminal is a new pseudo terminal: the side that programs write to, and a function that ends it
@@ -82,7 +83,7 @@ func plant(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	m := registry.Member{ID: "m", Incarnation: hostile + "\nFAKE", Host: hostile + "\nFAKE", Zone: hostile + "\nFAKE"}
-	if _, err := g.Register(ctx, s, m, nil); err != nil {
+	if _, err := registrytest.Join(ctx, g, s, m); err != nil {
 		t.Fatal(err)
 	}
 }
