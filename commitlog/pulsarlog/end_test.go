@@ -67,13 +67,13 @@ func TestASealedPartitionEndsWhereTheBrokerHasWrittenItDown(t *testing.T) {
 			}
 			return at
 		}
-		b, _, err := p.bounds(t.Context())
+		b, err := p.bounds(t.Context())
 		if err != nil || b.Sealed || b.Next != end(20) {
 			t.Errorf("before: %+v, %v; expected an open partition up to %d", b, err, end(20))
 		}
 		for range 3 {
 			time.Sleep(time.Second)
-			b, _, err = p.bounds(t.Context())
+			b, err = p.bounds(t.Context())
 			if err != nil || !b.Sealed || b.Next != end(25) {
 				t.Errorf("sealed: %+v, %v; expected the end %d", b, err, end(25))
 			}
@@ -107,10 +107,10 @@ func TestAnEndThatIsNeverWrittenDownIsBegunAnew(t *testing.T) {
 			}
 			return http.StatusNoContent, ""
 		}).partition()
-		if b, _, err := p.bounds(t.Context()); !errors.Is(err, fault.Unavailable) || unloads != 1 {
+		if b, err := p.bounds(t.Context()); !errors.Is(err, fault.Unavailable) || unloads != 1 {
 			t.Errorf("%+v, %v after %d unloads; expected that it is unavailable, and that the broker was told to load it anew", b, err, unloads)
 		}
-		if b, _, err := p.bounds(t.Context()); err != nil || b.Sealed {
+		if b, err := p.bounds(t.Context()); err != nil || b.Sealed {
 			t.Errorf("loaded anew: %+v, %v; expected an open partition", b, err)
 		}
 	})

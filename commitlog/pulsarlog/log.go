@@ -36,6 +36,8 @@ type log struct {
 	admin  *admin
 	// sendTimeout is how long an append is tried.
 	sendTimeout time.Duration
+	// retainEvery is how often an open topic is tended.
+	retainEvery time.Duration
 
 	mu     sync.Mutex
 	topics map[string]*topic // those that have handles
@@ -46,7 +48,7 @@ type log struct {
 var _ driver.Log = (*log)(nil)
 
 func newLog(c Config, client pulsar.Client, a *admin) *log {
-	return &log{config: c, client: client, admin: a, sendTimeout: defaultSendTimeout, topics: map[string]*topic{}}
+	return &log{config: c, client: client, admin: a, sendTimeout: defaultSendTimeout, retainEvery: retainEvery, topics: map[string]*topic{}}
 }
 
 func (l *log) usable(ctx context.Context) error {
@@ -213,6 +215,7 @@ func (l *log) OpenTopic(ctx context.Context, name string) (driver.Topic, error) 
 	t := l.topics[name]
 	if t == nil || t.config.Partitions != c.Partitions {
 		t = newTopic(l, c)
+		t.open()
 		l.topics[name] = t
 	}
 	t.handles++

@@ -55,32 +55,42 @@ const holdPrefix = ownPrefix + "hold."
 
 // bounds asks the broker. A partition that nothing was trimmed from begins at 0, so that whoever
 // waits at its beginning reads its first record whatever ledger that comes into.
-func (p *partition) bounds(ctx context.Context) (driver.Bounds, metadata, error) {
+func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 	m, err := p.admin().metadata(ctx, p.topic.config.Name)
 	if err != nil {
-		return driver.Bounds{}, m, p.fail("bounds of", err)
+		return driver.Bounds{}, p.fail("bounds of", err)
 	}
+	b, _, err := p.boundsIn(ctx, m)
+	return b, err
+}
+
+// boundsIn is bounds for who has the metadata of the topic, with what the broker says of the storage.
+func (p *partition) boundsIn(ctx context.Context, m metadata) (driver.Bounds, *stats, error) {
 	s, next, err := p.look(ctx)
 	if err != nil {
-		return driver.Bounds{}, m, p.fail("bounds of", err)
+		return driver.Bounds{}, nil, p.fail("bounds of", err)
 	}
 	var first int64
 	if v, ok := m.Properties[trimProperty(p.number)]; ok {
 		if first, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return driver.Bounds{}, m, p.fail("bounds of", fmt.Errorf("property %s is %.40q: %w", trimProperty(p.number), v, fault.Corrupt))
+			return driver.Bounds{}, nil, p.fail("bounds of", fmt.Errorf("property %s is %.40q: %w", trimProperty(p.number), v, fault.Corrupt))
 		}
 	}
 	first = max(first, s.lost())
-	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, m, nil
+	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, s, nil
 }
 
 // offsetAt finds the first entry that was published at or after a time. Records whose own
 // timestamps are older than their publication are found too early, which is allowed.
 func (p *partition) offsetAt(ctx context.Context, millis int64) (int64, error) {
-	b, _, err := p.bounds(ctx)
+	b, err := p.bounds(ctx)
 	if err != nil {
 		return 0, err
 	}
+	return p.offsetWithin(ctx, b, millis)
+}
+
+func (p *partition) offsetWithin(ctx context.Context, b driver.Bounds, millis int64) (int64, error) {
 	if millis > time.Now().Add(time.Hour).UnixMilli() { // the broker answers with the last entry
 		return b.Next, nil
 	}
@@ -100,7 +110,7 @@ func (p *partition) offsetAt(ctx context.Context, millis int64) (int64, error) {
 
 // trim stores the new first offset and lets the broker free what lies below it.
 func (p *partition) trim(ctx context.Context, before int64) error {
-	b, _, err := p.bounds(ctx)
+	b, err := p.bounds(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,8 +133,7 @@ func (p *partition) trim(ctx context.Context, before int64) error {
 	return nil
 }
 
-// hold stores what a group still needs, and then applies retention: Pulsar's own would not know
-// of it.
+// hold stores what a group still needs, and then applies retention.
 func (t *topic) hold(ctx context.Context, name string, offsets []int64) error {
 	b, err := json.Marshal(offsets)
 	if err != nil {
@@ -133,17 +142,5 @@ func (t *topic) hold(ctx context.Context, name string, offsets []int64) error {
 	if err := t.log.admin.setProperties(ctx, t.config.Name, map[string]string{holdPrefix + name: string(b)}); err != nil {
 		return fmt.Errorf("hold on topic %q: %w", t.config.Name, err)
 	}
-	m, err := t.log.admin.metadata(ctx, t.config.Name)
-	if err != nil {
-		return fmt.Errorf("hold on topic %q: %w", t.config.Name, err)
-	}
-	if c := t.follow(m); c.RetentionBytes == 0 && c.RetentionAgeMillis == 0 {
-		return nil
-	}
-	for _, p := range t.parts {
-		if err := p.retain(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.retain(ctx)
 }

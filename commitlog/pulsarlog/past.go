@@ -83,14 +83,14 @@ func (w *writer) recall(name string, sequence int64) (int64, error) {
 
 func (w *writer) readPast(ctx context.Context) error {
 	p := w.past
-	before, _, err := w.p.bounds(ctx)
+	before, err := w.p.bounds(ctx)
 	if err != nil {
 		return err
 	}
 	if err := w.p.scan(ctx, max(p.at, before.First), before.Next, p.note); err != nil {
 		return err
 	}
-	after, _, err := w.p.bounds(ctx)
+	after, err := w.p.bounds(ctx)
 	p.whole, p.trimmed = err == nil, after.First > 0
 	return errors.Join(ctx.Err(), err)
 }

@@ -178,7 +178,7 @@ func (p *partition) at(ctx context.Context, offset int64) (*cursor, error) {
 	if c := p.readers.find(offset); c != nil {
 		return c, nil
 	}
-	b, _, err := p.bounds(ctx)
+	b, err := p.bounds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ var errStalled = errors.New("the broker does not send what it has")
 // catchUp reads with a cursor that has nothing to hand out: it asks how far the partition goes
 // and waits for what is on its way. A cursor that nothing comes from is given up with errStalled.
 func (p *partition) catchUp(ctx context.Context, c *cursor, patience time.Duration, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, bool, error) {
-	b, _, err := p.bounds(ctx)
+	b, err := p.bounds(ctx)
 	if err == nil {
 		err = p.outOfRange(b, req.Offset)
 	}
@@ -254,7 +254,7 @@ func (p *partition) wait(ctx context.Context, offset int64) error {
 			}
 		}
 		woken := p.readers.woken()
-		b, _, err := p.bounds(ctx)
+		b, err := p.bounds(ctx)
 		if err != nil || b.Sealed || offset < b.Next {
 			return err
 		}

@@ -90,7 +90,7 @@ func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
 // else at the same time may need a moment to say so.
 func (p *partition) ended(ctx context.Context) (int64, error) {
 	for start := time.Now(); ; {
-		b, _, err := p.bounds(ctx)
+		b, err := p.bounds(ctx)
 		if err != nil || b.Sealed {
 			return b.Next, err
 		}

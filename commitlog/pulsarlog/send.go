@@ -267,7 +267,7 @@ var errNotThere = fmt.Errorf("it was acknowledged and is not where it should be:
 func (w *writer) locate(l *line) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), defaultSendTimeout)
 	defer cancel()
-	b, _, err := w.p.bounds(ctx)
+	b, err := w.p.bounds(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", fault.Unknown, err)
 	}

@@ -18,6 +18,9 @@ type topic struct {
 	handles int // guarded by log.mu
 	parts   []*partition
 
+	tending sync.WaitGroup
+	cancel  context.CancelFunc // of what tends it; nil: nothing does
+
 	once  sync.Once
 	ended chan struct{}
 	why   error // set before ended is closed
@@ -32,12 +35,23 @@ func newTopic(l *log, c driver.TopicConfig) *topic {
 	return t
 }
 
+// open starts what tends the topic until its end.
+func (t *topic) open() {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.cancel = cancel
+	t.tending.Go(func() { t.tend(ctx) }) // joined by end
+}
+
 // end answers what is under way, stops every goroutine of the topic, and returns when they are
 // gone.
 func (t *topic) end(why error) {
 	t.once.Do(func() {
 		t.why = why
 		close(t.ended)
+		if t.cancel != nil {
+			t.cancel()
+		}
+		t.tending.Wait()
 		var stops sync.WaitGroup
 		for _, p := range t.parts {
 			stops.Go(p.stop) // joined below
@@ -126,7 +140,7 @@ func (h *handle) Bounds(ctx context.Context, partition int) (driver.Bounds, erro
 	if err := h.usable(ctx); err != nil {
 		return driver.Bounds{}, err
 	}
-	b, _, err := h.topic.parts[partition].bounds(ctx)
+	b, err := h.topic.parts[partition].bounds(ctx)
 	return b, err
 }
 

@@ -28,5 +28,11 @@ func pulsarMutants() []mutant {
 			find: "	case others && method", put: "	case false && others && method",
 			pkg: pulsar, test: "TestOnlyTheClustersOwnAnswerEndsTheRoundOfHosts$",
 		},
+		{
+			name: "pulsar-retention-by-groups", breaks: "a topic of Pulsar that no group consumes keeps everything, whatever its retention is",
+			file: pulsar + "/retain.go",
+			find: "		err := t.retain(ctx)\n", put: "		var err error\n",
+			pkg: pulsar, test: "TestRetentionNeedsNoGroups$", server: "pulsar",
+		},
 	}
 }
