@@ -83,6 +83,7 @@ var layers = []layer{
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},
 
 	// Programs.
+	{"internal/measure", []string{"internal/vfs"}},
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/halt", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},

@@ -1,113 +1,198 @@
 // Package benchkit measures Ringfence: the bodies of the bench commands.
 //
-// Machines drift, so no figure stands alone: each command measures Ringfence and a raw peer (the
-// same bytes with bare system calls) in turn, several rounds of each, and reports medians and the
-// median of the ratios of each round. What the project promises stands beside what was measured,
-// as a Figure.
+// Each command measures Ringfence and, where there is one, a raw peer (the same bytes with bare system
+// calls) in turn, several rounds of each. What the project promises stands in figures.go, and beside
+// what was measured.
 package benchkit
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"runtime"
-	"strings"
+	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// Common is what every command is told.
+// Common is what every measurement is told.
 type Common struct {
-	Dir    string        // where a temporary data directory is made; default "."
-	Rounds int           // default 5
-	For    time.Duration // of one round of one measurement; default 1 s
-	Logf   func(format string, args ...any)
+	Dir        string        // where a temporary data directory is made
+	Rounds     int           // of each measurement
+	For        time.Duration // of one round of one measurement
+	Durability ringfence.Durability
+	Logf       func(format string, args ...any) // nil: nothing
 	Stores
 	Command []string // starts this program as an agent: the program and the arguments before the agent's
 }
 
-func (c Common) withDefaults() Common {
-	setDefault(&c.Dir, ".")
-	setDefault(&c.Rounds, 5)
-	setDefault(&c.For, time.Second)
-	if c.Logf == nil {
-		c.Logf = func(string, ...any) {}
-	}
-	return c
+// measurement is the settings of one of the commands, and what it does.
+type measurement interface {
+	settings(s *settings)
+	// measure enters what takes turns, plays the rounds, and says what it was about.
+	measure(ctx context.Context, r *run) error
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// Bench is one command.
+type Bench struct {
+	Name, Short string
+	Common
+	measurement
+	ofDirectory bool // it measures the log in a directory, on no other store
+}
+
+// Benches are all commands, with fresh settings.
+func Benches() []*Bench {
+	return []*Bench{
+		{Name: "all", Short: "Every figure that the project promises, in one table", measurement: &all{}, ofDirectory: true},
+		{Name: "produce", Short: "Appends a second against raw synced writes", measurement: &produce{}},
+		{Name: "consume", Short: "Records read and handled a second", measurement: &consume{}},
+		{Name: "latency", Short: "From produce to the handler in another process", measurement: &latency{}},
+		{Name: "reopen", Short: "From kill -9 of the writer to the next acknowledged record", measurement: &reopen{}, ofDirectory: true},
+		{Name: "failover", Short: "How long partitions stand still at kill -9 and at clean moves", measurement: &failover{}},
+		{Name: "registry", Short: "Fenced checkpoints a second, and how soon others see a change", measurement: &checkpoints{}},
+		{Name: "assign", Short: "Time and moves of the assignors", measurement: &assignors{}},
+		{Name: "switch", Short: "How long producers stand still when a topic is switched", measurement: &switches{}},
+		{Name: "route", Short: "Time to find the partition of a key", measurement: &routes{}},
+		{Name: "ring", Short: "Lookups of a ring, keys that move, and how soon members see a change", measurement: &rings{}},
+		{Name: "idle", Short: "Processor time of a group that has nothing to do", measurement: &idle{}},
+		{Name: "memory", Short: "Memory of a consumer and of an open log, as the backlog grows", measurement: &memory{}, ofDirectory: true},
 	}
 }
 
-// tempDir makes a directory that remove takes away.
-func (c *Common) tempDir() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp(c.Dir, "ringfence-bench-")
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, fmt.Errorf("--dir %q: expected a directory on the disk to be measured: %w", c.Dir, fault.NotFound)
+// run is one measurement under way.
+type run struct {
+	*Bench
+	dir string
+	measure.Contest
+	res  Result
+	undo []func() error
+}
+
+// Run measures.
+func (b *Bench) Run(ctx context.Context) (_ *Result, err error) {
+	if err := b.check(); err != nil {
+		return nil, err
 	}
+	if b.Logf == nil {
+		b.Logf = func(string, ...any) {}
+	}
+	b.apart()
+	r := &run{Bench: b, res: Result{Bench: b.Name}}
+	r.Contest = measure.Contest{Promises: promised, Where: b.kind(), Rest: func() { measure.Rest(b.Dir) }, Logf: b.Logf}
+	if r.dir, err = os.MkdirTemp(b.Dir, "ringfence-bench-"); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--dir %q: expected a directory on the disk to be measured: %w", b.Dir, fault.NotFound)
+	} else if err != nil {
+		return nil, fmt.Errorf("a directory for the measurement: %w", err)
+	}
+	r.later(func() error { _ = os.RemoveAll(r.dir); return nil }) // what is left is named after us
+	defer func() {
+		for _, f := range slices.Backward(r.undo) {
+			err = errors.Join(err, f())
+		}
+	}()
+	if err := b.measure(ctx, r); err != nil {
+		return nil, err
+	}
+	return &r.res, nil
+}
+
+// check reports every fault of the settings.
+func (b *Bench) check() error {
+	s := newSettings(&b.Common)
+	b.settings(s)
+	if b.ofDirectory && b.given() {
+		s.errs = append(s.errs, fmt.Errorf("bench %s measures the log in a directory; expected no --log and no --registry: %w", b.Name, fault.Invalid))
+	}
+	return s.check()
+}
+
+// later undoes something when the run is over; the last comes first.
+func (r *run) later(undo func() error) { r.undo = append(r.undo, undo) }
+
+// open opens the stores, the directory below the run's where none were named, and leaves nothing behind.
+func (r *run) open(ctx context.Context, dir string, durability ringfence.Durability) (*ringfence.Client, error) {
+	rf, err := r.Stores.open(ctx, r.dir+dir, durability)
+	if err == nil {
+		r.later(func() error { return errors.Join(r.clean(ctx, rf), rf.Close()) })
+	}
+	return rf, err
+}
+
+// start starts an agent; it ends with the run, or before.
+func (r *run) start(ctx context.Context, job harness.Job) (*harness.Child, error) {
+	return harness.StartChild(ctx, r.Command, r.environ(), job)
+}
+
+// once starts an agent, hears one answer, and kills it.
+func (r *run) once(ctx context.Context, job harness.Job, answer any) error {
+	a, err := r.start(ctx, job)
 	if err != nil {
-		return "", nil, fmt.Errorf("a directory for the measurement: %w", err)
+		return err
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, nil // what is left is named after us
+	defer a.End()
+	return a.Hear(answer)
 }
 
-// rest brings the disk and the heap to rest, so that nobody pays for the turn before.
-func (c *Common) rest() {
-	runtime.GC()
-	if d, err := os.Open(c.Dir); err == nil {
-		_ = unix.Syncfs(int(d.Fd())) // a disk in trouble shows in the turn itself
-		_ = d.Close()
+// play plays the rounds.
+func (r *run) play() error {
+	if err := r.Contest.Run(r.Rounds); err != nil {
+		return err
 	}
+	r.res.Rows = r.Contest.Rows()
+	return nil
 }
 
-// figure is a number with three digits that matter, and separators.
-func figure(v float64) string {
-	switch {
-	case v >= 1000:
-		return thousands(int64(v + 0.5))
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
+// done says what the measurement was about, and ends it.
+func (r *run) done(about string, args ...any) error {
+	r.res.About = fmt.Sprintf(about, args...) + r.about()
+	r.res.Figures = append(r.res.Figures, r.Contest.Figures()...)
+	return nil
 }
 
-func thousands(n int64) string {
-	s := ""
-	for ; n >= 1000; n /= 1000 {
-		s = fmt.Sprintf(",%03d", n%1000) + s
-	}
-	return fmt.Sprint(n) + s
+// Result is what a command measured.
+type Result struct {
+	Bench   string           `json:"bench"`
+	About   string           `json:"about"` // the settings, in words
+	Rows    []measure.Row    `json:"rows,omitempty"`
+	Figures []measure.Figure `json:"figures,omitempty"`
+	Notes   []string         `json:"notes,omitempty"`
+	Results []*Result        `json:"results,omitempty"` // of the measurements whose figures these are
 }
 
-// demand collects faults of a configuration.
-type demand struct{ errs []error }
+// Missed counts the figures that are not what is required.
+func (r *Result) Missed() int { return measure.Missed(r.Figures) }
 
-func (d *demand) that(ok bool, format string, args ...any) {
-	if !ok {
-		d.errs = append(d.errs, fmt.Errorf("bench: %s: %w", fmt.Sprintf(format, args...), fault.Invalid))
+// Text prints a result for people.
+func (r *Result) Text(w io.Writer) error {
+	for _, part := range r.Results {
+		if err := part.Text(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
+	fmt.Fprintf(w, "bench %s: %s\n", r.Bench, r.About)
+	if err := measure.WriteRows(w, r.Rows); err != nil {
+		return err
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(w, "  "+n)
+	}
+	err := measure.WriteFigures(w, r.Figures)
+	if r.Results != nil {
+		fmt.Fprintf(w, "  %d of %d figures are as promised\n", len(r.Figures)-r.Missed(), len(r.Figures))
+	}
+	return err
 }
 
-func (d *demand) positive(name string, v int) { d.that(v > 0, "%s is %d; expected 1 or more", name, v) }
-
-// many is a number of things: "1 round", "5 rounds", "3 processes".
-func many(n int, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "s"):
-		thing += "es"
-	default:
-		thing += "s"
-	}
-	return thousands(int64(n)) + " " + thing
+// Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and
+// to end.
+func Agent(ctx context.Context, s Stores, arg string, stdin io.Reader, stdout io.Writer) error {
+	return harness.RunJob(ctx, arg, stdin, stdout, &produceJob{at: s}, &memberJob{at: s}, &switchJob{at: s}, &reopenJob{}, &memoryJob{})
 }

@@ -9,124 +9,80 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// ConsumeConfig says what to measure; zero fields have defaults.
-type ConsumeConfig struct {
-	Common
-	Records     int // of each topic; default 2,000,000
-	Size        int // bytes of a value; default 100
-	Keys        int // different ones; default 1,000; negative: records have none
-	Interleaved int // partitions of a second topic, written in turn, 16 records a frame; default 16; negative: none
-	Partitions  int // of a third topic, for the handlers; default 8; negative: none
-	Concurrency int // handlers at once; default that of Consume
+// consume measures reads through commitlog and through Consume with an empty handler.
+type consume struct {
+	Records     int
+	Size        int
+	Keys        int
+	Interleaved int
+	Partitions  int
+	Concurrency int
 }
 
-func (c ConsumeConfig) withDefaults() (ConsumeConfig, error) {
-	c.Common = c.Common.withDefaults()
-	setDefault(&c.Records, 2_000_000)
-	setDefault(&c.Size, 100)
-	setDefault(&c.Keys, 1000)
-	setDefault(&c.Interleaved, 16)
-	setDefault(&c.Partitions, 8)
-	var d demand
-	d.positive("--records", c.Records)
-	d.positive("--size", c.Size)
-	d.that(c.Concurrency >= 0, "--concurrency is negative")
-	return c, errors.Join(d.errs...)
+func (c *consume) settings(s *settings) {
+	s.turns()
+	s.number(&c.Records, "records", 2_000_000, 1, "records of each topic")
+	s.number(&c.Size, "size", 100, 1, "`bytes` of a record's value")
+	s.number(&c.Keys, "keys", 1000, -1, "different keys (-1: records without one)")
+	s.number(&c.Interleaved, "interleaved", 16, -1, "partitions of a second topic that is read one partition of (-1: leave it out)")
+	s.number(&c.Partitions, "partitions", 8, -1, "partitions of a third topic, for the handlers (-1: leave it out)")
+	s.number(&c.Concurrency, "concurrency", 0, 0, "handlers at the same time (0: the default of consume)")
 }
 
-// Consume measures reads through commitlog and through Consume with an empty handler.
-func Consume(ctx context.Context, c ConsumeConfig) (_ *Result, err error) {
-	c, err = c.withDefaults()
+func (c *consume) measure(ctx context.Context, r *run) error {
+	rf, err := r.open(ctx, "/data", ringfence.OS)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
-	if err != nil {
-		return nil, err
+	raw := r.Add(measure.Entry{Name: "raw pread + CRC32C of as many bytes", Unit: "records/s", Turn: func(*measure.Histogram) (float64, error) {
+		took, err := measure.RawRead(r.dir+"/raw", int64(c.Records)*int64(c.Size))
+		return float64(c.Records) / took.Seconds(), err
+	}})
+	add := func(kind, name string, turn func() (float64, error)) {
+		if c.Size > 100 {
+			kind = ""
+		}
+		r.Add(measure.Entry{Name: name, Unit: "records/s", To: raw, Kind: kind, Turn: func(*measure.Histogram) (float64, error) { return turn() }})
 	}
-	defer remove()
-	rf, err := c.open(ctx, dir+"/data", ringfence.OS)
-	if err != nil {
-		return nil, err
+	groups := 0
+	handle := func(topic string, partitions int) {
+		add("consume", "Consume, empty handler, "+measure.Many(partitions, "partition"), func() (float64, error) {
+			groups++
+			return c.handle(ctx, rf, topic, fmt.Sprintf("group-%d", groups), c.Records/partitions*partitions)
+		})
 	}
-	defer func() { err = errors.Join(err, c.clean(ctx, rf), rf.Close()) }()
-	game := contest{rest: c.rest}
-	game.add(rawReadName, "records/s", "", 1, func(*histogram) (float64, error) {
-		return rawRead(dir+"/raw", int64(c.Records)*int64(c.Size), c.Size)
-	})
-	if err := c.enterReads(ctx, &game, rf); err != nil {
-		return nil, err
+	add("read", "read one partition", func() (float64, error) { return c.read(ctx, rf, r.For, "one") })
+	if c.Interleaved > 0 {
+		add("read", fmt.Sprintf("read one of %d interleaved", c.Interleaved), func() (float64, error) { return c.read(ctx, rf, r.For, "many") })
 	}
-	if err := c.enterHandlers(ctx, &game, rf); err != nil {
-		return nil, err
+	handle("one", 1)
+	if c.Partitions > 0 {
+		handle("some", c.Partitions)
 	}
-	rows, figures, err := game.run(c.Rounds, c.Logf)
-	if err != nil {
-		return nil, err
-	}
-	return &Result{Bench: "consume", Rows: rows, Figures: figures,
-		About: fmt.Sprintf("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn%s",
-			many(c.Records, "record"), c.Size, many(max(0, c.Keys), "key"), many(c.Rounds, "round"), c.about())}, nil
-}
-
-const (
-	rawReadName = "raw pread + CRC32C of as many bytes"
-
-	readFloor    = 20e6 // records a second through commitlog
-	consumeFloor = 2e6  // and through Consume
-)
-
-// enterReads fills the topics that are read through commitlog and enters the reads.
-func (c *ConsumeConfig) enterReads(ctx context.Context, game *contest, rf *ringfence.Client) error {
 	for _, t := range []struct {
-		topic, name       string
+		name              string
 		partitions, batch int
-	}{
-		{"one", "read one partition", 1, 1000},
-		{"many", fmt.Sprintf("read one of %d interleaved", c.Interleaved), c.Interleaved, 16},
-	} {
+	}{{"one", 1, 1000}, {"many", c.Interleaved, 16}, {"some", c.Partitions, 1000}} {
 		if t.partitions < 1 {
 			continue
 		}
-		if err := c.fill(ctx, rf, t.topic, t.partitions, t.batch); err != nil {
+		r.Bench.Logf("writing %s to %s", measure.Many(c.Records, "record"), measure.Many(t.partitions, "partition"))
+		if err := c.fill(ctx, rf, t.name, t.partitions, t.batch); err != nil {
 			return err
 		}
-		e := game.add(t.name, "records/s", rawReadName, 1, func(*histogram) (float64, error) { return c.read(ctx, rf, t.topic) })
-		if c.Size <= 100 {
-			e.atLeast(t.name+", warm, verified", readFloor)
-		}
 	}
-	return nil
-}
-
-// enterHandlers enters Consume with an empty handler, on one partition and on several.
-func (c *ConsumeConfig) enterHandlers(ctx context.Context, game *contest, rf *ringfence.Client) error {
-	round := 0
-	enter := func(topic string, partitions int) {
-		name := "Consume, empty handler, " + many(partitions, "partition")
-		records := c.Records / partitions * partitions
-		e := game.add(name, "records/s", rawReadName, 1, func(*histogram) (float64, error) {
-			round++
-			return c.consume(ctx, rf, topic, fmt.Sprintf("group-%d", round), records)
-		})
-		if c.Size <= 100 {
-			e.atLeast(name, consumeFloor)
-		}
+	if err := r.play(); err != nil {
+		return err
 	}
-	enter("one", 1)
-	if c.Partitions < 1 {
-		return nil
-	}
-	enter("some", c.Partitions)
-	return c.fill(ctx, rf, "some", c.Partitions, 1000)
+	return r.done("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn",
+		measure.Many(c.Records, "record"), c.Size, measure.Many(max(0, c.Keys), "key"), measure.Many(r.Rounds, "round"))
 }
 
 // fill makes a topic and writes its records, so many at a time to each partition in turn.
-func (c *ConsumeConfig) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, batch int) error {
-	c.Logf("writing %s to %s", many(c.Records, "record"), many(partitions, "partition"))
+func (c *consume) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, batch int) error {
 	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}); err != nil {
 		return err
 	}
@@ -135,16 +91,13 @@ func (c *ConsumeConfig) fill(ctx context.Context, rf *ringfence.Client, name str
 		return err
 	}
 	defer func() { _ = topic.Close() }() // only this handle
-	return appendAll(ctx, topic, c.Records/partitions*partitions, batch, c.record)
-}
-
-// record is the i-th record of a topic.
-func (c *ConsumeConfig) record(i int) commitlog.Record {
-	r := commitlog.Record{Value: make([]byte, c.Size)}
-	if c.Keys > 0 {
-		r.Key = fmt.Appendf(nil, "key-%d", i%c.Keys)
-	}
-	return r
+	return appendAll(ctx, topic, c.Records/partitions*partitions, batch, func(i int) commitlog.Record {
+		r := commitlog.Record{Value: make([]byte, c.Size)}
+		if c.Keys > 0 {
+			r.Key = fmt.Appendf(nil, "key-%d", i%c.Keys)
+		}
+		return r
+	})
 }
 
 // storage opens the only storage topic of a topic.
@@ -156,9 +109,24 @@ func storage(ctx context.Context, rf *ringfence.Client, name string) (*commitlog
 	return rf.Log().Topic(ctx, d.Storage[0].Name)
 }
 
+// appendAll appends so many records, a batch to each partition in turn, record i as make says.
+func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, record func(i int) commitlog.Record) error {
+	w := measure.NewWindow(64)
+	at := 0
+	_, err := w.Fill(func(int) bool { return at < records }, func(n int) {
+		recs := make([]commitlog.Record, min(batch, records-at))
+		for i := range recs {
+			recs[i] = record(at + i)
+		}
+		at += len(recs)
+		t.AppendAsync(ctx, n%t.Config().Partitions, recs, nil, func(_ int64, err error) { w.Leave(err) })
+	})
+	return err
+}
+
 // read reads partition 0 into a buffer that is used again and again, from the beginning to the end
-// and for at least a round's time.
-func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name string) (float64, error) {
+// and for at least half a round's time.
+func (c *consume) read(ctx context.Context, rf *ringfence.Client, d time.Duration, name string) (float64, error) {
 	topic, err := storage(ctx, rf, name)
 	if err != nil {
 		return 0, err
@@ -171,7 +139,7 @@ func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name str
 	opts := commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 512<<10)}
 	var recs []commitlog.Record
 	n, began := 0, time.Now()
-	for n == 0 || time.Since(began) < c.For/2 {
+	for n == 0 || time.Since(began) < d/2 {
 		for at := b.First; at < b.Next; {
 			recs, at, err = topic.Read(ctx, 0, at, recs[:0], &opts)
 			if err != nil {
@@ -183,8 +151,8 @@ func (c *ConsumeConfig) read(ctx context.Context, rf *ringfence.Client, name str
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-// consume handles all records of a topic as a new group, with checkpoints and order per key.
-func (c *ConsumeConfig) consume(ctx context.Context, rf *ringfence.Client, topic, group string, records int) (float64, error) {
+// handle handles all records of a topic as a new group, with checkpoints and order per key.
+func (c *consume) handle(ctx context.Context, rf *ringfence.Client, topic, group string, records int) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var n, began, ended atomic.Int64

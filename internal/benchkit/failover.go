@@ -1,6 +1,7 @@
 package benchkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,117 +9,82 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// FailoverConfig says what to measure; zero fields have defaults.
-type FailoverConfig struct {
-	Common
-	Kills      int           // default 100
-	Leaves     int           // clean ones; default 20; negative: none
-	Partitions int           // default 8
-	Processes  int           // consumers; default 3
-	Rate       int           // records a second in all; default 4,000
-	SessionTTL time.Duration // default 5 s; 2 s on etcd, which notices a death by nothing else
-	Durability ringfence.Durability
-
-	promised takeover
-}
-
-// takeover is what is promised of a store, in ms.
-type takeover struct {
-	median, p99, move float64
-	ttl               time.Duration // to ask for
-}
-
-// takeovers are by the scheme of the registry. On etcd a death is noticed when the lease runs out.
-var takeovers = map[string]takeover{
-	"":           {20, 100, 10, 5 * time.Second},
-	"file":       {20, 100, 10, 5 * time.Second},
-	"postgres":   {100, 500, 50, 5 * time.Second},
-	"postgresql": {100, 500, 50, 5 * time.Second},
-	"redis":      {100, 500, 50, 5 * time.Second},
-	"rediss":     {100, 500, 50, 5 * time.Second},
-	"mysql":      {100, 500, 50, 5 * time.Second},
-	"mariadb":    {100, 500, 50, 5 * time.Second},
-	"sqlite":     {100, 500, 50, 5 * time.Second},
-	"etcd":       {3000, 3000, 50, 2 * time.Second},
-	"etcds":      {3000, 3000, 50, 2 * time.Second},
-}
-
-func (c FailoverConfig) withDefaults() (FailoverConfig, error) {
-	c.Common = c.Common.withDefaults()
-	setDefault(&c.Kills, 100)
-	setDefault(&c.Leaves, 20)
-	setDefault(&c.Partitions, 8)
-	setDefault(&c.Processes, 3)
-	setDefault(&c.Rate, 4000)
-	c.promised = takeovers[""]
-	if t, ok := takeovers[c.registryScheme()]; ok {
-		c.promised = t
-	}
-	setDefault(&c.SessionTTL, c.promised.ttl)
-	setDefault(&c.Durability, ringfence.OS)
-	var d demand
-	d.positive("--kills", c.Kills)
-	d.positive("--rate", c.Rate)
-	d.that(c.Processes >= 2, "--processes is %d; expected 2 or more", c.Processes)
-	d.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
-	d.that(len(c.Command) > 0, "failover needs a program to start")
-	return c, errors.Join(d.errs...)
-}
-
-// Failover measures how long a partition stands still: after a kill -9 of its owner, from the kill
+// failover measures how long a partition stands still: after a kill -9 of its owner, from the kill
 // to the first record that the new owner handles; at a clean move, between the last record of the
 // old owner and the first of the new one; and whether those that stay notice anything.
-func Failover(ctx context.Context, c FailoverConfig) (_ *Result, err error) {
-	c, err = c.withDefaults()
-	if err != nil {
-		return nil, err
+type failover struct {
+	Kills      int
+	Leaves     int
+	Partitions int
+	Processes  int
+	Rate       int
+	SessionTTL time.Duration
+}
+
+func (c *failover) settings(s *settings) {
+	s.number(&c.Kills, "kills", 100, 1, "consumer processes to kill, one after another")
+	s.number(&c.Leaves, "leaves", 20, -1, "consumer processes that leave cleanly (-1: none)")
+	s.number(&c.Partitions, "partitions", 8, 1, "partitions")
+	s.number(&c.Processes, "processes", 3, 2, "consumer processes")
+	s.number(&c.Rate, "rate", 4000, 1, "records produced a second")
+	s.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
+	s.also(func() {
+		s.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
+	})
+	s.program("failover")
+}
+
+func (c *failover) measure(ctx context.Context, r *run) error {
+	f := &failing{failover: c, run: r, durability: cmp.Or(r.Durability, ringfence.OS), ttl: c.SessionTTL}
+	f.owner, f.broken, f.last = make([]owner, c.Partitions), make([]int, c.Partitions), map[int]event{}
+	if f.ttl == 0 {
+		if f.ttl = 5 * time.Second; r.kind() == "etcd" { // which notices a death by nothing else
+			f.ttl = 2 * time.Second
+		}
 	}
-	dir, rf, end, err := c.aside(ctx, c.Durability)
+	rf, err := r.open(ctx, "", f.durability)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
 	if err := rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
-		return nil, err
+		return err
 	}
+	f.crew = r.crew(c.Processes, func(i int) harness.Job {
+		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
+	}, f.note)
 	load, stop := context.WithCancel(ctx)
 	loaded := make(chan error, 1)
 	go func() { loaded <- c.produce(load, rf) }() // joined below
-	f := newFailover(&c, dir)
-	err = f.run(ctx)
-	f.crew.close()
+	err = f.hurt(ctx)
 	stop()
 	if err := errors.Join(err, <-loaded); err != nil {
-		return nil, err
+		return err
 	}
-	return f.result(), nil
+	return f.result()
 }
 
 // produce keeps the load up until ctx ends.
-func (c *FailoverConfig) produce(ctx context.Context, rf *ringfence.Client) error {
-	tick := time.NewTicker(time.Second / time.Duration(c.Rate))
-	defer tick.Stop()
-	failed := make(chan error, 1)
-	for i := 0; ; i++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-failed:
-			return err
-		case <-tick.C:
+func (c *failover) produce(ctx context.Context, rf *ringfence.Client) error {
+	w := measure.NewWindow(1 << 20)
+	err := measure.Pace(ctx, time.Second/time.Duration(c.Rate), 1<<62, func(i int) error {
+		if !w.Enter() {
+			return errors.New("the load could not be kept up")
 		}
 		p := i % c.Partitions
 		rf.ProduceAsync(ctx, "failover", ringfence.Message{Value: make([]byte, 100)}, &ringfence.ProduceOptions{Partition: &p}, func(_ ringfence.Position, err error) {
-			if err != nil && ctx.Err() == nil {
-				select {
-				case failed <- err:
-				default: // one is enough
-				}
+			if ctx.Err() != nil {
+				err = nil
 			}
+			w.Leave(err)
 		})
-	}
+		return nil
+	})
+	_, failed := w.Wait()
+	return errors.Join(err, failed)
 }
 
 // owner is who handles a partition.
@@ -130,26 +96,22 @@ type owner struct {
 	first  int64 // the offset of that
 }
 
-// failover drives the members. All of its state belongs to one goroutine.
-type failover struct {
-	c      *FailoverConfig
-	crew   *crew
-	owner  []owner
-	last   map[int]event // by partition, of the owner before
-	broken []int         // by partition: how often its worker was stopped or begun
+// failing is a run of failover. All of its state belongs to one goroutine.
+type failing struct {
+	*failover
+	*run
+	durability ringfence.Durability
+	ttl        time.Duration
+	crew       *crew
+	owner      []owner
+	last       map[int]event // by partition, of the owner before
+	broken     []int         // by partition: how often its worker was stopped or begun
 
 	takeover, worst, move, stay, quiet, broke []float64 // ms, but broke
 	repeated                                  int64
 }
 
-func newFailover(c *FailoverConfig, dir string) *failover {
-	f := &failover{c: c, owner: make([]owner, c.Partitions), last: map[int]event{}, broken: make([]int, c.Partitions)}
-	job := memberJob{Dir: dir, Durability: c.Durability, Topic: "failover", SessionTTL: c.SessionTTL}
-	f.crew = newCrew(&c.Common, c.Processes, job, f.note)
-	return f
-}
-
-func (f *failover) run(ctx context.Context) error {
+func (f *failing) hurt(ctx context.Context) error {
 	if err := f.crew.startAll(ctx); err != nil {
 		return err
 	}
@@ -157,16 +119,16 @@ func (f *failover) run(ctx context.Context) error {
 		return err
 	}
 	f.move, f.repeated = nil, 0 // the start is no move
-	for k := range f.c.Kills {
-		if err := f.kill(ctx, k%f.c.Processes); err != nil {
+	for k := range f.Kills {
+		if err := f.kill(ctx, k%f.Processes); err != nil {
 			return fmt.Errorf("kill %d: %w", k+1, err)
 		}
 		if (k+1)%10 == 0 {
-			f.c.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.c.Kills, figure(median(f.takeover)), figure(slices.Max(f.takeover)))
+			f.Bench.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.Kills, measure.Number(measure.Median(f.takeover)), measure.Number(slices.Max(f.takeover)))
 		}
 	}
-	for k := range max(0, f.c.Leaves) {
-		if err := f.leave(ctx, k%f.c.Processes); err != nil {
+	for k := range max(0, f.Leaves) {
+		if err := f.leave(ctx, k%f.Processes); err != nil {
 			return fmt.Errorf("leave %d: %w", k+1, err)
 		}
 	}
@@ -174,7 +136,7 @@ func (f *failover) run(ctx context.Context) error {
 }
 
 // note keeps the picture of who owns what, and measures clean moves.
-func (f *failover) note(h heard) {
+func (f *failing) note(h heard) {
 	switch h.Kind {
 	case kindAssigned, kindBroken:
 		for p := range f.broken {
@@ -182,6 +144,7 @@ func (f *failover) note(h heard) {
 				f.broken[p]++
 			}
 		}
+		return
 	case kindLast:
 		f.last[h.Partition] = h.event
 	case kindFirst:
@@ -189,8 +152,7 @@ func (f *failover) note(h heard) {
 			return
 		}
 		f.owner[h.Partition] = owner{member: h.member, epoch: h.Epoch, after: f.owner[h.Partition].epoch, since: h.At, first: h.Offset}
-	}
-	if h.Kind != kindFirst && h.Kind != kindLast {
+	default:
 		return
 	}
 	// The two ends of a move are told by two processes, in any order.
@@ -202,23 +164,24 @@ func (f *failover) note(h heard) {
 }
 
 // settle waits until every member owns its share.
-func (f *failover) settle(ctx context.Context) error {
-	return f.crew.until(ctx, "every member to own its share", func(heard) bool { return f.balanced() })
-}
-
-func (f *failover) balanced() bool {
-	count := make([]int, f.c.Processes)
-	for _, o := range f.owner {
-		if o.epoch == 0 {
-			return false
+func (f *failing) settle(ctx context.Context) error {
+	return f.crew.until(ctx, "every member to own its share", func(heard) bool {
+		owners := make([]int, len(f.owner))
+		for p, o := range f.owner {
+			if o.epoch > 0 {
+				owners[p] = o.member + 1
+			}
 		}
-		count[o.member]++
-	}
-	return slices.Max(count)-slices.Min(count) <= 1
+		return even(owners, f.Processes)
+	})
 }
 
-func (f *failover) of(member int) map[int]int64 {
-	mine := map[int]int64{} // partition to epoch
+// waiting are the partitions of a member, with its epochs. arrive takes off those that another one
+// has begun with.
+type waiting map[int]int64
+
+func (f *failing) of(member int) waiting {
+	mine := waiting{}
 	for p, o := range f.owner {
 		if o.member == member {
 			mine[p] = o.epoch
@@ -227,24 +190,125 @@ func (f *failover) of(member int) map[int]int64 {
 	return mine
 }
 
+func (w waiting) arrive(h heard) bool {
+	epoch, ok := w[h.Partition]
+	if ok = ok && h.Kind == kindFirst && h.Epoch > epoch; ok {
+		delete(w, h.Partition)
+	}
+	return ok
+}
+
 // kill kills a member, waits until others handle all of its partitions, and starts it again.
-func (f *failover) kill(ctx context.Context, i int) error {
-	waiting := f.of(i)
+func (f *failing) kill(ctx context.Context, i int) error {
+	left := f.of(i)
 	began := time.Now()
-	f.crew.members[i].kill()
+	f.crew.members[i].End()
 	slowest := 0.0
 	err := f.crew.until(ctx, "the partitions of the killed member", func(h heard) bool {
-		if epoch, ok := waiting[h.Partition]; ok && h.Kind == kindFirst && h.member != i && h.Epoch > epoch {
+		if h.member != i && left.arrive(h) {
 			ms := float64(h.At-began.UnixNano()) / 1e6
 			f.takeover = append(f.takeover, ms)
 			slowest = max(slowest, ms)
-			delete(waiting, h.Partition)
 		}
-		return len(waiting) == 0
+		return len(left) == 0
 	})
 	if err != nil {
 		return err
 	}
 	f.worst = append(f.worst, slowest)
 	return f.rejoin(ctx, i)
+}
+
+// leave ends a member cleanly and starts it again.
+func (f *failing) leave(ctx context.Context, i int) error {
+	left := f.of(i)
+	err := f.watch(ctx, i, func() error {
+		if err := f.crew.members[i].Tell("leave"); err != nil {
+			return err
+		}
+		gone := false
+		return f.crew.until(ctx, "the partitions of the leaving member", func(h heard) bool {
+			left.arrive(h)
+			gone = gone || h.Kind == kindLeft && h.member == i
+			return gone && len(left) == 0
+		})
+	})
+	if err != nil {
+		return err
+	}
+	f.crew.members[i].End()
+	return f.rejoin(ctx, i)
+}
+
+// rejoin starts a member again and waits for it to get its share by clean moves.
+func (f *failing) rejoin(ctx context.Context, i int) error {
+	return f.watch(ctx, i, func() error {
+		if err := f.crew.start(ctx, i); err != nil {
+			return err
+		}
+		return f.settle(ctx)
+	})
+}
+
+// watch looks at the partitions that stay with members other than i while others move: whether
+// their worker was interrupted, and the longest time between two records, then and in as long a
+// time when nothing moves.
+func (f *failing) watch(ctx context.Context, i int, moves func() error) error {
+	if err := f.crew.ask(ctx, kindGaps, i, nil); err != nil {
+		return err
+	}
+	before, broken, began := slices.Clone(f.owner), slices.Clone(f.broken), time.Now()
+	if err := moves(); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	stays := func(p int) bool { return f.owner[p] == before[p] && f.owner[p].member != i }
+	gaps := func(to *[]float64) func(heard) {
+		return func(h heard) {
+			for p, ns := range h.Gaps {
+				if stays(p) && f.owner[p].member == h.member {
+					*to = append(*to, float64(ns)/1e6)
+				}
+			}
+		}
+	}
+	if err := f.crew.ask(ctx, kindGaps, i, gaps(&f.stay)); err != nil {
+		return err
+	}
+	for p := range f.owner {
+		if stays(p) {
+			f.broke = append(f.broke, float64(f.broken[p]-broken[p]))
+		}
+	}
+	if err := f.crew.pass(ctx, took); err != nil {
+		return err
+	}
+	return f.crew.ask(ctx, kindGaps, i, gaps(&f.quiet))
+}
+
+func (f *failing) result() error {
+	for _, row := range []struct {
+		name string
+		ms   []float64
+	}{
+		{"kill -9 to first record of new owner", f.takeover},
+		{"kill -9 to the last of its partitions", f.worst},
+		{"clean move, last record to first record", f.move},
+		{"partition that stays, longest gap while others move", f.stay},
+		{"the same partition, as long a time without moves", f.quiet},
+	} {
+		if len(row.ms) > 0 {
+			f.res.Rows = append(f.res.Rows, measure.SampleRow(row.name, row.ms))
+		}
+	}
+	f.Show("takeover", "ms", 0, f.takeover)
+	f.Show("clean move", "ms", 0, f.move)
+	f.Show("repeated", "records", 0, []float64{float64(f.repeated)})
+	f.Show("interrupted", "times", 0, f.broke, measure.Many(len(f.broke), "look"))
+	f.res.Notes = []string{
+		fmt.Sprintf("a silent member is dead after %s (its session TTL, or lease); a killed one is noticed earlier where the store can", f.ttl),
+		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", measure.Number(1000*float64(f.Partitions)/float64(f.Rate))),
+	}
+	return f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s",
+		measure.Many(f.Kills, "kill"), measure.Many(max(0, f.Leaves), "clean leave"), measure.Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability)
 }

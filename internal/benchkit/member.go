@@ -1,27 +1,28 @@
 package benchkit
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// event is what a member tells of a partition, -1 for all that it owns, or of itself.
+// event is what a process tells of a partition, -1 for all that it owns, or of itself.
 type event struct {
-	Kind      string        `json:"kind"`
-	Partition int           `json:"partition"`
-	Epoch     int64         `json:"epoch,omitempty"`
-	Offset    int64         `json:"offset,omitempty"`
-	At        int64         `json:"at,omitempty"` // Unix ns
-	Gaps      map[int]int64 `json:"gaps,omitempty"`
-	CPU       time.Duration `json:"cpu,omitempty"`
+	Kind      string             `json:"kind"`
+	Partition int                `json:"partition"`
+	Epoch     int64              `json:"epoch,omitempty"`
+	Offset    int64              `json:"offset,omitempty"`
+	At        int64              `json:"at,omitempty"` // Unix ns
+	Gaps      map[int]int64      `json:"gaps,omitempty"`
+	CPU       time.Duration      `json:"cpu,omitempty"`
+	Ages      *measure.Histogram `json:"ages,omitempty"`
 }
 
 // Kinds of events.
@@ -32,6 +33,7 @@ const (
 	kindBroken   = "broken"   // its worker was stopped or its handler's context cancelled
 	kindGaps     = "gaps"     // answer: the longest times between two records
 	kindCPU      = "cpu"      // answer: the processor time so far
+	kindAges     = "ages"     // answer, when so many records have come: how old they were
 	kindLeft     = "left"     // the member has left cleanly
 )
 
@@ -42,6 +44,8 @@ type memberJob struct {
 	Member     string
 	Topic      string
 	SessionTTL time.Duration
+	Stamped    bool // records begin with the moment at which they were produced; else they are handled one by one
+	at         Stores
 }
 
 // handled is what a member knows of a partition.
@@ -53,14 +57,26 @@ type handled struct {
 
 // teller keeps the state of a member and prints its events.
 type teller struct {
-	mu  sync.Mutex // guards at and err, and orders the lines
-	out *json.Encoder
-	at  map[int]*handled
-	err error
+	talk    *harness.Talk
+	stamped bool
+
+	mu   sync.Mutex // guards what follows, and orders the lines
+	came sync.Cond  // a record, or the end
+	over bool
+	ages *measure.Histogram
+	at   map[int]*handled
+	err  error
 }
 
 // tell is called with mu held: the lines of an agent are few, and its pipe is read at once.
-func (t *teller) tell(e event) { t.err = errors.Join(t.err, t.out.Encode(message{Event: &e})) }
+func (t *teller) tell(e event) { t.err = errors.Join(t.err, t.talk.Say(&e)) }
+
+// say is called without it.
+func (t *teller) say(kind string, partition int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tell(event{Kind: kind, Partition: partition})
+}
 
 func (t *teller) handle(ctx context.Context, m *ringfence.Message) error {
 	now := time.Now().UnixNano()
@@ -77,83 +93,84 @@ func (t *teller) handle(ctx context.Context, m *ringfence.Message) error {
 	}
 	h.gap = max(h.gap, now-max(h.at, h.began))
 	h.offset, h.at = m.Offset, now
+	if t.stamped {
+		t.ages.Add(time.Duration(now - int64(binary.LittleEndian.Uint64(m.Value))))
+		t.came.Signal()
+	}
 	return t.err
 }
 
 // events tell when a partition's worker begins, is stopped, or gives it away.
 func (t *teller) events() ringfence.Events {
-	say := func(e event) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.tell(e)
-	}
 	return ringfence.Events{
-		Assigned: func(unit int, _ int64, _, _ string) { say(event{Kind: kindAssigned, Partition: unit}) },
-		Revoked:  func(unit int, _ int64, _ string) { say(event{Kind: kindBroken, Partition: unit}) },
-		Fenced:   func(unit int, _ int64, _ string) { say(event{Kind: kindBroken, Partition: unit}) },
-		Paused:   func(string) { say(event{Kind: kindBroken, Partition: -1}) },
-		Moved:    t.moved,
+		Assigned: func(unit int, _ int64, _, _ string) { t.say(kindAssigned, unit) },
+		Revoked:  func(unit int, _ int64, _ string) { t.say(kindBroken, unit) },
+		Fenced:   func(unit int, _ int64, _ string) { t.say(kindBroken, unit) },
+		Paused:   func(string) { t.say(kindBroken, -1) },
+		Moved: func(unit int, _ int64, _, _ string) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if h := t.at[unit]; h != nil {
+				t.tell(event{Kind: kindLast, Partition: unit, Epoch: h.epoch, Offset: h.offset, At: h.at})
+			}
+		},
 	}
 }
 
-func (t *teller) moved(unit int, _ int64, _, _ string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if h := t.at[unit]; h != nil {
-		t.tell(event{Kind: kindLast, Partition: unit, Epoch: h.epoch, Offset: h.offset, At: h.at})
-	}
-}
-
-// gaps answers with the longest gaps since the last answer; one that still lasts counts.
-func (t *teller) gaps() {
+// answer answers a question.
+func (t *teller) answer(question string) {
 	now := time.Now().UnixNano()
+	cpu, err := measure.ProcessorTime()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := event{Kind: kindGaps, Partition: -1, Gaps: map[int]int64{}}
-	for p, h := range t.at {
-		e.Gaps[p] = max(h.gap, now-max(h.at, h.began))
-		h.gap, h.began = 0, now
+	t.err = errors.Join(t.err, err)
+	e := event{Partition: -1, CPU: cpu}
+	var records int64
+	_, _ = fmt.Sscan(question, &e.Kind, &records) // not all questions have a number
+	switch e.Kind {
+	case kindGaps: // the longest since the last answer; one that still lasts counts
+		e.Gaps = map[int]int64{}
+		for p, h := range t.at {
+			e.Gaps[p] = max(h.gap, now-max(h.at, h.began))
+			h.gap, h.began = 0, now
+		}
+	case kindAges:
+		for t.ages.Count() < records && !t.over {
+			t.came.Wait()
+		}
+		e.Ages, t.ages = t.ages, new(measure.Histogram)
 	}
 	t.tell(e)
 }
 
-func (t *teller) cpu() {
-	var ru unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &ru)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.err = errors.Join(t.err, err)
-	t.tell(event{Kind: kindCPU, Partition: -1, CPU: time.Duration(ru.Utime.Nano() + ru.Stime.Nano())})
-}
-
-// run consumes until stdin says "leave" or ends; "gaps" and "cpu" are questions.
-func (j *memberJob) run(ctx context.Context, at Stores, stdin *bufio.Scanner, stdout *json.Encoder) (err error) {
-	rf, err := at.open(ctx, j.Dir, j.Durability)
+// Run consumes until it is told to leave, or nobody listens any more; else what it hears are questions.
+func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) (err error) {
+	rf, err := j.at.open(ctx, j.Dir, j.Durability)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rf.Close()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t := &teller{out: stdout, at: map[int]*handled{}}
+	t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(measure.Histogram)}
+	t.came.L = &t.mu
+	opts := ringfence.ConsumeOptions{Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events()}
+	if j.Stamped {
+		opts.Concurrency = 0 // the default
+	}
 	consumed := make(chan error, 1)
 	go func() { // joined below
-		consumed <- rf.Consume(ctx, j.Topic, "bench", t.handle, &ringfence.ConsumeOptions{
-			Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events(),
-		})
+		consumed <- rf.Consume(ctx, j.Topic, "bench", t.handle, &opts)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.over = true
+		t.came.Signal()
 	}()
-	for stdin.Scan() && stdin.Text() != "leave" {
-		switch stdin.Text() {
-		case kindGaps:
-			t.gaps()
-		case kindCPU:
-			t.cpu()
-		}
+	for line, ok := talk.Hear(); ok && line != "leave"; line, ok = talk.Hear() {
+		t.answer(line)
 	}
 	cancel()
 	err = <-consumed
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tell(event{Kind: kindLeft, Partition: -1})
+	t.say(kindLeft, -1)
 	return errors.Join(err, t.err)
 }

@@ -13,137 +13,95 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// MemoryConfig says what to measure; zero fields have defaults.
-type MemoryConfig struct {
-	Common
-	Records    int   // of the larger backlog, of 100 bytes each; default 10,000,000
-	Partitions []int // of the logs that are opened; default 1, 16, 64
-}
-
-const (
-	memoryTopic = "memory"
-	memoryFlat  = 1.25 // the larger backlog, or the end of a run, may take so many times the memory
-	logBase     = 10   // MiB of a process with an open log
-	logEach     = 1    // and for each partition that is written and read
-)
-
-// Memory measures the private memory of whole processes: of a consumer with the default settings
+// memory measures the private memory of whole processes: of a consumer with the default settings
 // early and late in a run, and of an open log that is written and read in all of its partitions,
 // with a backlog of a fifth of the records and with a tenth of that.
-func Memory(ctx context.Context, c MemoryConfig) (*Result, error) {
-	c.Common = c.Common.withDefaults()
-	setDefault(&c.Records, 10_000_000)
-	if len(c.Partitions) == 0 {
-		c.Partitions = []int{1, 16, 64}
-	}
-	var d demand
-	d.that(c.Records >= 50, "--records is %d; expected 50 or more", c.Records)
-	for _, n := range c.Partitions {
-		d.positive("--partitions", n)
-	}
-	d.that(len(c.Command) > 0, "memory needs a program to start")
-	d.errs = append(d.errs, c.none("memory"))
-	if err := errors.Join(d.errs...); err != nil {
-		return nil, err
-	}
-	dir, remove, err := c.tempDir()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	game := contest{rest: c.rest}
-	if err := c.enterConsumer(ctx, &game, dir); err != nil {
-		return nil, err
+type memory struct {
+	Records    int
+	Partitions []int
+}
+
+func (c *memory) settings(s *settings) {
+	s.turns()
+	s.number(&c.Records, "records", 10_000_000, 50, "records to consume; a tenth of them is measured too")
+	s.numbers(&c.Partitions, "partitions", []int{1, 16, 64}, "active partitions of an open log")
+	s.program("memory")
+}
+
+func (c *memory) measure(ctx context.Context, r *run) error {
+	if err := c.enterConsumer(ctx, r); err != nil {
+		return err
 	}
 	for _, n := range c.Partitions {
-		if err := c.enterLog(ctx, &game, dir, n); err != nil {
-			return nil, err
+		if err := c.enterLog(ctx, r, n); err != nil {
+			return err
 		}
 	}
-	rows, figures, err := game.run(c.Rounds, c.Logf)
-	if err != nil {
-		return nil, err
+	if err := r.play(); err != nil {
+		return err
 	}
-	return &Result{Bench: "memory", Rows: rows, Figures: figures,
-		About: fmt.Sprintf("the most private memory (RssAnon) of a process, the Go runtime included, %s", many(c.Rounds, "round"))}, nil
+	return r.done("the most private memory (RssAnon) of a process, the Go runtime included, %s", measure.Many(r.Rounds, "round"))
 }
 
 // enterConsumer enters a consumer's memory early and late in one run over all records.
-func (c *MemoryConfig) enterConsumer(ctx context.Context, game *contest, dir string) error {
-	job := memoryJob{Dir: dir + "/consumer", Records: c.Records}
-	if err := c.fillTopic(ctx, job.Dir, c.Records); err != nil {
+func (c *memory) enterConsumer(ctx context.Context, r *run) error {
+	job := memoryJob{Dir: r.dir + "/consumer", Records: c.Records}
+	rf, err := Stores{}.open(ctx, job.Dir, ringfence.OS)
+	if err != nil {
 		return err
 	}
-	round := 0
-	var last message
-	fresh := false // last was not asked by both rows yet
-	run := func() (message, error) {
-		if fresh = !fresh; !fresh {
-			return last, nil
-		}
-		round++
-		job.Group = fmt.Sprintf("group-%d", round)
-		var err error
-		last, err = c.once(ctx, job)
-		return last, err
+	r.Bench.Logf("writing %s to 1 partition", measure.Many(c.Records, "record"))
+	fill := consume{Records: c.Records, Size: 100, Keys: 1000}
+	if err := errors.Join(fill.fill(ctx, rf, "bench", 1, 1000), rf.Close()); err != nil {
+		return err
 	}
-	early := fmt.Sprintf("Consume %s, in the second tenth", many(c.Records, "record"))
-	game.add(early, "MiB", "", 1, func(*histogram) (float64, error) {
-		m, err := run()
-		return mib(m.Early), err
-	})
-	e := game.add("the same run, in the last tenth", "MiB", early, 1, func(*histogram) (float64, error) {
-		m, err := run()
-		return mib(m.Late), err
-	})
-	e.ratioAtMost(fmt.Sprintf("memory of a consumer of %s, late of early", many(c.Records, "record")), memoryFlat)
+	runs := 0
+	var last memoryUse
+	fresh := false // last was not asked by both rows yet
+	turn := func(what func() int64) measure.Turn {
+		return func(*measure.Histogram) (float64, error) {
+			if fresh = !fresh; fresh {
+				runs++
+				job.Group = fmt.Sprintf("group-%d", runs)
+				if err := r.once(ctx, &job, &last); err != nil {
+					return 0, err
+				}
+			}
+			return mib(what()), nil
+		}
+	}
+	records := measure.Many(c.Records, "record")
+	early := r.Add(measure.Entry{Name: fmt.Sprintf("Consume %s, in the second tenth", records), Unit: "MiB", Turn: turn(func() int64 { return last.Early })})
+	r.Add(measure.Entry{Name: "the same run, in the last tenth", Unit: "MiB", To: early, Kind: "memory late", Args: []any{records}, Turn: turn(func() int64 { return last.Late })})
 	return nil
 }
 
-func (c *MemoryConfig) enterLog(ctx context.Context, game *contest, dir string, partitions int) error {
-	few := ""
+func (c *memory) enterLog(ctx context.Context, r *run, partitions int) error {
+	var few *measure.Entry
 	for _, n := range []int{c.Records / 50, c.Records / 5} {
 		n = max(n, partitions)
-		job := memoryJob{Dir: fmt.Sprintf("%s/log-%d-%d", dir, partitions, n), Partitions: partitions, For: c.For}
-		c.Logf("writing %s to %s", many(n, "record"), many(partitions, "partition"))
-		if err := fillDir(ctx, job.Dir, memoryTopic, partitions, n, 100); err != nil {
+		active, records := measure.Many(partitions, "active partition"), measure.Many(n, "record")
+		job := memoryJob{Dir: fmt.Sprintf("%s/log-%d-%d", r.dir, partitions, n), Partitions: partitions, For: r.For}
+		r.Bench.Logf("writing %s to %s", records, measure.Many(partitions, "partition"))
+		if err := fillDir(ctx, job.Dir, partitions, n, 100); err != nil {
 			return err
 		}
-		name := fmt.Sprintf("open log, %s, %s", many(partitions, "active partition"), many(n, "record"))
-		e := game.add(name, "MiB", few, 1, func(*histogram) (float64, error) {
-			m, err := c.once(ctx, job)
-			return mib(m.Bytes), err
-		})
-		if few != "" {
-			e.atMost("memory of an open log with "+many(partitions, "active partition"), float64(logBase+partitions*logEach))
-			e.ratioAtMost(fmt.Sprintf("memory of an open log with %s and %s, of that with a tenth of them", many(partitions, "active partition"), many(n, "record")), memoryFlat)
+		kind := ""
+		if few != nil {
+			kind = "memory open"
 		}
-		few = name
+		few = r.Add(measure.Entry{Name: fmt.Sprintf("open log, %s, %s", active, records), Unit: "MiB", To: few, Kind: kind, Args: []any{active, records}, Size: partitions,
+			Turn: func(*measure.Histogram) (float64, error) {
+				var use memoryUse
+				err := r.once(ctx, &job, &use)
+				return mib(use.Most), err
+			}})
 	}
 	return nil
-}
-
-// fillTopic makes a topic of one partition that Consume can read.
-func (c *MemoryConfig) fillTopic(ctx context.Context, dir string, records int) (err error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: dir, Durability: ringfence.OS})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
-	fill := ConsumeConfig{Common: c.Common, Records: records, Size: 100, Keys: 1000}
-	return fill.fill(ctx, rf, memoryTopic, 1, 1000)
-}
-
-// once runs a process that watches itself.
-func (c *MemoryConfig) once(ctx context.Context, job memoryJob) (message, error) {
-	a, err := c.startAgent(ctx, task{Memory: &job})
-	if err != nil {
-		return message{}, err
-	}
-	defer a.kill()
-	return a.next()
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
@@ -155,76 +113,72 @@ type memoryJob struct {
 	Records    int
 	Partitions int
 	For        time.Duration
+
+	handled atomic.Int64 // records so far
 }
 
-// watched is the most memory that a process had: ever, and in the tenths of the records that are
-// compared.
-type watched struct {
-	handled           atomic.Int64 // records so far
-	most, early, late int64        // bytes; the watching goroutine's
-}
+// memoryUse is the most memory that a process had, in bytes: ever, and in the tenths of the records
+// that are compared.
+type memoryUse struct{ Most, Early, Late int64 }
 
 // look samples the memory.
-func (w *watched) look(records int64) error {
+func (u *memoryUse) look(handled, records int64) error {
 	n, err := privateMemory()
-	if err != nil {
-		return err
-	}
-	w.most = max(w.most, n)
-	switch at := w.handled.Load(); {
+	u.Most = max(u.Most, n)
+	switch {
 	case records == 0:
-	case at >= records/10 && at < records/5:
-		w.early = max(w.early, n)
-	case at >= records-records/10:
-		w.late = max(w.late, n)
+	case handled >= records/10 && handled < records/5:
+		u.Early = max(u.Early, n)
+	case handled >= records-records/10:
+		u.Late = max(u.Late, n)
 	}
-	return nil
+	return err
 }
 
-func (j *memoryJob) run(ctx context.Context) (message, error) {
-	var w watched
+// Run tells what it used, when it is done.
+func (j *memoryJob) Run(ctx context.Context, t *harness.Talk) error {
+	var use memoryUse
 	watching, stop := context.WithCancel(ctx)
 	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() { // joined below
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for failed == nil && watching.Err() == nil {
-			<-tick.C
-			failed = w.look(int64(j.Records))
-		}
+		failed = measure.Pace(watching, 5*time.Millisecond, 1<<62, func(int) error { return use.look(j.handled.Load(), int64(j.Records)) })
 	})
 	var err error
 	if j.Group != "" {
-		err = j.consume(ctx, &w.handled)
+		err = j.consume(ctx)
 	} else {
 		err = j.use(ctx)
 	}
 	stop()
 	wg.Wait()
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
 	// Of a run too short to be sampled in each tenth, the whole stands for its parts.
-	return message{Bytes: w.most, Early: cmp.Or(w.early, w.most), Late: cmp.Or(w.late, w.most)}, errors.Join(err, failed)
+	return t.Say(memoryUse{use.Most, cmp.Or(use.Early, use.Most), cmp.Or(use.Late, use.Most)})
 }
 
-func (j *memoryJob) consume(ctx context.Context, n *atomic.Int64) (err error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Durability: ringfence.OS})
+func (j *memoryJob) consume(ctx context.Context) (err error) {
+	rf, err := Stores{}.open(ctx, j.Dir, ringfence.OS)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rf.Close()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return rf.Consume(ctx, memoryTopic, j.Group, func(context.Context, *ringfence.Message) error {
-		if n.Add(1) == int64(j.Records) {
+	return rf.Consume(ctx, "bench", j.Group, func(context.Context, *ringfence.Message) error {
+		if j.handled.Add(1) == int64(j.Records) {
 			cancel()
 		}
 		return nil
 	}, nil)
 }
 
-// use appends to every partition and reads each from its beginning on, all at the same time.
+// use appends to every partition each millisecond and reads each from its beginning on, all at the
+// same time.
 func (j *memoryJob) use(ctx context.Context) (err error) {
-	log, t, err := openTopic(ctx, j.Dir, memoryTopic, j.Partitions)
+	log, t, err := openTopic(ctx, j.Dir, j.Partitions)
 	if err != nil {
 		return err
 	}
@@ -233,29 +187,18 @@ func (j *memoryJob) use(ctx context.Context) (err error) {
 	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, 2*j.Partitions)
+	recs := []commitlog.Record{{Value: make([]byte, 100)}}
 	for p := range j.Partitions {
-		wg.Go(func() { errs[2*p] = write(ctx, t, p) })
+		wg.Go(func() {
+			errs[2*p] = measure.Pace(ctx, time.Millisecond, 1<<62, func(int) error {
+				_, err := t.Append(context.WithoutCancel(ctx), p, recs, nil)
+				return err
+			})
+		})
 		wg.Go(func() { errs[2*p+1] = follow(ctx, t, p) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// write appends every millisecond until ctx ends.
-func write(ctx context.Context, t *commitlog.Topic, partition int) error {
-	recs := []commitlog.Record{{Value: make([]byte, 100)}}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if _, err := t.Append(context.WithoutCancel(ctx), partition, recs, nil); err != nil {
-			return err
-		}
-	}
 }
 
 // follow reads until ctx ends.

@@ -4,114 +4,75 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/measure"
 	"github.com/ringfence/ringfence/registry"
 )
 
-// RegistryConfig says what to measure; zero fields have defaults.
-type RegistryConfig struct {
-	Common
-	Units   int // whose checkpoints are written; default 1,024
-	Batch   int // checkpoints of one call; default 256
-	Callers int // at the same time; default 4
-}
-
-func (c RegistryConfig) withDefaults() (RegistryConfig, error) {
-	c.Common = c.Common.withDefaults()
-	setDefault(&c.Units, 1024)
-	setDefault(&c.Batch, 256)
-	setDefault(&c.Callers, 4)
-	var d demand
-	d.positive("--units", c.Units)
-	d.positive("--batch", c.Batch)
-	d.positive("--callers", c.Callers)
-	d.that(c.Units >= c.Batch*c.Callers, "--units %d is less than --batch %d times --callers %d: no two may write the same checkpoint", c.Units, c.Batch, c.Callers)
-	return c, errors.Join(d.errs...)
-}
-
-// checkpointFloor is the number of fenced checkpoints a second that is promised of a store, by
-// the scheme of its URL.
-var checkpointFloor = map[string]float64{
-	"postgres": 50_000, "postgresql": 50_000,
-	"redis": 100_000, "rediss": 100_000,
-	"etcd": 30_000, "etcds": 30_000,
-}
-
-// seenCeiling is within how many ms others see a member come or go, median, of the stores in
-// which that is promised.
-var seenCeiling = map[string]float64{
-	"": 20, "file": 20,
-	"postgres": 20, "postgresql": 20,
-	"redis": 20, "rediss": 20,
-	"etcd": 20, "etcds": 20,
-}
-
-// Registry measures the coordination store: fenced checkpoints, in batches and one at a time, and
+// checkpoints measures the coordination store: fenced checkpoints, in batches and one at a time, and
 // how soon other processes see that a session's entry comes and goes.
-func Registry(ctx context.Context, c RegistryConfig) (_ *Result, err error) {
-	c, err = c.withDefaults()
-	if err != nil {
-		return nil, err
+type checkpoints struct {
+	Units   int // whose checkpoints are written
+	Batch   int // checkpoints of one call
+	Callers int // at the same time
+}
+
+func (c *checkpoints) settings(s *settings) {
+	s.turns()
+	s.number(&c.Units, "units", 1024, 1, "units whose checkpoints are written")
+	s.number(&c.Batch, "batch", 256, 1, "checkpoints of one call")
+	s.number(&c.Callers, "callers", 4, 1, "callers at the same time")
+	s.also(func() {
+		s.that(c.Units >= c.Batch*c.Callers, "--units %d is less than --batch %d times --callers %d: no two may write the same checkpoint", c.Units, c.Batch, c.Callers)
+	})
+}
+
+func (c *checkpoints) measure(ctx context.Context, run *run) (err error) {
+	r := &registryRun{c: c, d: run.For}
+	if r.rf, err = run.open(ctx, "", ringfence.Sync); err != nil {
+		return err
 	}
-	dir, rf, end, err := c.aside(ctx, ringfence.Sync)
-	if err != nil {
-		return nil, err
+	if r.other, err = run.Stores.open(ctx, run.dir, ringfence.Sync); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	other, err := c.open(ctx, dir, ringfence.Sync)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, other.Close()) }()
-	r := &registryRun{c: &c, rf: rf, other: other}
-	defer func() { err = errors.Join(err, r.leave(ctx)) }()
+	run.later(r.other.Close)
+	run.later(func() error { return r.leave(ctx) })
 	if err := r.claim(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	game := contest{rest: c.rest}
-	scheme := c.registryScheme()
-	bare, err := r.enterBare(ctx, &game)
+	bare, err := r.enterBare(ctx, run)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	batched := game.add(fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, many(c.Callers, "caller")), "checkpoints/s", bare, 1,
-		func(h *histogram) (float64, error) { return r.write(ctx, h, c.Callers, c.Batch) })
-	if floor := checkpointFloor[scheme]; floor > 0 {
-		batched.atLeast("fenced checkpoints in batches", floor)
+	run.Add(measure.Entry{
+		Name: fmt.Sprintf("fenced checkpoints, %d a call, %s", c.Batch, measure.Many(c.Callers, "caller")), Unit: "checkpoints/s", To: bare, Kind: "checkpoints",
+		Turn: func(h *measure.Histogram) (float64, error) { return r.write(ctx, h, c.Callers, c.Batch) },
+	})
+	run.Add(measure.Entry{
+		Name: "fenced checkpoints, one a call, one caller", Unit: "checkpoints/s",
+		Turn: func(h *measure.Histogram) (float64, error) { return r.write(ctx, h, 1, 1) },
+	})
+	for _, change := range []string{"a session's entry comes", "a session closes"} {
+		run.Add(measure.Entry{
+			Name: change + ", seen by another process", Unit: "ms, median", Kind: "seen",
+			Turn: func(h *measure.Histogram) (float64, error) { return r.seen(ctx, h, change == "a session closes") },
+		})
 	}
-	if bare != "" {
-		batched.ratioAtLeast("fenced checkpoints in batches, of the same request issued bare", 0.5)
-	}
-	game.add("fenced checkpoints, one a call, one caller", "checkpoints/s", "", 1,
-		func(h *histogram) (float64, error) { return r.write(ctx, h, 1, 1) })
-	for _, leaves := range []bool{false, true} {
-		name := "a session's entry comes, seen by another process"
-		if leaves {
-			name = "a session closes, seen by another process"
-		}
-		e := game.add(name, "ms, median", "", 1, func(h *histogram) (float64, error) { return r.seen(ctx, h, leaves) })
-		if ceiling := seenCeiling[scheme]; ceiling > 0 {
-			e.atMost(name+", median", ceiling)
-		}
-	}
-	rows, figures, err := game.run(c.Rounds, c.Logf)
-	if err != nil {
-		return nil, err
+	if err := run.play(); err != nil {
+		return err
 	}
 	if err := r.verify(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return &Result{Bench: "registry", Rows: rows, Figures: figures, About: fmt.Sprintf("%s of one member, %s of %s taken in turn%s",
-		many(c.Units, "unit"), many(c.Rounds, "round"), c.For, c.about())}, nil
+	return run.done("%s of one member, %s of %s taken in turn", measure.Many(c.Units, "unit"), measure.Many(run.Rounds, "round"), run.For)
 }
 
 // registryRun is a member that owns all units of a group.
 type registryRun struct {
-	c         *RegistryConfig
+	c         *checkpoints
+	d         time.Duration // of one turn
 	rf, other *ringfence.Client
 	group     *registry.Group
 	session   registry.Session
@@ -182,9 +143,8 @@ func (r *registryRun) leave(ctx context.Context) error {
 }
 
 // enterBare enters the request that the batched checkpoints amount to, sent by the store's client
-// alone, where the store's driver offers that; it returns its name.
-func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, error) {
-	const name = "the same request, issued bare"
+// alone, where the store's driver offers that; else nil.
+func (r *registryRun) enterBare(ctx context.Context, run *run) (*measure.Entry, error) {
 	sends := make([]func(context.Context) error, r.c.Callers)
 	for i := range sends {
 		txns := make([]registry.Txn, r.c.Batch)
@@ -195,14 +155,13 @@ func (r *registryRun) enterBare(ctx context.Context, game *contest) (string, err
 		}
 		send, err := r.rf.Registry().Bare(ctx, txns)
 		if send == nil || err != nil {
-			return "", err
+			return nil, err
 		}
 		sends[i] = send
 	}
-	game.add(name, "checkpoints/s", "", 1, func(h *histogram) (float64, error) {
+	return run.Add(measure.Entry{Name: "the same request, issued bare", Unit: "checkpoints/s", Turn: func(h *measure.Histogram) (float64, error) {
 		return r.callers(h, r.c.Callers, r.c.Batch, func(i int) error { return sends[i](ctx) })
-	})
-	return name, nil
+	}}), nil
 }
 
 // commit is the transaction with which a member stores the next checkpoint of a unit.
@@ -234,7 +193,7 @@ func (r *registryRun) look(ctx context.Context) error {
 }
 
 // write writes checkpoints for a while, each caller those of its own units.
-func (r *registryRun) write(ctx context.Context, h *histogram, callers, batch int) (float64, error) {
+func (r *registryRun) write(ctx context.Context, h *measure.Histogram, callers, batch int) (float64, error) {
 	if err := r.look(ctx); err != nil {
 		return 0, err
 	}
@@ -245,33 +204,14 @@ func (r *registryRun) write(ctx context.Context, h *histogram, callers, batch in
 }
 
 // callers lets goroutines call for a while, and returns the checkpoints a second, batch a call.
-func (r *registryRun) callers(h *histogram, callers, batch int, call func(i int) error) (float64, error) {
-	var wg sync.WaitGroup
-	var total atomic.Int64
-	hists, errs := make([]histogram, callers), make([]error, callers)
-	began := time.Now()
-	for i := range callers {
-		wg.Go(func() {
-			for last := began; last.Sub(began) < r.c.For && errs[i] == nil; {
-				errs[i] = call(i)
-				now := time.Now()
-				hists[i].add(now.Sub(last))
-				last = now
-				total.Add(int64(batch))
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(began)
-	for i := range hists {
-		h.merge(hists[i].sparse())
-	}
-	return float64(total.Load()) / took.Seconds(), errors.Join(errs...)
+func (r *registryRun) callers(h *measure.Histogram, callers, batch int, call func(i int) error) (float64, error) {
+	calls, err := measure.Callers(callers, r.d, h, call)
+	return calls * float64(batch), err
 }
 
 // seen is how long, median, another process takes to see that the entry of a session came, or
 // went with the session.
-func (r *registryRun) seen(ctx context.Context, h *histogram, leaves bool) (float64, error) {
+func (r *registryRun) seen(ctx context.Context, h *measure.Histogram, leaves bool) (float64, error) {
 	const prefix, key, times = "bench/", "bench/session", 20
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -279,7 +219,6 @@ func (r *registryRun) seen(ctx context.Context, h *histogram, leaves bool) (floa
 	if err != nil {
 		return 0, err
 	}
-	var round histogram
 	for range times {
 		session, err := r.rf.Registry().OpenSession(ctx, registryTTL)
 		if err != nil {
@@ -304,12 +243,11 @@ func (r *registryRun) seen(ctx context.Context, h *histogram, leaves bool) (floa
 				return 0, err
 			}
 			if step.mine {
-				round.add(took)
+				h.Add(took)
 			}
 		}
 	}
-	h.merge(round.sparse())
-	return round.micros(0.5) / 1000, nil
+	return h.Micros(0.5) / 1000, nil
 }
 
 // until lists after each signal until there are so many entries.

@@ -4,102 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/measure"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/ring"
 )
 
-// RingConfig says what to measure; zero fields have defaults.
-type RingConfig struct {
-	Common
-	Keys    int // that one member more or less is asked about; default 1,000,000
-	Members int // of the ring that is asked; default 100
-	Others  int // members that see one join and leave; default 3
-	Changes int // joins and leaves of a round; default 20
+// rings measures a lookup, how many keys move when members change, and how soon the other members see
+// that one joined or left.
+type rings struct{ Keys, Members, Others, Changes int }
+
+func (c *rings) settings(s *settings) {
+	s.turns()
+	s.number(&c.Keys, "keys", 1_000_000, 1, "keys that one member more or less is asked about")
+	s.number(&c.Members, "members", 100, 1, "members of the ring that is asked")
+	s.number(&c.Others, "others", 3, 1, "members that see one join and leave")
+	s.number(&c.Changes, "changes", 20, 1, "joins and leaves of a round")
 }
 
-// What is promised of a ring.
-const (
-	ringLookupNS = 20  // one lookup
-	ringMoves    = 1.1 // times the share of a member, that move when one comes or goes
-)
-
-// Ring measures a lookup, how many keys move when members change, and how soon the other members
-// see that one joined or left.
-func Ring(ctx context.Context, c RingConfig) (_ *Result, err error) {
-	c.Common = c.Common.withDefaults()
-	setDefault(&c.Keys, 1_000_000)
-	setDefault(&c.Members, 100)
-	setDefault(&c.Others, 3)
-	setDefault(&c.Changes, 20)
-	var d demand
-	d.positive("--keys", c.Keys)
-	d.positive("--members", c.Members)
-	d.positive("--others", c.Others)
-	d.positive("--changes", c.Changes)
-	if err := errors.Join(d.errs...); err != nil {
-		return nil, err
+func (c *rings) measure(ctx context.Context, r *run) error {
+	m := &ringRun{rings: c, run: r, sample: keysOf(512)}
+	r.later(func() error { return m.close(context.WithoutCancel(ctx)) })
+	if err := m.fill(ctx); err != nil {
+		return err
 	}
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
-	if err != nil {
-		return nil, err
+	if err := m.open(ctx); err != nil {
+		return err
 	}
-	defer remove()
-	r := &ringRun{c: &c, dir: dir, sample: keysOf(512)}
-	defer func() { err = errors.Join(err, r.close(context.WithoutCancel(ctx))) }()
-	if err := r.fill(ctx); err != nil {
-		return nil, err
+	lookup := func(kind, name string, batch func()) {
+		r.Add(measure.Entry{Name: fmt.Sprintf("%s, %s", name, measure.Many(c.Members, "member")), Unit: "ns", Kind: kind, Turn: func(*measure.Histogram) (float64, error) {
+			return measure.Each(r.For, len(m.sample), batch), ctx.Err()
+		}})
 	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
-	scheme := c.registryScheme()
-	var game contest
-	lookup := fmt.Sprintf("Owner of a key, %s", many(c.Members, "member"))
-	game.add(lookup, "ns", "", 1, func(*histogram) (float64, error) {
-		return r.time(func() {
-			for _, key := range r.sample {
-				_, _ = r.asked.Owner(key)
-			}
-		}), ctx.Err()
-	}).atMost(lookup, ringLookupNS)
-	game.add(fmt.Sprintf("ShouldHandle, the answer is yes, %s", many(c.Members, "member")), "ns", "", 1, func(*histogram) (float64, error) {
-		return r.time(func() {
-			for range r.sample {
-				_, _ = r.asked.ShouldHandle(r.yes)
-			}
-		}), ctx.Err()
+	lookup("lookup", "Owner of a key", func() {
+		for _, key := range m.sample {
+			_, _ = m.asked.Owner(key)
+		}
 	})
-	for _, leaves := range []bool{false, true} {
-		name := fmt.Sprintf("join, seen by %s", many(c.Others, "other"))
-		if leaves {
-			name = fmt.Sprintf("leave, seen by %s", many(c.Others, "other"))
+	lookup("", "ShouldHandle, the answer is yes", func() {
+		for range m.sample {
+			_, _ = m.asked.ShouldHandle(m.yes)
 		}
-		e := game.add(name, "ms, median", "", 1, func(h *histogram) (float64, error) { return r.seen(ctx, h, leaves) })
-		if ceiling := seenCeiling[scheme]; ceiling > 0 {
-			e.atMost(name+", median", ceiling)
-		}
+	})
+	for _, change := range []string{"join", "leave"} {
+		name := fmt.Sprintf("%s, seen by %s", change, measure.Many(c.Others, "other"))
+		r.Add(measure.Entry{Name: name, Unit: "ms, median", Kind: "seen", Turn: func(h *measure.Histogram) (float64, error) { return m.seen(ctx, h, change == "leave") }})
 	}
-	rows, figures, err := game.run(c.Rounds, c.Logf)
-	if err != nil {
-		return nil, err
+	if err := r.play(); err != nil {
+		return err
 	}
-	figures = append(figures, newFigure("allocations of a lookup", "allocs", []float64{r.allocations()}, 0, true))
-	figures = append(figures, c.moves()...)
-	return &Result{Bench: "ring", Rows: rows, Figures: figures, About: fmt.Sprintf("%s, %s%s",
-		many(c.Keys, "key"), many(c.Rounds, "round"), c.about())}, nil
+	r.Show("lookup allocations", "allocs", 0, []float64{m.allocations()})
+	c.moves(r)
+	return r.done("%s, %s", measure.Many(c.Keys, "key"), measure.Many(r.Rounds, "round"))
 }
 
 // ringRun is the rings of a measurement.
 type ringRun struct {
-	c      *RingConfig
-	dir    string
+	*rings
+	*run
 	sample []string
 	stores []*registry.Registry
 
@@ -130,7 +96,7 @@ func keysOf(n int) []string {
 func (r *ringRun) fill(ctx context.Context) error {
 	reg := memregistry.New()
 	r.stores = append(r.stores, reg)
-	for i := range r.c.Members {
+	for i := range r.Members {
 		m, err := ring.Join(ctx, ring.Config{Registry: reg, Name: "bench", Member: fmt.Sprintf("member-%03d", i), Drain: -1})
 		if err != nil {
 			return err
@@ -152,15 +118,15 @@ func (r *ringRun) fill(ctx context.Context) error {
 // open makes the members that see another one come and go, each with a connection of its own.
 func (r *ringRun) open(ctx context.Context) error {
 	r.sights = make(chan sight, 1024)
-	for i := range r.c.Others + 1 {
+	for i := range r.Others + 1 {
 		reg, err := ringfence.OpenRegistry(ctx, ringfence.Config{
-			Dir: r.dir, Registry: r.c.Stores.Registry, Namespace: r.c.Namespace, Backends: r.c.Backends,
+			Dir: r.dir, Registry: r.Stores.Registry, Namespace: r.Namespace, Backends: r.Backends,
 		})
 		if err != nil {
 			return err
 		}
 		r.stores = append(r.stores, reg)
-		if i == r.c.Others {
+		if i == r.Others {
 			r.joiner = reg
 			break
 		}
@@ -186,39 +152,22 @@ func (r *ringRun) join(ctx context.Context, reg *registry.Registry, member strin
 	return m, nil
 }
 
-// time is what one call takes, of as many as there are sample keys in a batch: the median of many
-// batches, so that a pause of the machine is not taken for the work.
-func (r *ringRun) time(batch func()) float64 {
-	var batches []float64
-	for began := time.Now(); time.Since(began) < r.c.For; {
-		start := time.Now()
-		batch()
-		batches = append(batches, float64(time.Since(start))/float64(len(r.sample)))
-	}
-	return median(batches)
-}
-
-// allocations of one lookup, rounded down: the members in the background allocate too.
+// allocations of one lookup.
 func (r *ringRun) allocations() float64 {
-	const rounds = 1000
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range rounds {
+	batch := measure.Allocations(1000, func() {
 		for _, key := range r.sample {
 			_, _ = r.asked.Owner(key)
 			_, _ = r.asked.ShouldHandle(key)
 		}
-	}
-	runtime.ReadMemStats(&after)
-	return float64((after.Mallocs - before.Mallocs) / (rounds * uint64(len(r.sample))))
+	})
+	return float64(int(batch) / len(r.sample))
 }
 
 // seen is how long the others take, median, to see that one joined or left, from the call on.
-func (r *ringRun) seen(ctx context.Context, h *histogram, leaves bool) (float64, error) {
+func (r *ringRun) seen(ctx context.Context, h *measure.Histogram, leaves bool) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var round histogram
-	for range r.c.Changes {
+	for range r.Changes {
 		began := time.Now()
 		m, err := r.join(ctx, r.joiner, "comer", nil)
 		if err != nil {
@@ -241,11 +190,10 @@ func (r *ringRun) seen(ctx context.Context, h *histogram, leaves bool) (float64,
 			took = left
 		}
 		for _, d := range took {
-			round.add(d)
+			h.Add(d)
 		}
 	}
-	h.merge(round.sparse())
-	return round.micros(0.5) / 1000, nil
+	return h.Micros(0.5) / 1000, nil
 }
 
 // await waits until each of the others has seen so many members.
@@ -257,7 +205,7 @@ func (r *ringRun) await(ctx context.Context, began time.Time, members int) (took
 				took = append(took, s.at.Sub(began))
 			}
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waited for %s to see %s: %w", many(len(r.others), "member"), many(members, "member"), ctx.Err())
+			return nil, fmt.Errorf("waited for %s to see %s: %w", measure.Many(len(r.others), "member"), measure.Many(members, "member"), ctx.Err())
 		}
 	}
 	return took, nil
@@ -273,7 +221,7 @@ func (r *ringRun) close(ctx context.Context) error {
 	for _, m := range r.many { // in memory, and of this process alone: on a busy machine a hundred goodbyes take long
 		_ = m.Close(ctx)
 	}
-	if r.c.given() && r.joiner != nil {
+	if r.given() && r.joiner != nil {
 		errs = append(errs, ring.Delete(ctx, r.joiner, "bench"))
 	}
 	for _, s := range r.stores {
@@ -283,30 +231,25 @@ func (r *ringRun) close(ctx context.Context) error {
 }
 
 // moves counts the keys that move when one of N leaves, and when one joins.
-func (c *RingConfig) moves() []Figure {
+func (c *rings) moves(r *run) {
 	keys := keysOf(c.Keys)
-	var figures []Figure
 	for _, n := range []int{10, 50, 100} {
 		a := new(assign.Anchor)
 		for i := range n {
 			a, _ = a.Add(fmt.Sprintf("member-%03d", i)) // names differ, and are few
 		}
 		more, _ := a.Add("comer")
-		without := a.Remove(fmt.Sprintf("member-%03d", n/3))
 		for _, change := range []struct {
 			what string
 			to   *assign.Anchor
-		}{{"leaves", without}, {"joins", more}} {
+		}{{"leaves", a.Remove(fmt.Sprintf("member-%03d", n/3))}, {"joins", more}} {
 			moved := 0
 			for _, key := range keys {
 				if a.Owner(key) != change.to.Owner(key) {
 					moved++
 				}
 			}
-			share := float64(moved) * float64(n) / float64(len(keys))
-			name := fmt.Sprintf("keys that move when one of %d %s, of 1/%d", n, change.what, n)
-			figures = append(figures, newFigure(name, "x", []float64{share}, ringMoves, true))
+			r.Show("keys that move", "x", 0, []float64{float64(moved) * float64(n) / float64(len(keys))}, n, change.what)
 		}
 	}
-	return figures
 }

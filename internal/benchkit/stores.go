@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -34,37 +33,10 @@ const (
 func (s Stores) given() bool { return s.Log != "" || s.Registry != "" }
 
 // apart gives the measurement a namespace of its own in stores that were named.
-func (s Stores) apart() Stores {
+func (s *Stores) apart() {
 	if s.given() {
 		s.Namespace = "bench-" + strings.ToLower(rand.Text()[:8])
 	}
-	return s
-}
-
-// aside opens the stores under a name that no other run has, and makes a directory for the run. The
-// caller calls end, which leaves nothing of it behind.
-func (c *Common) aside(ctx context.Context, durability ringfence.Durability) (dir string, rf *ringfence.Client, end func() error, err error) {
-	c.Stores = c.apart()
-	dir, remove, err := c.tempDir()
-	if err != nil {
-		return "", nil, nil, err
-	}
-	if rf, err = c.open(ctx, dir, durability); err != nil {
-		remove()
-		return "", nil, nil, err
-	}
-	return dir, rf, func() error {
-		defer remove()
-		return errors.Join(c.clean(ctx, rf), rf.Close())
-	}, nil
-}
-
-// none refuses stores for a measurement of the directory itself.
-func (s Stores) none(bench string) error {
-	if s.given() {
-		return fmt.Errorf("bench %s measures the log in a directory; expected no --log and no --registry: %w", bench, fault.Invalid)
-	}
-	return nil
 }
 
 // open opens the stores, the directory where none were named.
@@ -76,12 +48,22 @@ func (s Stores) open(ctx context.Context, dir string, durability ringfence.Durab
 
 // environ is the environment of an agent.
 func (s Stores) environ() []string {
-	return append(os.Environ(), logVariable+"="+s.Log, registryVariable+"="+s.Registry, namespaceVariable+"="+s.Namespace)
+	return []string{logVariable + "=" + s.Log, registryVariable + "=" + s.Registry, namespaceVariable + "=" + s.Namespace}
 }
 
-// registryScheme is the scheme of the registry's URL; "" for the directory.
-func (s Stores) registryScheme() string {
+// kind names the registry, as promises do.
+func (s Stores) kind() string {
 	scheme, _, _ := strings.Cut(s.Registry, ":")
+	switch scheme {
+	case "":
+		return "file"
+	case "postgresql":
+		return "postgres"
+	case "mariadb":
+		return "mysql"
+	case "rediss", "etcds":
+		return strings.TrimSuffix(scheme, "s")
+	}
 	return scheme
 }
 

@@ -1,7 +1,8 @@
 // Package harness is what "ringfence demo", "ringfence verify" and the tests with real processes
 // have in common: child processes that can be killed, stopped and asked to leave; a consumer that
 // writes down what it did and what its registry answered; and the reading of what they wrote, for
-// the judge in internal/history.
+// the judge in internal/history. The children of a measurement, which are given a job and speak in
+// lines of JSON, are in job.go.
 //
 // A history is trusted only because of who writes it when. The consumer tells an event before it
 // goes on, with one write, so that kill -9 can't take back what others may have seen; the

@@ -28,18 +28,30 @@ type Process struct {
 
 // Start runs a command with variables added to the environment of this process.
 func Start(name, binary string, args, env []string) (*Process, error) {
+	p := newProcess(name, binary, args, env)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.start(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func newProcess(name, binary string, args, env []string) *Process {
 	p := &Process{Name: name, cmd: exec.Command(binary, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return p
+}
+
+func (p *Process) start() error {
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start process %s: %w", name, err)
+		return fmt.Errorf("start process %s: %w", p.Name, err)
 	}
 	go func() { // joined by Wait
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
-	return p, nil
+	return nil
 }
 
 // PID is its process number.

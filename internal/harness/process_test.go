@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,6 +23,13 @@ import (
 const childReady = "RINGFENCE_TEST_HARNESS_READY"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "job" {
+		if err := RunJob(context.Background(), os.Args[2], os.Stdin, os.Stdout, &echoJob{kept: "kept"}); err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
 	if path := os.Getenv(childReady); path != "" {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, syscall.SIGTERM)

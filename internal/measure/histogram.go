@@ -1,0 +1,118 @@
+// Package measure is the kit of all benchmarks: histograms that cost nothing while the clock runs,
+// rounds that visit the measurements in turn, figures with what is promised of them, tables, loads,
+// the bare disk to compare with, and child processes.
+//
+// Machines drift, so no figure stands alone: measurements take turns, and ratios are medians of the
+// ratios of each round.
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// subBits is how many bits of a value a bucket keeps: 5 bits bound the error to 3 %.
+const subBits = 5
+
+// Histogram counts durations in buckets whose width grows with the value. The zero value is empty.
+// It is not safe for concurrent use: each goroutine has its own, and Merge adds them up. As JSON it
+// goes from one process to another.
+type Histogram struct {
+	counts [64 << subBits]int64
+	n      int64
+	most   time.Duration
+}
+
+// Add counts one duration; negative ones count as zero.
+func (h *Histogram) Add(d time.Duration) {
+	d = max(d, 0)
+	h.counts[bucket(uint64(d))]++
+	h.n++
+	h.most = max(h.most, d)
+}
+
+// Merge adds the counts of o; nil has none.
+func (h *Histogram) Merge(o *Histogram) {
+	if o == nil {
+		return
+	}
+	for i, c := range &o.counts {
+		h.counts[i] += c
+	}
+	h.n += o.n
+	h.most = max(h.most, o.most)
+}
+
+// Count is how many durations were added.
+func (h *Histogram) Count() int64 { return h.n }
+
+// Quantile is the duration that a share q of the added ones does not exceed, 1 for the longest; 0
+// when nothing was added.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	if q >= 1 || h.n == 0 {
+		return h.most
+	}
+	rank := max(1, int64(math.Ceil(q*float64(h.n))))
+	for i, c := range &h.counts {
+		if rank -= c; rank <= 0 {
+			return min(h.most, time.Duration(middle(i)))
+		}
+	}
+	return h.most
+}
+
+// Micros is a quantile in microseconds.
+func (h *Histogram) Micros(q float64) float64 { return float64(h.Quantile(q)) / 1e3 }
+
+// bucket: values below 2^subBits have a bucket each; above, a power of two has 2^subBits of them.
+func bucket(v uint64) int {
+	if v < 1<<subBits {
+		return int(v)
+	}
+	shift := bits.Len64(v) - subBits - 1
+	return (shift+1)<<subBits + int(v>>shift) - 1<<subBits
+}
+
+// middle is a value from the middle of a bucket.
+func middle(i int) uint64 {
+	if i < 1<<subBits {
+		return uint64(i)
+	}
+	shift := i>>subBits - 1
+	return (uint64(i)&(1<<subBits-1)+1<<subBits)<<shift + (1<<shift)/2
+}
+
+// sparse is a histogram on its way.
+type sparse struct {
+	Buckets map[int]int64 `json:"buckets"`
+	Most    time.Duration `json:"most"`
+}
+
+// MarshalJSON writes the buckets that hold something.
+func (h *Histogram) MarshalJSON() ([]byte, error) {
+	s := sparse{Buckets: map[int]int64{}, Most: h.most}
+	for i, c := range &h.counts {
+		if c > 0 {
+			s.Buckets[i] = c
+		}
+	}
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON reads them; a bucket that does not exist is left out.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	var s sparse
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*h = Histogram{most: s.Most}
+	for i, c := range s.Buckets {
+		if i >= 0 && i < len(h.counts) {
+			h.counts[i] = c
+			h.n += c
+		}
+	}
+	return nil
+}

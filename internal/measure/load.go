@@ -1,0 +1,160 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Callers lets so many goroutines call for a while, each again when its call has returned, and gives
+// the calls a second and the latency of each.
+func Callers(callers int, d time.Duration, h *Histogram, call func(caller int) error) (perSecond float64, err error) {
+	var wg sync.WaitGroup
+	hists, errs := make([]Histogram, callers), make([]error, callers)
+	began := time.Now()
+	for i := range callers {
+		wg.Go(func() {
+			for last := began; last.Sub(began) < d; {
+				if errs[i] = call(i); errs[i] != nil {
+					return
+				}
+				now := time.Now()
+				hists[i].Add(now.Sub(last))
+				last = now
+			}
+		})
+	}
+	wg.Wait()
+	took, calls := time.Since(began), int64(0)
+	for i := range hists {
+		calls += hists[i].Count()
+		h.Merge(&hists[i])
+	}
+	return float64(calls) / took.Seconds(), errors.Join(errs...)
+}
+
+// Window bounds how much is under way at once, and counts what came through. One goroutine enters.
+type Window struct {
+	mu    sync.Mutex
+	freed sync.Cond
+	free  int
+	size  int
+	acked int64
+	err   error // the first
+}
+
+// NewWindow makes a window of so many places.
+func NewWindow(size int) *Window {
+	w := &Window{free: size, size: size}
+	w.freed.L = &w.mu
+	return w
+}
+
+// Enter waits for a free place and takes it; false after an error, and then there is none to take.
+func (w *Window) Enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.free == 0 && w.err == nil {
+		w.freed.Wait()
+	}
+	if w.err == nil {
+		w.free--
+	}
+	return w.err == nil
+}
+
+// Leave gives a place back, with what became of it.
+func (w *Window) Leave(err error) {
+	w.mu.Lock()
+	w.free++
+	if err == nil {
+		w.acked++
+	} else if w.err == nil {
+		w.err = err
+	}
+	w.mu.Unlock()
+	w.freed.Signal()
+}
+
+// Wait waits until nothing is under way.
+func (w *Window) Wait() (acked int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.free < w.size {
+		w.freed.Wait()
+	}
+	return w.acked, w.err
+}
+
+// Fill enters and sends while more says so, and waits for all of it. When the n-th is through or has
+// failed, Leave is to be called, once.
+func (w *Window) Fill(more func(n int) bool, send func(n int)) (acked int64, err error) {
+	for n := 0; more(n) && w.Enter(); n++ {
+		send(n)
+	}
+	return w.Wait()
+}
+
+// For fills the window for a while and gives what came through a second.
+func (w *Window) For(d time.Duration, send func(n int)) (perSecond float64, err error) {
+	began := time.Now()
+	acked, err := w.Fill(func(n int) bool { return n%64 != 0 || time.Since(began) < d }, send)
+	return float64(acked) / time.Since(began).Seconds(), err
+}
+
+// Pace calls at a steady rate, so many times or until ctx ends. What was late is made up for.
+func Pace(ctx context.Context, every time.Duration, times int, call func(i int) error) error {
+	next := time.Now()
+	for i := 0; i < times && ctx.Err() == nil; i++ {
+		next = next.Add(every)
+		time.Sleep(time.Until(next))
+		if err := call(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Each measures batches of calls for a while and gives what one of the calls takes, in ns: the median
+// of the batches, so that a pause of the machine is not taken for the work.
+func Each(d time.Duration, calls int, batch func()) float64 {
+	var took []float64
+	for began := time.Now(); time.Since(began) < d; {
+		start := time.Now()
+		batch()
+		took = append(took, float64(time.Since(start))/float64(calls))
+	}
+	return Median(took)
+}
+
+// Allocations of one call, rounded down over many: whoever runs in the background allocates too.
+func Allocations(calls int, call func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	return float64((after.Mallocs - before.Mallocs) / uint64(calls))
+}
+
+// Rest brings the disk of dir and the heap to rest, so that nobody pays for the turn before.
+func Rest(dir string) {
+	runtime.GC()
+	if d, err := os.Open(dir); err == nil {
+		_ = unix.Syncfs(int(d.Fd())) // a disk in trouble shows in the turn itself
+		_ = d.Close()
+	}
+}
+
+// ProcessorTime is what this process has used so far.
+func ProcessorTime() (time.Duration, error) {
+	var u unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+}

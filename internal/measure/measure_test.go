@@ -1,0 +1,262 @@
+package measure
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
+	t.Parallel()
+	var odd, even, all Histogram
+	var values []time.Duration
+	for i := range 10000 {
+		d := time.Duration(1 + rand.ExpFloat64()*1e6)
+		values = append(values, d)
+		[]*Histogram{&odd, &even}[i%2].Add(d)
+	}
+	text, err := json.Marshal(&odd) // as from another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	all.Merge(&even)
+	all.Merge(nil)
+	slices.Sort(values)
+	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
+		want := float64(values[min(len(values)-1, int(q*float64(len(values))))])
+		if got := float64(all.Quantile(q)); got < want*0.97 || got > want*1.03 {
+			t.Errorf("quantile %g is %g ns; expected %g", q, got, want)
+		}
+	}
+	if all.Count() != 10000 || all.Quantile(1) != values[len(values)-1] {
+		t.Errorf("%d durations, the longest %s", all.Count(), all.Quantile(1))
+	}
+	if err := json.Unmarshal([]byte(`{"buckets":{"-1":1,"99999":1,"40":2}}`), &all); err != nil || all.Count() != 2 {
+		t.Errorf("%v, %d durations of buckets that exist", err, all.Count())
+	}
+}
+
+func TestBucketsHoldTheirValues(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.Uint64Range(0, 1<<62).Draw(t, "v")
+		i := bucket(v)
+		if bucket(middle(i)) != i {
+			t.Fatalf("the middle of bucket %d lies in bucket %d", i, bucket(middle(i)))
+		}
+		if v > 0 && bucket(v-1) > i {
+			t.Fatalf("bucket(%d) > bucket(%d)", v-1, v)
+		}
+	})
+}
+
+func TestEmptyHistogramHasNoQuantile(t *testing.T) {
+	t.Parallel()
+	var h Histogram
+	if got := h.Quantile(0.5); got != 0 {
+		t.Errorf("got %v; want 0", got)
+	}
+	h.Add(-time.Second)
+	if got := h.Quantile(0.99); got != 0 {
+		t.Errorf("a negative duration counts as %v; want 0", got)
+	}
+}
+
+func TestRatiosAreMediansOverRounds(t *testing.T) {
+	t.Parallel()
+	c := Contest{Promises: []Promise{
+		{Kind: "ours", Name: "ratio of %d", Of: Ratio, Need: 1}, {Kind: "ours", Name: "value", Need: 17, Each: 2, AtMost: true},
+		{Kind: "ours", Name: "p99", Of: P99Ratio, Need: 2, AtMost: true}, {Kind: "ours", Name: "longer", Of: Longer, Need: 10, AtMost: true},
+		{Kind: "ours", Name: "elsewhere", Where: []string{"etcd"}}, {Kind: "", Name: "%s of nothing", Of: Ratio}, {Kind: "shown", Name: "%s, all", Of: Sum},
+	}, Where: "file"}
+	series := func(values ...float64) Turn {
+		turn := -1
+		return func(h *Histogram) (float64, error) {
+			turn++
+			h.Add(time.Duration(values[turn]) * time.Microsecond)
+			return values[turn], nil
+		}
+	}
+	raw := c.Add(Entry{Name: "raw", Unit: "x", Turn: series(1, 10, 20, 10)})
+	c.Add(Entry{Name: "ours", Unit: "ms", To: raw, Scale: 2, Kind: "ours", Args: []any{7}, Size: 1, Turn: series(1, 40, 20, 20)})
+	c.Show("shown", "times", 0, []float64{0, 1, 2}, "these")
+	if err := c.Run(3); err != nil {
+		t.Fatal(err)
+	}
+	rows := c.Rows()
+	if rows[1].Ratio != 1 || rows[1].Median != 20 || rows[1].To != "2 x raw" || len(rows[0].Rounds) != 3 || rows[1].P99 < 38 {
+		t.Errorf("%+v", rows)
+	}
+	figures := c.Figures()
+	if len(figures) != 5 {
+		t.Fatalf("%+v", figures)
+	}
+	if f := figures[0]; f.Name != "ratio of 7" || f.Median != 1 || f.Min != 0.5 || f.Max != 2 || !f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[1]; f.Median != 20 || f.Need != 19 || f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[2]; f.Median < 1.9 || f.Median > 2.1 || f.Unit != "x" {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[3]; f.Median != 10 || f.Unit != "ms" || !f.OK {
+		t.Errorf("%+v", f)
+	}
+	if f := figures[4]; f.Name != "these, all" || f.Median != 3 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestTurnsShiftFromRoundToRoundAndTheWarmUpIsDropped(t *testing.T) {
+	t.Parallel()
+	rests, order := 0, ""
+	c := Contest{Rest: func() { rests++ }, Logf: t.Logf}
+	for _, name := range []string{"a", "b", "c"} {
+		n := 0.0
+		c.Add(Entry{Name: name, Unit: "x", Turn: func(*Histogram) (float64, error) { order += name; n++; return n, nil }})
+	}
+	if err := c.Run(3); err != nil || order != "abc"+"abc"+"bca"+"cab" || rests != 12 {
+		t.Errorf("%v, %s, %d rests", err, order, rests)
+	}
+	for _, r := range c.Rows() {
+		if len(r.Rounds) != 3 || r.Min != 2 || r.Max != 4 || r.Median != 3 {
+			t.Errorf("%+v; want 2, 3, 4", r)
+		}
+	}
+	boom := errors.New("boom")
+	c.Add(Entry{Name: "d", Turn: func(*Histogram) (float64, error) { return 0, boom }})
+	if err := c.Run(1); !errors.Is(err, boom) || !strings.Contains(err.Error(), "d, round 0") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAFigureIsMissedWhenItIsNotReached(t *testing.T) {
+	t.Parallel()
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(i + 1)
+	}
+	for _, c := range []struct {
+		of     Of
+		series []float64
+		need   float64
+		atMost bool
+		ok     bool
+	}{
+		{Value, []float64{1, 2, 3}, 2, false, true},
+		{Value, []float64{1, 2, 3}, 2, true, true},
+		{Value, []float64{1, 2, 3}, 2.5, false, false},
+		{Value, []float64{1, 2, 3}, 1.5, true, false},
+		{Value, []float64{0}, 0, true, true},
+		{Value, []float64{math.NaN()}, 0, true, false},
+		{Value, nil, 1, true, false},
+		{Tail, hundred, 99, true, true},
+		{Tail, hundred, 98, true, false},
+		{Sum, []float64{0, 0, 1, 0}, 0, true, false}, // one in four looks
+		{Sum, nil, 0, true, false},
+	} {
+		p := Promise{Of: c.of, Need: c.need, AtMost: c.atMost}
+		if f := p.figure(&Entry{Rounds: c.series}, nil); f.OK != c.ok {
+			t.Errorf("%+v of %v: expected ok %t", f, c.series, c.ok)
+		}
+	}
+}
+
+func TestTablesLeaveOutEmptyColumnsAndTrailingBlanks(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	figures := []Figure{{Name: "speed", Unit: "x", Median: 1, Need: 2}, {Name: "pause", Unit: "ms", Median: 1, Need: 2, AtMost: true, OK: true}}
+	err := errors.Join(WriteRows(&text, []Row{{Name: "row", Unit: "ms", Median: 1234, Min: 1, Max: 2000}}), WriteFigures(&text, figures), WriteRows(&text, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasSuffix(line, " \n") {
+			t.Errorf("%q ends with a blank", line)
+		}
+	}
+	for _, want := range []string{"1,234", "≥ 2.00    MISSED", "≤ 2.00    ok"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "p99") || strings.Count(text.String(), "median") != 2 {
+		t.Errorf("an empty column or table is shown:\n%s", text.String())
+	}
+	for v, want := range map[float64]string{0.954: "0.95", 12.34: "12.3", 123.4: "123", 1234: "1,234", 12345678: "12,345,678", 1000: "1,000"} {
+		if got := Number(v); got != want {
+			t.Errorf("%v: %s; want %s", v, got, want)
+		}
+	}
+}
+
+func TestAWindowBoundsWhatIsUnderWayAndStopsAtAnError(t *testing.T) {
+	t.Parallel()
+	w := NewWindow(3)
+	results := make(chan error, 100)
+	var under, most atomic.Int64
+	go func() {
+		for err := range results {
+			under.Add(-1)
+			w.Leave(err)
+		}
+	}()
+	defer close(results)
+	send := func(n int) {
+		most.Store(max(most.Load(), under.Add(1)))
+		if n == 60 {
+			results <- errors.ErrUnsupported
+		} else {
+			results <- nil
+		}
+	}
+	if acked, err := w.Fill(func(n int) bool { return n < 50 }, send); acked != 50 || err != nil || most.Load() > 3 {
+		t.Errorf("%d came through, %v, %d at once", acked, err, most.Load())
+	}
+	if acked, err := w.Fill(func(n int) bool { return true }, func(int) { send(60) }); acked != 50 || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("%d came through, %v", acked, err)
+	}
+}
+
+func TestLoadsCountAndStop(t *testing.T) {
+	t.Parallel()
+	var h Histogram
+	if rate, err := Callers(3, 10*time.Millisecond, &h, func(int) error { return nil }); err != nil || rate <= 0 || h.Count() < 3 {
+		t.Errorf("%g a second, %d calls, %v", rate, h.Count(), err)
+	}
+	if _, err := Callers(2, time.Hour, &h, func(int) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	calls := 0
+	if err := Pace(t.Context(), time.Microsecond, 5, func(i int) error { calls += i; return nil }); err != nil || calls != 10 {
+		t.Errorf("%d, %v", calls, err)
+	}
+	if n := Allocations(10, func() { h.Merge(new(Histogram)) }); n > 1 {
+		t.Errorf("%g allocations", n)
+	}
+	raw, err := NewRaw(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate, err := raw.Measure(time.Millisecond, RawBlock, &h); err != nil || rate <= 0 {
+		t.Errorf("%g writes a second, %v", rate, err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,109 @@
+package measure
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteRows prints rows for people.
+func WriteRows(w io.Writer, rows []Row) error {
+	t := [][]string{{"", "median", "min – max", "unit", "p50 µs", "p99 µs", "max µs", "ratio"}}
+	for _, x := range rows {
+		ratio := ""
+		if x.To != "" {
+			ratio = fmt.Sprintf("%s of %s", Number(x.Ratio), x.To)
+		}
+		t = append(t, []string{x.Name, Number(x.Median), spread(x.Min, x.Max), x.Unit, orBlank(x.P50), orBlank(x.P99), orBlank(x.Worst), ratio})
+	}
+	return writeTable(w, t)
+}
+
+// WriteFigures prints figures for people.
+func WriteFigures(w io.Writer, figures []Figure) error {
+	t := [][]string{{"promised", "median", "min – max", "unit", "required", "verdict"}}
+	for _, f := range figures {
+		sign := "≥ "
+		if f.AtMost {
+			sign = "≤ "
+		}
+		t = append(t, []string{f.Name, Number(f.Median), spread(f.Min, f.Max), f.Unit, sign + Number(f.Need), Verdict(f.OK)})
+	}
+	return writeTable(w, t)
+}
+
+// Verdict says whether a promise was kept.
+func Verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "MISSED"
+}
+
+// writeTable aligns columns and leaves out those that hold nothing; a table without rows is nothing.
+func writeTable(w io.Writer, rows [][]string) error {
+	if len(rows) == 1 {
+		return nil
+	}
+	width := make([]int, len(rows[0]))
+	for _, row := range rows[1:] {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if width[i] > 0 {
+				line.WriteString("  " + cell + strings.Repeat(" ", max(width[i], utf8.RuneCountInString(rows[0][i]))-utf8.RuneCountInString(cell)))
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func spread(least, most float64) string { return Number(least) + " – " + Number(most) }
+
+func orBlank(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return Number(v)
+}
+
+// Number writes a number with three digits that matter, and thousands with commas.
+func Number(v float64) string {
+	switch {
+	case v >= 1000:
+		return thousands(int64(v + 0.5))
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func thousands(n int64) string {
+	s := ""
+	for ; n >= 1000; n /= 1000 {
+		s = fmt.Sprintf(",%03d", n%1000) + s
+	}
+	return fmt.Sprint(n) + s
+}
+
+// Many is a number of things: "1 round", "5 rounds", "3 processes".
+func Many[N int | int64](n N, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "s"):
+		thing += "es"
+	default:
+		thing += "s"
+	}
+	return thousands(int64(n)) + " " + thing
+}
