@@ -78,7 +78,7 @@ vet: setup ## go vet in every module
 
 .PHONY: lint
 lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
-	@$(call each,$(CURDIR)/$(GOLANGCI) run --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
+	@$(call each,$(CURDIR)/$(GOLANGCI) run --allow-serial-runners --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
 race: setup $(if $(CI),$(SECONDTRY)) ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample

@@ -3,8 +3,8 @@ package ringfence
 import (
 	"sync/atomic"
 
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/group/dispatch"
 	"github.com/ringfence/ringfence/registry"
 )
 

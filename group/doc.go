@@ -2,7 +2,7 @@
 // units of a topic (its partitions, say), each unit with one owner at a time.
 //
 // Run blocks, runs a Worker for each unit that the member owns, and stores how far it got. What a
-// Worker does with a unit is its own affair; group/dispatch is the one that reads records and
+// Worker does with a unit is its own affair; package dispatch has the engine that reads records and
 // calls handlers.
 //
 // The promises, and who keeps them:

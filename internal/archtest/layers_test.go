@@ -68,8 +68,8 @@ var layers = []layer{
 	{"mirror", []string{"commitlog", "registry", "topic"}},
 	{"internal/history", []string{"registry"}},
 	{"group/core", []string{"assign", "registry", "registry/driver"}},
-	{"group/dispatch", []string{"commitlog", "registry"}},
-	{"group", []string{"assign", "group/core", "group/dispatch", "registry", "registry/driver"}},
+	{"dispatch", []string{"commitlog", "registry"}},
+	{"group", []string{"assign", "group/core", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
 	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
@@ -77,7 +77,7 @@ var layers = []layer{
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
 		"assign", "commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
-		"group", "group/dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "topic",
+		"group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},

@@ -229,7 +229,7 @@ func TestWhatHoldsAPromiseByItselfIsNotInTheList(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"commitlog", "commitlog/logtest", "commitlog/filelog", "commitlog/filelog/crashtest", "commitlog/memlog", "registry",
-		"registry/fileregistry", "registry/memregistry", "registry/registrytest", "group", "group/core", "group/dispatch", "group/sim",
+		"registry/fileregistry", "registry/memregistry", "registry/registrytest", "group", "group/core", "dispatch", "group/sim",
 		"topic", "mirror", "ring", "assign", "internal/history", "internal/segment", "internal/vfs", "internal/archtest", "internal/mutant",
 	} {
 		if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
