@@ -53,6 +53,18 @@ func limitMutants() []mutant {
 			pkg: filelog, test: "TestAnIdleProcessLetsGoOfWhatWasDropped$",
 		},
 		{
+			name: "dropped-segments-stay-open-for-minutes", breaks: "the space of what was dropped comes back ten times later than is promised",
+			file: "commitlog/filelog/keeper.go",
+			find: "	lookEvery   = 30 * time.Second\n", put: "	lookEvery   = 300 * time.Second\n",
+			pkg: filelog, test: "TestAnIdleProcessLetsGoOfWhatWasDropped$",
+		},
+		{
+			name: "nobody-looks-at-an-idle-topic", breaks: "as dropped-segments-stay-open, until somebody appends or reads",
+			file: "commitlog/filelog/keeper.go",
+			find: "			s.followRetention()\n			s.keep(chores, retry)\n", put: "			s.followRetention()\n",
+			pkg: filelog, test: "TestAnIdleProcessLetsGoOfWhatWasDropped$",
+		},
+		{
 			name: "page-on-a-disk-that-copies", breaks: "on a full btrfs a store into a shared page ends the process",
 			file: "internal/vfs/os_file.go",
 			find: "	case elsewhere && writable:\n", put: "	case elsewhere && writable && size < 0:\n",
