@@ -123,6 +123,12 @@ func fileLogMutants() []mutant {
 			pkg:  "commitlog/filelog/crashtest", test: "TestAFailedSyncThatALateComerIsNotToldOf$",
 		},
 		{
+			name: "a-failed-sync-meanwhile", breaks: "bytes that are written again are called durable, though a sync that failed meanwhile took them along",
+			file: "commitlog/filelog/rewrite.go",
+			find: "	if g.errors != before {\n", put: "	if g.errors < before {\n",
+			pkg: "commitlog/filelog", test: "TestAFailedSyncMeanwhileMakesWhatWasWrittenAgainDoubtful$",
+		},
+		{
 			name: "an-open-error-is-damage", breaks: "a segment that can't be opened for a moment is called damaged, and its records are skipped",
 			file: "commitlog/filelog/closed.go",
 			find: "errors.Is(err, errUnreadable)\n", put: "errors.As(err, new(*fs.PathError))\n",
