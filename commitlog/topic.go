@@ -218,7 +218,8 @@ func (t *Topic) OffsetAt(ctx context.Context, partition int, millis int64) (int6
 	return t.d.OffsetAt(ctx, partition, millis)
 }
 
-// Trim drops the records of a partition below an offset.
+// Trim drops the records of a partition below an offset. After an error they may be there or gone, and it
+// may be called again; with ErrNotAppended nothing was begun.
 func (t *Topic) Trim(ctx context.Context, partition int, before int64) error {
 	if err := t.checkPartition(partition); err != nil {
 		return err

@@ -177,6 +177,7 @@ type Topic interface {
 	OffsetAt(ctx context.Context, partition int, millis int64) (int64, error)
 
 	// Trim makes First at least before (never more than Next); space is freed when the log can.
+	// After an error it may be repeated; one that is fault.NotDone says that nothing was trimmed.
 	Trim(ctx context.Context, partition int, before int64) error
 
 	// Hold tells retention which offsets are still needed, by partition: the lowest checkpoint

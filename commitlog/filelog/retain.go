@@ -44,8 +44,13 @@ func (s *store) trim(partition int, before int64) error {
 	// At level os, next may be ahead of what a crash leaves. What comes in its place later must not
 	// be taken for trimmed.
 	if err := s.syncAll(); err != nil {
-		return fmt.Errorf("trim topic %q: make durable what is to be trimmed: %w", s.name, err)
+		return s.notTrimmed(err)
 	}
+	// Or it was cut off meanwhile, with a segment that had an error.
+	if _, next, _, err = s.bounds(partition); err != nil {
+		return err
+	}
+	before = min(before, next)
 	return s.withMeta(func() error {
 		firsts := s.firsts()
 		if before <= firsts[partition] {
@@ -60,9 +65,24 @@ func (s *store) trim(partition int, before int64) error {
 	})
 }
 
-// syncAll makes durable what is written.
+// notTrimmed is the error of what comes before a trim. Whatever became of that, the trim was not begun:
+// a sync whose outcome is unknown makes nothing of it unknown.
+func (s *store) notTrimmed(err error) error {
+	if errors.Is(err, fault.Unknown) {
+		err = fmt.Errorf("%w: %s", fault.Unavailable, err.Error())
+	}
+	return fmt.Errorf("trim topic %q: nothing was trimmed, because what is to be trimmed can't be made durable: %w: %w", s.name, fault.NotDone, err)
+}
+
+// syncAll makes durable what is written. Behind a segment that had an error the log goes on in another
+// one first, as an append would: what was promised of it is written again.
 func (s *store) syncAll() error {
 	for end := s.page.Written(); s.page.Synced() < end; {
+		if n := s.page.Written().Number(); s.page.Poison() == n {
+			if err := s.decideFor(n); err != nil {
+				return fmt.Errorf("%w: %w", fault.Unavailable, err)
+			}
+		}
 		lock, err := s.lockFor("sync.lock")
 		if err != nil {
 			return fmt.Errorf("%w: %w", fault.Unavailable, err)

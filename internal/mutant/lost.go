@@ -17,6 +17,24 @@ func lostMutants() []mutant {
 			pkg: pkg, test: "TestAnOldPageKnowsNothingOfWhatWasDropped$",
 		},
 		{
+			name: "trim-outcome-unknown", breaks: "a trim that was never begun has an unknown outcome",
+			file: pkg + "/retain.go",
+			find: "	if errors.Is(err, fault.Unknown) {\n		err = fmt", put: "	if errors.Is(err, fault.Exists) {\n		err = fmt",
+			pkg: pkg, test: "TestATrimBehindASyncErrorSaysThatNothingWasTrimmed$",
+		},
+		{
+			name: "trim-waits-for-an-append", breaks: "after one failed sync nothing can be trimmed until somebody appends",
+			file: pkg + "/retain.go",
+			find: "s.page.Poison() == n {\n			if err := s.decideFor(n); err != nil {", put: "s.page.Poison() == n && n == 0 {\n			if err := s.decideFor(n); err != nil {",
+			pkg: pkg, test: "TestATrimBehindASyncErrorSaysThatNothingWasTrimmed$",
+		},
+		{
+			name: "trim-takes-what-comes-later", breaks: "what is acknowledged in the place of records that were cut off is trimmed",
+			file: pkg + "/retain.go",
+			find: "	before = min(before, next)\n	return s.withMeta", put: "	return s.withMeta",
+			pkg: pkg, test: "TestATrimTakesNothingThatComesInThePlaceOfWhatWasCutOff$",
+		},
+		{
 			name: "lost-taken-for-dropped", breaks: "an oldest segment that was removed by hand is skipped without a word",
 			file: pkg + "/plan.go",
 			find: "	if p.low = ev.oldest; p.low == 0 {\n", put: "	if p.low = ev.oldest; p.low >= 0 {\n",
