@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -158,22 +159,24 @@ func appendOrder(e *env) {
 	_, a, b := e.two(2)
 	n := e.n(1500, 100)
 	var wg sync.WaitGroup
-	firsts, calls := make([]int64, n), make([]int, n)
+	firsts, calls := make([]int64, n), make([]atomic.Int32, n)
 	for i := range n {
 		wg.Add(1)
 		a.AppendAsync(e.ctx, i%2, records(fmt.Sprint(i)), nil, func(first int64, err error) {
+			if calls[i].Add(1) > 1 {
+				return
+			}
 			defer wg.Done()
 			if err != nil {
 				e.Errorf("append %d: %v", i, err)
 			}
 			firsts[i] = first
-			calls[i]++
 		})
 	}
 	wg.Wait()
 	for i := range n {
-		if calls[i] != 1 {
-			e.Fatalf("done of append %d was called %d times", i, calls[i])
+		if calls := calls[i].Load(); calls != 1 {
+			e.Fatalf("done of append %d was called %d times", i, calls)
 		}
 		if i >= 2 && firsts[i] <= firsts[i-2] {
 			e.Fatalf("append %d got offset %d, the one before it %d", i, firsts[i], firsts[i-2])

@@ -48,7 +48,7 @@ func wantClosed(e *env, t *commitlog.Topic) {
 	e.wantIs(err, commitlog.ErrClosed)
 	_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
 	e.wantIs(err, commitlog.ErrClosed)
-	e.wantIs(t.Wait(e.ctx, 0, 1<<40), commitlog.ErrClosed)
+	e.wantIs(e.wait(e.ctx, t, 0, 1<<40), commitlog.ErrClosed)
 	_, err = t.Bounds(e.ctx, 0)
 	e.wantIs(err, commitlog.ErrClosed)
 	_, err = t.Seal(e.ctx)

@@ -24,7 +24,7 @@ func (e *env) flood(what string, until func() bool, topics ...*commitlog.Topic) 
 	value := strings.Repeat("x", batch)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(time.Duration(e.n(60, 120)) * time.Second)
+	limit := time.After(time.Duration(e.n(40, 120)) * time.Second) // sooner than the test's context
 	for n := 0; !until(); n++ {
 		if n < fast {
 			for _, t := range topics {

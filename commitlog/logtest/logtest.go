@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -25,6 +26,10 @@ type Harness struct {
 	// more log, as another process would have it; the suite closes them. It fails t when it can't.
 	Store    func(t testing.TB) (open func() *commitlog.Log)
 	Features Features
+	// InMemory: the log waits for channels, conditions and timers of this process only. Each test runs in
+	// a bubble of testing/synctest, where time passes at once when nothing else happens: what never
+	// comes is noticed without waiting for it.
+	InMemory bool
 }
 
 // Features are what a backend does not do, or not exactly. The zero value does everything.
@@ -71,16 +76,24 @@ func Run(t *testing.T, h Harness) {
 			}
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				limit := time.Minute
-				if h.Features.Slow {
-					limit = 5 * time.Minute
+				if h.InMemory {
+					synctest.Test(t, func(t *testing.T) { h.run(t, test) })
+					return
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				t.Cleanup(cancel)
-				test.run(&env{T: t, h: h, ctx: ctx, open: h.Store(t)})
+				h.run(t, test)
 			})
 		}
 	}
+}
+
+func (h Harness) run(t *testing.T, test test) {
+	limit := time.Minute
+	if h.Features.Slow {
+		limit = 5 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	test.run(&env{T: t, h: h, ctx: ctx, open: h.Store(t)})
 }
 
 type test struct {
@@ -196,6 +209,24 @@ func (e *env) all(t *commitlog.Topic, partition int) []commitlog.Record {
 	e.Helper()
 	b := e.bounds(t, partition)
 	return e.upTo(t, partition, b.First, b.Next)
+}
+
+// patience is how long something may take to end that has every reason to.
+const patience = 30 * time.Second
+
+// wait is t.Wait where there is a reason to end: when it goes on all the same, it fails the test, and does
+// not hang with it.
+func (e *env) wait(ctx context.Context, t *commitlog.Topic, partition int, offset int64) error {
+	e.Helper()
+	got := make(chan error, 1)
+	go func() { got <- t.Wait(ctx, partition, offset) }() // ends with the log, at the latest
+	select {
+	case err := <-got:
+		return err
+	case <-time.After(patience):
+		e.Fatalf("Wait(%d) goes on for %s though it has every reason to end", offset, patience)
+		return nil
+	}
 }
 
 // upTo reads from an offset until the next one is end or more, waiting where a handle does not

@@ -63,7 +63,7 @@ func checkModel(e *env) {
 	}()
 	round, failed := 0, false
 	began := time.Now()
-	rapid.Check(e.T, func(t *rapid.T) {
+	rapid.Check(struct{ rapid.TB }{e.T}, func(t *rapid.T) { // without the deadline of a *testing.T, which a bubble has not
 		if e.h.Features.Slow && time.Since(began) > slowModel && !failed {
 			return // enough; a failure is looked into for as long as it takes
 		}

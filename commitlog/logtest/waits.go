@@ -144,10 +144,10 @@ func waitContext(e *env) {
 	t := e.topic(e.log(), 1)
 	ctx, cancel := context.WithTimeout(e.ctx, 20*time.Millisecond)
 	defer cancel()
-	e.wantIs(t.Wait(ctx, 0, 0), context.DeadlineExceeded)
+	e.wantIs(e.wait(ctx, t, 0, 0), context.DeadlineExceeded)
 	done, cancel := context.WithCancel(e.ctx)
 	cancel()
-	e.wantIs(t.Wait(done, 0, 0), context.Canceled)
+	e.wantIs(e.wait(done, t, 0, 0), context.Canceled)
 	e.add(t, 0, "x")
 	e.must(t.Wait(e.ctx, 0, 0))
 }
