@@ -17,6 +17,12 @@ func pulsarMutants() []mutant {
 			pkg: pulsar, test: "TestASealedPartitionTellsAnybodyWhatItHas$", server: "pulsar",
 		},
 		{
+			name: "pulsar-damaged-hold-holds-nothing", breaks: "retention on Pulsar drops what a group needs whose hold can't be read",
+			file: pulsar + "/retain.go",
+			find: "err != nil || partition >= len(offsets) {\n", put: "err != nil || partition >= len(offsets) {\n			continue\n		} else if partition < 0 {\n",
+			pkg: pulsar, test: "TestADamagedHoldStopsRetention$",
+		},
+		{
 			name: "pulsar-first-web-host", breaks: "a first host of Pulsar's web service that is down takes all topics with it",
 			file: pulsar + "/web.go",
 			find: "		if begun == len(w.bases) || ", put: "		if begun == 1 || ",
