@@ -44,6 +44,9 @@ type Config struct {
 	// AllowShared takes data directories and database files as they are, also when another user owns
 	// them or can open them, which is refused otherwise.
 	AllowShared bool
+	// StrictTLS refuses a URL with which a password or token would go to another host without TLS, or could
+	// be made to. Otherwise Open warns about it, once for each store.
+	StrictTLS bool
 	// MustExist makes Open fail with ErrNotFound, not make an empty store, when Dir is missing.
 	MustExist bool
 	// Backends are the stores known besides file: and mem:, by scheme. Package backends has a list of all

@@ -82,7 +82,7 @@ func OpenRegistry(ctx context.Context, c Config) (*registry.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	reg, err := b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger, AllowShared: c.AllowShared})
+	reg, err := b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger, AllowShared: c.AllowShared, StrictTLS: c.StrictTLS})
 	if err != nil {
 		return nil, fmt.Errorf("open registry %s: %w", storeurl.RedactText(c.Registry), err)
 	}

@@ -47,13 +47,13 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cl.log, err = b.OpenLog(ctx, u, driver.Options{Durability: c.Durability, Logger: c.Logger, AllowShared: c.AllowShared}); err != nil {
+	if cl.log, err = b.OpenLog(ctx, u, driver.Options{Durability: c.Durability, Logger: c.Logger, AllowShared: c.AllowShared, StrictTLS: c.StrictTLS}); err != nil {
 		return nil, fmt.Errorf("open log %s: %w", storeurl.RedactText(c.Log), err)
 	}
 	if u, b, err = lookUp("registry", c.Registry, c.backends()); err != nil {
 		return nil, errors.Join(err, cl.log.Close())
 	}
-	if cl.reg, err = b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger, AllowShared: c.AllowShared}); err != nil {
+	if cl.reg, err = b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger, AllowShared: c.AllowShared, StrictTLS: c.StrictTLS}); err != nil {
 		return nil, errors.Join(fmt.Errorf("open registry %s: %w", storeurl.RedactText(c.Registry), err), cl.log.Close())
 	}
 	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)

@@ -30,6 +30,8 @@ type Options struct {
 	Logger     *slog.Logger // nil: discard
 	// AllowShared takes a directory as it is, whoever owns it or can open it.
 	AllowShared bool
+	// StrictTLS refuses to log in to another host without TLS, which is only warned about otherwise.
+	StrictTLS bool
 }
 
 // Header is one name and value attached to a record. Names may repeat; order is kept.

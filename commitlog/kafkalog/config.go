@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // Defaults and limits of Config.
@@ -74,6 +76,9 @@ type Config struct {
 	// User, Password and Mechanism log in by SASL; User "": no login. Mechanism "": Plain.
 	User, Password string
 	Mechanism      Mechanism
+	// PasswordFile holds Password in its place, and is read for each login. Other users must not be able
+	// to read it.
+	PasswordFile string
 	// SASL logs in by any other mechanism of franz-go (pkg/sasl: OAUTHBEARER, AWS IAM, Kerberos), in
 	// place of User, Password and Mechanism.
 	SASL sasl.Mechanism
@@ -110,8 +115,14 @@ func (c *Config) Validate() error {
 	if !slices.Contains([]Mechanism{"", Plain, ScramSHA256, ScramSHA512}, c.Mechanism) {
 		errs = append(errs, fmt.Errorf("sasl %q; expected plain, scram-sha-256 or scram-sha-512", c.Mechanism))
 	}
-	if c.User == "" && (c.Mechanism != "" || c.Password != "") {
+	if c.User == "" && (c.Mechanism != "" || c.Password != "" || c.PasswordFile != "") {
 		errs = append(errs, errors.New("sasl or a password without a user; expected kafka://user:password@host:port"))
+	}
+	if c.Password != "" && c.PasswordFile != "" {
+		errs = append(errs, errors.New("a password and a file with one; expected one of them"))
+	}
+	if err := storeurl.CheckPassword(c.PasswordFile); err != nil {
+		errs = append(errs, err)
 	}
 	if c.SASL != nil && c.User != "" {
 		errs = append(errs, errors.New("SASL and a user; expected one of them"))
@@ -153,13 +164,27 @@ func (c *Config) mechanism() sasl.Mechanism {
 	if c.User == "" {
 		return nil
 	}
+	login := func(context.Context) (user, password string, err error) {
+		if c.PasswordFile == "" {
+			return c.User, c.Password, nil
+		}
+		password, err = storeurl.ReadPassword(c.PasswordFile)
+		return c.User, password, err
+	}
+	byScram := func(ctx context.Context) (a scram.Auth, err error) {
+		a.User, a.Pass, err = login(ctx)
+		return a, err
+	}
 	switch c.Mechanism {
 	case ScramSHA256:
-		return scram.Auth{User: c.User, Pass: c.Password}.AsSha256Mechanism()
+		return scram.Sha256(byScram)
 	case ScramSHA512:
-		return scram.Auth{User: c.User, Pass: c.Password}.AsSha512Mechanism()
+		return scram.Sha512(byScram)
 	default:
-		return plain.Auth{User: c.User, Pass: c.Password}.AsMechanism()
+		return plain.Plain(func(ctx context.Context) (a plain.Auth, err error) {
+			a.User, a.Pass, err = login(ctx)
+			return a, err
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // Open opens the log of a cluster. It asks one broker, so that a wrong address or password shows
@@ -29,6 +30,11 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 		return nil, err
 	}
 	c.setDefaults()
+	if c.TLS == nil && (c.StrictTLS || len(c.Client) == 0) && c.mechanism() != nil { // a dialer among Client may speak TLS
+		if err := storeurl.Plaintext("kafka log", c.Brokers, c.StrictTLS, c.Logger); err != nil {
+			return nil, err
+		}
+	}
 	main, err := c.client()
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 var parameters = []string{
 	"prefix", "client-id", "replication", "flush", "compression", "sasl", "delivery-timeout",
-	"tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name",
+	storeurl.PasswordFile, "tls", "tls-ca", "tls-cert", "tls-key", "tls-server-name",
 }
 
 // OpenURL opens the log that a URL names:
@@ -25,7 +25,7 @@ var parameters = []string{
 //	kafka://[user:password@]host:port[,host:port…][?parameter=value&…]
 //
 // The parameters are prefix, client-id, replication, flush=true, compression=none|snappy|lz4|zstd,
-// delivery-timeout=30s, sasl=plain|scram-sha-256|scram-sha-512, tls=true, and the files tls-ca,
+// delivery-timeout=30s, password-file=PATH, sasl=plain|scram-sha-256|scram-sha-512, tls=true, and the files tls-ca,
 // tls-cert, tls-key, and tls-server-name (each of which turns TLS on); see Config. The port may be
 // left out: 9092. Anything else is fault.Invalid.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
@@ -61,6 +61,9 @@ func configOf(u *url.URL) (Config, error) {
 	if u.User != nil {
 		c.User = u.User.Username()
 		c.Password, _ = u.User.Password()
+	}
+	if c.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
+		return Config{}, err
 	}
 	if v := q.Get("replication"); v != "" {
 		if c.Replication, err = strconv.Atoi(v); err != nil || c.Replication < 1 {

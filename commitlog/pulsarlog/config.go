@@ -1,6 +1,7 @@
 package pulsarlog
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -35,7 +35,7 @@ type Config struct {
 	Namespace string // "": default; it must exist
 
 	Token     string // of Pulsar's token authentication
-	TokenFile string // is read again for each connection
+	TokenFile string // is read again for each connection; other users must not be able to read it
 	TLSCA     string // file with the certificates to trust; "": those of the system
 	TLSCert   string // file with the client's certificate
 	TLSKey    string // file with its key
@@ -91,6 +91,9 @@ func (c Config) Validate() error {
 	if c.Token != "" && c.TokenFile != "" {
 		bad("a token and a file of tokens; expected one of them")
 	}
+	if err := storeurl.CheckPassword(c.TokenFile); err != nil {
+		errs = append(errs, fmt.Errorf("pulsar log: the token: %w", err))
+	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		bad("a client's certificate needs its key, and the key its certificate (cert= and key=)")
 	}
@@ -109,7 +112,7 @@ func (c Config) Validate() error {
 // OpenURL opens pulsar://[:TOKEN@]HOST:PORT[,HOST:PORT…][/TENANT/NAMESPACE][?web=URL&…], see
 // docs/guide/pulsar.md. Unknown parameters are fault.Invalid; errors show no secrets.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
-	q, err := storeurl.Parameters(u, "web", "token-file", "ca", "cert", "key", "compression", "max-message")
+	q, err := storeurl.Parameters(u, "web", "token-file", storeurl.PasswordFile, "ca", "cert", "key", "compression", "max-message")
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +122,14 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log,
 		Compression: q.Get("compression"),
 	}
 	c.Token, _ = u.User.Password()
+	file, err := storeurl.FileOfPassword(u, q)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" && c.TokenFile != "" {
+		return nil, fmt.Errorf("%s: token-file and %s are the same; expected one of them: %w", storeurl.Redact(u), storeurl.PasswordFile, fault.Invalid)
+	}
+	c.TokenFile = cmp.Or(c.TokenFile, file)
 	if v := q.Get("max-message"); v != "" {
 		if _, err := fmt.Sscanf(v, "%d", &c.MaxMessageBytes); err != nil || fmt.Sprint(c.MaxMessageBytes) != v {
 			return nil, fmt.Errorf("%s: max-message: expected a number of bytes: %w", storeurl.Redact(u), fault.Invalid)
@@ -141,6 +152,9 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
+	if err := c.checkPlaintext(); err != nil {
+		return nil, err
+	}
 	tlsConfig, err := c.tls()
 	if err != nil {
 		return nil, err
@@ -162,6 +176,21 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	return commitlog.New(newLog(c, client, a)), nil
 }
 
+// checkPlaintext is about the token, which goes to the brokers and to the REST interface.
+func (c Config) checkPlaintext() error {
+	if c.Token == "" && c.TokenFile == "" {
+		return nil
+	}
+	var hosts []string
+	if strings.HasPrefix(c.ServiceURL, "pulsar:") {
+		hosts = strings.Split(c.host(), ",")
+	}
+	if u, err := url.Parse(c.AdminURL); err == nil && u.Scheme == "http" {
+		hosts = append(hosts, u.Host)
+	}
+	return storeurl.Plaintext("pulsar log", hosts, c.StrictTLS, c.Logger)
+}
+
 // newClient makes a client with connections of its own; it connects when it is used.
 func (c Config) newClient() (pulsar.Client, error) {
 	options := pulsar.ClientOptions{
@@ -174,7 +203,7 @@ func (c Config) newClient() (pulsar.Client, error) {
 	case c.Token != "":
 		options.Authentication = pulsar.NewAuthenticationToken(c.Token)
 	case c.TokenFile != "":
-		options.Authentication = pulsar.NewAuthenticationTokenFromFile(c.TokenFile)
+		options.Authentication = pulsar.NewAuthenticationTokenFromSupplier(func() (string, error) { return storeurl.ReadPassword(c.TokenFile) })
 	case c.TLSCert != "":
 		options.Authentication = pulsar.NewAuthenticationTLS(c.TLSCert, c.TLSKey)
 	}
@@ -232,10 +261,7 @@ func (c Config) admin(t *tls.Config) *admin {
 	}
 	token := func() (string, error) { return c.Token, nil }
 	if c.TokenFile != "" {
-		token = func() (string, error) {
-			b, err := os.ReadFile(c.TokenFile)
-			return strings.TrimSpace(string(b)), err
-		}
+		token = func() (string, error) { return storeurl.ReadPassword(c.TokenFile) }
 	}
 	w := &web{
 		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect}, transport: transport,

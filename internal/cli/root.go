@@ -44,6 +44,7 @@ type globals struct {
 	durability string
 	namespace  string
 	shared     bool
+	strictTLS  bool
 	format     string
 	logLevel   string
 	timeout    time.Duration
@@ -131,6 +132,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringVar(&g.durability, "durability", "sync", "what an acknowledged record has survived: sync (power loss) or os (kill -9)")
 	f.StringVar(&g.namespace, "namespace", "", "`name` that isolates users of one registry")
 	f.BoolVar(&g.shared, "allow-shared", false, "take data directories and database files that another user owns or can open")
+	f.BoolVar(&g.strictTLS, "strict-tls", false, "refuse to send a password or token to another host without TLS")
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
 	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
@@ -154,6 +156,7 @@ func (a *app) clientConfig() ringfence.Config {
 		Durability:  ringfence.Durability(a.global.durability),
 		Namespace:   a.global.namespace,
 		AllowShared: a.global.shared,
+		StrictTLS:   a.global.strictTLS,
 		Backends:    a.backends,
 		Logger:      a.logger(),
 	}

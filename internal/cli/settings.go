@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -167,26 +166,18 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
-// checkSecrecy refuses a file with a password in it that other users can read. The rule is that of
-// PostgreSQL for its keys: a file of root may be open to a group.
+// checkSecrecy refuses a file with a password in it that other users can read.
 func checkSecrecy(path string, tree map[string]any) error {
 	info, err := os.Stat(path)
-	if err != nil || !holdsPassword(tree) {
+	if err != nil || !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
 		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.Mode().IsRegular() { // <(a command), for example
+	who := storeurl.ForOthers(info)
+	if who == "" {
 		return nil
 	}
-	open := info.Mode().Perm() & 0o077
-	if st.Uid == 0 {
-		open &^= 0o040
-	}
-	if open == 0 && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) {
-		return nil
-	}
-	return fmt.Errorf("configuration file %s holds a password, and other users can read it (mode %04o, owner %d): run chmod 600 on it as its owner, or take the password out: %w",
-		path, info.Mode().Perm(), st.Uid, fault.Invalid)
+	return fmt.Errorf("configuration file %s holds a password, and other users can read it %s: run chmod 600 on it as its owner, or take the password out: %w",
+		path, who, fault.Invalid)
 }
 
 // holdsPassword looks for URLs with a password among the values of a configuration file.

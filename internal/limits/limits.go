@@ -29,3 +29,6 @@ const (
 	FileBytes       = 64 << 20 // an index, a hold, a trim, a control page
 	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
 )
+
+// Of what the settings name.
+const PasswordFileBytes = 64 << 10 // a token may be long

@@ -66,9 +66,33 @@ func strangerMutants() []mutant {
 		},
 		{
 			name: "configuration-is-for-all", breaks: "every user reads the passwords of a configuration file",
-			file: "internal/cli/settings.go",
+			file: "internal/storeurl/password.go",
 			find: "	if open == 0 &&", put: "	if open < 0o100 &&",
 			pkg: "internal/cli", test: "TestAConfigurationFileWithAPasswordIsForItsOwnerAlone$",
+		},
+		{
+			name: "password-is-for-all", breaks: "every user reads the file of a password",
+			file: "internal/storeurl/password.go",
+			find: "	if who := ForOthers(info); who != \"\" {\n", put: "	if who := ForOthers(info); who == path {\n",
+			pkg: "internal/storeurl", test: "TestAPasswordFileIsForItsOwnerAloneAndNotShown$",
+		},
+		{
+			name: "password-is-read-once", breaks: "who rotates a password has to start every process again",
+			file: "registry/pgregistry/pgregistry.go",
+			find: "	pc.BeforeConnect = s.setPassword\n", put: "",
+			pkg: "registry/pgregistry", test: "TestThePasswordFileIsReadForEachConnection$",
+		},
+		{
+			name: "strict-is-polite", breaks: "a password goes to another host without TLS though that was forbidden",
+			file: "internal/storeurl/password.go",
+			find: "		if strict {\n", put: "		if strict && log == nil {\n",
+			pkg: "internal/storeurl", test: "TestALoginWithoutTLSIsToldOnceOrRefused$",
+		},
+		{
+			name: "tls-may-give-way", breaks: "strict TLS takes a URL of PostgreSQL with which the server turns TLS off",
+			file: "registry/pgregistry/url.go",
+			find: "	for _, f := range cc.Fallbacks {\n", put: "	for _, f := range cc.Fallbacks[:0] {\n",
+			pkg: "registry/pgregistry", test: "TestStrictTLSRefusesALoginThatMayGoInTheClear$",
 		},
 		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",

@@ -19,6 +19,8 @@ type Options struct {
 	Logger    *slog.Logger // nil: discard
 	// AllowShared takes files as they are, whoever owns them or can open them.
 	AllowShared bool
+	// StrictTLS refuses to log in to another host without TLS, which is only warned about otherwise.
+	StrictTLS bool
 }
 
 // Version is an opaque version of an entry, compared for equality only. Each put of a key gives

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/lease"
@@ -40,7 +41,10 @@ type Config struct {
 	Prefix   string
 	User     string // "": etcd's authentication is not used
 	Password string
-	TLS      *tls.Config // nil: plain TCP
+	// PasswordFile holds the password in its place, and is read for each login. Other users must not be
+	// able to read it.
+	PasswordFile string
+	TLS          *tls.Config // nil: plain TCP
 	// RequestTimeout bounds each request, also when its context lasts longer. 0: 5 s.
 	RequestTimeout time.Duration
 }
@@ -100,6 +104,16 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
 	}
+	if cfg.PasswordFile != "" {
+		if cfg.Password, err = storeurl.ReadPassword(cfg.PasswordFile); err != nil {
+			return nil, fmt.Errorf("etcd registry: %w: %w", err, fault.Invalid)
+		}
+	}
+	if cfg.User != "" && cfg.TLS == nil {
+		if err := storeurl.Plaintext("etcd registry", cfg.Endpoints, cfg.StrictTLS, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.dial(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("etcd registry at %s: %w", strings.Join(cfg.Endpoints, ","), err)
 	}
@@ -118,6 +132,9 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 	options := []grpc.DialOption{
 		grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.wires.dial),
 		grpc.WithChainUnaryInterceptor(failFast), grpc.WithConnectParams(connecting),
+	}
+	if cfg.PasswordFile != "" {
+		options = append(options, grpc.WithChainUnaryInterceptor(freshPassword(cfg.PasswordFile)))
 	}
 	if cfg.TLS != nil && cfg.TLS.ServerName != "" {
 		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.

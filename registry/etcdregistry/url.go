@@ -18,7 +18,7 @@ import (
 //
 // The port is 2379 when there is none; of several nodes the last needs one. etcds: is the same through TLS, and takes the parameters
 // ca, cert and key, names of PEM files, and server_name, which the server's certificate has to
-// carry when it is not the host.
+// carry when it is not the host. password-file=PATH takes the place of a password, see Config.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
 	cfg, err := parse(u)
 	if err != nil {
@@ -34,9 +34,9 @@ const (
 )
 
 func parse(u *url.URL) (Config, error) {
-	var known []string
+	known := []string{storeurl.PasswordFile}
 	if u.Scheme == secure {
-		known = []string{"ca", "cert", "key", "server_name"}
+		known = append(known, "ca", "cert", "key", "server_name")
 	}
 	q, err := storeurl.Parameters(u, known...)
 	if err != nil {
@@ -44,8 +44,11 @@ func parse(u *url.URL) (Config, error) {
 	}
 	cfg := Config{Prefix: u.Path, User: u.User.Username()}
 	cfg.Password, _ = u.User.Password()
-	if (cfg.User == "") != (cfg.Password == "") {
-		return Config{}, fmt.Errorf("%s: expected both a user and a password, or none: %w", storeurl.Redact(u), fault.Invalid)
+	if cfg.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
+		return Config{}, err
+	}
+	if (cfg.User == "") != (cfg.Password == "" && cfg.PasswordFile == "") {
+		return Config{}, fmt.Errorf("%s: expected both a user and a password (or password-file), or none: %w", storeurl.Redact(u), fault.Invalid)
 	}
 	for _, host := range strings.Split(u.Host, ",") {
 		if host == "" {

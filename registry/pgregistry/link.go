@@ -128,7 +128,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // listen is one life of the connection.
 func (l *link) listen(ctx context.Context) error {
-	c, err := pgx.ConnectConfig(ctx, l.s.conn)
+	c, err := l.s.connect(ctx, l.s.conn)
 	if err != nil {
 		return err
 	}

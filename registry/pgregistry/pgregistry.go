@@ -34,6 +34,9 @@ import (
 type Config struct {
 	// URL is a connection URL as libpq and pgx know it; see OpenURL for its parameters.
 	URL string
+	// PasswordFile holds the password in place of the URL, and is read for each connection. Other users
+	// must not be able to read it.
+	PasswordFile string
 	// Schema holds the registry. It is made when it is missing, which takes the right to do so.
 	// "": ringfence.
 	Schema string
@@ -66,19 +69,20 @@ const reserved = 2
 
 // store is the driver.
 type store struct {
-	log     *slog.Logger
-	conn    *pgx.ConnConfig // of all connections
-	q       queries
-	schema  string
-	pooled  bool  // sessions of the database are not ours: a proxy pools transactions
-	holder  int64 // the advisory lock of this process
-	mint    *mint
-	dial    *dialer
-	pool    *pgxpool.Pool
-	slots   chan struct{} // one a call that may use the pool
-	watches kv.Watchers
-	keeper  *keeper
-	link    *link
+	log          *slog.Logger
+	conn         *pgx.ConnConfig // of all connections
+	passwordFile string          // "": conn has the password, if there is one
+	q            queries
+	schema       string
+	pooled       bool  // sessions of the database are not ours: a proxy pools transactions
+	holder       int64 // the advisory lock of this process
+	mint         *mint
+	dial         *dialer
+	pool         *pgxpool.Pool
+	slots        chan struct{} // one a call that may use the pool
+	watches      kv.Watchers
+	keeper       *keeper
+	link         *link
 
 	mu       sync.Mutex
 	closed   bool
@@ -94,7 +98,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, conn: cc, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), dial: newDialer()}
+	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), dial: newDialer()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -123,6 +127,7 @@ func (s *store) openPool(ctx context.Context, calls int) error {
 		return fmt.Errorf("postgres registry: %w: %w", driver.ErrInvalid, err)
 	}
 	pc.ConnConfig = s.conn
+	pc.BeforeConnect = s.setPassword
 	pc.MaxConns = int32(calls + reserved) //nolint:gosec // connConfig has bounded it
 	pc.MaxConnIdleTime = 5 * time.Minute
 	pc.ShouldPing = stale

@@ -18,7 +18,7 @@ const backendPID = `SELECT pg_backend_pid()`
 
 // detectPooling says whether a proxy that pools transactions stands in between, and warns.
 func (s *store) detectPooling(ctx context.Context) (bool, error) {
-	a, err := pgx.ConnectConfig(ctx, s.conn)
+	a, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return false, unavailable("postgres registry: connecting", err)
 	}
@@ -46,7 +46,7 @@ func (s *store) detectPooling(ctx context.Context) (bool, error) {
 // shared says whether another connection can get the server process that a has just used while
 // a is still open.
 func (s *store) shared(ctx context.Context, a *pgx.Conn) (bool, error) {
-	b, err := pgx.ConnectConfig(ctx, s.conn)
+	b, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return false, err
 	}

@@ -19,7 +19,7 @@ const formatLevel = 1
 
 // prepare makes the schema when it is missing, and refuses one of a newer format.
 func (s *store) prepare(ctx context.Context) error {
-	c, err := pgx.ConnectConfig(ctx, s.conn)
+	c, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return unavailable("postgres registry: connecting", err)
 	}

@@ -31,7 +31,7 @@ var known = []string{
 	"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile",
 	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding",
 	"connect_timeout", "target_session_attrs", "application_name", "krbspn", "krbsrvname",
-	"schema", "pool_max_conns",
+	"schema", "pool_max_conns", storeurl.PasswordFile,
 }
 
 // OpenURL opens the store that a URL of the command line names:
@@ -61,6 +61,10 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 	if err != nil {
 		return nil, err
 	}
+	if cfg.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
+		return nil, err
+	}
+	q.Del(storeurl.PasswordFile)
 	q.Del("schema")
 	q.Del("pool_max_conns")
 	bare := *u
@@ -90,6 +94,14 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
 	}
+	if err := storeurl.CheckPassword(cfg.PasswordFile); err != nil {
+		return nil, fmt.Errorf("postgres registry: %w", err)
+	}
+	if cc.Password != "" || cfg.PasswordFile != "" {
+		if err := storeurl.Plaintext("postgres registry", inTheClear(cc), cfg.StrictTLS, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second
 	}
@@ -99,4 +111,34 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	// matter are those inside of the functions, which the server keeps.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cc, nil
+}
+
+// inTheClear are the hosts that are, or may be, connected to without TLS: sslmode=prefer gives way.
+func inTheClear(cc *pgx.ConnConfig) []string {
+	var hosts []string
+	if cc.TLSConfig == nil {
+		hosts = append(hosts, cc.Host)
+	}
+	for _, f := range cc.Fallbacks {
+		if f.TLSConfig == nil {
+			hosts = append(hosts, f.Host)
+		}
+	}
+	return hosts
+}
+
+// connect connects with the password that the file of Config has at this moment.
+func (s *store) connect(ctx context.Context, cc *pgx.ConnConfig) (*pgx.Conn, error) {
+	cc = cc.Copy()
+	if err := s.setPassword(ctx, cc); err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, cc)
+}
+
+func (s *store) setPassword(_ context.Context, cc *pgx.ConnConfig) (err error) {
+	if s.passwordFile != "" {
+		cc.Password, err = storeurl.ReadPassword(s.passwordFile)
+	}
+	return err
 }

@@ -163,7 +163,7 @@ func (v *vigil) connect(ctx context.Context) error {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
 	}
 	var err error
-	v.conn, err = pgx.ConnectConfig(ctx, cc)
+	v.conn, err = v.s.connect(ctx, cc)
 	return err
 }
 

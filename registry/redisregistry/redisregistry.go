@@ -19,6 +19,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -34,6 +35,9 @@ type Config struct {
 	Username, Password string
 	// SentinelUsername and SentinelPassword log in to the Sentinels.
 	SentinelUsername, SentinelPassword string
+	// PasswordFile holds Password in its place, and is read for each connection; behind Sentinels, once. Other
+	// users must not be able to read it.
+	PasswordFile string
 	// DB is the number of the logical database; a Cluster has 0 only.
 	DB int
 	// TLS is used when it is not nil. A missing ServerName is taken from the address.
@@ -59,6 +63,12 @@ func (c *Config) Validate() error {
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("redis registry: time-out %s: expected more than 0: %w", c.Timeout, fault.Invalid))
 	}
+	if c.Password != "" && c.PasswordFile != "" {
+		errs = append(errs, fmt.Errorf("redis registry: a password and a file with one; expected one of them: %w", fault.Invalid))
+	}
+	if err := storeurl.CheckPassword(c.PasswordFile); err != nil {
+		errs = append(errs, fmt.Errorf("redis registry: %w", err))
+	}
 	return errors.Join(errs...)
 }
 
@@ -83,6 +93,11 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.TLS == nil && (cfg.Password != "" || cfg.PasswordFile != "" || cfg.SentinelPassword != "") {
+		if err := storeurl.Plaintext("redis registry", cfg.Addresses, cfg.StrictTLS, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
 	names, err := newNames(cfg.Namespace, cfg.DB)
 	if err != nil {
 		return nil, err
@@ -96,6 +111,14 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// credentials reads the password for each connection.
+func credentials(user, file string) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+	return func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+		password, err := storeurl.ReadPassword(file)
+		return rueidis.AuthCredentials{Username: user, Password: password}, err
+	}
 }
 
 // connect finds the server. The library looks for Redis Cluster first and then for one server.
@@ -122,6 +145,15 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 		PipelineMultiplex:  -1, // one connection
 		ConnWriteTimeout:   cfg.Timeout,
 		ReadBufferEachConn: 1 << 16, WriteBufferEachConn: 1 << 16,
+	}
+	if cfg.PasswordFile != "" {
+		var err error
+		if o.Password, err = storeurl.ReadPassword(cfg.PasswordFile); err != nil {
+			return nil, fmt.Errorf("redis registry: %w: %w", err, fault.Invalid)
+		}
+		if cfg.MasterSet == "" { // the library would show it to the Sentinels too
+			o.AuthCredentialsFn = credentials(cfg.Username, cfg.PasswordFile)
+		}
 	}
 	o.Dialer.Timeout = cfg.Timeout
 	o.Sentinel.Dialer.Timeout = cfg.Timeout

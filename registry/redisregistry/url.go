@@ -25,8 +25,8 @@ const defaultPort = "6379"
 //	redis://a:26379?addr=b:26379&master=rf  Sentinels, and the name they know the master by
 //	rediss://…                              with TLS
 //
-// Parameters: addr (again and again), master, sentinel_user, sentinel_password, timeout (a
-// duration), and for rediss: ca, cert, key (PEM files), server_name, insecure=true.
+// Parameters: addr (again and again), master, password-file (in place of a password, see
+// Config), sentinel_user, sentinel_password, timeout (a duration), and for rediss: ca, cert, key (PEM files), server_name, insecure=true.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
 	cfg, err := parseURL(u)
 	if err != nil {
@@ -37,7 +37,7 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 }
 
 func parseURL(u *url.URL) (Config, error) {
-	known := []string{"addr", "master", "sentinel_user", "sentinel_password", "timeout"}
+	known := []string{"addr", "master", "sentinel_user", "sentinel_password", "timeout", storeurl.PasswordFile}
 	if u.Scheme == "rediss" {
 		known = append(known, "ca", "cert", "key", "server_name", "insecure")
 	}
@@ -50,6 +50,9 @@ func parseURL(u *url.URL) (Config, error) {
 		Username: u.User.Username(),
 	}
 	cfg.Password, _ = u.User.Password()
+	if cfg.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
+		return Config{}, err
+	}
 	if u.Host == "" {
 		return Config{}, fmt.Errorf("%s: expected redis://host:port: %w", storeurl.Redact(u), fault.Invalid)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
@@ -63,6 +64,11 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	c := cfg.MySQL.Clone()
 	if c.DBName == "" {
 		return nil, fmt.Errorf("sql registry: expected the name of a database, as in mysql://user@host:3306/database: %w", fault.Invalid)
+	}
+	if c.Passwd != "" && (c.TLS == nil && (c.TLSConfig == "" || c.TLSConfig == "false" || c.TLSConfig == "preferred") || c.AllowFallbackToPlaintext) && c.Net != "unix" {
+		if err := storeurl.Plaintext("sql registry", []string{c.Addr}, cfg.StrictTLS, cfg.Logger); err != nil {
+			return nil, err
+		}
 	}
 	c.InterpolateParams = true // one round trip a statement
 	c.ClientFoundRows = true

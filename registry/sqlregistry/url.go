@@ -1,6 +1,8 @@
 package sqlregistry
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -22,11 +24,12 @@ const connectTimeout = 5 * time.Second
 //	tls-cert  file with this client's certificate, tls-key with its key
 //	timeout   for connecting, such as 5s
 //	socket    path of a Unix socket, instead of a host
+//	password-file  in place of a password, see Config
 func mysqlConfig(u *url.URL) (*mysql.Config, error) {
 	if u.Opaque != "" { // not shown: it may hold a password
 		return nil, fmt.Errorf("sql registry: expected two slashes behind %s:, as in mysql://user@host:3306/database: %w", u.Scheme, fault.Invalid)
 	}
-	q, err := storeurl.Parameters(u, "tls", "tls-ca", "tls-cert", "tls-key", "timeout", "socket")
+	q, err := storeurl.Parameters(u, "tls", "tls-ca", "tls-cert", "tls-key", "timeout", "socket", storeurl.PasswordFile)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +50,15 @@ func mysqlConfig(u *url.URL) (*mysql.Config, error) {
 		c.User = u.User.Username()
 		c.Passwd, _ = u.User.Password()
 	}
+	file, err := storeurl.FileOfPassword(u, q)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
+		if err := fromFile(c, file); err != nil {
+			return nil, fmt.Errorf("sql registry: %w", err)
+		}
+	}
 	c.DBName = strings.Trim(u.Path, "/")
 	if c.DBName == "" || strings.Contains(c.DBName, "/") {
 		return nil, fmt.Errorf("%s: expected the name of a database that exists behind the host: %w", storeurl.Redact(u), fault.Invalid)
@@ -61,6 +73,18 @@ func mysqlConfig(u *url.URL) (*mysql.Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// fromFile lets c read the password from a file for each connection.
+func fromFile(c *mysql.Config, file string) (err error) {
+	if err := storeurl.CheckPassword(file); err != nil {
+		return err
+	}
+	read := func(_ context.Context, c *mysql.Config) (err error) {
+		c.Passwd, err = storeurl.ReadPassword(file)
+		return err
+	}
+	return errors.Join(read(context.Background(), c), c.Apply(mysql.BeforeConnect(read)))
 }
 
 func setTLS(c *mysql.Config, u *url.URL, q url.Values) (err error) {

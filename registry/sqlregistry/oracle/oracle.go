@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +36,9 @@ type Config struct {
 	Service  string
 	User     string // whose schema gets the tables, whose names begin with RINGFENCE_
 	Password string
+	// PasswordFile holds Password in its place, and is read for each connection. Other users must not be
+	// able to read it.
+	PasswordFile string
 	// Options are those of the client, such as "ssl", "ssl verify" and "wallet".
 	// https://github.com/sijms/go-ora describes them.
 	ClientOptions map[string]string
@@ -58,14 +62,36 @@ func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	if cfg.Port == 0 {
 		cfg.Port = 1521
 	}
-	source := go_ora.BuildUrl(cfg.Host, cfg.Port, cfg.Service, cfg.User, cfg.Password, cfg.ClientOptions)
-	return open(ctx, sql.OpenDB(go_ora.NewConnector(source)), dialect(), cfg.Options)
+	if err := storeurl.CheckPassword(cfg.PasswordFile); err != nil {
+		return nil, fmt.Errorf("oracle registry: %w", err)
+	}
+	if on, _ := strconv.ParseBool(cfg.ClientOptions["ssl"]); !on {
+		if err := storeurl.Plaintext("oracle registry", []string{cfg.Host}, cfg.StrictTLS, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
+	return open(ctx, sql.OpenDB(connector{cfg}), dialect(), cfg.Options)
 }
+
+// connector logs in with the password that the file has at that moment, if there is one.
+type connector struct{ cfg Config }
+
+func (c connector) Connect(ctx context.Context) (_ sqldriver.Conn, err error) {
+	password := c.cfg.Password
+	if c.cfg.PasswordFile != "" {
+		if password, err = storeurl.ReadPassword(c.cfg.PasswordFile); err != nil {
+			return nil, err
+		}
+	}
+	return go_ora.NewConnector(go_ora.BuildUrl(c.cfg.Host, c.cfg.Port, c.cfg.Service, c.cfg.User, password, c.cfg.ClientOptions)).Connect(ctx)
+}
+
+func (c connector) Driver() sqldriver.Driver { return go_ora.NewDriver() }
 
 // OpenURL opens oracle://user:password@host:1521/service with the parameters ssl and ssl-verify
 // (true or false) and wallet (a directory).
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
-	q, err := storeurl.Parameters(u, "ssl", "ssl-verify", "wallet")
+	q, err := storeurl.Parameters(u, "ssl", "ssl-verify", "wallet", storeurl.PasswordFile)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +105,10 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 		cfg.User = u.User.Username()
 		cfg.Password, _ = u.User.Password()
 	}
+	if cfg.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
+		return nil, err
+	}
+	q.Del(storeurl.PasswordFile)
 	for name := range q {
 		v := q.Get(name)
 		if name != "wallet" {

@@ -1,0 +1,134 @@
+package storeurl
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
+)
+
+// PasswordFile is the parameter that names a file with the password, in the URL of every store that has one.
+const PasswordFile = "password-file"
+
+// FileOfPassword is the file that the parameter of a URL names; "": there is none. A password beside it
+// is fault.Invalid, as one of them would be used for nothing.
+func FileOfPassword(u *url.URL, q url.Values) (string, error) {
+	path := q.Get(PasswordFile)
+	if !q.Has(PasswordFile) {
+		return "", nil
+	}
+	if path == "" {
+		return "", fmt.Errorf("%s: %s is empty; expected the path of a file: %w", Redact(u), PasswordFile, fault.Invalid)
+	}
+	if password, _ := u.User.Password(); password != "" || q.Has("password") {
+		return "", fmt.Errorf("%s: a password and %s; expected one of them: %w", Redact(u), PasswordFile, fault.Invalid)
+	}
+	return path, nil
+}
+
+// CheckPassword looks at the file of a password before anybody needs it; path "" is nil. Errors are
+// fault.Invalid.
+func CheckPassword(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := ReadPassword(path); err != nil {
+		return fmt.Errorf("%w: %w", err, fault.Invalid)
+	}
+	return nil
+}
+
+// ReadPassword is the password in a file: all of it, without the end of the line. The file is one that
+// no other user can read, see ForOthers. Errors name the file, show nothing of what is in it, and have
+// no kind: a file that is being replaced may be there again at the next connection.
+func ReadPassword(path string) (string, error) {
+	fail := func(why string) (string, error) { return "", fmt.Errorf("password file %s: %s", path, why) }
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("password file: %w", err)
+	case !info.Mode().IsRegular():
+		return fail("is no regular file")
+	}
+	if who := ForOthers(info); who != "" {
+		return fail("other users can read it " + who + ": run chmod 600 on it as its owner")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("password file: %w", err)
+	}
+	if len(text) > limits.PasswordFileBytes {
+		return fail(fmt.Sprintf("is longer than %d bytes", limits.PasswordFileBytes))
+	}
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	if len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00") {
+		return fail("expected one line, with the password")
+	}
+	return string(text), nil
+}
+
+// ForOthers says who besides this user may read a file or change it; "": nobody. The rule is that of
+// PostgreSQL for its keys: the file is this user's, or root's, whose file may be open to a group to be read.
+func ForOthers(info os.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	open := info.Mode().Perm() & 0o077
+	if st.Uid == 0 {
+		open &^= 0o040
+	}
+	if open == 0 && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) {
+		return ""
+	}
+	return fmt.Sprintf("(mode %04o, owner %d)", info.Mode().Perm(), st.Uid)
+}
+
+// Plaintext is called by who is about to log in without TLS, or may be made to by who is in between. If
+// one of the hosts (host, host:port, or the path of a socket) is not this one, it is fault.Invalid where
+// strict, and otherwise a warning, one in each call.
+func Plaintext(store string, hosts []string, strict bool, log *slog.Logger) error {
+	for _, host := range hosts {
+		if here(host) {
+			continue
+		}
+		if strict {
+			return fmt.Errorf("%s at %s: the login would go to another host without TLS, or could be made to, and strict TLS is asked for; expected a URL with TLS: %w", store, host, fault.Invalid)
+		}
+		if log != nil {
+			log.Warn("a login goes to another host without TLS, or can be made to: who is in between can read and change what goes over the connection",
+				"store", store, "host", host, "see", "docs/guide/security.md")
+		}
+		return nil
+	}
+	return nil
+}
+
+// here tells whether what is sent to a host stays on this one. A name other than localhost may be anybody's.
+func here(host string) bool {
+	if host == "" || host[0] == '/' || host[0] == '@' {
+		return true
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}
