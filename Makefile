@@ -57,6 +57,10 @@ build-pulsar: setup ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
 	@mkdir -p $(BIN)
 	cd commitlog/pulsarlog && $(GO) build -trimpath -tags $(TAGS) -o ../../$(BIN)/ringfence-pulsar ./cmd/ringfence-pulsar
 
+.PHONY: notice
+notice: ## Write NOTICE: what is linked, and its licences
+	$(GO) run ./internal/notice
+
 ##@ Checking
 
 .PHONY: test

@@ -38,6 +38,7 @@ var layers = []layer{
 	{"internal/archtest", nil},
 	{"internal/mutant", nil},
 	{"internal/secondtry", nil},
+	{"internal/notice", nil},
 
 	// The log seam and its backends.
 	{"commitlog/driver", nil},

@@ -95,6 +95,12 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestStrictTLSRefusesALoginThatMayGoInTheClear$",
 		},
 		{
+			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
+			file: "internal/notice/main.go",
+			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",
+			pkg: "internal/notice", test: "TestTheNoticeNamesAllThatIsLinked$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",
