@@ -2,6 +2,7 @@ package pgregistry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/url"
 	"strings"
@@ -79,6 +80,25 @@ func TestManyMakeOneSchemaAtOnce(t *testing.T) {
 	}
 }
 
+// Who comes first makes the schema, with the right that the guide names.
+func TestTheFirstNeedsToCreateInTheDatabaseOnly(t *testing.T) {
+	t.Parallel()
+	admin := testserver.URL(t, "postgres")
+	u, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "first_" + strings.ToLower(rand.Text()[:12])
+	execute(t, admin, "CREATE ROLE "+name+" LOGIN")
+	t.Cleanup(func() { execute(t, admin, "DROP OWNED BY "+name+" CASCADE"); execute(t, admin, "DROP ROLE "+name) })
+	for _, grant := range testserver.Rights(t, "PostgreSQL, the first", "app", strings.Trim(u.Path, "/"), "rf", name) {
+		execute(t, admin, grant)
+	}
+	u.User = url.User(name)
+	s := schemaStore{u.String(), name}.open(t, driver.Options{})
+	bind(t, s, session(t, s, soon), "member")
+}
+
 // A role that may use the tables needs no more; one that lacks a right is told which.
 func TestRightsThatSufficeAndRightsThatLack(t *testing.T) {
 	t.Parallel()
@@ -98,8 +118,9 @@ func TestRightsThatSufficeAndRightsThatLack(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "USAGE") {
 		t.Errorf("without any right: %v", err)
 	}
-	execute(t, d.url, "GRANT USAGE ON SCHEMA "+d.schema+" TO "+role)
-	execute(t, d.url, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+d.schema+" TO "+role)
+	for _, grant := range testserver.Rights(t, "PostgreSQL", "ringfence", d.schema, "rf", role) {
+		execute(t, d.url, grant)
+	}
 	s := limited.open(t, driver.Options{})
 	bind(t, s, session(t, s, soon), "member")
 	if get(t, owner, "member").Version == "" {

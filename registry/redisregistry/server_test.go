@@ -2,7 +2,6 @@ package redisregistry
 
 import (
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -167,11 +166,12 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 	}
 }
 
-// guarded: a user with no rights but those of docs/guide/stores.md.
+// guarded: a user with no rights but those of docs/guide/security.md.
 func guarded(t *testing.T, srv *testserver.Server) {
 	admin := mustOpen(t, at(t, srv.URL()))
-	command(t, admin, append([]string{"ACL", "SETUSER", "small", "on", ">pw"}, rights(t)...)...)
-	for db := range 2 {
+	for db, acl := range testserver.Rights(t, "Redis", "rf", "small") {
+		command(t, admin, strings.Fields(acl)...)
+		command(t, admin, "ACL", "SETUSER", "small", "on", ">pw")
 		cfg := at(t, srv.URL())
 		cfg.Username, cfg.Password, cfg.DB = "small", "pw", db
 		s := mustOpen(t, cfg)
@@ -195,24 +195,6 @@ func guarded(t *testing.T, srv *testserver.Server) {
 			t.Errorf("database %d: %v", db, err)
 		}
 	}
-}
-
-// rights are those that the guide says a user of Redis needs.
-func rights(t *testing.T) []string {
-	t.Helper()
-	guide, err := os.ReadFile("../../docs/guide/stores.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(guide), "The user needs ")
-	text, _, _ = strings.Cut(text, "\n\n")
-	var out []string
-	for i, quoted := range strings.Split(text, "`") {
-		if i%2 == 1 {
-			out = append(out, strings.Fields(quoted)...)
-		}
-	}
-	return out
 }
 
 // emptied: FLUSHALL, or a replica that knew nothing was made the master.

@@ -227,7 +227,13 @@ func TestAUserNeedsNoRightsBeyondTheDatabase(t *testing.T) {
 	user := "rf" + strings.TrimPrefix(cfg.DBName, "ringfence_")
 	exec("CREATE USER %s@'%%' IDENTIFIED BY 's3cret'", user)
 	t.Cleanup(func() { exec("DROP USER %s@'%%'", user) })
-	exec("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX ON %s.* TO %s@'%%'", cfg.DBName, user)
+	grant := func(heading string) []string {
+		t.Helper()
+		return testserver.Rights(t, heading, "app.", cfg.DBName+".", "rf@", user+"@")
+	}
+	for _, q := range append(grant("MariaDB"), grant("MariaDB, the first")...) {
+		exec("%s", q)
+	}
 	small := cfg.Clone()
 	small.User, small.Passwd = user, "s3cret"
 	w := &warnings{Handler: slog.DiscardHandler}
@@ -240,7 +246,9 @@ func TestAUserNeedsNoRightsBeyondTheDatabase(t *testing.T) {
 		return r
 	}
 	a := open()
-	exec("REVOKE CREATE, INDEX ON %s.* FROM %s@'%%'", cfg.DBName, user)
+	for _, q := range grant("MariaDB, the first") {
+		exec("%s", strings.NewReplacer("GRANT", "REVOKE", " TO ", " FROM ").Replace(q))
+	}
 	b := open()
 	ch, err := b.Watch(t.Context(), "")
 	if err != nil {

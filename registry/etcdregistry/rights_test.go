@@ -1,0 +1,89 @@
+package etcdregistry
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry/driver"
+)
+
+// A user with no rights but those of docs/guide/security.md, whose password is in a file and changes.
+func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
+	t.Parallel()
+	server := testserver.Private(t, "etcd")
+	cfg := config(t, server.URL())
+	admin, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	check := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	_, err = admin.UserAdd(ctx, "rf", "first")
+	check(nil, err)
+	for _, line := range testserver.Rights(t, "etcd", "ringfence/", base(cfg.Prefix)+"/") {
+		switch w := strings.Fields(line)[1:]; w[0] + " " + w[1] {
+		case "role add":
+			_, err = admin.RoleAdd(ctx, w[2])
+		case "role grant-permission":
+			if w[3] != "--prefix=true" || w[4] != "readwrite" {
+				t.Fatalf("%q: expected a prefix", line)
+			}
+			_, err = admin.RoleGrantPermission(ctx, w[2], w[5], clientv3.GetPrefixRangeEnd(w[5]), clientv3.PermissionType(clientv3.PermReadWrite))
+		case "user grant-role":
+			_, err = admin.UserGrantRole(ctx, w[2], w[3])
+		default:
+			t.Fatalf("%q: no command that this test knows", line)
+		}
+		check(nil, err)
+	}
+	_, err = admin.UserAdd(ctx, "root", "r00t")
+	check(nil, err)
+	_, err = admin.RoleAdd(ctx, "root")
+	check(nil, err)
+	_, err = admin.UserGrantRole(ctx, "root", "root")
+	check(nil, err)
+	_, err = admin.AuthEnable(ctx)
+	check(nil, err)
+
+	file := filepath.Join(t.TempDir(), "password")
+	check(nil, os.WriteFile(file, []byte("first\n"), 0o600))
+	cfg.User, cfg.PasswordFile = "rf", file
+	s := opened(t, cfg)
+	changes, err := s.Watch(ctx, "w/")
+	check(nil, err)
+	session, err := s.OpenSession(ctx, 20*time.Second)
+	check(nil, err)
+	res, err := s.Apply(ctx, []driver.Txn{{Puts: []driver.Put{{Key: "w/bound", Session: session.ID()}}}})
+	check(nil, err)
+	check(nil, res[0].Err)
+	await(t, "a put", changes)
+	check(nil, session.Close(ctx))
+
+	strange := cfg
+	strange.Prefix = "other"
+	if x, err := open(ctx, strange); err == nil {
+		_ = x.Close()
+		t.Error("a prefix without rights can be opened")
+	}
+	check(nil, os.WriteFile(file, []byte("wrong\n"), 0o600))
+	if x, err := open(ctx, cfg); err == nil || !errors.Is(err, fault.Invalid) && !errors.Is(err, fault.Unavailable) {
+		if err == nil {
+			_ = x.Close()
+		}
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
