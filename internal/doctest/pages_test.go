@@ -207,7 +207,7 @@ func pages() []Play {
 				},
 			},
 		},
-		stores(),
+		stores(), security(),
 	}
 }
 
@@ -217,16 +217,17 @@ func stores() Play {
 		Page: "docs/guide/stores.md",
 		Stands: []Stand{
 			{Text: "ringfence … ", For: "ringfence ring list "},
-			{Text: "redis://user:password@host:6379/0", Server: "redis", For: "$URL/0"},
+			{Text: "redis://user@host:6379/0?password-file=/etc/ringfence/redis", Server: "redis", For: "$URL/0"},
 			{Text: "redis://a:26379?addr=b:26379&addr=c:26379", For: "redis://127.0.0.1:1?addr=127.0.0.1:2&addr=127.0.0.1:3"},
 			{Text: "redis://a:6379?addr=b:6379", For: "redis://127.0.0.1:1?addr=127.0.0.1:2"},
 			{Text: "rediss://host:6379", For: "rediss://127.0.0.1:1"},
-			{Text: "postgres://user:password@host:5432/database", Server: "postgres", For: "postgres://postgres@$HOST/postgres"},
+			{Text: "&password-file=/etc/ringfence/postgres", For: ""},
+			{Text: "postgres://user@host:5432/database", Server: "postgres", For: "postgres://postgres@$HOST/postgres"},
 			{Text: "postgres://user@host/database?", Server: "postgres", For: "$URL&"},
 			{Text: "schema=orders", For: "schema=doctest"},
 			{Text: "etcd://host:2379/PREFIX", Server: "etcd", For: "$URL/doctest"},
-			{Text: "a:2379,b:2379,c:2379", Server: "etcd", For: "$HOST,$HOST,$HOST"},
-			{Text: "mysql://user:password@host:3306/database", Server: "mariadb", For: "$URL"},
+			{Text: "user@a:2379,b:2379,c:2379?password-file=/etc/ringfence/etcd", Server: "etcd", For: "$HOST,$HOST,$HOST"},
+			{Text: "mysql://user@localhost/database?socket=/run/mysqld/mysqld.sock", Server: "mariadb", For: "$URL"},
 			{Text: "sqlite:///var/lib/ringfence", For: "sqlite:$HOME"},
 			{Text: "--for 40s --registry URL", Server: "redis", For: "--for 1s --registry $URL"},
 			{Text: "psql -Atc", Server: "postgres", For: "psql '$URL' -Atc"},
@@ -238,16 +239,39 @@ func stores() Play {
 			{Of: "ringfence … --registry 'redis://a:26379?addr=b:26379&addr=c:26379&master=NAME'", Exit: 1, Want: []string{"connection refused"}},
 			{Of: "ringfence … --registry 'redis://a:6379?addr=b:6379'", Exit: 1, Want: []string{"connection refused"}},
 			{Of: "ringfence … --registry 'rediss://host:6379?ca=/etc/ssl/redis.pem'", Exit: 2, Want: []string{"open /etc/ssl/redis.pem: no such file"}},
-			{Of: "ringfence … --registry 'postgres://user:password@host:5432/database?sslmode=verify-full'", Exit: 1, Want: []string{"server refused TLS"}},
+			{Of: "ringfence … --registry 'postgres://user@host:5432/database?sslmode=verify-full&password-file=/etc/ringfence/postgres'", Exit: 1, Want: []string{"server refused TLS"}},
 			{
 				Of:   "ringfence … --registry 'etcds://host:2379?ca=/etc/ssl/etcd.pem&cert=/etc/ssl/me.pem&key=/etc/ssl/me-key.pem'",
 				Exit: 2, Want: []string{"open /etc/ssl/etcd.pem: no such file"},
 			},
-			{Of: "ringfence … --registry 'mysql://user:password@host/database?tls-ca=/etc/ssl/mariadb.pem'", Exit: 2, Want: []string{"open /etc/ssl/mariadb.pem: no such file"}},
+			{Of: "ringfence … --registry 'mysql://user@host:3306/database?password-file=/etc/ringfence/mariadb&tls-ca=/etc/ssl/mariadb.pem'", Exit: 2, Want: []string{"open /etc/ringfence/mariadb: no such file"}},
 			{Of: "psql -Atc 'SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()'", Want: []string{`^\d+$`}},
 			{Of: "redis-cli info stats | grep total_commands_processed", Want: []string{`:\d+`}},
 			{Of: "curl -s http://host:2379/metrics | awk '/^grpc_server_msg_received_total/ { n += $2 } END { print n }'", Want: []string{`^\d+$`}},
 			{Of: `mariadb -Nse "SHOW GLOBAL STATUS LIKE 'Questions'"`, Want: []string{`^Questions\s+\d+$`}},
+		},
+	}
+}
+
+// security has the least rights; other tests take them from the page, and use them.
+func security() Play {
+	return Play{
+		Page: "docs/guide/security.md",
+		Notes: []Note{
+			{Of: `GRANT USAGE ON SCHEMA ringfence TO rf`, Skip: "rights: tests of the registry run with them"},
+			{Of: `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ringfence TO rf`, Skip: "rights: tests of the registry run with them"},
+			{Of: `GRANT CREATE ON DATABASE app TO rf`, Skip: "rights: tests of the registry run with them"},
+			{Of: `GRANT SELECT, INSERT, UPDATE, DELETE ON app.* TO rf@'%'`, Skip: "rights: tests of the registry run with them"},
+			{Of: `GRANT CREATE, INDEX ON app.* TO rf@'%'`, Skip: "rights: tests of the registry run with them"},
+			{Of: `ACL SETUSER rf ~{ringfence/* &{ringfence/* +@read +@write +@scripting +@pubsub +info +time +config|get +cluster|slots`, Skip: "rights: tests of the registry run with them"},
+			{Of: `ACL SETUSER rf +select`, Skip: "rights: tests of the registry run with them"},
+			{Of: `etcdctl role add rf`, Skip: "rights: tests of the registry run with them"},
+			{Of: `etcdctl role grant-permission rf --prefix=true readwrite ringfence/`, Skip: "rights: tests of the registry run with them"},
+			{Of: `etcdctl user grant-role rf rf`, Skip: "rights: tests of the registry run with them"},
+			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --topic prod. --operation Create --operation Delete --operation Describe --operation DescribeConfigs --operation AlterConfigs --operation Read --operation Write`, Skip: "rights: the servers for tests check none"},
+			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --group prod. --operation Read`, Skip: "rights: the servers for tests check none"},
+			{Of: `pulsar-admin namespaces grant-permission public/orders --role rf --actions produce,consume`, Skip: "rights: the servers for tests check none"},
+			{Of: `pulsar-admin tenants update public --admin-roles rf`, Skip: "rights: the servers for tests check none"},
 		},
 	}
 }
