@@ -101,12 +101,6 @@ func strangerMutants() []mutant {
 			pkg: "internal/notice", test: "TestTheNoticeNamesAllThatIsLinked$",
 		},
 		{
-			name: "rights-of-the-page", breaks: "the page of rights names fewer than a registry in MariaDB needs",
-			file: "docs/guide/security.md",
-			find: "    GRANT SELECT, INSERT, UPDATE, DELETE ON app.", put: "    GRANT SELECT, INSERT ON app.",
-			pkg: "registry/sqlregistry", test: "TestAUserNeedsNoRightsBeyondTheDatabase$",
-		},
-		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",
