@@ -95,6 +95,12 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestStrictTLSRefusesALoginThatMayGoInTheClear$",
 		},
 		{
+			name: "login-as-the-server-likes", breaks: "a server gets a password in the clear though require_auth forbids it",
+			file: "registry/pgregistry/requireauth.go",
+			find: "	if !slices.Contains(g.allowed, method) {\n", put: "	if g.over && !slices.Contains(g.allowed, method) {\n",
+			pkg: "registry/pgregistry", test: "TestALoginThatIsNotAllowedGetsNoAnswer$",
+		},
+		{
 			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
 			file: "internal/notice/main.go",
 			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",

@@ -29,7 +29,7 @@ var schemaPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 // reach the server as its settings, where a misspelt one is an error at best.
 var known = []string{
 	"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile",
-	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding",
+	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding", "require_auth",
 	"connect_timeout", "target_session_attrs", "application_name", "krbspn", "krbsrvname",
 	"schema", "pool_max_conns", storeurl.PasswordFile,
 }
@@ -93,6 +93,9 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		text := err.Error()
 		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
+	}
+	if err := requireAuth(cc); err != nil {
+		return nil, err
 	}
 	if err := storeurl.CheckPassword(cfg.PasswordFile); err != nil {
 		return nil, fmt.Errorf("postgres registry: %w", err)

@@ -93,7 +93,8 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.TLS == nil && (cfg.Password != "" || cfg.PasswordFile != "" || cfg.SentinelPassword != "") {
+	// A user that stands alone may be a token.
+	if cfg.TLS == nil && cfg.Username+cfg.Password+cfg.PasswordFile+cfg.SentinelUsername+cfg.SentinelPassword != "" {
 		if err := storeurl.Plaintext("redis registry", cfg.Addresses, cfg.StrictTLS, cfg.Logger); err != nil {
 			return nil, err
 		}
