@@ -58,7 +58,7 @@ value, headers and timestamp.`,
 	fl.StringVarP(&f.file, "file", "f", "", "read this `file`, not stdin")
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
-	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
+	a.onlyOneOf(cmd, "key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
 	var maker *messageMaker
 	a.checkedBy(cmd, func() (err error) {

@@ -30,7 +30,8 @@ type app struct {
 	backends []ringfence.Backend // besides the built-in ones
 
 	global   globals
-	checks   map[*cobra.Command]func() error // of the flags of a command, see checkedBy
+	checks   map[*cobra.Command]func() error   // of the flags of a command, see checkedBy
+	groups   map[*cobra.Command][]func() error // of flags that belong together, see oneOf
 	children children
 	running  bool // a command was found and its flags were accepted
 }
@@ -60,6 +61,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // who wrote it did not look
+		if err = nil; !errors.Is(lost, syscall.EPIPE) {
+			err = &exitError{fmt.Errorf("standard output: %w", lost), fault.ExitFailure}
+		}
+	}
 	if err != nil && !errors.Is(err, errReported) {
 		a.printError(err)
 	}
@@ -116,6 +122,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
 	add("", a.demoMember(), a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	wrapUsage(root)
+	quietHelp(root)
 	a.refuseUnknown(root)
 	return root
 }

@@ -50,6 +50,9 @@ func (a *app) settle(cmd *cobra.Command) error {
 		errs = append(errs, fmt.Errorf("--data is empty; expected a directory: %w", fault.Invalid))
 	}
 	errs = append(errs, a.checkGlobals()...)
+	for _, check := range a.groups[cmd] {
+		errs = append(errs, check())
+	}
 	if check := a.checks[cmd]; check != nil {
 		errs = append(errs, check())
 	}

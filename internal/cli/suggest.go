@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,6 +85,49 @@ func wrapUsage(cmd *cobra.Command) {
 	}
 }
 
+// oneOf marks flags of which at least one has to be given, in words of ours.
+func (a *app) oneOf(cmd *cobra.Command, names ...string) {
+	cmd.MarkFlagsOneRequired(names...) // for the completion of shells
+	a.together(cmd, func() error {
+		if len(changed(cmd, names)) > 0 {
+			return nil
+		}
+		return fmt.Errorf("nothing to do: expected %s: %w", dashed(names, " or "), fault.Invalid)
+	})
+}
+
+// onlyOneOf marks flags of which at most one may be given.
+func (a *app) onlyOneOf(cmd *cobra.Command, names ...string) {
+	cmd.MarkFlagsMutuallyExclusive(names...)
+	a.together(cmd, func() error {
+		if given := changed(cmd, names); len(given) > 1 {
+			return fmt.Errorf("%s: expected one of them: %w", dashed(given, " and "), fault.Invalid)
+		}
+		return nil
+	})
+}
+
+// together notes what settle checks of flags that belong together, before cobra does it in its own words.
+func (a *app) together(cmd *cobra.Command, check func() error) {
+	if a.groups == nil {
+		a.groups = make(map[*cobra.Command][]func() error)
+	}
+	a.groups[cmd] = append(a.groups[cmd], check)
+}
+
+func changed(cmd *cobra.Command, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !cmd.Flags().Changed(n) })
+}
+
+// dashed is a list of flags as one writes it: --a, --b and --c.
+func dashed(names []string, last string) string {
+	text := "--" + names[len(names)-1]
+	if rest := names[:len(names)-1]; len(rest) > 0 {
+		text = "--" + strings.Join(rest, ", --") + last + text
+	}
+	return text
+}
+
 // nearest is the word of a list that word was most likely meant to be; "" when none is near.
 func nearest(word string, list []string) string {
 	best, bestDistance := "", max(1, min(2, len(word)-2), len(word)/3)+1
@@ -116,4 +161,17 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// quietHelp lets cobra not tell by itself that help could not be written: run does.
+func quietHelp(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		out := c.OutOrStdout()
+		var text bytes.Buffer
+		c.SetOut(&text)
+		defer c.SetOut(out)
+		help(c, args)
+		_, _ = text.WriteTo(out)
+	})
 }

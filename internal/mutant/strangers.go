@@ -101,6 +101,12 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestALoginThatIsNotAllowedGetsNoAnswer$",
 		},
 		{
+			name: "help-into-nothing", breaks: "a script that keeps the help or a completion takes half of it for all",
+			file: "internal/visible/visible.go",
+			find: "		v.failed.CompareAndSwap(nil, &err)\n", put: "",
+			pkg: "internal/cli", test: "TestWhatCouldNotBePrintedIsAFailure$",
+		},
+		{
 			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
 			file: "internal/notice/main.go",
 			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",

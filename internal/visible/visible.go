@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -25,6 +26,8 @@ import (
 type Writer struct {
 	w    io.Writer
 	mark string // stands before and behind each control; nobody else can know it
+
+	failed atomic.Pointer[error]
 }
 
 // New returns a Writer in front of w.
@@ -43,9 +46,18 @@ func (v *Writer) Write(p []byte) (int, error) {
 		out = v.shown(string(p), true)
 	}
 	if _, err := v.w.Write(out); err != nil {
+		v.failed.CompareAndSwap(nil, &err)
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Err is the first error of Write, for who comes after writers that did not look at it.
+func (v *Writer) Err() error {
+	if err := v.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Line is s within one line: newline and tab are shown too. Controls stay marked.
