@@ -65,10 +65,14 @@ var errNoLeader = errors.New("the partition has no leader now")
 func persist(ctx context.Context, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var cause error // the last answer that was more than the end of ctx
 	for n := 0; ; n++ {
 		err := f(limited)
 		if err == nil {
 			return nil
+		}
+		if limited.Err() == nil {
+			cause = err
 		}
 		if isFault(err) {
 			return err
@@ -79,11 +83,15 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 		if limited.Err() == nil {
 			sleep(limited, n)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		switch {
+		case ctx.Err() == nil:
+		case cause != nil:
+			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), cause) // its kind is that of ctx alone
+		default:
+			return fmt.Errorf("%w; no answer until then", ctx.Err())
 		}
 		if limited.Err() != nil {
-			return fmt.Errorf("%w: tried for %v: %w", fault.Unavailable, patience, err)
+			return fmt.Errorf("%w: tried for %v: %w", fault.Unavailable, patience, cmp.Or(cause, err))
 		}
 	}
 }

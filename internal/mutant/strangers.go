@@ -107,6 +107,12 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestWhatCouldNotBePrintedIsAFailure$",
 		},
 		{
+			name: "greeting-for-ever", breaks: "a wrong port of MariaDB is waited for more than a minute, and told as a time-out",
+			file: "registry/sqlregistry/mysql.go",
+			find: "errors.Is(err, errNoGreeting) {\n", put: "errors.Is(err, errNoGreeting) && n > 0 {\n",
+			pkg: "registry/sqlregistry", test: "TestAPortThatSpeaksSomethingElseIsToldSoon$",
+		},
+		{
 			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
 			file: "internal/notice/main.go",
 			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",

@@ -84,13 +84,14 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sql registry: %w: %w", fault.Invalid, err)
 	}
-	db := sql.OpenDB(&mysqlConnector{base, setupCalls()})
-	waiting := sql.OpenDB(&mysqlConnector{base, setupWaiting()})
-	noWait := sql.OpenDB(&mysqlConnector{base, setupNoWait()})
-	for pool, most := range map[*sql.DB]int{db: maxConns, noWait: maxNoWaits} {
-		pool.SetMaxOpenConns(most)
-		pool.SetMaxIdleConns(most)
-		pool.SetConnMaxIdleTime(idleCalls)
+	pool := func(setup []string) *sql.DB {
+		return sql.OpenDB(&mysqlConnector{base, c.Addr, max(greeting, c.Timeout), setup})
+	}
+	db, waiting, noWait := pool(setupCalls()), pool(setupWaiting()), pool(setupNoWait())
+	for p, most := range map[*sql.DB]int{db: maxConns, noWait: maxNoWaits} {
+		p.SetMaxOpenConns(most)
+		p.SetMaxIdleConns(most)
+		p.SetConnMaxIdleTime(idleCalls)
 	}
 	most, err := packet(ctx, db)
 	if err != nil {
@@ -115,7 +116,9 @@ func packet(ctx context.Context, db *sql.DB) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, idleCalls)
 	defer cancel()
 	var n int64
-	if err := db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n); errors.Is(err, errNoGreeting) {
+		return 0, fmt.Errorf("sql registry: %w: %w", fault.Unavailable, err)
+	} else if err != nil {
 		return 0, nil // the next statement says what is wrong
 	}
 	if n < minPacket {
@@ -124,15 +127,29 @@ func packet(ctx context.Context, db *sql.DB) (int, error) {
 	return int(min(n/2-(1<<20)-(64<<10), 3<<20)), nil
 }
 
+// greeting is for how long a server may take, from the first packet on, to let us in: the client itself waits
+// for ever on a port where somebody listens who says nothing, or something else.
+const greeting = 8 * time.Second
+
+// errNoGreeting is that nothing that we know has answered.
+var errNoGreeting = errors.New("expected a MariaDB or MySQL there, which would have greeted and let us in by now; it hangs, or something else listens on this port")
+
 // mysqlConnector prepares each new connection.
 type mysqlConnector struct {
 	sqldriver.Connector
 
-	setup []string
+	address  string
+	patience time.Duration // greeting, or what the URL has for connecting if that is more
+	setup    []string
 }
 
 func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	bounded, cancel := context.WithTimeoutCause(ctx, c.patience, errNoGreeting)
+	defer cancel()
+	conn, err := c.Connector.Connect(bounded)
+	if err != nil && context.Cause(bounded) == errNoGreeting { //nolint:errorlint // this very one
+		return nil, fmt.Errorf("%s: waited for %s: %w", c.address, c.patience, errNoGreeting)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func TestATransactionThatNobodyGoesOnWithIsEndedByTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := sql.OpenDB(&mysqlConnector{base, setupCalls()})
+	stopped := sql.OpenDB(&mysqlConnector{base, "", greeting, setupCalls()})
 	defer stopped.Close()
 	tx, err := stopped.Begin()
 	if err != nil {
