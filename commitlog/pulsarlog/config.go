@@ -185,8 +185,14 @@ func (c Config) checkPlaintext() error {
 	if strings.HasPrefix(c.ServiceURL, "pulsar:") {
 		hosts = strings.Split(c.host(), ",")
 	}
-	if u, err := url.Parse(c.AdminURL); err == nil && u.Scheme == "http" {
-		hosts = append(hosts, u.Host)
+	bases, err := webHosts(c.AdminURL)
+	if err != nil {
+		return err
+	}
+	for _, base := range bases {
+		if u, err := url.Parse(base); err == nil && u.Scheme == "http" {
+			hosts = append(hosts, u.Host)
+		}
 	}
 	return storeurl.Plaintext("pulsar log", hosts, c.StrictTLS, c.Logger)
 }
@@ -264,7 +270,7 @@ func (c Config) admin(t *tls.Config) *admin {
 		token = func() (string, error) { return storeurl.ReadPassword(c.TokenFile) }
 	}
 	w := &web{
-		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect}, transport: transport,
+		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect(c.StrictTLS)}, transport: transport,
 		token: token, patience: hostPatience,
 	}
 	return &admin{web: w, tenant: c.Tenant, namespace: c.Namespace}

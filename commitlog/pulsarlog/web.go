@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // hostPatience is how long a host of the web service may take before another one is asked as well.
@@ -159,15 +160,25 @@ func neverSent(err error) bool {
 }
 
 // redirect lets a broker send a request on to the one that has the topic, which wants to see the token
-// too: Go's client takes it away from another host. It is not sent unencrypted after it was encrypted.
-func redirect(req *http.Request, via []*http.Request) error {
-	if len(via) >= 10 {
-		return errors.New("10 redirects")
-	}
-	if token := via[0].Header.Get("Authorization"); token != "" && (req.URL.Scheme == "https" || via[0].URL.Scheme == "http") {
+// too: Go's client takes it away from another host. It is not sent unencrypted after it was encrypted, and
+// where TLS is strict, to another host never.
+func redirect(strict bool) func(req *http.Request, via []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 10 {
+			return errors.New("10 redirects")
+		}
+		token := via[0].Header.Get("Authorization")
+		if token == "" || req.URL.Scheme != "https" && via[0].URL.Scheme != "http" {
+			return nil
+		}
+		if req.URL.Scheme != "https" {
+			if err := storeurl.Plaintext("pulsar log: a redirect", []string{req.URL.Host}, strict, nil); err != nil {
+				return err
+			}
+		}
 		req.Header.Set("Authorization", token)
+		return nil
 	}
-	return nil
 }
 
 func decodeAnswer(r request, status int, body []byte, out any) error {

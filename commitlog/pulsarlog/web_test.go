@@ -157,7 +157,7 @@ func TestATokenFollowsARedirectButNotOutOfTLS(t *testing.T) {
 	token := func() (string, error) { return "hunter2", nil }
 	for from, want := range map[string]string{"http://a": "Bearer hunter2", "https://a": ""} {
 		got := "nothing"
-		client := &http.Client{CheckRedirect: redirect, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		client := &http.Client{CheckRedirect: redirect(false), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Host == "a" {
 				return &http.Response{StatusCode: http.StatusTemporaryRedirect, Header: http.Header{"Location": {"http://b/x"}}, Body: http.NoBody, Request: r}, nil
 			}
