@@ -30,7 +30,7 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 		}
 		d := *doc
 		d.State = Ready
-		d.Altering = true // what was made for it may have a retention that it had before
+		d.Altering, d.Before = true, nil // what was made for it may have a retention that it had before
 		if err := c.store(ctx, &d, version); !errors.Is(err, fault.Conflict) {
 			return err
 		}

@@ -76,7 +76,8 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 			if err := doc.CheckHere(); err != nil || !doc.Altering {
 				return doc.visible(), err
 			}
-			return c.settleRetention(ctx, name, doc.Life)
+			doc, _, err := c.settleRetention(ctx, name, doc.Life)
+			return doc, err
 		default:
 			err = c.finishCreate(ctx, doc, version)
 		}

@@ -61,9 +61,11 @@ type Document struct {
 	RetentionAgeMS int64     `json:"retention_age_ms,omitempty"`
 	RetentionForce bool      `json:"retention_force,omitempty"` // drop also what a group has not processed
 	// Altering: its storage topics may still have the retention that was before.
-	Altering bool   `json:"altering,omitempty"`
-	Created  int64  `json:"created"`         // Unix ms
-	Moved    *Moved `json:"moved,omitempty"` // nil: it is here
+	Altering bool `json:"altering,omitempty"`
+	// Before is that retention, while the log may still refuse the new one; nil: there is no way back.
+	Before  *Retention `json:"retention_before,omitempty"`
+	Created int64      `json:"created"`         // Unix ms
+	Moved   *Moved     `json:"moved,omitempty"` // nil: it is here
 }
 
 // Config is what a topic is created with.

@@ -169,7 +169,7 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	doc, version, err := c.here(ctx, name, life)
 	if err == nil && doc.Altering {
-		if _, err = c.settleRetention(ctx, name, life); err == nil {
+		if _, _, err = c.settleRetention(ctx, name, life); err == nil {
 			doc, version, err = c.here(ctx, name, life)
 		}
 	}

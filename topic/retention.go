@@ -36,9 +36,17 @@ func (r Retention) Validate(name string) error {
 	return nil
 }
 
+// setRetention gives the definition a retention, which is not everywhere yet. before is what a log leads
+// back to that refuses it; nil: nothing else is known.
+func (d *Document) setRetention(r Retention, before *Retention) {
+	d.RetentionBytes, d.RetentionAgeMS, d.RetentionForce = r.Bytes, r.AgeMS, r.Force
+	d.Altering, d.Before = true, before
+}
+
 // Alter gives a topic another retention and returns the new definition. The definition is changed
 // first, and says that the storage topics have to follow; then they do. What a crash leaves half done
-// is finished by the next Alter, Ensure or consumer.
+// is finished by the next Alter, Ensure or consumer. When the log refuses the retention for good, all
+// goes back to the one before, in the same way, and the error is the refusal.
 //
 // Of two at the same time the later one wins. ErrNotFound for an unknown topic.
 func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Document, error) {
@@ -52,11 +60,15 @@ func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Documen
 			return nil, err
 		}
 		life = doc.Life
-		doc.RetentionBytes, doc.RetentionAgeMS, doc.RetentionForce = r.Bytes, r.AgeMS, r.Force
-		doc.Altering = true
+		before := doc.Before // what was in force everywhere
+		if have := doc.Retention(); before == nil {
+			before = &have
+		}
+		doc.setRetention(r, before)
 		err = c.store(ctx, doc, version)
 		if err == nil {
-			return c.settleRetention(ctx, name, life)
+			doc, refusal, err := c.settleRetention(ctx, name, life)
+			return doc, errors.Join(refusal, err)
 		}
 		if !errors.Is(err, fault.Conflict) {
 			return nil, err
@@ -66,41 +78,78 @@ func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Documen
 
 // settleRetention gives the storage topics the retention of the definition. No log can check the
 // definition while it does that, so who finds afterwards that the definition says something else, as
-// after a long stop, does it again.
-func (c *Catalog) settleRetention(ctx context.Context, name, life string) (*Document, error) {
+// after a long stop, does it again. A refusal is why the definition has the retention from before again.
+func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settled *Document, refusal, err error) {
 	var given *Retention // what was given last
 	for {
 		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
-			return nil, err
+			return nil, refusal, err
 		}
 		switch r, last := doc.Retention(), len(doc.Storage)-1; {
 		case doc.Storage[last].Creating && last > 0:
 			err = c.finishAdd(ctx, doc, version)
 		case doc.Altering:
 			given = &r
-			if err = c.giveRetention(ctx, doc, version); err == nil {
-				return doc.visible(), nil
+			err = c.giveRetention(ctx, doc, version)
+			if err == nil {
+				return doc.visible(), refusal, nil
+			}
+			if refuses(ctx, err) {
+				if doc.Before == nil {
+					return nil, refusal, fmt.Errorf("topic %q: the log refuses the retention that its definition has; change it (topic alter) to one that it takes: %w", name, err)
+				}
+				refusal = fmt.Errorf("topic %q: the log refuses the retention, and the topic keeps the one that it had: %w", name, err)
+				doc.setRetention(*doc.Before, nil)
+				err = c.store(ctx, doc, version)
 			}
 		case given != nil && *given != r:
-			doc.Altering = true
+			doc.setRetention(r, nil)
 			err = c.store(ctx, doc, version)
 		default:
-			return doc.visible(), nil
+			return doc.visible(), refusal, nil
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
-			return nil, err
+			return nil, refusal, err
 		}
 	}
 }
 
+// refuses says whether a log's error is its last word: it is neither of this moment nor of this call.
+func refuses(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	for _, passing := range []error{
+		fault.Unavailable, fault.Unknown, fault.NotDone, fault.Conflict, fault.Closed, fault.NotFound, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveRetention counts as given what a storage topic has, though the log refuses to set it: it may
+// refuse everything.
 func (c *Catalog) giveRetention(ctx context.Context, doc *Document, version registry.Version) error {
 	for i := range doc.Storage {
-		if err := c.log.AlterTopic(ctx, doc.storageConfig(i)); err != nil {
+		err := c.log.AlterTopic(ctx, doc.storageConfig(i))
+		if err != nil && !(refuses(ctx, err) && c.has(ctx, doc, i)) {
 			_, _, gone := c.ready(ctx, doc.Name, doc.Life)
 			return errors.Join(gone, err)
 		}
 	}
-	doc.Altering = false
+	doc.Altering, doc.Before = false, nil
 	return c.store(ctx, doc, version)
+}
+
+// has says whether a storage topic has the retention of the definition.
+func (c *Catalog) has(ctx context.Context, doc *Document, i int) bool {
+	st, err := c.openStorage(ctx, doc, i)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = st.Close() }() // it was only looked at
+	return st.Config() == doc.storageConfig(i)
 }

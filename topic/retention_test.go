@@ -3,11 +3,13 @@ package topic_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -92,7 +94,7 @@ func TestAChangeOfTheRetentionThatWasCutOffIsFinished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, c := altered(t)
-			changes, cut := 0, errors.New("cut off")
+			changes, cut := 0, fmt.Errorf("cut off: %w", fault.Unavailable)
 			log.before = func(driver.TopicConfig) error {
 				if changes++; changes == 2 {
 					return cut
@@ -123,3 +125,103 @@ func TestAStorageTopicThatIsBeingAddedGetsTheNewRetention(t *testing.T) {
 	}
 	wantRetention(t, log, c, want)
 }
+
+// A log that takes no more than so many bytes, for good. Somebody may have to finish that, or comes
+// between; the log may refuse whatever else it is asked, too.
+func TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore(t *testing.T) {
+	t.Parallel()
+	old, large, later := topic.Retention{Bytes: 1000}, topic.Retention{Bytes: 9000}, topic.Retention{AgeMS: 7}
+	refusal := fmt.Errorf("at most 5000 bytes: %w", fault.Invalid)
+	cut := fmt.Errorf("cut off: %w", fault.Unavailable)
+	for name, test := range map[string]struct {
+		log    func(c *topic.Catalog) func(n int, config driver.TopicConfig) error // its n-th change
+		err    error
+		finish bool // by a consumer
+		want   topic.Retention
+	}{
+		"the first storage topic": {err: refusal, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(_ int, config driver.TopicConfig) error {
+				if config.RetentionBytes > 5000 {
+					return refusal
+				}
+				return nil
+			}
+		}},
+		"the second storage topic": {err: refusal, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(n int, _ driver.TopicConfig) error {
+				if n == 2 {
+					return refusal
+				}
+				return nil
+			}
+		}},
+		"everything": {err: refusal, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(int, driver.TopicConfig) error { return refusal }
+		}},
+		"an error that nobody knows": {err: errStrange, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(n int, _ driver.TopicConfig) error {
+				if n == 1 {
+					return errStrange
+				}
+				return nil
+			}
+		}},
+		"cut off on the way back": {err: cut, finish: true, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(n int, _ driver.TopicConfig) error {
+				switch n {
+				case 2:
+					return refusal
+				case 4:
+					return cut
+				}
+				return nil
+			}
+		}},
+		"refused to who finishes it": {err: cut, finish: true, want: old, log: func(*topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(n int, _ driver.TopicConfig) error {
+				switch n {
+				case 2:
+					return cut
+				case 4:
+					return refusal
+				}
+				return nil
+			}
+		}},
+		"another change comes between": {err: refusal, want: later, log: func(c *topic.Catalog) func(int, driver.TopicConfig) error {
+			return func(n int, _ driver.TopicConfig) error {
+				if n != 1 {
+					return nil
+				}
+				if _, err := c.Alter(t.Context(), "t", later); err != nil {
+					t.Error(err)
+				}
+				return refusal
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log, c := altered(t)
+			if _, err := c.Alter(t.Context(), "t", old); err != nil {
+				t.Fatal(err)
+			}
+			changes, answer := 0, test.log(c)
+			log.before = func(config driver.TopicConfig) error {
+				changes++
+				return answer(changes, config)
+			}
+			if _, err := c.Alter(t.Context(), "t", large); !errors.Is(err, test.err) {
+				t.Errorf("the change gives %v; want %v", err, test.err)
+			}
+			if test.finish {
+				if err := c.Resume(t.Context(), "t", ""); err != nil {
+					t.Errorf("finished with %v", err)
+				}
+			}
+			wantRetention(t, log, c, test.want)
+		})
+	}
+}
+
+var errStrange = errors.New("strange")

@@ -30,6 +30,36 @@ func growthMutants() []mutant {
 			pkg: "topic", test: "TestAChangeOfTheRetentionThatWasCutOffIsFinished$",
 		},
 		{
+			name: "refused-retention-stays", breaks: "a retention that the log refuses leaves the topic half altered for ever",
+			file: "topic/retention.go",
+			find: "			if refuses(ctx, err) {\n", put: "			if refuses(ctx, err) && last < 0 {\n",
+			pkg: "topic", test: "TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore$",
+		},
+		{
+			name: "refused-way-back", breaks: "a log that refuses every change of a retention keeps the topic half altered, though it has what it should",
+			file: "topic/retention.go",
+			find: "refuses(ctx, err) && c.has(ctx, doc, i)", put: "refuses(ctx, err) && i < 0",
+			pkg: "topic", test: "TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore$",
+		},
+		{
+			name: "estimate-by-reads", breaks: "a dry run of topic alter reads all over a log that knows its size, half a minute on Pulsar",
+			file: "extent.go",
+			find: "	if ok || err != nil {\n", put: "	if ok && err != nil {\n",
+			pkg: ".", test: "TestALogThatKnowsItsSizeIsNotRead$",
+		},
+		{
+			name: "early-does-not-wait", breaks: "a message whose storage topic takes over just now is refused, or overtakes what is carried there",
+			file: "topic/idempotent.go",
+			find: "	return m.idempotent() && m.home > g.storage &&", put: "	return m.idempotent() && m.home < 0 &&",
+			pkg: "topic", test: "TestAProducerOfTheNextStorageTopicWaitsForWhatIsUnderWay$",
+		},
+		{
+			name: "definition-under-another-name", breaks: "a definition that stands under another topic's name is used, and overwrites that topic's",
+			file: "topic/document.go",
+			find: "	if prefix+d.Name != key {", put: "	if prefix+d.Name == \"\" {",
+			pkg: "topic", test: "TestADefinitionUnderAnotherNameIsNamedAndSkipped$",
+		},
+		{
 			name: "switch-resumed-twice", breaks: "a follower that finishes a switch does the next one as well, which nobody asked for",
 			file: "topic/grow.go",
 			find: "	if err := c.finishSwitch(ctx, doc, version); !errors.Is(err, fault.Conflict) {\n",
