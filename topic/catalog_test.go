@@ -289,3 +289,30 @@ func TestADamagedDefinitionHidesNoOther(t *testing.T) {
 		}
 	}
 }
+
+// Whoever opened it would write to another topic's definition, and its storage topics.
+func TestADefinitionUnderAnotherNameIsNamedAndSkipped(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 1})
+	create(t, s.catalog, "b", topic.Config{Partitions: 1})
+	s.edit(t, "b", `"name":"b"`, `"name":"a"`)
+	list, err := s.catalog.List(t.Context())
+	if err != nil || len(list) != 2 || list[0].Name != "a" || list[0].Err != nil || list[1].Name != "b" || !errors.Is(list[1].Err, fault.Corrupt) {
+		t.Errorf("%+v, %v; expected a, and that b is damaged", list, err)
+	}
+	for what, f := range map[string]func() error{
+		"open":   func() error { _, err := s.catalog.Open(t.Context(), "b"); return err },
+		"get":    func() error { _, err := s.catalog.Get(t.Context(), "b"); return err },
+		"create": func() error { return s.catalog.Create(t.Context(), "b", topic.Config{Partitions: 1}) },
+		"alter":  func() error { _, err := s.catalog.Alter(t.Context(), "b", topic.Retention{Bytes: 1}); return err },
+		"delete": func() error { return s.catalog.Delete(t.Context(), "b", "") },
+	} {
+		if err := f(); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"topics/b"`) {
+			t.Errorf("%s: %v; expected damage that is named by its key", what, err)
+		}
+	}
+	if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || doc.Retention() != (topic.Retention{}) {
+		t.Errorf("the other topic: %+v, %v", doc, err)
+	}
+}

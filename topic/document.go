@@ -153,6 +153,9 @@ func decode(key string, value []byte) (*Document, error) {
 	if d.Format < format {
 		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads format %d: make it anew: %w", d.Name, d.Format, format, fault.Invalid)
 	}
+	if prefix+d.Name != key { // whatever is stored for it would come to another key
+		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)
+	}
 	if err := checkLife(d.Life); err != nil {
 		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
 	}
