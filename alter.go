@@ -15,6 +15,8 @@ type Retention = topic.Retention
 // AlterTopicOptions are the options of AlterTopic.
 type AlterTopicOptions struct {
 	DryRun bool // only say what would be done
+	// Estimate is the result of a dry run. What is due to go is taken from it, and not found out again.
+	Estimate *RetentionChange
 }
 
 // RetentionChange says what a change of a topic's retention did, or would do.
@@ -57,7 +59,9 @@ func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts 
 		return nil, err
 	}
 	change := &RetentionChange{Topic: name, Before: t.Document().Retention(), After: r}
-	if change.Drops, err = c.drops(ctx, t, r); err != nil {
+	if opts != nil && opts.Estimate != nil {
+		change.Drops = opts.Estimate.Drops
+	} else if change.Drops, err = c.drops(ctx, t, r); err != nil {
 		return nil, err
 	}
 	if opts != nil && opts.DryRun {
@@ -82,13 +86,13 @@ func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]Rete
 		if err != nil {
 			return nil, err
 		}
-		parts := make([]extent, s.Partitions)
+		parts, err := extentsOf(ctx, log, s.Partitions, r)
+		if err != nil {
+			return nil, err
+		}
 		total := 0.0
-		for p := range parts {
-			if parts[p], err = extentOf(ctx, log, p, r); err != nil {
-				return nil, err
-			}
-			total += parts[p].bytes
+		for _, e := range parts {
+			total += e.bytes
 		}
 		excess := 0.0
 		if r.Bytes > 0 && total > float64(r.Bytes) {

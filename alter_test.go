@@ -113,3 +113,19 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 		}
 	})
 }
+
+// Who has seen a dry run does not wait for another.
+func TestAnEstimateThatIsGivenIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	rf := newStores().open(t)
+	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	drop := ringfence.RetentionDrop{Until: 7, Records: 7, Bytes: 70}
+	change, err := rf.AlterTopic(t.Context(), "t", ringfence.Retention{Bytes: 1}, &ringfence.AlterTopicOptions{
+		Estimate: &ringfence.RetentionChange{Drops: []ringfence.RetentionDrop{drop}},
+	})
+	if err != nil || !change.Done || len(change.Drops) != 1 || change.Drops[0] != drop {
+		t.Errorf("%+v, %v; expected a change with the estimate that was given", change, err)
+	}
+}

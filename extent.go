@@ -5,12 +5,13 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// extent is what a partition holds, estimated from reads. Offsets say little of it: a log may leave out
+// extent is what a partition holds, estimated by the log or from reads. Offsets say little of it: a log may leave out
 // most of them, as Pulsar does, which counts on in another place with each ledger.
 type extent struct {
 	commitlog.Bounds
@@ -41,6 +42,30 @@ const (
 	mostReads = 96
 )
 
+// extentsAtOnce is how many partitions are looked at together.
+const extentsAtOnce = 8
+
+// extentsOf is extentOf of each partition.
+func extentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Retention) ([]extent, error) {
+	parts, errs := make([]extent, partitions), make([]error, partitions)
+	limit := make(chan struct{}, extentsAtOnce)
+	var looks sync.WaitGroup
+	for p := range parts {
+		limit <- struct{}{}
+		looks.Go(func() { // joined below
+			parts[p], errs[p] = extentOf(ctx, log, p, r)
+			<-limit
+		})
+	}
+	looks.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
 // extentOf finds how large a partition is, and what of it is too old.
 func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (extent, error) {
 	var e extent
@@ -56,10 +81,23 @@ func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retent
 		}
 		e.expired = max(at, e.First)
 	}
+	known, ok, err := log.Measure(ctx, partition)
+	if ok || err != nil {
+		e.know(known)
+		return e, err
+	}
 	err = e.measure(func(at int64, recs []commitlog.Record) ([]commitlog.Record, int64, error) {
 		return log.Read(ctx, partition, at, recs, &commitlog.ReadOptions{MaxBytes: sampleBytes})
 	})
 	return e, err
+}
+
+// know takes over what the log says.
+func (e *extent) know(stretches []commitlog.Stretch) {
+	for _, s := range stretches {
+		e.stretches = append(e.stretches, stretch{from: s.From, read: s.Until, until: s.Until, records: s.Records, bytes: s.Bytes})
+		e.bytes += s.Bytes
+	}
 }
 
 // measure reads where the most bytes are not read yet, until that is little enough.

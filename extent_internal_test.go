@@ -1,11 +1,67 @@
 package ringfence
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/memlog"
 )
+
+// measured is a log that knows what it holds, and of which each read would take long.
+type measured struct {
+	driver.Log
+	driver.Topic
+	stretches []driver.Stretch
+}
+
+func (m *measured) OpenTopic(ctx context.Context, name string) (_ driver.Topic, err error) {
+	m.Topic, err = m.Log.OpenTopic(ctx, name)
+	return m, err
+}
+
+func (m *measured) Close() error { return errors.Join(m.Topic.Close(), m.Log.Close()) }
+
+func (m *measured) Bounds(context.Context, int) (driver.Bounds, error) {
+	return driver.Bounds{First: 10, Next: 1000}, nil
+}
+
+func (m *measured) Measure(context.Context, int) ([]driver.Stretch, error) { return m.stretches, nil }
+
+func (m *measured) Read(context.Context, driver.ReadRequest, []driver.Record) ([]driver.Record, int64, error) {
+	return nil, 0, errors.New("it was read")
+}
+
+func TestALogThatKnowsItsSizeIsNotRead(t *testing.T) {
+	t.Parallel()
+	log := commitlog.New(&measured{Log: memlog.NewStore(nil).Driver(), stretches: []driver.Stretch{
+		{From: 10, Until: 20, Records: 100, Bytes: 1000}, {From: 900, Until: 1000, Records: 50, Bytes: 3000},
+	}})
+	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := log.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := extentsOf(t.Context(), topic, 1, Retention{Bytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := all[0]
+	if e.bytes != 4000 || e.after(2500) != 950 {
+		t.Errorf("%v bytes, half of the second ledger ends at %d; expected 4000 and 950", e.bytes, e.after(2500))
+	}
+	if records, bytes := e.count(15, 950); records != 75 || bytes != 2000 {
+		t.Errorf("%d records and %d bytes; expected 75 and 2000", records, bytes)
+	}
+	if err := topic.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 // ledger is a row of offsets that have a record each.
 type ledger struct{ from, until int64 }

@@ -37,6 +37,7 @@ type (
 	Header          = driver.Header
 	TopicConfig     = driver.TopicConfig
 	Bounds          = driver.Bounds
+	Stretch         = driver.Stretch
 	Producer        = driver.Producer
 	OutOfRangeError = driver.OutOfRangeError
 	CorruptError    = driver.CorruptError

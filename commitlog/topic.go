@@ -218,6 +218,20 @@ func (t *Topic) OffsetAt(ctx context.Context, partition int, millis int64) (int6
 	return t.d.OffsetAt(ctx, partition, millis)
 }
 
+// Measure estimates what lies in a partition without reading it, in the order of the offsets; false when
+// the log can't.
+func (t *Topic) Measure(ctx context.Context, partition int) ([]Stretch, bool, error) {
+	if err := t.checkPartition(partition); err != nil {
+		return nil, false, err
+	}
+	d, ok := t.d.(driver.Measurer)
+	if !ok {
+		return nil, false, nil
+	}
+	stretches, err := d.Measure(ctx, partition)
+	return stretches, true, err
+}
+
 // Trim drops the records of a partition below an offset. After an error they may be there or gone, and it
 // may be called again; with ErrNotAppended nothing was begun.
 func (t *Topic) Trim(ctx context.Context, partition int, before int64) error {

@@ -238,3 +238,16 @@ func (e *CorruptError) Error() string {
 }
 
 func (e *CorruptError) Is(target error) bool { return target == fault.Corrupt }
+
+// Measurer is what a Topic may also be, when it can tell what a partition holds faster than by reads
+// all over it.
+type Measurer interface {
+	// Measure says what lies in a partition, in the order of the offsets. The numbers are estimates.
+	Measure(ctx context.Context, partition int) ([]Stretch, error)
+}
+
+// Stretch is a range of offsets over which its records are spread evenly.
+type Stretch struct {
+	From, Until    int64
+	Records, Bytes float64
+}

@@ -135,14 +135,19 @@ func (a *admin) positionAt(ctx context.Context, partition string, millis int64) 
 type stats struct {
 	LastConfirmed string `json:"lastConfirmedEntry"` // ledger:entry
 	State         string
-	Ledgers       []struct {
-		ID      int64 `json:"ledgerId"`
-		Entries int64
-		Size    int64
-	}
-	Cursors map[string]struct {
+	Ledgers       []ledger
+	// Of the ledger that is written to, the last one, whose own numbers are 0.
+	CurrentEntries int64 `json:"currentLedgerEntries"`
+	CurrentSize    int64 `json:"currentLedgerSize"`
+	Cursors        map[string]struct {
 		MarkDelete string `json:"markDeletePosition"`
 	}
+}
+
+type ledger struct {
+	ID      int64 `json:"ledgerId"`
+	Entries int64
+	Size    int64
 }
 
 func (a *admin) stats(ctx context.Context, partition string) (*stats, error) {

@@ -15,16 +15,7 @@ import (
 // and keeps what is held. Nobody calls anything but append.
 func TestRetentionNeedsNoGroups(t *testing.T) {
 	t.Parallel()
-	u := namespace(t)
-	config := Config{ServiceURL: "pulsar://" + u.Host, AdminURL: u.Query().Get("web"), Namespace: strings.TrimPrefix(u.Path, "/public/")}.withDefaults()
-	client, err := config.newClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := config.admin(nil)
-	store := newLog(config, client, a)
-	store.retainEvery = 100 * time.Millisecond
-	l := commitlog.New(store)
+	l, a := opened(t, 100*time.Millisecond)
 	topics := map[string]*commitlog.Topic{}
 	for _, c := range []commitlog.TopicConfig{
 		{Name: "all"},
@@ -87,6 +78,20 @@ func TestRetentionNeedsNoGroups(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// opened opens a log on a namespace of its own, and says what else speaks to the cluster.
+func opened(t *testing.T, retainEvery time.Duration) (*commitlog.Log, *admin) {
+	t.Helper()
+	u := namespace(t)
+	config := Config{ServiceURL: "pulsar://" + u.Host, AdminURL: u.Query().Get("web"), Namespace: strings.TrimPrefix(u.Path, "/public/")}.withDefaults()
+	client, err := config.newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLog(config, client, config.admin(nil))
+	l.retainEvery = retainEvery
+	return commitlog.New(l), l.admin
 }
 
 // Nobody knows what a hold that can't be read was there to keep.

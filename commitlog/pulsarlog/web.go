@@ -45,11 +45,13 @@ type request struct {
 type reply struct {
 	host   int
 	status int
+	header http.Header
 	body   []byte
 	err    error // there is none
 }
 
-// call sends a request and decodes the answer into out, if it is not nil. The host that answered last is
+// call sends a request and decodes the answer into out, if it is not nil; an *http.Header gets that of the
+// answer. The host that answered last is
 // asked first, and another one when that fails or takes long, until one gives an answer that is the
 // cluster's. No answer, and one of 500 and above, is only that host's, and leaves open what became of
 // the request. Whatever is sent may therefore be done twice. A deletion that finds nothing then was done
@@ -73,6 +75,10 @@ func (w *web) call(ctx context.Context, method, path, contentType string, in, ou
 	case err != nil:
 		return err
 	case others && method == http.MethodDelete && a.status == http.StatusNotFound:
+		return nil
+	}
+	if out, ok := out.(*http.Header); ok && a.status < http.StatusMultipleChoices {
+		*out = a.header
 		return nil
 	}
 	return decodeAnswer(r, a.status, a.body, out)
@@ -145,7 +151,7 @@ func (w *web) ask(ctx context.Context, host int, r request) reply {
 		a.err = fmt.Errorf("pulsar's web service at %s does not answer (web= names it): %w: %w", req.URL.Host, fault.Unavailable, err)
 		return a
 	}
-	a.status = resp.StatusCode
+	a.status, a.header = resp.StatusCode, resp.Header
 	a.body, err = io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		a.err = fmt.Errorf("pulsar's web service at %s: %w: %w", req.URL.Host, fault.Unavailable, err)
