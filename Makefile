@@ -40,20 +40,22 @@ help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build ## The story with real processes and a real kill -9; checks itself
-	$(BIN)/ringfence demo $(DEMO_FLAGS)
+demo: toolchain ## The story with real processes and a real kill -9; checks itself
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ringfence-embedded ./cmd/ringfence-embedded
+	$(BIN)/ringfence-embedded demo $(DEMO_FLAGS)
 
 .PHONY: verify
 verify: build ## Load and faults for a minute on a directory, and the judgement (VERIFY_FLAGS="--for 10m")
 	$(BIN)/ringfence verify $(VERIFY_FLAGS)
 
 .PHONY: build
-build: setup ## Build bin/ringfence
+build: toolchain ## Build bin/ringfence
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ringfence ./cmd/ringfence
 
 .PHONY: build-pulsar
-build-pulsar: setup ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
+build-pulsar: toolchain ## Build bin/ringfence-pulsar, which knows Apache Pulsar too
 	@mkdir -p $(BIN)
 	cd commitlog/pulsarlog && $(GO) build -trimpath -tags $(TAGS) -o ../../$(BIN)/ringfence-pulsar ./cmd/ringfence-pulsar
 
@@ -137,9 +139,12 @@ bench-peers: setup ## Ringfence and its peers side by side (BENCH_FLAGS="-run pr
 
 ##@ Machinery
 
-.PHONY: setup
-setup: ## Check the Go toolchain and download the modules
+.PHONY: toolchain
+toolchain: ## Check the Go toolchain
 	@scripts/toolchain $(GO)
+
+.PHONY: setup
+setup: toolchain ## Check the Go toolchain and download the modules of all checks
 	@for m in $(MODULES); do ( cd $$m && $(GO) mod download ) || exit 1; done
 
 $(GOLANGCI):

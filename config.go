@@ -151,7 +151,7 @@ func lookUp(what, raw string, backends []Backend) (*url.URL, Backend, error) {
 func elsewhere(scheme string) string {
 	switch scheme {
 	case "kafka", "etcd", "etcds", "postgres", "postgresql", "redis", "rediss", "mysql", "mariadb", "sqlite":
-		return `set Config.Backends to backends.All() of "github.com/ringfence/ringfence/backends"`
+		return `the program ringfence has it (make build); in Go set Config.Backends to backends.All() of "github.com/ringfence/ringfence/backends"`
 	case "pulsar", "pulsar+ssl":
 		return `the program ringfence-pulsar has it (make build-pulsar); in Go it is the module "github.com/ringfence/ringfence/commitlog/pulsarlog", whose OpenURL goes into Config.Backends`
 	case "oracle":

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +16,9 @@ import (
 
 // The code of README, as it stands there.
 func readme(ctx context.Context, body []byte, charge func(ctx context.Context, key, value []byte) error) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // its end hands everything over
+	defer stop()
+
 	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: "./data"})
 	if err != nil {
 		return err

@@ -194,7 +194,9 @@ func pages() []Play {
 						echo first | ringfence produce payments
 						ringfence consume payments --group reads > seen & READER=$!
 						until grep -q first seen; do sleep 0.1; done
-						flock -o "$(find ringfence-data -name write.lock)" sleep 1000 & PID=$!
+						LOCK="$(find ringfence-data -name write.lock)"
+						flock -o "$LOCK" sleep 1000 & PID=$!
+						while flock -n "$LOCK" true; do sleep 0.1; done
 						echo waits | ringfence produce payments --timeout 2s
 						code=$?; kill $READER; wait $READER; test $code = 124`,
 				},

@@ -47,6 +47,9 @@ func Private(t testing.TB, name string) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			s.tell()
+		}
 		s.services("stop")
 		if err := os.Remove(dir); err != nil {
 			t.Errorf("%v: servers left something", err)
@@ -69,6 +72,17 @@ func Private(t testing.TB, name string) *Server {
 	}
 	t.Fatalf("scripts/services start %s printed no %s:\n%s", name, variable(name), env)
 	return nil
+}
+
+// tell shows the end of what the server's processes logged: a test that failed may be their doing.
+func (s *Server) tell() {
+	logs, _ := filepath.Glob(filepath.Join(s.dir, "s", s.name, "log")) // the pattern is sound
+	more, _ := filepath.Glob(filepath.Join(s.dir, "s", s.name, "*", "log"))
+	for _, path := range append(logs, more...) {
+		text, err := os.ReadFile(path)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		s.t.Logf("the last lines of %s, %v:\n%s", path, err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
 }
 
 // URL is where it listens; the same after Restart.
