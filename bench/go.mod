@@ -15,7 +15,6 @@ require (
 	github.com/twmb/franz-go v1.22.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.48.0
-	pgregory.net/rapid v1.2.0
 )
 
 require (

@@ -16,50 +16,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/bench/peer"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // Config says what to measure, and how long.
 type Config struct {
-	Peers      []peer.Peer       // Ringfence has to be the first
-	Rounds     int               // turns of each contestant; default 5
-	Turn       time.Duration     // length of one turn; default 1 s
-	Dir        string            // on the disk to measure; default the system's temporary folder
-	InFlight   []int             // producers that wait for each ack; default 1, 16, 256
-	Size       int               // bytes of a record; default 100
-	Durability []peer.Durability // default both
-	Records    int64             // records to read or to reopen with; default 1 and 5 million
-	Rate       int               // records a second when latency is measured; default 1,000
-	Progress   io.Writer         // what is going on; default nowhere
+	Peers      []peer.Peer   // Ringfence has to be the first
+	Rounds     int           // turns of each contestant
+	Turn       time.Duration // length of one turn
+	Dir        string        // on the disk to measure
+	InFlight   []int         // producers that wait for each ack
+	Size       int           // bytes of a record
+	Durability []peer.Durability
+	Records    int64     // records to read or to reopen with; default 1 and 5 million
+	Rate       int       // records a second when latency is measured
+	Progress   io.Writer // what is going on
 }
 
-func (c Config) withDefaults() Config {
-	if c.Rounds == 0 {
-		c.Rounds = 5
-	}
-	if c.Turn == 0 {
-		c.Turn = time.Second
-	}
-	if c.Dir == "" {
-		c.Dir = os.TempDir()
-	}
-	if len(c.InFlight) == 0 {
-		c.InFlight = []int{1, 16, 256}
-	}
-	if c.Size == 0 {
-		c.Size = 100
-	}
-	if len(c.Durability) == 0 {
-		c.Durability = []peer.Durability{peer.Sync, peer.OS}
-	}
-	if c.Rate == 0 {
-		c.Rate = 1000
-	}
-	if c.Progress == nil {
-		c.Progress = io.Discard
-	}
-	return c
+// Kind is one kind of measurement. It hands each report to emit as soon as it is there.
+type Kind func(ctx context.Context, c Config, emit func(Report) error) error
+
+// Kinds are all of them by name.
+func Kinds() map[string]Kind {
+	return map[string]Kind{"produce": Produce, "consume": Consume, "latency": Latency, "reopen": Reopen}
 }
 
 // Validate reports what can't be measured.
@@ -67,15 +48,12 @@ func (c Config) Validate() error {
 	switch {
 	case len(c.Peers) == 0 || c.Peers[0].Name != peer.Ringfence:
 		return fmt.Errorf("the first peer has to be %s: the others are compared with it", peer.Ringfence)
-	case c.Rounds < 0 || c.Turn < 0 || c.Size < 0 || c.Records < 0 || c.Rate < 0:
-		return fmt.Errorf("rounds %d, turn %v, size %d, records %d and rate %d must not be negative", c.Rounds, c.Turn, c.Size, c.Records, c.Rate)
+	case c.Rounds < 1 || c.Turn <= 0 || c.Size < 1 || c.Records < 0 || c.Rate < 1:
+		return fmt.Errorf("rounds %d, turn %v, size %d, records %d and rate %d must be positive", c.Rounds, c.Turn, c.Size, c.Records, c.Rate)
 	case c.Size > 1<<20:
 		return fmt.Errorf("size is %d; expected at most %d bytes", c.Size, 1<<20)
-	}
-	for _, n := range c.InFlight {
-		if n < 1 {
-			return fmt.Errorf("%d in flight; expected 1 or more", n)
-		}
+	case len(c.InFlight) > 0 && slices.Min(c.InFlight) < 1:
+		return fmt.Errorf("%d in flight; expected 1 or more", slices.Min(c.InFlight))
 	}
 	return nil
 }
@@ -99,17 +77,9 @@ func (c Config) available(only, without []string) []peer.Peer {
 	return all
 }
 
-// rest brings the disk and the heap to rest, so that nobody pays for the turn before.
-func (c Config) rest() {
-	runtime.GC()
-	d, err := os.Open(c.Dir)
-	if err != nil {
-		return // the turn will meet the error itself
-	}
-	defer d.Close()
-	if err := unix.Syncfs(int(d.Fd())); err != nil {
-		fmt.Fprintf(c.Progress, "syncfs %s: %v\n", c.Dir, err)
-	}
+// contest lets contestants take turns.
+func (c Config) contest() *measure.Contest {
+	return &measure.Contest{Rest: func() { measure.Rest(c.Dir) }}
 }
 
 // opened is a store with its folder.
@@ -141,11 +111,8 @@ func (c Config) open(ctx context.Context, peers []peer.Peer, o peer.Options) ([]
 
 func closeAll(progress io.Writer, all []opened) {
 	for _, o := range all {
-		if err := o.Close(); err != nil {
+		if err := errors.Join(o.Close(), os.RemoveAll(o.dir)); err != nil {
 			fmt.Fprintf(progress, "close %s: %v\n", o.name, err)
-		}
-		if err := os.RemoveAll(o.dir); err != nil {
-			fmt.Fprintf(progress, "remove %s: %v\n", o.dir, err)
 		}
 	}
 }
@@ -171,7 +138,50 @@ func Machine(dir string) string {
 	return fmt.Sprintf("%d cores, %s, %s, data in %s", runtime.NumCPU(), kernel, runtime.Version(), abs)
 }
 
-// bound makes a promise about one figure: at least need, or with atMost at most.
-func bound(what string, got, need float64, atMost bool) measure.Bound {
-	return measure.Bound{What: what, Got: got, Need: need, OK: got > 0 && (got >= need) != atMost}
+// childCommand is the argument that makes the program one of the processes of a measurement.
+const childCommand = "bench-child"
+
+// Child does the job of a child process, when the arguments of this process ask for one.
+func Child(ctx context.Context, args []string) (asked bool, err error) {
+	if len(args) != 3 || args[1] != childCommand {
+		return false, nil
+	}
+	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &produceJob{}, &consumeJob{}, &fillJob{}, &reopenJob{})
+}
+
+// task is what every child process is told.
+type task struct {
+	Peer       string
+	Dir        string
+	URL        string // of a server that runs already
+	Durability peer.Durability
+	Size       int
+	Records    int64
+	Rate       int
+}
+
+// answer is what a child process says.
+type answer struct {
+	URL     string            `json:",omitempty"`
+	Count   int64             `json:",omitempty"`
+	Elapsed time.Duration     `json:",omitempty"`
+	Latency measure.Histogram `json:",omitzero"`
+}
+
+// start starts this program again as a child, and waits for its first answer.
+func start(ctx context.Context, job harness.Job) (*harness.Child, answer, error) {
+	var a answer
+	self, err := os.Executable()
+	if err != nil {
+		return nil, a, err
+	}
+	p, err := harness.StartChild(ctx, []string{self, childCommand}, nil, job)
+	if err != nil {
+		return nil, a, err
+	}
+	if err := p.Hear(&a); err != nil {
+		p.End()
+		return nil, a, err
+	}
+	return p, a, nil
 }

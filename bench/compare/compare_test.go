@@ -4,26 +4,21 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/bench/peer"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // TestMain makes the test binary a child process when a measurement starts it as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(ChildVariable); text != "" {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		if err := Child(ctx, text, os.Stdin, os.Stdout); err != nil {
+	if asked, err := Child(context.Background(), os.Args); asked {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -39,17 +34,17 @@ func tiny(t *testing.T, names ...string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Peers: peers, Rounds: 1, Turn: 10 * time.Millisecond, InFlight: []int{2}, Dir: t.TempDir(), Records: 3200, Rate: 500}
+	return Config{
+		Peers: peers, Rounds: 1, Turn: 10 * time.Millisecond, InFlight: []int{2}, Dir: t.TempDir(), Records: 3200, Rate: 500, Size: 100,
+		Durability: []peer.Durability{peer.Sync, peer.OS}, Progress: t.Output(),
+	}
 }
 
 // gather collects the reports of one kind of measurement.
-func gather(t *testing.T, measureAll func(context.Context, Config, func(measure.Report) error) error, c Config) []measure.Report {
+func gather(t *testing.T, measureAll Kind, c Config) []Report {
 	t.Helper()
-	var mu sync.Mutex
-	var all []measure.Report
-	err := measureAll(t.Context(), c, func(r measure.Report) error {
-		mu.Lock()
-		defer mu.Unlock()
+	var all []Report
+	err := measureAll(t.Context(), c, func(r Report) error {
 		all = append(all, r)
 		return nil
 	})
@@ -70,7 +65,7 @@ func gather(t *testing.T, measureAll func(context.Context, Config, func(measure.
 }
 
 // names are the contestants of a report.
-func names(r measure.Report) string {
+func names(r Report) string {
 	var all []string
 	for _, row := range r.Rows {
 		all = append(all, row.Name)
@@ -127,7 +122,8 @@ func TestReopenFindsEveryRecordAfterKill(t *testing.T) {
 
 func TestPromisedRatiosStandInTheScenarios(t *testing.T) {
 	t.Parallel()
-	c := Config{}.withDefaults()
+	c := tiny(t)
+	c.InFlight = []int{1, 16, 256}
 	want := map[string]float64{
 		"durable, 1 in flight raw": 0.95, "durable, 16 in flight raw": 0.85, "durable, 256 in flight nats": 100,
 		"durable, 256 in flight redis": 9, "durable, 256 in flight pebble": 2, "durable, 256 in flight tidwall": 1.3,
@@ -147,18 +143,22 @@ func TestPromisedRatiosStandInTheScenarios(t *testing.T) {
 
 func TestValidateNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for _, c := range []Config{
-		{},
-		{Peers: []peer.Peer{{Name: "nats"}}},
-		{Peers: peer.All(), Rounds: -1},
-		{Peers: peer.All(), InFlight: []int{0}},
-		{Peers: peer.All(), Size: 2 << 20},
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Peers = nil },
+		func(c *Config) { c.Peers = []peer.Peer{{Name: "nats"}} },
+		func(c *Config) { c.Rounds = -1 },
+		func(c *Config) { c.InFlight = []int{0} },
+		func(c *Config) { c.Size = 2 << 20 },
 	} {
+		c := tiny(t)
+		change(&c)
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	if err := (Config{Peers: peer.All()}).Validate(); err != nil {
+	c := tiny(t)
+	c.Peers = peer.All()
+	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,8 +170,36 @@ func TestBounds(t *testing.T) {
 		atMost    bool
 		ok        bool
 	}{{2, 1, false, true}, {1, 2, false, false}, {1, 2, true, true}, {3, 2, true, false}, {0, 2, true, false}} {
-		if b := bound("x", c.got, c.need, c.atMost); b.OK != c.ok {
-			t.Errorf("%+v: %t; want %t", c, b.OK, c.ok)
+		var r Report
+		if r.bound("x", c.got, c.need, c.atMost); r.OK() != c.ok {
+			t.Errorf("%+v: want %t", r.Bounds, c.ok)
 		}
+	}
+}
+
+func row(name string, values ...float64) measure.Row { return measure.NewRow(name, "", values) }
+
+func TestReportsTellRatiosAndWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	all := []measure.Row{row("ringfence", 100, 1600, 9000), row("raw", 100, 100, 110), row("peer", 50, 800, 9000)}
+	r := NewReport("durable", "records/s", false, all, map[string]float64{"raw": 0.85, "peer": 3}, map[string]float64{"raw": 16})
+	if got := r.Rows[1].Ratio; got != 1 || !r.Rows[1].OK {
+		t.Errorf("raw: ratio %v ok %t; want 1 true", got, r.Rows[1].OK)
+	}
+	if got := r.Rows[2].Ratio; got != 2 || r.Rows[2].OK || r.OK() {
+		t.Errorf("peer: ratio %v ok %t; want 2 false", got, r.Rows[2].OK)
+	}
+	var text strings.Builder
+	if err := r.Write(&text, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1,600", "2.00x", "MISSED", "median of 3 rounds"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, text.String())
+		}
+	}
+	r = NewReport("latency", "µs", true, []measure.Row{row("ringfence", 50), row("nats", 200)}, map[string]float64{"nats": 2}, nil)
+	if r.Rows[1].Ratio != 4 || !r.OK() {
+		t.Errorf("got %+v; want ratio 4: the smaller is the better", r.Rows[1])
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 const (
@@ -22,8 +22,7 @@ const (
 
 // Consume measures reading records back, warm: one partition, and one of several that were
 // written in turn. Every store was filled by itself with the same number of records.
-func Consume(ctx context.Context, c Config, emit func(measure.Report) error) (err error) {
-	c = c.withDefaults()
+func Consume(ctx context.Context, c Config, emit func(Report) error) (err error) {
 	if c.Records == 0 {
 		c.Records = consumeRecords
 	}
@@ -31,44 +30,35 @@ func Consume(ctx context.Context, c Config, emit func(measure.Report) error) (er
 	if err != nil {
 		return err
 	}
-	defer closeAll(c.Progress, stores)
-	for _, o := range stores {
-		fmt.Fprintf(c.Progress, "filling %s with %d records …\n", o.name, c.Records)
-		if err := c.fill(ctx, o.Store, c.Records); err != nil {
-			return fmt.Errorf("fill %s: %w", o.name, err)
-		}
+	defer func() { closeAll(c.Progress, stores) }()
+	game := c.contest()
+	add := func(name string, scan func() (records, bytes int64, err error)) {
+		game.Add(measure.Entry{Name: name, Turn: func(*measure.Histogram) (float64, error) { return c.scan(scan) }})
 	}
 	shared, done, err := c.interleaved(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-
-	contestants := []measure.Contestant{{Name: "one of 16", Run: func(ctx context.Context) (measure.Sample, error) {
-		return c.scan(func() (int64, int64, error) { return peer.ScanPartition(ctx, shared, neighbors/2, c.Records) })
-	}}}
+	add(peer.Ringfence, func() (int64, int64, error) { return peer.ScanPartition(ctx, shared, neighbors/2, c.Records) })
 	for _, o := range stores {
-		sc, ok := o.Store.(peer.Scanner)
-		if !ok {
-			continue
+		fmt.Fprintf(c.Progress, "filling %s with %d records …\n", o.name, c.Records)
+		if err := c.fill(ctx, o.Store); err != nil {
+			return fmt.Errorf("fill %s: %w", o.name, err)
 		}
-		contestants = append(contestants, measure.Contestant{Name: o.name, Run: func(ctx context.Context) (measure.Sample, error) {
-			return c.scan(func() (int64, int64, error) { return sc.Scan(ctx, c.Records) })
-		}})
+		if sc, ok := o.Store.(peer.Scanner); ok {
+			add(o.name, func() (int64, int64, error) { return sc.Scan(ctx, c.Records) })
+		}
 	}
 	fmt.Fprintln(c.Progress, "reading …")
-	series, err := measure.Interleave(ctx, c.Rounds, contestants, c.rest)
-	if err != nil {
+	if err := game.Run(c.Rounds); err != nil {
 		return err
 	}
-	need := map[string]float64{"nats": 40, "tidwall": 2.5}
+	rows := game.Rows() // Ringfence stands there twice
 	for i, what := range []string{"one of 16 interleaved partitions, 16 records a frame", "one partition"} {
-		all := series[1:]
-		if i == 0 {
-			all = append([]measure.Series{{Name: peer.Ringfence, Samples: series[0].Samples}}, series[2:]...)
-		}
-		r := measure.Compare(fmt.Sprintf("read, warm, checksums verified, %s, %d B", what, c.Size), "records/s", false, all, nil, need)
-		r.Bounds = append(r.Bounds, bound("records a second", r.Rows[0].Median, consumeFloor, false))
+		r := NewReport(fmt.Sprintf("read, warm, checksums verified, %s, %d B", what, c.Size), "records/s", false,
+			slices.Concat(rows[i:i+1], rows[2:]), map[string]float64{"nats": 40, "tidwall": 2.5}, nil)
+		r.bound("records a second", r.Rows[0].Median, consumeFloor, false)
 		if err := emit(r); err != nil {
 			return err
 		}
@@ -76,22 +66,18 @@ func Consume(ctx context.Context, c Config, emit func(measure.Report) error) (er
 	return nil
 }
 
-// fill appends n records in the quickest way the store has.
-func (c Config) fill(ctx context.Context, store peer.Store, n int64) error {
+// fill appends the records in the quickest way the store has.
+func (c Config) fill(ctx context.Context, store peer.Store) error {
 	if st, ok := store.(peer.Streamer); ok {
-		var asked atomic.Int64
-		_, err := st.Stream(ctx, payload(c.Size), window, func() bool { return asked.Add(1) > n })
+		_, err := st.Stream(ctx, payload(c.Size), window, upTo(c.Records))
 		return err
 	}
 	add, err := store.Appender()
 	if err != nil {
 		return err
 	}
-	values := make([][]byte, 1000)
-	for i := range values {
-		values[i] = payload(c.Size)
-	}
-	for done := int64(0); done < n; done += int64(len(values)) {
+	values := slices.Repeat([][]byte{payload(c.Size)}, 1000)
+	for done := int64(0); done < c.Records; done += int64(len(values)) {
 		if err := add(ctx, values); err != nil {
 			return err
 		}
@@ -110,10 +96,7 @@ func (c Config) interleaved(ctx context.Context) (_ *commitlog.Topic, done func(
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	done = func() error { return errors.Join(log.Close(), os.RemoveAll(dir)) }
-	records := make([]commitlog.Record, perFrame)
-	for i := range records {
-		records[i].Value = payload(c.Size)
-	}
+	records := slices.Repeat([]commitlog.Record{{Value: payload(c.Size)}}, perFrame)
 	fmt.Fprintf(c.Progress, "filling %d interleaved partitions with %d records each …\n", neighbors, c.Records)
 	for written := int64(0); written < c.Records; written += perFrame {
 		for p := range neighbors {
@@ -126,20 +109,20 @@ func (c Config) interleaved(ctx context.Context) (_ *commitlog.Topic, done func(
 }
 
 // scan reads everything again and again for the length of a turn.
-func (c Config) scan(once func() (records, bytes int64, err error)) (measure.Sample, error) {
+func (c Config) scan(once func() (records, bytes int64, err error)) (float64, error) {
 	var total int64
 	start := time.Now()
 	for {
 		records, bytes, err := once()
 		if err != nil {
-			return measure.Sample{}, err
+			return 0, err
 		}
 		if bytes != records*int64(c.Size) {
-			return measure.Sample{}, fmt.Errorf("read %d bytes in %d records of %d bytes", bytes, records, c.Size)
+			return 0, fmt.Errorf("read %d bytes in %d records of %d bytes", bytes, records, c.Size)
 		}
 		total += records
 		if elapsed := time.Since(start); elapsed >= c.Turn {
-			return measure.Sample{Value: float64(total) / elapsed.Seconds()}, nil
+			return float64(total) / elapsed.Seconds(), nil
 		}
 	}
 }

@@ -2,8 +2,10 @@ package compare
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,95 +13,158 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// produceAtRate is the producing process.
-func produceAtRate(ctx context.Context, j job, say func(answer) error) (err error) {
-	// The last ack may come after the last record was consumed and the parent is done with us.
-	add, done, err := openProducer(context.WithoutCancel(ctx), j)
+// topicName is the topic and the group of the front door.
+const topicName = "bench"
+
+// openFrontDoor opens a client and its topic of one partition.
+func (t *task) openFrontDoor(ctx context.Context) (*ringfence.Client, error) {
+	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: t.Dir, Durability: ringfence.Durability(t.Durability)})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
-	if err := say(answer{Ready: true}); err != nil {
-		return err
+	if err := rf.EnsureTopic(ctx, topicName, ringfence.TopicConfig{Partitions: 1}); err != nil {
+		return nil, errors.Join(err, rf.Close())
 	}
-	value, stamp := stamped(j.Size)
-	if err := pace(ctx, j, func() error { stamp(); return add(value) }); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
+	return rf, nil
 }
 
-// openProducer opens what appends one value and waits for its ack.
-func openProducer(ctx context.Context, j job) (add func([]byte) error, done func() error, err error) {
-	switch j.Peer {
-	case peer.Ringfence:
-		rf, err := openFrontDoor(ctx, j)
-		if err != nil {
-			return nil, nil, err
-		}
-		return func(v []byte) error {
-			_, err := rf.Produce(ctx, frontTopic, ringfence.Message{Value: v})
-			return err
-		}, rf.Close, nil
-	case "nats":
-		conn, err := nats.Connect(j.URL)
-		if err != nil {
-			return nil, nil, err
-		}
-		js, err := peer.NATSStream(ctx, conn)
-		if err != nil {
-			conn.Close()
-			return nil, nil, err
-		}
-		publish := func(v []byte) error {
-			_, err := js.Publish(ctx, peer.NATSSubject, v)
-			return err
-		}
-		return publish, func() error { conn.Close(); return nil }, nil
-	}
-	log, topic, err := openHandOver(ctx, j)
+func (t *task) openLog(ctx context.Context) (*commitlog.Log, *commitlog.Topic, error) {
+	return peer.OpenTopic(ctx, peer.Options{Dir: t.Dir, Durability: t.Durability}, commitlog.TopicConfig{Partitions: 1})
+}
+
+func (t *task) openNATS(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
+	conn, err := nats.Connect(t.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(v []byte) error {
-		_, err := topic.Append(ctx, 0, []commitlog.Record{{Value: v}}, nil)
-		return err
-	}, log.Close, nil
-}
-
-func openHandOver(ctx context.Context, j job) (*commitlog.Log, *commitlog.Topic, error) {
-	return peer.OpenTopic(ctx, peer.Options{Dir: j.Dir, Durability: j.Durability}, commitlog.TopicConfig{Partitions: 1})
-}
-
-// consumeAndTime is the consuming process.
-func consumeAndTime(ctx context.Context, j job, say func(answer) error) error {
-	w := &stopwatch{want: j.Records}
-	var err error
-	switch j.Peer {
-	case "nats":
-		err = consumeNATS(ctx, j, w, say)
-	case peer.Ringfence:
-		err = consumeFrontDoor(ctx, j, w, say)
-	default:
-		err = consumeLog(ctx, j, w, say)
+	js, err := peer.NATSStream(ctx, conn)
+	if err != nil {
+		conn.Close()
 	}
+	return conn, js, err
+}
+
+// serveJob is the server process of NATS.
+type serveJob struct{ task }
+
+func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
+	s, err := peer.StartNATS(j.Dir, j.Durability == peer.Sync, -1)
 	if err != nil {
 		return err
 	}
-	return say(w.answer())
+	defer s.Shutdown()
+	err = t.Say(answer{URL: s.ClientURL()})
+	t.Hear()
+	return err
 }
 
-// consumeLog follows partition 0.
-func consumeLog(ctx context.Context, j job, w *stopwatch, say func(answer) error) (err error) {
-	log, topic, err := openHandOver(ctx, j)
+// produceJob is the producing process: it appends one value after another and waits for each ack.
+type produceJob struct{ task }
+
+func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
+	var add func([]byte) error
+	switch j.Peer {
+	case peer.Ringfence:
+		rf, err := j.openFrontDoor(ctx)
+		if err != nil {
+			return err
+		}
+		defer rf.Close()
+		add = func(v []byte) error {
+			_, err := rf.Produce(ctx, topicName, ringfence.Message{Value: v})
+			return err
+		}
+	case "nats":
+		conn, js, err := j.openNATS(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		add = func(v []byte) error {
+			_, err := js.Publish(ctx, peer.NATSSubject, v)
+			return err
+		}
+	default:
+		log, topic, err := j.openLog(ctx)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		add = func(v []byte) error {
+			_, err := topic.Append(ctx, 0, []commitlog.Record{{Value: v}}, nil)
+			return err
+		}
+	}
+	err := errors.Join(t.Say(answer{}), j.pace(ctx, add))
+	t.Hear() // until all were consumed
+	return err
+}
+
+// consumeJob is the consuming process: it says when it is ready, and in the end how old the records
+// were that came.
+type consumeJob struct {
+	task
+	ages measure.Histogram
+}
+
+// arrive takes one value; true when it was the last.
+func (j *consumeJob) arrive(value []byte) bool {
+	j.ages.Add(time.Duration(history.Now() - int64(binary.LittleEndian.Uint64(value))))
+	return j.ages.Count() >= j.Records
+}
+
+func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
+	consume := j.readLog
+	switch j.Peer {
+	case peer.Ringfence:
+		consume = j.consumeGroup
+	case "nats":
+		consume = j.consumeNATS
+	}
+	if err := consume(ctx, func() error { return t.Say(answer{}) }); err != nil {
+		return err
+	}
+	return t.Say(&answer{Latency: j.ages})
+}
+
+// consumeGroup consumes as a member of a group, with checkpoints and order per key. A record
+// of its own, produced before, tells when it owns the partition.
+func (j *consumeJob) consumeGroup(ctx context.Context, ready func() error) (err error) {
+	rf, err := j.openFrontDoor(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rf.Close()) }()
+	if _, err := rf.Produce(ctx, topicName, ringfence.Message{Value: []byte("?")}); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var said atomic.Bool
+	return rf.Consume(ctx, topicName, topicName, func(_ context.Context, m *ringfence.Message) error {
+		switch {
+		case len(m.Value) == 1 && said.CompareAndSwap(false, true):
+			return ready()
+		case len(m.Value) > 1 && j.arrive(m.Value):
+			stop()
+		}
+		return nil
+	}, &ringfence.ConsumeOptions{Concurrency: 1})
+}
+
+// readLog follows partition 0.
+func (j *consumeJob) readLog(ctx context.Context, ready func() error) (err error) {
+	log, topic, err := j.openLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if err := say(answer{Ready: true}); err != nil {
+	if err := ready(); err != nil {
 		return err
 	}
 	opts := &commitlog.ReadOptions{Buf: make([]byte, 0, 512<<10)}
@@ -112,60 +177,38 @@ func consumeLog(ctx context.Context, j job, w *stopwatch, say func(answer) error
 			return err
 		}
 		for i := range recs {
-			if w.arrive(recs[i].Value) {
+			if j.arrive(recs[i].Value) {
 				return nil
 			}
 		}
 	}
 }
 
-// serveNATS is the server process.
-func serveNATS(ctx context.Context, j job, say func(answer) error) error {
-	s, err := peer.StartNATS(j.Dir, j.Durability == peer.Sync, -1)
-	if err != nil {
-		return err
-	}
-	defer s.Shutdown()
-	if err := say(answer{Ready: true, URL: s.ClientURL()}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
-}
-
 // consumeNATS consumes in order without acks, the quickest way of its client.
-func consumeNATS(ctx context.Context, j job, w *stopwatch, say func(answer) error) error {
-	conn, err := nats.Connect(j.URL)
+func (j *consumeJob) consumeNATS(ctx context.Context, ready func() error) error {
+	conn, js, err := j.openNATS(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	js, err := peer.NATSStream(ctx, conn)
-	if err != nil {
-		return err
-	}
 	c, err := js.OrderedConsumer(ctx, peer.NATSStreamName, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
 	if err != nil {
 		return err
 	}
 	done := make(chan struct{})
 	consuming, err := c.Consume(func(m jetstream.Msg) {
-		if w.arrive(m.Data()) {
+		if j.arrive(m.Data()) {
 			close(done)
 		}
 	})
+	if err == nil {
+		err = ready()
+	}
 	if err != nil {
 		return err
 	}
-	if err := say(answer{Ready: true}); err != nil {
-		return err
-	}
-	select {
-	case <-done:
-		consuming.Stop()
-		<-consuming.Closed()
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%d of %d messages had come: %w", w.latency.Count(), j.Records, ctx.Err())
-	}
+	<-done
+	consuming.Stop()
+	<-consuming.Closed()
+	return nil
 }

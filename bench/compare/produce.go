@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/bench/peer"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 const (
@@ -18,11 +17,21 @@ const (
 	batchSize  = 100     // records of a batch
 	batchers   = 16      // producers of batches
 	largeSize  = 1024    // bytes of the records whose bandwidth is measured
-	bandwidth  = 1 << 20 // bytes of one raw write when bandwidth is measured
-	bandwidthR = 0.8     // of that, at least
 	ageRecords = 400_000 // of largeSize bytes are written before the first turn, at most,
 	ageTurns   = 3       // within the time of so many turns
 )
+
+// promised are the ratios that the project promises, by scenario. The raw disk takes part only where
+// it has one: it is a floor, not a competitor.
+var promised = map[string]map[string]float64{
+	"durable, 1 in flight":                                          {"raw": 0.95},
+	"durable, 16 in flight":                                         {"raw": 0.85}, // of 16 times that
+	"durable, 256 in flight":                                        {"nats": 100, "redis": 9, "pebble": 2, "tidwall": 1.3, "postgres": 10, "seedfile": 300},
+	"durable, asynchronous with 4096 in flight":                     {"nats": 500},
+	"durable, records of 1 KiB":                                     {"raw": 0.8}, // of the bandwidth of its synced writes
+	"in the operating system's cache, 16 in flight":                 {"nats": 2, "redis": 2, "pebble": 2, "tidwall": 2, "postgres": 2, "seedfile": 2},
+	"in the operating system's cache, batches of 100, 16 in flight": {"pebble": 4},
+}
 
 // scenario is one comparison of ways to append.
 type scenario struct {
@@ -33,79 +42,34 @@ type scenario struct {
 	async    bool
 	size     int
 	need     map[string]float64 // asked ratio by peer
-	scale    map[string]float64 // the peer's figure is multiplied by this before it is compared
+	only     []string           // nil: all but without
 	without  []string
-	only     []string // nil: all but without
 }
 
-// scenarios are all comparisons that c asks for, with the ratios that the project promises.
+// scenarios are all comparisons that c asks for.
 func (c Config) scenarios() []scenario {
 	var all []scenario
 	for _, level := range c.Durability {
-		for _, n := range c.InFlight {
-			all = append(all, blocking(level, n, c.Size))
+		add := func(what, title string, s scenario) {
+			what = words(level) + ", " + what
+			s.level, s.need = level, promised[what]
+			if s.title = "produce, " + what + title; s.need["raw"] == 0 {
+				s.without = append(s.without, "raw")
+			}
+			all = append(all, s)
 		}
-		all = append(all, pipelined(level, c.Size), batched(level, c.Size))
+		bytes := fmt.Sprintf(", %d B", c.Size)
+		for _, n := range c.InFlight {
+			add(fmt.Sprintf("%d in flight", n), bytes, scenario{inFlight: n, batch: 1, size: c.Size})
+		}
+		add(fmt.Sprintf("asynchronous with %d in flight", window), bytes, scenario{inFlight: window, batch: 1, async: true, size: c.Size})
+		add(fmt.Sprintf("batches of %d, %d in flight", batchSize, batchers), bytes, scenario{inFlight: batchers, batch: batchSize, size: c.Size, without: []string{"seedfile"}})
 		if level == peer.Sync {
-			all = append(all, large())
+			add("records of 1 KiB", "", scenario{inFlight: window, batch: 1, async: true, size: largeSize, only: []string{peer.Ringfence, "raw"}})
+			all[len(all)-1].title = fmt.Sprintf("produce, durable, asynchronous with %d in flight, %d B, against synced writes of %d KiB", window, largeSize, measure.RawLarge>>10)
 		}
 	}
 	return all
-}
-
-func blocking(level peer.Durability, inFlight, size int) scenario {
-	s := scenario{
-		title: fmt.Sprintf("produce, %s, %d in flight, %d B", words(level), inFlight, size),
-		level: level, inFlight: inFlight, batch: 1, size: size,
-	}
-	switch {
-	case level == peer.OS:
-		s.without = []string{"raw"}
-		if inFlight == 16 {
-			s.need = map[string]float64{"nats": 2, "redis": 2, "pebble": 2, "tidwall": 2, "postgres": 2, "seedfile": 2}
-		}
-	case inFlight == 1:
-		s.need = map[string]float64{"raw": 0.95}
-	case inFlight == 16:
-		s.need, s.scale = map[string]float64{"raw": 0.85}, map[string]float64{"raw": 16}
-	case inFlight == 256:
-		s.without = []string{"raw"}
-		s.need = map[string]float64{"nats": 100, "redis": 9, "pebble": 2, "tidwall": 1.3, "postgres": 10, "seedfile": 300}
-	default:
-		s.without = []string{"raw"}
-	}
-	return s
-}
-
-func pipelined(level peer.Durability, size int) scenario {
-	s := scenario{
-		title: fmt.Sprintf("produce, %s, asynchronous with %d in flight, %d B", words(level), window, size),
-		level: level, inFlight: window, batch: 1, async: true, size: size, without: []string{"raw"},
-	}
-	if level == peer.Sync {
-		s.need = map[string]float64{"nats": 500}
-	}
-	return s
-}
-
-func batched(level peer.Durability, size int) scenario {
-	s := scenario{
-		title: fmt.Sprintf("produce, %s, batches of %d, %d in flight, %d B", words(level), batchSize, batchers, size),
-		level: level, inFlight: batchers, batch: batchSize, size: size, without: []string{"raw", "seedfile"},
-	}
-	if level == peer.OS {
-		s.need = map[string]float64{"pebble": 4}
-	}
-	return s
-}
-
-// large compares with the bandwidth of the disk, not with other systems.
-func large() scenario {
-	return scenario{
-		title: fmt.Sprintf("produce, durable, asynchronous with %d in flight, %d B, against synced writes of %d KiB", window, largeSize, bandwidth>>10),
-		level: peer.Sync, inFlight: window, batch: 1, async: true, size: largeSize,
-		need: map[string]float64{"raw": bandwidthR}, only: []string{peer.Ringfence, "raw"},
-	}
 }
 
 func words(level peer.Durability) string {
@@ -115,38 +79,54 @@ func words(level peer.Durability) string {
 	return "in the operating system's cache"
 }
 
-// Produce measures every scenario and hands each report to emit as soon as it is there.
-func Produce(ctx context.Context, c Config, emit func(measure.Report) error) error {
-	c = c.withDefaults()
+// Produce measures every scenario.
+func Produce(ctx context.Context, c Config, emit func(Report) error) error {
 	for _, s := range c.scenarios() {
 		fmt.Fprintf(c.Progress, "%s …\n", s.title)
-		series, err := c.produce(ctx, s)
+		r, err := c.produce(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}
-		if err := emit(measure.Compare(s.title, "records/s", false, series, s.scale, s.need)); err != nil {
+		if err := emit(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c Config) produce(ctx context.Context, s scenario) ([]measure.Series, error) {
+func (c Config) produce(ctx context.Context, s scenario) (r Report, err error) {
 	stores, err := c.open(ctx, c.available(s.only, s.without), peer.Options{Durability: s.level, InFlight: s.inFlight})
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	defer closeAll(c.Progress, stores)
+	defer func() { closeAll(c.Progress, stores) }()
 	if err := c.age(ctx, stores); err != nil {
-		return nil, err
+		return r, err
 	}
-	var contestants []measure.Contestant
+	times := map[string]float64{}
+	game := c.contest()
 	for _, o := range stores {
-		if run := c.turn(o, s); run != nil {
-			contestants = append(contestants, measure.Contestant{Name: o.name, Run: run})
+		st, pipelines := o.Store.(peer.Streamer)
+		turn := func(h *measure.Histogram) (float64, error) { return c.appendAll(ctx, o.Store, s, h) }
+		switch {
+		case o.name == "raw" && s.async:
+			turn = func(h *measure.Histogram) (float64, error) { return c.bandwidth(ctx, s.size, h) }
+		case o.name == "raw": // one at a time
+			times["raw"] = float64(s.inFlight)
+			turn = func(h *measure.Histogram) (float64, error) {
+				return c.appendAll(ctx, o.Store, scenario{inFlight: 1, batch: s.batch, size: s.size}, h)
+			}
+		case s.async && pipelines:
+			turn = func(*measure.Histogram) (float64, error) { return c.stream(ctx, st, s) }
+		case s.async:
+			continue
 		}
+		game.Add(measure.Entry{Name: o.name, Turn: turn})
 	}
-	return measure.Interleave(ctx, c.Rounds, contestants, c.rest)
+	if err := game.Run(c.Rounds); err != nil {
+		return r, err
+	}
+	return NewReport(s.title, "records/s", false, game.Rows(), s.need, times), nil
 }
 
 // age writes to every store that pipelines what it would have after some minutes of use: Pebble
@@ -157,113 +137,61 @@ func (c Config) age(ctx context.Context, stores []opened) error {
 		if !ok {
 			continue
 		}
-		c.rest()
-		var asked atomic.Int64
+		measure.Rest(c.Dir)
 		end := time.Now().Add(ageTurns * c.Turn)
-		stop := func() bool { return asked.Add(1) > ageRecords || time.Now().After(end) }
-		if _, err := st.Stream(ctx, payload(largeSize), window, stop); err != nil {
+		stop := upTo(ageRecords)
+		if _, err := st.Stream(ctx, payload(largeSize), window, func() bool { return stop() || time.Now().After(end) }); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
 	return nil
 }
 
-// turn is what a store does in one round; nil when it has no way to do it.
-func (c Config) turn(o opened, s scenario) func(ctx context.Context) (measure.Sample, error) {
-	st, pipelines := o.Store.(peer.Streamer)
-	switch {
-	case o.name == "raw" && s.async:
-		return func(ctx context.Context) (measure.Sample, error) { return c.bandwidth(ctx, s.size) }
-	case o.name == "raw":
-		s.inFlight = 1 // a floor, not a competitor
-		return func(ctx context.Context) (measure.Sample, error) { return c.appendAll(ctx, o.Store, s) }
-	case s.async && pipelines:
-		return func(ctx context.Context) (measure.Sample, error) { return c.stream(ctx, st, s) }
-	case s.async:
-		return nil
-	}
-	return func(ctx context.Context) (measure.Sample, error) { return c.appendAll(ctx, o.Store, s) }
+// upTo says when a stream of so many records is to stop.
+func upTo(records int64) (stop func() bool) {
+	var asked atomic.Int64
+	return func() bool { return asked.Add(1) > records }
 }
 
 // appendAll runs s.inFlight producers, each waiting for its ack before the next append.
-func (c Config) appendAll(ctx context.Context, store peer.Store, s scenario) (measure.Sample, error) {
-	workers := make([]worker, s.inFlight)
-	for i := range workers {
-		add, err := store.Appender()
-		if err != nil {
-			return measure.Sample{}, err
+func (c Config) appendAll(ctx context.Context, store peer.Store, s scenario, h *measure.Histogram) (float64, error) {
+	adds, values := make([]peer.Append, s.inFlight), make([][][]byte, s.inFlight)
+	for i := range adds {
+		var err error
+		if adds[i], err = store.Appender(); err != nil {
+			return 0, err
 		}
-		values := make([][]byte, s.batch)
-		for j := range values {
-			values[j] = payload(s.size)
+		for range s.batch {
+			values[i] = append(values[i], payload(s.size))
 		}
-		workers[i] = worker{add: add, values: values}
 	}
-	var stop atomic.Bool
-	timer := time.AfterFunc(c.Turn, func() { stop.Store(true) })
-	defer timer.Stop()
-	start := time.Now()
-	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() { workers[i].run(ctx, &stop) })
-	}
-	wg.Wait()
-	elapsed := time.Since(start)
-	var all measure.Histogram
-	for i := range workers {
-		if workers[i].err != nil {
-			return measure.Sample{}, workers[i].err
-		}
-		all.Merge(&workers[i].latency)
-	}
-	rate := float64(all.Count()) * float64(s.batch) / elapsed.Seconds()
-	return measure.Sample{Value: rate, P50: all.Quantile(0.5), P99: all.Quantile(0.99)}, nil
-}
-
-// worker is one producer.
-type worker struct {
-	add     peer.Append
-	values  [][]byte
-	latency measure.Histogram
-	err     error
-}
-
-func (w *worker) run(ctx context.Context, stop *atomic.Bool) {
-	last := time.Now()
-	for !stop.Load() {
-		if w.err = w.add(ctx, w.values); w.err != nil {
-			return
-		}
-		now := time.Now()
-		w.latency.Record(now.Sub(last))
-		last = now
-	}
+	rate, err := measure.Callers(s.inFlight, c.Turn, h, func(i int) error { return adds[i](ctx, values[i]) })
+	return rate * float64(s.batch), err
 }
 
 // stream runs one asynchronous producer.
-func (c Config) stream(ctx context.Context, st peer.Streamer, s scenario) (measure.Sample, error) {
+func (c Config) stream(ctx context.Context, st peer.Streamer, s scenario) (float64, error) {
 	var stop atomic.Bool
 	timer := time.AfterFunc(c.Turn, func() { stop.Store(true) })
 	defer timer.Stop()
 	start := time.Now()
 	acked, err := st.Stream(ctx, payload(s.size), s.inFlight, stop.Load)
-	return measure.Sample{Value: float64(acked) / time.Since(start).Seconds()}, err
+	return float64(acked) / time.Since(start).Seconds(), err
 }
 
 // bandwidth is how many records of size bytes a second would fill the synced writes of the disk.
-func (c Config) bandwidth(ctx context.Context, size int) (_ measure.Sample, err error) {
+func (c Config) bandwidth(ctx context.Context, size int, h *measure.Histogram) (_ float64, err error) {
 	dir, err := c.folder()
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := peer.NewRawBandwidth(dir, bandwidth)
+	store, err := peer.NewRawBandwidth(dir)
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer store.Close()
-	c.rest()
-	s, err := c.appendAll(ctx, store, scenario{inFlight: 1, batch: 1, size: bandwidth})
-	s.Value *= bandwidth / float64(size)
-	return s, err
+	measure.Rest(c.Dir)
+	writes, err := c.appendAll(ctx, store, scenario{inFlight: 1, batch: 1, size: 1}, h)
+	return writes * measure.RawLarge / float64(size), err
 }

@@ -2,7 +2,10 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // committer gathers the appends of many goroutines and commits them together, for stores that
@@ -14,7 +17,7 @@ type committer struct {
 
 type commitRequest struct {
 	values [][]byte
-	result chan error // nil results are sent too
+	result func(error)
 }
 
 // maxCommit bounds the values of one commit.
@@ -25,7 +28,7 @@ func newCommitter(commit func(values [][]byte) error) *committer {
 	c := &committer{queue: make(chan commitRequest, maxCommit)}
 	c.done.Go(func() {
 		var values [][]byte
-		var waiting []chan error
+		var waiting []func(error)
 		for r := range c.queue {
 			values, waiting = append(values[:0], r.values...), append(waiting[:0], r.result)
 			for more := true; more && len(values) < maxCommit; {
@@ -40,7 +43,7 @@ func newCommitter(commit func(values [][]byte) error) *committer {
 			}
 			err := commit(values)
 			for _, w := range waiting {
-				w <- err
+				w(err)
 			}
 		}
 	})
@@ -50,39 +53,47 @@ func newCommitter(commit func(values [][]byte) error) *committer {
 // appender is the blocking way to append.
 func (c *committer) appender() Append {
 	result := make(chan error, 1)
+	told := func(err error) { result <- err }
 	return func(_ context.Context, values [][]byte) error {
-		c.queue <- commitRequest{values, result}
+		c.queue <- commitRequest{values, told}
 		return <-result
 	}
 }
 
-// stream is the pipelined way to append: one channel takes the results of all.
+// stream is the pipelined way to append.
 func (c *committer) stream(value []byte, window int, stop func() bool) (acked int64, err error) {
-	results := make(chan error, window)
+	w := measure.NewWindow(window)
 	values := [][]byte{value}
-	inFlight := 0
-	take := func() {
-		if e := <-results; e == nil {
-			acked++
-		} else if err == nil {
-			err = e
-		}
-		inFlight--
-	}
-	for err == nil && !stop() {
-		for inFlight >= window || len(results) > 0 {
-			take()
-		}
-		c.queue <- commitRequest{values, results}
-		inFlight++
-	}
-	for inFlight > 0 {
-		take()
-	}
-	return acked, err
+	return w.Fill(func(int) bool { return !stop() }, func(int) { c.queue <- commitRequest{values, w.Leave} })
 }
 
 func (c *committer) close() {
 	close(c.queue)
 	c.done.Wait()
+}
+
+// inOrder sends one append after another, and waits for their acks in that order with window of them
+// under way.
+func inOrder[T any](window int, stop func() bool, send func() (T, error), wait func(T) error) (acked int64, err error) {
+	pending := make(chan T, window)
+	var waited error
+	var waiting sync.WaitGroup
+	waiting.Go(func() { // joined below
+		for p := range pending {
+			if err := wait(p); err == nil {
+				acked++
+			} else if waited == nil {
+				waited = err
+			}
+		}
+	})
+	for err == nil && !stop() {
+		var p T
+		if p, err = send(); err == nil {
+			pending <- p
+		}
+	}
+	close(pending)
+	waiting.Wait()
+	return acked, errors.Join(err, waited)
 }

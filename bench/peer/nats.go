@@ -110,35 +110,18 @@ func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop f
 	if err != nil {
 		return 0, err
 	}
-	pending := make(chan jetstream.PubAckFuture, window)
-	type outcome struct {
-		acked int64
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		for f := range pending {
-			select {
-			case <-f.Ok():
-				o.acked++
-			case err := <-f.Err():
-				o.err = err
-			case <-ctx.Done():
-				o.err = ctx.Err()
-			}
+	return inOrder(window, stop, func() (jetstream.PubAckFuture, error) {
+		return js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute))
+	}, func(f jetstream.PubAckFuture) error {
+		select {
+		case <-f.Ok():
+			return nil
+		case err := <-f.Err():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		done <- o
-	}()
-	for err == nil && !stop() {
-		var f jetstream.PubAckFuture
-		if f, err = js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute)); err == nil {
-			pending <- f
-		}
-	}
-	close(pending)
-	o := <-done
-	return o.acked, errors.Join(err, o.err)
+	})
 }
 
 // Scan reads through an ordered consumer, the client's fastest way.

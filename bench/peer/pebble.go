@@ -74,49 +74,25 @@ func (s *pebbleStore) Appender() (Append, error) {
 
 // Stream commits without waiting for the sync and waits for it window commits later.
 func (s *pebbleStore) Stream(_ context.Context, value []byte, window int, stop func() bool) (int64, error) {
-	waiting := make(chan *pebble.Batch, window)
-	type outcome struct {
-		acked int64
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		for b := range waiting {
-			if s.write.Sync && o.err == nil {
-				o.err = b.SyncWait()
-			}
-			if o.err == nil {
-				o.acked++
-			}
-			if err := b.Close(); err != nil && o.err == nil {
-				o.err = err
-			}
-		}
-		done <- o
-	}()
-	var key [8]byte
-	var err error
-	for err == nil && !stop() {
+	return inOrder(window, stop, func() (*pebble.Batch, error) {
 		b := s.db.NewBatch()
+		var key [8]byte
 		binary.BigEndian.PutUint64(key[:], s.next.Add(1)-1)
-		if err = b.Set(key[:], value, nil); err == nil {
-			if s.write.Sync {
-				err = s.db.ApplyNoSyncWait(b, s.write)
-			} else {
-				err = b.Commit(s.write)
+		err := b.Set(key[:], value, nil)
+		if err == nil && s.write.Sync {
+			err = s.db.ApplyNoSyncWait(b, s.write)
+		} else if err == nil {
+			err = b.Commit(s.write)
+		}
+		return b, err
+	}, func(b *pebble.Batch) error {
+		if s.write.Sync {
+			if err := b.SyncWait(); err != nil {
+				return err
 			}
 		}
-		if err == nil {
-			waiting <- b
-		}
-	}
-	close(waiting)
-	o := <-done
-	if err == nil {
-		err = o.err
-	}
-	return o.acked, err
+		return b.Close()
+	})
 }
 
 // Scan walks an iterator.

@@ -56,36 +56,34 @@ func openPostgres(ctx context.Context, o Options) (Store, error) {
 	return &postgresStore{server: server, pool: pool}, nil
 }
 
-func startPostgres(ctx context.Context, o Options) (*process, int, error) {
+func startPostgres(ctx context.Context, o Options) (*process, string, error) {
 	bin, err := postgresBin()
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
 	cred, err := postgresUser(o.Dir)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
 	data := filepath.Join(o.Dir, "data")
+	setup := func(cmd *exec.Cmd) { cmd.Dir, cmd.SysProcAttr = o.Dir, &syscall.SysProcAttr{Credential: cred} }
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", data)
-	initdb.Dir, initdb.SysProcAttr = o.Dir, &syscall.SysProcAttr{Credential: cred}
+	setup(initdb)
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, 0, fmt.Errorf("initdb: %w: %s", err, out)
+		return nil, "", fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	port, err := freePort()
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
 	commit := "off"
 	if o.Durability == Sync {
 		commit = "on"
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-k", o.Dir,
+	p, err := startProcess(ctx, filepath.Join(o.Dir, "postgres.log"), setup, func() error {
+		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", port).Run()
+	}, filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", o.Dir,
 		"-c", "listen_addresses=127.0.0.1", "-c", "synchronous_commit="+commit, "-c", "shared_buffers=256MB", "-c", "max_wal_size=8GB")
-	cmd.Dir, cmd.SysProcAttr = o.Dir, &syscall.SysProcAttr{Credential: cred}
-	ready := func() error {
-		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(port)).Run()
-	}
-	p, err := startProcess(ctx, cmd, filepath.Join(o.Dir, "postgres.log"), ready)
 	return p, port, err
 }
 
@@ -116,8 +114,8 @@ func postgresUser(dir string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
 }
 
-func connectPostgres(ctx context.Context, port, conns int) (*pgxpool.Pool, error) {
-	c, err := pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port))
+func connectPostgres(ctx context.Context, port string, conns int) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port))
 	if err != nil {
 		return nil, err
 	}

@@ -10,36 +10,45 @@ import (
 	"time"
 )
 
+// patience is how long a server may take to start; to stop it has a third of that.
+const patience = 30 * time.Second
+
 // process is a server that was started here and is stopped here.
 type process struct {
-	cmd  *exec.Cmd
-	done chan error
-	log  string
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	done   chan error
 }
 
-// startProcess runs cmd with its output in a file and waits until ready is nil, at most 30 s.
-func startProcess(ctx context.Context, cmd *exec.Cmd, log string, ready func() error) (*process, error) {
+// startProcess runs a program, prepared by setup, with its output in a file, and waits until ready is nil.
+func startProcess(ctx context.Context, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &process{cmd: exec.CommandContext(life, name, args...), cancel: cancel, done: make(chan error, 1)}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
+	p.cmd.WaitDelay = patience / 3 // and then it is killed
+	setup(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		cancel()
 		return nil, err
 	}
-	p := &process{cmd: cmd, done: make(chan error, 1), log: log}
-	go func() { p.done <- cmd.Wait() }() // joined by stop, or by the select below
-	limit := time.After(30 * time.Second)
+	go func() { p.done <- p.cmd.Wait() }() // joined by stop, or by the select below
+	limit := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for last := ready(); last != nil; last = ready() {
 		select {
 		case err := <-p.done:
+			cancel()
 			text, _ := os.ReadFile(log) // it only explains the error
-			return nil, fmt.Errorf("%s ended during its start: %w: %s", cmd.Path, err, text)
+			return nil, fmt.Errorf("%s ended during its start: %w: %s", name, err, text)
 		case <-limit:
-			return nil, errors.Join(fmt.Errorf("%s was not ready within 30 s: %w", cmd.Path, last), p.stop())
+			return nil, errors.Join(fmt.Errorf("%s was not ready within %s: %w", name, patience, last), p.stop())
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), p.stop())
 		case <-tick.C:
@@ -48,31 +57,22 @@ func startProcess(ctx context.Context, cmd *exec.Cmd, log string, ready func() e
 	return p, nil
 }
 
-// stop asks the server to end and waits for it; after 10 s it is killed.
+// stop asks the server to end and waits for it; one that does not in time is killed.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
+	p.cancel()
+	if err := <-p.done; errors.Is(err, exec.ErrWaitDelay) || p.cmd.ProcessState.String() == "signal: killed" {
+		return fmt.Errorf("%s did not stop within %s and was killed", p.cmd.Path, p.cmd.WaitDelay)
 	}
-	select {
-	case <-p.done: // its exit code after an interrupt says nothing
-		return nil
-	case <-time.After(10 * time.Second):
-	}
-	err := p.cmd.Process.Kill()
-	<-p.done
-	return errors.Join(fmt.Errorf("%s did not stop within 10 s and was killed", p.cmd.Path), err)
+	return nil // its exit code after an interrupt says nothing
 }
 
 // freePort finds a port of the loopback that nobody listens on.
-func freePort() (int, error) {
+func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer l.Close()
-	a, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("expected a TCP address, found %s", l.Addr())
-	}
-	return a.Port, nil
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
 }

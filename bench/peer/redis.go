@@ -8,6 +8,8 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,15 +35,14 @@ func openRedis(ctx context.Context, o Options) (Store, error) {
 		policy = "always"
 	}
 	socket := filepath.Join(o.Dir, "redis.sock")
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), "redis-server", "--port", "0", "--unixsocket", socket, "--dir", o.Dir,
-		"--save", "", "--appendonly", "yes", "--appendfsync", policy, "--auto-aof-rewrite-percentage", "0", "--daemonize", "no")
-	p, err := startProcess(ctx, cmd, filepath.Join(o.Dir, "redis.log"), func() error {
+	p, err := startProcess(ctx, filepath.Join(o.Dir, "redis.log"), func(*exec.Cmd) {}, func() error {
 		c, err := net.DialTimeout("unix", socket, time.Second)
 		if err != nil {
 			return err
 		}
 		return c.Close()
-	})
+	}, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", o.Dir, "--save", "", "--appendonly", "yes", "--appendfsync", policy,
+		"--auto-aof-rewrite-percentage", "0", "--daemonize", "no")
 	if err != nil {
 		return nil, err
 	}
@@ -84,37 +85,31 @@ func (s *redisStore) Appender() (Append, error) {
 
 // Stream keeps two pipelines of half a window each in flight.
 func (s *redisStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (int64, error) {
-	half := max(window/2, 1)
-	type outcome struct {
-		acked int64
-		err   error
-	}
-	results := make(chan outcome, 2)
-	for range cap(results) {
-		go func() { // joined by the receives below
-			var o outcome
-			cmds := make([]rueidis.Completed, 0, half)
-			for o.err == nil {
-				cmds = cmds[:0]
-				for len(cmds) < half && !stop() {
+	var acked atomic.Int64
+	var pipelines sync.WaitGroup
+	errs := make([]error, 2)
+	for i := range errs {
+		pipelines.Go(func() { // joined below
+			for errs[i] == nil {
+				var cmds []rueidis.Completed
+				for len(cmds) < max(window/2, 1) && !stop() {
 					cmds = append(cmds, s.add(value))
 				}
 				if len(cmds) == 0 {
-					break
+					return
 				}
 				for _, r := range s.client.DoMulti(ctx, cmds...) {
 					if err := r.Error(); err != nil {
-						o.err = err
+						errs[i] = err
 					} else {
-						o.acked++
+						acked.Add(1)
 					}
 				}
 			}
-			results <- o
-		}()
+		})
 	}
-	a, b := <-results, <-results
-	return a.acked + b.acked, errors.Join(a.err, b.err)
+	pipelines.Wait()
+	return acked.Load(), errors.Join(errs...)
 }
 
 // Scan reads ranges of 1,000 entries.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 const (
@@ -36,7 +38,7 @@ func openRingfence(ctx context.Context, o Options) (Store, error) {
 // OpenTopic opens the log in o.Dir and makes or finds the benchmark's topic.
 func OpenTopic(ctx context.Context, o Options, c commitlog.TopicConfig) (*commitlog.Log, *commitlog.Topic, error) {
 	c.Name = topicName
-	log, err := openLog(ctx, o)
+	log, err := filelog.Open(ctx, filelog.Config{Dir: o.Dir, Options: driver.Options{Durability: driver.Durability(o.Durability)}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,65 +64,12 @@ func (s *ringfenceStore) Appender() (Append, error) {
 	}, nil
 }
 
-// Stream appends asynchronously; a counter of free places bounds what is in flight.
+// Stream appends asynchronously.
 func (s *ringfenceStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error) {
 	records := []commitlog.Record{{Value: value}}
-	w := newWindow(window)
-	for w.enter() && !stop() {
-		s.topic.AppendAsync(ctx, 0, records, nil, w.leave)
-	}
-	return w.wait()
-}
-
-// window bounds how many appends are in flight and counts the acknowledged ones.
-type window struct {
-	mu    sync.Mutex
-	freed sync.Cond
-	free  int
-	size  int
-	acked int64
-	err   error
-}
-
-func newWindow(size int) *window {
-	w := &window{free: size, size: size}
-	w.freed.L = &w.mu
-	return w
-}
-
-// enter waits for a free place; false after a failed append.
-func (w *window) enter() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for w.free == 0 && w.err == nil {
-		w.freed.Wait()
-	}
-	w.free--
-	return w.err == nil
-}
-
-// leave is told the outcome of one append.
-func (w *window) leave(_ int64, err error) {
-	w.mu.Lock()
-	w.free++
-	if err == nil {
-		w.acked++
-	} else if w.err == nil {
-		w.err = err
-	}
-	w.mu.Unlock()
-	w.freed.Signal()
-}
-
-// wait gives back the place of the append that was not made and waits for those under way.
-func (w *window) wait() (int64, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.free++
-	for w.free < w.size {
-		w.freed.Wait()
-	}
-	return w.acked, w.err
+	w := measure.NewWindow(window)
+	done := func(_ int64, err error) { w.Leave(err) }
+	return w.Fill(func(int) bool { return !stop() }, func(int) { s.topic.AppendAsync(ctx, 0, records, nil, done) })
 }
 
 // Scan reads partition 0.

@@ -62,7 +62,7 @@ func (p *Promise) figure(e, other *Entry) Figure {
 	case P99:
 		f.Unit, series = "µs", e.p99s
 	case P99Ratio:
-		f.Unit, series = "x", quotients(e.p99s, other.p99s, 1)
+		f.Unit, series = "x", Quotients(e.p99s, other.p99s, 1)
 	case Longer:
 		series = slices.Clone(series)
 		for r := range series {
@@ -94,8 +94,8 @@ func Missed(figures []Figure) int {
 	return n
 }
 
-// quotients are a / (scale * b), round by round: what drifts slowly, as a disk does, falls out.
-func quotients(a, b []float64, scale float64) []float64 {
+// Quotients are a / (scale * b), round by round: what drifts slowly, as a disk does, falls out.
+func Quotients(a, b []float64, scale float64) []float64 {
 	q := make([]float64, min(len(a), len(b)))
 	for r := range q {
 		q[r] = a[r] / (scale * b[r])

@@ -105,7 +105,7 @@ func (c *Contest) Rows() []Row {
 			row.P50, row.P99, row.Worst = e.latency.Micros(0.5), e.latency.Micros(0.99), e.latency.Micros(1)
 		}
 		if e.To != nil {
-			e.ratios = quotients(e.Rounds, e.To.Rounds, e.Scale)
+			e.ratios = Quotients(e.Rounds, e.To.Rounds, e.Scale)
 			row.Ratio, row.To = Median(e.ratios), e.To.Name
 			if e.Scale != 1 {
 				row.To = fmt.Sprintf("%g x %s", e.Scale, e.To.Name)

@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,7 +22,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/compare"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 func main() { os.Exit(program()) }
@@ -52,7 +52,6 @@ type settings struct {
 	produce    time.Duration // of one turn
 	records    int           // megabytes of the topic that is consumed
 	mirror     int           // and of the one that is mirrored
-	sizes      []int
 	json       bool
 	only       string
 }
@@ -81,13 +80,6 @@ func run(ctx context.Context) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	for _, text := range strings.Split(*sizes, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-sizes %s: expected numbers of bytes", *sizes)
-		}
-		s.sizes = append(s.sizes, n)
-	}
 	if *brokers == "" {
 		u, err := url.Parse(os.Getenv("RINGFENCE_KAFKA_URL"))
 		if err != nil || u.Host == "" {
@@ -97,23 +89,17 @@ func run(ctx context.Context) error {
 	}
 	s.brokers = strings.Split(*brokers, ",")
 	missed := false
-	for _, size := range s.sizes {
-		reports, err := compare(ctx, s, size)
+	for _, text := range strings.Split(*sizes, ",") {
+		size, err := strconv.Atoi(text)
+		if err != nil || size < 1 {
+			return fmt.Errorf("-sizes %s: expected numbers of bytes", *sizes)
+		}
+		err = s.compare(ctx, size, func(r compare.Report) error {
+			missed = missed || !r.OK()
+			return r.Write(os.Stdout, s.json)
+		})
 		if err != nil {
 			return err
-		}
-		for _, r := range reports {
-			if s.json {
-				err = json.NewEncoder(os.Stdout).Encode(r)
-			} else {
-				err = r.Text(os.Stdout)
-			}
-			if err != nil {
-				return err
-			}
-			for _, row := range r.Rows {
-				missed = missed || !row.OK
-			}
 		}
 	}
 	if missed {
@@ -123,70 +109,70 @@ func run(ctx context.Context) error {
 }
 
 // compare measures one size of records.
-func compare(ctx context.Context, s settings, size int) ([]measure.Report, error) {
+func (s settings) compare(ctx context.Context, size int, emit func(compare.Report) error) error {
 	t, err := newTopics(ctx, s, size)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer t.remove()
-	want := map[string]float64{"franz-go": need}
-	var reports []measure.Report
 	for _, c := range []struct {
 		name      string
-		own, bare func(context.Context) (measure.Sample, error)
+		prepare   func(context.Context) error
+		own, bare turn
 	}{
-		{"produce", t.produceOwn, t.produceBare},
-		{"consume", t.consumeOwn, t.consumeBare},
+		{"produce", func(context.Context) error { return nil }, t.produceOwn, t.produceBare},
+		{"consume", t.fill, t.consumeOwn, t.consumeBare},
 	} {
 		if s.only != "" && s.only != c.name {
 			continue
 		}
-		if c.name == "consume" {
-			if err := t.fill(ctx); err != nil {
-				return nil, err
-			}
+		if err := c.prepare(ctx); err != nil {
+			return err
 		}
-		cpu := map[string][]measure.Sample{}
-		series, err := measure.Interleave(ctx, s.rounds, []measure.Contestant{
-			{Name: "kafkalog", Run: withCPU(cpu, "kafkalog", c.own)}, {Name: "franz-go", Run: withCPU(cpu, "franz-go", c.bare)},
-		}, func() {})
-		if err != nil {
-			return nil, err
+		var game measure.Contest
+		var cpu [2][]float64 // ns a record, by round, the one that does not count too
+		for i, who := range []struct {
+			name string
+			turn
+		}{{"kafkalog", c.own}, {"franz-go", c.bare}} {
+			game.Add(measure.Entry{Name: who.name, Turn: func(*measure.Histogram) (float64, error) {
+				ns, rate, err := withCPU(ctx, who.turn)
+				cpu[i] = append(cpu[i], ns)
+				return rate, err
+			}})
+		}
+		if err := game.Run(s.rounds); err != nil {
+			return err
 		}
 		title := fmt.Sprintf("%s, records of %d bytes, %d partitions", c.name, size, s.partitions)
-		reports = append(reports, measure.Compare(title, "records/s", false, series, nil, want),
-			measure.Compare(title, "ns of CPU per record", true, []measure.Series{
-				{Name: "kafkalog", Samples: cpu["kafkalog"][1:]}, {Name: "franz-go", Samples: cpu["franz-go"][1:]},
-			}, nil, nil))
+		ns := []measure.Row{measure.NewRow("kafkalog", "", cpu[0][1:]), measure.NewRow("franz-go", "", cpu[1][1:])}
+		err := errors.Join(
+			emit(compare.NewReport(title, "records/s", false, game.Rows(), map[string]float64{"franz-go": need}, nil)),
+			emit(compare.NewReport(title, "ns of CPU per record", true, ns, nil, nil)))
+		if err != nil {
+			return err
+		}
 	}
 	if s.only == "" || s.only == "mirror" {
 		r, err := compareMirror(ctx, t)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		reports = append(reports, r)
+		return emit(r)
 	}
-	return reports, nil
+	return nil
 }
 
-// withCPU notes what a turn takes of the processor: unlike its rate, that hardly depends on what
-// else the machine does.
-func withCPU(all map[string][]measure.Sample, name string, f func(context.Context) (measure.Sample, error)) func(context.Context) (measure.Sample, error) {
-	return func(ctx context.Context) (measure.Sample, error) {
-		before, begun := cpuTime(), time.Now()
-		sample, err := f(ctx)
-		if n := sample.Value * time.Since(begun).Seconds(); err == nil && n > 0 {
-			all[name] = append(all[name], measure.Sample{Value: float64(cpuTime()-before) / n})
-		}
-		return sample, err
-	}
-}
+// turn is what is done in one turn: records a second.
+type turn func(context.Context) (float64, error)
 
-// cpuTime is what this process has used so far.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+// withCPU also tells what a record takes of the processor, in ns: unlike its rate, that hardly depends
+// on what else the machine does.
+func withCPU(ctx context.Context, f turn) (ns, rate float64, err error) {
+	before, _ := measure.ProcessorTime() // never fails for the process itself
+	begun := time.Now()
+	rate, err = f(ctx)
+	records := rate * time.Since(begun).Seconds()
+	after, _ := measure.ProcessorTime()
+	return float64(after-before) / records, rate, err
 }

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/compare"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
+	"github.com/ringfence/ringfence/internal/measure"
 	"github.com/ringfence/ringfence/mirror"
 )
 
@@ -41,13 +42,11 @@ func newDirectory(ctx context.Context, t *topics) (_ *directory, err error) {
 	if err := d.source.EnsureTopic(ctx, mirrored, ringfence.TopicConfig{Partitions: t.partitions}); err != nil {
 		return nil, errors.Join(err, d.remove())
 	}
-	var c tally
-	begun := time.Now()
-	for range d.records {
-		c.wg.Add(1)
-		d.source.ProduceAsync(ctx, mirrored, ringfence.Message{Value: t.value}, nil, func(_ ringfence.Position, err error) { c.done(err) })
-	}
-	if _, err := c.sample(begun); err != nil {
+	w := measure.NewWindow(1 << 20)
+	_, err = w.Fill(func(n int) bool { return int64(n) < d.records }, func(int) {
+		d.source.ProduceAsync(ctx, mirrored, ringfence.Message{Value: t.value}, nil, func(_ ringfence.Position, err error) { w.Leave(err) })
+	})
+	if err != nil {
 		return nil, errors.Join(err, d.remove())
 	}
 	return d, nil
@@ -63,7 +62,7 @@ func (d *directory) remove() error {
 
 // copy mirrors all of the directory to a new topic in Kafka, with the notes of the mirror in another
 // directory, and tells on stderr how far it is.
-func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
+func (d *directory) copy(ctx context.Context) (_ float64, err error) {
 	name := fmt.Sprintf("%smirror-%x.", d.t.prefix, rand.Uint32())
 	target, err := ringfence.Open(ctx, ringfence.Config{
 		Dir: d.path + "/" + name, Log: fmt.Sprintf("kafka://%s?prefix=%s", strings.Join(d.t.brokers, ","), name),
@@ -71,7 +70,7 @@ func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
 		Backends:   []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
 	})
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, removeCopies(ctx, target), target.Close()) }()
 	m, err := mirror.New(mirror.Config{
@@ -79,7 +78,7 @@ func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
 		Topic: mirrored, Once: true,
 	})
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	over := make(chan struct{})
 	var shown sync.WaitGroup
@@ -92,7 +91,7 @@ func (d *directory) copy(ctx context.Context) (_ measure.Sample, err error) {
 	if got := m.Progress().Records; err == nil && got != d.records {
 		err = fmt.Errorf("%d records were copied, of %d", got, d.records)
 	}
-	return measure.Sample{Value: float64(d.records) / took.Seconds()}, err
+	return float64(d.records) / took.Seconds(), err
 }
 
 func showMirror(m *mirror.Mirror, over <-chan struct{}) {
@@ -120,16 +119,18 @@ func removeCopies(ctx context.Context, target *ringfence.Client) error {
 
 // compareMirror measures how fast a directory is copied to Kafka, beside how fast kafkalog takes the
 // same records one by one.
-func compareMirror(ctx context.Context, t *topics) (_ measure.Report, err error) {
+func compareMirror(ctx context.Context, t *topics) (r compare.Report, err error) {
 	d, err := newDirectory(ctx, t)
 	if err != nil {
-		return measure.Report{}, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, d.remove()) }()
-	series, err := measure.Interleave(ctx, t.rounds, []measure.Contestant{{Name: "mirror", Run: d.copy}, {Name: "kafkalog", Run: t.produceOwn}}, func() {})
-	if err != nil {
-		return measure.Report{}, err
+	var game measure.Contest
+	game.Add(measure.Entry{Name: "mirror", Turn: func(*measure.Histogram) (float64, error) { return d.copy(ctx) }})
+	game.Add(measure.Entry{Name: "kafkalog", Turn: func(*measure.Histogram) (float64, error) { return t.produceOwn(ctx) }})
+	if err := game.Run(t.rounds); err != nil {
+		return r, err
 	}
 	title := fmt.Sprintf("mirror of a directory, of produce: records of %d bytes, %d partitions", t.size, t.partitions)
-	return measure.Compare(title, "records/s", false, series, nil, map[string]float64{"kafkalog": needMirror}), nil
+	return compare.NewReport(title, "records/s", false, game.Rows(), map[string]float64{"kafkalog": needMirror}, nil), nil
 }

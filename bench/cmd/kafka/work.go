@@ -11,10 +11,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // topics are the two topics of one comparison, and the log that made them.
@@ -63,44 +63,19 @@ func (t *topics) remove() {
 	}
 }
 
-// tally counts the answers of a produce turn.
-type tally struct {
-	acked atomic.Int64
-	err   atomic.Pointer[error]
-	wg    sync.WaitGroup
-}
-
-func (c *tally) done(err error) {
-	if err != nil {
-		c.err.Store(&err)
-	} else {
-		c.acked.Add(1)
-	}
-	c.wg.Done()
-}
-
-func (c *tally) sample(begun time.Time) (measure.Sample, error) {
-	c.wg.Wait()
-	if err := c.err.Load(); err != nil {
-		return measure.Sample{}, *err
-	}
-	return measure.Sample{Value: float64(c.acked.Load()) / time.Since(begun).Seconds()}, nil
-}
+// underWay bounds the records of a produce turn that have no answer yet: by more than what the clients
+// let be under way.
+const underWay = 1 << 22
 
 // produceOwn appends one record after another, without waiting for the answers.
-func (t *topics) produceOwn(ctx context.Context) (measure.Sample, error) {
-	return t.append(ctx, t.produce, func(begun time.Time, _ int) bool { return time.Since(begun) < t.settings.produce })
+func (t *topics) produceOwn(ctx context.Context) (float64, error) {
+	w := measure.NewWindow(underWay)
+	return w.For(t.settings.produce, t.append(ctx, t.produce, w))
 }
 
-func (t *topics) append(ctx context.Context, topic *commitlog.Topic, more func(begun time.Time, n int) bool) (measure.Sample, error) {
-	var c tally
-	done := func(_ int64, err error) { c.done(err) }
-	begun := time.Now()
-	for n := 0; n%64 != 0 || more(begun, n); n++ {
-		c.wg.Add(1)
-		topic.AppendAsync(ctx, n%t.partitions, []commitlog.Record{{Value: t.value}}, nil, done)
-	}
-	return c.sample(begun)
+func (t *topics) append(ctx context.Context, topic *commitlog.Topic, w *measure.Window) func(n int) {
+	done := func(_ int64, err error) { w.Leave(err) }
+	return func(n int) { topic.AppendAsync(ctx, n%t.partitions, []commitlog.Record{{Value: t.value}}, nil, done) }
 }
 
 func (t *topics) client(opts ...kgo.Opt) (*kgo.Client, error) {
@@ -110,47 +85,44 @@ func (t *topics) client(opts ...kgo.Opt) (*kgo.Client, error) {
 // produceBare is what franz-go's documentation recommends for throughput: asynchronous, with the
 // defaults, but with partitions chosen by hand, as kafkalog does, without compression, and with
 // room for as many records as kafkalog buffers.
-func (t *topics) produceBare(ctx context.Context) (measure.Sample, error) {
+func (t *topics) produceBare(ctx context.Context) (float64, error) {
 	client, err := t.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(kafkalog.DefaultBufferBytes/(t.size+40)), kgo.DefaultProduceTopic(t.prefix+"produce"))
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer client.Close()
 	if err := client.Ping(ctx); err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
-	var c tally
-	done := func(_ *kgo.Record, err error) { c.done(err) }
-	begun := time.Now()
-	for n := 0; n%64 != 0 || time.Since(begun) < t.settings.produce; n++ {
-		c.wg.Add(1)
+	w := measure.NewWindow(underWay)
+	done := func(_ *kgo.Record, err error) { w.Leave(err) }
+	return w.For(t.settings.produce, func(n int) {
 		client.Produce(ctx, &kgo.Record{Value: t.value, Partition: int32(n % t.partitions)}, done)
-	}
-	return c.sample(begun)
+	})
 }
 
 // fill stores what is consumed later.
 func (t *topics) fill(ctx context.Context) error {
-	t.filled = t.records << 20 / (t.size + 20)
-	_, err := t.append(ctx, t.consume, func(_ time.Time, n int) bool { return n < t.filled })
-	t.filled = (t.filled + 63) / 64 * 64
+	t.filled = (t.records<<20/(t.size+20) + 63) / 64 * 64
 	if t.filled%t.partitions != 0 {
 		return errors.New("-partitions: expected a divisor of 64")
 	}
+	w := measure.NewWindow(underWay)
+	_, err := w.Fill(func(n int) bool { return n < t.filled }, t.append(ctx, t.consume, w))
 	return err
 }
 
 // consumeOwn reads every partition with a reader of its own.
-func (t *topics) consumeOwn(ctx context.Context) (measure.Sample, error) {
+func (t *topics) consumeOwn(ctx context.Context) (float64, error) {
 	log, err := kafkalog.Open(ctx, kafkalog.Config{Brokers: t.brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}})
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer log.Close()
 	topic, err := log.Topic(ctx, "consume")
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	var wg sync.WaitGroup
 	var got atomic.Int64
@@ -159,7 +131,6 @@ func (t *topics) consumeOwn(ctx context.Context) (measure.Sample, error) {
 	for p := range t.partitions {
 		wg.Go(func() {
 			r := topic.NewReader(p, 0, &commitlog.ReaderOptions{Reuse: true})
-			bytes := 0
 			for r.Offset() < int64(t.filled/t.partitions) {
 				recs, err := r.Next(ctx)
 				if err != nil {
@@ -167,29 +138,26 @@ func (t *topics) consumeOwn(ctx context.Context) (measure.Sample, error) {
 					return
 				}
 				got.Add(int64(len(recs)))
-				for i := range recs {
-					bytes += len(recs[i].Value)
-				}
 			}
 		})
 	}
 	wg.Wait()
 	took := time.Since(begun)
 	if err := errors.Join(errs...); err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	return t.consumed(got.Load(), took)
 }
 
-func (t *topics) consumed(got int64, took time.Duration) (measure.Sample, error) {
+func (t *topics) consumed(got int64, took time.Duration) (float64, error) {
 	if got != int64(t.filled) {
-		return measure.Sample{}, fmt.Errorf("%d records came, of %d", got, t.filled)
+		return 0, fmt.Errorf("%d records came, of %d", got, t.filled)
 	}
-	return measure.Sample{Value: float64(got) / took.Seconds()}, nil
+	return float64(got) / took.Seconds(), nil
 }
 
 // consumeBare polls the same partitions, assigned by hand.
-func (t *topics) consumeBare(ctx context.Context) (measure.Sample, error) {
+func (t *topics) consumeBare(ctx context.Context) (float64, error) {
 	begun := time.Now()
 	from := map[int32]kgo.Offset{}
 	for p := range t.partitions {
@@ -197,19 +165,16 @@ func (t *topics) consumeBare(ctx context.Context) (measure.Sample, error) {
 	}
 	client, err := t.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.prefix + "consume": from}))
 	if err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
 	defer client.Close()
-	var got, bytes int64
+	var got int64
 	for got < int64(t.filled) {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return measure.Sample{}, err
+			return 0, err
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			got++
-			bytes += int64(len(r.Value))
-		})
+		fetches.EachRecord(func(*kgo.Record) { got++ })
 	}
 	return t.consumed(got, time.Since(begun))
 }

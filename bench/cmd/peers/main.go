@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/bench/compare"
-	"github.com/ringfence/ringfence/bench/measure"
 	"github.com/ringfence/ringfence/bench/peer"
 )
 
@@ -31,10 +30,8 @@ func main() { os.Exit(program()) }
 func program() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if job := os.Getenv(compare.ChildVariable); job != "" {
-		err = compare.Child(ctx, job, os.Stdin, os.Stdout)
-	} else {
+	asked, err := compare.Child(ctx, os.Args)
+	if !asked {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
 	switch {
@@ -71,15 +68,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(out, compare.Machine(s.Dir))
 	}
 	missed := false
-	emit := func(r measure.Report) error {
+	emit := func(r compare.Report) error {
 		missed = missed || !r.OK()
-		if s.json {
-			return r.JSON(out)
-		}
-		return r.Text(out)
+		return r.Write(out, s.json)
 	}
 	for _, name := range s.runs {
-		if err := kinds()[name](ctx, s.Config, emit); err != nil {
+		if err := compare.Kinds()[name](ctx, s.Config, emit); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -87,12 +81,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return errMissed
 	}
 	return nil
-}
-
-type kind func(ctx context.Context, c compare.Config, emit func(measure.Report) error) error
-
-func kinds() map[string]kind {
-	return map[string]kind{"produce": compare.Produce, "consume": compare.Consume, "latency": compare.Latency, "reopen": compare.Reopen}
 }
 
 func parse(args []string, w io.Writer) (settings, error) {
@@ -132,7 +120,7 @@ func parse(args []string, w io.Writer) (settings, error) {
 	s.runs = split(*runs)
 	var errs []error
 	for _, name := range s.runs {
-		if kinds()[name] == nil {
+		if compare.Kinds()[name] == nil {
 			errs = append(errs, fmt.Errorf("unknown run %q; expected produce, consume, latency or reopen", name))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/bench/measure"
+	"github.com/ringfence/ringfence/bench/compare"
 	"github.com/ringfence/ringfence/bench/peer"
 )
 
@@ -59,7 +59,7 @@ func TestRunPrintsOneJSONObjectAReport(t *testing.T) {
 	}
 	reports := 0
 	for dec := json.NewDecoder(&out); dec.More(); reports++ {
-		var r measure.Report
+		var r compare.Report
 		if err := dec.Decode(&r); err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,13 @@
-package measure
+package compare
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // Row is one line of a report: a contestant, and how the first contestant, Ringfence, compares.
@@ -44,48 +45,29 @@ type Bound struct {
 	OK   bool    `json:"ok"`
 }
 
-// Compare makes a report. series[0] is Ringfence; scale multiplies a peer's value before it is
-// compared (16 in flight against 16 times one raw write); need holds the required ratios.
-func Compare(title, unit string, lower bool, series []Series, scale, need map[string]float64) Report {
-	r := Report{Title: title, Unit: unit, Lower: lower}
-	if len(series) == 0 {
-		return r
-	}
-	own := series[0]
-	r.Rounds = len(series[0].Samples)
-	for i, s := range series {
-		m := s.Median()
-		row := Row{Name: s.Name, Median: m.Value, Min: s.Min(), Max: s.Max(), P50us: us(m.P50), P99us: us(m.P99), OK: true}
+// bound adds a promise about one figure: at least need, or with atMost at most.
+func (r *Report) bound(what string, got, need float64, atMost bool) {
+	r.Bounds = append(r.Bounds, Bound{What: what, Got: got, Need: need, OK: got > 0 && (got >= need) != atMost})
+}
+
+// NewReport compares the first row, which is Ringfence, with the others. need holds the required ratios;
+// times multiplies a peer's values before they are compared (16 in flight against 16 raw writes).
+func NewReport(title, unit string, lower bool, rows []measure.Row, need, times map[string]float64) Report {
+	r := Report{Title: title, Unit: unit, Lower: lower, Rounds: len(rows[0].Rounds)}
+	for i, m := range rows {
+		row := Row{Name: m.Name, Median: m.Median, Min: m.Min, Max: m.Max, P50us: m.P50, P99us: m.P99, OK: true}
 		if i > 0 {
-			row.Ratio = ratio(own, s, lower)
-			if f := scale[s.Name]; f > 0 {
-				row.Ratio /= f
+			better, worse := rows[0].Rounds, m.Rounds
+			if lower {
+				better, worse = worse, better
 			}
-			row.Need = need[s.Name]
+			row.Ratio, row.Need = measure.Median(measure.Quotients(better, worse, max(1, times[m.Name]))), need[m.Name]
 			row.OK = row.Ratio >= row.Need
 		}
 		r.Rows = append(r.Rows, row)
 	}
 	return r
 }
-
-// ratio is the median over the rounds of the ratio within one round: what drifts slowly, as a
-// disk does, falls out.
-func ratio(own, peer Series, lower bool) float64 {
-	var all Series
-	for i := range min(len(own.Samples), len(peer.Samples)) {
-		a, b := own.Samples[i].Value, peer.Samples[i].Value
-		if lower {
-			a, b = b, a
-		}
-		if b > 0 {
-			all.Samples = append(all.Samples, Sample{Value: a / b})
-		}
-	}
-	return all.Median().Value
-}
-
-func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // OK says whether every required ratio and bound was reached.
 func (r Report) OK() bool {
@@ -102,8 +84,11 @@ func (r Report) OK() bool {
 	return true
 }
 
-// Text writes the report as a table.
-func (r Report) Text(w io.Writer) error {
+// Write writes the report: as a line of JSON, or as a table.
+func (r Report) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
 	better := "higher is better"
 	if r.Lower {
 		better = "lower is better"
@@ -118,31 +103,21 @@ func (r Report) Text(w io.Writer) error {
 	for _, row := range r.Rows {
 		ratio, need, verdict := "", "", ""
 		if row.Ratio > 0 {
-			ratio = number(row.Ratio) + "x"
+			ratio = measure.Number(row.Ratio) + "x"
 		}
 		if row.Need > 0 {
-			need, verdict = number(row.Need)+"x", mark(row.OK)
+			need, verdict = measure.Number(row.Need)+"x", measure.Verdict(row.OK)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.Name, number(row.Median), number(row.Min), number(row.Max),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", row.Name, measure.Number(row.Median), measure.Number(row.Min), measure.Number(row.Max),
 			micros(row.P50us), micros(row.P99us), ratio, need, verdict)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	for _, b := range r.Bounds {
-		fmt.Fprintf(w, "  %s: %s, asked %s: %s\n", b.What, number(b.Got), number(b.Need), mark(b.OK))
+		fmt.Fprintf(w, "  %s: %s, asked %s: %s\n", b.What, measure.Number(b.Got), measure.Number(b.Need), measure.Verdict(b.OK))
 	}
 	return nil
-}
-
-// JSON writes the report as one line.
-func (r Report) JSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
-
-func mark(ok bool) string {
-	if ok {
-		return "ok"
-	}
-	return "MISSED"
 }
 
 func micros(us float64) string {
@@ -150,23 +125,4 @@ func micros(us float64) string {
 		return ""
 	}
 	return (time.Duration(us*1000) * time.Nanosecond).Round(100 * time.Nanosecond).String()
-}
-
-// number writes three significant digits, and thousands with commas.
-func number(v float64) string {
-	switch {
-	case v >= 1000:
-		s := fmt.Sprintf("%.0f", v)
-		var parts []string
-		for len(s) > 3 {
-			parts = append([]string{s[len(s)-3:]}, parts...)
-			s = s[:len(s)-3]
-		}
-		return strings.Join(append([]string{s}, parts...), ",")
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
 }
