@@ -32,6 +32,7 @@ pulsar_start() {
 		brokerServicePort=$(port)
 		webServicePort=$(port web)
 		bindAddress=127.0.0.1
+		listeningInterface=lo
 		advertisedAddress=127.0.0.1
 		allowLoopback=true
 		ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage

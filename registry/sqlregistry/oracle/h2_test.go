@@ -33,7 +33,7 @@ func newH2(t testing.TB) registrytest.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Database = "mem:" + strings.ToLower(rand.Text()[:12])
+	name := "mem:" + strings.ToLower(rand.Text()[:12])
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		c, err := d.DialContext(ctx, network, addr)
@@ -46,10 +46,29 @@ func newH2(t testing.TB) registrytest.Store {
 		return c.Exec(ctx, "SET MODE Oracle").Close()
 	}
 	cfg.Tracer = newGate()
+	first := h2{cfg}.connect()
+	defer first.Close()
+	// H2 makes no database for who comes along. It has to have the settings of those who will connect.
+	for _, q := range []string{
+		`CREATE ALIAS IF NOT EXISTS RUN FOR "org.h2.tools.RunScript.execute"`,
+		"CALL RUN('jdbc:h2:" + name + ";MODE=PostgreSQL;DATABASE_TO_LOWER=TRUE;DEFAULT_NULL_ORDERING=HIGH;DB_CLOSE_DELAY=-1', '" +
+			cfg.User + "', '" + cfg.Password + "', '/dev/null', NULL, FALSE)",
+	} {
+		if _, err := first.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg = cfg.Copy()
+	cfg.Database, cfg.Tracer = name, newGate()
 	h := h2{cfg}
 	db := h.connect()
-	db.SetMaxOpenConns(1) // the database lives as long as this connection
-	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if _, err := db.Exec("SET DB_CLOSE_DELAY 0"); err != nil { // it ends with the last connection
+			t.Error(err)
+		}
+		db.Close()
+	})
 	for _, q := range []string{"SET DEFAULT_LOCK_TIMEOUT 10000", "SET OPTIMIZE_REUSE_RESULTS 0"} {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatal(err)
@@ -164,4 +183,31 @@ func (h h2) Open(t testing.TB, o registrydriver.Options) *registrytest.Process {
 		t.Fatal(err)
 	}
 	return &registrytest.Process{Registry: registry.New(inner), Kill: s.Abandon, Freeze: func() { s.Freeze(true) }, Thaw: func() { s.Freeze(false) }}
+}
+
+// Whoever is let in may run Java as the server's user.
+func TestH2LetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgx.ParseConfig(testserver.Private(t, "h2").URL() + "?sslmode=disable&default_query_exec_mode=cache_describe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(c *pgx.ConnConfig){
+		"its user":           func(*pgx.ConnConfig) {},
+		"no password":        func(c *pgx.ConnConfig) { c.Password = "" },
+		"the usual password": func(c *pgx.ConnConfig) { c.Password = "sa" },
+		"another database":   func(c *pgx.ConnConfig) { c.Database = "mem:another" },
+		"a database on disk": func(c *pgx.ConnConfig) { c.Database = "./another" },
+		"another network":    func(c *pgx.ConnConfig) { c.Host = "127.0.0.2" },
+	} {
+		c := cfg.Copy()
+		change(c)
+		x, err := pgx.ConnectConfig(t.Context(), c)
+		if err == nil {
+			_ = x.Close(t.Context())
+		}
+		if (err == nil) != (what == "its user") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }
