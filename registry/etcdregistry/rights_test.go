@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/internal/testserver"
-	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // A user with no rights but those of docs/guide/security.md, whose password is in a file.
@@ -61,15 +60,7 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 	check(nil, os.WriteFile(file, []byte("first\n"), 0o600))
 	cfg.User, cfg.PasswordFile = "rf", file
 	s := opened(t, cfg)
-	changes, err := s.Watch(ctx, "w/")
-	check(nil, err)
-	session, err := s.OpenSession(ctx, 20*time.Second)
-	check(nil, err)
-	res, err := s.Apply(ctx, []driver.Txn{{Puts: []driver.Put{{Key: "w/bound", Session: session.ID()}}}})
-	check(nil, err)
-	check(nil, res[0].Err)
-	await(t, "a put", changes)
-	check(nil, session.Close(ctx))
+	check(nil, registrytest.EveryOperation(ctx, s))
 
 	strange := cfg
 	strange.Prefix = "other"

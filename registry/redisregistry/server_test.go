@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // command sends a command that is no business of the driver's.
@@ -175,19 +176,9 @@ func guarded(t *testing.T, srv *testserver.Server) {
 		cfg := at(t, srv.URL())
 		cfg.Username, cfg.Password, cfg.DB = "small", "pw", db
 		s := mustOpen(t, cfg)
-		watch, err := s.Watch(t.Context(), "m")
-		if err != nil {
-			t.Fatal(err)
+		if err := registrytest.EveryOperation(t.Context(), s); err != nil {
+			t.Errorf("database %d: %v", db, err)
 		}
-		x := joined(t, s, 3*time.Second)
-		signalled(t, watch)
-		opened := x.Deadline()
-		eventually(t, "a renewal", func() error {
-			if !x.Deadline().After(opened) {
-				return errors.New("the deadline is the old one")
-			}
-			return nil
-		})
 		if _, err := s.count(t.Context()); err != nil {
 			t.Errorf("database %d: looking for dead processes: %v", db, err)
 		}
