@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/fileregistry"
@@ -96,6 +97,9 @@ func (d directories) find(u *url.URL, part string) (string, error) {
 		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", storeurl.Redact(u), ErrInvalid)
 	}
 	dir = filepath.FromSlash(dir)
+	if err := vfs.Dangling(dir); err != nil {
+		return "", err
+	}
 	if !d.mustExist {
 		return dir, nil
 	}

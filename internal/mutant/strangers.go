@@ -113,6 +113,12 @@ func strangerMutants() []mutant {
 			pkg: "registry/sqlregistry", test: "TestAPortThatSpeaksSomethingElseIsToldSoon$",
 		},
 		{
+			name: "link-to-nowhere", breaks: "with a disk that is not mounted a directory is told to be empty",
+			file: "builtin.go",
+			find: "vfs.Dangling(dir); err != nil {\n", put: "vfs.Dangling(dir); err != nil && !d.mustExist {\n",
+			pkg: "internal/cli", test: "TestScripts$/^usage$",
+		},
+		{
 			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
 			file: "internal/notice/main.go",
 			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",

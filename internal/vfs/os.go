@@ -50,6 +50,9 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 	}
 	missing := firstMissing(abs)
 	if err := os.MkdirAll(abs, perm); err != nil {
+		if led := Dangling(abs); led != nil {
+			return nil, led
+		}
 		return nil, err
 	}
 	parents, err := undurable(abs)
