@@ -110,15 +110,16 @@ func (g *authGuard) Read(p []byte) (int, error) {
 
 // next reads one message: a letter, the length of the rest, and the rest.
 func (g *authGuard) next() error {
-	head := make([]byte, 5)
-	if _, err := io.ReadFull(g.from, head); err != nil {
+	var head [5]byte
+	if _, err := io.ReadFull(g.from, head[:]); err != nil {
 		return err
 	}
 	size := int64(binary.BigEndian.Uint32(head[1:])) - 4
 	if size < 0 || size > maxLogin {
 		return fmt.Errorf("the server sent a message of %d bytes before the login was over; expected at most %d", size, maxLogin)
 	}
-	message := append(head, make([]byte, size)...)
+	message := make([]byte, 5+size)
+	copy(message, head[:])
 	if _, err := io.ReadFull(g.from, message[5:]); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (g *authGuard) next() error {
 
 // check tells whether what the server asks for is allowed.
 func (g *authGuard) check(kind uint32) error {
-	method := ""
+	var method string
 	switch kind {
 	case authOK:
 		g.over = true
