@@ -122,6 +122,9 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log,
 		Compression: q.Get("compression"),
 	}
 	c.Token, _ = u.User.Password()
+	if c.Token == "" && u.User.Username() != "" {
+		return nil, fmt.Errorf("%s: a user, or a token in its place, would be used for nothing; expected %s://:TOKEN@host, or %s: %w", storeurl.Redact(u), u.Scheme, storeurl.PasswordFile, fault.Invalid)
+	}
 	file, err := storeurl.FileOfPassword(u, q)
 	if err != nil {
 		return nil, err

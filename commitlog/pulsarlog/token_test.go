@@ -31,6 +31,7 @@ func TestATokenThatOthersCanReadOrHearIsRefused(t *testing.T) {
 		"pulsar://127.0.0.1:1?web=http://127.0.0.1:1,192.0.2.1:1&password-file=" + private: "without TLS",
 		"pulsar+ssl://192.0.2.1:1?web=http://192.0.2.1:1&password-file=" + private:         "without TLS",
 		"pulsar://:hunter2@127.0.0.1:1?password-file=" + private:                           "one of them",
+		"pulsar://hunter2@127.0.0.1:1":                                                     "expected pulsar://:TOKEN@host",
 	} {
 		u, err := url.Parse(raw)
 		if err != nil {

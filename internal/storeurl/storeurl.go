@@ -72,7 +72,7 @@ func Redact(u *url.URL) string {
 }
 
 // HasPassword tells whether the text of a URL holds a password, or what may be one: a user that stands
-// alone before a Redis, or what can't be read as a URL and has an @ in it.
+// alone before a Redis or Pulsar, or what can't be read as a URL and has an @ in it.
 func HasPassword(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || misplaced(u) {
@@ -80,7 +80,7 @@ func HasPassword(raw string) bool {
 	}
 	q := u.Query()
 	password, _ := u.User.Password()
-	token := u.User != nil && strings.HasPrefix(u.Scheme, "redis")
+	token := u.User != nil && (strings.HasPrefix(u.Scheme, "redis") || strings.HasPrefix(u.Scheme, "pulsar"))
 	return password != "" || token || q.Has("password") || q.Has("sentinel_password") || q.Has("sslpassword")
 }
 

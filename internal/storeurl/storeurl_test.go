@@ -16,6 +16,7 @@ func TestWhatHoldsAPasswordIsKnown(t *testing.T) {
 		"postgres://db/rf?sslpassword=x": true, "redis://h": false, "redis://token@h": true, "redis://:x@h": true,
 		"redis://h?sentinel_password=x": true, "kafka://h1:9092,h2:9092": false, "kafka://a:b@h": true,
 		"mysql://u:a/b@h/db": true, "file:///var/lib/rf": false, "redis:x@h": true, "%zz:a@h": true,
+		"pulsar://token@h": true, "pulsar+ssl://:x@h": true, "pulsar://h:6650": false, "etcd://rf@h": false,
 	} {
 		if got := HasPassword(raw); got != want {
 			t.Errorf("%s: %v, expected %v", raw, got, want)
