@@ -15,7 +15,6 @@ import (
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/storeurl"
-	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/fileregistry"
@@ -97,11 +96,13 @@ func (d directories) find(u *url.URL, part string) (string, error) {
 		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", storeurl.Redact(u), ErrInvalid)
 	}
 	dir = filepath.FromSlash(dir)
-	if err := vfs.Dangling(dir); err != nil {
-		return "", err
-	}
 	if !d.mustExist {
 		return dir, nil
+	}
+	_, noLink := os.Readlink(dir)
+	_, absent := os.Stat(dir)
+	if noLink == nil && errors.Is(absent, fs.ErrNotExist) {
+		return dir, nil // a link to nothing
 	}
 	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, ErrNotFound)

@@ -115,7 +115,7 @@ func strangerMutants() []mutant {
 		{
 			name: "link-to-nowhere", breaks: "with a disk that is not mounted a directory is told to be empty",
 			file: "builtin.go",
-			find: "vfs.Dangling(dir); err != nil {\n", put: "vfs.Dangling(dir); err != nil && !d.mustExist {\n",
+			find: "	if noLink == nil && errors.Is(absent,", put: "	if noLink == nil && absent == nil && errors.Is(absent,",
 			pkg: "internal/cli", test: "TestScripts$/^usage$",
 		},
 		{
