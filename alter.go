@@ -81,7 +81,9 @@ func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]Rete
 		return nil, err
 	}
 	drops := []RetentionDrop{}
-	for storage, s := range t.Document().Storage {
+	doc := t.Document()
+	for storage := doc.Left(); storage < len(doc.Storage); storage++ {
+		s := doc.Storage[storage]
 		log, err := t.Storage(storage)
 		if err != nil {
 			return nil, err

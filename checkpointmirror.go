@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -94,6 +95,9 @@ func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) 
 				continue
 			}
 			log, err := m.topic.Storage(p.Storage)
+			if errors.Is(err, topic.ErrRetired) {
+				continue
+			}
 			if err != nil {
 				return 0, err
 			}

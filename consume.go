@@ -126,6 +126,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	hold := newRetentionHold(g, t, c.logger)
 	hold.begin(ctx)
 	aides.Go(func() { hold.run(inner) })
+	aides.Go(retirer{client: c, worker: w, logger: c.logger}.aide(inner))
 	err = group.Run(running, cfg, w)
 	cancel()
 	aides.Wait()
@@ -176,6 +177,7 @@ func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOp
 	if later := doc.Unit(doc.Produce+1, 0); later < doc.Units() {
 		cfg.Initial = later // what nobody has produced to yet is consumed from its start
 	}
+	cfg.First = doc.Unit(doc.Left(), 0)
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
 	}

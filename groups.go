@@ -52,7 +52,7 @@ type AssignmentInfo struct {
 }
 
 // UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got. Units are the
-// partitions of all storage topics of the topic, numbered through.
+// partitions of all storage topics of the topic, numbered through; those of retired ones are not shown.
 type UnitInfo struct {
 	Unit      int            `json:"unit"`
 	Phase     group.Phase    `json:"phase"` // what is going on with it
@@ -99,8 +99,11 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 	for n := len(d.Units); n < doc.Units(); n++ { // the group has not grown with the topic yet
 		d.Units = append(d.Units, group.Status{Unit: registry.Unit{Number: n}, Phase: group.Unowned, Why: "no member has seen it yet"})
 	}
-	for i := range d.Units[:doc.Units()] {
+	for i := doc.Unit(doc.Left(), 0); i < doc.Units(); i++ {
 		u, err := unitInfo(ctx, t, &d.Units[i], now)
+		if storage, _, _ := doc.Place(i); err != nil && retired(ctx, t, storage, err) {
+			return c.DescribeGroup(ctx, name)
+		}
 		if err != nil {
 			return GroupInfo{}, err
 		}
@@ -112,11 +115,17 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 	return info, nil
 }
 
-// tellWaiting marks the units that are finished, and those that wait for others to be.
+// tellWaiting marks the units that are finished, and those that wait for others to be. The units are
+// those that are left of the topic.
 func tellWaiting(doc *topic.Document, units []UnitInfo) {
-	over := make([]bool, len(units)) // finished, and so is what comes before
+	first := doc.Unit(doc.Left(), 0)
+	over := make([]bool, doc.Units()) // finished, and so is what comes before
 	for n, place := range layoutOf(doc) {
-		u, open := &units[n], true
+		if n < first {
+			over[n] = true
+			continue
+		}
+		u, open := &units[n-first], true
 		for q := place.From; q < place.To; q += place.Step {
 			open = open && over[q]
 		}

@@ -47,7 +47,15 @@ func (h retentionHold) drops() bool {
 
 // missing says whether the log has not been told yet what is needed of some storage topic. That may not
 // wait for a retention, which drops something before anybody here hears of it.
-func (h retentionHold) missing() bool { return len(h.told) < len(h.topic.Document().Storage) }
+func (h retentionHold) missing() bool {
+	doc := h.topic.Document()
+	for i := doc.Left(); i < len(doc.Storage); i++ {
+		if _, ok := h.told[i]; !ok {
+			return true
+		}
+	}
+	return false
+}
 
 // begin stores the hold before the first record is handled: retention must not be faster than
 // the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
@@ -140,11 +148,7 @@ func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) e
 	if last := h.told[storage]; slices.Equal(last.offsets, offsets) && time.Since(last.at) < holdAgain {
 		return nil
 	}
-	log, err := h.topic.Storage(storage)
-	if err != nil {
-		return err
-	}
-	if err := log.Hold(ctx, h.group.Name(), offsets); err != nil {
+	if err := holdAt(ctx, h.topic, storage, h.group.Name(), offsets); err != nil {
 		return err
 	}
 	h.told[storage] = told{offsets, time.Now()}
@@ -154,13 +158,21 @@ func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) e
 // releaseRetention forgets what a deleted group held.
 func releaseRetention(ctx context.Context, name string, t *topic.Topic) error {
 	for storage, s := range t.Document().Storage {
-		log, err := t.Storage(storage)
-		if err != nil {
-			return err
-		}
-		if err := log.Hold(ctx, name, commitlog.NoHold(s.Partitions)); err != nil {
+		if err := holdAt(ctx, t, storage, name, commitlog.NoHold(s.Partitions)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// holdAt stores a hold. In a storage topic that is retired there is nothing to hold.
+func holdAt(ctx context.Context, t *topic.Topic, storage int, name string, offsets []int64) error {
+	log, err := t.Storage(storage)
+	if err == nil {
+		err = log.Hold(ctx, name, offsets)
+	}
+	if err != nil && retired(ctx, t, storage, err) {
+		return nil
+	}
+	return err
 }

@@ -2,9 +2,11 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -31,13 +33,25 @@ type SeekOptions struct {
 // Retention keeps the records from the new positions on, as it keeps what the group has not
 // processed, also when no member runs.
 func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
-	g, t, err := c.group(ctx, group)
-	if err != nil {
-		return nil, err
-	}
 	if opts == nil {
 		opts = &SeekOptions{}
 	}
+	for {
+		g, t, err := c.group(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		unchanged := t.Unchanged()
+		infos, err := c.seekGroup(ctx, g, t, to, opts, unchanged)
+		if !errors.Is(err, ErrConflict) || t.Refresh(ctx) != nil || t.Unchanged() == unchanged {
+			return infos, err
+		}
+	} // the topic has grown, or some of it was retired: what was found is old
+}
+
+// seekGroup moves units as long as a check holds.
+func (c *Client) seekGroup(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check) ([]PositionInfo, error) {
+	group := g.Name()
 	units, err := soughtUnits(t.Document(), to, opts)
 	if err != nil {
 		return nil, err
@@ -61,34 +75,63 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 	for i, p := range infos { // earlier storage topics first: the later ones then wait for them
 		unit := t.Document().Unit(p.Storage, p.Partition)
 		target := registry.Checkpoint{Positions: []registry.Position{{Storage: p.Storage, Partition: p.Partition, Next: p.Checkpoint}}}
-		if err := g.Seek(ctx, unit, target, "seek to "+to.String()); err != nil {
+		if err := g.SeekWith(ctx, unit, target, "seek to "+to.String(), registry.Txn{Checks: []registry.Check{unchanged}}); err != nil {
 			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", group, unit, i, len(infos), err)
 		}
 	}
-	return infos, nil
+	return infos, stillThere(ctx, t, infos)
+}
+
+// stillThere says whether a group finds what it was sent to. Between looking for that and sending the
+// group there this process may have been stopped for long.
+func stillThere(ctx context.Context, t *topic.Topic, infos []PositionInfo) error {
+	if err := t.Refresh(ctx); err != nil {
+		return err
+	}
+	for _, p := range infos {
+		st, err := t.Storage(p.Storage)
+		if err == nil {
+			var b commitlog.Bounds
+			if b, err = st.Bounds(ctx, p.Partition); err == nil && p.Checkpoint < b.First {
+				err = &commitlog.OutOfRangeError{Topic: st.Config().Name, Partition: p.Partition, Offset: p.Checkpoint, First: b.First, End: b.Next}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("the group was sent to offset %d of partition %d in storage topic %d, and what was there went meanwhile; seek again: %w", p.Checkpoint, p.Partition, p.Storage, err)
+		}
+	}
+	return nil
 }
 
 // soughtUnits are the units that the options name, sorted.
 func soughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
-	first, count := 0, doc.Units()
+	first, count, oldest, last := 0, doc.Units(), doc.Left(), len(doc.Storage)-1
+	left := doc.Unit(oldest, 0) // units below are retired
 	if o.Storage != nil {
-		if *o.Storage < 0 || *o.Storage >= len(doc.Storage) {
-			return nil, fmt.Errorf("topic %q has storage topics 0 to %d; %d is out of range: %w", doc.Name, len(doc.Storage)-1, *o.Storage, ErrInvalid)
+		switch s := *o.Storage; {
+		case s >= 0 && s < oldest:
+			return nil, fmt.Errorf("storage topic %d of topic %q is retired: all groups had finished it and no record was left; there are storage topics %d to %d: %w", s, doc.Name, oldest, last, ErrInvalid)
+		case s < 0 || s > last:
+			return nil, fmt.Errorf("topic %q has storage topics %d to %d; %d is out of range: %w", doc.Name, oldest, last, s, ErrInvalid)
 		}
 		first, count = doc.Unit(*o.Storage, 0), doc.Storage[*o.Storage].Partitions
-	} else if to.kind == "offset" && len(doc.Storage) > 1 && len(o.Partitions) == 0 {
-		return nil, fmt.Errorf("topic %q has %d storage topics, each with offsets of its own: say which one, or which partitions: %w", doc.Name, len(doc.Storage), ErrInvalid)
+	} else if to.kind == "offset" && last > oldest && len(o.Partitions) == 0 {
+		return nil, fmt.Errorf("topic %q has %d storage topics, each with offsets of its own: say which one, or which partitions: %w", doc.Name, last-oldest+1, ErrInvalid)
 	}
 	var units []int
 	for _, p := range o.Partitions {
-		if p < 0 || p >= count {
+		switch {
+		case p >= 0 && p < count && first+p < left:
+			storage, partition, _ := doc.Place(p)
+			return nil, fmt.Errorf("partition %d/%d of topic %q is retired with its storage topic; there are storage topics %d to %d: %w", storage, partition, doc.Name, oldest, last, ErrInvalid)
+		case p < 0 || p >= count:
 			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, ErrInvalid)
 		}
 		units = append(units, first+p)
 	}
 	if len(units) == 0 {
-		for p := range count {
-			units = append(units, first+p)
+		for n := max(first, left); n < first+count; n++ {
+			units = append(units, n)
 		}
 	}
 	slices.Sort(units)
@@ -104,7 +147,11 @@ func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to Seek
 	doc := t.Document()
 	back := make([]bool, doc.Units())
 	var infos []PositionInfo
+	left := doc.Unit(doc.Left(), 0)
 	for n, place := range layoutOf(doc) {
+		if n < left {
+			continue
+		}
 		sought, follows := slices.Contains(units, n), false
 		for q := place.From; q < place.To; q += place.Step {
 			follows = follows || back[q]

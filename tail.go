@@ -60,7 +60,7 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 		l.start[place{storage, partition}] = p.Checkpoint
 	}
 	known := len(doc.Storage)
-	for storage := 0; ; storage++ {
+	for storage := doc.Left(); ; storage++ {
 		if storage == known {
 			if len(opts.Partitions) > 0 || opts.Storage != nil {
 				return nil
@@ -153,6 +153,9 @@ func (l *tail) storage(ctx context.Context, storage int) error {
 			if errors.Is(b.err, io.EOF) {
 				open--
 				continue
+			}
+			if b.err != nil && ctx.Err() == nil && retired(ctx, l.topic, storage, b.err) {
+				b.err = topic.ErrRetired
 			}
 			if b.err != nil {
 				return fmt.Errorf("topic %q, partition %d of storage topic %d: %w", l.topic.Document().Name, b.partition, storage, b.err)

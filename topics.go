@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -36,10 +37,12 @@ type TopicInfo struct {
 
 // StorageInfo describes one storage topic of a topic.
 type StorageInfo struct {
-	Index      int             `json:"index"`
-	Name       string          `json:"name"`
-	K          int             `json:"k"`
-	Ends       []int64         `json:"ends,omitempty"` // by partition: where it was sealed; nil: it was not
+	Index int     `json:"index"`
+	Name  string  `json:"name"`
+	K     int     `json:"k"`
+	Ends  []int64 `json:"ends,omitempty"` // by partition: where it was sealed; nil: it was not
+	// Retired: it is gone, as all groups had finished it and no record was left. Its place stays.
+	Retired    bool            `json:"retired,omitempty"`
 	Partitions []PartitionInfo `json:"partitions"`
 }
 
@@ -150,27 +153,48 @@ func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, err
 	}
 	info := describe(t.Document())
 	for i := range info.Storage {
-		st, err := t.Storage(i)
-		if err != nil {
+		if err := bounds(ctx, t, &info.Storage[i]); err != nil {
 			return TopicInfo{}, err
-		}
-		for p := range info.Storage[i].Partitions {
-			b, err := st.Bounds(ctx, p)
-			if err != nil {
-				return TopicInfo{}, err
-			}
-			info.Storage[i].Partitions[p] = PartitionInfo{Partition: p, First: b.First, Next: b.Next, Sealed: b.Sealed}
 		}
 	}
 	return info, nil
 }
 
+// bounds fills in the ranges of a storage topic.
+func bounds(ctx context.Context, t *topic.Topic, s *StorageInfo) error {
+	if s.Retired {
+		return nil
+	}
+	st, err := t.Storage(s.Index)
+	for p := 0; p < len(s.Partitions) && err == nil; p++ {
+		var b commitlog.Bounds
+		b, err = st.Bounds(ctx, p)
+		s.Partitions[p] = PartitionInfo{Partition: p, First: b.First, Next: b.Next, Sealed: b.Sealed}
+	}
+	if err != nil && retired(ctx, t, s.Index, err) {
+		*s, err = describe(t.Document()).Storage[s.Index], nil
+	}
+	return err
+}
+
+// retired says whether an error is that a storage topic was retired, of which this process may be the
+// last to hear.
+func retired(ctx context.Context, t *topic.Topic, storage int, err error) bool {
+	if errors.Is(err, topic.ErrRetired) {
+		return true
+	}
+	if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
+		return false
+	}
+	return t.Refresh(ctx) == nil && t.Document().Storage[storage].Retired
+}
+
 func describe(d *topic.Document) TopicInfo {
 	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Retention: d.Retention(), Altering: d.Altering, Created: d.Created, Moved: d.Moved}
 	for i, s := range d.Storage {
-		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Partitions: make([]PartitionInfo, s.Partitions)}
+		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Retired: s.Retired, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {
-			si.Partitions[p].Partition = p
+			si.Partitions[p].Partition, si.Partitions[p].Sealed = p, s.Retired
 		}
 		info.Storage = append(info.Storage, si)
 	}

@@ -23,10 +23,13 @@ type unitWorker struct {
 	handler Handler
 	opts    *ConsumeOptions
 	logger  *slog.Logger
+	running sync.Map // the numbers of units that run here
 }
 
 // Run implements group.Worker.
 func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
+	w.running.Store(u.Number(), nil)
+	defer w.running.Delete(u.Number())
 	storage, partition, ok := w.topic.Document().Place(u.Number())
 	if !ok {
 		return fmt.Errorf("topic %q has no unit %d: %w", w.topic.Document().Name, u.Number(), ErrNotFound)

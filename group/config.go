@@ -24,10 +24,11 @@ type Config struct {
 	// Layout, when not nil, says how the units hang together, in place of Units: the group can
 	// then grow. A newer one comes from Layouts (nil: never), with all the units of the one before
 	// and maybe more. Initial is how many units a new group is created for (0: all): later ones
-	// are told by Meta.Initial.
+	// are told by Meta.Initial. First is the first that a new group works on: those before are over.
 	Layout  Layout
 	Layouts <-chan Layout
 	Initial int
+	First   int
 
 	// Member is the ID in the group. When it is started again while it runs, the newest start
 	// wins and the others end with ErrFenced.

@@ -33,6 +33,9 @@ type planned struct {
 func (m *Mirror) copyPartition(ctx context.Context, from, to *commitlog.Topic, storage, partition int, once bool) error {
 	c := &copier{m: m, from: from, to: to, storage: storage, partition: partition, once: once}
 	err := c.run(ctx)
+	if m.retired(ctx, storage, err) {
+		return nil
+	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("mirror of topic %q, storage topic %d, partition %d: %w", m.c.Topic, storage, partition, err)
 	}

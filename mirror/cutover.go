@@ -193,7 +193,7 @@ func (m *Mirror) endSource(ctx context.Context) (*topic.Document, error) {
 		if err != nil || len(doc.Storage) == sealed {
 			return doc, err
 		}
-		for i := len(doc.Storage) - 1; i >= 0; i-- {
+		for i := len(doc.Storage) - 1; i >= doc.Left(); i-- {
 			if err := m.sealSource(ctx, doc, i); err != nil {
 				return nil, err
 			}
@@ -223,7 +223,10 @@ func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topi
 	for i := range d.Storage {
 		d.Storage[i].Name = m.targetName(doc, i)
 		d.Storage[i].Ends = nil
-		if i >= d.Produce {
+		if d.Storage[i].Retired {
+			d.Storage[i].Clearing = true // something may have been copied before
+		}
+		if d.Storage[i].Retired || i >= d.Produce {
 			continue
 		}
 		t, err := m.c.To.Log.Topic(ctx, d.Storage[i].Name)
@@ -249,6 +252,10 @@ type translators struct {
 func (m *Mirror) openTranslators(ctx context.Context, doc *topic.Document) (*translators, error) {
 	tr := &translators{m: m, doc: doc, made: map[[2]int]*translator{}}
 	for i := range doc.Storage {
+		if doc.Storage[i].Retired {
+			tr.from, tr.to = append(tr.from, nil), append(tr.to, nil)
+			continue
+		}
 		from, to, err := m.openPair(ctx, doc, i)
 		if err != nil {
 			tr.close()
@@ -260,7 +267,7 @@ func (m *Mirror) openTranslators(ctx context.Context, doc *topic.Document) (*tra
 }
 
 func (tr *translators) close() {
-	for i := range tr.from {
+	for i := tr.doc.Left(); i < len(tr.from); i++ {
 		_ = tr.from[i].Close() // they only read
 		_ = tr.to[i].Close()
 	}
@@ -289,7 +296,7 @@ func (tr *translators) of(ctx context.Context, storage, partition int) (*transla
 // nothing comes. At the target it may end behind the mark of a seal, and then it needs one.
 func (tr *translators) empty(unit int) []registry.Position {
 	storage, partition, ok := tr.doc.Place(unit)
-	if !ok || tr.doc.End(storage, partition) != 0 {
+	if !ok || tr.doc.Storage[storage].Retired || tr.doc.End(storage, partition) != 0 {
 		return nil
 	}
 	return []registry.Position{{Storage: storage, Partition: partition}}
@@ -312,7 +319,7 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 		if u.Checkpoint == nil {
 			u.Checkpoint = &registry.Checkpoint{Positions: tr.empty(u.Number)}
 		}
-		if len(u.Checkpoint.Positions) == 0 {
+		if len(u.Checkpoint.Positions) == 0 || u.Number < tr.doc.Unit(tr.doc.Left(), 0) {
 			continue
 		}
 		c := registry.Checkpoint{Member: u.Checkpoint.Member}

@@ -32,7 +32,7 @@ const holdPause = 5 * time.Second
 func (m *Mirror) hold(ctx context.Context, copied <-chan struct{}, from, to *commitlog.Topic, storage int, once bool) {
 	for {
 		err := m.holdNow(ctx, from, to, storage)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || m.retired(ctx, storage, err) {
 			return
 		}
 		m.problems.note("retention", err)
@@ -92,6 +92,9 @@ func (m *Mirror) holdTarget(ctx context.Context, to *commitlog.Topic, offsets []
 // then ends the hold of the mirror.
 func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
 	for storage, s := range p.Document.Storage {
+		if s.Retired {
+			continue
+		}
 		to, err := m.c.To.Log.Topic(ctx, s.Name)
 		if err != nil {
 			return err

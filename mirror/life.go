@@ -149,6 +149,16 @@ func (m *Mirror) sourceNow(ctx context.Context) (*topic.Document, error) {
 	return doc, err
 }
 
+// retired says whether an error is that a storage topic of the source was retired meanwhile: no group
+// needs it, and it has no records any more.
+func (m *Mirror) retired(ctx context.Context, storage int, err error) bool {
+	if !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.OutOfRange) {
+		return false
+	}
+	doc, err := m.sourceNow(ctx)
+	return err == nil && storage < doc.Left()
+}
+
 // checkDefined refuses a target that defines another topic of the name.
 func (m *Mirror) checkDefined(ctx context.Context) error {
 	gone, err := m.targetGone(ctx)

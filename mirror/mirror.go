@@ -153,9 +153,12 @@ func (m *Mirror) copyAll(ctx context.Context, doc *topic.Document, once bool) (e
 		}
 	}()
 	for begun := 0; ; {
-		for ; begun < len(doc.Storage); begun++ {
+		for begun = max(begun, doc.Left()); begun < len(doc.Storage); begun++ {
 			storage := begun // of the goroutines: begun goes on
 			from, to, err := m.openPair(ctx, doc, storage)
+			if m.retired(ctx, storage, err) {
+				continue
+			}
 			if err != nil {
 				cancel(err)
 				return err

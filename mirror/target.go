@@ -15,7 +15,7 @@ func (m *Mirror) checkTarget(ctx context.Context, doc *topic.Document) error {
 	if err := m.checkDefined(ctx); err != nil {
 		return err
 	}
-	for i := range doc.Storage {
+	for i := doc.Left(); i < len(doc.Storage); i++ {
 		from, to, err := m.openPair(ctx, doc, i)
 		if err != nil {
 			return err

@@ -84,7 +84,7 @@ func (d *Document) leadsTo(doc *Document) bool {
 	}
 	for i, s := range d.Storage {
 		name := doc.Storage[i].Name
-		if s.Partitions != doc.Storage[i].Partitions || name != s.Name && name != MovedName(s.Name) {
+		if s.Partitions != doc.Storage[i].Partitions || s.Retired && !doc.Storage[i].Retired || name != s.Name && name != MovedName(s.Name) {
 			return false
 		}
 	}

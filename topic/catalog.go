@@ -182,6 +182,9 @@ func (c *Catalog) Life(ctx context.Context, name string) (string, error) {
 
 func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version registry.Version) error {
 	for _, s := range doc.Storage {
+		if s.Retired && !s.Clearing {
+			continue
+		}
 		if err := c.log.DeleteTopic(ctx, s.Name); err != nil && !errors.Is(err, fault.NotFound) {
 			return err
 		}
@@ -212,7 +215,10 @@ func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Ve
 // store writes the definition if it still has version. A write of unknown fate counts as a
 // conflict: the caller reads again and goes on from what it finds.
 func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
-	doc.Format = format
+	doc.Format = formatOldest
+	if doc.Left() > 0 {
+		doc.Format = format
+	}
 	value, err := json.Marshal(doc)
 	if err != nil {
 		return fmt.Errorf("topic %q: %w", doc.Name, err)

@@ -22,7 +22,12 @@ const (
 	MaxNamespaceBytes = 48
 )
 
-const format = 3
+// The formats of a definition. One with a retired storage topic is of the newest: a program that does not
+// know of those must not touch it.
+const (
+	formatOldest = 3
+	format       = 4
+)
 
 // State is where a topic is in its life. Creation and deletion touch the log and the registry;
 // the state lets whoever comes next finish what a crash interrupted.
@@ -44,6 +49,12 @@ type Storage struct {
 	Creating bool `json:"creating,omitempty"`
 	// Ends are the final ends of its partitions; nil: it was not sealed.
 	Ends []int64 `json:"ends,omitempty"`
+	// Spent: those after it hold as many bytes as the topic keeps. What is in it goes by itself.
+	Spent bool `json:"spent,omitempty"`
+	// Retired: it is gone, and nobody needs it. Its place stays; those before it are retired too.
+	Retired bool `json:"retired,omitempty"`
+	// Clearing: it is retired, and something of it may still be there.
+	Clearing bool `json:"clearing,omitempty"`
 }
 
 // Document is the stored definition of a topic.
@@ -57,7 +68,7 @@ type Document struct {
 	Switching      bool      `json:"switching,omitempty"` // the one under the pointer is being sealed; the next takes over
 	Router         Router    `json:"router"`
 	Hash           Hash      `json:"hash"`
-	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic; 0 keeps all
+	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic, and less of a spent one; 0 keeps all
 	RetentionAgeMS int64     `json:"retention_age_ms,omitempty"`
 	RetentionForce bool      `json:"retention_force,omitempty"` // drop also what a group has not processed
 	// Altering: its storage topics may still have the retention that was before.
@@ -73,7 +84,7 @@ type Config struct {
 	Partitions     int    // of the first storage topic; required
 	Router         Router // default Modulo
 	Hash           Hash   // default XXHash64
-	RetentionBytes int64  // of each storage topic; 0 keeps all
+	RetentionBytes int64  // of each storage topic; a sealed one goes when those after it hold as many; 0 keeps all
 	RetentionAgeMS int64  // 0 keeps all
 	RetentionForce bool   // let retention drop what a group has not processed yet
 	// Life takes up the storage topics of a life that the log holds and no registry defines any more.
@@ -136,10 +147,14 @@ func (d *Document) same(c Config) bool {
 }
 
 func (d *Document) storageConfig(i int) commitlog.TopicConfig {
-	return commitlog.TopicConfig{
+	c := commitlog.TopicConfig{
 		Name: d.Storage[i].Name, Partitions: d.Storage[i].Partitions,
 		RetentionBytes: d.RetentionBytes, RetentionAgeMillis: d.RetentionAgeMS, RetentionForce: d.RetentionForce,
 	}
+	if d.Storage[i].Spent {
+		c.RetentionAgeMillis = 1
+	}
+	return c
 }
 
 func decode(key string, value []byte) (*Document, error) {
@@ -148,10 +163,10 @@ func decode(key string, value []byte) (*Document, error) {
 		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
 	}
 	if d.Format > format {
-		return nil, fmt.Errorf("topic %q was written in format %d; this version reads format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
+		return nil, fmt.Errorf("topic %q was written in format %d; this version reads up to format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
 	}
-	if d.Format < format {
-		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads format %d: make it anew: %w", d.Name, d.Format, format, fault.Invalid)
+	if d.Format < formatOldest {
+		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads formats %d to %d: make it anew: %w", d.Name, d.Format, formatOldest, format, fault.Invalid)
 	}
 	if prefix+d.Name != key { // whatever is stored for it would come to another key
 		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)
@@ -163,6 +178,9 @@ func decode(key string, value []byte) (*Document, error) {
 		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
 	}
 	for i, st := range d.Storage {
+		if st.Retired && (i >= d.Produce || i > 0 && !d.Storage[i-1].Retired) || st.Clearing && !st.Retired {
+			return nil, fmt.Errorf("registry key %q: storage topic %d is retired, and not one before it or the one that takes new records: %w", key, i, fault.Corrupt)
+		}
 		if st.Partitions < 1 || st.Partitions > commitlog.MaxPartitions || st.K < 1 || st.Partitions%st.K != 0 {
 			return nil, fmt.Errorf("registry key %q: storage topic %d with %d partitions and K %d: %w", key, i, st.Partitions, st.K, fault.Corrupt)
 		}
@@ -221,8 +239,12 @@ func (d *Document) Parents(storage, partition int) (_ Parents, ok bool) {
 	return d.Router.parents(d.Storage[storage-1], d.Storage[storage], partition), true
 }
 
-// End is the final end of a partition; -1: there is none yet.
+// End is the final end of a partition; -1: there is none yet. A retired one ends at 0: it is finished,
+// whoever asks.
 func (d *Document) End(storage, partition int) int64 {
+	if d.Storage[storage].Retired {
+		return 0
+	}
 	if ends := d.Storage[storage].Ends; partition < len(ends) {
 		return ends[partition]
 	}

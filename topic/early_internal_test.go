@@ -46,7 +46,7 @@ func TestAProducerOfTheNextStorageTopicWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 	// The definition is read, and the generation goes on for a moment.
 	old := tp.view.Load()
-	v, err := tp.look(t.Context(), old)
+	v, _, err := tp.look(t.Context(), old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestAProducerOfTheNextStorageTopicWaitsForWhatIsUnderWay(t *testing.T) {
 		t.Fatalf("it did not wait: %+v, %v", a.at, a.err)
 	default:
 	}
-	g.refuse(under) // sealed, says the log
+	g.refuse(under, commitlog.ErrSealed)
 	first, second := <-before, <-after
 	if first.err != nil || second.err != nil || first.at.Storage != 1 || second.at.Storage != 1 || second.at.Offset <= first.at.Offset {
 		t.Errorf("the record that was under way is at %+v (%v), the one behind it at %+v (%v)", first.at, first.err, second.at, second.err)

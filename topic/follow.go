@@ -12,7 +12,7 @@ import (
 const (
 	followSweep = 30 * time.Second // between two looks though nothing was heard
 	followRetry = time.Second      // after a failure
-	// resumeAfter is how long a switch, or a change of the retention, may be half done before a
+	// resumeAfter is how long a switch, a change of the retention, or a retirement may be half done before a
 	// consumer finishes it.
 	resumeAfter = time.Second
 )
@@ -62,7 +62,7 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 		}
 		look()
 		wait := followSweep
-		if doc := t.Document(); doc.Switching || doc.Altering {
+		if doc := t.Document(); doc.Switching || doc.Altering || doc.Clearing() {
 			wait = resumeAfter
 		}
 		timer := time.NewTimer(wait)

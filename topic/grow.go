@@ -164,12 +164,20 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 	}
 }
 
-// Resume finishes what somebody began in a life of a topic and may have died over: a switch, or a change
-// of its retention. Most times there is none.
+// Resume finishes what somebody began in a life of a topic and may have died over: a switch, a change
+// of its retention, or a retirement. Most times there is none.
 func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	doc, version, err := c.here(ctx, name, life)
 	if err == nil && doc.Altering {
 		if _, _, err = c.settleRetention(ctx, name, life); err == nil {
+			doc, version, err = c.here(ctx, name, life)
+		}
+	}
+	if err == nil && doc.Clearing() {
+		if err = c.clearRetired(ctx, doc, version); errors.Is(err, fault.Conflict) {
+			err = nil // somebody else goes on
+		}
+		if err == nil {
 			doc, version, err = c.here(ctx, name, life)
 		}
 	}

@@ -55,29 +55,31 @@ func (t *Topic) Home(ctx context.Context) (int, error) {
 // early says that a message belongs to a storage topic that takes over just now: it must wait for
 // what is being carried there.
 func (m *message) early(g *generation) bool {
-	return m.idempotent() && m.home > g.storage && m.home <= m.t.Document().Produce && m.t.retire(g)
+	return m.idempotent() && m.home > g.storage && m.home <= m.t.Document().Produce && m.t.carryOn(g)
 }
 
 // number sends a message of an idempotent producer to its home.
 func (m *message) number(ctx context.Context) {
-	at, err := m.atHome()
+	v := m.t.view.Load()
+	at, err := m.atHome(v.doc)
 	if err != nil {
 		m.end(Position{}, err)
 		return
 	}
 	m.storage, m.at = m.home, at
-	m.t.view.Load().storage[m.home].AppendAsync(ctx, at, m.recs, m.opts, m.stored)
+	v.storage[m.home].AppendAsync(ctx, at, m.recs, m.opts, m.stored)
 }
 
 // atHome is the partition of a message. It has to be the same whenever the message is sent.
-func (m *message) atHome() (int, error) {
-	doc := m.t.Document()
+func (m *message) atHome(doc *Document) (int, error) {
 	switch {
 	case m.home < 0 || m.home >= len(doc.Storage):
 		return 0, fmt.Errorf("topic %q has storage topics 0 to %d; %d, where producer %x is said to have begun, is out of range: %w",
 			m.t.name, len(doc.Storage)-1, m.home, m.opts.Producer.ID, fault.Invalid)
 	case m.home > m.g.storage:
 		return 0, fmt.Errorf("topic %q: storage topic %d, where producer %x is said to have begun, takes no records yet: %w", m.t.name, m.home, m.opts.Producer.ID, fault.NotDone)
+	case doc.Storage[m.home].Retired:
+		return 0, m.forgotten()
 	}
 	switch s := doc.Storage[m.home]; {
 	case m.partition == AnyPartition && m.key == nil:
@@ -99,11 +101,31 @@ func (m *message) settle(first int64, err error) {
 		m.end(Position{m.t.name, m.storage, m.at, first}, nil)
 	case errors.Is(err, fault.Sealed), past && errors.Is(err, fault.Invalid):
 		if m.storage == m.g.storage {
-			m.t.retire(m.g) // false: the topic is being closed
+			m.t.carryOn(m.g) // false: the topic is being closed
 		}
 		m.end(Position{}, fmt.Errorf("topic %q: storage topic %d, where producer %x began, is %w and does not have the message: send it with a new ID and sequence 0 to the storage topic that takes new records",
 			m.t.name, m.storage, m.opts.Producer.ID, fault.Sealed))
+	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Closed):
+		if !m.t.aside(func() { m.homeless(err) }) {
+			m.end(Position{}, err)
+		}
 	default:
 		m.end(Position{}, err)
 	}
+}
+
+// forgotten is the answer of a home that is gone.
+func (m *message) forgotten() error {
+	return fmt.Errorf("topic %q: storage topic %d, where producer %x began, was retired; nothing was stored now, and nobody knows whether it was before: %w",
+		m.t.name, m.home, m.opts.Producer.ID, fault.Forgotten)
+}
+
+// homeless finds out why the home is not there.
+func (m *message) homeless(err error) {
+	if look := m.t.Refresh(m.t.life); look != nil {
+		err = errors.Join(err, look)
+	} else if m.t.Document().Storage[m.home].Retired {
+		err = m.forgotten()
+	}
+	m.end(Position{}, err)
 }

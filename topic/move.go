@@ -23,9 +23,16 @@ const (
 	maxWaitingBytes = 64 << 20
 )
 
-// refuse takes a message back that a sealed storage topic did not take.
-func (g *generation) refuse(m *message) {
-	if !m.t.retire(g) {
+// refused says whether an error of an append means that the message belongs elsewhere by now: the storage
+// topic is sealed, or it is not there any more, and may have been retired.
+func refused(err error) bool { return errors.Is(err, fault.Sealed) || errors.Is(err, fault.NotFound) }
+
+// refuse takes a message back that a storage topic did not take.
+func (g *generation) refuse(m *message, why error) {
+	if errors.Is(why, fault.NotFound) {
+		g.missing.CompareAndSwap(nil, &why)
+	}
+	if !m.t.carryOn(g) {
 		m.end(Position{}, fmt.Errorf("topic %q: %w", m.t.name, fault.Closed))
 		return
 	}
@@ -35,9 +42,9 @@ func (g *generation) refuse(m *message) {
 	g.leave()
 }
 
-// retire ends a generation: its messages are carried on by a goroutine that Close joins. It is
+// carryOn ends a generation: its messages are carried on by a goroutine that Close joins. It is
 // false when the topic was closed.
-func (t *Topic) retire(g *generation) bool {
+func (t *Topic) carryOn(g *generation) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.moving {
@@ -119,6 +126,7 @@ func (t *Topic) move(g *generation) {
 	}
 	close(g.done)
 	next.leave()
+	t.release()
 }
 
 // forward sends messages to the next generation, or tells them that there is none.
@@ -150,11 +158,18 @@ func byTicket(messages []*message) {
 // whoever produces next tries again.
 func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		_, err := t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
+		var err error
+		missing := g.missing.Load()
+		if missing == nil {
+			_, err = t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
+		}
 		if err == nil {
 			err = t.Refresh(t.life)
 		}
 		v := t.view.Load()
+		if missing != nil && err == nil && v.doc.Produce <= g.storage {
+			return v, *missing // it was not retired: somebody has deleted it
+		}
 		if err == nil && v.doc.Produce > g.storage {
 			return v, nil
 		}

@@ -3,7 +3,6 @@ package topic
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -33,11 +32,12 @@ type generation struct {
 	shape   Storage
 	routing Routing
 
-	ticket   atomic.Uint64 // the order in which messages came
-	inflight atomic.Int64  // messages whose fate is not known
-	closed   atomic.Bool   // no message may be appended any more
-	drained  chan struct{} // closed when it is closed and nothing is in flight
-	once     sync.Once     // of drained
+	ticket   atomic.Uint64         // the order in which messages came
+	inflight atomic.Int64          // messages whose fate is not known
+	closed   atomic.Bool           // no message may be appended any more
+	drained  chan struct{}         // closed when it is closed and nothing is in flight
+	missing  atomic.Pointer[error] // that the storage topic is not there; nil: it was
+	once     sync.Once             // of drained
 
 	mu      sync.Mutex
 	moving  bool          // a goroutine carries its messages on
@@ -117,8 +117,8 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 		return Position{}, err
 	}
 	first, err := g.log.Append(ctx, at, recs, nil)
-	if errors.Is(err, fault.Sealed) {
-		return t.answer(ctx, m, func() { g.refuse(m) })
+	if refused(err) {
+		return t.answer(ctx, m, func() { g.refuse(m, err) })
 	}
 	g.leave()
 	if err != nil {
@@ -200,8 +200,8 @@ func (m *message) stored(first int64, err error) {
 	switch {
 	case m.idempotent():
 		m.settle(first, err)
-	case errors.Is(err, fault.Sealed):
-		m.g.refuse(m)
+	case refused(err):
+		m.g.refuse(m, err)
 	case err != nil:
 		m.end(Position{}, err)
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -41,6 +42,9 @@ func (r Retention) Validate(name string) error {
 func (d *Document) setRetention(r Retention, before *Retention) {
 	d.RetentionBytes, d.RetentionAgeMS, d.RetentionForce = r.Bytes, r.AgeMS, r.Force
 	d.Altering, d.Before = true, before
+	for i := range d.Storage {
+		d.Storage[i].Spent = false // which was by another retention
+	}
 }
 
 // Alter gives a topic another retention and returns the new definition. The definition is changed
@@ -76,21 +80,44 @@ func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Documen
 	}
 }
 
+// Spend lets go of all that a sealed storage topic still has, under the holds of groups and mirrors, as
+// those after it hold as many bytes as the topic keeps. What a crash leaves half done is finished by the
+// next one.
+func (c *Catalog) Spend(ctx context.Context, name, life string, storage int) error {
+	for {
+		doc, version, err := c.here(ctx, name, life)
+		if err != nil || doc.RetentionBytes == 0 || storage >= doc.Produce || doc.Storage[storage].Retired || doc.Storage[storage].Spent && !doc.Altering {
+			return err
+		}
+		doc.Storage[storage].Spent, doc.Altering = true, true
+		if have := doc.Retention(); doc.Before == nil {
+			doc.Before = &have
+		}
+		if err = c.store(ctx, doc, version); err == nil {
+			_, refusal, err := c.settleRetention(ctx, name, doc.Life)
+			return errors.Join(refusal, err)
+		}
+		if !errors.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+}
+
 // settleRetention gives the storage topics the retention of the definition. No log can check the
 // definition while it does that, so who finds afterwards that the definition says something else, as
 // after a long stop, does it again. A refusal is why the definition has the retention from before again.
 func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settled *Document, refusal, err error) {
-	var given *Retention // what was given last
+	var given []commitlog.TopicConfig // what was given last
 	for {
 		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
 			return nil, refusal, err
 		}
-		switch r, last := doc.Retention(), len(doc.Storage)-1; {
+		switch last := len(doc.Storage) - 1; {
 		case doc.Storage[last].Creating && last > 0:
 			err = c.finishAdd(ctx, doc, version)
 		case doc.Altering:
-			given = &r
+			given = doc.storageConfigs()
 			err = c.giveRetention(ctx, doc, version)
 			if err == nil {
 				return doc.visible(), refusal, nil
@@ -103,8 +130,8 @@ func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settl
 				doc.setRetention(*doc.Before, nil)
 				err = c.store(ctx, doc, version)
 			}
-		case given != nil && *given != r:
-			doc.setRetention(r, nil)
+		case doc.differs(given):
+			doc.Altering, doc.Before = true, nil
 			err = c.store(ctx, doc, version)
 		default:
 			return doc.visible(), refusal, nil
@@ -113,6 +140,25 @@ func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settl
 			return nil, refusal, err
 		}
 	}
+}
+
+// storageConfigs is what each storage topic should be like, retired or not.
+func (d *Document) storageConfigs() []commitlog.TopicConfig {
+	all := make([]commitlog.TopicConfig, len(d.Storage))
+	for i := range all {
+		all[i] = d.storageConfig(i)
+	}
+	return all
+}
+
+// differs says whether a storage topic should have another retention than it was given.
+func (d *Document) differs(given []commitlog.TopicConfig) bool {
+	for i := d.Left(); i < min(len(given), len(d.Storage)); i++ {
+		if given[i].WithRetentionOf(d.storageConfig(i)) != given[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // refuses says whether a log's error is its last word: it is neither of this moment nor of this call.
@@ -133,10 +179,13 @@ func refuses(ctx context.Context, err error) bool {
 // giveRetention counts as given what a storage topic has, though the log refuses to set it: it may
 // refuse everything.
 func (c *Catalog) giveRetention(ctx context.Context, doc *Document, version registry.Version) error {
-	for i := range doc.Storage {
+	for i := doc.Left(); i < len(doc.Storage); i++ {
 		err := c.log.AlterTopic(ctx, doc.storageConfig(i))
 		if err != nil && !(refuses(ctx, err) && c.has(ctx, doc, i)) {
-			_, _, gone := c.ready(ctx, doc.Name, doc.Life)
+			now, _, gone := c.ready(ctx, doc.Name, doc.Life)
+			if gone == nil && i < now.Left() {
+				return fmt.Errorf("topic %q: storage topic %d was retired: %w", doc.Name, i, fault.Conflict)
+			}
 			return errors.Join(gone, err)
 		}
 	}

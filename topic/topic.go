@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,24 +30,29 @@ type Topic struct {
 	gen  atomic.Pointer[generation]
 	gone atomic.Bool
 
-	mu     sync.Mutex // guards closed; held while view or gen is replaced, but over no call
-	closed bool
-	moves  sync.WaitGroup // goroutines that carry records past a switch
+	mu      sync.Mutex // guards closed and retired; held while view or gen is replaced, but over no call
+	closed  bool
+	retired map[int]*commitlog.Topic // handles that are not in the view any more, by storage topic
+	moves   sync.WaitGroup           // goroutines that carry records past a switch
 }
 
 // view is a definition and the handles that go with it. It never changes.
 type view struct {
 	doc     *Document
 	version registry.Version
-	storage []*commitlog.Topic
+	storage []*commitlog.Topic // nil where it is retired
 }
+
+// ErrRetired says that a storage topic is gone: all groups had finished it, and retention has dropped
+// what was in it. It is fault.OutOfRange.
+var ErrRetired = fmt.Errorf("it was retired, as all groups had finished it and no record was left: %w", fault.OutOfRange)
 
 // Open opens a topic to produce and consume. A switch that a crash interrupted is finished by the
 // first producer that meets it.
 func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 	t := &Topic{catalog: c, name: name}
 	t.life, t.end = context.WithCancel(context.Background())
-	v, err := t.look(ctx, &view{})
+	v, _, err := t.look(ctx, &view{})
 	if err != nil {
 		t.end()
 		return nil, err
@@ -57,33 +63,55 @@ func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 }
 
 // look reads the definition and opens the storage topics that old has no handle of.
-func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
+func (t *Topic) look(ctx context.Context, old *view) (_ *view, opened []*commitlog.Topic, _ error) {
 	life := ""
 	if old.doc != nil {
 		life = old.doc.Life
 	}
-	doc, version, err := t.catalog.ready(ctx, t.name, life)
-	if err != nil {
-		return nil, err
-	}
-	if version == old.version {
-		return old, nil
-	}
-	if err := t.catalog.checkKept(old.doc, doc); err != nil {
-		return nil, err
-	}
-	v := &view{doc: doc.visible(), version: version, storage: slices.Clone(old.storage)}
-	for i := len(v.storage); i < len(v.doc.Storage); i++ {
-		st, err := t.catalog.openStorage(ctx, v.doc, i)
+	for missing := registry.Version(""); ; {
+		doc, version, err := t.catalog.ready(ctx, t.name, life)
 		if err != nil {
-			for _, opened := range v.storage[len(old.storage):] {
-				err = errors.Join(err, opened.Close())
-			}
-			return nil, err
+			return nil, nil, err
 		}
-		v.storage = append(v.storage, st)
+		if version == old.version {
+			return old, nil, nil
+		}
+		if err := t.catalog.checkKept(old.doc, doc); err != nil {
+			return nil, nil, err
+		}
+		v, opened, err := t.catalog.view(ctx, old, doc.visible(), version)
+		if err == nil {
+			return v, opened, nil
+		}
+		if err = closeAll(err, opened); !errors.Is(err, fault.NotFound) || version == missing {
+			return nil, nil, err
+		}
+		missing = version // it may have been retired since the definition was read
 	}
-	return v, nil
+}
+
+// view opens what old has no handle of.
+func (c *Catalog) view(ctx context.Context, old *view, doc *Document, version registry.Version) (_ *view, opened []*commitlog.Topic, _ error) {
+	v := &view{doc: doc, version: version, storage: make([]*commitlog.Topic, len(doc.Storage))}
+	for i := doc.Left(); i < len(doc.Storage); i++ {
+		if i < len(old.storage) {
+			v.storage[i] = old.storage[i]
+			continue
+		}
+		st, err := c.openStorage(ctx, doc, i)
+		if err != nil {
+			return nil, opened, err
+		}
+		v.storage[i], opened = st, append(opened, st)
+	}
+	return v, opened, nil
+}
+
+func closeAll(err error, handles []*commitlog.Topic) error {
+	for _, st := range handles {
+		err = errors.Join(err, st.Close())
+	}
+	return err
 }
 
 // Refresh reads the definition anew. When it returns nil the view is at least as new as the
@@ -91,7 +119,7 @@ func (t *Topic) look(ctx context.Context, old *view) (*view, error) {
 func (t *Topic) Refresh(ctx context.Context) error {
 	for {
 		old := t.view.Load()
-		v, err := t.look(ctx, old)
+		v, opened, err := t.look(ctx, old)
 		if err != nil || v == old {
 			t.noteGone(err)
 			return err
@@ -99,14 +127,12 @@ func (t *Topic) Refresh(ctx context.Context) error {
 		adopted, err := t.adopt(old, v)
 		if adopted {
 			if g := t.gen.Load(); v.doc.Produce > g.storage {
-				t.retire(g)
+				t.carryOn(g)
 			}
+			t.release()
 			return nil
 		}
-		for _, st := range v.storage[len(old.storage):] {
-			err = errors.Join(err, st.Close())
-		}
-		if err != nil {
+		if err = closeAll(err, opened); err != nil {
 			return err
 		}
 	} // somebody else was faster, and may have read an older definition: look again
@@ -130,7 +156,33 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 	if t.closed {
 		return false, fmt.Errorf("topic %q: %w", t.name, fault.Closed)
 	}
-	return t.view.CompareAndSwap(old, v), nil
+	if !t.view.CompareAndSwap(old, v) {
+		return false, nil
+	}
+	for i, st := range old.storage {
+		if st != nil && v.storage[i] == nil {
+			if t.retired == nil {
+				t.retired = map[int]*commitlog.Topic{}
+			}
+			t.retired[i] = st
+		}
+	}
+	return true, nil
+}
+
+// release closes handles of retired storage topics, but for one that a generation still sends to: what is
+// in flight there has to be refused for the right reason, to be carried on.
+func (t *Topic) release() {
+	var over []*commitlog.Topic
+	t.mu.Lock()
+	for i, st := range t.retired {
+		if i < t.gen.Load().storage {
+			over = append(over, st)
+			delete(t.retired, i)
+		}
+	}
+	t.mu.Unlock()
+	_ = closeAll(nil, over) // nothing of ours is in them
 }
 
 // Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
@@ -144,11 +196,19 @@ func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func())
 // Document is the definition as it was last seen; it must not be changed.
 func (t *Topic) Document() *Document { return t.view.Load().doc }
 
-// Storage is the open storage topic i.
+// Unchanged holds as long as the definition is the one that was last seen.
+func (t *Topic) Unchanged() registry.Check {
+	return registry.Check{Key: prefix + t.name, Version: t.view.Load().version}
+}
+
+// Storage is the open storage topic i. ErrRetired when it is gone.
 func (t *Topic) Storage(i int) (*commitlog.Topic, error) {
 	storage := t.view.Load().storage
 	if i < 0 || i >= len(storage) {
 		return nil, fmt.Errorf("topic %q has storage topics 0 to %d; %d is out of range: %w", t.name, len(storage)-1, i, fault.Invalid)
+	}
+	if storage[i] == nil {
+		return nil, fmt.Errorf("topic %q, storage topic %d: %w", t.name, i, ErrRetired)
 	}
 	return storage[i], nil
 }
@@ -176,10 +236,17 @@ func (t *Topic) Close() error {
 	t.closed = true
 	t.mu.Unlock()
 	t.end()
-	var errs []error
+	var err error
 	for _, s := range t.view.Load().storage {
-		errs = append(errs, s.Close()) // which ends what is in flight, and that the goroutines wait for
+		if s != nil {
+			err = errors.Join(err, s.Close()) // which ends what is in flight, and that the goroutines wait for
+		}
 	}
+	t.mu.Lock()
+	handles := slices.Collect(maps.Values(t.retired))
+	clear(t.retired)
+	t.mu.Unlock()
+	err = closeAll(err, handles)
 	t.moves.Wait()
-	return errors.Join(errs...)
+	return err
 }

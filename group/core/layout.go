@@ -36,10 +36,13 @@ func (p *Place) finishedBy(c *registry.Checkpoint) bool {
 
 // finished says whether a unit is finished for ever, going by what the store says.
 func (s *State) finished(n int) bool {
+	passed, v := n < s.view.Meta.First, &s.view.Units[n]
 	if n < len(s.layout) && s.layout[n].End >= 0 {
-		return s.layout[n].finishedBy(s.view.Units[n].Checkpoint)
+		// Of a unit that is passed the checkpoint goes when it is retired, which this member may not
+		// have heard of yet.
+		return s.layout[n].finishedBy(v.Checkpoint) || passed && v.Checkpoint == nil
 	}
-	return n < s.view.Meta.First
+	return passed
 }
 
 // over says whether a unit of ours is at its end, which the store need not know yet.

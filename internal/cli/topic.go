@@ -23,7 +23,7 @@ func (a *app) topicCommand() *cobra.Command {
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"topics"},
 	}
-	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicAlter(), a.topicMirror(), a.topicDelete())
+	cmd.AddCommand(a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicRetire(), a.topicAlter(), a.topicMirror(), a.topicDelete())
 	return cmd
 }
 
@@ -271,7 +271,9 @@ func (a *app) completeStorages(cmd *cobra.Command, _ []string, _ string) ([]stri
 		topics, err := rf.Topics(ctx)
 		for _, t := range topics {
 			for _, s := range t.Storage {
-				names = append(names, s.Name)
+				if !s.Retired {
+					names = append(names, s.Name)
+				}
 			}
 		}
 		return names, err

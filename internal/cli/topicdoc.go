@@ -16,7 +16,7 @@ import (
 type listedTopic struct {
 	Name       string `json:"name"`
 	Partitions int    `json:"partitions"` // that new records go to
-	Storages   int    `json:"storages"`
+	Storages   int    `json:"storages"`   // that are not retired
 	Created    string `json:"created"`
 	Damaged    string `json:"damaged,omitempty"` // why it can't be read
 }
@@ -28,7 +28,12 @@ func listedTopics(topics []ringfence.TopicInfo) []listedTopic {
 			list[i] = listedTopic{Name: t.Name, Damaged: t.Damaged}
 			continue
 		}
-		list[i] = listedTopic{Name: t.Name, Partitions: len(t.Storage[t.Produce].Partitions), Storages: len(t.Storage), Created: timeText(t.Created)}
+		list[i] = listedTopic{Name: t.Name, Partitions: len(t.Storage[t.Produce].Partitions), Created: timeText(t.Created)}
+		for _, s := range t.Storage {
+			if !s.Retired {
+				list[i].Storages++
+			}
+		}
 	}
 	return list
 }
@@ -53,7 +58,7 @@ type storageDoc struct {
 	Index      int            `json:"index"`
 	Name       string         `json:"name"`
 	K          int            `json:"k"`
-	State      string         `json:"state"`          // sealed, producing, sealing or open
+	State      string         `json:"state"`          // retired, sealed, producing, sealing or open
 	Ends       []int64        `json:"ends,omitempty"` // by partition: where it was sealed
 	Partitions []partitionDoc `json:"partitions"`
 }
@@ -88,7 +93,11 @@ func describedTopic(ctx context.Context, rf *ringfence.Client, name string) (*to
 	}
 	t := &topicDoc{Name: info.Name, Life: info.Life, Moved: info.Moved, Created: timeText(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: recordsOf(info)}
 	for _, s := range info.Storage {
-		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index)}
+		doc := storageDoc{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index), Partitions: []partitionDoc{}}
+		if s.Retired {
+			t.Storage = append(t.Storage, doc)
+			continue
+		}
 		for _, p := range s.Partitions {
 			doc.Partitions = append(doc.Partitions, partitionDoc{p, p.Next - p.First, partitionState(s.Index == info.Produce, p.Sealed)})
 		}
@@ -130,6 +139,8 @@ func (g *topicGroupDoc) measure(ctx context.Context, rf *ringfence.Client, stora
 
 func storageState(t *ringfence.TopicInfo, index int) string {
 	switch {
+	case t.Storage[index].Retired:
+		return "retired"
 	case index < t.Produce:
 		return "sealed"
 	case index > t.Produce:
@@ -227,6 +238,10 @@ func (t *topicDoc) renderStorages(r *report) {
 	var rows [][]cell
 	for _, s := range t.Storage {
 		var over, behind []string
+		if s.State == "retired" {
+			rows = append(rows, []cell{number(int64(s.Index)), right("-"), right("-"), left(s.State), left("-"), left("-")})
+			continue
+		}
 		for _, g := range t.Groups {
 			if at := g.Storage[s.Index]; at.Finished {
 				over = append(over, g.Group)

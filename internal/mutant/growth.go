@@ -20,7 +20,7 @@ func growthMutants() []mutant {
 		{
 			name: "stale-retention-stays", breaks: "who was stopped while the retention changed puts the one before in force again",
 			file: "topic/retention.go",
-			find: "		case given != nil && *given != r:\n", put: "		case given != nil && *given != r && last < 0:\n",
+			find: "		case doc.differs(given):\n", put: "		case doc.differs(given) && last < 0:\n",
 			pkg: "topic", test: "TestTheLaterOfTwoRetentionsIsInForceEverywhere$",
 		},
 		{

@@ -1,0 +1,251 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// How a storage topic goes that can't deliver a record to anybody any more: it is sealed and empty, and
+// every group is past it. Its place in the definition stays, so that indexes and units never shift.
+//
+//  1. It is Retired, and Clearing: from here on its partitions are finished for every group.
+//  2. The storage topic is deleted in the log.
+//  3. Each group forgets its units.
+//  4. It is not Clearing any more.
+//
+// Nothing has to be fenced: what is sealed and empty stays so, and who comes to it finds nothing, retired
+// or not.
+
+// Left is the index of the oldest storage topic that is not retired.
+func (d *Document) Left() int {
+	i := 0
+	for i < len(d.Storage) && d.Storage[i].Retired {
+		i++
+	}
+	return i
+}
+
+// Clearing says whether something of a retired storage topic may still be there.
+func (d *Document) Clearing() bool {
+	return slices.ContainsFunc(d.Storage, func(s Storage) bool { return s.Clearing })
+}
+
+// Kept says of a sealed storage topic why it is not retired.
+type Kept struct {
+	Index int    `json:"index"`
+	Why   string `json:"why"`
+}
+
+// Retirement is what became of the sealed storage topics of a topic.
+type Retirement struct {
+	Retired []int  `json:"retired"` // now, or would be
+	Kept    []Kept `json:"kept"`    // the others, from the oldest on
+}
+
+func newRetirement() *Retirement { return &Retirement{Retired: []int{}, Kept: []Kept{}} }
+
+// PlanRetirement says what Retire would do. It changes nothing.
+func (c *Catalog) PlanRetirement(ctx context.Context, name string) (*Retirement, error) {
+	doc, _, err := c.here(ctx, name, "")
+	if err != nil {
+		return nil, err
+	}
+	r := newRetirement()
+	return r, c.judge(ctx, doc, doc.Left(), r)
+}
+
+// Retire retires the storage topics of a topic that can't deliver anything to anybody any more, from the
+// oldest on. What a crash left of an earlier retirement is finished first. ErrNotFound for an unknown
+// topic, ErrConflict for one that was moved.
+func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) {
+	r, life := newRetirement(), ""
+	for {
+		doc, version, err := c.here(ctx, name, life)
+		if err != nil {
+			return nil, err
+		}
+		life = doc.Life
+		oldest := doc.Left()
+		switch {
+		case doc.Clearing():
+			err = c.clearRetired(ctx, doc, version)
+		case oldest >= doc.Produce:
+			return r, nil
+		default:
+			var why string
+			if why, err = c.needed(ctx, doc, oldest); err == nil && why != "" {
+				r.Kept = append(r.Kept, Kept{oldest, why})
+				return r, c.judge(ctx, doc, oldest+1, r)
+			}
+			if err == nil {
+				s := &doc.Storage[oldest]
+				s.Retired, s.Clearing, s.Ends, s.Spent = true, true, nil, false
+				if err = c.store(ctx, doc, version); err == nil {
+					r.Retired = append(r.Retired, oldest)
+				}
+			}
+		}
+		if errors.Is(err, fault.NotFound) { // of the log: somebody else is just deleting it
+			if now, _, look := c.here(ctx, name, life); look != nil || now.Left() > oldest {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, fault.Conflict) {
+			return nil, err
+		}
+	}
+}
+
+// judge says of the sealed storage topics from one on what would become of them.
+func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *Retirement) error {
+	for i := from; i < doc.Produce; i++ {
+		why, err := c.needed(ctx, doc, i)
+		switch {
+		case err != nil:
+			return err
+		case why == "" && len(r.Kept) > 0:
+			why = fmt.Sprintf("storage topic %d goes first", r.Kept[0].Index)
+			fallthrough
+		case why != "":
+			r.Kept = append(r.Kept, Kept{i, why})
+		default:
+			r.Retired = append(r.Retired, i)
+		}
+	}
+	return nil
+}
+
+// needed says why a sealed storage topic may not be retired; "": it may.
+func (c *Catalog) needed(ctx context.Context, doc *Document, storage int) (why string, err error) {
+	st, err := c.openStorage(ctx, doc, storage)
+	if err != nil {
+		return "", err
+	}
+	for p := 0; p < doc.Storage[storage].Partitions && err == nil && why == ""; p++ {
+		why, err = recordsOf(ctx, st, p)
+	}
+	if err = errors.Join(err, st.Close()); err != nil || why != "" {
+		return why, err
+	}
+	names, err := c.reg.ListGroups(ctx)
+	for i := 0; i < len(names) && err == nil && why == ""; i++ {
+		why, err = c.neededBy(ctx, doc, storage, names[i])
+	}
+	return why, err
+}
+
+// recordsOf says that a partition has records, or may have; "": it has none.
+func recordsOf(ctx context.Context, st *commitlog.Topic, partition int) (why string, err error) {
+	b, err := st.Bounds(ctx, partition)
+	if err != nil || b.First == b.Next && b.Sealed {
+		return "", err
+	}
+	if !b.Sealed {
+		return fmt.Sprintf("partition %d is not sealed in the log", partition), nil
+	}
+	for at := b.First; at < b.Next; { // a mark that a log keeps at its end is no record
+		recs, next, err := st.Read(ctx, partition, at, nil, &commitlog.ReadOptions{MaxBytes: 1})
+		switch {
+		case errors.Is(err, fault.OutOfRange): // dropped just now
+			return recordsOf(ctx, st, partition)
+		case errors.Is(err, fault.Corrupt):
+			return fmt.Sprintf("partition %d has damaged records from offset %d on", partition, at), nil
+		case err != nil:
+			return "", err
+		case len(recs) > 0:
+			return fmt.Sprintf("partition %d keeps records from offset %d on", partition, recs[0].Offset), nil
+		case next == at:
+			return "", fmt.Errorf("partition %d of storage topic %q ends at offset %d and can't be read from %d on: %w", partition, st.Config().Name, b.Next, at, fault.Unavailable)
+		}
+		at = next
+	}
+	return "", nil
+}
+
+// neededBy says that a group is not past a storage topic, which is empty; "": it is.
+func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name string) (why string, err error) {
+	g, err := c.reg.Group(name)
+	if err != nil {
+		return "", err
+	}
+	meta, err := g.Meta(ctx)
+	if err == nil && meta.Topic == doc.Name {
+		var st *registry.State
+		if st, err = g.Load(ctx, true); err == nil && st.Meta != nil && st.Meta.Topic == doc.Name {
+			return doc.neededBy(storage, name, st), nil
+		}
+	}
+	switch {
+	case errors.Is(err, fault.NotFound): // deleted since it was listed
+		return "", nil
+	case errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):
+		return fmt.Sprintf("group %q can't be read: %v", name, err), nil
+	}
+	return "", err
+}
+
+func (d *Document) neededBy(storage int, group string, st *registry.State) (why string) {
+	for p := range d.Storage[storage].Partitions {
+		n, end := d.Unit(storage, p), d.End(storage, p)
+		if end == 0 || n >= len(st.Units) {
+			continue
+		}
+		u := &st.Units[n]
+		at := int64(-1)
+		if u.Checkpoint != nil {
+			for _, pos := range u.Checkpoint.Positions {
+				if pos.Storage == storage && pos.Partition == p {
+					at = pos.Next
+				}
+			}
+		}
+		switch {
+		case at >= end && end > 0:
+		case at >= 0:
+			return fmt.Sprintf("group %q is at offset %d of partition %d, which ends at %d", group, at, p, end)
+		case u.Owner.Member != "": // it may have some in hand
+			return fmt.Sprintf("group %q has begun with partition %d, on %q, and stored no checkpoint yet", group, p, u.Owner.Member)
+		}
+	}
+	return ""
+}
+
+// clearRetired removes what is left of retired storage topics. It may be done twice, and by a process
+// that was stopped for long: names of storage topics are never used again, and groups are changed only
+// while the definition is that one.
+func (c *Catalog) clearRetired(ctx context.Context, doc *Document, version registry.Version) error {
+	left := doc.Left()
+	for i := range doc.Storage {
+		s := &doc.Storage[i]
+		if !s.Clearing {
+			continue
+		}
+		s.Clearing = false
+		if err := c.log.DeleteTopic(ctx, s.Name); err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	names, err := c.reg.ListGroups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		g, err := c.reg.Group(name)
+		if err == nil {
+			err = g.Retire(ctx, doc.Name, doc.Unit(left, 0), registry.Check{Key: prefix + doc.Name, Version: version})
+		}
+		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged: there is nothing to go by
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.store(ctx, doc, version)
+}
