@@ -308,7 +308,7 @@ func TestAFollowerFinishesARetirement(t *testing.T) {
 	if !errors.Is(err, fault.Closed) {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	tp := open(t, w.catalog, "a")
 	w.must(tp.Follow(ctx, slog.New(slog.DiscardHandler), func() {

@@ -75,7 +75,7 @@ func growthMutants() []mutant {
 		{
 			name: "repeated-to-the-next", breaks: "an append that is repeated after a switch is stored twice",
 			file: "topic/idempotent.go",
-			find: "	at, err := m.atHome()\n", put: "	m.home = m.g.storage\n	at, err := m.atHome()\n",
+			find: "	at, err := m.atHome(v.doc)\n", put: "	m.home = m.g.storage\n	at, err := m.atHome(v.doc)\n",
 			pkg: "topic", test: "TestAMessageSentAgainAfterASwitchIsStoredOnce$", server: "kafka",
 		},
 		{
