@@ -117,9 +117,36 @@ mutants: setup ## Put known bugs into the code and show that a named test catche
 	$(GO) run ./internal/mutant
 
 .PHONY: soak
-soak: build ## The crash matrix, the simulation and verify at full length (an hour)
-	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/... ./internal/nemesis
+soak: build ## The crash matrix, the simulation, each nemesis, the clusters and verify at full length (five hours)
+	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
+	@$(MAKE) soak-nemesis soak-cluster soak-pulsar
 	$(BIN)/ringfence verify --for 10m $(VERIFY_FLAGS)
+
+# Two stores at a time; the last lines are the figures of each.
+NEMESIS_FOR ?= 30m
+
+.PHONY: soak-nemesis
+soak-nemesis: setup ## The nemesis of each store and of Kafka's cluster (NEMESIS_FOR=30m for each)
+	RINGFENCE_SOAK=1 RINGFENCE_NEMESIS_FOR=$(NEMESIS_FOR) $(GO) test -count=1 -v -timeout 24h -tags $(TAGS) -run TestPromisesAreKeptThroughFaults ./internal/nemesis
+
+.PHONY: soak-cluster
+soak-cluster: setup ## The conformance suite of logs on Kafka's cluster of three brokers
+	@scripts/services start kafka_cluster >/dev/null
+	@env=$$(scripts/services env); eval "$$env"; set -x; \
+	RINGFENCE_KAFKA_URL=$$RINGFENCE_KAFKA_CLUSTER_URL RINGFENCE_REQUIRE=kafka $(GO) test -count=1 -timeout 30m -tags $(TAGS) -run '^TestConformance$$' ./commitlog/kafkalog
+
+# Six partitions, switched to twelve and on under load, while processes are killed and ended.
+PULSAR_TURNS ?= 50
+
+.PHONY: soak-pulsar
+soak-pulsar: build-pulsar ## Fifty turns of switches under load on Pulsar, with members killed and ended (PULSAR_TURNS=50)
+	@scripts/services start pulsar >/dev/null
+	@env=$$(scripts/services env); eval "$$env"; \
+	( cd commitlog/pulsarlog && RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 2h -tags $(TAGS) -run 'ABroker|SealedUnderLoad|ASealUnderLoad' . ); \
+	for n in $$(seq $(PULSAR_TURNS)); do \
+		echo "== turn $$n of $(PULSAR_TURNS)"; \
+		$(BIN)/ringfence-pulsar verify --log "$$RINGFENCE_PULSAR_URL" --partitions 6 --consumers 4 --rate 1500 --faults kill,term,grow --for 20s --seed $$n; \
+	done
 
 .PHONY: fuzz
 fuzz: setup ## Every fuzz target for FUZZTIME each (default 30s)

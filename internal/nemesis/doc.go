@@ -5,6 +5,7 @@
 // judge has to see through histories with a lie in them.
 //
 // A short run for each store whose server is there is part of the tests: every kind of trouble
-// comes once. RINGFENCE_SOAK makes it ten minutes, and stops the server for a minute each time;
+// comes once. RINGFENCE_SOAK makes it half an hour for each (RINGFENCE_NEMESIS_FOR: another time), and
+// stops the server for a minute each time. The last lines of -v are the figures of all stores.
 // RINGFENCE_NEMESIS_SEED repeats the order of the troubles of an earlier run, which prints it.
 package nemesis

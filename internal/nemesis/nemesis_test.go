@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -9,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/etcdregistry"
 	"github.com/ringfence/ringfence/registry/pgregistry"
@@ -73,16 +76,21 @@ func syncAlways(t *testing.T, raw string) {
 	}
 }
 
-// lengths of the faults' time. A short run goes on until each kind of trouble has come once.
+// lengths of the faults' time. Each run goes on until each kind of trouble has come once.
 const (
 	short = 10 * time.Second
-	soak  = 10 * time.Minute
+	soak  = 30 * time.Minute
 )
 
-const seedVariable = "RINGFENCE_NEMESIS_SEED"
+const (
+	seedVariable = "RINGFENCE_NEMESIS_SEED"
+	timeVariable = "RINGFENCE_NEMESIS_FOR" // of the faults in a soak
+)
 
 func TestPromisesAreKeptThroughFaults(t *testing.T) {
 	t.Parallel()
+	var figures closing
+	t.Cleanup(func() { figures.print(t) }) // when all stores are done
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -97,15 +105,24 @@ func TestPromisesAreKeptThroughFaults(t *testing.T) {
 			length, full := short, os.Getenv("RINGFENCE_SOAK") != ""
 			if full {
 				length = soak
+				if v := os.Getenv(timeVariable); v != "" {
+					var err error
+					if length, err = time.ParseDuration(v); err != nil {
+						t.Fatalf("%s=%s: expected a time like 5m", timeVariable, v)
+					}
+				}
 			}
-			survive(t, newWorld(t, s, seed), length, full)
+			w := newWorld(t, s, seed)
+			began := time.Now()
+			verdicts := survive(t, w, length, full)
+			figures.add(s.name, time.Since(began), w, verdicts)
 		})
 	}
 }
 
 // survive runs a world and demands that every kind of trouble came, that no promise was broken, and
 // that the judge would have seen it.
-func survive(t *testing.T, w *world, length time.Duration, full bool) {
+func survive(t *testing.T, w *world, length time.Duration, full bool) []verdict {
 	t.Helper()
 	kinds := slices.DeleteFunc(append(slices.Clone(troubles), brokerTroubles...), func(k trouble) bool { return !w.has(k, full) })
 	verdicts := w.run(kinds, length, full)
@@ -131,5 +148,39 @@ func survive(t *testing.T, w *world, length time.Duration, full bool) {
 		if i == 0 && !t.Failed() {
 			tamper(t, v)
 		}
+	}
+	return verdicts
+}
+
+// closing are the figures of all stores, a line each.
+type closing struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (c *closing) add(name string, took time.Duration, w *world, verdicts []verdict) {
+	var all history.Report
+	for _, v := range verdicts {
+		all.Produced += v.Produced
+		all.Delivered += v.Delivered
+		all.Lost += v.Lost
+		all.Reordered += v.Reordered
+		all.Violated += v.Violated
+		all.Takeovers += v.Takeovers
+	}
+	troubles := 0
+	for _, n := range w.happened {
+		troubles += n
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, fmt.Sprintf("%-9s %8s: %d troubles, %d takeovers, %d records produced, %d processed, %d lost, %d out of order, %d broken promises",
+		name, took.Round(time.Second), troubles, all.Takeovers, all.Produced, all.Delivered, all.Lost, all.Reordered, all.Violated))
+}
+
+func (c *closing) print(t *testing.T) {
+	slices.Sort(c.lines)
+	for _, line := range c.lines {
+		t.Log(line)
 	}
 }
