@@ -83,7 +83,9 @@ var layers = []layer{
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},
 
-	// Programs.
+	// Programs, and what they share.
+	{"internal/document", []string{"", "group", "topic"}},
+	{"internal/guard", nil},
 	{"internal/measure", []string{"internal/vfs"}},
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/halt", "internal/history", "registry", "registry/driver"}},

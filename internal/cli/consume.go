@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -249,7 +250,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if f.print == "value" {
 			return s.write(ctx, append(slices.Clip(m.Value), '\n'))
 		}
-		line, err := recordJSON(m)
+		line, err := document.RecordLine(m)
 		if err != nil {
 			return err
 		}

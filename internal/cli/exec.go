@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
 )
 
 // execRunner processes a record by running a command.
@@ -70,7 +71,7 @@ const execGrace = 2 * time.Second
 // process runs the command with the record on stdin. It ends with ctx: the partition is lost
 // then, and the command must not go on beside that of the new owner.
 func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
-	line, err := recordJSON(m)
+	line, err := document.RecordLine(m)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func recordEnviron(m *ringfence.Message) []string {
 		p + "OFFSET=" + strconv.FormatInt(m.Offset, 10),
 		p + "EPOCH=" + strconv.FormatInt(m.Epoch, 10),
 		p + "ATTEMPT=" + strconv.Itoa(m.Attempt),
-		p + "TIMESTAMP=" + timeText(m.Timestamp.UnixMilli()),
+		p + "TIMESTAMP=" + document.Time(m.Timestamp.UnixMilli()),
 	}
 	if m.Key != nil && bytes.IndexByte(m.Key, 0) < 0 {
 		env = append(env, p+"KEY="+string(m.Key))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -44,12 +45,12 @@ func (a *app) groupList() *cobra.Command {
 }
 
 // describeAll describes every group, without its units.
-func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error) {
+func describeAll(ctx context.Context, rf *ringfence.Client) ([]*document.Group, error) {
 	list, err := rf.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	groups := make([]*groupDoc, 0, len(list))
+	groups := make([]*document.Group, 0, len(list))
 	for _, g := range list {
 		full, err := rf.DescribeGroup(ctx, g.Name)
 		switch {
@@ -64,7 +65,7 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]*groupDoc, error)
 			return nil, err
 		}
 		full.Units = nil
-		groups = append(groups, documentGroup(full))
+		groups = append(groups, document.DescribeGroup(full))
 	}
 	return groups, nil
 }
@@ -75,7 +76,7 @@ func unreadableDocument(err error) bool {
 	return errors.Is(err, ringfence.ErrCorrupt) || errors.Is(err, ringfence.ErrInvalid)
 }
 
-func groupTable(r *report, groups []*groupDoc) {
+func groupTable(r *report, groups []*document.Group) {
 	var rows [][]cell
 	for _, g := range groups {
 		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(g.State != "running", left(g.State))})
@@ -107,7 +108,7 @@ these is, and why the owner has it. It works with no member alive.`,
 			if err != nil {
 				return err
 			}
-			d := documentGroup(g)
+			d := document.DescribeGroup(g)
 			return a.emit(d, func(r *report) { describeGroup(r, d) })
 		}
 		if !watch {
@@ -154,7 +155,7 @@ func checkEvery(every time.Duration) error {
 	return nil
 }
 
-func describeGroup(r *report, g *groupDoc) {
+func describeGroup(r *report, g *document.Group) {
 	st := green
 	if g.State != "running" {
 		st = yellow
@@ -180,7 +181,7 @@ func describeGroup(r *report, g *groupDoc) {
 	r.table([]string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, rows)
 }
 
-func unitRows(g *groupDoc) [][]cell {
+func unitRows(g *document.Group) [][]cell {
 	var rows [][]cell
 	for _, u := range g.Units {
 		for _, p := range u.Positions {

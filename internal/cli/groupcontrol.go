@@ -8,15 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // seekResult says where a group was sent, or would be.
 type seekResult struct {
-	Group     string          `json:"group"`
-	To        string          `json:"to"`
-	Done      bool            `json:"done"` // false: --dry-run
-	Positions []movedPosition `json:"positions"`
+	Group     string                   `json:"group"`
+	To        string                   `json:"to"`
+	Done      bool                     `json:"done"` // false: --dry-run
+	Positions []document.MovedPosition `json:"positions"`
 }
 
 func (a *app) groupSeek() *cobra.Command {
@@ -67,7 +68,7 @@ hold later records of its keys begin again after it.`,
 		if err != nil {
 			return err
 		}
-		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: movedPositions(before, positions)}
+		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: document.MovedPositions(before, positions)}
 		return a.emit(result, func(r *report) { seekTable(r, result) })
 	})
 	return cmd

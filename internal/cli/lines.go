@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -56,7 +57,7 @@ type messageMaker struct {
 
 func (m *messageMaker) message(line []byte) (ringfence.Message, error) {
 	if m.json {
-		msg, err := parseRecord(line)
+		msg, err := document.ParseRecord(line)
 		msg.Headers = append(msg.Headers, m.headers...)
 		return msg, err
 	}

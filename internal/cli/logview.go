@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -14,7 +15,7 @@ type checkedTopic struct {
 	Topic      string            `json:"topic"` // the storage topic
 	Dir        string            `json:"dir"`
 	Partitions int               `json:"partitions"`
-	Retention  retention         `json:"retention"`
+	Retention  topic.Retention   `json:"retention"`
 	State      string            `json:"state"`
 	Sealed     bool              `json:"sealed"`
 	Frames     int64             `json:"frames"`
@@ -32,22 +33,19 @@ type checkedSegment struct {
 
 type damageOfSegment = filelog.DamageReport
 
-// retention is what bounds a topic; zeros keep all.
-type retention topic.Retention
-
 func checkedTopics(found *filelog.Report) checkedLog {
 	log := checkedLog{Topics: make([]checkedTopic, len(found.Topics))}
 	for i := range found.Topics {
 		t, c := &found.Topics[i], &found.Topics[i].Config
 		v := checkedTopic{
 			Topic: c.Name, Dir: t.Dir, Partitions: c.Partitions, State: soundness(t),
-			Retention: retention{Bytes: c.RetentionBytes, AgeMS: c.RetentionAgeMillis, Force: c.RetentionForce},
+			Retention: topic.Retention{Bytes: c.RetentionBytes, AgeMS: c.RetentionAgeMillis, Force: c.RetentionForce},
 			Sealed:    t.Sealed, Frames: t.Frames, Records: t.Records,
 			Next: t.Next, Damage: append([]damageOfSegment{}, t.Damage...),
 			Segments: make([]checkedSegment, len(t.Segments)),
 		}
 		for n, s := range t.Segments {
-			v.Segments[n] = checkedSegment{s, timeText(s.Created)}
+			v.Segments[n] = checkedSegment{s, document.Time(s.Created)}
 			v.Bytes += s.End
 		}
 		log.Topics[i] = v

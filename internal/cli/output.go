@@ -219,8 +219,3 @@ func plural(n int64, word string) string {
 	}
 	return thousands(n) + " " + word + "s"
 }
-
-// timeText is a Unix time in milliseconds as people and programs read it.
-func timeText(millis int64) string {
-	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z")
-}

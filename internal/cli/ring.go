@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
@@ -73,7 +74,7 @@ func documentRing(v *ring.View, self string) *ringDoc {
 	shares := v.Shares(ringSamples)
 	for _, m := range v.Members {
 		d.Members = append(d.Members, ringMemberDoc{
-			ID: m.ID, Share: shares[m.ID], Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: timeText(m.Joined), self: m.ID == self,
+			ID: m.ID, Share: shares[m.ID], Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: document.Time(m.Joined), self: m.ID == self,
 		})
 	}
 	return d

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/visible"
 )
 
@@ -247,11 +248,11 @@ func closed(ctx context.Context, closeClient func() error) error {
 // guarded runs a body until the directories that it works in are gone; that is an error then,
 // whatever the body made of it.
 func (a *app) guarded(ctx context.Context, body func(context.Context) error) error {
-	g := a.newGuard()
+	g := guard.New(a.global.data, a.global.log, a.global.registry)
 	ctx, end := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { // joined below
-		g.watch(ctx, func(err error) {
+		g.Watch(ctx, func(err error) {
 			a.logger().Error("the data directory is gone; this process ends", "error", err)
 			end(err)
 		})
@@ -259,7 +260,7 @@ func (a *app) guarded(ctx context.Context, body func(context.Context) error) err
 	err := body(ctx)
 	end(nil)
 	watching.Wait()
-	if gone := g.check(); gone != nil {
+	if gone := g.Check(); gone != nil {
 		return gone
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -117,7 +118,7 @@ func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *t
 		line := append(slices.Clip(m.Value), '\n')
 		if f.print == "json" {
 			var err error
-			if line, err = recordJSON(m); err != nil {
+			if line, err = document.RecordLine(m); err != nil {
 				return err
 			}
 		}

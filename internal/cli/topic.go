@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -85,7 +86,7 @@ func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string
 	if err := create(ctx, name, cfg); err != nil {
 		return err
 	}
-	t, err := describedTopic(ctx, rf, name)
+	t, err := document.DescribeTopic(ctx, rf, name)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (a *app) topicList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := listedTopics(topics)
+			list := document.ListTopics(topics)
 			return a.emit(list, func(r *report) {
 				var rows [][]cell
 				for _, t := range list {
@@ -128,11 +129,11 @@ func (a *app) topicDescribe() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeTopics,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			t, err := describedTopic(ctx, rf, args[0])
+			t, err := document.DescribeTopic(ctx, rf, args[0])
 			if err != nil {
 				return err
 			}
-			return a.emit(t, func(r *report) { t.render(r) })
+			return a.emit(t, func(r *report) { renderTopic(r, t) })
 		}),
 	}
 }
@@ -183,8 +184,8 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 			return d, "", err
 		}
 	}
-	d.Records = recordsOf(info)
-	groups, err := groupsOf(ctx, rf, name)
+	d.Records = document.Kept(info)
+	groups, err := document.GroupsOf(ctx, rf, name)
 	if err != nil {
 		return d, "", err
 	}
@@ -237,15 +238,6 @@ func (a *app) emitDeletion(d deletion) error {
 		}
 		r.line("%s %s %s", verb, d.What, d.Name)
 	})
-}
-
-func recordsOf(t ringfence.TopicInfo) (n int64) {
-	for _, s := range t.Storage {
-		for _, p := range s.Partitions {
-			n += p.Next - p.First
-		}
-	}
-	return n
 }
 
 // confirm asks a person; where nobody can be asked it is true.

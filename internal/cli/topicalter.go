@@ -95,8 +95,8 @@ func renderAlteration(r *report, c *ringfence.RetentionChange) {
 		verb = "is now"
 	}
 	r.line("topic      %s", r.paint(bold, c.Topic))
-	r.line("retention  %s, %s", verb, retention(c.After))
-	r.line("before     %s", retention(c.Before))
+	r.line("retention  %s, %s", verb, retentionText(c.After))
+	r.line("before     %s", retentionText(c.Before))
 	if len(c.Drops) == 0 {
 		r.line("due to go  nothing")
 		return

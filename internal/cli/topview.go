@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/document"
 )
 
 // topSnapshot is one look at some groups.
@@ -67,10 +68,10 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 	}
 	now := time.Now()
-	s := &topSnapshot{when: now, At: timeText(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
+	s := &topSnapshot{when: now, At: document.Time(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
 	for _, name := range names {
 		if g := listed[name]; g.Damaged != "" {
-			s.add(documentGroup(g), last)
+			s.add(document.DescribeGroup(g), last)
 			continue
 		}
 		g, err := rf.DescribeGroup(ctx, name)
@@ -84,12 +85,12 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		if err != nil {
 			return nil, err
 		}
-		s.add(documentGroup(g), last)
+		s.add(document.DescribeGroup(g), last)
 	}
 	return s, nil
 }
 
-func (s *topSnapshot) add(g *groupDoc, last *topSnapshot) {
+func (s *topSnapshot) add(g *document.Group, last *topSnapshot) {
 	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), State: g.State, Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMillis}
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
@@ -151,18 +152,6 @@ func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 		})
 	}
 	r.table([]string{"GROUP", "PARTITION", "OWNER", "EPOCH", "IN/S", "OUT/S", "LAG", "OLDEST", "WHY"}, rows)
-}
-
-func stateOf(g ringfence.GroupInfo) string {
-	switch {
-	case g.Damaged != "":
-		return "damaged"
-	case g.Paused:
-		return "paused"
-	case len(g.Members) == 0:
-		return "no members"
-	}
-	return "running"
 }
 
 func rate(perSecond float64) cell {

@@ -1,4 +1,4 @@
-package cli
+package document
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func TestRecordLineIsTheContract(t *testing.T) {
 		Key: []byte("acct-1"), Value: []byte("<+10 & more>"), Timestamp: time.UnixMilli(1767225600123),
 		Headers: []ringfence.Header{{Name: "source", Value: []byte("web")}, {Name: "source", Value: []byte{0xff}}},
 	}
-	got, err := recordJSON(m)
+	got, err := RecordLine(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,14 @@ func TestRecordsSurviveTheirLine(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "headers") {
 			m.Headers = append(m.Headers, ringfence.Header{Name: rapid.String().Draw(t, "name"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "header")})
 		}
-		line, err := recordJSON(m)
+		line, err := RecordLine(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if bytes.Count(line, []byte("\n")) != 1 || !json.Valid(line) {
 			t.Fatalf("not one line of JSON: %q", line)
 		}
-		got, err := parseRecord(line)
+		got, err := ParseRecord(line)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestRecordLinesThatAreNoRecordsAreRefused(t *testing.T) {
 		``, `1`, `{"value":"a"} {"value":"b"}`, `{"valeu":"a"}`, `{"value":"%","value_encoding":"base64"}`,
 		`{"value":"a","value_encoding":"rot13"}`, `{"value":"a","timestamp":"yesterday"}`, `{"value":"a","key":"%","key_encoding":"base64"}`,
 	} {
-		if m, err := parseRecord([]byte(line)); err == nil {
+		if m, err := ParseRecord([]byte(line)); err == nil {
 			t.Errorf("%s was taken for %v", line, m)
 		}
 	}
@@ -82,8 +82,8 @@ func TestWhatIsWrongWithALineIsSaidInItsOwnWords(t *testing.T) {
 	for line, want := range map[string]string{
 		`null`: "found null", `[]`: "found a JSON array", `{"value":5}`: `"value" is a JSON number`, `{"value":`: "ends within", ``: "is empty",
 	} {
-		m, err := parseRecord([]byte(line))
-		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "jsonRecord") {
+		m, err := ParseRecord([]byte(line))
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Record") {
 			t.Errorf("%s: %v, %v; expected %q", line, m, err, want)
 		}
 	}
@@ -92,11 +92,11 @@ func TestWhatIsWrongWithALineIsSaidInItsOwnWords(t *testing.T) {
 func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte(`{"topic":"t","key":null,"value":"a","headers":[{"name":"n","value":"v"}],"timestamp":"2026-01-01T00:00:00Z"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		m, err := parseRecord(line)
+		m, err := ParseRecord(line)
 		if err != nil {
 			return
 		}
-		if _, err := recordJSON(&m); err != nil {
+		if _, err := RecordLine(&m); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,4 +1,5 @@
-package cli
+// Package guard watches over the directories that a program works in.
+package guard
 
 import (
 	"context"
@@ -13,10 +14,10 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// guard watches over the directories that a client works in. Files that are open live on when
+// Guard watches over the directories that a client works in. Files that are open live on when
 // somebody removes the directory, or puts another in its place: everything would seem to work,
 // and nobody would ever see it again.
-type guard struct {
+type Guard struct {
 	places []place
 }
 
@@ -26,14 +27,15 @@ type place struct {
 	was fs.FileInfo
 }
 
-// guardEvery is how often a guard looks.
-const guardEvery = time.Second
+// every is how often a guard looks.
+const every = time.Second
 
-// newGuard notes the directories of the stores, which are open. Stores elsewhere have none.
-func (a *app) newGuard() *guard {
-	g := &guard{}
-	for _, s := range []struct{ given, part string }{{a.global.log, "log"}, {a.global.registry, "registry"}} {
-		dir := a.global.data
+// New notes the directories of a log and a registry, which are open: those of their URLs, or below data
+// where no URL is given. Stores elsewhere have none.
+func New(data, log, registry string) *Guard {
+	g := &Guard{}
+	for _, s := range []struct{ given, part string }{{log, "log"}, {registry, "registry"}} {
+		dir := data
 		if s.given != "" {
 			u, err := url.Parse(s.given)
 			if err != nil || u.Scheme != "file" {
@@ -52,9 +54,9 @@ func (a *app) newGuard() *guard {
 	return g
 }
 
-// check is the error of the first directory that is not what it was. What can't be looked at for
+// Check is the error of the first directory that is not what it was. What can't be looked at for
 // another reason is left to the stores.
-func (g *guard) check() error {
+func (g *Guard) Check() error {
 	for _, p := range g.places {
 		switch now, err := os.Stat(p.dir); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -71,9 +73,9 @@ func (g *guard) check() error {
 	return nil
 }
 
-// watch looks until ctx ends, and calls lost with the first error.
-func (g *guard) watch(ctx context.Context, lost func(error)) {
-	ticker := time.NewTicker(guardEvery)
+// Watch looks until ctx ends, and calls lost with the first error.
+func (g *Guard) Watch(ctx context.Context, lost func(error)) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -81,7 +83,7 @@ func (g *guard) watch(ctx context.Context, lost func(error)) {
 			return
 		case <-ticker.C:
 		}
-		if err := g.check(); err != nil {
+		if err := g.Check(); err != nil {
 			lost(err)
 			return
 		}

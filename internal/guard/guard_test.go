@@ -1,4 +1,4 @@
-package cli
+package guard
 
 import (
 	"os"
@@ -30,14 +30,11 @@ func TestGuardNoticesADirectoryThatIsNotTheOne(t *testing.T) {
 			if err := makeStore(dir); err != nil {
 				t.Fatal(err)
 			}
-			a := &app{}
-			a.global.data, a.global.log = "elsewhere", "mem:"
-			a.global.registry = "file://" + dir
-			g := a.newGuard()
+			g := New("elsewhere", "mem:", "file://"+dir)
 			if err := c.harm(dir); err != nil {
 				t.Fatal(err)
 			}
-			err := g.check()
+			err := g.Check()
 			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v; expected %q", err, c.says)
 			}

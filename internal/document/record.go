@@ -1,4 +1,4 @@
-package cli
+package document
 
 import (
 	"bytes"
@@ -18,48 +18,49 @@ import (
 // base64Encoding marks a text that is the base64 form of bytes that are no UTF-8.
 const base64Encoding = "base64"
 
-// jsonRecord is a record as a line of JSON. Key, value and header values that are no UTF-8 are in
+// Record is a record as a line of JSON. Key, value and header values that are no UTF-8 are in
 // base64, which the encoding field next to them says.
-type jsonRecord struct {
-	Topic         string       `json:"topic"`
-	Storage       int          `json:"storage"`
-	Partition     int          `json:"partition"`
-	Offset        int64        `json:"offset"`
-	Epoch         int64        `json:"epoch"`
-	Key           *string      `json:"key"` // null: the record has no key
-	KeyEncoding   string       `json:"key_encoding,omitempty"`
-	Value         string       `json:"value"`
-	ValueEncoding string       `json:"value_encoding,omitempty"`
-	Timestamp     string       `json:"timestamp"` // RFC 3339, UTC, milliseconds
-	Headers       []jsonHeader `json:"headers"`
-	Attempt       int          `json:"attempt,omitempty"` // from the second delivery on
+type Record struct {
+	Topic         string   `json:"topic"`
+	Storage       int      `json:"storage"`
+	Partition     int      `json:"partition"`
+	Offset        int64    `json:"offset"`
+	Epoch         int64    `json:"epoch"`
+	Key           *string  `json:"key"` // null: the record has no key
+	KeyEncoding   string   `json:"key_encoding,omitempty"`
+	Value         string   `json:"value"`
+	ValueEncoding string   `json:"value_encoding,omitempty"`
+	Timestamp     string   `json:"timestamp"` // RFC 3339, UTC, milliseconds
+	Headers       []Header `json:"headers"`
+	Attempt       int      `json:"attempt,omitempty"` // from the second delivery on
 }
 
-type jsonHeader struct {
+// Header is a header of a record.
+type Header struct {
 	Name          string `json:"name"`
 	Value         string `json:"value"`
 	ValueEncoding string `json:"value_encoding,omitempty"`
 }
 
-// recordJSON is m as a line of JSON.
-func recordJSON(m *ringfence.Message) ([]byte, error) {
-	r := jsonRecord{
+// RecordLine is m as a line of JSON.
+func RecordLine(m *ringfence.Message) ([]byte, error) {
+	r := Record{
 		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch,
-		Timestamp: timeText(m.Timestamp.UnixMilli()),
-		Headers:   make([]jsonHeader, len(m.Headers)),
+		Timestamp: Time(m.Timestamp.UnixMilli()),
+		Headers:   make([]Header, len(m.Headers)),
 	}
 	if m.Attempt > 1 {
 		r.Attempt = m.Attempt
 	}
 	if m.Key != nil {
 		var key string
-		key, r.KeyEncoding = encodeText(m.Key)
+		key, r.KeyEncoding = Text(m.Key)
 		r.Key = &key
 	}
-	r.Value, r.ValueEncoding = encodeText(m.Value)
+	r.Value, r.ValueEncoding = Text(m.Value)
 	for i, h := range m.Headers {
 		r.Headers[i].Name = h.Name
-		r.Headers[i].Value, r.Headers[i].ValueEncoding = encodeText(h.Value)
+		r.Headers[i].Value, r.Headers[i].ValueEncoding = Text(h.Value)
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -68,7 +69,8 @@ func recordJSON(m *ringfence.Message) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func encodeText(b []byte) (text, encoding string) {
+// Text is b as it stands in a document, and its encoding: none, or base64 of what is no UTF-8.
+func Text(b []byte) (text, encoding string) {
 	if utf8.Valid(b) {
 		return string(b), ""
 	}
@@ -85,10 +87,10 @@ func decodeText(text, encoding string) ([]byte, error) {
 	return nil, fmt.Errorf("encoding %q: expected %q or none", encoding, base64Encoding)
 }
 
-// parseRecord reads a line of JSON as recordJSON writes it. Place and epoch are not those of
+// ParseRecord reads a line of JSON as RecordLine writes it. Place and epoch are not those of
 // the message that is produced from it; its time is.
-func parseRecord(line []byte) (ringfence.Message, error) {
-	var p *jsonRecord // nil after the word null, which is no record
+func ParseRecord(line []byte) (ringfence.Message, error) {
+	var p *Record // nil after the word null, which is no record
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&p); err != nil || p == nil {
@@ -123,7 +125,7 @@ func jsonFault(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-func (r *jsonRecord) message() (m ringfence.Message, err error) {
+func (r *Record) message() (m ringfence.Message, err error) {
 	if r.Key != nil {
 		if m.Key, err = decodeText(*r.Key, r.KeyEncoding); err != nil {
 			return m, fmt.Errorf("key: %w", err)

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// retentionText is what bounds a topic, in words.
+func retentionText(r topic.Retention) string {
+	var bounds []string
+	if r.Bytes > 0 {
+		bounds = append(bounds, thousands(r.Bytes)+" bytes")
+	}
+	if r.AgeMS > 0 {
+		bounds = append(bounds, (time.Duration(r.AgeMS) * time.Millisecond).String())
+	}
+	if len(bounds) == 0 {
+		return "all is kept"
+	}
+	text := "about " + strings.Join(bounds, ", or ")
+	if r.Force {
+		return text + ", processed or not"
+	}
+	return text + ", and what a group has not processed"
+}
+
+func renderTopic(r *report, t *document.Topic) {
+	r.line("topic      %s", r.paint(bold, t.Name))
+	r.line("created    %s", t.Created)
+	switch {
+	case t.Moved == nil:
+	case t.Moved.Done:
+		r.line("moved      to %s; nothing is produced or consumed here any more", t.Moved.To)
+	default:
+		r.line("moving     to %s: run the cut-over again, or take it back with --abandon", t.Moved.To)
+	}
+	r.line("router     %v, hash %v", t.Router, t.Hash)
+	r.line("retention  %s", retentionText(t.Retention))
+	if t.Altering {
+		r.line("           not everywhere yet: set it again to finish that")
+	}
+	names := make([]string, len(t.Groups))
+	for i, g := range t.Groups {
+		names[i] = fmt.Sprintf("%s (%s)", g.Group, g.State)
+		if g.Members > 0 {
+			names[i] = fmt.Sprintf("%s (%s, %s)", g.Group, g.State, plural(int64(g.Members), "member"))
+		}
+	}
+	r.line("groups     %s", dash(strings.Join(names, ", ")))
+	r.line("")
+	if len(t.Storage) > 1 {
+		renderStorages(r, t)
+	}
+	var rows [][]cell
+	for _, s := range t.Storage {
+		for _, p := range s.Partitions {
+			rows = append(rows, []cell{
+				left(s.Name), number(int64(s.Index)), number(int64(p.Partition)), number(p.First), number(p.Next), number(p.Kept), left(p.State),
+			})
+		}
+	}
+	r.table([]string{"STORAGE", "INDEX", "PARTITION", "FIRST", "NEXT", "KEPT", "STATE"}, rows)
+	r.line("%s kept at most", plural(t.Kept, "record"))
+}
+
+// renderStorages shows the storage topics of a topic that grew, and who has finished which.
+func renderStorages(r *report, t *document.Topic) {
+	var rows [][]cell
+	for _, s := range t.Storage {
+		var over, behind []string
+		if s.State == "retired" {
+			rows = append(rows, []cell{number(int64(s.Index)), right("-"), right("-"), left(s.State), left("-"), left("-")})
+			continue
+		}
+		for _, g := range t.Groups {
+			if at := g.Storage[s.Index]; at.Finished {
+				over = append(over, g.Group)
+			} else if at.Lag > 0 {
+				behind = append(behind, fmt.Sprintf("%s (%s)", g.Group, thousands(at.Lag)))
+			}
+		}
+		rows = append(rows, []cell{
+			number(int64(s.Index)), number(int64(len(s.Partitions))), number(int64(s.K)), left(s.State),
+			left(dash(strings.Join(over, ", "))), left(dash(strings.Join(behind, ", "))),
+		})
+	}
+	r.table([]string{"INDEX", "PARTITIONS", "K", "STATE", "FINISHED BY", "LAG OF"}, rows)
+	r.line("")
+}
