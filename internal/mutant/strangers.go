@@ -109,7 +109,7 @@ func strangerMutants() []mutant {
 		{
 			name: "greeting-for-ever", breaks: "a wrong port of MariaDB is waited for more than a minute, and told as a time-out",
 			file: "registry/sqlregistry/mysql.go",
-			find: "errors.Is(err, errNoGreeting) {\n", put: "errors.Is(err, errNoGreeting) && n > 0 {\n",
+			find: "context.WithTimeoutCause(ctx, c.patience,", put: "context.WithTimeoutCause(ctx, 100*c.patience,",
 			pkg: "registry/sqlregistry", test: "TestAPortThatSpeaksSomethingElseIsToldSoon$",
 		},
 		{
