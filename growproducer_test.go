@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/halt"
+	"github.com/ringfence/ringfence/internal/freeze"
 )
 
 // Environment of a producer process.
@@ -110,7 +110,7 @@ func (p *producerProcess) signal(s os.Signal) {
 func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
 	for patience := 300 * time.Millisecond; ; patience *= 2 {
-		if err := halt.Process(p.t.Context(), p.cmd.Process); err != nil {
+		if err := freeze.Process(p.t.Context(), p.cmd.Process); err != nil {
 			p.t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(p.t.Context(), patience)

@@ -66,7 +66,7 @@ func (m *member) report(r *core.Report) {
 // trouble tells of what failed: at once when it is new, then now and then while it lasts. What
 // nothing but a person can end is an error.
 func (m *member) trouble(r *core.Report) {
-	repeated, tell := m.hush.ask(r, time.Now())
+	repeated, tell := m.throttle.ask(r, time.Now())
 	if !tell {
 		return
 	}
@@ -86,12 +86,12 @@ func (m *member) trouble(r *core.Report) {
 	m.log().LogAttrs(context.Background(), level, r.Text, attrs...) //nolint:sloglint // the core has words for what happened
 }
 
-// hushEvery is how often the same trouble is told.
-const hushEvery = 10 * time.Second
+// tellEvery is how often the same trouble is told.
+const tellEvery = 10 * time.Second
 
-// hush keeps trouble that comes again and again from being told each time. The zero value has
+// throttle keeps trouble that comes again and again from being told each time. The zero value has
 // heard of nothing.
-type hush struct{ heard map[int]heard } // by unit
+type throttle struct{ heard map[int]heard } // by unit
 
 // heard is the latest trouble of a unit.
 type heard struct {
@@ -101,14 +101,14 @@ type heard struct {
 }
 
 // ask says whether to tell of r now, and how often it came untold before.
-func (h *hush) ask(r *core.Report, now time.Time) (repeated int, tell bool) {
+func (h *throttle) ask(r *core.Report, now time.Time) (repeated int, tell bool) {
 	what := r.Text // differs from one time to the next when it names a pause
 	if r.Err != nil {
 		what = r.Err.Error()
 	}
 	last, again := h.heard[r.Unit]
 	again = again && last.what == what
-	if again && now.Sub(last.at) < hushEvery {
+	if again && now.Sub(last.at) < tellEvery {
 		last.since++
 		h.heard[r.Unit] = last
 		return 0, false

@@ -54,7 +54,7 @@ type member struct {
 	joined   bool
 	timer    *time.Timer
 	pace     *pace // of the collecting of progress
-	hush     hush
+	throttle throttle
 	exit     *core.Exit
 }
 

@@ -110,7 +110,7 @@ func rename(dir vfs.Dir, p *page.Page) error {
 		}
 	}
 	err := dir.SyncDir(".")
-	p.Bury()
+	p.MarkDeleted()
 	if err != nil {
 		return fmt.Errorf("the topic is deleted, but may come back when the host crashes: %w: %w", fault.Unknown, err)
 	}

@@ -32,7 +32,7 @@ var errNotLetGo = errors.New("another process, probably stopped, does not let go
 func (s *store) lockWrite(f vfs.File, until <-chan struct{}) error {
 	won, err := f.TryLock(true)
 	if err == nil && !won {
-		v := &vigil{s: s}
+		v := &holderWatch{s: s}
 		v.begin()
 		err = lockUntil(until, f, func() {})
 		v.end(err == nil)
@@ -108,8 +108,8 @@ func (l *fileLog) tryLock() (unlock func(), won bool, err error) {
 	return func() { _ = f.Close() }, true, nil
 }
 
-// vigil watches a holder of the write lock while somebody waits for it.
-type vigil struct {
+// holderWatch watches a holder of the write lock while somebody waits for it.
+type holderWatch struct {
 	s *store
 
 	mu     sync.Mutex
@@ -126,7 +126,7 @@ func (s *store) tenure() tenure {
 	return tenure{s.page.Holder(), uint64(s.page.Written())}
 }
 
-func (v *vigil) begin() {
+func (v *holderWatch) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.seen = v.s.tenure()
@@ -134,7 +134,7 @@ func (v *vigil) begin() {
 }
 
 // look warns when the holder has not changed, once for all that wait for it in this process.
-func (v *vigil) look() {
+func (v *holderWatch) look() {
 	v.mu.Lock()
 	if v.over {
 		v.mu.Unlock()
@@ -161,7 +161,7 @@ func (v *vigil) look() {
 }
 
 // end is called once the lock was taken, or given up; the page is not looked at afterwards.
-func (v *vigil) end(taken bool) {
+func (v *holderWatch) end(taken bool) {
 	v.mu.Lock()
 	v.over = true
 	v.timer.Stop()

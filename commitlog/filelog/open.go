@@ -110,7 +110,7 @@ func (s *store) recoverLocked(ctx context.Context) error {
 	gone, e := topicGone(s.fs)
 	switch {
 	case gone:
-		s.page.Bury()
+		s.page.MarkDeleted()
 		err = fault.NotFound
 	case err == nil:
 		err = e

@@ -168,7 +168,7 @@ func (s *store) gone() bool {
 	if gone, err := topicGone(s.fs); err != nil || !gone {
 		return false // its deleter has not got there, or died before
 	}
-	s.page.Bury()
+	s.page.MarkDeleted()
 	return true
 }
 

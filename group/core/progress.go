@@ -48,7 +48,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
 	u.worker, u.deadline = none, 0
-	u.hung, u.haunted = ev.Stuck || u.stuck >= maxStuck, u.haunted || (ev.Stuck && u.runGrant == u.grant.Version)
+	u.hung, u.leftBehind = ev.Stuck || u.stuck >= maxStuck, u.leftBehind || (ev.Stuck && u.runGrant == u.grant.Version)
 	if u.checkpoint == nil {
 		// The worker may have stored where it started, which no hint tells of. The next one
 		// must not choose a start anew.

@@ -140,16 +140,16 @@ type unit struct {
 	told       bool                 // with WorkersCommit: checkpoint is where the worker ended, beyond all that it stored
 	seen       int64                // the highest epoch ever seen, whatever the store says later
 
-	worker   worker
-	run      uint64
-	runGrant registry.Version // under which the worker was started
-	deadline time.Duration    // of draining or stopping
-	failures int
-	stuck    int           // times that a handler hung, without progress in between
-	hung     bool          // better let another member try
-	haunted  bool          // a handler was left behind: nothing more may be started in this epoch
-	cut      bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
-	retryAt  time.Duration // no start before
+	worker     worker
+	run        uint64
+	runGrant   registry.Version // under which the worker was started
+	deadline   time.Duration    // of draining or stopping
+	failures   int
+	stuck      int           // times that a handler hung, without progress in between
+	hung       bool          // better let another member try
+	leftBehind bool          // a handler was left behind: nothing more may be started in this epoch
+	cut        bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
+	retryAt    time.Duration // no start before
 
 	// A live owner that should hand it over to us.
 	waitFor  registry.Version

@@ -114,7 +114,7 @@ func (s *State) own(n int, from string) {
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
-	u.haunted, u.cut = false, false
+	u.leftBehind, u.cut = false, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
@@ -163,7 +163,7 @@ func (s *State) hold(n int) {
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
 		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.mayRun(n) && s.now >= u.retryAt:
-			if u.haunted {
+			if u.leftBehind {
 				s.handoff(n, s.cfg.Member, fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member))
 			} else {
 				s.start(n)
@@ -232,7 +232,7 @@ func (s *State) handoff(n int, target, reason string) {
 		i, _ := s.taker(target)
 		m := &s.view.Members[i]
 		owner.Member, owner.Incarnation = m.ID, m.Incarnation
-		if u.haunted {
+		if u.leftBehind {
 			owner.Reason = fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member)
 		}
 		h.Target = s.view.MemberVersions[i]

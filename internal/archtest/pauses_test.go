@@ -59,7 +59,7 @@ func sleepers() exceptions {
 		"registry/redisregistry/server_test.go hangingServer: time.Sleep(grace + 10*confirm)":                                                          "who must not be taken for dead gets the time to be",
 		"registry/redisregistry/server_test.go idle: time.Sleep(span)":                                                                                 "the cost of idle seconds is measured",
 		"registry/redisregistry/server_test.go idle: time.Sleep(time.Second)":                                                                          "what members do when they begin is not counted as idle",
-		"registry/redisregistry/server_test.go killedServer: time.Sleep(grace + censusPause + 10*confirm)":                                             "who must not be taken for dead gets the time to be",
+		"registry/redisregistry/server_test.go killedServer: time.Sleep(grace + sweepPause + 10*confirm)":                                              "who must not be taken for dead gets the time to be",
 		"registry/redisregistry/server_test.go returns: time.Sleep(grace / 3)":                                                                         "a real server is away for a while",
 	})
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/demo"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/internal/procdemo"
 )
 
 // demoMemberName is the hidden command of the demo's consumer processes.
@@ -97,11 +97,11 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 	if err != nil {
 		return fmt.Errorf("the demo runs this binary again, but can't find it: %w", err)
 	}
-	c := procdemo.Config{
+	c := demo.Config{
 		Partitions: f.partitions, Consumers: f.consumers, Messages: f.messages,
 		InProcess: f.inProcess, Fresh: fresh || f.inProcess, Keep: f.keep,
 		Client: client, Dir: dir, Binary: binary, Logger: logger,
-		MemberArgs: func(s procdemo.MemberSpec) []string { return a.demoMemberArgs(client, s) },
+		MemberArgs: func(s demo.MemberSpec) []string { return a.demoMemberArgs(client, s) },
 		MemberEnv:  a.storeEnv(client),
 	}
 	if a.global.format == "text" {
@@ -110,8 +110,8 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 			c.Control = a.stdout.Control
 		}
 	}
-	result, err := procdemo.Run(ctx, c)
-	if err != nil && !errors.Is(err, procdemo.ErrBroken) {
+	result, err := demo.Run(ctx, c)
+	if err != nil && !errors.Is(err, demo.ErrBroken) {
 		return err
 	}
 	if printErr := a.emit(result, func(r *report) { demoEnd(r, result) }); printErr != nil {
@@ -123,7 +123,7 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 	return err
 }
 
-func demoEnd(r *report, d *procdemo.Result) {
+func demoEnd(r *report, d *demo.Result) {
 	if len(d.Broken) == 0 {
 		r.line("\n%s after %.1f s: no record lost, skipped or reordered.", r.paint(green, "Every promise was kept"), d.Seconds)
 		return
@@ -133,7 +133,7 @@ func demoEnd(r *report, d *procdemo.Result) {
 
 // demoMemberArgs is the command line of a consumer process on the same stores; the environment
 // tells their URLs.
-func (a *app) demoMemberArgs(c ringfence.Config, s procdemo.MemberSpec) []string {
+func (a *app) demoMemberArgs(c ringfence.Config, s demo.MemberSpec) []string {
 	return append(a.storeArgs(c), demoMemberName,
 		"--member="+s.Name, "--topic="+s.Topic, "--group="+s.Group, "--history="+s.History,
 		"--session-ttl="+s.TTL.String(), "--work="+s.Work.String(), "--parent="+strconv.Itoa(os.Getpid()),
@@ -142,7 +142,7 @@ func (a *app) demoMemberArgs(c ringfence.Config, s procdemo.MemberSpec) []string
 
 // demoMember is the hidden command that a consumer process of the demo runs.
 func (a *app) demoMember() *cobra.Command {
-	var s procdemo.MemberSpec
+	var s demo.MemberSpec
 	var parent int
 	cmd := &cobra.Command{Use: demoMemberName, Hidden: true, Args: cobra.NoArgs}
 	fl := cmd.Flags()

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/ringfence/ringfence/internal/halt"
+	"github.com/ringfence/ringfence/internal/freeze"
 )
 
 // Process is a child process that can be hurt. It dies with its parent, and gets no signal of a
@@ -85,7 +85,7 @@ func (p *Process) Leave() error {
 }
 
 // Freeze stops it, and returns when every thread of it has stopped.
-func (p *Process) Freeze(ctx context.Context) error { return halt.Process(ctx, p.cmd.Process) }
+func (p *Process) Freeze(ctx context.Context) error { return freeze.Process(ctx, p.cmd.Process) }
 
 // Thaw lets it go on.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

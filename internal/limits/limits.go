@@ -11,7 +11,7 @@ const (
 	RedisReplyDepth  = 16
 	RedisLineBytes   = 64 << 10
 	// Of what anybody may publish.
-	RedisCallBytes    = 64        // on the lookout: more says nothing
+	RedisCallBytes    = 64        // on the channel of the failure detectors: more says nothing
 	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
 )
 

@@ -6,13 +6,13 @@ func boundMutants() []mutant {
 	return []mutant{
 		{
 			name: "redis-relies-on-whoever-calls", breaks: "who may publish on a Redis silences all that notice deaths",
-			file: redis + "/lookout.go",
+			file: redis + "/detector.go",
 			find: "	if w.calling || w.s.frozen.Load() {\n", put: "	if w.calling || w.s.frozen.Load() || !w.quiet.After(time.Now()) {\n",
-			pkg: redis, test: "TestAStrangerOnTheLookoutSilencesNobody$", server: "redis",
+			pkg: redis, test: "TestAStrangerOnTheDetectorsChannelSilencesNobody$", server: "redis",
 		},
 		{
 			name: "redis-waits-as-long-as-it-is-told", breaks: "one message keeps all from noticing deaths for as long as it likes",
-			file: redis + "/lookout.go",
+			file: redis + "/detector.go",
 			find: "min(max(pause, busyPause), idlePause)", put: "max(pause, busyPause, min(pause, idlePause))",
 			pkg: redis, test: "TestACallWishesAndNoMore$",
 		},

@@ -210,7 +210,7 @@ func fileRegistryMutants() []mutant {
 			test: "TestAHeartbeatNeverRunsIntoItsTag$",
 		},
 		{
-			name: "registry-buries-the-next", breaks: "who ends a session late ends the one that got its slot",
+			name: "registry-ends-the-next", breaks: "who ends a session late ends the one that got its slot",
 			file: dir + "control.go",
 			find: "		if !tagged(w, tag) || w&dead != 0 || slot.CompareAndSwap(w, w|dead) {", put: "		if w&dead != 0 || slot.CompareAndSwap(w, w|dead) {",
 			test: "TestOnlyTheSessionThatIsMeantIsBuried$",

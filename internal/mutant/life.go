@@ -7,7 +7,7 @@ func lifeMutants() []mutant {
 		{
 			name: "deletion-is-the-move", breaks: "a topic whose deletion was acknowledged is there again after a power loss",
 			file: "commitlog/filelog/delete.go",
-			find: "	err := dir.SyncDir(\".\")\n	p.Bury", put: "	var err error\n	p.Bury",
+			find: "	err := dir.SyncDir(\".\")\n	p.MarkDeleted", put: "	var err error\n	p.MarkDeleted",
 			pkg: pkg, test: "TestADeletionThatFailsHalfWay$",
 		},
 		{
@@ -77,7 +77,7 @@ func lifeMutants() []mutant {
 			pkg: pkg, test: "TestInspectSeesThatNoSegmentIsThere$",
 		},
 		{
-			name: "buried-in-silence", breaks: "who waits for records of a topic that is deleted sleeps on",
+			name: "deleted-in-silence", breaks: "who waits for records of a topic that is deleted sleeps on",
 			file: pkg + "/internal/page/page.go",
 			find: "	p.store(wordDeleted, uint64(Deleted))\n	p.Shout()\n", put: "	p.store(wordDeleted, uint64(Deleted))\n",
 			pkg: pkg + "/internal/page", test: "TestWhoWaitsHearsThatTheTopicWasDeleted$",

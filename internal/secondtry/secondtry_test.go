@@ -94,8 +94,8 @@ func TestWhatNoStallExplainsGetsNoSecondTry(t *testing.T) {
 		{"crash", "commitlog/filelog/crashtest is not in the list"},
 		{"leak", "registry/redisregistry failed though none of its tests did"},
 		{"main", "examples/bank failed though none of its tests did"},
-		{"exit", "internal/halt ended while TestExits ran"},
-		{"build", "internal/procdemo does not build"},
+		{"exit", "internal/freeze ended while TestExits ran"},
+		{"build", "internal/demo does not build"},
 	} {
 		t.Run(c.stream, func(t *testing.T) {
 			t.Parallel()

@@ -160,8 +160,8 @@ func renew(slot word, tag uint64) bool {
 	}
 }
 
-// bury declares the session dead, whatever its heartbeat; from then on it can't be renewed.
-func bury(slot word, tag uint64) {
+// declareDead declares the session dead, whatever its heartbeat; from then on it can't be renewed.
+func declareDead(slot word, tag uint64) {
 	for {
 		w := slot.Load()
 		if !tagged(w, tag) || w&dead != 0 || slot.CompareAndSwap(w, w|dead) {

@@ -123,7 +123,7 @@ func (h *history) run() error {
 				h.sick, h.full = []int{0, 0, 40, 6, 2, 1}[h.rng.IntN(6)], h.one(2)
 			}
 			h.act()
-			if h.bury(); h.after != nil {
+			if h.clearAway(); h.after != nil {
 				h.reboot()
 			}
 			if h.err != nil {
@@ -215,8 +215,8 @@ func (h *history) power() {
 	}
 }
 
-// bury takes away who was killed in the midst of something.
-func (h *history) bury() {
+// clearAway takes away who was killed in the midst of something.
+func (h *history) clearAway() {
 	for _, p := range slices.Clone(h.procs) {
 		if p.killed || p.doomed {
 			p.kill()

@@ -218,7 +218,7 @@ func TestASessionDeclaredDeadIsFencedBeforeItsEndIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := x.(*session).info
-	bury(s.ctl.slot(info.slot), info.tag)
+	declareDead(s.ctl.slot(info.slot), info.tag)
 	_, err = r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "k", Session: x.ID()}}})
 	if !errors.Is(err, fault.Fenced) {
 		t.Fatalf("error %v, expected fenced", err)

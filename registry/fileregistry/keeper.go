@@ -82,7 +82,7 @@ func (k *keeper) stop(end bool) {
 	var ids []string
 	for _, info := range *k.s.core.sessions.Load() {
 		if info.handle == k.s.handle {
-			bury(k.s.ctl.slot(info.slot), info.tag)
+			declareDead(k.s.ctl.slot(info.slot), info.tag)
 			ids = append(ids, info.id)
 		}
 	}
@@ -172,7 +172,7 @@ func (k *keeper) run() {
 			k.lose()
 			return
 		case handle := <-k.died:
-			k.bury(handle)
+			k.announceDeath(handle)
 		case err := <-k.written:
 			k.ended(err)
 		case <-k.quit:

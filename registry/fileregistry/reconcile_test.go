@@ -51,7 +51,7 @@ func TestAnAnnouncedEndIsWrittenByWhoeverSeesIt(t *testing.T) {
 		x := opened(t, a, time.Minute)
 		sessionsOf(t, b)
 		a.keeper.frozen.Store(true) // stopped, with all that it would do about it
-		bury(a.ctl.slot(x.info.slot), x.info.tag)
+		declareDead(a.ctl.slot(x.info.slot), x.info.tag)
 		time.Sleep(time.Minute / beatsPerTTL * 3) // of the test's clock
 		if n := sessionsOf(t, b); n != 0 {
 			t.Errorf("%d sessions are in the journal, whose end was announced", n)

@@ -23,8 +23,8 @@ func (k *keeper) ring(table []sessionInfo) []string {
 	}
 	set := make(map[string]struct{})
 	for _, info := range table {
-		buried := k.s.ctl.slot(info.slot).Load()&dead != 0 // its end is being written
-		if info.handle != k.s.handle && !buried {
+		declared := k.s.ctl.slot(info.slot).Load()&dead != 0 // its end is being written
+		if info.handle != k.s.handle && !declared {
 			set[info.handle] = struct{}{}
 		}
 	}
@@ -68,8 +68,8 @@ func (k *keeper) watch(handles []string) {
 	}
 }
 
-// bury announces the end of the sessions of a dead process.
-func (k *keeper) bury(handle string) {
+// announceDeath announces the end of the sessions of a dead process.
+func (k *keeper) announceDeath(handle string) {
 	if p := k.peers[handle]; p != nil {
 		p.Close()
 		delete(k.peers, handle)
@@ -77,7 +77,7 @@ func (k *keeper) bury(handle string) {
 	k.gone[handle] = struct{}{}
 	for _, info := range *k.s.core.sessions.Load() {
 		if info.handle == handle {
-			bury(k.s.ctl.slot(info.slot), info.tag)
+			declareDead(k.s.ctl.slot(info.slot), info.tag)
 			k.seen[info.id] = sighting{over: true} // by this process: the next round writes it
 		}
 	}
@@ -112,7 +112,7 @@ func (k *keeper) sweep(ctx context.Context) {
 			gone[info.handle] = over
 		}
 		if over {
-			bury(k.s.ctl.slot(info.slot), info.tag)
+			declareDead(k.s.ctl.slot(info.slot), info.tag)
 			ids = append(ids, info.id)
 		}
 	}

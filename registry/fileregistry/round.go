@@ -12,11 +12,11 @@ import (
 //	table   word                     holder      it is
 //	has it  of another session       anybody     over: its end was written into the word, and the slot given away
 //	has it  dead                     anybody     over: its end was announced
-//	has it  stands still for its TTL another     over, and buried now
+//	has it  stands still for its TTL another     over, and declared now
 //	has it  alive                    this, but nobody has it: over, its opening was given up
 //	has not whatever                 this        over: somebody wrote its end
 //
-// A word that another process has just buried is left to it for one round: it is writing the end.
+// A word that another process has just declared is left to it for one round: it is writing the end.
 const (
 	beatsPerTTL = 4
 	minBeat     = 20 * time.Millisecond
@@ -73,7 +73,7 @@ func (k *keeper) mine(table []sessionInfo) (over []string) {
 	k.mu.Unlock()
 	for _, info := range table { // older than held: what is in it and not in held is nobody's
 		if info.handle == k.s.handle && !held[info.id] {
-			bury(k.s.ctl.slot(info.slot), info.tag)
+			declareDead(k.s.ctl.slot(info.slot), info.tag)
 			over = append(over, info.id)
 		}
 	}

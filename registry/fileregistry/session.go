@@ -90,7 +90,7 @@ func (x *session) Close(ctx context.Context) error {
 func (x *session) end() (first bool) {
 	x.once.Do(func() {
 		first = true
-		bury(x.slot, x.info.tag)
+		declareDead(x.slot, x.info.tag)
 		close(x.done)
 		x.s.keeper.remove(x)
 	})

@@ -16,7 +16,7 @@ import (
 // also when the journal does not know yet that it is over.
 func TestEachSessionOfATransactionIsAlive(t *testing.T) {
 	for name, over := range map[string]func(slot word, tag uint64){
-		"declared dead":        bury,
+		"declared dead":        declareDead,
 		"of another's slot":    func(slot word, tag uint64) { slot.Store((tag ^ 2) << tagShift) },
 		"of nobody's slot":     func(slot word, _ uint64) { slot.Store(0) },
 		"of a dead one's slot": func(slot word, tag uint64) { slot.Store((tag^2)<<tagShift | dead) },
@@ -62,10 +62,10 @@ func TestAHeartbeatNeverRunsIntoItsTag(t *testing.T) {
 func TestOnlyTheSessionThatIsMeantIsBuried(t *testing.T) {
 	t.Parallel()
 	w := aWord(5<<tagShift | 8)
-	if bury(w, 4); w.Load() != 5<<tagShift|8 {
+	if declareDead(w, 4); w.Load() != 5<<tagShift|8 {
 		t.Errorf("the session of another tag has the word %x now", w.Load())
 	}
-	if bury(w, 5); w.Load() != 5<<tagShift|8|dead {
+	if declareDead(w, 5); w.Load() != 5<<tagShift|8|dead {
 		t.Errorf("the session that was meant has the word %x now", w.Load())
 	}
 }

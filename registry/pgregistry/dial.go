@@ -99,7 +99,7 @@ func set(statements string) pgconn.AfterConnectFunc {
 	}
 }
 
-// tag marks the connections of one process that stand for its life, see vigil.
+// tag marks the connections of one process that stand for its life, see deathWatcher.
 func tag(holder int64) string { return "ringfence/" + strconv.FormatInt(holder, 36) }
 
 // appName puts the tag behind the user's name for the connections. The server keeps 63 bytes,

@@ -171,7 +171,7 @@ func TestAProcessThatLosesItsListenerKeepsItsSession(t *testing.T) {
 	bind(t, a, x, "member")
 	await(t, "b waits for a", func() bool {
 		peers, _ := b.keeper.view()
-		return ward(peers, b.holder) == a.holder && waiting(t, url, a.holder)
+		return successor(peers, b.holder) == a.holder && waiting(t, url, a.holder)
 	})
 	ch, err := a.Watch(t.Context(), "")
 	if err != nil {

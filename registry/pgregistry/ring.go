@@ -13,9 +13,9 @@ type peer struct {
 	held    bool // the process had its lock when somebody looked
 }
 
-// ward is the process that the one with the lock self waits for: the processes form a ring in the
+// successor is the process that the one with the lock self waits for: the processes form a ring in the
 // order of their locks, and each waits for the one that follows it. 0: nobody.
-func ward(peers []peer, self int64) int64 {
+func successor(peers []peer, self int64) int64 {
 	first, next := int64(0), int64(0)
 	for _, p := range peers {
 		if p.holder == 0 || p.holder == self {

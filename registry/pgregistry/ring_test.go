@@ -20,7 +20,7 @@ func TestEveryProcessIsWaitedForByOneOther(t *testing.T) {
 		peers = append(peers, peer{session: m.next()}) // behind a proxy: nobody can wait for it
 		waited := map[int64]int{}
 		for _, h := range holders {
-			w := ward(peers, h)
+			w := successor(peers, h)
 			if w == h {
 				t.Fatalf("process %d waits for itself", h)
 			}
@@ -31,7 +31,7 @@ func TestEveryProcessIsWaitedForByOneOther(t *testing.T) {
 				t.Fatalf("%d processes of %d wait for process %d; expected %d", waited[h], len(holders), h, want)
 			}
 		}
-		if w := ward(peers, 1<<63-1); w == 0 { // it has no session, and waits all the same
+		if w := successor(peers, 1<<63-1); w == 0 { // it has no session, and waits all the same
 			t.Fatal("a process that only watches waits for nobody")
 		}
 	})

@@ -119,7 +119,7 @@ func TestDatabasesOfOneServerAreSeparate(t *testing.T) {
 	there := here
 	there.DB = here.DB + 1
 	a, b, c := mustOpen(t, here), mustOpen(t, there), mustOpen(t, there)
-	if _, err := a.Watch(t.Context(), ""); err != nil { // it has the lookout, of its own database
+	if _, err := a.Watch(t.Context(), ""); err != nil { // it has the failure detector, of its own database
 		t.Fatal(err)
 	}
 	x, err := b.OpenSession(t.Context(), time.Minute)

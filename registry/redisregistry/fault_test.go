@@ -189,7 +189,7 @@ func TestALostConnectionIsNotTakenForADeath(t *testing.T) {
 			t.Fatal("a watch was not signalled after its connection came back")
 		}
 		away := time.Since(cut)
-		time.Sleep(2 * confirm) // the lookout gets its chance to be wrong
+		time.Sleep(2 * confirm) // the failure detector gets its chance to be wrong
 		if got := value(t, observer, "m/"); got == "here" {
 			continue
 		} else if away < confirm/2 || time.Now().After(deadline) {

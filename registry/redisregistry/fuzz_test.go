@@ -109,9 +109,9 @@ func FuzzResults(f *testing.F) {
 	})
 }
 
-// Anybody may publish on a channel of the lookout: whatever it says, a process goes on, and calls
+// Anybody may publish on a channel of the detector: whatever it says, a process goes on, and calls
 // out itself in bounded time when nobody else does.
-func FuzzLookout(f *testing.F) {
+func FuzzDetector(f *testing.F) {
 	f.Add("call AAAAAAAAAAA 80", int64(80))
 	f.Add("call ! 0", int64(0))
 	f.Add("call AAAAAAAAAAA -5", int64(-5))
@@ -120,14 +120,14 @@ func FuzzLookout(f *testing.F) {
 	f.Add("hello AAAAAAAAAAA", int64(1))
 	f.Fuzz(func(t *testing.T, message string, pause int64) {
 		for _, calling := range []bool{true, false} {
-			w := &lookout{s: &store{process: "mmmmmmmmmmm"}, timer: time.NewTimer(time.Hour), calling: calling}
+			w := &detector{s: &store{process: "mmmmmmmmmmm"}, timer: time.NewTimer(time.Hour), calling: calling}
 			memtest.AtMost(t, 1<<10, message, func() { w.take(message) })
 			w.timer.Stop()
 			if _, _, _, ok := decodeCall(message); !ok && w.calling != calling || calling && !w.calling && !strings.HasPrefix(message, "call ") {
 				t.Fatalf("%q ended the calling", message)
 			}
 		}
-		if d := new(lookout).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*idlePause {
+		if d := new(detector).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*idlePause {
 			t.Fatalf("after a call that announces the next in %s the wait is %s", time.Duration(pause), d)
 		}
 	})

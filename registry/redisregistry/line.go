@@ -97,7 +97,7 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 		close(l.first)
 	}
 	s.watches.All() // whatever changed while nobody listened
-	w := newLookout(s, wire, again)
+	w := newDetector(s, wire, again)
 	return true, w.run(ctx, calls, lost, moved)
 }
 
@@ -105,7 +105,7 @@ func (l *line) subscribe(ctx context.Context, wire rueidis.DedicatedClient) erro
 	s := l.s
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	channels := []string{s.names.changes, s.names.lookout, s.names.presence + s.process}
+	channels := []string{s.names.changes, s.names.detector, s.names.presence + s.process}
 	return wire.Do(ctx, wire.B().Ssubscribe().Channel(channels...).Build()).Error()
 }
 
@@ -118,7 +118,7 @@ func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
 		} else {
 			s.watches.Changed(strings.Split(m.Message, "\x00")...)
 		}
-	case s.names.lookout:
+	case s.names.detector:
 		select {
 		case calls <- m.Message:
 		default: // the next one says the same
@@ -126,11 +126,11 @@ func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
 	}
 }
 
-// shout says something to all on the lookout, and gives how many heard it.
+// shout says something to all among the failure detectors, and gives how many heard it.
 func shout(ctx context.Context, s *store, wire rueidis.DedicatedClient, message string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	n, err := wire.Do(ctx, wire.B().Spublish().Channel(s.names.lookout).Message(message).Build()).AsInt64()
+	n, err := wire.Do(ctx, wire.B().Spublish().Channel(s.names.detector).Message(message).Build()).AsInt64()
 	if err != nil {
 		return 0, fmt.Errorf("no answer on the line: %w", err)
 	}

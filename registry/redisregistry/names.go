@@ -16,7 +16,7 @@ type names struct {
 	keys     []string // what the scripts get as KEYS
 	session  string   // prefix of the key of a session: a string that expires
 	changes  string   // channel: keys that have changed, divided by NUL; empty: any
-	lookout  string   // channel: who is on the lookout
+	detector string   // channel: who is among the failure detectors
 	presence string   // prefix of the channel that a process subscribes to as long as it lives
 }
 
@@ -32,7 +32,7 @@ func newNames(namespace string, db int) (names, error) {
 		keys:     []string{root + "meta", root + "entries", root + "keys", root + "bound", root + "sessions"},
 		session:  root + "session:",
 		changes:  channel + "changes",
-		lookout:  channel + "lookout",
+		detector: channel + "detector",
 		presence: channel + "presence:",
 	}, nil
 }

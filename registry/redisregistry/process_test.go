@@ -155,7 +155,7 @@ func TestKill9IsNoticedLongBeforeTheTTL(t *testing.T) {
 	}
 }
 
-// Whoever is on the lookout dies with the others.
+// Whoever is among the failure detectors dies with the others.
 func TestProcessesThatDieTogetherAreAllNoticed(t *testing.T) {
 	t.Parallel()
 	cfg := server(t)

@@ -79,7 +79,7 @@ func killedServer(t *testing.T, srv *testserver.Server) {
 	srv.Restart()
 	signalled(t, watch)
 	works(t, s)
-	time.Sleep(grace + censusPause + 10*confirm) // the lookout gets its chance to be wrong
+	time.Sleep(grace + sweepPause + 10*confirm) // the failure detector gets its chance to be wrong
 	if got := value(t, other, "m"); got != "here" {
 		t.Fatalf("the entry of a living process is %s after a restart of the server", got)
 	}

@@ -106,13 +106,13 @@ func (s *store) renewAll(ctx context.Context) {
 	}
 }
 
-// count runs the census: it ends what has expired and what words name, and says which processes
+// count runs the sweep: it ends what has expired and what words name, and says which processes
 // have sessions but are not heard.
 func (s *store) count(ctx context.Context, words ...string) (missing []string, err error) {
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
 	args := append([]string{s.names.session, s.names.presence, s.names.changes}, words...)
-	missing, err = s.census.Exec(ctx, s.client, s.names.keys, args).AsStrSlice()
+	missing, err = s.sweep.Exec(ctx, s.client, s.names.keys, args).AsStrSlice()
 	if err != nil {
 		return nil, classify("looking for dead processes", err, fault.Unavailable)
 	}

@@ -27,8 +27,8 @@ var listScript string
 //go:embed lua/open.lua
 var openScript string
 
-//go:embed lua/census.lua
-var censusScript string
+//go:embed lua/sweep.lua
+var sweepScript string
 
 // format is the version of the layout in Redis.
 const format = "1"
@@ -43,7 +43,7 @@ type store struct {
 	watches kv.Watchers
 	process string // of this registry: unique for ever
 
-	apply, list, open, census *rueidis.Lua
+	apply, list, open, sweep *rueidis.Lua
 
 	applied atomic.Int64 // when Apply was called last, Unix ns: is there load?
 	frozen  atomic.Bool  // tests play a process that does not run
@@ -63,7 +63,7 @@ func newStore(n names, cfg Config) *store {
 		names: n, log: cfg.Logger, timeout: cfg.Timeout, conns: conns{timeout: cfg.Timeout},
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
-		open: rueidis.NewLuaScript(openScript), census: rueidis.NewLuaScript(censusScript),
+		open: rueidis.NewLuaScript(openScript), sweep: rueidis.NewLuaScript(sweepScript),
 		sessions: make(map[string]*lease.Session), seen: lease.NewLine(), closing: make(chan struct{}),
 	}
 }

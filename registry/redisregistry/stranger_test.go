@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Whoever may publish on a server, in whatever database, may say anything on the lookout. A death is
+// Whoever may publish on a server, in whatever database, may say anything among the failure detectors. A death is
 // noticed all the same, long before the session would expire.
-func TestAStrangerOnTheLookoutSilencesNobody(t *testing.T) {
+func TestAStrangerOnTheDetectorsChannelSilencesNobody(t *testing.T) {
 	t.Parallel()
 	cfg := server(t)
 	s, dead, stranger := mustOpen(t, cfg), mustOpen(t, cfg), mustOpen(t, cfg)
@@ -26,7 +26,7 @@ func TestAStrangerOnTheLookoutSilencesNobody(t *testing.T) {
 		defer pause.Stop()
 		for ctx.Err() == nil {
 			for _, m := range []string{"call ! 0", "call ----------- 3600000", "call ----------0 1000000"} {
-				_ = stranger.client.Do(ctx, stranger.client.B().Spublish().Channel(s.names.lookout).Message(m).Build()).Error()
+				_ = stranger.client.Do(ctx, stranger.client.B().Spublish().Channel(s.names.detector).Message(m).Build()).Error()
 			}
 			<-pause.C
 		}
@@ -46,7 +46,7 @@ func TestAStrangerOnTheLookoutSilencesNobody(t *testing.T) {
 func TestACallWishesAndNoMore(t *testing.T) {
 	t.Parallel()
 	for _, pause := range []time.Duration{-time.Hour, 0, time.Second, time.Hour, 1<<63 - 1} {
-		if d := new(lookout).follow(pause); d < missed*busyPause || d > (missed+1)*idlePause {
+		if d := new(detector).follow(pause); d < missed*busyPause || d > (missed+1)*idlePause {
 			t.Errorf("after a call that announces the next in %s the wait is %s", pause, d)
 		}
 	}

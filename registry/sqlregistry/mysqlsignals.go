@@ -15,7 +15,7 @@ import (
 const (
 	lockPrefix = "ringfence:" // names of locks are the server's: handles make them unique
 	bellPrefix = "ringfence bell:"
-	hushPrefix = "ringfence hush:"
+	holdPrefix = "ringfence hold:"
 	forget     = time.Minute // a listener without a connection
 	lockWait   = 20 * time.Second
 	listenWait = 2 * time.Second
@@ -34,8 +34,8 @@ type mysqlSignals struct {
 	handle   string
 	database string
 
-	bell   *sql.Conn // of the listener alone, as hush, which holds the lock that bell waits for
-	hush   *sql.Conn
+	bell   *sql.Conn // of the listener alone, as hold, which holds the lock that bell waits for
+	hold   *sql.Conn
 	bellID int64 // the server's name of it
 }
 
@@ -188,7 +188,7 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 	}
 	var free bool
 	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?) AND IS_FREE_LOCK(?) AND IS_FREE_LOCK(?)",
-		lockPrefix+handle, bellPrefix+handle, hushPrefix+handle).Scan(&free); err != nil || !free {
+		lockPrefix+handle, bellPrefix+handle, holdPrefix+handle).Scan(&free); err != nil || !free {
 		return false, err
 	}
 	if lived {
@@ -219,7 +219,7 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	for waited := (sql.NullInt64{Valid: true}); err == nil && waited.Valid && waited.Int64 == 0; { // its whole time, uninterrupted: the next look finds what came
 		look, cancel := context.WithTimeout(ctx, listenWait+slack)
 		err = m.bell.QueryRowContext(look, "SELECT IF((SELECT revision FROM ringfence_revision WHERE id = 1) <> ?, 2, GET_LOCK(?, ?))",
-			last, hushPrefix+m.handle, listenWait.Seconds()).Scan(&waited)
+			last, holdPrefix+m.handle, listenWait.Seconds()).Scan(&waited)
 		cancel()
 		if number(err) == errInterrupted {
 			return nil
@@ -240,8 +240,8 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 
 func (m *mysqlSignals) dropBell() {
 	discard(m.bell)
-	discard(m.hush)
-	m.bell, m.hush = nil, nil
+	discard(m.hold)
+	m.bell, m.hold = nil, nil
 }
 
 // unhang ends what the server does for the listener. If it fails, the server finds out by itself.
@@ -258,17 +258,17 @@ func (m *mysqlSignals) unhang() {
 func (m *mysqlSignals) hang(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
-	hush, err := m.db.Conn(ctx)
+	hold, err := m.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	if err := seize(ctx, hush, hushPrefix+m.handle); err != nil {
-		discard(hush)
+	if err := seize(ctx, hold, holdPrefix+m.handle); err != nil {
+		discard(hold)
 		return err
 	}
 	conn, err := m.db.Conn(ctx)
 	if err != nil {
-		discard(hush)
+		discard(hold)
 		return err
 	}
 	err = seize(ctx, conn, bellPrefix+m.handle)
@@ -280,10 +280,10 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 	}
 	if err != nil {
 		discard(conn)
-		discard(hush)
+		discard(hold)
 		return err
 	}
-	m.bell, m.hush = conn, hush
+	m.bell, m.hold = conn, hold
 	return nil
 }
 

@@ -52,7 +52,7 @@ type history struct {
 	ends     []int64 // of an acked seal
 	trims    [partitions]int64
 	counts   map[[2]int]int64
-	buried   bool // the process of the first two writers is dead
+	killed   bool // the process of the first two writers is dead
 }
 
 func newHistory() *history { return &history{counts: map[[2]int]int64{}} }
@@ -72,17 +72,17 @@ func (h *history) begin(writer, partition, size int) *attempt {
 	return a
 }
 
-// bury says that the process of the first two writers is about to be killed. Its goroutines run on,
+// killFirst says that the process of the first two writers is about to be killed. Its goroutines run on,
 // and what they are told from now on was told to nobody.
-func (h *history) bury() {
-	h.set(func(h *history) { h.buried = true })
+func (h *history) killFirst() {
+	h.set(func(h *history) { h.killed = true })
 }
 
 // end notes what became of a try.
 func (h *history) end(a *attempt, first int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.buried && a.writer < 2 {
+	if h.killed && a.writer < 2 {
 		return
 	}
 	certain := err != nil && !errors.Is(err, commitlog.ErrUnknown)

@@ -35,7 +35,7 @@ func (h *halt) hook(op *vfs.Op) error {
 	}
 	h.once.Do(func() {
 		if h.kill != nil {
-			h.told.bury()
+			h.told.killFirst()
 			h.kill(op)
 		}
 		close(h.reached)

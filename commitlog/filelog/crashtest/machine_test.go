@@ -176,7 +176,7 @@ func (w *workload) seal(ctx context.Context, t *commitlog.Topic) error {
 		return fmt.Errorf("seal: %w", err)
 	}
 	w.h.set(func(h *history) {
-		if !h.buried {
+		if !h.killed {
 			h.ends = ends
 		}
 	})

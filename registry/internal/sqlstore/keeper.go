@@ -200,7 +200,7 @@ func (s *Store) await(ctx context.Context, handle string) {
 		err := s.cfg.Signals.Await(ctx, handle)
 		switch {
 		case err == nil:
-			s.bury(ctx, handle)
+			s.endSessionsOf(ctx, handle)
 			return
 		case ctx.Err() != nil:
 			return
@@ -212,8 +212,8 @@ func (s *Store) await(ctx context.Context, handle string) {
 	}
 }
 
-// bury ends the sessions of a dead process; what fails is left to the TTL.
-func (s *Store) bury(watching context.Context, handle string) {
+// endSessionsOf ends the sessions of a dead process; what fails is left to the TTL.
+func (s *Store) endSessionsOf(watching context.Context, handle string) {
 	ctx, cancel := context.WithTimeout(watching, patience)
 	defer cancel()
 	all, err := s.sessions(ctx)
@@ -258,7 +258,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	}
 	for handle, dead := range gone {
 		if dead {
-			s.bury(ctx, handle)
+			s.endSessionsOf(ctx, handle)
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@
 --
 -- What was there before a quiet put (a checkpoint, as a rule) is not read, which saves a tenth of
 -- all time: HSET tells whether there was nothing, and should it have been bound to a session, it
--- stays in the index of those that are, which the census knows to doubt.
+-- stays in the index of those that are, which the sweep knows to doubt.
 --
 -- KEYS  meta entries keys bound sessions
 -- ARGV  nonce, prefix of session keys, channel of changes, then runs of transactions alike:

@@ -40,7 +40,7 @@ func TestWhoWaitsHearsThatTheTopicWasDeleted(t *testing.T) {
 	p := &Page{b: make([]byte, Size(1))}
 	p.Adopt(1, segment.At(1, blk), []int64{0})
 	old := p.Bell()
-	p.Bury()
+	p.MarkDeleted()
 	if p.Life() != Deleted || p.Bell() == old {
 		t.Errorf("its life is %d, the bell rang: %t", p.Life(), p.Bell() != old)
 	}

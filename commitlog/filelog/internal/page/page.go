@@ -188,8 +188,8 @@ func (p *Page) Condemn() { p.store(wordDeleted, uint64(Condemned)) }
 // Spare takes that back, unless it was deleted. The caller has the write lock.
 func (p *Page) Spare() { p.swap(wordDeleted, uint64(Condemned), uint64(Alive)) }
 
-// Bury says that the topic is deleted, for ever, to all who wait for it.
-func (p *Page) Bury() {
+// MarkDeleted says that the topic is deleted, for ever, to all who wait for it.
+func (p *Page) MarkDeleted() {
 	p.store(wordDeleted, uint64(Deleted))
 	p.Shout()
 }

@@ -1,4 +1,4 @@
-package halt_test
+package freeze_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ringfence/ringfence/internal/halt"
+	"github.com/ringfence/ringfence/internal/freeze"
 )
 
 const childCounts = "RINGFENCE_TEST_HALT"
@@ -50,7 +50,7 @@ func TestAStoppedProcessDoesNothingMore(t *testing.T) {
 	}()
 	for range 20 {
 		<-lines
-		if err := halt.Process(t.Context(), child.Process); err != nil {
+		if err := freeze.Process(t.Context(), child.Process); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(20 * time.Millisecond) // the pipe is read
@@ -74,7 +74,7 @@ func TestAProcessThatIsGoneIsAnError(t *testing.T) {
 	if err := child.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err := halt.Process(t.Context(), child.Process); err == nil {
+	if err := freeze.Process(t.Context(), child.Process); err == nil {
 		t.Error("a process that has ended was stopped")
 	}
 }

@@ -1,4 +1,4 @@
-package procdemo
+package demo
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package procdemo
+package demo
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type stage struct {
 	topic, group string
 	rf           *ringfence.Client
 	actors       map[string]actor // at work, by name
-	buried       []actor
+	killed       []actor
 	starts       map[string]int // of each name
 	histories    map[string]string
 	own          *os.File // the history of the producer
@@ -130,11 +130,11 @@ func (st *stage) startPlayer(ctx context.Context, who, path string) error {
 	return nil
 }
 
-// bury kills a consumer.
-func (st *stage) bury(who string) error {
+// kill kills a consumer.
+func (st *stage) kill(who string) error {
 	a := st.actors[who]
 	delete(st.actors, who)
-	st.buried = append(st.buried, a)
+	st.killed = append(st.killed, a)
 	return a.kill()
 }
 
@@ -143,10 +143,10 @@ func (st *stage) clear() error {
 	for _, a := range st.actors { // only when the story broke off
 		_ = a.thaw() // it may be frozen or gone
 		_ = a.kill()
-		st.buried = append(st.buried, a)
+		st.killed = append(st.killed, a)
 	}
 	var errs []error
-	for _, a := range st.buried {
+	for _, a := range st.killed {
 		errs = append(errs, a.wait())
 	}
 	if !st.Fresh && !st.Keep {

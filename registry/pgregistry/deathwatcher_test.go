@@ -28,10 +28,10 @@ func TestAnOlderReadingOfTheSessionsIsNotPublishedOverANewerOne(t *testing.T) {
 
 // A wait that was broken off may have left the lock with the one who waited. The process whose
 // lock it is must be able to take it again.
-func TestAVigilLetsGoOfWhatABrokenWaitLeft(t *testing.T) {
+func TestADeathWatcherLetsGoOfWhatABrokenWaitLeft(t *testing.T) {
 	t.Parallel()
 	url := testserver.URL(t, "postgres")
-	v := &vigil{s: newStore(t, url).open(t, driver.Options{}), armed: time.Second}
+	v := &deathWatcher{s: newStore(t, url).open(t, driver.Options{}), armed: time.Second}
 	defer v.drop()
 	if err := v.connect(t.Context()); err != nil {
 		t.Fatal(err)
@@ -53,6 +53,6 @@ func TestAVigilLetsGoOfWhatABrokenWaitLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !free {
-		t.Error("the vigil still has the lock")
+		t.Error("the death watcher still has the lock")
 	}
 }

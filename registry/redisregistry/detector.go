@@ -15,9 +15,9 @@ import (
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// The lookout notices dead processes. Redis tells nobody that a connection has ended, but it
+// The failure detector notices dead processes. Redis tells nobody that a connection has ended, but it
 // says how many subscribers heard a message. So one process, whichever, calls out at intervals:
-// one statement for them all. When the number of those who heard it changes, it has a census
+// one statement for them all. When the number of those who heard it changes, it has a sweep
 // made, which asks for each process that has sessions whether somebody still listens on that
 // process's own channel; who is missed twice has died, and its sessions end. Everybody hears the
 // calls, so that the death of the caller is noticed, too: who misses three calls goes on instead.
@@ -32,8 +32,8 @@ const (
 	busyFor    = 2 * time.Second
 	missed     = 3 // calls
 
-	// censusPause is within what a session that merely expired is told to the watches.
-	censusPause = time.Second
+	// sweepPause is within what a session that merely expired is told to the watches.
+	sweepPause = time.Second
 	// confirm is the time for a process that lost its connection to come back, before it counts
 	// as dead.
 	confirm = 20 * time.Millisecond
@@ -50,8 +50,8 @@ const (
 	sameCaller   = 5
 )
 
-// lookout is one process's part in it, while it has a line.
-type lookout struct {
+// detector is one process's part in it, while it has a line.
+type detector struct {
 	s     *store
 	wire  rueidis.DedicatedClient
 	quiet time.Time // nobody is declared dead before
@@ -59,8 +59,8 @@ type lookout struct {
 	calling  bool
 	called   time.Time // when it called last
 	heard    int64     // how many heard the last call
-	counted  time.Time // the last census
-	due      bool      // a census is due
+	counted  time.Time // the last sweep
+	due      bool      // a sweep is due
 	suspects []string
 	timer    *time.Timer
 
@@ -69,23 +69,23 @@ type lookout struct {
 	patient int      // how many of its own pauses until it looks by itself
 }
 
-func newLookout(s *store, wire rueidis.DedicatedClient, again bool) *lookout {
-	w := &lookout{s: s, wire: wire, quiet: s.young, due: true}
+func newDetector(s *store, wire rueidis.DedicatedClient, again bool) *detector {
+	w := &detector{s: s, wire: wire, quiet: s.young, due: true}
 	if again {
-		w.hush()
+		w.giveTime()
 	}
 	return w
 }
 
-// hush gives everybody time to come back.
-func (w *lookout) hush() {
+// giveTime gives everybody time to come back.
+func (w *detector) giveTime() {
 	if until := time.Now().Add(grace); until.After(w.quiet) {
 		w.quiet = until
 	}
 }
 
 // run takes part until the line is lost, or ctx ends.
-func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan error, moved <-chan struct{}) error {
+func (w *detector) run(ctx context.Context, calls <-chan string, lost <-chan error, moved <-chan struct{}) error {
 	crowd, err := shout(ctx, w.s, w.wire, "hello "+w.s.process)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (w *lookout) run(ctx context.Context, calls <-chan string, lost <-chan erro
 }
 
 // take hears a call of another process. What is none says nothing.
-func (w *lookout) take(message string) {
+func (w *detector) take(message string) {
 	verb, who, pause, ok := decodeCall(message)
 	if !ok || who == w.s.process {
 		return
@@ -170,14 +170,14 @@ func decodeCall(message string) (verb, who string, pause time.Duration, ok bool)
 // follow is how long to wait for the next call before taking over. Not all do so at once. The pause
 // is a wish of somebody on the channel. Who hears it is there, so that the caller is not alone, and
 // the longest that it can need is the pause of an idle ring.
-func (w *lookout) follow(pause time.Duration) time.Duration {
+func (w *detector) follow(pause time.Duration) time.Duration {
 	pause = min(max(pause, busyPause), idlePause)
 	return missed*pause + rand.N(pause)
 }
 
-// look is the census of a process that follows: it believes in nobody's calls for ever. It is true
+// look is the sweep of a process that follows: it believes in nobody's calls for ever. It is true
 // while somebody is missed, who has died if he still is the next time.
-func (w *lookout) look(ctx context.Context) bool {
+func (w *detector) look(ctx context.Context) bool {
 	if w.calling || w.s.frozen.Load() {
 		w.doubted = nil
 		return false
@@ -186,7 +186,7 @@ func (w *lookout) look(ctx context.Context) bool {
 	missing, err := w.s.count(ctx, suspected(w.doubted)...)
 	now := time.Now()
 	if now.Sub(sent) > stalled {
-		w.hush()
+		w.giveTime()
 	}
 	if w.doubted = nil; err == nil && !now.Before(w.quiet) {
 		w.doubted = missing
@@ -205,8 +205,8 @@ func suspected(processes []string) []string {
 	return words
 }
 
-// call calls out, has a census made if need be, and returns when to call again.
-func (w *lookout) call(ctx context.Context) (time.Duration, error) {
+// call calls out, has a sweep made if need be, and returns when to call again.
+func (w *detector) call(ctx context.Context) (time.Duration, error) {
 	pause := w.pause()
 	sent := time.Now()
 	w.called = sent
@@ -216,13 +216,13 @@ func (w *lookout) call(ctx context.Context) (time.Duration, error) {
 	}
 	now := time.Now()
 	if now.Sub(sent) > stalled {
-		w.hush()
+		w.giveTime()
 	}
 	if heard != w.heard {
 		w.heard, w.due = heard, true
 	}
-	if w.due || len(w.suspects) > 0 || now.Sub(w.counted) >= censusPause {
-		w.census(ctx, now)
+	if w.due || len(w.suspects) > 0 || now.Sub(w.counted) >= sweepPause {
+		w.sweep(ctx, now)
 	}
 	if len(w.suspects) > 0 {
 		return confirm, nil
@@ -230,7 +230,7 @@ func (w *lookout) call(ctx context.Context) (time.Duration, error) {
 	return w.pause(), nil
 }
 
-func (w *lookout) pause() time.Duration {
+func (w *detector) pause() time.Duration {
 	switch {
 	case w.heard == 1:
 		return alonePause
@@ -241,9 +241,9 @@ func (w *lookout) pause() time.Duration {
 	}
 }
 
-// census ends the sessions of those who were missed in the last one and still are, and notes who
+// sweep ends the sessions of those who were missed in the last one and still are, and notes who
 // is missed now. When it fails the next call repeats it.
-func (w *lookout) census(ctx context.Context, now time.Time) {
+func (w *detector) sweep(ctx context.Context, now time.Time) {
 	missing, err := w.s.count(ctx, suspected(w.suspects)...)
 	if err != nil {
 		w.due = true

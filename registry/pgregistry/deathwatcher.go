@@ -42,10 +42,10 @@ func gone(ctx context.Context, c *pgx.Conn, holder int64) (dead bool, err error)
 	return dead, err
 }
 
-// vigil waits, on a connection of its own, for the death of another process: the advisory lock of
+// deathWatcher waits, on a connection of its own, for the death of another process: the advisory lock of
 // the process goes with it, within milliseconds. Should the one who waits stand still meanwhile,
 // the keepers of the others find out when they look.
-type vigil struct {
+type deathWatcher struct {
 	s      *store
 	conn   *pgx.Conn
 	lostAt time.Time // when the last connection broke
@@ -56,11 +56,11 @@ type vigil struct {
 }
 
 // run waits until ctx ends.
-func (v *vigil) run(ctx context.Context) {
+func (v *deathWatcher) run(ctx context.Context) {
 	defer v.drop()
 	for ctx.Err() == nil {
 		peers, changed := v.s.keeper.view()
-		target := ward(peers, v.s.holder)
+		target := successor(peers, v.s.holder)
 		if target == 0 {
 			v.drop()
 			select {
@@ -74,7 +74,7 @@ func (v *vigil) run(ctx context.Context) {
 }
 
 // guard waits for the death of target as long as it is the one to wait for.
-func (v *vigil) guard(ctx context.Context, target int64) {
+func (v *deathWatcher) guard(ctx context.Context, target int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -82,7 +82,7 @@ func (v *vigil) guard(ctx context.Context, target int64) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			peers, changed := v.s.keeper.view()
-			if ward(peers, v.s.holder) != target {
+			if successor(peers, v.s.holder) != target {
 				cancel()
 				return
 			}
@@ -113,7 +113,7 @@ func (v *vigil) guard(ctx context.Context, target int64) {
 }
 
 // wait returns when target lets go of its lock, and says whether that proves its death.
-func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
+func (v *deathWatcher) wait(ctx context.Context, target int64) (dead bool, err error) {
 	if err := v.connect(ctx); err != nil {
 		return false, err
 	}
@@ -133,7 +133,7 @@ func (v *vigil) wait(ctx context.Context, target int64) (dead bool, err error) {
 }
 
 // rearm says how long the next wait may be.
-func (v *vigil) rearm(ctx context.Context) {
+func (v *deathWatcher) rearm(ctx context.Context) {
 	if v.conn == nil { // it was connecting that was cancelled
 		return
 	}
@@ -150,13 +150,13 @@ func (v *vigil) rearm(ctx context.Context) {
 	v.updates, v.counted = n, now
 }
 
-func (v *vigil) connect(ctx context.Context) error {
+func (v *deathWatcher) connect(ctx context.Context) error {
 	if v.conn != nil && !v.conn.IsClosed() {
 		return nil
 	}
 	v.drop()
 	cc := v.s.conn.Copy()
-	cc.RuntimeParams["application_name"] = "ringfence vigil" // not one that stands for our life
+	cc.RuntimeParams["application_name"] = "ringfence death watcher" // not one that stands for our life
 	cc.AfterConnect = set(settings() + `SET statement_timeout = 0`)
 	// Another target is waited for on the same connection.
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -167,7 +167,7 @@ func (v *vigil) connect(ctx context.Context) error {
 	return err
 }
 
-func (v *vigil) drop() {
+func (v *deathWatcher) drop() {
 	if v.conn != nil {
 		hangUp(v.conn)
 		v.conn = nil

@@ -1,5 +1,5 @@
-// Package halt stops processes as SIGSTOP does, for tests and measurements of what others do then.
-package halt
+// Package freeze stops processes as SIGSTOP does, for tests and measurements of what others do then.
+package freeze
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
-// Package procdemo is the story that "ringfence demo" tells with real processes: consumers share
+// Package demo is the story that "ringfence demo" tells with real processes: consumers share
 // the partitions of a topic, one is killed with kill -9, one is stopped beyond its lease, and an
 // independent checker judges the history that all of them wrote.
-package procdemo
+package demo
 
 import (
 	"context"
@@ -195,7 +195,7 @@ func (st *stage) crash(ctx context.Context) error {
 		return err
 	}
 	at := history.Now()
-	if err := st.bury(victim); err != nil {
+	if err := st.kill(victim); err != nil {
 		return err
 	}
 	if _, err := st.await(ctx, "the others have its partitions", st.without(victim)); err != nil {
