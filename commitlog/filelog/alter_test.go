@@ -41,7 +41,7 @@ func TestARetentionThatWasTakenBackDropsNothingInOtherProcesses(t *testing.T) {
 		t.Errorf("a retention that was taken back gives %v and drops segments %d to %d", err, low, s.page.Low())
 	}
 	alter(commitlog.TopicConfig{RetentionBytes: MinSegmentBytes})
-	s.followRetention() // as the keeper does now and then
+	s.followRetention() // as the maintenance does now and then
 	if err := s.retain(); err != nil || s.page.Low() == low {
 		t.Errorf("a retention that was given by another process gives %v and drops nothing", err)
 	}

@@ -13,7 +13,7 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// chore is a duty of the keeper. Appends ask for it thousands of times a second, and it may fail
+// chore is a duty of the maintenance. Appends ask for it thousands of times a second, and it may fail
 // for hours, on a full disk for example: then it is tried at longer and longer intervals, and only
 // the first failure, another one, and the end of them are logged.
 type chore struct {
@@ -67,7 +67,7 @@ func causeOf(err error) (no syscall.Errno) {
 	return no
 }
 
-// chores are the duties of the keeper, in the order in which they are looked at.
+// chores are the duties of the maintenance, in the order in which they are looked at.
 func (s *store) chores() []*chore {
 	return []*chore{
 		{name: "filling a segment with zeros", do: s.unlessOver(s.zeroMore)},

@@ -208,7 +208,7 @@ func TestASlowTopicDropsWhatIsOld(t *testing.T) {
 	defer s.close()
 	kept := func() (first, n int64) {
 		t.Helper()
-		for _, c := range s.chores()[3:] { // those before prepare segments, and are the keeper's alone
+		for _, c := range s.chores()[3:] { // those before prepare segments, and are the maintenance's alone
 			if err := c.do(); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

@@ -22,7 +22,7 @@ const gather = 20 * time.Microsecond
 // is synced.
 const crowd = 64
 
-// runCommitter writes what is pending until the intake is closed and empty.
+// runCommitter writes what is pending until the queue is closed and empty.
 func (s *store) runCommitter() {
 	for {
 		<-s.in.kick
@@ -31,7 +31,7 @@ func (s *store) runCommitter() {
 			}
 			s.endTurn()
 		}
-		// A last look: close set stop before it closed the intake.
+		// A last look: close set stop before it closed the queue.
 		if s.watch.stopped() && s.in.drained() {
 			return
 		}
@@ -73,7 +73,7 @@ func (s *store) gatherUp() {
 	}
 }
 
-// appendInline is intake.add for a caller that waits for its append and does nothing else: when
+// appendInline is appendQueue.add for a caller that waits for its append and does nothing else: when
 // nothing is under way it does the committer's work itself, which saves two changes of goroutines.
 // It does not wait for another process's write.
 func (s *store) appendInline(ctx context.Context, req *driver.AppendRequest, now int64, done func(int64, error)) error {

@@ -28,7 +28,7 @@ func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 	var looks atomic.Int64
 	mem := vfs.NewMem(1)
 	disk := vfs.Inject(mem, func(op *vfs.Op) error {
-		// The keeper looks at the newest ones.
+		// The maintenance looks at the newest ones.
 		if strings.HasSuffix(op.Name, ".seg") && path.Base(op.Name) < "0000000000000006" && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpRead || op.Kind == vfs.OpMap) {
 			looks.Add(1)
 		}
@@ -43,7 +43,7 @@ func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 			t.Fatalf("sequence %d went to %d, %v", i, first, err)
 		}
 	}
-	awaitIndex(t, mem) // the keeper may be busy with an older segment until then
+	awaitIndex(t, mem) // the maintenance may be busy with an older segment until then
 	before := looks.Load()
 	for i := range int64(n) {
 		want := 2 * i
@@ -62,7 +62,7 @@ func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
 	}
 }
 
-// awaitIndex waits until the keeper of topic t has made the index of the newest closed segment.
+// awaitIndex waits until the maintenance of topic t has made the index of the newest closed segment.
 func awaitIndex(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
 	name := strings.TrimSuffix(segmentPath(newest(t, mem)-1), ".seg") + ".idx"

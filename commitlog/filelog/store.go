@@ -34,9 +34,9 @@ type store struct {
 	page      *page.Page
 	writeLock vfs.File // held only by who has the turn to commit
 	syncLock  vfs.File // held only by who has the turn to commit
-	lazyLock  vfs.File // the sync lock, as the keeper holds it
+	lazyLock  vfs.File // the sync lock, as the maintenance holds it
 	segs      *segs
-	in        *intake
+	in        *appendQueue
 	view      view
 	w         writer // owned by who has the turn to commit
 	watch     watcher
@@ -45,7 +45,7 @@ type store struct {
 	damage    damageLog
 	dirty     atomic.Bool   // at level OS: bytes wait for the lazy sync
 	stuck     atomic.Bool   // somebody was said not to let go of the write lock
-	duty      chan struct{} // capacity 1: the keeper has something to look at
+	duty      chan struct{} // capacity 1: the maintenance has something to look at
 
 	gate   gate           // calls under way
 	stop   chan struct{}  // closed first
@@ -70,7 +70,7 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 	s := &store{
 		name: name, fs: dir, above: fsys, c: c, meta: m, log: c.Logger.With("topic", name), now: c.clock(dir),
 		segs: &segs{dir: dir, topicID: m.ID, partitions: partitions, open: map[uint64]*seg{}},
-		in:   newIntake(partitions, c.BufferBytes),
+		in:   newAppendQueue(partitions, c.BufferBytes),
 		duty: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	s.w.s, s.view.s, s.watch.s = s, s, s
@@ -90,7 +90,7 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 	}
 	s.syncLeftovers()
 	s.joined.Go(s.runCommitter)
-	s.joined.Go(s.runKeeper)
+	s.joined.Go(s.runMaintenance)
 	s.joined.Go(s.watch.run)
 	return s, nil
 }

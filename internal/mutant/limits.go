@@ -54,13 +54,13 @@ func limitMutants() []mutant {
 		},
 		{
 			name: "dropped-segments-stay-open-for-minutes", breaks: "the space of what was dropped comes back ten times later than is promised",
-			file: "commitlog/filelog/keeper.go",
+			file: "commitlog/filelog/maintenance.go",
 			find: "	lookEvery   = 30 * time.Second\n", put: "	lookEvery   = 300 * time.Second\n",
 			pkg: filelog, test: "TestAnIdleProcessLetsGoOfWhatWasDropped$",
 		},
 		{
 			name: "nobody-looks-at-an-idle-topic", breaks: "as dropped-segments-stay-open, until somebody appends or reads",
-			file: "commitlog/filelog/keeper.go",
+			file: "commitlog/filelog/maintenance.go",
 			find: "			s.followRetention()\n			s.keep(chores, retry)\n", put: "			s.followRetention()\n",
 			pkg: filelog, test: "TestAnIdleProcessLetsGoOfWhatWasDropped$",
 		},

@@ -30,8 +30,8 @@ func orderMutants() []mutant {
 			pkg: filelog, test: "TestAPlanGoesOnBehindWhatWasTrimmed$",
 		},
 		{
-			name: "prepared-over-a-live-segment", breaks: "the keeper puts a file of zeros in the place of a segment that was begun without it",
-			file: filelog + "/keeper.go",
+			name: "prepared-over-a-live-segment", breaks: "the maintenance puts a file of zeros in the place of a segment that was begun without it",
+			file: filelog + "/maintenance.go",
 			find: "	if s.page.Written().Number()+1 != n {", put: "	if n == 0 {",
 			pkg: filelog, test: "TestAPreparedFileThatComesLateReplacesNoSegment$",
 		},

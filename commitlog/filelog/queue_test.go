@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
 
-func queue(t *testing.T, in *intake, partition, size int) {
+func enqueue(t *testing.T, in *appendQueue, partition, size int) {
 	t.Helper()
 	req := driver.AppendRequest{Partition: partition, Records: []driver.Record{{Value: make([]byte, size)}}}
 	if err := in.add(t.Context(), &req, 1, func(int64, error) {}); err != nil {
@@ -19,14 +19,14 @@ func queue(t *testing.T, in *intake, partition, size int) {
 // A large batch is taken in parts, in the order of its frames, and later appends join its end.
 func TestTakeLeavesWhatIsTooMuchForOneCommit(t *testing.T) {
 	t.Parallel()
-	in := newIntake(2, 4<<20)
+	in := newAppendQueue(2, 4<<20)
 	if !in.begin() {
 		t.Fatal("the turn was not free")
 	}
 	for range 50 {
-		queue(t, in, 0, 40<<10)
+		enqueue(t, in, 0, 40<<10)
 	}
-	queue(t, in, 1, 10)
+	enqueue(t, in, 1, 10)
 	first := in.take()
 	if first.bytes > takeBytes || first.bytes < takeBytes-(64<<10) {
 		t.Fatalf("took %d bytes of 50 × 40 KiB; expected nearly %d", first.bytes, takeBytes)
@@ -36,7 +36,7 @@ func TestTakeLeavesWhatIsTooMuchForOneCommit(t *testing.T) {
 	}
 	frames := len(first.frames)
 	in.giveBack(first)
-	queue(t, in, 1, 10) // joins the frame of the other one
+	enqueue(t, in, 1, 10) // joins the frame of the other one
 	rest := in.take()
 	if len(rest.frames) != 51-frames || rest.frames[len(rest.frames)-1].frame.Count != 2 {
 		t.Fatalf("then took %d frames, the last with %d records; expected %d and 2",
@@ -50,9 +50,9 @@ func TestTakeLeavesWhatIsTooMuchForOneCommit(t *testing.T) {
 
 func TestAppendsWakeTheCommitterOnlyWhenNobodyHasTheTurn(t *testing.T) {
 	t.Parallel()
-	in := newIntake(1, 4<<20)
+	in := newAppendQueue(1, 4<<20)
 	in.begin()
-	queue(t, in, 0, 10)
+	enqueue(t, in, 0, 10)
 	if len(in.kick) != 0 {
 		t.Error("woken while somebody has the turn")
 	}
@@ -64,8 +64,8 @@ func TestAppendsWakeTheCommitterOnlyWhenNobodyHasTheTurn(t *testing.T) {
 
 func TestAnAppendToAFullBufferWaitsForTheNextTake(t *testing.T) {
 	t.Parallel()
-	in := newIntake(1, 1000)
-	queue(t, in, 0, 900)
+	in := newAppendQueue(1, 1000)
+	enqueue(t, in, 0, 900)
 	req := driver.AppendRequest{Records: []driver.Record{{Value: make([]byte, 900)}}}
 	room, err := in.tryAdd(&req, 1, func(int64, error) {})
 	if room == nil || err != nil {

@@ -31,7 +31,7 @@ const (
 	smallWrite = 512 << 10
 )
 
-// nudge asks the keeper to look.
+// nudge asks the maintenance to look.
 func (s *store) nudge() {
 	select {
 	case s.duty <- struct{}{}:
@@ -39,17 +39,17 @@ func (s *store) nudge() {
 	}
 }
 
-// nudgeIfDirty asks for a lazy sync. The keeper's timer runs from the first nudge.
+// nudgeIfDirty asks for a lazy sync. The timer of the maintenance runs from the first nudge.
 func (s *store) nudgeIfDirty() {
 	if s.dirty.CompareAndSwap(false, true) {
 		s.nudge()
 	}
 }
 
-// runKeeper does what need not be done in an append: it prepares the next segment, indexes closed
+// runMaintenance does what need not be done in an append: it prepares the next segment, indexes closed
 // ones, applies retention, closes what was dropped, and syncs at level OS. It sleeps while nothing
 // happens, but for a look now and then.
-func (s *store) runKeeper() {
+func (s *store) runMaintenance() {
 	every := s.lookEvery()
 	lazy, retry, look := stopped(), stopped(), time.NewTimer(every)
 	armed := false // lazy runs
@@ -87,7 +87,7 @@ func (s *store) runKeeper() {
 	}
 }
 
-// lookEvery is how long the keeper sleeps at most.
+// lookEvery is how long the maintenance sleeps at most.
 func (s *store) lookEvery() time.Duration {
 	if age := s.retentionAge(); age > 0 {
 		return min(max(age/closedEarly, soonestLook), lookEvery)

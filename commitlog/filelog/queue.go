@@ -37,11 +37,11 @@ type batch struct {
 	bytes  int
 }
 
-// intake collects appends. mu is held for the encoding of one append at most.
+// appendQueue collects appends. mu is held for the encoding of one append at most.
 //
 // busy is the turn to commit: who sets it may take, and must look for more once it was given up.
 // So an append needs to wake the committer only when nobody has the turn.
-type intake struct {
+type appendQueue struct {
 	limit int
 	kick  chan struct{} // capacity 1: there is something pending and nobody has the turn
 	count atomic.Int64  // appends in cur; changed under mu
@@ -57,15 +57,15 @@ type intake struct {
 	closed bool
 }
 
-func newIntake(partitions, limit int) *intake {
-	return &intake{
+func newAppendQueue(partitions, limit int) *appendQueue {
+	return &appendQueue{
 		limit: limit, kick: make(chan struct{}, 1), room: make(chan struct{}),
 		cur: &batch{open: make([]*pending, partitions)}, spare: &batch{open: make([]*pending, partitions)},
 	}
 }
 
 // add queues one append; it waits while the batch is full.
-func (in *intake) add(ctx context.Context, req *driver.AppendRequest, now int64, done func(int64, error)) error {
+func (in *appendQueue) add(ctx context.Context, req *driver.AppendRequest, now int64, done func(int64, error)) error {
 	for {
 		room, err := in.tryAdd(req, now, done)
 		if room == nil {
@@ -80,7 +80,7 @@ func (in *intake) add(ctx context.Context, req *driver.AppendRequest, now int64,
 }
 
 // tryAdd queues one append; when the batch is full it returns what to wait for.
-func (in *intake) tryAdd(req *driver.AppendRequest, now int64, done func(int64, error)) (room chan struct{}, err error) {
+func (in *appendQueue) tryAdd(req *driver.AppendRequest, now int64, done func(int64, error)) (room chan struct{}, err error) {
 	size := sizeOf(req.Records)
 	if size > segment.MaxFrame-segment.FrameHeader {
 		return nil, fmt.Errorf("a batch that takes %d bytes in the log; at most %d are allowed: %w", size, segment.MaxFrame-segment.FrameHeader, fault.Invalid)
@@ -102,10 +102,10 @@ func (in *intake) tryAdd(req *driver.AppendRequest, now int64, done func(int64, 
 }
 
 // begin takes the turn to commit, if it is free.
-func (in *intake) begin() bool { return !in.busy.Load() && in.busy.CompareAndSwap(false, true) }
+func (in *appendQueue) begin() bool { return !in.busy.Load() && in.busy.CompareAndSwap(false, true) }
 
 // end gives the turn up and has the committer look when something is pending.
-func (in *intake) end() {
+func (in *appendQueue) end() {
 	in.busy.Store(false)
 	if in.count.Load() > 0 {
 		in.wake()
@@ -113,7 +113,7 @@ func (in *intake) end() {
 }
 
 // addSeal queues a seal behind all that is pending.
-func (in *intake) addSeal(done func(int64, error)) error {
+func (in *appendQueue) addSeal(done func(int64, error)) error {
 	in.mu.Lock()
 	if in.closed {
 		in.mu.Unlock()
@@ -130,13 +130,13 @@ func (in *intake) addSeal(done func(int64, error)) error {
 }
 
 // wake has the committer look, unless somebody has the turn and will do so.
-func (in *intake) wake() {
+func (in *appendQueue) wake() {
 	if !in.busy.Load() {
 		in.kickOff()
 	}
 }
 
-func (in *intake) kickOff() {
+func (in *appendQueue) kickOff() {
 	select {
 	case in.kick <- struct{}{}:
 	default:
@@ -145,7 +145,7 @@ func (in *intake) kickOff() {
 
 // frameFor finds or makes the frame that an append goes into. Idempotent appends have their own,
 // because the frame carries the sequence.
-func (in *intake) frameFor(req *driver.AppendRequest, size int, now int64) *pending {
+func (in *appendQueue) frameFor(req *driver.AppendRequest, size int, now int64) *pending {
 	idempotent := req.Producer.ID != 0
 	if p := in.cur.open[req.Partition]; p != nil && !idempotent && len(p.buf)+size <= mergeBytes {
 		return p
@@ -162,7 +162,7 @@ func (in *intake) frameFor(req *driver.AppendRequest, size int, now int64) *pend
 	return p
 }
 
-func (in *intake) fresh(size int) *pending {
+func (in *appendQueue) fresh(size int) *pending {
 	var p *pending
 	if n := len(in.free); n > 0 {
 		p, in.free = in.free[n-1], in.free[:n-1]
@@ -177,7 +177,7 @@ func (in *intake) fresh(size int) *pending {
 
 var emptyHeader [segment.FrameHeader]byte
 
-func (in *intake) encode(p *pending, req *driver.AppendRequest, now int64, done func(int64, error)) {
+func (in *appendQueue) encode(p *pending, req *driver.AppendRequest, now int64, done func(int64, error)) {
 	before := len(p.buf)
 	p.acks = append(p.acks, ack{first: p.frame.Count, done: done})
 	for i := range req.Records {
@@ -212,7 +212,7 @@ const takeBytes = 1 << 20
 
 // take swaps the pending batch for an empty one, or for what is beyond takeBytes of it; nil when
 // nothing is pending. The caller has the turn.
-func (in *intake) take() *batch {
+func (in *appendQueue) take() *batch {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last = in.count.Load()
@@ -233,7 +233,7 @@ func (in *intake) take() *batch {
 }
 
 // leave moves what is too much for one commit from b into cur.
-func (in *intake) leave(b *batch) {
+func (in *appendQueue) leave(b *batch) {
 	if b.bytes <= takeBytes {
 		return
 	}
@@ -258,7 +258,7 @@ func (in *intake) leave(b *batch) {
 }
 
 // giveBack recycles a batch that was answered. Large buffers go to the garbage collector.
-func (in *intake) giveBack(b *batch) {
+func (in *appendQueue) giveBack(b *batch) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	kept := 0
@@ -276,7 +276,7 @@ func (in *intake) giveBack(b *batch) {
 }
 
 // close refuses further appends.
-func (in *intake) close() {
+func (in *appendQueue) close() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.closed = true
@@ -285,8 +285,8 @@ func (in *intake) close() {
 	in.kickOff()
 }
 
-// drained tells whether the intake is closed and nothing is pending.
-func (in *intake) drained() bool {
+// drained tells whether the queue is closed and nothing is pending.
+func (in *appendQueue) drained() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.closed && len(in.cur.frames) == 0
