@@ -14,7 +14,7 @@ import (
 // replaces one of the same topic with the same routing and at most as many storage topics; with
 // another one it is ErrExists.
 func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
-	if err := CheckName(doc.Name); err != nil {
+	if err := errors.Join(CheckName(doc.Name), doc.checkNames(c.namespace)); err != nil {
 		return err
 	}
 	for {

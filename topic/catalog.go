@@ -127,7 +127,7 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	var list []Listed
 	for _, e := range snap.Entries {
 		name := strings.TrimPrefix(e.Key, prefix)
-		switch doc, err := decode(e.Key, e.Value); {
+		switch doc, err := c.decode(e); {
 		case err != nil:
 			list = append(list, Listed{Name: name, Err: err})
 		case doc.State == Ready:
@@ -208,8 +208,20 @@ func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Ve
 	if err != nil {
 		return nil, "", err
 	}
-	doc, err := decode(e.Key, e.Value)
+	doc, err := c.decode(e)
 	return doc, e.Version, err
+}
+
+// decode reads a definition of this catalog.
+func (c *Catalog) decode(e registry.Entry) (*Document, error) {
+	doc, err := decode(e.Key, e.Value)
+	if err == nil {
+		err = doc.checkNames(c.namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return doc, nil
 }
 
 // store writes the definition if it still has version. A write of unknown fate counts as a

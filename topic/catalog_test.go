@@ -316,3 +316,43 @@ func TestADefinitionUnderAnotherNameIsNamedAndSkipped(t *testing.T) {
 		t.Errorf("the other topic: %+v, %v", doc, err)
 	}
 }
+
+// Whoever writes to one namespace of a registry would read, seal and delete the records of another.
+func TestADefinitionNamesTheRecordsOfNoOtherTopic(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	eu := topic.NewCatalog(s.log, s.reg, "eu") // a registry of its own takes no part in it
+	create(t, s.catalog, "a", topic.Config{Partitions: 1})
+	doc, err := s.catalog.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := doc.Storage[0].Name
+	for _, other := range []string{
+		topic.StorageName("eu", "a", doc.Life, 0), topic.StorageName("", "b", doc.Life, 0),
+		topic.StorageName("", "a", "otherone", 0), topic.StorageName("", "a", doc.Life, 1), "../../a", "",
+	} {
+		if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: other, Partitions: 1}); err != nil && commitlog.CheckName(other) == nil {
+			t.Fatal(err)
+		}
+		s.edit(t, "a", `"name":"`+own+`"`, `"name":"`+other+`"`)
+		for what, f := range map[string]func() error{
+			"open":   func() error { _, err := s.catalog.Open(t.Context(), "a"); return err },
+			"delete": func() error { return s.catalog.Delete(t.Context(), "a", "") },
+			"list":   func() error { list, err := s.catalog.List(t.Context()); return errors.Join(err, list[0].Err) },
+		} {
+			if err := f(); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"topics/a"`) || !strings.Contains(err.Error(), own) {
+				t.Errorf("%s of a topic with the records of %q: %v; expected damage, with the key and what it should be", what, other, err)
+			}
+		}
+		s.edit(t, "a", `"name":"`+other+`"`, `"name":"`+own+`"`)
+	}
+	if err := eu.Adopt(t.Context(), doc); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("adopted by another namespace: %v", err)
+	}
+	moved := *doc
+	moved.Storage[0].Name = topic.MovedName(own) // as a move within one registry calls it
+	if err := s.catalog.Adopt(t.Context(), &moved); err != nil {
+		t.Error(err)
+	}
+}

@@ -197,6 +197,21 @@ func decode(key string, value []byte) (*Document, error) {
 	return d, nil
 }
 
+// checkNames refuses storage topics that are not those of this topic: whoever wrote the definition could
+// have the records of others read, written and deleted, also those of another namespace.
+func (d *Document) checkNames(namespace string) error {
+	for i, st := range d.Storage {
+		name, want := st.Name, StorageName(namespace, d.Name, d.Life, i)
+		for strings.HasSuffix(name, movedSuffix) {
+			name = strings.TrimSuffix(name, movedSuffix)
+		}
+		if name != want {
+			return fmt.Errorf("registry key %q: storage topic %d is called %.*q; expected %q, which is its own: %w", prefix+d.Name, i, commitlog.MaxNameBytes, st.Name, want, fault.Corrupt)
+		}
+	}
+	return nil
+}
+
 // visible is the definition without a storage topic that is still being made.
 func (d *Document) visible() *Document {
 	v := *d

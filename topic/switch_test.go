@@ -264,7 +264,12 @@ func TestAnInterruptedAdditionIsFinished(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"a..1.x","partitions":6,"k":3,"creating":true}`)
+	life, err := s.catalog.Life(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := topic.StorageName("", "a", life, 1)
+	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"`+own+`","partitions":6,"k":3,"creating":true}`)
 	if d, err := s.catalog.Get(t.Context(), "a"); err != nil || len(d.Storage) != 1 {
 		t.Fatalf("%+v, %v; expected that what is not made is not seen", d, err)
 	}

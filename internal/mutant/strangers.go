@@ -125,6 +125,12 @@ func strangerMutants() []mutant {
 			pkg: "internal/notice", test: "TestTheNoticeNamesAllThatIsLinked$",
 		},
 		{
+			name: "records-of-others", breaks: "a definition in one namespace has the records of another one deleted",
+			file: "topic/document.go",
+			find: "		if name != want {\n", put: "		if name == \"\" {\n",
+			pkg: "topic", test: "TestADefinitionNamesTheRecordsOfNoOtherTopic$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",
