@@ -15,6 +15,9 @@ const (
 	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
 )
 
+// Of etcd, what its server says.
+const EtcdAnswerBytes = 512 << 20
+
 // Of Kafka, what whoever may write to a topic has put into it.
 const (
 	KafkaBatchBytes  = 64 << 20 // a batch, decompressed

@@ -131,6 +131,18 @@ func strangerMutants() []mutant {
 			pkg: "topic", test: "TestADefinitionNamesTheRecordsOfNoOtherTopic$",
 		},
 		{
+			name: "fates-of-nothing", breaks: "who listens in the place of an etcd ends every process that asks it",
+			file: "registry/etcdregistry/answer.go",
+			find: "	if len(a.Responses) != len(ops) {\n", put: "	if len(a.Responses) > len(ops) {\n",
+			pkg: "registry/etcdregistry", test: "TestAStrangersAnswersEndNoProcess$",
+		},
+		{
+			name: "keys-of-others", breaks: "who listens in the place of an etcd ends every process that lists a group",
+			file: "registry/etcdregistry/answer.go",
+			find: "		if !inside {\n", put: "		if kv == nil {\n",
+			pkg: "registry/etcdregistry", test: "TestAStrangersAnswersEndNoProcess$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/url"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -136,6 +136,8 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 	if cfg.PasswordFile != "" {
 		options = append(options, grpc.WithChainUnaryInterceptor(freshPassword(cfg.PasswordFile)))
 	}
+	// The last of the chain, next to the server.
+	options = append(options, grpc.WithChainUnaryInterceptor(sound), grpc.WithChainStreamInterceptor(soundStream))
 	if cfg.TLS != nil && cfg.TLS.ServerName != "" {
 		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.
 		options = append(options, grpc.WithAuthority(cfg.TLS.ServerName))
@@ -146,8 +148,8 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		// Requests that only read are sent once to each node; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
-		// What is too large the server says, by its own setting.
-		MaxCallSendMsgSize: math.MaxInt32, MaxCallRecvMsgSize: math.MaxInt32,
+		// What is too large to be sent the server says, by its own setting.
+		MaxCallSendMsgSize: limits.EtcdAnswerBytes, MaxCallRecvMsgSize: limits.EtcdAnswerBytes,
 		DialOptions: options,
 		Logger:      zap.NewNop(),
 	})

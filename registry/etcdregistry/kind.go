@@ -46,9 +46,9 @@ func refused(err error) bool {
 }
 
 // oversize: the server did not even read the request. The text is gRPC's, which has no name for it.
-// An answer that is too large for us can't be meant: we take what a server can send.
+// An answer that is too large for us has the same text, with our limit in it.
 func oversize(err error) bool {
-	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message larger than max")
+	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message larger than max") && !tooLong(err)
 }
 
 // code is the gRPC code of an error of the client, which has types of its own for those that the
