@@ -7,7 +7,6 @@
 package measure
 
 import (
-	"encoding/json"
 	"math"
 	"math/bits"
 	"time"
@@ -20,17 +19,17 @@ const subBits = 5
 // It is not safe for concurrent use: each goroutine has its own, and Merge adds them up. As JSON it
 // goes from one process to another.
 type Histogram struct {
-	counts [64 << subBits]int64
-	n      int64
-	most   time.Duration
+	Counts [64 << subBits]int64 // by bucket
+	N      int64
+	Most   time.Duration
 }
 
 // Add counts one duration; negative ones count as zero.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
-	h.counts[bucket(uint64(d))]++
-	h.n++
-	h.most = max(h.most, d)
+	h.Counts[bucket(uint64(d))]++
+	h.N++
+	h.Most = max(h.Most, d)
 }
 
 // Merge adds the counts of o; nil has none.
@@ -38,29 +37,26 @@ func (h *Histogram) Merge(o *Histogram) {
 	if o == nil {
 		return
 	}
-	for i, c := range &o.counts {
-		h.counts[i] += c
+	for i, c := range &o.Counts {
+		h.Counts[i] += c
 	}
-	h.n += o.n
-	h.most = max(h.most, o.most)
+	h.N += o.N
+	h.Most = max(h.Most, o.Most)
 }
 
 // Count is how many durations were added.
-func (h *Histogram) Count() int64 { return h.n }
+func (h *Histogram) Count() int64 { return h.N }
 
 // Quantile is the duration that a share q of the added ones does not exceed, 1 for the longest; 0
 // when nothing was added.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	if q >= 1 || h.n == 0 {
-		return h.most
-	}
-	rank := max(1, int64(math.Ceil(q*float64(h.n))))
-	for i, c := range &h.counts {
-		if rank -= c; rank <= 0 {
-			return min(h.most, time.Duration(middle(i)))
+	rank := max(1, int64(math.Ceil(q*float64(h.N))))
+	for i, c := range &h.Counts {
+		if rank -= c; rank <= 0 && q < 1 {
+			return min(h.Most, time.Duration(middle(i)))
 		}
 	}
-	return h.most
+	return h.Most
 }
 
 // Micros is a quantile in microseconds.
@@ -82,37 +78,4 @@ func middle(i int) uint64 {
 	}
 	shift := i>>subBits - 1
 	return (uint64(i)&(1<<subBits-1)+1<<subBits)<<shift + (1<<shift)/2
-}
-
-// sparse is a histogram on its way.
-type sparse struct {
-	Buckets map[int]int64 `json:"buckets"`
-	Most    time.Duration `json:"most"`
-}
-
-// MarshalJSON writes the buckets that hold something.
-func (h *Histogram) MarshalJSON() ([]byte, error) {
-	s := sparse{Buckets: map[int]int64{}, Most: h.most}
-	for i, c := range &h.counts {
-		if c > 0 {
-			s.Buckets[i] = c
-		}
-	}
-	return json.Marshal(s)
-}
-
-// UnmarshalJSON reads them; a bucket that does not exist is left out.
-func (h *Histogram) UnmarshalJSON(b []byte) error {
-	var s sparse
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	*h = Histogram{most: s.Most}
-	for i, c := range s.Buckets {
-		if i >= 0 && i < len(h.counts) {
-			h.counts[i] = c
-			h.n += c
-		}
-	}
-	return nil
 }

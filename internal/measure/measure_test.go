@@ -45,9 +45,6 @@ func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
 	if all.Count() != 10000 || all.Quantile(1) != values[len(values)-1] {
 		t.Errorf("%d durations, the longest %s", all.Count(), all.Quantile(1))
 	}
-	if err := json.Unmarshal([]byte(`{"buckets":{"-1":1,"99999":1,"40":2}}`), &all); err != nil || all.Count() != 2 {
-		t.Errorf("%v, %d durations of buckets that exist", err, all.Count())
-	}
 }
 
 func TestBucketsHoldTheirValues(t *testing.T) {
