@@ -22,7 +22,8 @@ import (
 // TestMain lets the test program be its own agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "agent" {
-		if err := Agent(context.Background(), Stores{}, os.Args[2], os.Stdin, os.Stdout); err != nil {
+		stores := Stores{Log: os.Getenv(logVariable), Registry: os.Getenv(registryVariable), Namespace: os.Getenv(namespaceVariable)}
+		if err := Agent(context.Background(), stores, os.Args[2], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -118,6 +119,26 @@ func TestConsumeMeasuresReadsAndHandlers(t *testing.T) {
 func TestLatencyMeasuresAnotherProcess(t *testing.T) {
 	t.Parallel()
 	check(t, &latency{}, "one raw 4 KiB write + fdatasync, at that rate", "produce to handler, durability os", "produce to handler, durability sync")
+}
+
+// Both consumers are in one namespace of the stores that were named, and nothing is left there.
+func TestLatencyMeasuresNamedStoresAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	url := "file://" + t.TempDir()
+	var b *Bench
+	r, err := measured(t, &latency{}, func(own *Bench) { b = own; b.Log, b.Registry = url+"/log", url+"/registry" })
+	if err != nil || len(r.Rows) != 3 || !strings.HasSuffix(r.About, ", log file, registry file") {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	rf, err := b.Stores.open(t.Context(), "", ringfence.OS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topics, err := rf.Topics(t.Context())
+	groups, failed := rf.Groups(t.Context())
+	if err := errors.Join(err, failed, rf.Close()); err != nil || len(topics)+len(groups) > 0 || b.Namespace == "" {
+		t.Errorf("%v, topics %v and groups %v are left in namespace %q", err, topics, groups, b.Namespace)
+	}
 }
 
 func TestRegistryMeasuresCheckpointsAndWhatOthersSee(t *testing.T) {

@@ -39,12 +39,15 @@ func (l *latency) measure(ctx context.Context, r *run) error {
 		})
 		return h.Micros(0.5), err
 	}})
-	for _, durability := range []ringfence.Durability{ringfence.OS, ringfence.Sync} {
-		rf, err := r.open(ctx, "/"+string(durability), durability)
-		if err != nil {
+	levels := []ringfence.Durability{ringfence.OS, ringfence.Sync}
+	clients := make([]*ringfence.Client, len(levels))
+	for i, durability := range levels { // before the consumers, so that they are closed after them
+		if clients[i], err = r.open(ctx, "/"+string(durability), durability); err != nil {
 			return err
 		}
-		topic := "latency-" + string(durability)
+	}
+	for i, durability := range levels {
+		rf, topic := clients[i], "latency-"+string(durability)
 		if err := rf.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: 1}); err != nil {
 			return err
 		}

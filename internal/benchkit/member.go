@@ -160,7 +160,7 @@ func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) (err error) {
 	}
 	consumed := make(chan error, 1)
 	go func() { // joined below
-		consumed <- rf.Consume(ctx, j.Topic, "bench", t.handle, &opts)
+		consumed <- rf.Consume(ctx, j.Topic, j.Topic, t.handle, &opts) // a group for each topic
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.over = true
