@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -240,7 +241,8 @@ func (o *observer) positions(ctx context.Context, unit int, epoch int64) ([]regi
 }
 
 // haunt does what a stopped process does that knows nothing of the time that went by: it writes
-// the checkpoints of the units that it believes to own, under the epochs that it had.
+// the checkpoints of the units that it believes to own, under the epochs that it had. While the
+// store does not say of one what became of it, it writes again.
 func (o *observer) haunt(ctx context.Context) {
 	o.mu.Lock()
 	var txns []driver.Txn
@@ -248,8 +250,18 @@ func (o *observer) haunt(ctx context.Context) {
 		txns = append(txns, t)
 	}
 	o.mu.Unlock()
-	if len(txns) > 0 {
-		_, _ = o.Apply(ctx, txns) // the answers go to the history
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for len(txns) > 0 {
+		results, err := o.Apply(ctx, txns) // the answers go to the history
+		if err == nil && slices.ContainsFunc(results, func(r driver.Result) bool { return !errors.Is(r.Err, driver.ErrUnknown) }) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 // witness is a member behind an observer, and what the observer told.
 type witness struct {
 	*observer
+	handle *memregistry.Handle
 	by     *registrytest.Member
 	group  *registry.Group // through the observer
 	events []history.Event
@@ -36,7 +37,7 @@ func newWitness(t *testing.T, store *memregistry.Store, name string) *witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &witness{}
+	w := &witness{handle: handle}
 	w.observer = newObserver(handle.Registry, inner, name, func(e history.Event) { w.events = append(w.events, e) }, func() {})
 	if w.group, err = registry.New(w.observer).Group("g"); err != nil {
 		t.Fatal(err)
@@ -124,6 +125,14 @@ func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
 	a.haunt(context.WithoutCancel(ctx))
 	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != grant.Epoch {
 		t.Errorf("the ghost told %v; expected one refused commit under the old epoch", a.events)
+	}
+
+	// A server that was away as well loses the first answers.
+	a.events = nil
+	a.handle.LoseReplies(2)
+	a.haunt(context.WithoutCancel(ctx))
+	if len(a.events) != 3 || a.events[0].Outcome != history.Unknown || a.events[2].Outcome != history.Refused {
+		t.Errorf("the ghost told %v; expected a refused commit after two without an answer", a.events)
 	}
 }
 
