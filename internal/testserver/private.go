@@ -176,6 +176,9 @@ func (s *Server) services(args ...string) string {
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		s.t.Fatalf("scripts/services %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 	}
+	if errs.Len() > 0 { // a start that took two tries, and why
+		s.t.Logf("scripts/services %s:\n%s", strings.Join(args, " "), errs.String())
+	}
 	return out.String()
 }
 
