@@ -150,3 +150,32 @@ func chown(t *testing.T, path string, uid int) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever reads of a server that did not start wants to know how it ended: its log may have nothing.
+func TestAServerThatEndsByItselfIsStartedOnceMoreAndTold(t *testing.T) {
+	t.Parallel()
+	s := Private(t, "redis")
+	s.Kill()
+	state := filepath.Join(s.dir, "s")
+	found, err := filepath.Glob(filepath.Join(state, "redis", "appendonlydir", "*.manifest"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	sound, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(b []byte) {
+		t.Helper()
+		if err := os.WriteFile(found[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte("nonsense"))
+	_, errs, err := verb(t, state, "start", "redis")
+	if err == nil || strings.Count(errs, "redis ended with exit code 1\n") != 2 || !strings.Contains(errs, "once more") || !strings.Contains(errs, "manifest") {
+		t.Errorf("%v, %s; expected two tries, how they ended, and the log", err, errs)
+	}
+	write(sound)
+	s.Restart() // its data are still there
+}

@@ -5,6 +5,10 @@ pulsar_jars=pulsar-4.0.7
 
 pulsar_packages() { echo maven openjdk-17-jre-headless; }
 
+# Seconds: on an idle machine it takes ten, and on one that is busy with much else half its time goes by
+# before it logs a line.
+pulsar_patience=240
+
 pulsar_has() { command -v java >/dev/null && has_maven "$pulsar_jars"; }
 
 # Other versions are partly missing from Maven Central.
