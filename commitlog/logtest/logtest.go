@@ -38,6 +38,8 @@ type Features struct {
 	SingleLog bool
 	// EventualDelete: handles of a deleted topic may go on for a while.
 	EventualDelete bool
+	// EventualLists: a topic that was deleted may be listed for a moment.
+	EventualLists bool
 	// EventualTrim: Trim and Hold may act later, or on coarser units than records.
 	EventualTrim bool
 	// CoarseRetention: retention drops what is too large for a test to fill, or looks only when a
