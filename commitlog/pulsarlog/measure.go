@@ -3,6 +3,7 @@ package pulsarlog
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -10,8 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// measureSamples is how many entries of a partition are looked at, to know how many records one has.
-const measureSamples = 5
+const (
+	// measureSamples is how many entries of a partition are looked at, to know how many records one has.
+	measureSamples = 8
+	// entryOverhead is about what an entry has besides its messages.
+	entryOverhead = 100
+)
 
 var _ driver.Measurer = (*handle)(nil)
 
@@ -34,9 +39,12 @@ func (p *partition) measure(ctx context.Context) ([]driver.Stretch, error) {
 		return nil, err
 	}
 	ledgers := s.filled()
+	recordsIn, err := p.sample(ctx, ledgers)
+	if err != nil {
+		return nil, p.fail("measure", err)
+	}
 	var stretches []driver.Stretch
-	records := 1.0 // in an entry
-	for i, l := range ledgers {
+	for _, l := range ledgers {
 		from, err1 := pack(l.ID, 0, 0)
 		until, err2 := after(l.ID, l.Entries-1)
 		if err := errors.Join(err1, err2); err != nil {
@@ -45,21 +53,46 @@ func (p *partition) measure(ctx context.Context) ([]driver.Stretch, error) {
 		if until <= b.First {
 			continue
 		}
-		if step := max(1, len(ledgers)/measureSamples); i%step == 0 {
-			n, err := p.admin().batchSize(ctx, p.name, l.ID, l.Entries/2)
-			switch {
-			case err == nil:
-				records = float64(n)
-			case !errors.Is(err, fault.NotFound): // that is one which was dropped just now
-				return nil, p.fail("measure", err)
-			}
-		}
 		kept := float64(until-max(from, b.First)) / float64(until-from)
-		stretches = append(stretches, driver.Stretch{
-			From: max(from, b.First), Until: until, Records: kept * records * float64(l.Entries), Bytes: kept * float64(l.Size),
-		})
+		stretches = append(stretches, driver.Stretch{From: max(from, b.First), Until: until, Records: kept * recordsIn(l), Bytes: kept * float64(l.Size)})
 	}
 	return stretches, nil
+}
+
+// sample looks at entries all over some ledgers, and returns how many records a ledger has: by its entries,
+// where all have the same number, and otherwise by its bytes, as records are more alike than entries are.
+func (p *partition) sample(ctx context.Context, ledgers []ledger) (func(ledger) float64, error) {
+	all := int64(0)
+	for _, l := range ledgers {
+		all += l.Entries
+	}
+	records, bytes, least, most := 0.0, 0.0, math.Inf(1), 1.0
+	last := int64(-1)
+	for i := range int64(measureSamples) {
+		at := all * (2*i + 1) / (2 * measureSamples)
+		if at == last || at >= all {
+			continue
+		}
+		last = at
+		for _, l := range ledgers {
+			if at >= l.Entries {
+				at -= l.Entries
+				continue
+			}
+			n, size, err := p.admin().entry(ctx, p.name, l.ID, at)
+			switch {
+			case err == nil:
+				records, bytes, least, most = records+n, bytes+size+entryOverhead, min(least, n), max(most, n)
+			case !errors.Is(err, fault.NotFound): // that is one which was dropped just now
+				return nil, err
+			}
+			break
+		}
+	}
+	if least >= most || bytes == 0 {
+		return func(l ledger) float64 { return most * float64(l.Entries) }, nil
+	}
+	return func(l ledger) float64 { return records / bytes * float64(l.Size) }, nil
 }
 
 // filled are the ledgers that have entries; of the one that is written to, those that it has now.
@@ -76,16 +109,16 @@ func (s *stats) filled() []ledger {
 	return filled
 }
 
-// batchSize is how many messages are in an entry.
-func (a *admin) batchSize(ctx context.Context, partition string, ledger, entry int64) (int64, error) {
+// entry is how many messages are in an entry, and their bytes as they are stored.
+func (a *admin) entry(ctx context.Context, partition string, ledger, entry int64) (messages, bytes float64, err error) {
 	path := a.topicPath(partition, "/ledger/"+strconv.FormatInt(ledger, 10)+"/entry/"+strconv.FormatInt(entry, 10))
 	var header http.Header
 	if err := a.get(ctx, path, &header); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	n, err := strconv.ParseInt(header.Get("X-Pulsar-Num-Batch-Message"), 10, 64)
-	if err != nil { // a message without a batch
-		return 1, nil //nolint:nilerr // see above
+	number := func(name string) float64 { // 0: the broker does not say, as of a message without a batch
+		n, _ := strconv.ParseFloat(header.Get(name), 64)
+		return n
 	}
-	return max(n, 1), nil
+	return max(number("X-Pulsar-Num-Batch-Message"), 1), number("X-Pulsar-Batch-Size"), nil
 }
