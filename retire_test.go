@@ -192,3 +192,64 @@ func TestMembersRetireStorageTopics(t *testing.T) {
 		})
 	}
 }
+
+// A topic that is switched again and again while storage topics are retired behind everybody's back, with
+// producers that hear of it late and members that come and go.
+func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, open func() *ringfence.Client) {
+		rf, other, keeper := open(), open(), open()
+		clients := []*ringfence.Client{rf, other}
+		l := newTallies()
+		must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 3}))
+		var src source
+		src.send(t, rf, 2)
+		stops := []func(){l.member(t, rf, "m0"), l.member(t, other, "n")}
+		l.wait(t, growKeys*src.sent)
+		_, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil) // the group is there, and holds
+		must(t, err)
+
+		over, retired := make(chan struct{}), make(chan int)
+		go func() { // joined below
+			n := 0
+			for ended := false; !ended; {
+				r, err := keeper.RetireStorage(t.Context(), "a", nil)
+				if err != nil {
+					t.Error(err)
+				} else {
+					n += len(r.Retired)
+				}
+				select {
+				case <-over:
+					ended = true
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			retired <- n
+		}()
+		const rounds = 8
+		for i := range rounds {
+			growTopic(t, clients[i%2], 2+i%3)
+			src.send(t, clients[(i/2)%2], 2)
+			next := l.member(t, clients[i%2], fmt.Sprintf("m%d", i+1))
+			stops[0]()
+			stops[0] = next
+			if i%3 == 0 {
+				l.wait(t, growKeys*src.sent)
+			}
+		}
+		l.wait(t, growKeys*src.sent)
+		for _, stop := range stops {
+			stop()
+		}
+		close(over)
+		n := <-retired
+		if n < rounds {
+			retire(t, keeper, rounds-1)
+		}
+		if left := storageLeft(t, rf); !slices.Equal(left, []string{fmt.Sprint(rounds)}) {
+			t.Errorf("the log has the storage topics %v; expected the last", left)
+		}
+		t.Logf("%d were retired meanwhile", n)
+	})
+}
