@@ -419,8 +419,11 @@ func TestAProducerThatSleptThroughARetirementGoesOn(t *testing.T) {
 					t.Errorf("storage topic 0: %v", err)
 				}
 			}
-			if n := hook.open.Load(); n != 3 {
-				t.Errorf("%d handles are open; expected one for each that has the topic open", n)
+			// What a generation sent to is closed when all of that was carried on.
+			for limit := time.Now().Add(30 * time.Second); hook.open.Load() != 3; time.Sleep(time.Millisecond) {
+				if time.Now().After(limit) {
+					t.Fatalf("%d handles are open; expected one for each that has the topic open", hook.open.Load())
+				}
 			}
 		})
 	}
