@@ -15,9 +15,11 @@ import (
 // eventually waits for something that a store or a process does by itself.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(60 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
+	for limit := time.After(time.Minute); !done(); {
+		select {
+		case <-limit:
 			t.Fatalf("not within a minute: %s", what)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

@@ -369,7 +369,7 @@ func TestAProducerThatSleptThroughARetirementGoesOn(t *testing.T) {
 			t.Parallel()
 			w := emptyWorld(t)
 			create(t, w.catalog, "a", topic.Config{Partitions: 2})
-			hook := &closeHook{Log: w.logs.Driver()}
+			hook := &closeHook{Log: w.logs.Driver(), closed: make(chan struct{}, 100)}
 			sleepers := topic.NewCatalog(commitlog.New(hook), w.reg, "")
 			tp, waiting, numbered := open(t, sleepers, "a"), open(t, sleepers, "a"), open(t, sleepers, "a")
 			w.fill(1 << 40)
@@ -420,8 +420,10 @@ func TestAProducerThatSleptThroughARetirementGoesOn(t *testing.T) {
 				}
 			}
 			// What a generation sent to is closed when all of that was carried on.
-			for limit := time.Now().Add(30 * time.Second); hook.open.Load() != 3; time.Sleep(time.Millisecond) {
-				if time.Now().After(limit) {
+			for limit := time.After(30 * time.Second); hook.open.Load() != 3; {
+				select {
+				case <-hook.closed:
+				case <-limit:
 					t.Fatalf("%d handles are open; expected one for each that has the topic open", hook.open.Load())
 				}
 			}
@@ -432,7 +434,8 @@ func TestAProducerThatSleptThroughARetirementGoesOn(t *testing.T) {
 // closeHook counts the handles that are open.
 type closeHook struct {
 	driver.Log
-	open atomic.Int64
+	open   atomic.Int64
+	closed chan struct{} // one for each handle
 }
 
 func (l *closeHook) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
@@ -453,6 +456,7 @@ type closeTopic struct {
 func (t *closeTopic) Close() error {
 	if !t.closed.Swap(true) {
 		t.l.open.Add(-1)
+		t.l.closed <- struct{}{}
 	}
 	return t.Topic.Close()
 }
