@@ -204,12 +204,15 @@ func (c *Config) client() (*kgo.Client, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID(c.ClientID),
-		kgo.DialTimeout(5 * time.Second),
+		kgo.DialTimeout(dialTimeout),
 		kgo.RequestTimeoutOverhead(requestTimeout),
 		kgo.RetryTimeout(requestTimeout),
 	}
-	if c.TLS != nil {
+	switch {
+	case c.TLS != nil:
 		opts = append(opts, kgo.DialTLSConfig(c.TLS))
+	case c.StrictTLS && len(c.Client) == 0 && c.mechanism() != nil: // a dialer among Client may speak TLS
+		opts = append(opts, kgo.Dialer(dialHere))
 	}
 	if m := c.mechanism(); m != nil {
 		opts = append(opts, kgo.SASL(m))
@@ -220,6 +223,18 @@ func (c *Config) client() (*kgo.Client, error) {
 	}
 	return client, nil
 }
+
+// dialHere connects to no other host: the brokers name each other, so that it is not enough to look at
+// those of the URL.
+func dialHere(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := storeurl.Plaintext("kafka log: a broker that another one named,", []string{address}, true, nil); err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	return d.DialContext(ctx, network, address)
+}
+
+const dialTimeout = 5 * time.Second
 
 // requestTimeout is how long a broker may take beyond the time that a request grants it.
 const requestTimeout = 10 * time.Second

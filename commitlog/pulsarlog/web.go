@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -152,7 +153,12 @@ func (w *web) ask(ctx context.Context, host int, r request) reply {
 		return a
 	}
 	a.status, a.header = resp.StatusCode, resp.Header
-	a.body, err = io.ReadAll(resp.Body)
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, limits.PulsarAnswerBytes+1)) // what was compressed counts as it becomes
+	if err == nil && len(a.body) > limits.PulsarAnswerBytes {
+		a.body = nil
+		a.err = fmt.Errorf("pulsar's web service at %s: an answer of more than %d bytes: %w", req.URL.Host, limits.PulsarAnswerBytes, errors.Join(fault.Corrupt, resp.Body.Close()))
+		return a
+	}
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		a.err = fmt.Errorf("pulsar's web service at %s: %w: %w", req.URL.Host, fault.Unavailable, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
 func TestTheHostsOfTheWebServiceAreThoseOfTheURL(t *testing.T) {
@@ -330,4 +331,35 @@ func live(t *testing.T, u *url.URL, hosts string) {
 		t.Errorf("deleted again: %v; expected that there is none", err)
 	}
 	must("close", l.Close())
+}
+
+// endless is a body without an end, and how much of it was read.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	e.read += len(b)
+	return len(b), nil
+}
+
+func (e *endless) Close() error { return nil }
+
+func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
+	t.Parallel()
+	body := new(endless)
+	w := &web{bases: []string{"http://a"}, token: func() (string, error) { return "", nil }, patience: time.Hour, client: &http.Client{
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			if body.read > 0 {
+				return nil, errors.New("asked again")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(body, 2*limits.PulsarAnswerBytes), body}}, nil
+		}),
+	}}
+	var out []string
+	err := w.call(t.Context(), http.MethodGet, "/", "", nil, &out)
+	if !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "more than") || body.read > limits.PulsarAnswerBytes*3/2 {
+		t.Errorf("%.200v, and %d bytes were taken; expected at most about %d", err, body.read, limits.PulsarAnswerBytes)
+	}
 }

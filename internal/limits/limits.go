@@ -25,6 +25,9 @@ const (
 	KafkaReadRecords = 1 << 16  // of one reading: records without bytes cost memory, too
 )
 
+// Of Pulsar, what its web service says.
+const PulsarAnswerBytes = 64 << 20
+
 // Of a directory, the files that are read as a whole.
 const (
 	TopicFileBytes  = 1 << 20

@@ -5,6 +5,12 @@ func pulsarMutants() []mutant {
 	const pulsar = "commitlog/pulsarlog"
 	return []mutant{
 		{
+			name: "answer-without-end", breaks: "who listens in the place of Pulsar's web service fills the memory of every process",
+			file: pulsar + "/web.go",
+			find: "io.LimitReader(resp.Body, limits.PulsarAnswerBytes+1)", put: "io.LimitReader(resp.Body, 2*limits.PulsarAnswerBytes)",
+			pkg: pulsar, test: "TestAnAnswerWithoutEndIsGivenUp$",
+		},
+		{
 			name: "pulsar-end-by-statistics", breaks: "a reader of a partition that is being sealed stops before records that were acknowledged",
 			file: pulsar + "/seal.go",
 			find: "		end, err := p.admin().end(ctx, p.name)\n", put: "		ledger, entry, err := parsePosition(s.LastConfirmed)\n		end := &position{Ledger: ledger, Entry: entry}\n",

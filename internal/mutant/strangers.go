@@ -143,6 +143,18 @@ func strangerMutants() []mutant {
 			pkg: "registry/etcdregistry", test: "TestAStrangersAnswersEndNoProcess$",
 		},
 		{
+			name: "password-to-whom-a-server-names", breaks: "a server on this host has passwords sent in the clear to another one, where that is forbidden",
+			file: "registry/redisregistry/conn.go",
+			find: "	if t == nil && c.strict {\n", put: "	if t == nil && c.strict && c.closed {\n",
+			pkg: "registry/redisregistry", test: "TestNoPasswordGoesInTheClearToAServerThatAnotherOneNames$",
+		},
+		{
+			name: "login-at-whom-a-broker-names", breaks: "a broker on this host has passwords sent in the clear to another one, where that is forbidden",
+			file: "commitlog/kafkalog/config.go",
+			find: "	case c.StrictTLS && len(c.Client) == 0 &&", put: "	case c.StrictTLS && len(c.Client) > 0 &&",
+			pkg: "commitlog/kafkalog", test: "TestNoLoginGoesInTheClearToABrokerThatAnotherOneNames$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",

@@ -7,12 +7,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // conns are the connections of a store. They outlive no Close, and one that leaves a request
 // without any answer for too long is broken off: half-open, or to a server that hangs.
 type conns struct {
 	timeout time.Duration
+	strict  bool // no password may go to another host, whoever names it: the servers name each other
 
 	mu     sync.Mutex
 	open   map[*conn]struct{}
@@ -23,6 +26,11 @@ type conns struct {
 func (c *conns) dial(ctx context.Context, address string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	var inner net.Conn
 	var err error
+	if t == nil && c.strict {
+		if err := storeurl.Plaintext("redis registry: a server that another one named,", []string{address}, true, nil); err != nil {
+			return nil, &dialError{err}
+		}
+	}
 	if t != nil {
 		inner, err = (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", address)
 	} else {

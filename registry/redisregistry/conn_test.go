@@ -1,12 +1,18 @@
 package redisregistry
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // slowToArm holds up whoever sets a deadline, as a scheduler may, until another has cleared it or
@@ -62,5 +68,30 @@ func TestAConnectionThatOwesNothingHasNoDeadline(t *testing.T) {
 	both.Wait()
 	if slow.armed.Load() {
 		t.Error("nothing is owed, and the connection breaks for want of an answer")
+	}
+}
+
+// The servers of a Cluster name each other, and a Sentinel the master.
+func TestNoPasswordGoesInTheClearToAServerThatAnotherOneNames(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is called
+	for what, c := range map[string]struct {
+		cfg     Config
+		tls     *tls.Config
+		address string
+		refused bool
+	}{
+		"another host":     {Config{Password: "x", Options: driver.Options{StrictTLS: true}}, nil, "192.0.2.1:6379", true},
+		"of a Sentinel":    {Config{SentinelPassword: "x", Options: driver.Options{StrictTLS: true}}, nil, "192.0.2.1:6379", true},
+		"this host":        {Config{Password: "x", Options: driver.Options{StrictTLS: true}}, nil, "127.0.0.1:6379", false},
+		"with TLS":         {Config{Password: "x", Options: driver.Options{StrictTLS: true}}, &tls.Config{MinVersion: tls.VersionTLS12}, "192.0.2.1:6379", false},
+		"without password": {Config{Options: driver.Options{StrictTLS: true}}, nil, "192.0.2.1:6379", false},
+		"not strict":       {Config{Password: "x"}, nil, "192.0.2.1:6379", false},
+	} {
+		s := newStore(names{}, c.cfg)
+		if _, err := s.conns.dial(over, c.address, new(net.Dialer), c.tls); err == nil || errors.Is(err, fault.Invalid) != c.refused {
+			t.Errorf("%s: %v; refused is expected to be %v", what, err, c.refused)
+		}
 	}
 }

@@ -93,8 +93,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	// A user that stands alone may be a token.
-	if cfg.TLS == nil && cfg.Username+cfg.Password+cfg.PasswordFile+cfg.SentinelUsername+cfg.SentinelPassword != "" {
+	if cfg.TLS == nil && cfg.hasSecrets() {
 		if err := storeurl.Plaintext("redis registry", cfg.Addresses, cfg.StrictTLS, cfg.Logger); err != nil {
 			return nil, err
 		}
@@ -112,6 +111,11 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// hasSecrets says whether it logs in. A user that stands alone may be a token.
+func (c *Config) hasSecrets() bool {
+	return c.Username+c.Password+c.PasswordFile+c.SentinelUsername+c.SentinelPassword != ""
 }
 
 // credentials reads the password for each connection.

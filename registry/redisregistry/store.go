@@ -60,7 +60,7 @@ type store struct {
 
 func newStore(n names, cfg Config) *store {
 	return &store{
-		names: n, log: cfg.Logger, timeout: cfg.Timeout, conns: conns{timeout: cfg.Timeout},
+		names: n, log: cfg.Logger, timeout: cfg.Timeout, conns: conns{timeout: cfg.Timeout, strict: cfg.StrictTLS && cfg.hasSecrets()},
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
 		open: rueidis.NewLuaScript(openScript), sweep: rueidis.NewLuaScript(sweepScript),
