@@ -110,7 +110,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		o.tell(history.Event{
 			Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 			Unit: unit, Epoch: owner.Epoch, After: owner.After, Positions: from, Reason: owner.Reason,
-			Handoff: strings.HasPrefix(owner.Reason, "handoff from "),
+			Handoff: isClean(&owner),
 		})
 		o.knows(unit, owner)
 	}
@@ -177,13 +177,19 @@ func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
 	return res.Failed < len(t.Checks) && t.Checks[res.Failed].Key == o.group.OwnerKey(unit)
 }
 
+// isClean says whether a unit was given away with all that its handlers finished. One that went without,
+// as its time to drain was up, says so in its reason.
+func isClean(next *registry.Owner) bool {
+	return next.Member != "" && strings.HasPrefix(next.Reason, "handoff from ")
+}
+
 func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) error {
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 		Unit: unit, Epoch: owner.Epoch, After: owner.After, Reason: owner.Reason,
 	}
 	if owner.Member != o.member { // given away by its owner: as of the question, as for the checkpoint
-		e.At, e.Handoff = began+1, owner.Member != ""
+		e.At, e.Handoff = began+1, isClean(owner)
 	}
 	switch {
 	case last != nil:

@@ -106,6 +106,28 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 	}
 }
 
+// What its stopped handlers finished may be repeated after such a handoff, whoever tells of it.
+func TestAHandoffWithoutWhatWasFinishedIsNotToldAsAClean(t *testing.T) {
+	t.Parallel()
+	store := memregistry.NewStore()
+	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
+	grant, err := a.by.Claim(t.Context(), 1, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.by.Handoff(t.Context(), grant, 9, b.by, "handed over without what its stopped handlers finished, by a: c joined"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.group.Load(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []*witness{a, b} {
+		if e := w.told(history.Owned); e.Member != "b" || e.Handoff {
+			t.Errorf("it was told as %v", e)
+		}
+	}
+}
+
 func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
