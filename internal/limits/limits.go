@@ -18,6 +18,9 @@ const (
 // Of etcd, what its server says.
 const EtcdAnswerBytes = 512 << 20
 
+// Of PostgreSQL, what its server says: one row, or one notification.
+const PostgresMessageBytes = 8 << 20
+
 // Of Kafka, what whoever may write to a topic has put into it.
 const (
 	KafkaBatchBytes  = 64 << 20 // a batch, decompressed

@@ -155,6 +155,18 @@ func strangerMutants() []mutant {
 			pkg: "commitlog/kafkalog", test: "TestNoLoginGoesInTheClearToABrokerThatAnotherOneNames$",
 		},
 		{
+			name: "row-of-any-size", breaks: "one row of somebody else's in a registry in SQL fills the memory of every process that lists",
+			file: "registry/sqlregistry/mysql.go",
+			find: "SUBSTR(e.content, 1, %d)\", registry.MaxValueBytes+1)", put: "SUBSTR(e.content, 1, %d)\", registry.MaxValueBytes<<8)",
+			pkg: "registry/sqlregistry", test: "TestAValueThatNoneOfUsWroteIsNotReadAsAWhole$",
+		},
+		{
+			name: "server-declares-any-size", breaks: "who listens in the place of a PostgreSQL fills the memory of every process",
+			file: "registry/pgregistry/url.go",
+			find: "		f.SetMaxBodyLen(limits.PostgresMessageBytes)\n", put: "		f.SetMaxBodyLen(limits.PostgresMessageBytes << 8)\n",
+			pkg: "registry/pgregistry", test: "TestAServerDeclaresNoMoreThanWeTake$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",

@@ -1,9 +1,12 @@
 package pgregistry
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/registry"
 )
 
 // queries are the statements, with the schema's name filled in.
@@ -22,7 +25,8 @@ type queries struct {
 const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
 	AND e.version <> '00000000-0000-0000-0000-000000000000'`
 
-const list = `SELECT r.n, r.now, encode(e.key, 'hex'), e.version, e.session, encode(e.value, 'hex')
+// Of a value that none of us has written, being too large, no more comes than shows it: it is damaged then.
+const list = `SELECT r.n, r.now, encode(e.key, 'hex'), e.version, e.session, encode(substring(e.value FROM 1 FOR {most}), 'hex')
 	FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) r
 	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
 
@@ -58,6 +62,7 @@ func (q queries) fill(text string) string {
 	return strings.NewReplacer(
 		"{schema}", q.schema,
 		"{channel}", "'"+channel(q.name)+"'",
+		"{most}", strconv.Itoa(registry.MaxValueBytes+1),
 		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off",
 	).Replace(text)
 }

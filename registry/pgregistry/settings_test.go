@@ -1,13 +1,18 @@
 package pgregistry
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/testserver"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -79,5 +84,39 @@ func TestBytesAreReadWhateverTheirOutputIs(t *testing.T) {
 	}
 	if e, err := in.Lock(t.Context(), "k\\\xff"); err != nil || len(e) != 1 || string(e[0].Value) != value || e[0].Version != r[0].Versions[0] {
 		t.Errorf("in a transaction: %+v, %v; expected what was written", e, err)
+	}
+}
+
+// One row of somebody else's would take eight times its size in each process that lists.
+func TestAValueThatNoneOfUsWroteIsNotReadAsAWhole(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})
+	r, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "a", Value: []byte("x")}, {Key: "b", Value: bytes.Repeat([]byte("x"), registry.MaxValueBytes)}}}})
+	if err != nil || r[0].Err != nil {
+		t.Fatal(err, r)
+	}
+	conn, err := pgx.Connect(t.Context(), testserver.URL(t, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), "UPDATE "+pgx.Identifier{s.schema}.Sanitize()+".entry SET value = decode(repeat('78', 20 << 20), 'hex') WHERE octet_length(value) = 1"); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := s.List(t.Context(), "")
+	if err != nil || len(snap.Entries) != 2 || len(snap.Entries[0].Value) != registry.MaxValueBytes+1 || len(snap.Entries[1].Value) != registry.MaxValueBytes {
+		t.Errorf("%d entries, %v; expected both, the first cut off behind what may be, the second whole", len(snap.Entries), err)
+	}
+}
+
+func TestAServerDeclaresNoMoreThanWeTake(t *testing.T) {
+	t.Parallel()
+	cc, err := connConfig(&Config{URL: "postgres://127.0.0.1:1/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = cc.BuildFrontend(bytes.NewReader([]byte("D\x3f\xff\xff\xff")), io.Discard).Receive()
+	if large := (*pgproto3.ExceededMaxBodyLenErr)(nil); !errors.As(err, &large) {
+		t.Errorf("a row of 1 GiB: %v; expected that it is not waited for", err)
 	}
 }

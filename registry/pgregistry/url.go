@@ -3,6 +3,7 @@ package pgregistry
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -93,6 +96,12 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		text := err.Error()
 		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
+	}
+	build := cc.BuildFrontend
+	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		f := build(r, w)
+		f.SetMaxBodyLen(limits.PostgresMessageBytes)
+		return f
 	}
 	if err := requireAuth(cc); err != nil {
 		return nil, err

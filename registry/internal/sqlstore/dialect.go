@@ -45,6 +45,9 @@ type Dialect struct {
 	// bound to and that is in no table: sessions lie in a file of their own, which may be lost, or be
 	// another's. Orphaned counts them. Empty: that can't be.
 	Orphaned, Orphans string
+	// Content is an expression for the content of an entry e, of which a value that is too large for one of
+	// ours gives no more than shows that; empty: all of it.
+	Content string
 	// Hint stands between the table of entries and the condition that selects rows to lock.
 	Hint string
 	// ForUpdate and ForShare end a SELECT that locks the rows it finds.

@@ -12,6 +12,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -144,7 +145,7 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
 		}
 		return nil
-	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, e.content FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
+	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, "+cmp.Or(s.d.Content, "e.content")+" FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
 	if err != nil {
 		return driver.Snapshot{}, s.wrap(ctx, "list", err)
 	}
