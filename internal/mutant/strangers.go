@@ -139,7 +139,7 @@ func strangerMutants() []mutant {
 		{
 			name: "keys-of-others", breaks: "who listens in the place of an etcd ends every process that lists a group",
 			file: "registry/etcdregistry/answer.go",
-			find: "		if !inside {\n", put: "		if kv == nil {\n",
+			find: "		if !inside {\n", put: "		if !inside && kv == nil {\n",
 			pkg: "registry/etcdregistry", test: "TestAStrangersAnswersEndNoProcess$",
 		},
 		{

@@ -173,7 +173,7 @@ func (q quiet) Print(v ...any) {
 }
 
 // content is that of an entry, as far as one of ours has any.
-var content = fmt.Sprintf("SUBSTR(e.content, 1, %d)", registry.MaxValueBytes+1)
+func content() string { return fmt.Sprintf("SUBSTR(e.content, 1, %d)", registry.MaxValueBytes+1) }
 
 func mysqlDialect() *sqlstore.Dialect {
 	const options = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
@@ -203,7 +203,7 @@ func mysqlDialect() *sqlstore.Dialect {
 		Bind:      sqlstore.Question,
 		Now:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)" },
 		Day:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000 AS SIGNED)" },
-		Content:   content,
+		Content:   content(),
 		Hint:      " FORCE INDEX (PRIMARY)",
 		ForUpdate: " FOR UPDATE",
 		ForShare:  " LOCK IN SHARE MODE",

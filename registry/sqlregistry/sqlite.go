@@ -157,7 +157,7 @@ func sqliteDialect() *sqlstore.Dialect {
 		Bind:    sqlstore.Question,
 		Now:     func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
 		Day:     func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
-		Content: content,
+		Content: content(),
 		LockAll: "UPDATE ringfence_revision SET revision = revision",
 		Upsert: func(rows int) string {
 			return "INSERT INTO ringfence_entries (k, version, session_id, content) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
