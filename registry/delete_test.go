@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,5 +153,30 @@ func TestUnitsThatAGroupHasNotGotAreNamed(t *testing.T) {
 	must(t, err)
 	if len(st.Strange) > 0 || st.Units[5].Owner.Epoch != 9 {
 		t.Errorf("in a group of 8, unit 5 is %+v and strange %q", st.Units[5], st.Strange)
+	}
+}
+
+// Who took one for the owner of unit 0 would claim it, find its own entry, and claim it again, for ever.
+func TestAnEntryUnderAnotherNameIsStrange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2)
+	f.join("a", "a1")
+	put := func(key, value string) string {
+		_, err := f.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(value)}}})
+		must(t, err)
+		return key
+	}
+	prefix := strings.TrimSuffix(f.g.OwnerKey(0), "00000000")
+	want := []string{put(f.g.MemberKey("b"), `{"id":"a","incarnation":"b1"}`), put(f.g.MemberKey("c"), `{}`)}
+	for _, unit := range []string{"+0", "0", "a/b/0", "a/00000000"} {
+		want = append(want, put(prefix+unit, `{"member":"b","incarnation":"b1","epoch":1}`))
+	}
+	want = append(want, put(strings.TrimSuffix(f.g.CheckpointKey(0), "00000000")+"0", `{"positions":[{"storage":0,"partition":0,"next":7}],"epoch":1}`))
+	st, err := f.g.Load(t.Context(), true)
+	must(t, err)
+	slices.Sort(want)
+	slices.Sort(st.Strange)
+	if !slices.Equal(st.Strange, want) || len(st.Members) != 1 || st.Units[0].OwnerVersion != "" || st.Units[0].Checkpoint != nil {
+		t.Errorf("strange are %q, expected %q; members %+v, unit 0 %+v", st.Strange, want, st.Members, st.Units[0])
 	}
 }

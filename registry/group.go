@@ -232,7 +232,7 @@ type State struct {
 	Control           Control
 	ControlVersion    Version
 	// Strange are the keys of entries that should not be there: of units that the group has not got,
-	// or of a group that was deleted. They do no harm; see Heal for those of no group.
+	// of a unit or member by another name than its own, or of a group that was deleted. They do no harm; see Heal for those of no group.
 	Strange []string
 }
 
@@ -254,7 +254,10 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			err = decode(e, st.Meta)
 		case "members":
 			var m Member
-			err = decode(e, &m)
+			if err = decode(e, &m); err == nil && e.Key != g.MemberKey(m.ID) {
+				st.Strange = append(st.Strange, e.Key)
+				continue
+			}
 			st.Members = append(st.Members, m)
 			st.MemberVersions = append(st.MemberVersions, e.Version)
 		case "static":
@@ -284,7 +287,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	}
 	for _, e := range owners {
 		n, err := unitOf(e.Key)
-		if err != nil || n >= len(st.Units) {
+		if err != nil || n >= len(st.Units) || e.Key != g.OwnerKey(n) {
 			st.Strange = append(st.Strange, e.Key)
 			continue
 		}
@@ -318,7 +321,7 @@ func (g *Group) loadCheckpoints(ctx context.Context, st *State) error {
 	}
 	for _, e := range snap.Entries {
 		n, err := unitOf(e.Key)
-		if err != nil || n >= len(st.Units) {
+		if err != nil || n >= len(st.Units) || e.Key != g.CheckpointKey(n) {
 			st.Strange = append(st.Strange, e.Key)
 			continue
 		}
