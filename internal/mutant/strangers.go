@@ -167,6 +167,18 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestAServerDeclaresNoMoreThanWeTake$",
 		},
 		{
+			name: "owner-by-another-name", breaks: "an entry that somebody else wrote keeps a member claiming the same unit for ever",
+			file: "registry/group.go",
+			find: " || e.Key != g.OwnerKey(n) {\n", put: " {\n",
+			pkg: "registry", test: "TestAnEntryUnderAnotherNameIsStrange$",
+		},
+		{
+			name: "login-byte-by-byte", breaks: "a Redis server that says a byte now and then is waited for, for ever",
+			file: "registry/redisregistry/redisregistry.go",
+			find: "	stop := context.AfterFunc(bounded, conns.close)\n", put: "	stop := context.AfterFunc(ctx, conns.close)\n",
+			pkg: "registry/redisregistry", test: "TestAServerThatSaysAByteNowAndThenIsGivenUp$",
+		},
+		{
 			name: "database-of-others", breaks: "files of a registry in SQLite are believed, whoever can lock them",
 			file: "registry/sqlregistry/sqlitemode.go",
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",

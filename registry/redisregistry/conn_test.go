@@ -95,3 +95,34 @@ func TestNoPasswordGoesInTheClearToAServerThatAnotherOneNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAServerThatSaysAByteNowAndThenIsGivenUp(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer l.Close()
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				for b := []byte("+"); ; b = []byte("a") {
+					if _, err := c.Write(b); err != nil {
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+	})
+	if _, err := open(t.Context(), Config{Addresses: []string{l.Addr().String()}, Timeout: 50 * time.Millisecond}); !errors.Is(err, fault.Unavailable) {
+		t.Errorf("%v; expected that it is given up", err)
+	}
+}

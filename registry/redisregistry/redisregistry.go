@@ -126,6 +126,10 @@ func credentials(user, file string) func(rueidis.AuthCredentialsContext) (rueidi
 	}
 }
 
+// loginCalls is how many calls a login may take, of which each may wait for the server as long as it may; finding
+// each address comes on top. A server that says a byte now and then breaks the time-out of none.
+const loginCalls = 8
+
 // connect finds the server. The library looks for Redis Cluster first and then for one server.
 func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, error) {
 	o := rueidis.ClientOption{
@@ -168,18 +172,21 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 		c   rueidis.Client
 		err error
 	}
+	bounded, cancel := context.WithTimeoutCause(ctx, time.Duration(loginCalls+2*len(cfg.Addresses))*cfg.Timeout,
+		fmt.Errorf("it speaks, and says nothing: %w", fault.Unavailable))
+	defer cancel()
 	done := make(chan result, 1)
 	go func() { // joined below: every dial is bounded by the time-out
 		c, err := rueidis.NewClient(o)
 		done <- result{c, err}
 	}()
-	stop := context.AfterFunc(ctx, conns.close)
+	stop := context.AfterFunc(bounded, conns.close)
 	r := <-done
 	if !stop() {
 		if r.c != nil && r.err == nil {
 			r.c.Close()
 		}
-		return nil, fmt.Errorf("redis registry: connecting: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("redis registry: connecting to %s: %w", addresses(cfg), context.Cause(bounded))
 	}
 	if r.err != nil {
 		return nil, classify("connecting to "+addresses(cfg), r.err, fault.Unavailable)
