@@ -113,11 +113,13 @@ func TestAServerThatSaysAByteNowAndThenIsGivenUp(t *testing.T) {
 			}
 			serving.Go(func() {
 				defer c.Close()
+				pace := time.NewTicker(time.Millisecond)
+				defer pace.Stop()
 				for b := []byte("+"); ; b = []byte("a") {
 					if _, err := c.Write(b); err != nil {
 						return
 					}
-					time.Sleep(time.Millisecond)
+					<-pace.C
 				}
 			})
 		}
