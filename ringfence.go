@@ -66,6 +66,9 @@ func (c *Client) Log() *commitlog.Log { return c.log }
 // Registry is the coordination store below the client.
 func (c *Client) Registry() *registry.Registry { return c.reg }
 
+// Namespace is the one that the client works in, Config.Namespace.
+func (c *Client) Namespace() string { return c.cfg.Namespace }
+
 // Close finishes the produces under way and releases everything. Consume calls must have
 // returned. Closing twice is nil.
 func (c *Client) Close() error {

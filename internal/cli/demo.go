@@ -163,7 +163,7 @@ func (a *app) demoMember() *cobra.Command {
 		}
 		return harness.ServeProcess(ctx, harness.MemberConfig{
 			Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: s.Work,
-			Logger: a.logger(), Log: rf.Log(), Store: rf.Registry(), // closed by the member
+			Logger: a.logger(), Log: rf.Log(), Store: rf.Registry(), Namespace: rf.Namespace(), // closed by the member
 		}, s.History)
 	})
 	return cmd

@@ -125,7 +125,7 @@ func (st *stage) startPlayer(ctx context.Context, who, path string) error {
 	w := history.NewWriter(file)
 	st.actors[who] = startPlayer(ctx, handle, harness.MemberConfig{
 		Name: who, Topic: st.topic, Group: st.group, TTL: sessionTTL, Work: recordWork,
-		Logger: st.Logger, Log: rf.Log(), Tell: func(e history.Event) { _ = w.Add(e) }, // what is missing shows as a broken promise
+		Logger: st.Logger, Log: rf.Log(), Namespace: rf.Namespace(), Tell: func(e history.Event) { _ = w.Add(e) }, // what is missing shows as a broken promise
 	}, file)
 	return nil
 }

@@ -29,8 +29,10 @@ type MemberConfig struct {
 	Work   time.Duration // that one record takes
 	Logger *slog.Logger
 	Tell   func(history.Event) // gets the history, event by event, before the member goes on
-	Log    *commitlog.Log
-	Store  *registry.Registry
+	// The stores, as a client has them open, and the namespace that it has them open in.
+	Log       *commitlog.Log
+	Store     *registry.Registry
+	Namespace string
 	// Sequence is the number of a record among those of its key, when its producer gave it one; nil: it did not.
 	Sequence func(*ringfence.Message) int64
 	Pass     func()                            // waits while the member is frozen; nil: never
@@ -48,7 +50,7 @@ func RunMember(ctx context.Context, c MemberConfig) error {
 	}
 	o := newObserver(c.Store, g, c.Name, c.Tell, c.Pass)
 	rf, err := ringfence.Open(ctx, ringfence.Config{
-		Log: observed + ":", Registry: observed + ":", Backends: []ringfence.Backend{observedBackend(c.Log, o)}, Logger: c.Logger,
+		Log: observed + ":", Registry: observed + ":", Namespace: c.Namespace, Backends: []ringfence.Backend{observedBackend(c.Log, o)}, Logger: c.Logger,
 	})
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func (s *spec) play(ctx context.Context, c scene) error {
 		return errors.Join(err, client.Close())
 	}
 	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client
-		Name: s.Name, Topic: topic, Group: c.group, TTL: ttl, Work: work, Logger: log, Log: client.Log(), Store: client.Registry(),
+		Name: s.Name, Topic: topic, Group: c.group, TTL: ttl, Work: work, Logger: log, Log: client.Log(), Store: client.Registry(), Namespace: c.namespace,
 	}, s.path(c))
 }
 

@@ -60,7 +60,7 @@ func Serve(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logge
 	}
 	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client
 		Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: handlerWork,
-		Logger: logger, Log: rf.Log(), Store: rf.Registry(),
+		Logger: logger, Log: rf.Log(), Store: rf.Registry(), Namespace: rf.Namespace(),
 		Sequence: func(m *ringfence.Message) int64 { return sequenceOf(m.Value) },
 	}, s.path())
 }
