@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -32,27 +32,9 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		infos = append(infos, groupInfo(name, d))
+		infos = append(infos, consumer.Summary(name, d))
 	}
 	return infos, nil
-}
-
-// resolve finds the offset of a target in one partition.
-func (s SeekTarget) resolve(ctx context.Context, st *commitlog.Topic, partition int, b commitlog.Bounds) (int64, error) {
-	switch s.kind {
-	case "latest":
-		return b.Next, nil
-	case "time":
-		at, err := st.OffsetAt(ctx, partition, s.at.UnixMilli())
-		return max(at, b.First), err
-	case "offset":
-		if s.offset < b.First || s.offset > b.Next {
-			return 0, fmt.Errorf("partition %d keeps offsets %d to %d; can't seek to %d (earliest and latest always work): %w",
-				partition, b.First, b.Next, s.offset, ErrInvalid)
-		}
-		return s.offset, nil
-	}
-	return b.First, nil
 }
 
 // PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
@@ -91,7 +73,7 @@ func (c *Client) deleteGroup(ctx context.Context, group string, given bool) erro
 	if err := g.Delete(ctx); err != nil {
 		return err
 	}
-	return releaseRetention(ctx, group, t)
+	return consumer.ReleaseHold(ctx, group, t)
 }
 
 // group opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the

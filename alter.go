@@ -88,26 +88,26 @@ func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]Rete
 		if err != nil {
 			return nil, err
 		}
-		parts, err := extentsOf(ctx, log, s.Partitions, r)
+		parts, err := topic.ExtentsOf(ctx, log, s.Partitions, r)
 		if err != nil {
 			return nil, err
 		}
 		total := 0.0
 		for _, e := range parts {
-			total += e.bytes
+			total += e.Bytes
 		}
 		excess := 0.0
 		if r.Bytes > 0 && total > float64(r.Bytes) {
 			excess = (total - float64(r.Bytes)) / total
 		}
 		for p, e := range parts {
-			due := max(e.expired, e.after(excess*e.bytes))
+			due := max(e.Expired, e.After(excess*e.Bytes))
 			until := due
 			if !r.Force {
 				until = max(e.First, min(due, needed[storage][p]))
 			}
-			records, bytes := e.count(e.First, until)
-			held, _ := e.count(until, due)
+			records, bytes := e.Count(e.First, until)
+			held, _ := e.Count(until, due)
 			if records+held > 0 {
 				drops = append(drops, RetentionDrop{storage, p, e.First, until, records, bytes, held})
 			}

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -101,83 +104,65 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if err != nil {
 		return err
 	}
-	layouts := make(chan group.Layout, 1)
-	cfg.Layouts = layouts
+	if opts.Transactional && !c.reg.Transactional() {
+		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", topicName, ErrInvalid)
+	}
 	g, err := c.reg.Group(groupName)
 	if err != nil {
 		return err
 	}
-	if opts.Transactional && !c.reg.Transactional() {
-		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", topicName, ErrInvalid)
-	}
-	w := &unitWorker{topic: t, group: g, handler: h, opts: opts, logger: c.logger}
-	inner, cancel := context.WithCancel(ctx)
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	var moved error
-	var aides sync.WaitGroup
-	aides.Go(func() {
-		moved = t.Follow(inner, c.logger, func() { latest(layouts, layoutOf(t.Document())) })
-		if moved != nil {
-			stop()
-		}
+	return consumer.Run(ctx, consumer.Config{
+		Group: cfg, Topic: t, Catalog: c.catalog, Log: c.log,
+		Engine: dispatch.Config{
+			Concurrency: opts.Concurrency, MaxInFlight: opts.MaxInFlight, MaxBytes: int64(opts.MaxInFlightBytes),
+			Retry:           dispatch.Retry{Initial: opts.RetryInitial, Max: opts.RetryMax},
+			ProgressTimeout: opts.HandlerTimeout, DrainTimeout: opts.DrainTimeout,
+		},
+		Handler: func(u *group.Unit) dispatch.Handler { return deliver(topicName, g, u, h, opts.Transactional) },
+		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger,
 	})
-	aides.Go(checkpointMirror{log: c.log, group: g, topic: t, member: cfg.Member, logger: c.logger}.aide(inner))
-	hold := newRetentionHold(g, t, c.logger)
-	hold.begin(ctx)
-	aides.Go(func() { hold.run(inner) })
-	aides.Go(retirer{client: c, worker: w, logger: c.logger}.aide(inner))
-	err = group.Run(running, cfg, w)
-	cancel()
-	aides.Wait()
-	hold.end(ctx)
-	return errors.Join(err, moved)
 }
 
-// latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.
-func latest(ch chan group.Layout, l group.Layout) {
-	for {
-		select {
-		case ch <- l:
-			return
-		default:
+// deliver makes messages of the records of a unit.
+func deliver(topicName string, g *registry.Group, u *group.Unit, h Handler, transactional bool) dispatch.Handler {
+	epoch := u.Epoch()
+	if transactional {
+		h = demandCommit(h)
+	}
+	var slabs sync.Pool
+	return func(ctx context.Context, r *dispatch.Record) error {
+		slab, _ := slabs.Get().(*[]Message)
+		if slab == nil || len(*slab) == 0 {
+			fresh := make([]Message, slabMessages)
+			slab = &fresh
 		}
-		select {
-		case <-ch:
-		default:
+		m := &(*slab)[0]
+		*slab = (*slab)[1:]
+		slabs.Put(slab)
+		*m = Message{
+			Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
+			Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
 		}
+		if transactional {
+			m.commit = commitmentOf(g, u, r)
+		}
+		return h(ctx, m)
 	}
 }
 
-// layoutOf makes units of the partitions of a topic: numbered through all storage topics, each
-// after those that can hold earlier records of its keys.
-func layoutOf(doc *topic.Document) group.Layout {
-	l := make(group.Layout, 0, doc.Units())
-	for storage, s := range doc.Storage {
-		for p := range s.Partitions {
-			at := group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
-			if before, ok := doc.Parents(storage, p); ok {
-				first := doc.Unit(storage-1, 0)
-				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step
-			}
-			l = append(l, at)
-		}
-	}
-	return l
-}
+// slabMessages is how many messages are allocated at once. A handler that keeps one message keeps
+// the memory of its slab, some KiB, beside the bytes it was read with.
+const slabMessages = 32
 
 func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOptions) (group.Config, error) {
 	cfg := group.Config{
-		Registry: c.reg, Group: groupName, Topic: doc.Name, Layout: layoutOf(doc),
+		Registry: c.reg, Group: groupName,
 		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones,
 		Static: o.Static, RestartWindow: o.RestartWindow,
 		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
 		ProgressTimeout: o.HandlerTimeout, WorkersCommit: o.Transactional, Logger: c.logger, Events: o.Events,
 	}
-	if later := doc.Unit(doc.Produce+1, 0); later < doc.Units() {
-		cfg.Initial = later // what nobody has produced to yet is consumed from its start
-	}
-	cfg.First = doc.Unit(doc.Left(), 0)
+	consumer.LayOut(&cfg, doc)
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
 	}

@@ -2,226 +2,28 @@ package ringfence
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/topic"
+	"github.com/ringfence/ringfence/consumer"
 )
 
 // GroupInfo describes a consumer group.
-type GroupInfo struct {
-	Name     string       `json:"name"`
-	Topic    string       `json:"topic"`
-	Assignor string       `json:"assignor"`
-	Paused   bool         `json:"paused"`
-	Members  []MemberInfo `json:"members"`
-	Awaited  []string     `json:"awaited,omitempty"` // static members that are away and may come back
-	Units    []UnitInfo   `json:"units,omitempty"`   // DescribeGroup only
-	Lag      int64        `json:"lag"`               // records not processed yet, over all units
-	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	// Damaged says why the group can't be read; "": it can.
-	Damaged string `json:"damaged,omitempty"`
-	// Assignment is why the units are where they are.
-	Assignment AssignmentInfo `json:"assignment"`
-}
+type GroupInfo = consumer.GroupInfo
 
 // MemberInfo describes a live member.
-type MemberInfo struct {
-	ID          string `json:"id"`
-	Incarnation string `json:"incarnation"`
-	Host        string `json:"host,omitempty"`
-	PID         int    `json:"pid,omitempty"`
-	Weight      int    `json:"weight"`
-	Zone        string `json:"zone,omitempty"`
-	Static      bool   `json:"static,omitempty"`
-	Draining    bool   `json:"draining,omitempty"`
-	Joined      int64  `json:"joined"` // Unix ms
-	Units       int    `json:"units"`  // how many it owns
-}
+type MemberInfo = consumer.MemberInfo
 
 // AssignmentInfo says who computed the current assignment, and why.
-type AssignmentInfo struct {
-	Version int64  `json:"version"`
-	By      string `json:"by"`
-	Reason  string `json:"reason"`
-}
+type AssignmentInfo = consumer.AssignmentInfo
 
 // UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got. Units are the
 // partitions of all storage topics of the topic, numbered through; those of retired ones are not shown.
-type UnitInfo struct {
-	Unit      int            `json:"unit"`
-	Phase     group.Phase    `json:"phase"` // what is going on with it
-	Owner     string         `json:"owner"` // "": nobody
-	Alive     bool           `json:"alive"` // the owner is a live member
-	Epoch     int64          `json:"epoch"`
-	Target    string         `json:"target,omitempty"` // who should own it, when that is somebody else
-	Why       string         `json:"why"`              // why the owner has it
-	Positions []PositionInfo `json:"positions"`
-	Lag       int64          `json:"lag"`
-	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	Paused       bool  `json:"paused,omitempty"`
-}
+type UnitInfo = consumer.UnitInfo
 
 // PositionInfo is how far a unit got in one partition.
-type PositionInfo struct {
-	Storage    int   `json:"storage"`
-	Partition  int   `json:"partition"`
-	Checkpoint int64 `json:"checkpoint"` // next offset to process; -1: none was ever written
-	Done       int64 `json:"done"`       // records finished above it
-	First      int64 `json:"first"`
-	Next       int64 `json:"next"` // end of the partition
-	Lag        int64 `json:"lag"`
-	// OldestMillis is the age in milliseconds of the record at the checkpoint; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	// Damaged says what is wrong with the record at the checkpoint, and where to seek; "": nothing.
-	Damaged string `json:"damaged,omitempty"`
-}
+type PositionInfo = consumer.PositionInfo
 
 // DescribeGroup describes a group with its members, its units and their lag; it needs no member
 // to be alive.
 func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, error) {
-	d, err := group.Describe(ctx, c.reg, name)
-	if err != nil {
-		return GroupInfo{}, err
-	}
-	info := groupInfo(name, d)
-	t, err := c.current(ctx, d.Meta.Topic)
-	if err != nil {
-		return GroupInfo{}, err
-	}
-	doc, now := t.Document(), time.Now().UnixMilli()
-	for n := len(d.Units); n < doc.Units(); n++ { // the group has not grown with the topic yet
-		d.Units = append(d.Units, group.Status{Unit: registry.Unit{Number: n}, Phase: group.Unowned, Why: "no member has seen it yet"})
-	}
-	for i := doc.Unit(doc.Left(), 0); i < doc.Units(); i++ {
-		u, err := unitInfo(ctx, t, &d.Units[i], now)
-		if storage, _, _ := doc.Place(i); err != nil && retired(ctx, t, storage, err) {
-			return c.DescribeGroup(ctx, name)
-		}
-		if err != nil {
-			return GroupInfo{}, err
-		}
-		info.Units = append(info.Units, u)
-		info.Lag += u.Lag
-		info.OldestMillis = max(info.OldestMillis, u.OldestMillis)
-	}
-	tellWaiting(doc, info.Units)
-	return info, nil
-}
-
-// tellWaiting marks the units that are finished, and those that wait for others to be. The units are
-// those that are left of the topic.
-func tellWaiting(doc *topic.Document, units []UnitInfo) {
-	first := doc.Unit(doc.Left(), 0)
-	over := make([]bool, doc.Units()) // finished, and so is what comes before
-	for n, place := range layoutOf(doc) {
-		if n < first {
-			over[n] = true
-			continue
-		}
-		u, open := &units[n-first], true
-		for q := place.From; q < place.To; q += place.Step {
-			open = open && over[q]
-		}
-		p := &u.Positions[0]
-		over[n] = open && (place.End == 0 || place.End > 0 && p.Checkpoint >= place.End)
-		switch {
-		case over[n]:
-			u.Phase, u.Why, u.Target = group.Finished, "finished: its storage topic is sealed and processed", ""
-		case !open && (u.Phase == group.Owned || u.Phase == group.Unowned):
-			u.Phase = group.Waiting
-			u.Why = fmt.Sprintf("waits until storage topic %d is finished (%s)", place.Storage-1, u.Why)
-		}
-	}
-}
-
-func groupInfo(name string, d *group.Description) GroupInfo {
-	info := GroupInfo{
-		Name: name, Topic: d.Meta.Topic, Assignor: d.Meta.Assignor, Paused: d.Control.Paused, Awaited: d.Awaited,
-		Assignment: AssignmentInfo{Version: d.Assignment.Version, By: d.Assignment.By, Reason: d.Assignment.Reason},
-	}
-	owned := make(map[string]int)
-	for i := range d.Units {
-		if alive(d.Units[i].Phase) {
-			owned[d.Units[i].Owner.Member]++
-		}
-	}
-	for _, m := range d.Members {
-		info.Members = append(info.Members, MemberInfo{
-			ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Weight: max(m.Weight, 1), Zone: m.Zone,
-			Static: m.Static, Draining: m.Draining, Joined: m.Joined, Units: owned[m.ID],
-		})
-	}
-	return info
-}
-
-// alive says whether a unit in that phase has an owner that lives.
-func alive(p group.Phase) bool { return p == group.Owned || p == group.Moving || p == group.Paused }
-
-func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (UnitInfo, error) {
-	info := UnitInfo{
-		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
-		Why: s.Why, Paused: s.Phase == group.Paused,
-	}
-	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
-		info.Target = s.Target
-	}
-	err := measure(ctx, t, &s.Unit, &info, now)
-	return info, err
-}
-
-// measure fills in the position and the lag of one unit.
-func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitInfo, now int64) error {
-	storage, partition, _ := t.Document().Place(u.Number)
-	st, err := t.Storage(storage)
-	if err != nil {
-		return err
-	}
-	b, err := st.Bounds(ctx, partition)
-	if err != nil {
-		return err
-	}
-	p := PositionInfo{Storage: storage, Partition: partition, Checkpoint: -1, First: b.First, Next: b.Next}
-	from := b.First
-	if ck := position(u.Checkpoint, storage, partition); ck != nil {
-		p.Checkpoint = ck.Next
-		from = max(from, ck.Next)
-		for _, r := range ck.Done {
-			p.Done += r[1] - r[0]
-		}
-	}
-	p.Lag = max(0, b.Next-from-p.Done)
-	if from < b.Next {
-		recs, _, err := st.Read(ctx, partition, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
-		switch {
-		case errors.Is(err, ErrCorrupt):
-			p.Damaged = err.Error() // to be told, not to hide all the rest
-		case err != nil && !errors.Is(err, ErrOutOfRange):
-			return err
-		case len(recs) > 0:
-			p.OldestMillis = max(0, now-recs[0].Timestamp)
-		}
-	}
-	info.Positions = append(info.Positions, p)
-	info.Lag += p.Lag
-	info.OldestMillis = max(info.OldestMillis, p.OldestMillis)
-	return nil
-}
-
-func position(c *registry.Checkpoint, storage, partition int) *registry.Position {
-	if c == nil {
-		return nil
-	}
-	for i := range c.Positions {
-		if p := &c.Positions[i]; p.Storage == storage && p.Partition == partition {
-			return p
-		}
-	}
-	return nil
+	return consumer.Describe(ctx, c.reg, name, c.current)
 }

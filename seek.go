@@ -1,61 +1,56 @@
 package ringfence
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
+	"context"
+	"errors"
 	"time"
+
+	"github.com/ringfence/ringfence/consumer"
 )
 
 // SeekTarget is where a group is sent: the zero value is the oldest record that is kept.
-type SeekTarget struct {
-	kind   string // "", "latest", "offset", "time"
-	offset int64
-	at     time.Time
-}
+type SeekTarget = consumer.SeekTarget
 
 // The ways to make a SeekTarget.
 var (
-	SeekEarliest = SeekTarget{}
-	SeekLatest   = SeekTarget{kind: "latest"}
+	SeekEarliest = consumer.SeekEarliest
+	SeekLatest   = consumer.SeekLatest
 )
 
 // SeekOffset is an offset, the same in each partition that is sought.
-func SeekOffset(offset int64) SeekTarget { return SeekTarget{kind: "offset", offset: offset} }
+func SeekOffset(offset int64) SeekTarget { return consumer.SeekOffset(offset) }
 
 // SeekTime is the first record at or after a time.
-func SeekTime(at time.Time) SeekTarget { return SeekTarget{kind: "time", at: at} }
+func SeekTime(at time.Time) SeekTarget { return consumer.SeekTime(at) }
 
 // ParseSeek reads "earliest", "latest", an offset, an RFC 3339 time, or "-15m": so long ago.
-func ParseSeek(s string) (SeekTarget, error) {
-	switch s {
-	case "earliest":
-		return SeekEarliest, nil
-	case "latest":
-		return SeekLatest, nil
-	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n >= 0 {
-		return SeekOffset(n), nil
-	}
-	if at, err := time.Parse(time.RFC3339, s); err == nil {
-		return SeekTime(at), nil
-	}
-	if ago, ok := strings.CutPrefix(s, "-"); ok {
-		if d, err := time.ParseDuration(ago); err == nil && d >= 0 {
-			return SeekTime(time.Now().Add(-d)), nil
-		}
-	}
-	return SeekTarget{}, fmt.Errorf("seek target %q: expected earliest, latest, an offset, a time like 2026-01-31T12:00:00Z, or an age like -15m: %w", s, ErrInvalid)
-}
+func ParseSeek(s string) (SeekTarget, error) { return consumer.ParseSeek(s) }
 
-func (s SeekTarget) String() string {
-	switch s.kind {
-	case "latest":
-		return "latest"
-	case "offset":
-		return strconv.FormatInt(s.offset, 10)
-	case "time":
-		return s.at.Format(time.RFC3339)
+// SeekOptions are the options of SeekGroup.
+type SeekOptions = consumer.SeekOptions
+
+// SeekGroup sends a group, live or not, to a place in its topic and returns the new positions.
+// Live members go on from there; what they were processing can't be committed any more.
+//
+// Where a partition goes back, the partitions of later storage topics that hold later records of
+// its keys go back to their beginning, unless they are sought themselves: they wait for it, and the
+// order of each key holds.
+//
+// Retention keeps the records from the new positions on, as it keeps what the group has not
+// processed, also when no member runs.
+func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
+	if opts == nil {
+		opts = &SeekOptions{}
 	}
-	return "earliest"
+	for {
+		g, t, err := c.group(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		unchanged := t.Unchanged()
+		infos, err := consumer.Seek(ctx, g, t, to, opts, unchanged, c.logger)
+		if !errors.Is(err, ErrConflict) || t.Refresh(ctx) != nil || t.Unchanged() == unchanged {
+			return infos, err
+		}
+	} // the topic has grown, or some of it was retired: what was found is old
 }

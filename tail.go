@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -46,14 +47,14 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 		return err
 	}
 	doc := t.Document()
-	units, err := soughtUnits(doc, opts.From, &SeekOptions{Partitions: opts.Partitions, Storage: opts.Storage})
+	units, err := consumer.SoughtUnits(doc, opts.From, &SeekOptions{Partitions: opts.Partitions, Storage: opts.Storage})
 	if err != nil {
 		return err
 	}
 	l := &tail{topic: t, key: opts.Key, handler: h, start: map[place]int64{}}
 	for _, n := range units {
 		storage, partition, _ := doc.Place(n)
-		p, err := seekPosition(ctx, t, storage, partition, opts.From)
+		p, err := consumer.SeekPosition(ctx, t, storage, partition, opts.From)
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (l *tail) discover(ctx context.Context, known int) (int, error) {
 	doc := l.topic.Document()
 	for ; known < len(doc.Storage); known++ {
 		for p := range doc.Storage[known].Partitions {
-			first, err := seekPosition(ctx, l.topic, known, p, SeekEarliest)
+			first, err := consumer.SeekPosition(ctx, l.topic, known, p, SeekEarliest)
 			if err != nil {
 				return known, err
 			}
@@ -154,7 +155,7 @@ func (l *tail) storage(ctx context.Context, storage int) error {
 				open--
 				continue
 			}
-			if b.err != nil && ctx.Err() == nil && retired(ctx, l.topic, storage, b.err) {
+			if b.err != nil && ctx.Err() == nil && l.topic.IsRetired(ctx, storage, b.err) {
 				b.err = topic.ErrRetired
 			}
 			if b.err != nil {

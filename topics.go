@@ -171,22 +171,10 @@ func bounds(ctx context.Context, t *topic.Topic, s *StorageInfo) error {
 		b, err = st.Bounds(ctx, p)
 		s.Partitions[p] = PartitionInfo{Partition: p, First: b.First, Next: b.Next, Sealed: b.Sealed}
 	}
-	if err != nil && retired(ctx, t, s.Index, err) {
+	if err != nil && t.IsRetired(ctx, s.Index, err) {
 		*s, err = describe(t.Document()).Storage[s.Index], nil
 	}
 	return err
-}
-
-// retired says whether an error is that a storage topic was retired, of which this process may be the
-// last to hear.
-func retired(ctx context.Context, t *topic.Topic, storage int, err error) bool {
-	if errors.Is(err, topic.ErrRetired) {
-		return true
-	}
-	if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrClosed) {
-		return false
-	}
-	return t.Refresh(ctx) == nil && t.Document().Storage[storage].Retired
 }
 
 func describe(d *topic.Document) TopicInfo {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -48,8 +49,8 @@ func (m *Message) CommitIn(ctx context.Context, tx any) error {
 	return err
 }
 
-// transactional makes h, which commits the checkpoints itself, a handler of the engine's kind.
-func (w *unitWorker) transactional(h Handler) Handler {
+// demandCommit makes of h, which commits the checkpoints itself, a handler that fails when it has not.
+func demandCommit(h Handler) Handler {
 	return func(ctx context.Context, m *Message) error {
 		err := h(ctx, m)
 		switch {
@@ -62,9 +63,9 @@ func (w *unitWorker) transactional(h Handler) Handler {
 	}
 }
 
-// commitment is what CommitIn needs to know of a record.
-func (w *unitWorker) commitment(grant registry.Grant, member string, r *dispatch.Record) *commitment {
-	return &commitment{group: w.group, grant: grant, member: member, finished: registry.Finished{
+// commitmentOf is what CommitIn needs to know of a record.
+func commitmentOf(g *registry.Group, u *group.Unit, r *dispatch.Record) *commitment {
+	return &commitment{group: g, grant: u.Grant(), member: u.Member(), finished: registry.Finished{
 		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, From: r.From, To: r.To, Start: r.Start,
 	}}
 }

@@ -102,6 +102,59 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) 
 	}
 }
 
+// RetireSpent is Retire of an open topic. What a limit in bytes keeps in each of its storage topics, and
+// the topic as a whole need not, goes before.
+func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*Retirement, error) {
+	if err := c.spend(ctx, t); err != nil {
+		return nil, err
+	}
+	r, err := c.Retire(ctx, t.Document().Name)
+	if err != nil {
+		return nil, err
+	}
+	return r, t.Refresh(ctx)
+}
+
+// spend lets go of what is in sealed storage topics when those after it hold as many bytes as the topic
+// keeps: by itself each keeps so many for ever.
+func (c *Catalog) spend(ctx context.Context, t *Topic) error {
+	doc := t.Document()
+	r, bytes := doc.Retention(), 0.0
+	if r.Bytes == 0 || doc.Moved != nil {
+		return nil
+	}
+	for i := len(doc.Storage) - 1; i >= doc.Left(); i-- {
+		if bytes >= float64(r.Bytes) && i < doc.Produce {
+			if err := c.Spend(ctx, doc.Name, doc.Life, i); err != nil {
+				return err
+			}
+			continue
+		}
+		st, err := t.Storage(i)
+		for p := 0; p < doc.Storage[i].Partitions && err == nil && bytes < float64(r.Bytes); p++ {
+			var e Extent
+			e, err = ExtentOf(ctx, st, p, r)
+			bytes += e.Bytes
+		}
+		if err != nil && !t.IsRetired(ctx, i, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// IsRetired says whether an error is that a storage topic was retired, of which this process may be the
+// last to hear.
+func (t *Topic) IsRetired(ctx context.Context, storage int, err error) bool {
+	if errors.Is(err, ErrRetired) {
+		return true
+	}
+	if !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Closed) {
+		return false
+	}
+	return t.Refresh(ctx) == nil && t.Document().Storage[storage].Retired
+}
+
 // judge says of the sealed storage topics from one on what would become of them.
 func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *Retirement) error {
 	for i := from; i < doc.Produce; i++ {

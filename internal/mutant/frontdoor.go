@@ -5,27 +5,27 @@ func frontDoorMutants() []mutant {
 	return []mutant{
 		{
 			name: "hold-after-the-first-record", breaks: "retention drops what a group that ran for a moment has not processed",
-			file: "consume.go",
-			find: "	hold.begin(ctx)\n", put: "",
+			file: "consumer/consumer.go",
+			find: "	hold.Begin(ctx)\n", put: "",
 			pkg: ".", test: "TestRetentionKeepsWhatAGroupThatRanForAMomentNeeds$",
 		},
 		{
 			name: "seek-holds-nothing", breaks: "a group that is sent back finds that retention dropped what it was sent to",
-			file: "seekgroup.go",
-			find: "	if err := hold.descend(ctx, infos); err != nil {\n", put: "	if err := hold.descend(ctx, infos[:0]); err != nil {\n",
+			file: "consumer/seek.go",
+			find: "	if err := hold.Descend(ctx, infos); err != nil {\n", put: "	if err := hold.Descend(ctx, infos[:0]); err != nil {\n",
 			pkg: ".", test: "TestASeekHoldsBeforeItMoves$",
 		},
 		{
 			name: "held-only-where-records-drop", breaks: "a retention that comes later drops what an idle group has not processed",
-			file: "retention.go",
+			file: "consumer/hold.go",
 			find: "	if last := h.told[storage]; slices", put: "	if last := h.told[storage]; !h.drops() || slices",
 			pkg: ".", test: "TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds$",
 		},
 		{
 			name: "no-second-try-to-hold", breaks: "a retention that comes later drops what a running group has not processed, because its first hold could not be stored",
-			file: "retention.go",
+			file: "consumer/hold.go",
 			find: "			if h.drops() || h.missing() {\n", put: "			if h.drops() {\n",
-			pkg: ".", test: "TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped$",
+			pkg: "consumer", test: "TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped$",
 		},
 		{
 			name: "dry-run-alters", breaks: "a dry run changes the retention of a topic",
@@ -71,7 +71,7 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "latest-is-not-stored", breaks: "a crash before the first checkpoint skips records",
-			file: "unit.go",
+			file: "consumer/unit.go",
 			find: "	return w.storeStart(ctx, u, registry.Position{Storage: storage, Partition: partition, Next: b.Next})\n",
 			put:  "	return append(start, registry.Position{Storage: storage, Partition: partition, Next: b.Next}), nil\n",
 			pkg:  ".", test: "TestLatestIsWhereTheGroupWasMadeNotWhereItIsRestarted$",

@@ -43,9 +43,9 @@ func growthMutants() []mutant {
 		},
 		{
 			name: "estimate-by-reads", breaks: "a dry run of topic alter reads all over a log that knows its size, half a minute on Pulsar",
-			file: "extent.go",
+			file: "topic/extent.go",
 			find: "	if ok || err != nil {\n", put: "	if ok && err != nil {\n",
-			pkg: ".", test: "TestALogThatKnowsItsSizeIsNotRead$",
+			pkg: "topic", test: "TestALogThatKnowsItsSizeIsNotRead$",
 		},
 		{
 			name: "early-does-not-wait", breaks: "a message whose storage topic takes over just now is refused, or overtakes what is carried there",

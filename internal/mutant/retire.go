@@ -48,13 +48,13 @@ func retireMutants() []mutant {
 		},
 		{
 			name: "seek-to-what-is-gone", breaks: "a seek that was stopped says that the group is at records that went meanwhile",
-			file: "seekgroup.go",
+			file: "consumer/seek.go",
 			find: "	return infos, stillThere(ctx, t, infos)\n", put: "	return infos, nil\n",
 			pkg: ".", test: "TestASeekThatWasStoppedDoesNotLeadToWhatIsGone$",
 		},
 		{
 			name: "seek-by-an-old-definition", breaks: "a seek that was stopped takes a group back into units that are retired",
-			file: "seekgroup.go",
+			file: "consumer/seek.go",
 			find: "registry.Txn{Checks: []registry.Check{unchanged}}", put: "registry.Txn{}",
 			pkg: ".", test: "TestASeekThatWasStoppedDoesNotLeadToWhatIsGone$",
 		},

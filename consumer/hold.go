@@ -1,4 +1,4 @@
-package ringfence
+package consumer
 
 import (
 	"context"
@@ -19,9 +19,9 @@ const holdEvery = 5 * time.Second
 // put an older one in its place.
 const holdAgain = 30 * time.Second
 
-// retentionHold keeps retention from dropping what a group has not processed. A group holds what it
+// Hold keeps retention from dropping what a group has not processed. A group holds what it
 // needs whether there is a retention or not: one may be given to the topic at any time.
-type retentionHold struct {
+type Hold struct {
 	group  *registry.Group
 	topic  *topic.Topic
 	logger *slog.Logger
@@ -34,20 +34,21 @@ type told struct {
 	at      time.Time
 }
 
-func newRetentionHold(g *registry.Group, t *topic.Topic, logger *slog.Logger) retentionHold {
-	return retentionHold{group: g, topic: t, logger: logger, told: map[int]told{}}
+// NewHold is the hold of a group on a topic.
+func NewHold(g *registry.Group, t *topic.Topic, logger *slog.Logger) Hold {
+	return Hold{group: g, topic: t, logger: logger, told: map[int]told{}}
 }
 
 // drops says whether the log drops records by itself. While it does not, a hold that stays behind
 // costs nothing.
-func (h retentionHold) drops() bool {
+func (h Hold) drops() bool {
 	r := h.topic.Document().Retention()
 	return r.Bytes > 0 || r.AgeMS > 0
 }
 
 // missing says whether the log has not been told yet what is needed of some storage topic. That may not
 // wait for a retention, which drops something before anybody here hears of it.
-func (h retentionHold) missing() bool {
+func (h Hold) missing() bool {
 	doc := h.topic.Document()
 	for i := doc.Left(); i < len(doc.Storage); i++ {
 		if _, ok := h.told[i]; !ok {
@@ -57,12 +58,12 @@ func (h retentionHold) missing() bool {
 	return false
 }
 
-// begin stores the hold before the first record is handled: retention must not be faster than
+// Begin stores the hold before the first record is handled: retention must not be faster than
 // the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
-func (h retentionHold) begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
+func (h Hold) Begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
 
-// run moves the hold along with the checkpoints until ctx ends.
-func (h retentionHold) run(ctx context.Context) {
+// Run moves the hold along with the checkpoints until ctx ends.
+func (h Hold) Run(ctx context.Context) {
 	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
 	for {
@@ -77,16 +78,16 @@ func (h retentionHold) run(ctx context.Context) {
 	}
 }
 
-// end stores where the group is now. A group that does not consume the topic after all, because
+// End stores where the group is now. A group that does not consume the topic after all, because
 // it consumes another or was deleted, must hold nothing.
-func (h retentionHold) end(ctx context.Context) {
+func (h Hold) End(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdEvery)
 	defer cancel()
 	clear(h.told)
 	h.warn(ctx, h.store(ctx, false))
 }
 
-func (h retentionHold) warn(ctx context.Context, err error) {
+func (h Hold) warn(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		h.logger.Warn("retention could not be told how far the group got", "group", h.group.Name(), "error", err)
 	}
@@ -94,7 +95,7 @@ func (h retentionHold) warn(ctx context.Context, err error) {
 
 // store tells the log the lowest offsets that the group needs. A group that does not exist yet is
 // going to need everything.
-func (h retentionHold) store(ctx context.Context, first bool) error {
+func (h Hold) store(ctx context.Context, first bool) error {
 	st, err := h.group.Load(ctx, true)
 	if err != nil {
 		return err
@@ -119,9 +120,9 @@ func (h retentionHold) store(ctx context.Context, first bool) error {
 	return nil
 }
 
-// descend stores the hold of a group that is about to be sent to these positions, where one lies
+// Descend stores the hold of a group that is about to be sent to these positions, where one lies
 // below what the group needed until now. From then on they stay.
-func (h retentionHold) descend(ctx context.Context, to []PositionInfo) error {
+func (h Hold) Descend(ctx context.Context, to []PositionInfo) error {
 	st, err := h.group.Load(ctx, true)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (h retentionHold) descend(ctx context.Context, to []PositionInfo) error {
 }
 
 // tell stores the hold of one storage topic, unless it is what was told a short while ago.
-func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) error {
+func (h Hold) tell(ctx context.Context, storage int, offsets []int64) error {
 	if last := h.told[storage]; slices.Equal(last.offsets, offsets) && time.Since(last.at) < holdAgain {
 		return nil
 	}
@@ -155,8 +156,8 @@ func (h retentionHold) tell(ctx context.Context, storage int, offsets []int64) e
 	return nil
 }
 
-// releaseRetention forgets what a deleted group held.
-func releaseRetention(ctx context.Context, name string, t *topic.Topic) error {
+// ReleaseHold forgets what a deleted group held.
+func ReleaseHold(ctx context.Context, name string, t *topic.Topic) error {
 	for storage, s := range t.Document().Storage {
 		if err := holdAt(ctx, t, storage, name, commitlog.NoHold(s.Partitions)); err != nil {
 			return err
@@ -171,7 +172,7 @@ func holdAt(ctx context.Context, t *topic.Topic, storage int, name string, offse
 	if err == nil {
 		err = log.Hold(ctx, name, offsets)
 	}
-	if err != nil && retired(ctx, t, storage, err) {
+	if err != nil && t.IsRetired(ctx, storage, err) {
 		return nil
 	}
 	return err

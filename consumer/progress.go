@@ -1,4 +1,4 @@
-package ringfence
+package consumer
 
 import (
 	"sync/atomic"

@@ -1,20 +1,21 @@
-package ringfence
+package consumer
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
-// SeekOptions are the options of SeekGroup.
+// SeekOptions are the options of a seek.
 type SeekOptions struct {
 	// Partitions are those to move; empty: all. They are numbered through all storage topics, as
-	// the units of DescribeGroup are, or within Storage.
+	// the units of a group are, or within Storage.
 	Partitions []int
 	// Storage, when not nil, is the storage topic to move in. An offset needs it when there are
 	// several.
@@ -23,36 +24,11 @@ type SeekOptions struct {
 	DryRun bool
 }
 
-// SeekGroup sends a group, live or not, to a place in its topic and returns the new positions.
-// Live members go on from there; what they were processing can't be committed any more.
-//
-// Where a partition goes back, the partitions of later storage topics that hold later records of
-// its keys go back to their beginning, unless they are sought themselves: they wait for it, and the
-// order of each key holds.
-//
-// Retention keeps the records from the new positions on, as it keeps what the group has not
-// processed, also when no member runs.
-func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
-	if opts == nil {
-		opts = &SeekOptions{}
-	}
-	for {
-		g, t, err := c.group(ctx, group)
-		if err != nil {
-			return nil, err
-		}
-		unchanged := t.Unchanged()
-		infos, err := c.seekGroup(ctx, g, t, to, opts, unchanged)
-		if !errors.Is(err, ErrConflict) || t.Refresh(ctx) != nil || t.Unchanged() == unchanged {
-			return infos, err
-		}
-	} // the topic has grown, or some of it was retired: what was found is old
-}
-
-// seekGroup moves units as long as a check holds.
-func (c *Client) seekGroup(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check) ([]PositionInfo, error) {
+// Seek sends a group, live or not, to a place in its topic, as long as a check holds, and returns the new
+// positions. ErrConflict when it does not hold any more: what was found is old.
+func Seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
 	group := g.Name()
-	units, err := soughtUnits(t.Document(), to, opts)
+	units, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +40,9 @@ func (c *Client) seekGroup(ctx context.Context, g *registry.Group, t *topic.Topi
 	if err := g.Grow(ctx, t.Units()); err != nil {
 		return nil, err
 	}
-	hold := newRetentionHold(g, t, c.logger)
-	defer hold.end(ctx) // where the group is then, whatever came of it
-	if err := hold.descend(ctx, infos); err != nil {
+	hold := NewHold(g, t, logger)
+	defer hold.End(ctx) // where the group is then, whatever came of it
+	if err := hold.Descend(ctx, infos); err != nil {
 		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", group, err)
 	}
 	if infos, err = seekTargets(ctx, g, t, to, units); err != nil { // retention may have been at work until the hold was stored
@@ -103,29 +79,29 @@ func stillThere(ctx context.Context, t *topic.Topic, infos []PositionInfo) error
 	return nil
 }
 
-// soughtUnits are the units that the options name, sorted.
-func soughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
+// SoughtUnits are the units that the options name, sorted.
+func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
 	first, count, oldest, last := 0, doc.Units(), doc.Left(), len(doc.Storage)-1
 	left := doc.Unit(oldest, 0) // units below are retired
 	if o.Storage != nil {
 		switch s := *o.Storage; {
 		case s >= 0 && s < oldest:
-			return nil, fmt.Errorf("storage topic %d of topic %q is retired: all groups had finished it and no record was left; there are storage topics %d to %d: %w", s, doc.Name, oldest, last, ErrInvalid)
+			return nil, fmt.Errorf("storage topic %d of topic %q is retired: all groups had finished it and no record was left; there are storage topics %d to %d: %w", s, doc.Name, oldest, last, fault.Invalid)
 		case s < 0 || s > last:
-			return nil, fmt.Errorf("topic %q has storage topics %d to %d; %d is out of range: %w", doc.Name, oldest, last, s, ErrInvalid)
+			return nil, fmt.Errorf("topic %q has storage topics %d to %d; %d is out of range: %w", doc.Name, oldest, last, s, fault.Invalid)
 		}
 		first, count = doc.Unit(*o.Storage, 0), doc.Storage[*o.Storage].Partitions
 	} else if to.kind == "offset" && last > oldest && len(o.Partitions) == 0 {
-		return nil, fmt.Errorf("topic %q has %d storage topics, each with offsets of its own: say which one, or which partitions: %w", doc.Name, last-oldest+1, ErrInvalid)
+		return nil, fmt.Errorf("topic %q has %d storage topics, each with offsets of its own: say which one, or which partitions: %w", doc.Name, last-oldest+1, fault.Invalid)
 	}
 	var units []int
 	for _, p := range o.Partitions {
 		switch {
 		case p >= 0 && p < count && first+p < left:
 			storage, partition, _ := doc.Place(p)
-			return nil, fmt.Errorf("partition %d/%d of topic %q is retired with its storage topic; there are storage topics %d to %d: %w", storage, partition, doc.Name, oldest, last, ErrInvalid)
+			return nil, fmt.Errorf("partition %d/%d of topic %q is retired with its storage topic; there are storage topics %d to %d: %w", storage, partition, doc.Name, oldest, last, fault.Invalid)
 		case p < 0 || p >= count:
-			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, ErrInvalid)
+			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, fault.Invalid)
 		}
 		units = append(units, first+p)
 	}
@@ -148,7 +124,7 @@ func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to Seek
 	back := make([]bool, doc.Units())
 	var infos []PositionInfo
 	left := doc.Unit(doc.Left(), 0)
-	for n, place := range layoutOf(doc) {
+	for n, place := range Layout(doc) {
 		if n < left {
 			continue
 		}
@@ -168,7 +144,7 @@ func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to Seek
 		if !sought {
 			target = SeekEarliest
 		}
-		p, err := seekPosition(ctx, t, place.Storage, place.Partition, target)
+		p, err := SeekPosition(ctx, t, place.Storage, place.Partition, target)
 		if err != nil {
 			return nil, err
 		}
@@ -178,8 +154,8 @@ func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to Seek
 	return infos, nil
 }
 
-// seekPosition finds where a target lies in a partition.
-func seekPosition(ctx context.Context, t *topic.Topic, storage, partition int, to SeekTarget) (PositionInfo, error) {
+// SeekPosition finds where a target lies in a partition.
+func SeekPosition(ctx context.Context, t *topic.Topic, storage, partition int, to SeekTarget) (PositionInfo, error) {
 	st, err := t.Storage(storage)
 	if err != nil {
 		return PositionInfo{}, err

@@ -1,4 +1,4 @@
-package ringfence
+package topic
 
 import (
 	"context"
@@ -47,15 +47,15 @@ func TestALogThatKnowsItsSizeIsNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := extentsOf(t.Context(), topic, 1, Retention{Bytes: 1})
+	all, err := ExtentsOf(t.Context(), topic, 1, Retention{Bytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := all[0]
-	if e.bytes != 4000 || e.after(2500) != 950 {
-		t.Errorf("%v bytes, half of the second ledger ends at %d; expected 4000 and 950", e.bytes, e.after(2500))
+	if e.Bytes != 4000 || e.After(2500) != 950 {
+		t.Errorf("%v bytes, half of the second ledger ends at %d; expected 4000 and 950", e.Bytes, e.After(2500))
 	}
-	if records, bytes := e.count(15, 950); records != 75 || bytes != 2000 {
+	if records, bytes := e.Count(15, 950); records != 75 || bytes != 2000 {
 		t.Errorf("%d records and %d bytes; expected 75 and 2000", records, bytes)
 	}
 	if err := topic.Close(); err != nil {
@@ -99,7 +99,7 @@ func TestASizeIsEstimatedWhateverOffsetsALogLeavesOut(t *testing.T) {
 			for _, l := range list {
 				records += l.until - l.from
 			}
-			e := extent{Bounds: commitlog.Bounds{Next: list[len(list)-1].until}}
+			e := Extent{Bounds: commitlog.Bounds{Next: list[len(list)-1].until}}
 			if err := e.measure(ledgers(list, size, 600, &reads)); err != nil {
 				t.Fatal(err)
 			}
@@ -109,16 +109,16 @@ func TestASizeIsEstimatedWhateverOffsetsALogLeavesOut(t *testing.T) {
 					t.Errorf("%s: %d of %d records; want about %d", what, got, records, want)
 				}
 			}
-			all, bytes := e.count(0, e.Next)
+			all, bytes := e.Count(0, e.Next)
 			near("all", all, records)
 			near("all, in bytes", bytes/size, records)
-			half := e.after(e.bytes / 2)
+			half := e.After(e.Bytes / 2)
 			below := int64(0)
 			for _, l := range list {
 				below += max(0, min(half, l.until)-l.from)
 			}
 			near("half of them", below, records/2)
-			counted, _ := e.count(0, half)
+			counted, _ := e.Count(0, half)
 			near("counted below the half", counted, records/2)
 			if reads > mostReads {
 				t.Errorf("%d reads; want %d at most", reads, mostReads)

@@ -1,28 +1,24 @@
-package ringfence
+package consumer
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/topic"
 )
 
 // unitWorker runs the units that a member owns: the partitions of a topic, numbered through all of
 // its storage topics.
 type unitWorker struct {
-	topic   *topic.Topic
+	*Config
 	group   *registry.Group
-	handler Handler
-	opts    *ConsumeOptions
-	logger  *slog.Logger
 	running sync.Map // the numbers of units that run here
 }
 
@@ -30,11 +26,11 @@ type unitWorker struct {
 func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	w.running.Store(u.Number(), nil)
 	defer w.running.Delete(u.Number())
-	storage, partition, ok := w.topic.Document().Place(u.Number())
+	storage, partition, ok := w.Topic.Document().Place(u.Number())
 	if !ok {
-		return fmt.Errorf("topic %q has no unit %d: %w", w.topic.Document().Name, u.Number(), ErrNotFound)
+		return fmt.Errorf("topic %q has no unit %d: %w", w.Topic.Document().Name, u.Number(), fault.NotFound)
 	}
-	st, err := w.topic.Storage(storage)
+	st, err := w.Topic.Storage(storage)
 	if err != nil {
 		return err
 	}
@@ -43,21 +39,15 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	if err != nil {
 		return err
 	}
-	cfg := dispatch.Config{
-		Name: strconv.Itoa(u.Number()), Start: start, From: dispatch.Earliest,
-		Inputs:      []dispatch.Input{{Storage: storage, Partition: partition, Source: source}},
-		Handler:     w.handle(u),
-		Concurrency: w.opts.Concurrency, MaxInFlight: w.opts.MaxInFlight, MaxBytes: int64(w.opts.MaxInFlightBytes),
-		Retry:           dispatch.Retry{Initial: w.opts.RetryInitial, Max: w.opts.RetryMax},
-		ProgressTimeout: w.opts.HandlerTimeout, DrainTimeout: w.opts.DrainTimeout,
-		Moved:  u.Moved,
-		Logger: w.logger,
-	}
+	cfg := w.Engine
+	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
+	cfg.Inputs = []dispatch.Input{{Storage: storage, Partition: partition, Source: source}}
+	cfg.Handler, cfg.Moved, cfg.Logger = w.handle(u), u.Moved, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
 		return err
 	}
-	progress := &progressOf{engine: engine, start: start, silent: w.opts.Transactional}
+	progress := &progressOf{engine: engine, start: start, silent: w.Transactional}
 	u.Track(progress.now)
 	drained := make(chan struct{})
 	over := make(chan struct{})
@@ -88,7 +78,7 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, storage, partitio
 	if ck := u.Checkpoint(); ck != nil {
 		start = ck.Positions
 	}
-	if w.opts.From != Latest || position(u.Checkpoint(), storage, partition) != nil {
+	if !w.Latest || position(u.Checkpoint(), storage, partition) != nil {
 		return start, nil
 	}
 	meta, err := w.group.Meta(ctx)
@@ -122,39 +112,16 @@ func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.
 	return start, w.group.Commit(ctx, u.Grant(), c, have.CheckpointVersion)
 }
 
-// handle makes messages of records.
+// handle lets a handler wait until its unit may be worked on.
 func (w *unitWorker) handle(u *group.Unit) dispatch.Handler {
-	name, h, epoch := w.topic.Document().Name, w.handler, u.Epoch()
-	if w.opts.Transactional {
-		h = w.transactional(h)
-	}
-	var slabs sync.Pool
+	h := w.Handler(u)
 	return func(ctx context.Context, r *dispatch.Record) error {
 		if err := u.Await(ctx); err != nil {
 			return err
 		}
-		slab, _ := slabs.Get().(*[]Message)
-		if slab == nil || len(*slab) == 0 {
-			fresh := make([]Message, slabMessages)
-			slab = &fresh
-		}
-		m := &(*slab)[0]
-		*slab = (*slab)[1:]
-		slabs.Put(slab)
-		*m = Message{
-			Topic: name, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
-			Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
-		}
-		if w.opts.Transactional {
-			m.commit = w.commitment(u.Grant(), u.Member(), r)
-		}
-		return h(ctx, m)
+		return h(ctx, r)
 	}
 }
-
-// slabMessages is how many messages are allocated at once. A handler that keeps one message keeps
-// the memory of its slab, some KiB, beside the bytes it was read with.
-const slabMessages = 32
 
 // oldest is when the handler that runs longest was started; zero: none runs.
 func oldest(s dispatch.Stats) time.Time {

@@ -1,4 +1,4 @@
-package ringfence
+package consumer
 
 import (
 	"bytes"
@@ -77,7 +77,7 @@ func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *regist
 func TestAHoldIsStoredWhenItChanges(t *testing.T) {
 	t.Parallel()
 	log, _, _, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
-	h := newRetentionHold(g, top, slog.Default())
+	h := NewHold(g, top, slog.Default())
 	for i, step := range []struct {
 		first bool
 		want  int
@@ -93,7 +93,7 @@ func TestAHoldIsStoredWhenItChanges(t *testing.T) {
 	if err := h.store(t.Context(), false); err != nil || log.holds != 3 {
 		t.Errorf("long after, the log was told %d holds, %v; want 3", log.holds, err)
 	}
-	h.end(t.Context())
+	h.End(t.Context())
 	if log.holds != 4 {
 		t.Errorf("at the end the log was told %d holds; want 4", log.holds)
 	}
@@ -107,13 +107,13 @@ func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.
 		if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
 			t.Fatal(err)
 		}
-		h := newRetentionHold(g, top, slog.New(slog.DiscardHandler))
+		h := NewHold(g, top, slog.New(slog.DiscardHandler))
 		log.full = true
-		h.begin(t.Context())
+		h.Begin(t.Context())
 		log.full = false
 		ctx, cancel := context.WithTimeout(t.Context(), 10*holdAgain)
 		defer cancel()
-		h.run(ctx)
+		h.Run(ctx)
 		if log.holds != 1 {
 			t.Errorf("the log was told %d holds; want the one that it has not got yet", log.holds)
 		}
@@ -124,7 +124,7 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	log, portable, reg, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
 	var out bytes.Buffer
-	m := checkpointMirror{log: portable, group: g, topic: top, member: "m", logger: slog.New(slog.NewTextHandler(&out, nil))}
+	m := offsetPublisher{log: portable, group: g, topic: top, member: "m", logger: slog.New(slog.NewTextHandler(&out, nil))}
 	if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, failing := map[mirrorKey]int64{}, false
+	copied, failing := map[place]int64{}, false
 	for i, step := range []struct {
 		refused error
 		copies  int

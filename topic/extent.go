@@ -1,4 +1,4 @@
-package ringfence
+package topic
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// extent is what a partition holds, estimated by the log or from reads. Offsets say little of it: a log may leave out
+// Extent is what a partition holds, estimated by the log or from reads. Offsets say little of it: a log may leave out
 // most of them, as Pulsar does, which counts on in another place with each ledger.
-type extent struct {
+type Extent struct {
 	commitlog.Bounds
-	expired   int64     // what lies below is too old
-	bytes     float64   // of all
+	Expired   int64     // what lies below is too old
+	Bytes     float64   // of all
 	stretches []stretch // in the order of their offsets
 }
 
@@ -45,15 +45,15 @@ const (
 // extentsAtOnce is how many partitions are looked at together.
 const extentsAtOnce = 8
 
-// extentsOf is extentOf of each partition.
-func extentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Retention) ([]extent, error) {
-	parts, errs := make([]extent, partitions), make([]error, partitions)
+// ExtentsOf is ExtentOf of each partition.
+func ExtentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Retention) ([]Extent, error) {
+	parts, errs := make([]Extent, partitions), make([]error, partitions)
 	limit := make(chan struct{}, extentsAtOnce)
 	var looks sync.WaitGroup
 	for p := range parts {
 		limit <- struct{}{}
 		looks.Go(func() { // joined below
-			parts[p], errs[p] = extentOf(ctx, log, p, r)
+			parts[p], errs[p] = ExtentOf(ctx, log, p, r)
 			<-limit
 		})
 	}
@@ -66,20 +66,20 @@ func extentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Rete
 	return parts, nil
 }
 
-// extentOf finds how large a partition is, and what of it is too old.
-func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (extent, error) {
-	var e extent
+// ExtentOf finds how large a partition is, and what of it is too old.
+func ExtentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (Extent, error) {
+	var e Extent
 	var err error
 	if e.Bounds, err = log.Bounds(ctx, partition); err != nil {
 		return e, err
 	}
-	e.expired = e.First
+	e.Expired = e.First
 	if r.AgeMS > 0 {
 		at, err := log.OffsetAt(ctx, partition, time.Now().UnixMilli()-r.AgeMS)
 		if err != nil {
 			return e, err
 		}
-		e.expired = max(at, e.First)
+		e.Expired = max(at, e.First)
 	}
 	known, ok, err := log.Measure(ctx, partition)
 	if ok || err != nil {
@@ -93,15 +93,15 @@ func extentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retent
 }
 
 // know takes over what the log says.
-func (e *extent) know(stretches []commitlog.Stretch) {
+func (e *Extent) know(stretches []commitlog.Stretch) {
 	for _, s := range stretches {
 		e.stretches = append(e.stretches, stretch{from: s.From, read: s.Until, until: s.Until, records: s.Records, bytes: s.Bytes})
-		e.bytes += s.Bytes
+		e.Bytes += s.Bytes
 	}
 }
 
 // measure reads where the most bytes are not read yet, until that is little enough.
-func (e *extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Record, int64, error)) error {
+func (e *Extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Record, int64, error)) error {
 	var recs []commitlog.Record
 	at, end, into := e.First, e.Next, 0
 	for range mostReads {
@@ -109,7 +109,7 @@ func (e *extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Recor
 			break
 		}
 		got, next, err := read(at, recs[:0])
-		if err != nil && !errors.Is(err, ErrOutOfRange) && !errors.Is(err, commitlog.ErrCorrupt) {
+		if err != nil && !errors.Is(err, commitlog.ErrOutOfRange) && !errors.Is(err, commitlog.ErrCorrupt) {
 			return err
 		}
 		if s, ok := stretchOf(got, next, end); ok {
@@ -119,16 +119,16 @@ func (e *extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Recor
 			continue
 		}
 		recs = got
-		e.bytes = 0
+		e.Bytes = 0
 		most, largest := 0.0, 0
 		for i := range e.stretches {
 			s := &e.stretches[i]
-			e.bytes += s.bytes + s.unread()
+			e.Bytes += s.bytes + s.unread()
 			if n := s.unread(); n > most {
 				most, largest = n, i
 			}
 		}
-		if most <= e.bytes*fineEnough {
+		if most <= e.Bytes*fineEnough {
 			break
 		}
 		s := &e.stretches[largest]
@@ -153,8 +153,8 @@ func stretchOf(recs []commitlog.Record, next, end int64) (stretch, bool) {
 	return s, true
 }
 
-// after is the offset below which so many bytes lie.
-func (e *extent) after(bytes float64) int64 {
+// After is the offset below which so many bytes lie.
+func (e *Extent) After(bytes float64) int64 {
 	at := e.First
 	for i := range e.stretches {
 		s := &e.stretches[i]
@@ -169,8 +169,8 @@ func (e *extent) after(bytes float64) int64 {
 	return at
 }
 
-// count is how many records lie between two offsets, and of how many bytes.
-func (e *extent) count(from, to int64) (records, bytes int64) {
+// Count is how many records lie between two offsets, and of how many bytes.
+func (e *Extent) Count(from, to int64) (records, bytes int64) {
 	r, b := 0.0, 0.0
 	for i := range e.stretches {
 		s := &e.stretches[i]

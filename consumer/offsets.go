@@ -1,4 +1,4 @@
-package ringfence
+package consumer
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// mirrorEvery is how often a member copies its checkpoints to a log whose server has tools that
+// publishEvery is how often a member copies its checkpoints to a log whose server has tools that
 // show the lag of groups.
-const mirrorEvery = 5 * time.Second
+const publishEvery = 5 * time.Second
 
-// mirrorAgain is after how many of these turns everything is copied anew, moved or not: a member that
+// publishAgain is after how many of these turns everything is copied anew, moved or not: a member that
 // was stalled may have copied an older position over that of the unit's next owner.
-const mirrorAgain = 12
+const publishAgain = 12
 
-// checkpointMirror copies what one member has checkpointed to the log's server. The registry
+// offsetPublisher copies what one member has checkpointed to the log's server. The registry
 // stays the only truth: a copy that fails is late, and nothing else.
-type checkpointMirror struct {
+type offsetPublisher struct {
 	log    *commitlog.Log
 	group  *registry.Group
 	topic  *topic.Topic
@@ -29,38 +29,35 @@ type checkpointMirror struct {
 	logger *slog.Logger
 }
 
-type mirrorKey struct{ storage, partition int }
-
-// aide is run for a goroutine.
-func (m checkpointMirror) aide(ctx context.Context) func() { return func() { m.run(ctx) } }
+type place struct{ storage, partition int }
 
 // run copies until ctx ends, and then once more.
-func (m checkpointMirror) run(ctx context.Context) {
+func (m offsetPublisher) run(ctx context.Context) {
 	if !m.log.MirrorsCheckpoints() {
 		return
 	}
-	copied := map[mirrorKey]int64{}
+	copied := map[place]int64{}
 	failing := false
-	tick := time.NewTicker(mirrorEvery)
+	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
 	for turn := 1; ctx.Err() == nil; turn++ {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			if turn%mirrorAgain == 0 {
+			if turn%publishAgain == 0 {
 				clear(copied)
 			}
 			failing = m.turn(ctx, copied, failing)
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), mirrorEvery)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishEvery)
 	defer cancel()
 	m.turn(last, copied, failing)
 }
 
 // turn copies once, and logs when that begins to fail and when it works again: a foreign group of the
 // same name can stay for days.
-func (m checkpointMirror) turn(ctx context.Context, copied map[mirrorKey]int64, failing bool) bool {
+func (m offsetPublisher) turn(ctx context.Context, copied map[place]int64, failing bool) bool {
 	n, err := m.copy(ctx, copied)
 	switch {
 	case ctx.Err() != nil || err == nil && n == 0:
@@ -74,7 +71,7 @@ func (m checkpointMirror) turn(ctx context.Context, copied map[mirrorKey]int64, 
 }
 
 // copy copies the positions of this member's units that are not in copied, and says how many.
-func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) (int, error) {
+func (m offsetPublisher) copy(ctx context.Context, copied map[place]int64) (int, error) {
 	st, err := m.group.Load(ctx, true)
 	if err != nil {
 		return 0, err
@@ -84,13 +81,13 @@ func (m checkpointMirror) copy(ctx context.Context, copied map[mirrorKey]int64) 
 		return 0, nil
 	}
 	var at []commitlog.MirrorPosition
-	var keys []mirrorKey
+	var keys []place
 	for _, u := range st.Units {
 		if u.Checkpoint == nil || u.Owner.Member != m.member && u.Checkpoint.Member != m.member {
 			continue
 		}
 		for _, p := range u.Checkpoint.Positions {
-			key := mirrorKey{p.Storage, p.Partition}
+			key := place{p.Storage, p.Partition}
 			if next, ok := copied[key]; p.Storage >= len(doc.Storage) || ok && next == p.Next {
 				continue
 			}

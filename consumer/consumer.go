@@ -1,0 +1,110 @@
+// Package consumer makes a process a member of a group that consumes a topic. It puts together who owns
+// what (group), what is done with the records of a unit (dispatch) and where the units lie (topic), and
+// what else a member does: retention holds, offsets for the tools of a log's server, retirement.
+//
+// For admins it has seeks and the description of a group.
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Config is a member of a group, and what it does with the records of its units.
+type Config struct {
+	Group   group.Config // as LayOut has left it
+	Topic   *topic.Topic // as the caller has it open; the caller closes it
+	Catalog *topic.Catalog
+	Log     *commitlog.Log
+	// Engine says how the records of each unit are handled; what is of one unit, and the handler, are
+	// set here.
+	Engine dispatch.Config
+	// Handler makes the handler of a unit, each time the unit comes.
+	Handler func(u *group.Unit) dispatch.Handler
+	Latest  bool // where there is no checkpoint, begin at the end
+	// Transactional: the handlers store the checkpoints, in transactions of their own.
+	Transactional bool
+	Logger        *slog.Logger
+}
+
+// Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
+// joins all that it started. Errors are those of group.Run, and topic.ErrAnotherLife and ErrConflict of a
+// topic that was deleted or moved meanwhile.
+func Run(ctx context.Context, c Config) error {
+	layouts := make(chan group.Layout, 1)
+	c.Group.Layouts = layouts
+	g, err := c.Group.Registry.Group(c.Group.Group)
+	if err != nil {
+		return err
+	}
+	w := &unitWorker{Config: &c, group: g}
+	inner, cancel := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var moved error
+	var chores sync.WaitGroup
+	chores.Go(func() {
+		moved = c.Topic.Follow(inner, c.Logger, func() { latest(layouts, Layout(c.Topic.Document())) })
+		if moved != nil {
+			stop()
+		}
+	})
+	offsets := offsetPublisher{log: c.Log, group: g, topic: c.Topic, member: c.Group.Member, logger: c.Logger}
+	chores.Go(func() { offsets.run(inner) })
+	hold := NewHold(g, c.Topic, c.Logger)
+	hold.Begin(ctx)
+	chores.Go(func() { hold.Run(inner) })
+	chores.Go(func() { retirer{catalog: c.Catalog, worker: w, logger: c.Logger}.run(inner) })
+	err = group.Run(running, c.Group, w)
+	cancel()
+	chores.Wait()
+	hold.End(ctx)
+	return errors.Join(err, moved)
+}
+
+// LayOut tells a group what it consumes.
+func LayOut(c *group.Config, doc *topic.Document) {
+	c.Topic, c.Layout, c.First = doc.Name, Layout(doc), doc.Unit(doc.Left(), 0)
+	if later := doc.Unit(doc.Produce+1, 0); later < doc.Units() {
+		c.Initial = later // what nobody has produced to yet is consumed from its start
+	}
+}
+
+// latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.
+func latest(ch chan group.Layout, l group.Layout) {
+	for {
+		select {
+		case ch <- l:
+			return
+		default:
+		}
+		select {
+		case <-ch:
+		default:
+		}
+	}
+}
+
+// Layout makes units of the partitions of a topic: numbered through all storage topics, each
+// after those that can hold earlier records of its keys.
+func Layout(doc *topic.Document) group.Layout {
+	l := make(group.Layout, 0, doc.Units())
+	for storage, s := range doc.Storage {
+		for p := range s.Partitions {
+			at := group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
+			if before, ok := doc.Parents(storage, p); ok {
+				first := doc.Unit(storage-1, 0)
+				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step
+			}
+			l = append(l, at)
+		}
+	}
+	return l
+}

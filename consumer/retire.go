@@ -1,0 +1,47 @@
+package consumer
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ringfence/ringfence/topic"
+)
+
+// retireEvery is about how often a member looks whether something can be retired.
+const retireEvery = 10 * time.Minute
+
+// retirer retires storage topics while a topic is consumed. Of all members of a group one does it: who
+// has the first partition that takes new records.
+type retirer struct {
+	catalog *topic.Catalog
+	worker  *unitWorker
+	logger  *slog.Logger
+}
+
+func (r retirer) run(ctx context.Context) {
+	failing := false
+	for ctx.Err() == nil {
+		pause := time.NewTimer(retireEvery/2 + rand.N(retireEvery)) // groups don't do it in step
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+		doc := r.worker.Topic.Document()
+		if _, mine := r.worker.running.Load(doc.Unit(doc.Produce, 0)); !mine || doc.Left() == doc.Produce {
+			continue
+		}
+		done, err := r.catalog.RetireSpent(ctx, r.worker.Topic)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !failing:
+			r.logger.Warn("storage topics that nobody needs can't be retired; it is tried again and again", "topic", doc.Name, "error", err)
+		case err == nil && len(done.Retired) > 0:
+			r.logger.Info("storage topics were retired: all groups had finished them, and no record was left", "topic", doc.Name, "storage", done.Retired)
+		}
+		failing = err != nil
+	}
+}
