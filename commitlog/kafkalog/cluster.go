@@ -86,7 +86,7 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 		switch {
 		case ctx.Err() == nil:
 		case cause != nil:
-			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), cause) // its kind is that of ctx alone
+			return fmt.Errorf("%w; the last answer: %s", ctx.Err(), cause.Error()) // its kind is that of ctx alone
 		default:
 			return fmt.Errorf("%w; no answer until then", ctx.Err())
 		}
