@@ -291,6 +291,20 @@ func sqlDB(t *testing.T, cfg *mysql.Config) *sql.DB {
 	return db
 }
 
+// asRoot runs statements as root of the server of cfg, who has no password on the servers for tests.
+func asRoot(t *testing.T, cfg *mysql.Config) func(format string, args ...any) {
+	t.Helper()
+	root := cfg.Clone()
+	root.User, root.Passwd = "root", ""
+	admin := sqlDB(t, root)
+	return func(format string, args ...any) {
+		t.Helper()
+		if _, err := admin.Exec(fmt.Sprintf(format, args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // await looks until cond holds.
 func await(t *testing.T, cond func() bool) {
 	t.Helper()

@@ -2,7 +2,6 @@ package sqlregistry
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -17,15 +16,7 @@ import (
 func TestThePasswordFileIsReadForEachConnection(t *testing.T) {
 	t.Parallel()
 	cfg := newDatabase(t)
-	root := cfg.Clone() // of the servers for tests, without a password
-	root.User, root.Passwd = "root", ""
-	admin := sqlDB(t, root)
-	exec := func(format string, args ...any) {
-		t.Helper()
-		if _, err := admin.Exec(fmt.Sprintf(format, args...)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	exec := asRoot(t, cfg)
 	user := "pf" + strings.TrimPrefix(cfg.DBName, "ringfence_")
 	exec("CREATE USER %s@'%%' IDENTIFIED BY 'first'", user)
 	t.Cleanup(func() { exec("DROP USER %s@'%%'", user) })

@@ -219,15 +219,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 func TestAUserNeedsNoRightsBeyondTheDatabase(t *testing.T) {
 	t.Parallel()
 	cfg := newDatabase(t)
-	root := cfg.Clone() // of the servers for tests, without a password
-	root.User, root.Passwd = "root", ""
-	admin := sqlDB(t, root)
-	exec := func(format string, args ...any) {
-		t.Helper()
-		if _, err := admin.Exec(fmt.Sprintf(format, args...)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	exec := asRoot(t, cfg)
 	user := "rf" + strings.TrimPrefix(cfg.DBName, "ringfence_")
 	exec("CREATE USER %s@'%%' IDENTIFIED BY 's3cret'", user)
 	t.Cleanup(func() { exec("DROP USER %s@'%%'", user) })
