@@ -152,6 +152,31 @@ func TestADirectoryThatOthersCouldReplaceIsRefused(t *testing.T) {
 	use(t, ringfence.Config{Dir: dir})
 }
 
+// Whoever owns a directory or a link on the way can lead it elsewhere at any time.
+func TestADirectoryBelowWhatAStrangerOwnsIsRefused(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	dir, _ := used(t)
+	above := filepath.Dir(dir)
+	must(t, os.Chown(above, stranger, -1))
+	refused(t, dir, "below a directory of a stranger", above+" belongs to nobody")
+	must(t, os.Chmod(above, 0o777|fs.ModeSticky)) // its owner may rename all that is in it
+	refused(t, dir, "below a sticky directory of a stranger", above+" belongs to nobody")
+	must(t, os.Chmod(above, 0o755))
+	must(t, os.Chown(above, 0, -1))
+
+	links := t.TempDir()
+	link := filepath.Join(links, "link")
+	must(t, os.Symlink(above, link))
+	own := filepath.Join(links, "own")
+	must(t, os.Symlink("link/"+filepath.Base(dir), own))
+	use(t, ringfence.Config{Dir: filepath.Join(link, filepath.Base(dir))})
+	use(t, ringfence.Config{Dir: own})
+	must(t, os.Lchown(link, stranger, -1))
+	refused(t, filepath.Join(link, filepath.Base(dir)), "a link on the way", link+" is a link that nobody")
+	refused(t, own, "a link to a link on the way", link+" is a link that nobody")
+}
+
 func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

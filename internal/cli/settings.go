@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 const envPrefix = "RINGFENCE_"
@@ -148,7 +150,10 @@ func (a *app) checkGlobals() []error {
 // At the top of the file stand the flags that every command has; the flags of one command stand
 // below its name. A key that is no flag is a mistake, whichever command runs.
 func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
-	raw, err := os.ReadFile(a.global.config)
+	raw, info, err := a.openFile()
+	if errors.Is(err, fault.Invalid) {
+		return []error{err}
+	}
 	if err != nil {
 		kind := fault.Invalid
 		if errors.Is(err, os.ErrNotExist) {
@@ -161,7 +166,7 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 		return []error{fmt.Errorf("configuration file %s: no valid YAML: %s: %w", a.global.config, text, fault.Invalid)}
 	}
-	if err := checkSecrecy(a.global.config, tree); err != nil {
+	if err := checkSecrecy(a.global.config, info, tree); err != nil {
 		return []error{err}
 	}
 	r := fileReader{path: a.global.config, running: cmd, given: given}
@@ -169,11 +174,31 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
+// openFile reads the configuration file, and tells which file that was. One that another user could
+// have written is refused: what stands in it is done, commands of --exec among it.
+func (a *app) openFile() ([]byte, fs.FileInfo, error) {
+	f, err := os.Open(a.global.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !a.global.shared {
+		if err := vfs.CheckWriters(a.global.config, info); err != nil {
+			return nil, nil, fmt.Errorf("configuration file: %w", err)
+		}
+	}
+	raw, err := storeurl.ReadAll(f)
+	return raw, info, err
+}
+
 // checkSecrecy refuses a file with a password in it that other users can read.
-func checkSecrecy(path string, tree map[string]any) error {
-	info, err := os.Stat(path)
-	if err != nil || !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
-		return err
+func checkSecrecy(path string, info fs.FileInfo, tree map[string]any) error {
+	if !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
+		return nil
 	}
 	who := storeurl.ForOthers(info)
 	if who == "" {

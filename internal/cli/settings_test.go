@@ -73,6 +73,43 @@ func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
+// What stands in the file is done, a command of --exec for example.
+func TestAConfigurationFileThatOthersCanWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	data := filepath.Join(t.TempDir(), "none")
+	if err := os.WriteFile(path, []byte("allow-shared: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try := func(says string, args ...string) {
+		t.Helper()
+		_, _, stderr := runLine(t, append([]string{"topic", "list", "--config", path, "--data", data}, args...)...)
+		if !strings.Contains(stderr, says) {
+			t.Errorf("%v: %q does not say %q", args, stderr, says)
+		}
+	}
+	for mode, says := range map[os.FileMode]string{0o644: "no Ringfence data", 0o602: "run chmod go-w " + path} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		try(says)
+		try("no Ringfence data", "--allow-shared")
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Chmod(path, 0o644), os.Chown(path, 65534, -1)); err != nil {
+			t.Fatal(err)
+		}
+		try("belongs to nobody")
+	}
+}
+
+func TestAConfigurationFileWithoutAnEndIsRefused(t *testing.T) {
+	t.Parallel()
+	if code, _, stderr := runLine(t, "topic", "list", "--config", "/dev/zero"); code != 2 || !strings.Contains(stderr, "/dev/zero is longer than") {
+		t.Errorf("exit code %d and %q", code, stderr)
+	}
+}
+
 func TestTheConfigurationFileOfTheGuideIsAccepted(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guide/cli.md")

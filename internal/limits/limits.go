@@ -40,4 +40,7 @@ const (
 )
 
 // Of what the settings name.
-const PasswordFileBytes = 64 << 10 // a token may be long
+const (
+	PasswordFileBytes = 64 << 10 // a token may be long
+	SettingsFileBytes = 4 << 20  // a configuration file, certificates, a key
+)

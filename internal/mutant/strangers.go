@@ -119,6 +119,48 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts$/^usage$",
 		},
 		{
+			name: "way-of-others", breaks: "a directory is believed below one that another user owns, who can put another in its place",
+			file: "internal/vfs/os_private.go",
+			find: "		if who != \"\" {\n			return fmt.Errorf(\"%s belongs to %s, who could", put: "		if who == step {\n			return fmt.Errorf(\"%s belongs to %s, who could",
+			pkg: ".", test: "TestADirectoryBelowWhatAStrangerOwnsIsRefused$",
+		},
+		{
+			name: "link-on-the-way", breaks: "a link of another user on the way to a directory leads it where that user likes",
+			file: "internal/vfs/os_private.go",
+			find: "			if who != \"\" {\n				return", put: "			if who != \"\" && len(rest) == 0 {\n				return",
+			pkg: ".", test: "TestADirectoryBelowWhatAStrangerOwnsIsRefused$",
+		},
+		{
+			name: "page-of-others", breaks: "a page in memory that another user put in the place of ours is believed",
+			file: "internal/vfs/memory_linux.go",
+			find: "	if err = checkOurs(file); err == nil {\n", put: "	if err == nil {\n",
+			pkg: "internal/vfs", test: "TestAPageInMemoryThatAStrangerPutThereIsRefused$",
+		},
+		{
+			name: "planted-fifo", breaks: "who puts another directory in the place of a registry's has a process taken for dead",
+			file: "registry/fileregistry/ring.go",
+			find: "return k.s.path(livePrefix + handle)", put: "return k.s.dir.Path(livePrefix + handle)",
+			pkg: "registry/fileregistry", test: "TestAPlantedDirectoryEndsNobody$",
+		},
+		{
+			name: "configuration-of-others", breaks: "a configuration file that others can write has their commands run",
+			file: "internal/cli/settings.go",
+			find: "	if !a.global.shared {\n", put: "	if false {\n",
+			pkg: "internal/cli", test: "TestAConfigurationFileThatOthersCanWriteIsRefused$",
+		},
+		{
+			name: "file-without-end", breaks: "a configuration file or CA without an end takes all memory",
+			file: "internal/storeurl/file.go",
+			find: "limits.SettingsFileBytes+1", put: "limits.SettingsFileBytes",
+			pkg: "internal/cli", test: "TestAConfigurationFileWithoutAnEndIsRefused$",
+		},
+		{
+			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",
+			file: "internal/visible/visible.go",
+			find: "unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)", put: "unicode.Bidi_Control)",
+			pkg: "internal/visible", test: "TestWhatATerminalWouldObeyIsShown$",
+		},
+		{
 			name: "notice-forgets", breaks: "a program is given to others without the licences of what is in it",
 			file: "internal/notice/main.go",
 			find: "for i := len(programs) - 1; i >= 0; i-- {", put: "for i := len(programs) - 2; i >= 0; i-- {",

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -57,7 +56,7 @@ func UnusedCA(u *url.URL, q url.Values, ca, setting string) error {
 func LoadTLS(ca, cert, key string, n TLSNames) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := ReadFile(ca)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.CA, err, fault.Invalid)
 		}
@@ -70,7 +69,15 @@ func LoadTLS(ca, cert, key string, n TLSNames) (*tls.Config, error) {
 		return nil, fmt.Errorf("expected both %s and %s, or none: %w", n.Cert, n.Key, fault.Invalid)
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		certPEM, err := ReadFile(cert)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", n.Cert, err, fault.Invalid)
+		}
+		keyPEM, err := ReadFile(key)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", n.Key, err, fault.Invalid)
+		}
+		pair, err := tls.X509KeyPair(certPEM, keyPEM)
 		if err != nil {
 			return nil, fmt.Errorf("%s and %s have to name PEM files that belong together: %w: %w", n.Cert, n.Key, err, fault.Invalid)
 		}

@@ -112,6 +112,9 @@ func (f *osFile) peekMemory(size int64) (Mapping, error) {
 		return nil, m.elsewhere(err)
 	}
 	defer file.Close()
+	if err := checkOurs(file); err != nil {
+		return nil, err
+	}
 	return mapShared(int(file.Fd()), size, false)
 }
 
@@ -139,7 +142,10 @@ func (m *memory) join(size int64) (Mapping, error) {
 		return nil, fmt.Errorf("on a file system that copies on write, the page lies in %s: %w", m.dir, err)
 	}
 	defer file.Close()
-	mapped, err := mapGrown(file, size)
+	var mapped Mapping
+	if err = checkOurs(file); err == nil {
+		mapped, err = mapGrown(file, size)
+	}
 	if err == nil {
 		if err = m.lock(unix.F_RDLCK, firstByte+int64(number)); err == nil {
 			return mapped, nil
@@ -150,6 +156,16 @@ func (m *memory) join(size int64) (Mapping, error) {
 		err = errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil, err
+}
+
+// checkOurs refuses a file in memory that another user put where ours was: anybody can make files there,
+// and ours may have been removed while we have it mapped, as by a system that cleans up after a login.
+func checkOurs(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return checkInfo(file.Name(), info, Quoted(file.Name()), true)
 }
 
 // mapGrown maps a file in memory that has at least size bytes then, all of them allocated.

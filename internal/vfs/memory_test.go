@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testdisk"
 )
 
@@ -304,4 +305,36 @@ func TestABusyPageIsAskedForAgain(t *testing.T) {
 			t.Errorf("it was waited for for %s", took)
 		}
 	})
+}
+
+// A system that cleans up after a login removes what lies in memory, and then anybody can take the name.
+func TestAPageInMemoryThatAStrangerPutThereIsRefused(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("only the mode is tried: the owner can't be changed")
+	}
+	o := onMemory(t)
+	mustMap(t, o, 8192, true)
+	list, err := os.ReadDir(o.pages.dir)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	path := filepath.Join(o.pages.dir, list[0].Name())
+	plant := func(mode os.FileMode, uid int) {
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, make([]byte, 8192), mode), os.Chmod(path, mode), os.Chown(path, uid, -1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, writable := range []bool{true, false} {
+			if m, err := mapFile(t, another(t, o.dir, o.pages.dir), 8192, writable); !errors.Is(err, fault.Invalid) {
+				t.Errorf("mode %o, owner %d, to write %t: %v; expected it to be refused", mode, uid, writable, err)
+				if m != nil {
+					_ = m.Close()
+				}
+			}
+		}
+	}
+	plant(0o666, -1)
+	if os.Geteuid() == 0 {
+		plant(0o600, 65534)
+	}
 }

@@ -239,6 +239,9 @@ func (o *OS) Kind(name string) (Kind, error) {
 // opened.
 func (o *OS) Path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
 
+// Handle is a descriptor of the directory itself, for calls that vfs does not know. The caller closes it.
+func (o *OS) Handle() (*os.File, error) { return o.root.Open(".") }
+
 // BootID is the kernel's id of this boot.
 func (o *OS) BootID() string { return o.boot }
 

@@ -145,6 +145,8 @@ func checkFiles(fsys FS, whole, name string, modes bool, which func(string) bool
 	return nil
 }
 
+const allowShared = "; --allow-shared takes it as it is"
+
 const allowIt = "; --allow-shared, or allow-shared=true in the URL, takes it as it is"
 
 func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
@@ -158,33 +160,64 @@ func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
 	return nil
 }
 
-// checkAbove refuses what another user could replace, or has made: a link to the directory that is
-// not ours, and a directory above it that all can write to.
+// checkAbove refuses what another user could replace, or has made: a link on the way to the directory
+// that another user made, and a directory above it that such a user owns or that all can write to.
+// Root is nobody to be afraid of.
 func checkAbove(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	if info.Mode()&fs.ModeSymlink != 0 && owner(info) != 0 && strange(info) != "" {
-		return fmt.Errorf("%s is a link that %s made: name the directory itself%s: %w", dir, strange(info), allowIt, fault.Invalid)
-	}
-	target, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
-	for _, d := range []string{dir, target} {
-		for d != filepath.Dir(d) {
-			d = filepath.Dir(d)
-			info, err := os.Stat(d)
-			if err != nil {
-				return nil //nolint:nilerr // one that we can't look at; who can is not us
+	at, rest := "/", steps(dir)
+	for links := 0; len(rest) > 0; {
+		step := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := os.Lstat(step)
+		if err != nil {
+			return nil //nolint:nilerr // one that we can't look at; who can is not us
+		}
+		who := strange(info)
+		if owner(info) == 0 || unmapped(info) {
+			who = ""
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if who != "" {
+				return fmt.Errorf("%s is a link that %s made: name the directory itself%s: %w", step, who, allowIt, fault.Invalid)
 			}
-			if info.Mode()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
-				return fmt.Errorf("%s can be written to by everybody, who could put another directory in the place of %s: run chmod o-w %s%s: %w", d, dir, Quoted(d), allowIt, fault.Invalid)
+			to, err := os.Readlink(step)
+			if links++; err != nil || links > mostLinks {
+				return errors.Join(err, fmt.Errorf("%s: too many links: %w", dir, fault.Invalid))
 			}
+			if rest = append(steps(to), rest...); filepath.IsAbs(to) {
+				at = "/"
+			}
+			continue
+		}
+		if at = step; len(rest) == 0 {
+			break
+		}
+		if who != "" {
+			return fmt.Errorf("%s belongs to %s, who could put another directory in the place of %s: name one below a directory of your own or of root%s: %w", step, who, dir, allowIt, fault.Invalid)
+		}
+		if info.Mode()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+			return fmt.Errorf("%s can be written to by everybody, who could put another directory in the place of %s: run chmod o-w %s%s: %w", step, dir, Quoted(step), allowIt, fault.Invalid)
 		}
 	}
 	return nil
+}
+
+const mostLinks = 40 // as in the kernel
+
+// steps are the names on a path; ".." is one of them.
+func steps(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// unmapped tells the owner that a user namespace shows for whom it does not know, such as the root of
+// the system around it.
+func unmapped(info fs.FileInfo) bool {
+	uids, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil || slices.Equal(strings.Fields(string(uids)), []string{"0", "0", "4294967295"}) {
+		return false
+	}
+	nobody, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	return err == nil && strings.TrimSpace(string(nobody)) == strconv.Itoa(owner(info))
 }
 
 // CheckUnplanted fails (fault.Invalid) when another user could put a file at path, or beside it, or
@@ -209,6 +242,25 @@ func CheckUnplanted(path string) error {
 		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, octal(info), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
 	}
 	return checkAbove(dir)
+}
+
+// CheckWriters fails (fault.Invalid) when another user than root could have written the file of info.
+func CheckWriters(path string, info fs.FileInfo) error {
+	st, kernel := info.Sys().(*syscall.Stat_t)
+	if !kernel || !info.Mode().IsRegular() { // <(a command), for example
+		return nil
+	}
+	if owner(info) != 0 && !unmapped(info) && strange(info) != "" {
+		return fmt.Errorf("%s belongs to %s, and what is in it would be done by this user: take a copy of your own%s: %w", path, strange(info), allowShared, fault.Invalid)
+	}
+	others := info.Mode().Perm() & 0o022
+	if st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
+		others &^= 0o020
+	}
+	if others != 0 {
+		return fmt.Errorf("other users can write to %s (mode %s), and what is in it would be done by this user: run chmod go-w %s%s: %w", path, octal(info), Quoted(path), allowShared, fault.Invalid)
+	}
+	return nil
 }
 
 // owner is the uid of a file; -1 where there are no users.

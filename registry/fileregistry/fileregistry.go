@@ -67,8 +67,9 @@ const controlName = "control"
 type store struct {
 	fs     vfs.FS // the data directory
 	ownsFS bool
-	real   bool    // fs is the kernel's: FIFOs and inotify work
-	dir    vfs.Dir // DATA/registry, whatever becomes of its name
+	real   bool     // fs is the kernel's: FIFOs and inotify work
+	dir    vfs.Dir  // DATA/registry, whatever becomes of its name
+	self   *os.File // dir, for what the kernel knows by paths; nil unless real
 	handle string
 	log    *slog.Logger
 	space  int64
@@ -157,8 +158,19 @@ func (s *store) openDir() error {
 	if err := s.fs.MkdirAll(dirName, 0o700); err != nil {
 		return err
 	}
-	s.dir, err = s.fs.OpenDir(dirName)
+	if s.dir, err = s.fs.OpenDir(dirName); err != nil {
+		return err
+	}
+	if d, ok := s.dir.(*vfs.OS); ok && s.real {
+		s.self, err = d.Handle()
+	}
 	return err
+}
+
+// path is where the kernel finds a file of the directory, also when another directory was put in the place
+// of this one after it was looked at.
+func (s *store) path(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", s.self.Fd(), name)
 }
 
 // openControl maps the control file. It is written in full before: a store into a page without a
@@ -252,13 +264,13 @@ func (s *store) openKernel() {
 	if !s.real {
 		return
 	}
-	if w, err := local.NewBell(s.dir.Path("wake")); err != nil {
+	if w, err := local.NewBell(s.path("wake")); err != nil {
 		s.log.Warn("changes by other processes are polled for", "error", err)
 	} else {
 		_ = s.waker.Close()
 		s.waker = w
 	}
-	if f, err := local.Announce(s.dir.Path(tempPrefix+s.handle), s.dir.Path(livePrefix+s.handle)); err != nil {
+	if f, err := local.Announce(s.path(tempPrefix+s.handle), s.path(livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
 	} else {
 		s.fifo = f
@@ -361,6 +373,9 @@ func (s *store) release() error {
 	}
 	if s.alive != nil {
 		errs = append(errs, s.alive.Close()) // last: this process stores nothing any more
+	}
+	if s.self != nil {
+		errs = append(errs, s.self.Close())
 	}
 	if s.dir != nil {
 		errs = append(errs, s.dir.Close())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,9 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/internal/local"
 )
 
 func TestOpeningEndsWithItsContext(t *testing.T) {
@@ -350,5 +354,24 @@ func TestAPageOfGarbageIsNoHint(t *testing.T) {
 		if got := content(t, mustOpenFS(t, mem.Crash())); got != model(steps+1) {
 			t.Fatalf("seed %d, after a write and a power loss: %s", seed, got)
 		}
+	}
+}
+
+// TestAPlantedDirectoryEndsNobody: who can put another directory in the place of this one plants FIFOs in it.
+func TestAPlantedDirectoryEndsNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	watcher, err := open(t.Context(), Config{Dir: dir, space: tiny})
+	must(t, err)
+	defer watcher.Close()
+	alive, err := open(t.Context(), Config{Dir: dir, space: tiny})
+	must(t, err)
+	defer alive.Close()
+	own := filepath.Join(dir, dirName)
+	must(t, os.Rename(own, filepath.Join(dir, "aside")))
+	must(t, os.Mkdir(own, 0o700))
+	must(t, unix.Mkfifo(filepath.Join(own, livePrefix+alive.handle), 0o600))
+	if local.Gone(watcher.keeper.path(alive.handle)) {
+		t.Error("a process that lives is taken for dead, by a FIFO that somebody planted")
 	}
 }
