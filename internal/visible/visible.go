@@ -18,7 +18,7 @@ import (
 )
 
 // Writer passes text on and shows every rune that is none: controls but newline and tab, characters
-// of format and direction, and bytes that are no UTF-8. The form is that of a string in JSON
+// of format and direction, those that leave nothing to see (fillers, variation selectors), and bytes that are no UTF-8. The form is that of a string in JSON
 // (\u001b), so a JSON document stays the same document; a byte that is no UTF-8, which JSON can't
 // hold, is \xff.
 //
@@ -121,9 +121,11 @@ func unsafe(p []byte) int {
 	return len(p)
 }
 
-// harmless tells the runes that a terminal only draws.
+// harmless tells the runes that a terminal only draws, and of which there is something to see: two names
+// must not look the same because one has a filler or a variation selector in it.
 func harmless(r rune, size int) bool {
-	return unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1)
+	return unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1) &&
+		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // form is how a rune, which is raw, is shown.
