@@ -139,7 +139,7 @@ func strangerMutants() []mutant {
 		{
 			name: "planted-fifo", breaks: "who puts another directory in the place of a registry's has a process taken for dead",
 			file: "registry/fileregistry/ring.go",
-			find: "return k.s.path(livePrefix + handle)", put: "return k.s.dir.Path(livePrefix + handle)",
+			find: "return k.s.self.Path(livePrefix + handle)", put: "return k.s.dir.Path(livePrefix + handle)",
 			pkg: "registry/fileregistry", test: "TestAPlantedDirectoryEndsNobody$",
 		},
 		{

@@ -239,8 +239,26 @@ func (o *OS) Kind(name string) (Kind, error) {
 // opened.
 func (o *OS) Path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
 
-// Handle is a descriptor of the directory itself, for calls that vfs does not know. The caller closes it.
-func (o *OS) Handle() (*os.File, error) { return o.root.Open(".") }
+// Handle leads the kernel to the files of one directory by paths, for calls that vfs does not know, also
+// when another directory was put in its place.
+type Handle struct{ dir *os.File }
+
+// Handle is the one of o. The caller closes it.
+func (o *OS) Handle() (*Handle, error) {
+	dir, err := o.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return &Handle{dir}, nil
+}
+
+// Path is where the kernel finds a file, until Close.
+func (h *Handle) Path(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", h.dir.Fd(), name)
+}
+
+// Close ends what Path gave.
+func (h *Handle) Close() error { return h.dir.Close() }
 
 // BootID is the kernel's id of this boot.
 func (o *OS) BootID() string { return o.boot }

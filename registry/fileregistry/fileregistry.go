@@ -67,9 +67,9 @@ const controlName = "control"
 type store struct {
 	fs     vfs.FS // the data directory
 	ownsFS bool
-	real   bool     // fs is the kernel's: FIFOs and inotify work
-	dir    vfs.Dir  // DATA/registry, whatever becomes of its name
-	self   *os.File // dir, for what the kernel knows by paths; nil unless real
+	real   bool        // fs is the kernel's: FIFOs and inotify work
+	dir    vfs.Dir     // DATA/registry, whatever becomes of its name
+	self   *vfs.Handle // dir, for what the kernel knows by paths; nil unless real
 	handle string
 	log    *slog.Logger
 	space  int64
@@ -167,12 +167,6 @@ func (s *store) openDir() error {
 	return err
 }
 
-// path is where the kernel finds a file of the directory, also when another directory was put in the place
-// of this one after it was looked at.
-func (s *store) path(name string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", s.self.Fd(), name)
-}
-
 // openControl maps the control file. It is written in full before: a store into a page without a
 // block kills the process when the disk is full.
 func (s *store) openControl(ctx context.Context) (err error) {
@@ -264,13 +258,13 @@ func (s *store) openKernel() {
 	if !s.real {
 		return
 	}
-	if w, err := local.NewBell(s.path("wake")); err != nil {
+	if w, err := local.NewBell(s.self.Path("wake")); err != nil {
 		s.log.Warn("changes by other processes are polled for", "error", err)
 	} else {
 		_ = s.waker.Close()
 		s.waker = w
 	}
-	if f, err := local.Announce(s.path(tempPrefix+s.handle), s.path(livePrefix+s.handle)); err != nil {
+	if f, err := local.Announce(s.self.Path(tempPrefix+s.handle), s.self.Path(livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
 	} else {
 		s.fifo = f
