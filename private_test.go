@@ -152,18 +152,37 @@ func TestADirectoryThatOthersCouldReplaceIsRefused(t *testing.T) {
 	use(t, ringfence.Config{Dir: dir})
 }
 
-// Whoever owns a directory or a link on the way can lead it elsewhere at any time.
-func TestADirectoryBelowWhatAStrangerOwnsIsRefused(t *testing.T) {
+// Whoever owns a directory or a link on the way can lead it elsewhere at any time. Whole systems give
+// each customer a place that somebody else owns, so a directory is told; a link is refused.
+func TestTheWayToADirectoryIsLookedAt(t *testing.T) {
 	t.Parallel()
 	stranger := testserver.Stranger(t)
 	dir, _ := used(t)
 	above := filepath.Dir(dir)
+	told := func(c ringfence.Config) string {
+		t.Helper()
+		var log bytes.Buffer
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		use(t, c)
+		return log.String()
+	}
 	must(t, os.Chown(above, stranger, -1))
-	refused(t, dir, "below a directory of a stranger", above+" belongs to nobody")
-	must(t, os.Chmod(above, 0o777|fs.ModeSticky)) // its owner may rename all that is in it
-	refused(t, dir, "below a sticky directory of a stranger", above+" belongs to nobody")
+	for _, mode := range []fs.FileMode{0o755, 0o777 | fs.ModeSticky} { // of a sticky one the owner may rename all that is in it
+		must(t, os.Chmod(above, mode))
+		if got := told(ringfence.Config{Dir: dir}); !strings.Contains(got, "owner=\"nobody") || !strings.Contains(got, "chown 0 "+above) {
+			t.Errorf("mode %s, below a directory of a stranger: %q", mode, got)
+		}
+		if got := told(ringfence.Config{Dir: dir, AllowShared: true}); got != "" {
+			t.Errorf("mode %s, which is allowed: %q", mode, got)
+		}
+	}
+	must(t, os.Chmod(above, 0o777))
+	refused(t, dir, "below a directory of a stranger that is everybody's", "chmod o-w "+above)
 	must(t, os.Chmod(above, 0o755))
 	must(t, os.Chown(above, 0, -1))
+	if got := told(ringfence.Config{Dir: dir}); got != "" {
+		t.Errorf("below a directory of root: %q", got)
+	}
 
 	links := t.TempDir()
 	link := filepath.Join(links, "link")

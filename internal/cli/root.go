@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +32,8 @@ type app struct {
 	global   globals
 	checks   map[*cobra.Command]func() error   // of the flags of a command, see checkedBy
 	groups   map[*cobra.Command][]func() error // of flags that belong together, see oneOf
+	author   string                            // of the configuration file, when that is another user
+	told     sync.Map                          // what is told once in a process, see once
 	children children
 	running  bool // a command was found and its flags were accepted
 }
@@ -168,14 +169,6 @@ func (a *app) clientConfig() ringfence.Config {
 		Backends:    a.backends,
 		Logger:      a.logger(),
 	}
-}
-
-func (a *app) logger() *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.global.logLevel)); err != nil {
-		level = slog.LevelWarn // settle has refused it already
-	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }
 
 // action is the body of a command.

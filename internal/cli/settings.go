@@ -59,6 +59,10 @@ func (a *app) settle(cmd *cobra.Command) error {
 		errs = append(errs, check())
 	}
 	a.warnOfTypos(cmd.Root())
+	if a.author != "" {
+		a.logger().Warn("another user owns the configuration file, and what is in it is done by this user", "file", a.global.config, "owner", a.author,
+			"to_mend", "take a copy of your own", "to_accept", "--allow-shared")
+	}
 	return errors.Join(errs...)
 }
 
@@ -174,8 +178,8 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
-// openFile reads the configuration file, and tells which file that was. One that another user could
-// have written is refused: what stands in it is done, commands of --exec among it.
+// openFile reads the configuration file, and tells which file that was. One that others than its owner
+// could have written is refused: what stands in it is done, commands of --exec among it.
 func (a *app) openFile() ([]byte, fs.FileInfo, error) {
 	f, err := os.Open(a.global.config)
 	if err != nil {
@@ -187,7 +191,7 @@ func (a *app) openFile() ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !a.global.shared {
-		if err := vfs.CheckWriters(a.global.config, info); err != nil {
+		if a.author, err = vfs.CheckWriters(a.global.config, info); err != nil {
 			return nil, nil, fmt.Errorf("configuration file: %w", err)
 		}
 	}

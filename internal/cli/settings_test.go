@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 // runLine runs one command line in this process.
@@ -73,33 +75,64 @@ func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-// What stands in the file is done, a command of --exec for example.
+// What stands in the file is done, a command of --exec for example. Another owner is told, as containers
+// are given files of others every day.
 func TestAConfigurationFileThatOthersCanWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	data := filepath.Join(t.TempDir(), "none")
-	if err := os.WriteFile(path, []byte("allow-shared: true\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("format: text\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	try := func(says string, args ...string) {
+	try := func(args ...string) string {
 		t.Helper()
 		_, _, stderr := runLine(t, append([]string{"topic", "list", "--config", path, "--data", data}, args...)...)
-		if !strings.Contains(stderr, says) {
-			t.Errorf("%v: %q does not say %q", args, stderr, says)
-		}
+		return stderr
 	}
 	for mode, says := range map[os.FileMode]string{0o644: "no Ringfence data", 0o602: "run chmod go-w " + path} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		try(says)
-		try("no Ringfence data", "--allow-shared")
-	}
-	if os.Geteuid() == 0 {
-		if err := errors.Join(os.Chmod(path, 0o644), os.Chown(path, 65534, -1)); err != nil {
-			t.Fatal(err)
+		if got := try(); !strings.Contains(got, says) {
+			t.Errorf("mode %o: %q does not say %q", mode, got, says)
 		}
-		try("belongs to nobody")
+		if got := try("--allow-shared"); !strings.Contains(got, "no Ringfence data") || strings.Contains(got, path) {
+			t.Errorf("mode %o, which is allowed: %q", mode, got)
+		}
+	}
+	stranger := testserver.Stranger(t)
+	if err := errors.Join(os.Chmod(path, 0o644), os.Chown(path, stranger, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := try(); !strings.Contains(got, "no Ringfence data") || strings.Count(got, "owner=\"nobody") != 1 {
+		t.Errorf("a file of another user: %q; expected that it is used, and that its owner is named", got)
+	}
+	if got := try("--allow-shared"); strings.Contains(got, "nobody") {
+		t.Errorf("a file of another user, which is allowed: %q", got)
+	}
+	if err := os.Chmod(path, 0o664); err != nil {
+		t.Fatal(err)
+	}
+	if got := try(); !strings.Contains(got, "run chmod go-w "+path) {
+		t.Errorf("a file of another user that its group can write: %q", got)
+	}
+}
+
+// A log and a registry in one directory both look at what is above it.
+func TestADirectoryAboveOfAnotherUserIsToldOnce(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	above := t.TempDir()
+	data := filepath.Join(above, "data")
+	if err := os.Chown(above, stranger, -1); err != nil {
+		t.Fatal(err)
+	}
+	create := []string{"topic", "create", "t", "--data", data}
+	if code, _, stderr := runLine(t, create...); code != 0 || strings.Count(stderr, "above="+above) != 1 || !strings.Contains(stderr, "chown 0 "+above) {
+		t.Errorf("exit code %d and %q; expected one warning that names %s", code, stderr, above)
+	}
+	if code, _, stderr := runLine(t, append(create, "--allow-shared")...); code != 0 || stderr != "" {
+		t.Errorf("exit code %d and %q; expected no word of what is allowed", code, stderr)
 	}
 }
 

@@ -119,16 +119,16 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts$/^usage$",
 		},
 		{
-			name: "way-of-others", breaks: "a directory is believed below one that another user owns, who can put another in its place",
+			name: "way-of-others", breaks: "a directory is used below one that another user owns, and nobody is told who can put another in its place",
 			file: "internal/vfs/os_private.go",
-			find: "		if who != \"\" {\n			return fmt.Errorf(\"%s belongs to %s, who could", put: "		if who == step {\n			return fmt.Errorf(\"%s belongs to %s, who could",
-			pkg: ".", test: "TestADirectoryBelowWhatAStrangerOwnsIsRefused$",
+			find: "who != \"\" && log != nil", put: "who == step && log != nil",
+			pkg: ".", test: "TestTheWayToADirectoryIsLookedAt$",
 		},
 		{
 			name: "link-on-the-way", breaks: "a link of another user on the way to a directory leads it where that user likes",
 			file: "internal/vfs/os_private.go",
 			find: "			if who != \"\" {\n				return", put: "			if who != \"\" && len(rest) == 0 {\n				return",
-			pkg: ".", test: "TestADirectoryBelowWhatAStrangerOwnsIsRefused$",
+			pkg: ".", test: "TestTheWayToADirectoryIsLookedAt$",
 		},
 		{
 			name: "page-of-others", breaks: "a page in memory that another user put in the place of ours is believed",

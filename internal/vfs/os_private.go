@@ -35,7 +35,7 @@ func CreatePrivate(dir string, log *slog.Logger, known ...string) (*OS, error) {
 	}
 	err = o.checkPurpose(known)
 	if err == nil {
-		err = errors.Join(o.narrow(log), CheckPrivate(o, Quoted(o.dir), "."), checkAbove(o.dir))
+		err = errors.Join(o.narrow(log), CheckPrivate(o, Quoted(o.dir), "."), checkAbove(o.dir, log))
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
@@ -160,10 +160,13 @@ func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
 	return nil
 }
 
-// checkAbove refuses what another user could replace, or has made: a link on the way to the directory
-// that another user made, and a directory above it that such a user owns or that all can write to.
-// Root is nobody to be afraid of.
-func checkAbove(dir string) error {
+// OwnedAbove is the warning that tells of a directory on the way that another user owns.
+const OwnedAbove = "another user owns a directory above this one, and can put another one in its place"
+
+// checkAbove refuses a link on the way to the directory that another user made, and a directory above
+// it that all can write to. One that another user owns, as where systems give each customer a place,
+// is told to log. Root is nobody to be afraid of.
+func checkAbove(dir string, log *slog.Logger) error {
 	at, rest := "/", steps(dir)
 	for links := 0; len(rest) > 0; {
 		step := filepath.Join(at, rest[0])
@@ -192,8 +195,9 @@ func checkAbove(dir string) error {
 		if at = step; len(rest) == 0 {
 			break
 		}
-		if who != "" {
-			return fmt.Errorf("%s belongs to %s, who could put another directory in the place of %s: name one below a directory of your own or of root%s: %w", step, who, dir, allowIt, fault.Invalid)
+		if who != "" && log != nil {
+			log.Warn(OwnedAbove, "dir", dir, "above", step, "owner", who,
+				"to_mend", fmt.Sprintf("chown %d %s, or name a directory elsewhere", os.Geteuid(), Quoted(step)), "to_accept", "--allow-shared")
 		}
 		if info.Mode()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
 			return fmt.Errorf("%s can be written to by everybody, who could put another directory in the place of %s: run chmod o-w %s%s: %w", step, dir, Quoted(step), allowIt, fault.Invalid)
@@ -220,9 +224,9 @@ func unmapped(info fs.FileInfo) bool {
 	return err == nil && strings.TrimSpace(string(nobody)) == strconv.Itoa(owner(info))
 }
 
-// CheckUnplanted fails (fault.Invalid) when another user could put a file at path, or beside it, or
-// another directory in the place of the one that it is in.
-func CheckUnplanted(path string) error {
+// CheckUnplanted fails (fault.Invalid) when another user could put a file at path or beside it, or
+// everybody another directory in the place of the one that it is in.
+func CheckUnplanted(path string, log *slog.Logger) error {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -241,26 +245,28 @@ func CheckUnplanted(path string) error {
 	case others != 0:
 		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, octal(info), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
 	}
-	return checkAbove(dir)
+	return checkAbove(dir, log)
 }
 
-// CheckWriters fails (fault.Invalid) when another user than root could have written the file of info.
-func CheckWriters(path string, info fs.FileInfo) error {
+// CheckWriters fails (fault.Invalid) when others than its owner could have written the file of info.
+// The owner, when that is another user than this one and root, is told: who gives out files, such as
+// those of a container, may be another user every day.
+func CheckWriters(path string, info fs.FileInfo) (other string, err error) {
 	st, kernel := info.Sys().(*syscall.Stat_t)
 	if !kernel || !info.Mode().IsRegular() { // <(a command), for example
-		return nil
-	}
-	if owner(info) != 0 && !unmapped(info) && strange(info) != "" {
-		return fmt.Errorf("%s belongs to %s, and what is in it would be done by this user: take a copy of your own%s: %w", path, strange(info), allowShared, fault.Invalid)
+		return "", nil
 	}
 	others := info.Mode().Perm() & 0o022
 	if st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
 		others &^= 0o020
 	}
 	if others != 0 {
-		return fmt.Errorf("other users can write to %s (mode %s), and what is in it would be done by this user: run chmod go-w %s%s: %w", path, octal(info), Quoted(path), allowShared, fault.Invalid)
+		return "", fmt.Errorf("other users can write to %s (mode %s), and what is in it would be done by this user: run chmod go-w %s%s: %w", path, octal(info), Quoted(path), allowShared, fault.Invalid)
 	}
-	return nil
+	if owner(info) == 0 || unmapped(info) {
+		return "", nil
+	}
+	return strange(info), nil
 }
 
 // owner is the uid of a file; -1 where there are no users.

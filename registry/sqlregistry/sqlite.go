@@ -46,7 +46,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 		return nil, err
 	}
 	if !cfg.AllowShared {
-		if err := checkPrivate(named, path); err != nil {
+		if err := checkPrivate(named, path, cfg.Logger); err != nil {
 			return nil, cmp.Or(noDatabase(ctx, path), err) // no command is shown that changes what is none of ours
 		}
 	}

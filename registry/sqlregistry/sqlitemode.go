@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +33,9 @@ func follow(path string) (string, error) {
 
 // checkPrivate refuses files of a database that another user owns or can open, and a directory in
 // which one could put others in their place, or plant those that are made later.
-func checkPrivate(path, target string) error {
-	for _, p := range []string{path, target} {
-		if err := vfs.CheckUnplanted(p); err != nil {
+func checkPrivate(path, target string, log *slog.Logger) error {
+	for _, p := range slices.Compact([]string{path, target}) {
+		if err := vfs.CheckUnplanted(p, log); err != nil {
 			return fmt.Errorf("sqlite registry: %w", err)
 		}
 	}

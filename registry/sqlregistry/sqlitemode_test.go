@@ -1,8 +1,10 @@
 package sqlregistry
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -133,5 +135,17 @@ func TestFilesOfSQLiteOfAnotherUserAreRefused(t *testing.T) {
 		if err := os.Chown(file, 0, -1); err != nil {
 			t.Fatal(err)
 		}
+	}
+
+	above := t.TempDir()
+	if err := errors.Join(os.Chown(above, stranger, -1), os.Mkdir(filepath.Join(above, "ours"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	if err := openStore(t, Config{File: filepath.Join(above, "ours", "registry.db"), Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(log.String(), "above="+above) != 1 {
+		t.Errorf("%q; expected one warning of whom the directory above belongs to", &log)
 	}
 }
