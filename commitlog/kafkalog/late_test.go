@@ -55,15 +55,35 @@ func private(t *testing.T) (*testserver.Server, *kafkaLog, *handle) {
 			t.Error(err)
 		}
 	})
-	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 6}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.OpenTopic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, _ := topic.(*handle)
+	// What is answered late by brokers that have just begun may have been done.
+	available(t, func() error {
+		err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 6})
+		if errors.Is(err, fault.Exists) {
+			return nil
+		}
+		return err
+	})
+	var h *handle
+	available(t, func() error {
+		topic, err := l.OpenTopic(t.Context(), "t")
+		h, _ = topic.(*handle)
+		return err
+	})
 	return server, l, h
+}
+
+// available calls do again while brokers are away or slow, for two minutes.
+func available(t *testing.T, do func() error) {
+	t.Helper()
+	for begun := time.Now(); ; {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > 2*time.Minute || !errors.Is(err, fault.Unavailable) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // One that is stopped has not heard of the seal, and could lead without it when it goes on.
@@ -72,37 +92,28 @@ func TestASealOfAClusterWaitsForABrokerThatMayLead(t *testing.T) {
 	server, _, h := private(t)
 	s := h.s
 	for i := range s.parts { // the leaders are there, and the markers stored
-		if _, err := s.parts[i].probe(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		available(t, func() error {
+			_, err := s.parts[i].probe(t.Context())
+			return err
+		})
 	}
 	stopped := int32(2)
 	broker := server.Part(strconv.Itoa(int(stopped)))
 	broker.Freeze()
 	begun := time.Now()
-	for n := 0; ; n++ { // the broker that is asked may be the one that is stopped, and then the next try asks another
-		err := s.set(t.Context(), map[string]string{maxMessageBytes: "0", compressionType: sealCodec})
-		if err == nil {
-			break
-		}
-		if n == 20 || !errors.Is(err, fault.Unavailable) {
-			t.Fatal(err)
-		}
-	}
+	available(t, func() error { // the broker that is asked may be the one that is stopped, and then the next try asks another
+		return s.set(t.Context(), map[string]string{maxMessageBytes: "0", compressionType: sealCodec})
+	})
 	var ends []int64
-	for n := 0; ; n++ {
-		var err error
-		if ends, err = s.finalEnds(t.Context()); err == nil {
-			break
-		}
-		if n == 20 || !errors.Is(err, fault.Unavailable) {
-			t.Fatal(err)
-		}
-	}
-	m, err := s.metaAt(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	available(t, func() (err error) {
+		ends, err = s.finalEnds(t.Context())
+		return err
+	})
+	var m topicMeta
+	available(t, func() (err error) {
+		m, err = s.metaAt(t.Context(), 1)
+		return err
+	})
 	t.Logf("sealed at %v, %v after broker %d was stopped", ends, time.Since(begun), stopped)
 	if !slices.Contains(m.offline, stopped) {
 		t.Errorf("the ends were told while broker %d, which has not heard of the seal, could be elected", stopped)
@@ -112,9 +123,13 @@ func TestASealOfAClusterWaitsForABrokerThatMayLead(t *testing.T) {
 		t.Errorf("an append after the seal: %v", err)
 	}
 	for i, end := range ends {
-		b, err := h.Bounds(t.Context(), i)
-		if err != nil || b.Next != end || !b.Sealed {
-			t.Errorf("partition %d: %+v, %v; it was sealed at %d", i, b, err, end)
+		var b driver.Bounds
+		available(t, func() (err error) {
+			b, err = h.Bounds(t.Context(), i)
+			return err
+		})
+		if b.Next != end || !b.Sealed {
+			t.Errorf("partition %d: %+v; it was sealed at %d", i, b, end)
 		}
 	}
 }
