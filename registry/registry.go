@@ -143,15 +143,6 @@ func checkTxn(t *Txn) error {
 	return nil
 }
 
-// Bare prepares txns for a benchmark of the store itself, see driver.Bare; nil when the store
-// offers none.
-func (r *Registry) Bare(ctx context.Context, txns []Txn) (send func(context.Context) error, err error) {
-	if d, ok := r.d.(driver.Bare); ok {
-		return d.Bare(ctx, txns)
-	}
-	return nil, nil
-}
-
 // Watch signals after each change below prefix; the receiver lists again. See driver.Registry.
 func (r *Registry) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
 	return r.d.Watch(ctx, prefix)

@@ -21,11 +21,12 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/fault", "internal/limits", "internal/storeurl"}
+var leaf = []string{"internal/fault", "internal/hook", "internal/limits", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
 	{"internal/fault", nil},
+	{"internal/hook", nil},
 	{"internal/limits", nil},
 	{"internal/memtest", nil},
 	{"internal/prefetch", nil},

@@ -7,7 +7,7 @@ func boundMutants() []mutant {
 		{
 			name: "redis-relies-on-whoever-calls", breaks: "who may publish on a Redis silences all that notice deaths",
 			file: redis + "/detector.go",
-			find: "	if w.calling || w.s.frozen.Load() {\n", put: "	if w.calling || w.s.frozen.Load() || !w.quiet.After(time.Now()) {\n",
+			find: "	if w.calling || w.s.gate.Pass(ctx) != nil {\n", put: "	if w.calling || w.s.gate.Pass(ctx) != nil || !w.quiet.After(time.Now()) {\n",
 			pkg: redis, test: "TestAStrangerOnTheDetectorsChannelSilencesNobody$", server: "redis",
 		},
 		{

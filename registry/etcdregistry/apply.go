@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -71,6 +72,7 @@ type part struct {
 
 // together sends the requests of a wave at the same time.
 func (s *store) together(ctx context.Context, wave [][]driver.Txn) []part {
+	ctx = hook.AtOnce(ctx)
 	parts := make([]part, len(wave))
 	var others sync.WaitGroup
 	for i := range wave[1:] {
@@ -181,6 +183,10 @@ func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn
 			return err
 		})
 		return err != nil && sent.Load() && !refused(err), err
+	})
+	hook.Sent(ctx, func(ctx context.Context) error {
+		_, err := fill(s.client.Txn(ctx)).Commit()
+		return err
 	})
 	return resp, unknown, err
 }

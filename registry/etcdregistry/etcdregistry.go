@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
@@ -69,13 +70,13 @@ type store struct {
 	timeout time.Duration
 	alone   atomic.Bool // the server takes no merged transactions
 	full    atomic.Bool // the server's quota is reached, see settled
+	gate    *hook.Gate
 
 	wg sync.WaitGroup // the watches
 
 	mu       sync.Mutex // never held while calling the server
 	closed   bool
 	sessions map[*lease.Session]struct{}
-	renewing func() // for tests: a renewal waits for it. nil: it does not
 }
 
 // Open connects to etcd. It fails with ErrUnavailable when no node answers before ctx ends or
@@ -97,7 +98,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, wires: newWires(), sessions: make(map[*lease.Session]struct{})}
+	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, wires: newWires(), gate: hook.GateOf(ctx), sessions: make(map[*lease.Session]struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -56,20 +56,16 @@ func (x suiteStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
 	t.Helper()
 	cfg := x.cfg
 	cfg.Options = o
-	s, err := open(context.Background(), cfg)
+	gate := new(hook.Gate)
+	s, err := open(gate.With(context.Background()), cfg)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var gate sync.Mutex // held while the process is frozen
-	s.renewing = func() {
-		gate.Lock()
-		defer gate.Unlock()
 	}
 	return &registrytest.Process{
 		Registry: registry.New(s),
 		Kill:     s.abandon,
-		Freeze:   gate.Lock,
-		Thaw:     gate.Unlock,
+		Freeze:   gate.Shut,
+		Thaw:     gate.Open,
 	}
 }
 
@@ -118,4 +114,9 @@ func opened(t testing.TB, cfg Config) *store {
 		}
 	})
 	return s
+}
+
+func TestARecordedRequestWritesUnderTheSameChecks(t *testing.T) {
+	t.Parallel()
+	registrytest.Resent(t, registry.New(opened(t, config(t, testserver.URL(t, "etcd")))))
 }

@@ -63,7 +63,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 			ID: sessionID(id), TTL: time.Duration(granted.TTL) * time.Second, Opened: opened,
 			Renew:  func(ctx context.Context) error { return s.renew(ctx, id) },
 			End:    func(ctx context.Context) error { return s.revoke(ctx, id) },
-			Closed: s.forget, Logger: s.log,
+			Closed: s.forget, Logger: s.log, Gate: s.gate,
 		})
 		s.sessions[x] = struct{}{}
 	}
@@ -81,9 +81,6 @@ func (s *store) forget(x *lease.Session) {
 }
 
 func (s *store) renew(ctx context.Context, id clientv3.LeaseID) error {
-	if s.renewing != nil {
-		s.renewing()
-	}
 	err := s.request(ctx, func(ctx context.Context) error {
 		_, err := s.client.KeepAliveOnce(ctx, id)
 		return err

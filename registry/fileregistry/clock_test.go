@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -35,11 +36,11 @@ func TestAWallClockThatJumpsHasNoEffectOnSessions(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"a year ahead": year, "a year back": -year} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := open(t.Context(), Config{FS: vfs.NewMem(1)})
+			s, err := open(new(hook.Gate).With(t.Context()), Config{FS: vfs.NewMem(1)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.keeper.frozen.Store(true) // it would end a session whose deadline is past
+			s.gate.Shut() // it would end a session whose deadline is past
 			r := registry.New(s)
 			defer r.Close()
 			opened, err := r.OpenSession(t.Context(), time.Minute)

@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -74,6 +75,7 @@ type store struct {
 	log    *slog.Logger
 	space  int64
 	before func() // tests: before each store to a shared word
+	gate   *hook.Gate
 
 	lockFile vfs.File
 	alive    vfs.File // see life.go
@@ -96,7 +98,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
-	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, before: cfg.before, quit: make(chan struct{})}
+	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, before: cfg.before, gate: hook.GateOf(ctx), quit: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
@@ -13,7 +14,8 @@ import (
 type dirStore string
 
 func (d dirStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
-	s, err := open(t.Context(), Config{Dir: string(d), Options: o})
+	gate := new(hook.Gate)
+	s, err := open(gate.With(t.Context()), Config{Dir: string(d), Options: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,8 +26,8 @@ func (d dirStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
 	return &registrytest.Process{
 		Registry: registry.New(inner),
 		Kill:     s.crash,
-		Freeze:   func() { s.keeper.frozen.Store(true) },
-		Thaw:     func() { s.keeper.frozen.Store(false) },
+		Freeze:   gate.Shut,
+		Thaw:     gate.Open,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -206,13 +207,13 @@ func TestACallThatIsGivenUpIsUnknownOrWasNotDone(t *testing.T) {
 
 func TestASessionDeclaredDeadIsFencedBeforeItsEndIsWritten(t *testing.T) {
 	t.Parallel()
-	s, err := open(t.Context(), Config{FS: vfs.NewMem(1), space: tiny})
+	s, err := open(new(hook.Gate).With(t.Context()), Config{FS: vfs.NewMem(1), space: tiny})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := registry.New(s)
 	defer r.Close()
-	s.keeper.frozen.Store(true) // nobody writes its end
+	s.gate.Shut() // nobody writes its end
 	x, err := r.OpenSession(t.Context(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +287,7 @@ func TestSessionsOfOneProcessEndOneByOneAndTheirSlotsAreUsedAgain(t *testing.T) 
 func TestAnObserverThatDidNotRunItselfJudgesNobody(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem(1)
-	a, err := open(t.Context(), Config{FS: fs})
+	a, err := open(new(hook.Gate).With(t.Context()), Config{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestAnObserverThatDidNotRunItselfJudgesNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.keeper.frozen.Store(true)
+	a.gate.Shut()
 	b.keeper.stop(false) // this test plays its rounds
 	k := newKeeper(b)
 	defer k.cancel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -25,7 +24,6 @@ type keeper struct {
 	ctx     context.Context //nolint:containedctx // its lifetime: cancelled by close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
-	frozen  atomic.Bool // tests play a stopped process with it
 
 	mu      sync.Mutex
 	own     map[string]*session

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/internal/local"
@@ -75,7 +76,7 @@ func TestOpeningNeedsNotTheWriteLock(t *testing.T) {
 
 func mustStore(t *testing.T, fsys vfs.FS) *store {
 	t.Helper()
-	s, err := open(t.Context(), Config{FS: fsys, space: tiny})
+	s, err := open(new(hook.Gate).With(t.Context()), Config{FS: fsys, space: tiny})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestAWriteBehindTheDeadlineIsFencedBeforeAnybodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustStore(t, vfs.NewMem(1))
 		x := opened(t, s, time.Second)
-		s.keeper.frozen.Store(true)
+		s.gate.Shut()
 		time.Sleep(2 * time.Second)
 		put := registry.Txn{Puts: []registry.Put{{Key: "k", Session: x.ID()}}}
 		if _, err := registry.New(s).Txn(t.Context(), put); !errors.Is(err, fault.Fenced) {

@@ -50,7 +50,7 @@ func TestAnAnnouncedEndIsWrittenByWhoeverSeesIt(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *store) {
 		x := opened(t, a, time.Minute)
 		sessionsOf(t, b)
-		a.keeper.frozen.Store(true) // stopped, with all that it would do about it
+		a.gate.Shut() // stopped, with all that it would do about it
 		declareDead(a.ctl.slot(x.info.slot), x.info.tag)
 		time.Sleep(time.Minute / beatsPerTTL * 3) // of the test's clock
 		if n := sessionsOf(t, b); n != 0 {
@@ -81,7 +81,7 @@ func TestAnAnnouncedEndOfOnesOwnIsWritten(t *testing.T) {
 func TestASessionWhoseWordIsAnothersIsOver(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *store) {
 		x := opened(t, a, shortTTL)
-		a.keeper.frozen.Store(true)
+		a.gate.Shut()
 		beats := uint64(0)
 		for range 20 { // the slot's new owner is well
 			a.ctl.slot(x.info.slot).Store(newTag()<<tagShift | beats)
@@ -175,7 +175,7 @@ func TestEndsThatFailAreTriedAgain(t *testing.T) {
 		a := mustStore(t, mem.Process())
 		opened(t, a, shortTTL)
 		sessionsOf(t, b)
-		a.keeper.frozen.Store(true)
+		a.gate.Shut()
 		sick.Store(true)
 		time.Sleep(10 * shortTTL)
 		if n := tries.Load(); n == 0 || n > 10*beatsPerTTL {

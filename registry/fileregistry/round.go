@@ -32,7 +32,7 @@ type sighting struct {
 
 // round renews, looks at the others, and says when the next one is due; 0: when something changes.
 func (k *keeper) round() time.Duration {
-	if k.frozen.Load() {
+	if k.s.gate.Pass(k.ctx) != nil {
 		return minBeat
 	}
 	table := *k.s.core.sessions.Load()

@@ -10,7 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -212,7 +214,11 @@ func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql 
 		sent := false
 		err := s.do(ctx, func(c *pgx.Conn) (err error) {
 			sent = true
-			answer, err = a.call(ctx, c, patient(ctx, patience, sql))
+			text := patient(ctx, patience, sql)
+			hook.Sent(ctx, func(ctx context.Context) error {
+				return s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return a.exec(ctx, c.Conn(), text).Err })
+			})
+			answer, err = a.call(ctx, c, text)
 			return err
 		})
 		switch {

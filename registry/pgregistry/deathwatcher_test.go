@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -14,7 +15,8 @@ import (
 func TestAnOlderReadingOfTheSessionsIsNotPublishedOverANewerOne(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})
-	s.keeper.frozen.Store(true) // no reading but those of this test
+	s.gate = new(hook.Gate)
+	s.gate.Shut() // no reading but those of this test
 	x := session(t, s, time.Hour)
 	older, before := s.keeper.begin()
 	newer, _ := s.keeper.begin()

@@ -6,13 +6,10 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // A connection whose other end has gone without a word is given up after about this time, by
@@ -24,57 +21,12 @@ const (
 	unackedMax     = 12 * time.Second
 )
 
-// dialer opens the sockets, and knows which are open.
-type dialer struct {
-	net net.Dialer
-
-	mu   sync.Mutex
-	dead bool
-	open map[net.Conn]struct{}
-}
-
-func newDialer() *dialer {
-	return &dialer{open: make(map[net.Conn]struct{}), net: net.Dialer{
+// dialer opens the sockets.
+func dialer() *net.Dialer {
+	return &net.Dialer{
 		Control:         unackedTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveEvery, Count: keepAliveCount},
-	}}
-}
-
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := d.net.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dead {
-		_ = c.Close()
-		return nil, fmt.Errorf("dial %s: %w", address, driver.ErrClosed)
-	}
-	d.open[c] = struct{}{}
-	return &socket{Conn: c, d: d}, nil
-}
-
-// kill closes all sockets without a word, as the death of the process would.
-func (d *dialer) kill() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.dead = true
-	for c := range d.open {
-		_ = c.Close()
-	}
-}
-
-type socket struct {
-	net.Conn
-	d *dialer
-}
-
-func (s *socket) Close() error {
-	s.d.mu.Lock()
-	delete(s.d.open, s.Conn)
-	s.d.mu.Unlock()
-	return s.Conn.Close()
 }
 
 // ownSettings makes the server treat our connections as this package needs it, whatever the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
@@ -16,7 +17,6 @@ import (
 // kill ends everything as the death of the process would, as far as others can see.
 func (s *store) kill() {
 	s.once.Do(func() {
-		s.dial.kill()
 		s.keeper.mu.Lock()
 		own := s.keeper.own
 		s.keeper.own = nil
@@ -64,7 +64,8 @@ func (d schemaStore) open(t testing.TB, o driver.Options) *store {
 }
 
 func (d schemaStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
-	s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema, Options: o})
+	gate := new(hook.Gate)
+	s, err := open(gate.With(t.Context()), Config{URL: d.url, Schema: d.schema, Options: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +76,8 @@ func (d schemaStore) Open(t testing.TB, o driver.Options) *registrytest.Process 
 	return &registrytest.Process{
 		Registry: registry.New(inner),
 		Kill:     s.kill,
-		Freeze:   func() { s.keeper.frozen.Store(true) },
-		Thaw:     func() { s.keeper.frozen.Store(false) },
+		Freeze:   gate.Shut,
+		Thaw:     gate.Open,
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,9 +19,8 @@ const look = 10 * time.Second
 
 // keeper keeps the sessions of this process, knows those of others, and ends what has expired.
 type keeper struct {
-	s      *store
-	pokes  chan struct{}
-	frozen atomic.Bool // tests play a stopped process
+	s     *store
+	pokes chan struct{}
 
 	mu      sync.Mutex
 	own     map[pgtype.UUID]*lease.Session
@@ -63,9 +61,8 @@ func (k *keeper) run(ctx context.Context) {
 		case <-k.pokes:
 		case <-next.C:
 		}
-		if k.frozen.Load() {
-			next.Reset(retryMax)
-			continue
+		if k.s.gate.Pass(ctx) != nil {
+			return
 		}
 		wait, err := k.sweep(ctx, nil)
 		if err != nil {
@@ -96,6 +93,9 @@ func (k *keeper) judge(ctx context.Context) {
 
 // end ends the sessions of a process that died.
 func (k *keeper) end(ctx context.Context, holder int64) {
+	if k.s.gate.Pass(ctx) != nil {
+		return
+	}
 	peers, _ := k.view()
 	ids := sessionsOf(peers, holder)
 	k.s.log.Info("a process is gone; ending its sessions", "lock", holder, "sessions", len(ids))
@@ -204,7 +204,7 @@ func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lea
 		return nil
 	}
 	l := lease.Start(lease.Config{
-		ID: id{x}.text(), TTL: ttl, Opened: opened, Line: k.s.link.line, Logger: k.s.log,
+		ID: id{x}.text(), TTL: ttl, Opened: opened, Line: k.s.link.line, Logger: k.s.log, Gate: k.s.gate,
 		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
 		End:    func(ctx context.Context) error { return k.close(ctx, x) },
 		Closed: func(*lease.Session) { k.forget(x) },
@@ -219,12 +219,7 @@ func (k *keeper) forget(x pgtype.UUID) {
 	delete(k.own, x)
 }
 
-var errFrozen = errors.New("the process is stopped")
-
 func (k *keeper) renew(ctx context.Context, x pgtype.UUID) error {
-	if k.frozen.Load() {
-		return errFrozen
-	}
 	return k.s.urgent(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, k.s.q.renew, x)
 		if err == nil && tag.RowsAffected() == 0 {

@@ -25,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
@@ -77,7 +78,7 @@ type store struct {
 	pooled       bool  // sessions of the database are not ours: a proxy pools transactions
 	holder       int64 // the advisory lock of this process
 	mint         *mint
-	dial         *dialer
+	gate         *hook.Gate
 	pool         *pgxpool.Pool
 	slots        chan struct{} // one a call that may use the pool
 	watches      kv.Watchers
@@ -98,11 +99,11 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), dial: newDialer()}
+	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), gate: hook.GateOf(ctx)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	cc.DialFunc = s.dial.dial
+	cc.DialFunc = dialer().DialContext
 	if s.pooled, err = s.detectPooling(ctx); err != nil {
 		return nil, err
 	}

@@ -27,3 +27,8 @@ func TestConformance(t *testing.T) {
 		CrashNoticed: time.Second,
 	})
 }
+
+func TestARecordedRequestWritesUnderTheSameChecks(t *testing.T) {
+	t.Parallel()
+	registrytest.Resent(t, registry.New(newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})))
+}

@@ -112,9 +112,8 @@ func (w *detector) run(ctx context.Context, calls <-chan string, lost <-chan err
 				own.Reset(rest)
 			}
 		case <-w.timer.C:
-			if w.s.frozen.Load() {
-				w.timer.Reset(idlePause)
-				continue
+			if err := w.s.gate.Pass(ctx); err != nil {
+				return err
 			}
 			if !w.calling {
 				w.calling, w.due = true, true // who died while another called, or with it?
@@ -178,7 +177,7 @@ func (w *detector) follow(pause time.Duration) time.Duration {
 // look is the sweep of a process that follows: it believes in nobody's calls for ever. It is true
 // while somebody is missed, who has died if he still is the next time.
 func (w *detector) look(ctx context.Context) bool {
-	if w.calling || w.s.frozen.Load() {
+	if w.calling || w.s.gate.Pass(ctx) != nil {
 		w.doubted = nil
 		return false
 	}

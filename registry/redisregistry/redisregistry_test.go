@@ -1,10 +1,12 @@
 package redisregistry
 
 import (
+	"context"
 	"net/url"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -28,9 +30,14 @@ func server(t testing.TB) Config {
 
 func mustOpen(t testing.TB, cfg Config) *store {
 	t.Helper()
+	return mustOpenIn(t.Context(), t, cfg)
+}
+
+func mustOpenIn(ctx context.Context, t testing.TB, cfg Config) *store {
+	t.Helper()
 	var s *store
 	eventually(t, "open", func() (err error) { // a machine that stalls is slower than a short time-out
-		s, err = open(t.Context(), cfg)
+		s, err = open(ctx, cfg)
 		return err
 	})
 	t.Cleanup(func() { s.shut(false) })
@@ -44,12 +51,13 @@ func (n namespaces) Open(t testing.TB, o driver.Options) *registrytest.Process {
 	if o.Namespace != "" {
 		cfg.Namespace += "/" + o.Namespace
 	}
-	s := mustOpen(t, cfg)
+	gate := new(hook.Gate)
+	s := mustOpenIn(gate.With(t.Context()), t, cfg)
 	return &registrytest.Process{
 		Registry: registry.New(s),
 		Kill:     func() { s.shut(false) },
-		Freeze:   func() { s.frozen.Store(true) },
-		Thaw:     func() { s.frozen.Store(false) },
+		Freeze:   gate.Shut,
+		Thaw:     gate.Open,
 	}
 }
 
@@ -65,4 +73,9 @@ func TestConformance(t *testing.T) {
 		},
 		CrashNoticed: time.Second,
 	})
+}
+
+func TestARecordedRequestWritesUnderTheSameChecks(t *testing.T) {
+	t.Parallel()
+	registrytest.Resent(t, registry.New(mustOpen(t, server(t))))
 }

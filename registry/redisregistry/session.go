@@ -35,7 +35,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Line: s.seen, Logger: s.log,
+		ID: id, TTL: ttl, Opened: opened, Line: s.seen, Logger: s.log, Gate: s.gate,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.end(ctx, id) },
 		Closed: func(x *lease.Session) { s.forget(x) },
@@ -60,9 +60,6 @@ func (s *store) begin(ctx context.Context, id string, ttl time.Duration) error {
 
 // renew has the server count the TTL anew; the key of a session that has ended is not there.
 func (s *store) renew(ctx context.Context, id string, ttl time.Duration) error {
-	if s.frozen.Load() {
-		return driver.ErrUnavailable
-	}
 	n, err := s.client.Do(ctx, s.client.B().Pexpire().Key(s.names.session+id).Milliseconds(ttl.Milliseconds()).Build()).AsInt64()
 	if err != nil {
 		return classify("renewing a session", err, fault.Unavailable)

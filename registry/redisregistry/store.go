@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/internal/lease"
@@ -46,8 +47,8 @@ type store struct {
 	apply, list, open, sweep *rueidis.Lua
 
 	applied atomic.Int64 // when Apply was called last, Unix ns: is there load?
-	frozen  atomic.Bool  // tests play a process that does not run
-	young   time.Time    // until then the server's clients may still be on their way back to it
+	gate    *hook.Gate
+	young   time.Time // until then the server's clients may still be on their way back to it
 
 	mu       sync.Mutex
 	line     *line       // nil until somebody watches or has a session
@@ -159,6 +160,7 @@ func (s *store) send(ctx context.Context, txns []driver.Txn, nonce string) ([]dr
 	if err != nil {
 		return nil, classify("transaction", err, fault.Unknown)
 	}
+	hook.Sent(ctx, func(ctx context.Context) error { return s.apply.Exec(ctx, s.client, s.names.keys, args).Error() })
 	return decodeResults(txns, reply, nonce)
 }
 

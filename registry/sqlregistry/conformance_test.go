@@ -12,11 +12,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
-	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
@@ -27,21 +27,17 @@ func (c store) Open(t testing.TB, o driver.Options) *registrytest.Process {
 	t.Helper()
 	cfg := Config(c)
 	cfg.Options = o
-	s, err := open(t.Context(), cfg)
+	gate := new(hook.Gate)
+	s, err := open(gate.With(t.Context()), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process(t, s, o)
-}
-
-func process(t testing.TB, s *sqlstore.Store, o driver.Options) *registrytest.Process {
-	t.Helper()
 	t.Cleanup(func() { _ = s.Close() })
 	d, err := kv.Namespace(s, o.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &registrytest.Process{Registry: registry.New(d), Kill: s.Abandon, Freeze: func() { s.Freeze(true) }, Thaw: func() { s.Freeze(false) }}
+	return &registrytest.Process{Registry: registry.New(d), Kill: s.Abandon, Freeze: gate.Shut, Thaw: gate.Open}
 }
 
 // newDatabase makes a database on the shared server, for one test.

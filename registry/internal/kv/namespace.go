@@ -37,11 +37,6 @@ func (n *namespace) List(ctx context.Context, prefix string) (driver.Snapshot, e
 }
 
 func (n *namespace) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
-	return n.d.Apply(ctx, n.full(txns))
-}
-
-// full is txns with the full keys of the store.
-func (n *namespace) full(txns []driver.Txn) []driver.Txn {
 	inner := make([]driver.Txn, len(txns))
 	for i, t := range txns {
 		in := driver.Txn{Quiet: t.Quiet, Checks: slices.Clone(t.Checks), Puts: slices.Clone(t.Puts), Deletes: slices.Clone(t.Deletes)}
@@ -56,7 +51,7 @@ func (n *namespace) full(txns []driver.Txn) []driver.Txn {
 		}
 		inner[i] = in
 	}
-	return inner
+	return n.d.Apply(ctx, inner)
 }
 
 func (n *namespace) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
@@ -68,15 +63,6 @@ func (n *namespace) OpenSession(ctx context.Context, ttl time.Duration) (driver.
 }
 
 func (n *namespace) Close() error { return n.d.Close() }
-
-// Bare implements driver.Bare when the inner driver does.
-func (n *namespace) Bare(ctx context.Context, txns []driver.Txn) (func(context.Context) error, error) {
-	d, ok := n.d.(driver.Bare)
-	if !ok {
-		return nil, nil
-	}
-	return d.Bare(ctx, n.full(txns))
-}
 
 // txNamespace is a namespace of a database that users have transactions in.
 type txNamespace struct {

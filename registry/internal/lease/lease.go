@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 )
 
 // A TTL is renewed three times, and a renewal that failed is tried again soon.
@@ -37,6 +38,8 @@ type Config struct {
 	// Closed is called once when the session is over for this process. nil: nobody.
 	Closed func(*Session)
 	Logger *slog.Logger // not nil
+	// Gate stops the renewals when it is shut. nil: nothing does.
+	Gate *hook.Gate
 }
 
 // Session is a driver.Session that a goroutine renews until it is over.
@@ -160,5 +163,8 @@ func (s *Session) renew(ctx context.Context, deadline time.Time) error {
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, s.cfg.TTL/renewals)
 	defer stop()
+	if err := s.cfg.Gate.Pass(ctx); err != nil {
+		return err
+	}
 	return s.cfg.Renew(ctx)
 }

@@ -64,7 +64,7 @@ func (s *Store) keeper() {
 
 // round looks at all sessions once, and says when to look again and whom to watch.
 func (s *Store) round() (next time.Duration, ring []string) {
-	if s.frozen.Load() {
+	if s.gate.Pass(s.ctx) != nil {
 		return shortRound, nil
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
@@ -198,6 +198,9 @@ func (s *Store) await(ctx context.Context, handle string) {
 	warned := false
 	for ctx.Err() == nil {
 		err := s.cfg.Signals.Await(ctx, handle)
+		if err == nil {
+			err = s.gate.Pass(ctx)
+		}
 		switch {
 		case err == nil:
 			s.endSessionsOf(ctx, handle)

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +53,7 @@ func (s *Store) adopt(id string, ttl time.Duration, opened lease.Asked) (driver.
 		return nil, s.closedError() // it runs out
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Line: s.line, Logger: s.log,
+		ID: id, TTL: ttl, Opened: opened, Line: s.line, Logger: s.log, Gate: s.gate,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
 		Closed: func(*lease.Session) { s.forget(id) },
@@ -72,9 +71,6 @@ func (s *Store) forget(id string) {
 
 // renew is one statement: it does nothing to a session that has run out, which stays so.
 func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
-	if s.frozen.Load() {
-		return s.wrap(ctx, "renew a session", errors.New("this process is stopped"))
-	}
 	if err := s.cfg.Intact(); err != nil {
 		return fmt.Errorf("session %q: %w: %w", id, fault.Fenced, err)
 	}

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/internal/lease"
@@ -68,7 +69,7 @@ type Store struct {
 	counter atomic.Uint64
 	watches kv.Watchers
 	ringing atomic.Bool // the ringer is at it
-	frozen  atomic.Bool // tests play a stopped process with it
+	gate    *hook.Gate
 
 	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
 	cancel context.CancelFunc
@@ -93,7 +94,7 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
-		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), line: lease.NewLine(),
+		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), line: lease.NewLine(), gate: hook.GateOf(ctx),
 	}
 	if s.cfg.NoWait == nil {
 		s.cfg.NoWait = cfg.DB
@@ -261,12 +262,6 @@ func (s *Store) Close() error {
 // Abandon ends everything of this process and tells the database nothing, as its death would.
 func (s *Store) Abandon() {
 	s.once.Do(func() { s.end(false) })
-}
-
-// Freeze stops what keeps this process's sessions alive, as SIGSTOP does, or continues it.
-func (s *Store) Freeze(on bool) {
-	s.frozen.Store(on)
-	poke(s.keep)
 }
 
 // lastRing tells the others of what the ringer has not told yet.

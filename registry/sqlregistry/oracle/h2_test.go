@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -173,7 +174,8 @@ func state(err error) string {
 
 func (h h2) Open(t testing.TB, o registrydriver.Options) *registrytest.Process {
 	t.Helper()
-	s, err := openStore(t.Context(), h.connect(), speakH2(), o)
+	gate := new(hook.Gate)
+	s, err := openStore(gate.With(t.Context()), h.connect(), speakH2(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func (h h2) Open(t testing.TB, o registrydriver.Options) *registrytest.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &registrytest.Process{Registry: registry.New(inner), Kill: s.Abandon, Freeze: func() { s.Freeze(true) }, Thaw: func() { s.Freeze(false) }}
+	return &registrytest.Process{Registry: registry.New(inner), Kill: s.Abandon, Freeze: gate.Shut, Thaw: gate.Open}
 }
 
 // Whoever is let in may run Java as the server's user.
