@@ -19,6 +19,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -103,6 +104,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 		return nil, err
 	}
 	s := newStore(names, cfg)
+	s.gate = hook.GateOf(ctx)
 	if s.client, err = connect(ctx, cfg, &s.conns); err != nil {
 		return nil, err
 	}
