@@ -153,6 +153,9 @@ func (p *Proxy) admit(l *link, way int, x piece) (data []byte, lost bool) {
 		if wait <= 0 || p.closed {
 			data, lost = p.cut(l, way, f, x.data)
 			p.lost[way] += int64(len(x.data) - len(data))
+			if lost && errors.Is(x.err, io.EOF) {
+				p.harm.Hidden++
+			}
 			if held || f.Delay > 0 {
 				p.harm.Delayed += int64(len(x.data))
 			}

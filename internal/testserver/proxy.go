@@ -46,6 +46,7 @@ type Harm struct {
 	Delayed          int64 // bytes that were held back, both ways together
 	Reset            int   // connections that Reset and Refuse ended
 	Refused          int   // connections that Refuse did not admit
+	Hidden           int   // ends of a direction that were dropped, as bytes are
 }
 
 // NewProxy listens on a loopback port and passes connections on to target, which is host:port or
