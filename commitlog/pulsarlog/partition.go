@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -48,9 +46,6 @@ func (p *partition) stop() {
 	p.readers.stop()
 }
 
-// trimProperty of the topic has the first offset of a partition, as trimmed.
-func trimProperty(partition int) string { return ownPrefix + "first." + strconv.Itoa(partition) }
-
 const holdPrefix = ownPrefix + "hold."
 
 // bounds asks the broker. A partition that nothing was trimmed from begins at 0, so that whoever
@@ -70,11 +65,9 @@ func (p *partition) boundsIn(ctx context.Context, m metadata) (driver.Bounds, *s
 	if err != nil {
 		return driver.Bounds{}, nil, p.fail("bounds of", err)
 	}
-	var first int64
-	if v, ok := m.Properties[trimProperty(p.number)]; ok {
-		if first, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return driver.Bounds{}, nil, p.fail("bounds of", fmt.Errorf("property %s is %.40q: %w", trimProperty(p.number), v, fault.Corrupt))
-		}
+	first, _, err := trimmed(m, p.number)
+	if err != nil {
+		return driver.Bounds{}, nil, p.fail("bounds of", err)
 	}
 	first = max(first, s.lost())
 	return driver.Bounds{First: first, Next: max(first, next), Sealed: s.sealed()}, s, nil
@@ -106,31 +99,6 @@ func (p *partition) offsetWithin(ctx context.Context, b driver.Bounds, millis in
 		return 0, p.fail("offset at a time in", err)
 	}
 	return min(max(offset, b.First), b.Next), nil
-}
-
-// trim stores the new first offset and lets the broker free what lies below it.
-func (p *partition) trim(ctx context.Context, before int64) error {
-	b, err := p.bounds(ctx)
-	if err != nil {
-		return err
-	}
-	before = min(before, b.Next)
-	if before <= b.First {
-		return nil
-	}
-	err = p.admin().setProperties(ctx, p.topic.config.Name, map[string]string{trimProperty(p.number): strconv.FormatInt(before, 10)})
-	if err != nil {
-		return p.fail("trim", err)
-	}
-	p.readers.forget(before)
-	// The entry that holds the offset stays: its first records may be below, its last are not.
-	ledger, entry := unpack(before)
-	path := p.admin().topicPath(p.name, "/subscription/"+subscription+"/resetcursor")
-	err = p.admin().send(ctx, http.MethodPost, path, position{Ledger: ledger, Entry: entry, Partition: p.number})
-	if err != nil && ctx.Err() == nil {
-		p.topic.log.config.Logger.Warn("trimmed records still take space", "topic", p.topic.config.Name, "partition", p.number, "error", err)
-	}
-	return nil
 }
 
 // hold stores what a group still needs, and then applies retention.

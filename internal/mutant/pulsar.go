@@ -52,5 +52,17 @@ func pulsarMutants() []mutant {
 			find: "			l.Entries, l.Size = s.CurrentEntries, s.CurrentSize\n", put: "			continue\n",
 			pkg: pulsar, test: "TestAPartitionIsMeasuredByWhatTheBrokerTells$", server: "pulsar",
 		},
+		{
+			name: "pulsar-late-trim-counts", breaks: "of two processes that trim a partition of Pulsar the later one moves its beginning back, below records that are gone",
+			file: pulsar + "/trim.go",
+			find: "		if at > first {\n", put: "		if at < first || first == 0 {\n",
+			pkg: pulsar, test: "TestTheHighestTrimCounts$",
+		},
+		{
+			name: "pulsar-late-cursor-stays", breaks: "of two processes that trim a partition of Pulsar the later one makes the broker keep what the other has dropped",
+			file: pulsar + "/trim.go",
+			find: "		if first > before {\n", put: "		if first < 0 {\n",
+			pkg: pulsar, test: "TestATrimThatComesLateMovesNothingBack$", server: "pulsar",
+		},
 	}
 }
