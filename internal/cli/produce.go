@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 type produceFlags struct {
@@ -110,11 +111,11 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	}
 	input := a.stdin
 	if f.file != "" {
-		file, err := os.Open(f.file)
+		file, err := storeurl.OpenFile(f.file)
 		if err != nil {
 			return inputError(err)
 		}
-		defer file.Close()
+		defer file.Close() // ends a read of a pipe, too
 		input = file
 	} else if isTerminal(a.stdin) {
 		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")

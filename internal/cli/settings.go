@@ -154,8 +154,8 @@ func (a *app) checkGlobals() []error {
 // At the top of the file stand the flags that every command has; the flags of one command stand
 // below its name. A key that is no flag is a mistake, whichever command runs.
 func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
-	raw, info, err := a.openFile()
-	if errors.Is(err, fault.Invalid) {
+	raw, info, err := a.openFile(cmd.Context())
+	if errors.Is(err, fault.Invalid) || errors.As(err, new(*exitError)) {
 		return []error{err}
 	}
 	if err != nil {
@@ -179,9 +179,13 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 }
 
 // openFile reads the configuration file, and tells which file that was. One that others than its owner
-// could have written is refused: what stands in it is done, commands of --exec among it.
-func (a *app) openFile() ([]byte, fs.FileInfo, error) {
-	f, err := os.Open(a.global.config)
+// could have written is refused: what stands in it is done, commands of --exec among it. What a command
+// prints, <(command), is waited for as long as --timeout says.
+func (a *app) openFile(ctx context.Context) ([]byte, fs.FileInfo, error) {
+	f, err := storeurl.OpenFile(a.global.config)
+	if errors.Is(err, fault.Invalid) {
+		return nil, nil, fmt.Errorf("configuration file: %w", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +199,18 @@ func (a *app) openFile() ([]byte, fs.FileInfo, error) {
 			return nil, nil, fmt.Errorf("configuration file: %w", err)
 		}
 	}
-	raw, err := storeurl.ReadAll(f)
+	if a.global.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
+		defer cancel()
+	}
+	raw, err := storeurl.ReadAll(ctx, f)
+	switch {
+	case errors.Is(err, errSignalled):
+		err = &exitError{fmt.Errorf("configuration file: %w", err), fault.ExitFailure}
+	case errors.Is(err, context.DeadlineExceeded):
+		err = &exitError{fmt.Errorf("gave up after %s (--timeout): configuration file: %w", a.global.timeout, err), fault.ExitTimeout}
+	}
 	return raw, info, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -138,7 +139,11 @@ func TestADirectoryAboveOfAnotherUserIsToldOnce(t *testing.T) {
 
 func TestAConfigurationFileWithoutAnEndIsRefused(t *testing.T) {
 	t.Parallel()
-	if code, _, stderr := runLine(t, "topic", "list", "--config", "/dev/zero"); code != 2 || !strings.Contains(stderr, "/dev/zero is longer than") {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, limits.SettingsFileBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runLine(t, "topic", "list", "--config", path); code != 2 || !strings.Contains(stderr, path+" is longer than") {
 		t.Errorf("exit code %d and %q", code, stderr)
 	}
 }

@@ -155,6 +155,12 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestAConfigurationFileWithoutAnEndIsRefused$",
 		},
 		{
+			name: "fifo-is-a-file", breaks: "a FIFO in the place of a file that was named gives what somebody else likes, or nothing for ever",
+			file: "internal/storeurl/file.go",
+			find: "		kind = \"a FIFO\"\n", put: "		return nil\n",
+			pkg: "internal/storeurl", test: "TestWhatIsNoFileIsNotWaitedFor$",
+		},
+		{
 			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",
 			file: "internal/visible/visible.go",
 			find: "unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)", put: "unicode.Bidi_Control)",

@@ -1,27 +1,103 @@
 package storeurl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// ReadFile reads a file that the settings name, such as a CA. One of more than limits.SettingsFileBytes,
-// as a device without end, is an error.
+// OpenFile opens a file that a user named, and waits for nobody: a FIFO gives nothing until somebody
+// writes to it, and a device may have no end. They are fault.Invalid, but for the null device and for
+// what this process was given open and is named as that: /dev/stdin, and /dev/fd/N, as a shell calls
+// what a command prints, <(command).
+func OpenFile(path string) (*os.File, error) {
+	if !given(path) { // some devices do something when they are opened
+		if err := CheckFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil || given(path) {
+		return f, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = checkFile(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// given tells the names of what is open in this process.
+func given(path string) bool {
+	path = filepath.Clean(path)
+	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
+}
+
+// CheckFile looks at a file that somebody else will open: what OpenFile would refuse, also when it was
+// given open, is fault.Invalid.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return checkFile(path, info)
+}
+
+func checkFile(path string, info fs.FileInfo) error {
+	var kind string
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a FIFO"
+	case mode&fs.ModeDevice != 0:
+		if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(info, null) {
+			return nil
+		}
+		kind = "a device"
+	default:
+		kind = "no file"
+	}
+	return fmt.Errorf("%s is %s; expected a file: %w", path, kind, fault.Invalid)
+}
+
+// ReadFile reads a file that the settings name, such as a CA. One of more than limits.SettingsFileBytes
+// is an error, and so is what is no regular file.
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	if err := CheckFile(path); err != nil { // also of what was given open: nobody waits for it here
+		return nil, err
+	}
+	f, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadAll(f)
+	return ReadAll(context.Background(), f)
 }
 
-// ReadAll is ReadFile of a file that is open.
-func ReadAll(f *os.File) ([]byte, error) {
+// ReadAll reads what OpenFile has opened. From a pipe it reads no longer than ctx.
+func ReadAll(ctx context.Context, f *os.File) ([]byte, error) {
+	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // of a file it fails, and is not needed
+	defer stop()
 	text, err := io.ReadAll(io.LimitReader(f, limits.SettingsFileBytes+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%s gave no end: %w", f.Name(), context.Cause(ctx))
+	}
 	if err == nil && len(text) > limits.SettingsFileBytes {
 		err = fmt.Errorf("%s is longer than %d bytes", f.Name(), limits.SettingsFileBytes)
 	}

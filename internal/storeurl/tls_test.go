@@ -54,14 +54,3 @@ func TestACAIsUsedOrTheMistakeIsTold(t *testing.T) {
 		}
 	}
 }
-
-func TestAFileWithoutAnEndIsNotReadWhole(t *testing.T) {
-	t.Parallel()
-	const zero = "/dev/zero"
-	for _, files := range [][3]string{{zero, "", ""}, {"", zero, zero}} {
-		_, err := LoadTLS(files[0], files[1], files[2], TLSNames{CA: "ca", Cert: "cert", Key: "key"})
-		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "longer than") {
-			t.Errorf("%v: %v", files, err)
-		}
-	}
-}

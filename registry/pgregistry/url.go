@@ -1,10 +1,13 @@
 package pgregistry
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,6 +93,9 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
+	if err := checkFiles(cfg.URL); err != nil {
+		return nil, fmt.Errorf("postgres registry: %w", err)
+	}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
 		// Its text repeats the URL, between backticks, and with it secrets. What is wrong stands behind.
@@ -123,6 +129,29 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	// matter are those inside of the functions, which the server keeps.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cc, nil
+}
+
+// files are the settings that name files, which pgx reads with no regard to what they are.
+var files = map[string]string{
+	"sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE",
+}
+
+// checkFiles refuses what pgx would wait for, or read without an end. Of what is missing pgx tells.
+func checkFiles(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		u = &url.URL{} // a list of keywords and values
+	}
+	for name, variable := range files {
+		path := cmp.Or(u.Query().Get(name), os.Getenv(variable))
+		if path == "" {
+			continue
+		}
+		if err := storeurl.CheckFile(path); errors.Is(err, driver.ErrInvalid) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // inTheClear are the hosts that are, or may be, connected to without TLS: sslmode=prefer gives way.

@@ -3,7 +3,9 @@ package pgregistry
 import (
 	"errors"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -103,6 +105,21 @@ func TestAConnectionStringThatIsNoneKeepsItsSecrets(t *testing.T) {
 		_, err := Open(t.Context(), Config{URL: text})
 		if !errors.Is(err, driver.ErrInvalid) || strings.Contains(err.Error(), "ter2") {
 			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
+
+// pgx reads what these name, whatever it is.
+func TestWhatIsNoFileIsRefusedBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name := range files {
+		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + name + "=" + fifo}
+		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), name+": "+fifo+" is a FIFO") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,0 +1,88 @@
+package storeurl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
+)
+
+// A FIFO would be waited for, a device has no end, and a file may be too long.
+func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	fifo, long := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "long")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(long, nil, 0o600), os.Truncate(long, limits.SettingsFileBytes+1)); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{fifo: "is a FIFO", "/dev/zero": "is a device", t.TempDir(): "is a directory", long: "longer than"} {
+		for _, files := range [][3]string{{path, "", ""}, {"", path, path}} {
+			_, err := LoadTLS(files[0], files[1], files[2], TLSNames{CA: "ca", Cert: "cert", Key: "key"})
+			if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v: %v; expected that it %s", files, err, says)
+			}
+		}
+		if path == long {
+			continue
+		}
+		if f, err := OpenFile(path); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; expected that it %s", path, err, says)
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}
+	if text, err := ReadFile(os.DevNull); err != nil || len(text) > 0 {
+		t.Errorf("the null device: %q, %v", text, err)
+	}
+	if _, err := OpenFile(fifo + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// A shell gives what a command prints as an open pipe, which may stay open for ever.
+func TestAPipeThatWasGivenIsReadForAsLongAsTheContext(t *testing.T) {
+	t.Parallel()
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", from.Fd())
+	if _, err := ReadFile(path); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%v; expected that nobody waits for a pipe without a context", err)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, err := ReadAll(ctx, f); !errors.Is(err, why) {
+		t.Errorf("%v; expected that reading ends with its context", err)
+	}
+
+	g, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if _, err := io.WriteString(to, "text"); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadAll(t.Context(), g); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
