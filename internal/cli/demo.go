@@ -86,7 +86,7 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 		return fmt.Errorf("demo directory: %w", err)
 	}
 	if f.keep {
-		fmt.Fprintf(a.stderr, "everything stays in %s\n", dir)
+		fmt.Fprintln(a.stderr, "everything stays in "+a.stderr.Line(dir))
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}

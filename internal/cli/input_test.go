@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// Nobody waits for a FIFO that was named by mistake, or put where a file was: neither --timeout nor a
-// signal could end that.
-func TestAFIFOInThePlaceOfAFileIsRefused(t *testing.T) {
+// The writer of a FIFO may never come: --timeout and a signal end the wait.
+func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	data, fifo := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -24,12 +23,24 @@ func TestAFIFOInThePlaceOfAFileIsRefused(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{
-		{"produce", "t", "--file", fifo},
-		{"topic", "list", "--config", fifo},
+		{"produce", "t", "--file", fifo, "--data", data},
+		{"topic", "list", "--config", fifo, "--data", data},
 	} {
-		if code, _, stderr := runLine(t, append(args, "--data", data)...); code != 2 || !strings.Contains(stderr, fifo+" is a FIFO") {
+		if code, _, stderr := runLine(t, append(args, "--timeout", "100ms")...); code != 124 || !strings.Contains(stderr, "--timeout") {
 			t.Errorf("%v: exit code %d and %q", args, code, stderr)
 		}
+	}
+	if err := os.Chmod(fifo, 0o602); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(fifo, []byte("durability: os\n"), 0o600) }() // joined below
+	if code, _, stderr := runLine(t, "topic", "list", "--config", fifo, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+fifo) {
+		t.Errorf("a FIFO that others can write to: exit code %d and %q", code, stderr)
+	}
+	<-written // it may have lost its reader before
+	if code, _, stderr := runLine(t, "produce", "t", "--file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
+		t.Errorf("a device: exit code %d and %q", code, stderr)
 	}
 }
 

@@ -111,7 +111,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	}
 	input := a.stdin
 	if f.file != "" {
-		file, err := storeurl.OpenFile(f.file)
+		file, err := storeurl.OpenFile(ctx, f.file)
 		if err != nil {
 			return inputError(err)
 		}

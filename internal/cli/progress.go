@@ -38,7 +38,7 @@ func (p *progress) draw(text string) {
 		p.drawn = true
 		return
 	}
-	fmt.Fprintln(p.w, text)
+	fmt.Fprintln(p.w, p.w.Line(text))
 }
 
 func (p *progress) rate(n int64) string {

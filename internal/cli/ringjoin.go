@@ -171,7 +171,7 @@ func (t *ringTalk) answer(ctx context.Context, line string) (quit bool, err erro
 		return false, t.print(d, d.text)
 	case "/refresh":
 		if err := t.ring.Refresh(ctx); err != nil {
-			fmt.Fprintln(t.a.stderr, "not refreshed:", err)
+			fmt.Fprintln(t.a.stderr, "not refreshed: "+t.a.stderr.Line(err.Error()))
 			return false, nil
 		}
 		d := documentRing(t.ring.View(), t.ring.Member())

@@ -299,19 +299,3 @@ func (a *app) refuseUnknown(root *cobra.Command) {
 		}
 	}
 }
-
-// printError tells an error on stderr, one line for each fault that was joined.
-func (a *app) printError(err error) {
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimSuffix(l, ": "+fault.Invalid.Error()) // the message says it better
-	}
-	switch {
-	case len(lines) == 1:
-		fmt.Fprintln(a.stderr, "ringfence: "+lines[0])
-	case a.running && fault.ExitCode(err) != fault.ExitUsage:
-		fmt.Fprintln(a.stderr, "ringfence: "+strings.Join(lines, "\n  "))
-	default:
-		fmt.Fprintf(a.stderr, "ringfence: %d mistakes:\n  - %s\n", len(lines), strings.Join(lines, "\n  - "))
-	}
-}

@@ -155,15 +155,16 @@ func (a *app) checkGlobals() []error {
 // below its name. A key that is no flag is a mistake, whichever command runs.
 func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	raw, info, err := a.openFile(cmd.Context())
-	if errors.Is(err, fault.Invalid) || errors.As(err, new(*exitError)) {
+	switch {
+	case err == nil:
+	case errors.As(err, new(*exitError)):
 		return []error{err}
-	}
-	if err != nil {
-		kind := fault.Invalid
-		if errors.Is(err, os.ErrNotExist) {
-			kind = fault.NotFound
-		}
-		return []error{fmt.Errorf("configuration file: %w: %w", err, kind)}
+	case errors.Is(err, fault.Invalid):
+		return []error{fmt.Errorf("configuration file: %w", err)}
+	case errors.Is(err, os.ErrNotExist):
+		return []error{fmt.Errorf("configuration file: %w: %w", err, fault.NotFound)}
+	default:
+		return []error{fmt.Errorf("configuration file: %w: %w", err, fault.Invalid)}
 	}
 	var tree map[string]any
 	if err := yaml.Unmarshal(raw, &tree); err != nil {
@@ -181,36 +182,34 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 // openFile reads the configuration file, and tells which file that was. One that others than its owner
 // could have written is refused: what stands in it is done, commands of --exec among it. What a command
 // prints, <(command), is waited for as long as --timeout says.
-func (a *app) openFile(ctx context.Context) ([]byte, fs.FileInfo, error) {
-	f, err := storeurl.OpenFile(a.global.config)
-	if errors.Is(err, fault.Invalid) {
-		return nil, nil, fmt.Errorf("configuration file: %w", err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !a.global.shared {
-		if a.author, err = vfs.CheckWriters(a.global.config, info); err != nil {
-			return nil, nil, fmt.Errorf("configuration file: %w", err)
-		}
-	}
+func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err error) {
 	if a.global.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
 		defer cancel()
 	}
-	raw, err := storeurl.ReadAll(ctx, f)
-	switch {
-	case errors.Is(err, errSignalled):
-		err = &exitError{fmt.Errorf("configuration file: %w", err), fault.ExitFailure}
-	case errors.Is(err, context.DeadlineExceeded):
-		err = &exitError{fmt.Errorf("gave up after %s (--timeout): configuration file: %w", a.global.timeout, err), fault.ExitTimeout}
+	defer func() {
+		switch {
+		case errors.Is(err, errSignalled):
+			err = &exitError{fmt.Errorf("configuration file: %w", err), fault.ExitFailure}
+		case errors.Is(err, context.DeadlineExceeded):
+			err = &exitError{fmt.Errorf("gave up after %s (--timeout): configuration file: %w", a.global.timeout, err), fault.ExitTimeout}
+		}
+	}()
+	f, err := storeurl.OpenFile(ctx, a.global.config)
+	if err != nil {
+		return nil, nil, err
 	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
+	}
+	if !a.global.shared {
+		if a.author, err = vfs.CheckWriters(a.global.config, info); err != nil {
+			return nil, nil, err
+		}
+	}
+	raw, err = storeurl.ReadAll(ctx, f)
 	return raw, info, err
 }
 

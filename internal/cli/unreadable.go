@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/ringfence/ringfence"
@@ -50,11 +49,11 @@ func (n *unreadable) fault(group string) error {
 	if len(n.errs) == 0 {
 		return nil
 	}
-	lines := []string{plural(int64(len(n.errs)), "partition") + " can't be read"}
+	lines := []error{errors.New(plural(int64(len(n.errs)), "partition") + " can't be read")}
 	for _, p := range slices.Sorted(maps.Keys(n.errs)) {
-		lines = append(lines, fmt.Sprintf("partition %d: %s; %s", p, cause(n.errs[p]), remedy(group, p, n.errs[p])))
+		lines = append(lines, fmt.Errorf("partition %d: %s; %s", p, cause(n.errs[p]), remedy(group, p, n.errs[p])))
 	}
-	return fmt.Errorf("%w: %s", errUnreadable, strings.Join(lines, "\n"))
+	return fmt.Errorf("%w: %w", errUnreadable, errors.Join(lines...))
 }
 
 // cause is the text of the log's own error, without the layers around it.

@@ -155,10 +155,16 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestAConfigurationFileWithoutAnEndIsRefused$",
 		},
 		{
-			name: "fifo-is-a-file", breaks: "a FIFO in the place of a file that was named gives what somebody else likes, or nothing for ever",
+			name: "device-is-a-file", breaks: "a device in the place of a file that was named is read, which may have no end",
 			file: "internal/storeurl/file.go",
-			find: "		kind = \"a FIFO\"\n", put: "		return nil\n",
+			find: "		kind = \"a device\"\n", put: "		return nil\n",
 			pkg: "internal/storeurl", test: "TestWhatIsNoFileIsNotWaitedFor$",
+		},
+		{
+			name: "newline-is-a-fault", breaks: "what a path or a server says passes for another line of ours",
+			file: "internal/cli/errortext.go",
+			find: "lines[len(lines)-1] += a.stderr.Line(text)", put: "lines[len(lines)-1] += text",
+			pkg: "internal/cli", test: "TestOnlyWhatWasJoinedIsALine$",
 		},
 		{
 			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",

@@ -16,23 +16,28 @@ import (
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// OpenFile opens a file that a user named, and waits for nobody: a FIFO gives nothing until somebody
-// writes to it, and a device may have no end. They are fault.Invalid, but for the null device and for
-// what this process was given open and is named as that: /dev/stdin, and /dev/fd/N, as a shell calls
-// what a command prints, <(command).
-func OpenFile(path string) (*os.File, error) {
-	if !given(path) { // some devices do something when they are opened
-		if err := CheckFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+// OpenFile opens a file that a user named. For who writes to a FIFO it waits as long as ctx, whose
+// cause is its error then; reading ends with Close. A device, which may have no end, is fault.Invalid,
+// but for the null device and for what this process was given open and is named as that: /dev/stdin,
+// and /dev/fd/N, as a shell calls what a command prints, <(command).
+func OpenFile(ctx context.Context, path string) (*os.File, error) {
+	if given(path) {
+		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	err := CheckFile(path) // before it is opened: some devices do something then
+	if errors.Is(err, errFIFO) {
+		return openFIFO(ctx, path)
+	}
+	if err != nil {
+		return nil, err
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil || given(path) {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = checkFile(path, info)
+		err = checkFile(path, info) // it may be another one by now
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -40,14 +45,44 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+// openFIFO waits until somebody writes to a FIFO.
+func openFIFO(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() { // joined below, unless the FIFO is gone meanwhile or not ours to write to
+		f, err := os.Open(path)
+		done <- opened{f, err}
+	}()
+	var o opened
+	select {
+	case o = <-done:
+		return o.f, o.err
+	case <-ctx.Done():
+	}
+	writer, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0) // ends the wait, also one that is about to begin
+	if err == nil {
+		o = <-done
+		_ = writer.Close()
+		if o.f != nil {
+			_ = o.f.Close()
+		}
+	}
+	return nil, fmt.Errorf("%s: nobody writes to it: %w", path, context.Cause(ctx))
+}
+
+var errFIFO = fmt.Errorf("a FIFO; expected a file: %w", fault.Invalid)
+
 // given tells the names of what is open in this process.
 func given(path string) bool {
 	path = filepath.Clean(path)
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
-// CheckFile looks at a file that somebody else will open: what OpenFile would refuse, also when it was
-// given open, is fault.Invalid.
+// CheckFile looks at a file that somebody else will open, and wait for: what is none, a FIFO or a device
+// among it, is fault.Invalid.
 func CheckFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -64,7 +99,7 @@ func checkFile(path string, info fs.FileInfo) error {
 	case mode.IsDir():
 		kind = "a directory"
 	case mode&fs.ModeNamedPipe != 0:
-		kind = "a FIFO"
+		return fmt.Errorf("%s is %w", path, errFIFO)
 	case mode&fs.ModeDevice != 0:
 		if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(info, null) {
 			return nil
@@ -82,7 +117,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err := CheckFile(path); err != nil { // also of what was given open: nobody waits for it here
 		return nil, err
 	}
-	f, err := OpenFile(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -253,7 +253,7 @@ func CheckUnplanted(path string, log *slog.Logger) error {
 // those of a container, may be another user every day.
 func CheckWriters(path string, info fs.FileInfo) (other string, err error) {
 	st, kernel := info.Sys().(*syscall.Stat_t)
-	if !kernel || !info.Mode().IsRegular() { // <(a command), for example
+	if !kernel || !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 { // a terminal, for example
 		return "", nil
 	}
 	others := info.Mode().Perm() & 0o022

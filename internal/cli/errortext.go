@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// printError tells an error on stderr, one line for each fault that was joined.
+func (a *app) printError(err error) {
+	lines := a.faults(err)
+	for i, l := range lines {
+		lines[i] = strings.TrimSuffix(l, ": "+fault.Invalid.Error()) // the message says it better
+	}
+	switch {
+	case len(lines) == 1:
+		fmt.Fprintln(a.stderr, "ringfence: "+lines[0])
+	case a.running && fault.ExitCode(err) != fault.ExitUsage:
+		fmt.Fprintln(a.stderr, "ringfence: "+strings.Join(lines, "\n  "))
+	default:
+		fmt.Fprintf(a.stderr, "ringfence: %d mistakes:\n  - %s\n", len(lines), strings.Join(lines, "\n  - "))
+	}
+}
+
+// faults are the lines of an error: one for each of those that errors.Join put together in it. A newline
+// in anything else, such as a path or what a server said, makes no line: it is shown.
+func (a *app) faults(err error) []string {
+	text := err.Error()
+	parts := inside(err)
+	if joined(text, parts) {
+		var lines []string
+		for _, part := range parts {
+			lines = append(lines, a.faults(part)...)
+		}
+		return lines
+	}
+	lines := []string{""}
+	for _, part := range parts {
+		before, behind, found := strings.Cut(text, part.Error())
+		if !found || part.Error() == "" {
+			continue
+		}
+		within := a.faults(part)
+		lines[len(lines)-1] += a.stderr.Line(before) + within[0]
+		lines = append(lines, within[1:]...)
+		text = behind
+	}
+	lines[len(lines)-1] += a.stderr.Line(text)
+	return lines
+}
+
+// inside are the errors that an error wraps.
+func inside(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // one layer
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ Unwrap() error }:
+		if wrapped := e.Unwrap(); wrapped != nil {
+			return []error{wrapped}
+		}
+	}
+	return nil
+}
+
+// joined tells the text of errors.Join.
+func joined(text string, parts []error) bool {
+	if len(parts) == 0 {
+		return false
+	}
+	for i, part := range parts {
+		start := part.Error()
+		if i > 0 {
+			start = "\n" + start
+		}
+		rest, found := strings.CutPrefix(text, start)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return text == ""
+}
