@@ -99,7 +99,7 @@ func (c Config) Validate() error {
 	var errs []error
 	backends := c.backends()
 	if c.Durability != Sync && c.Durability != OS {
-		errs = append(errs, fmt.Errorf("durability %q: expected %q or %q: %w", c.Durability, Sync, OS, ErrInvalid))
+		errs = append(errs, fmt.Errorf("durability %s: expected %q or %q: %w", storeurl.Quote(string(c.Durability)), Sync, OS, ErrInvalid))
 	}
 	if _, b, err := lookUp("log", c.Log, backends); err != nil {
 		errs = append(errs, err)

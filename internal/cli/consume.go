@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -119,8 +120,8 @@ func (f *consumeFlags) check() error {
 	o := &f.opts
 	o.From = ringfence.From(f.from)
 	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
-		"--from %q: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", f.from)
-	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %q: expected \"json\", \"value\" or \"none\"", f.print)
+		"--from %s: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", storeurl.Quote(f.from))
+	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %s: expected \"json\", \"value\" or \"none\"", storeurl.Quote(f.print))
 	demand(f.max >= 0, "--max %d: expected 0 (no end) or more", f.max)
 	for _, n := range []struct {
 		flag  string

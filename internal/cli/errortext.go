@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // printError tells an error on stderr, one line for each fault that was joined.
@@ -42,13 +43,16 @@ func (a *app) faults(err error) []string {
 			continue
 		}
 		within := a.faults(part)
-		lines[len(lines)-1] += a.stderr.Line(before) + within[0]
+		lines[len(lines)-1] += a.shown(before) + within[0]
 		lines = append(lines, within[1:]...)
 		text = behind
 	}
-	lines[len(lines)-1] += a.stderr.Line(text)
+	lines[len(lines)-1] += a.shown(text)
 	return lines
 }
+
+// shown is a piece of a message on one line, without the passwords of URLs that stand in it.
+func (a *app) shown(text string) string { return a.stderr.Line(storeurl.RedactAll(text)) }
 
 // inside are the errors that an error wraps.
 func inside(err error) []error {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // lineReader cuts its input into lines of bounded length. A line is what stands before a newline
@@ -79,7 +80,7 @@ func parseHeaders(flags []string) ([]ringfence.Header, error) {
 	for _, f := range flags {
 		name, value, ok := strings.Cut(f, "=")
 		if !ok || name == "" {
-			errs = append(errs, fmt.Errorf("--header %q: expected name=value: %w", f, fault.Invalid))
+			errs = append(errs, fmt.Errorf("--header %s: expected name=value: %w", storeurl.Quote(f), fault.Invalid))
 		}
 		headers = append(headers, ringfence.Header{Name: name, Value: []byte(value)})
 	}

@@ -88,7 +88,7 @@ func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
 		errs = append(errs, fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid))
 	}
 	if f.input != "lines" && f.input != "json" {
-		errs = append(errs, fmt.Errorf("--input %q: expected \"lines\" or \"json\": %w", f.input, fault.Invalid))
+		errs = append(errs, fmt.Errorf("--input %s: expected \"lines\" or \"json\": %w", storeurl.Quote(f.input), fault.Invalid))
 	}
 	if f.input == "json" && (key != nil || f.keySep != "") {
 		errs = append(errs, fmt.Errorf("--input json: the key is in the record; expected no --key and no --key-sep: %w", fault.Invalid))

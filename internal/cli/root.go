@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/internal/visible"
 )
 
@@ -267,7 +268,7 @@ func (a *app) needsSubcommand(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%q needs a command: %w: %w", cmd.CommandPath(), errReported, fault.Invalid)
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	msg := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	msg := fmt.Sprintf("unknown command %s for %q", storeurl.Quote(args[0]), cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		msg += "; did you mean " + strings.Join(near, " or ") + "?"
 	} else {

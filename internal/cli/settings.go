@@ -137,11 +137,11 @@ func (a *app) checkGlobals() []error {
 	var errs []error
 	g := &a.global
 	if g.format != "text" && g.format != "json" {
-		errs = append(errs, fmt.Errorf("format %q: expected \"text\" or \"json\": %w", g.format, fault.Invalid))
+		errs = append(errs, fmt.Errorf("format %s: expected \"text\" or \"json\": %w", storeurl.Quote(g.format), fault.Invalid))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(g.logLevel)); err != nil {
-		errs = append(errs, fmt.Errorf("log-level %q: expected \"debug\", \"info\", \"warn\" or \"error\": %w", g.logLevel, fault.Invalid))
+		errs = append(errs, fmt.Errorf("log-level %s: expected \"debug\", \"info\", \"warn\" or \"error\": %w", storeurl.Quote(g.logLevel), fault.Invalid))
 	}
 	if g.timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s is negative; expected 0 (never) or more: %w", g.timeout, fault.Invalid))

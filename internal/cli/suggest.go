@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // flagError turns a refusal of pflag into a usage error that names the flag that was meant.
@@ -42,7 +43,7 @@ func plainFlagError(err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		expected += ", and not so large a one"
 	}
-	return fmt.Errorf("--%s %q: expected %s", f.Name, bad.GetValue(), expected)
+	return fmt.Errorf("--%s %s: expected %s", f.Name, storeurl.Quote(bad.GetValue()), expected)
 }
 
 func kindOf(flagType string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 type tailFlags struct {
@@ -66,7 +67,7 @@ were asked for, when they are sealed.`,
 			errs = append(errs, fmt.Errorf("--max %d: expected 0 (no end) or more: %w", f.max, fault.Invalid))
 		}
 		if !slices.Contains([]string{"json", "value"}, f.print) {
-			errs = append(errs, fmt.Errorf("--print %q: expected \"json\" or \"value\": %w", f.print, fault.Invalid))
+			errs = append(errs, fmt.Errorf("--print %s: expected \"json\" or \"value\": %w", storeurl.Quote(f.print), fault.Invalid))
 		}
 		keyed = fl.Changed("key") || f.key != ""
 		return errors.Join(errs...)
@@ -102,7 +103,7 @@ func partitionsOf(t *ringfence.TopicInfo, names []string) (list []int, _ error) 
 		}
 		n, err := strconv.Atoi(partition)
 		if err != nil || bad != nil || n < 0 || storage < 0 || found && (storage >= len(t.Storage) || n >= len(t.Storage[storage].Partitions)) {
-			return nil, fmt.Errorf("--partition %q: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", name, t.Name, fault.Invalid)
+			return nil, fmt.Errorf("--partition %s: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", storeurl.Quote(name), t.Name, fault.Invalid)
 		}
 		for _, s := range t.Storage[:storage] {
 			n += len(s.Partitions)

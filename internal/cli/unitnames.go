@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // partitionName is how people know a partition: by its number, behind the index of its storage topic
@@ -32,7 +33,7 @@ func unitsOf(g *ringfence.GroupInfo, names []string, within bool) ([]int, error)
 			n, err = unitAt(g, s, n), bad
 		}
 		if err != nil || n < 0 || found && within {
-			return nil, fmt.Errorf("--partition %q: expected the number of a partition of group %q, or STORAGE/PARTITION: %w", name, g.Name, ringfence.ErrInvalid)
+			return nil, fmt.Errorf("--partition %s: expected the number of a partition of group %q, or STORAGE/PARTITION: %w", storeurl.Quote(name), g.Name, ringfence.ErrInvalid)
 		}
 		list = append(list, n)
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/ringfence/ringfence"
@@ -100,11 +102,51 @@ func ParseRecord(line []byte) (ringfence.Message, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return ringfence.Message{}, fmt.Errorf("expected one record in the line, found more: %w", fault.Invalid)
 	}
+	if err := checkText(line); err != nil {
+		return ringfence.Message{}, fmt.Errorf("%w: %w", err, fault.Invalid)
+	}
 	m, err := r.message()
 	if err != nil {
 		return m, fmt.Errorf("%w: %w", err, fault.Invalid)
 	}
 	return m, nil
+}
+
+// checkText refuses what stands for no text: bytes that are no UTF-8, and one half of a surrogate pair.
+// The JSON library puts U+FFFD there, and the record would be another one without a word.
+func checkText(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is no UTF-8; expected bytes as base64, which key_encoding and value_encoding say")
+	}
+	for i := 0; i < len(line)-1; i++ {
+		if line[i] != '\\' {
+			continue
+		}
+		if i++; line[i] != 'u' {
+			continue
+		}
+		first, second := escaped(line[i-1:]), escaped(line[min(i+5, len(line)):])
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return fmt.Errorf("%.6s is half of a character, without the other half; expected bytes as base64, which key_encoding and value_encoding say", line[i-1:])
+		}
+		i += 10 // behind both
+	}
+	return nil
+}
+
+// escaped is what the escape sequence \uXXXX stands for that text begins with; -1 when there is none.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 // jsonFault is what is wrong with a line, without the names of our types.

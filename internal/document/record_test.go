@@ -69,6 +69,8 @@ func TestRecordLinesThatAreNoRecordsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
 		``, `1`, `{"value":"a"} {"value":"b"}`, `{"valeu":"a"}`, `{"value":"%","value_encoding":"base64"}`,
+		`{"value":"\ud800"}`, `{"value":"\\\udc00\ud800"}`, `{"value":"a","key":"\uD83D\u0041"}`, `{"value":"a","headers":[{"name":"\ud83d\ude00\udfff"}]}`,
+		"{\"value\":\"\xff\"}", `{"\ud800":"a"}`,
 		`{"value":"a","value_encoding":"rot13"}`, `{"value":"a","timestamp":"yesterday"}`, `{"value":"a","key":"%","key_encoding":"base64"}`,
 	} {
 		if m, err := ParseRecord([]byte(line)); err == nil {
@@ -77,10 +79,24 @@ func TestRecordLinesThatAreNoRecordsAreRefused(t *testing.T) {
 	}
 }
 
+// What is escaped in pairs is text, and so is what only looks like an escape.
+func TestEscapedTextIsTaken(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`{"value":"\ud83d\ude00\uD83D\uDE00\u0041\ufffd"}`: "\U0001f600\U0001f600A\ufffd",
+		`{"value":"\\ud800 \\\u0041 \n\"ud800"}`:           "\\ud800 \\A \n\"ud800",
+		"{\"value\":\"\ufffd\"}":                           "\ufffd",
+	} {
+		if m, err := ParseRecord([]byte(line)); err != nil || string(m.Value) != want {
+			t.Errorf("%s: %q, %v; expected %q", line, m.Value, err, want)
+		}
+	}
+}
+
 func TestWhatIsWrongWithALineIsSaidInItsOwnWords(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`null`: "found null", `[]`: "found a JSON array", `{"value":5}`: `"value" is a JSON number`, `{"value":`: "ends within", ``: "is empty",
+		`null`: "found null", `[]`: "found a JSON array", `{"value":5}`: `"value" is a JSON number`, `{"value":`: "ends within", `{"value":"\ud800"}`: `\ud800 is half of a character`, ``: "is empty",
 	} {
 		m, err := ParseRecord([]byte(line))
 		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Record") {

@@ -163,8 +163,20 @@ func strangerMutants() []mutant {
 		{
 			name: "newline-is-a-fault", breaks: "what a path or a server says passes for another line of ours",
 			file: "internal/cli/errortext.go",
-			find: "lines[len(lines)-1] += a.stderr.Line(text)", put: "lines[len(lines)-1] += text",
+			find: "lines[len(lines)-1] += a.shown(text)", put: "lines[len(lines)-1] += text",
 			pkg: "internal/cli", test: "TestOnlyWhatWasJoinedIsALine$",
+		},
+		{
+			name: "half-a-character", breaks: "a line of JSON that holds half of a character is stored as another text, without a word",
+			file: "internal/document/record.go",
+			find: "		if utf16.DecodeRune(first, second) == utf8.RuneError {", put: "		if utf16.DecodeRune(first, second) < 0 {",
+			pkg: "internal/document", test: "TestRecordLinesThatAreNoRecordsAreRefused$",
+		},
+		{
+			name: "secret-in-the-wrong-place", breaks: "a password that was given to the wrong flag is shown in the message",
+			file: "internal/cli/errortext.go",
+			find: "a.stderr.Line(storeurl.RedactAll(text))", put: "a.stderr.Line(text)",
+			pkg: "internal/cli", test: "TestNoFlagShowsASecret$",
 		},
 		{
 			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",

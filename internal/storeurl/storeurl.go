@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -104,4 +106,45 @@ func RedactText(raw string) string {
 		return fmt.Sprintf("%.12s…", raw)
 	}
 	return Redact(u)
+}
+
+// mostQuoted is how many characters of a value a message shows.
+const mostQuoted = 80
+
+// Quote shows a value that somebody gave to the wrong setting, or that is none: quoted, cut where it is
+// long, and without what may be secret when it looks like a URL.
+func Quote(value string) string {
+	if strings.Contains(value, "://") || strings.Contains(value, ":") && HasPassword(value) {
+		value = RedactText(value)
+	}
+	if runes := []rune(value); len(runes) > mostQuoted {
+		return fmt.Sprintf("%q…", string(runes[:mostQuoted]))
+	}
+	return strconv.Quote(value)
+}
+
+var (
+	userPart   = regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*:/+)([^\s"@:]*)(:?)([^\s"]*)@`)
+	secretPart = regexp.MustCompile(`([?&][a-z_]*(?:password|token)=)[^&\s"]+`)
+)
+
+// RedactAll is a text, such as an error of somebody else's, without the passwords of the URLs in it; also
+// of one that was taken for a path (redis:/:password@host).
+func RedactAll(text string) string {
+	if !strings.ContainsAny(text, "@=") {
+		return text
+	}
+	text = userPart.ReplaceAllStringFunc(text, func(part string) string {
+		m := userPart.FindStringSubmatch(part)
+		scheme, _, _ := strings.Cut(part, ":")
+		token := strings.HasPrefix(scheme, "redis") || strings.HasPrefix(scheme, "pulsar")
+		switch {
+		case scheme == "file" || scheme == "sqlite", m[3] == "" && !token: // a path, or a user alone
+			return part
+		case m[3] == "":
+			return m[1] + "xxxxx@"
+		}
+		return m[1] + m[2] + ":xxxxx@"
+	})
+	return secretPart.ReplaceAllString(text, "${1}xxxxx")
 }

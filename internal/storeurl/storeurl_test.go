@@ -107,3 +107,37 @@ func TestAPasswordBehindASchemeWithoutSlashesIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// A value may stand where no URL belongs, and an error of somebody else's may hold one.
+func TestNoMessageShowsASecretThatStandsInTheWrongPlace(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"redis://:hunter2@h":                      `"redis://:xxxxx@h"`,
+		"redis://hunter2@h":                       `"redis://xxxxx@h"`,
+		"postgres://me:hunter2@h/db?password=hun": `"postgres://me:xxxxx@h/db?…"`,
+		"redis:hunter2@h":                         `"redis:…"`,
+		"12x":                                     `"12x"`,
+		"12:30":                                   `"12:30"`,
+		"a\nb\x1b":                                `"a\nb\x1b"`,
+		strings.Repeat("é", mostQuoted):           `"` + strings.Repeat("é", mostQuoted) + `"`,
+		strings.Repeat("é", mostQuoted) + "hunter": `"` + strings.Repeat("é", mostQuoted) + `"…`,
+	} {
+		if got := Quote(value); got != want {
+			t.Errorf("%q is shown as %s; expected %s", value, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`name "redis://:hunter2@h": no`:                                   `name "redis://:xxxxx@h": no`,
+		"x redis://hunter2@h y":                                           "x redis://xxxxx@h y",
+		"postgres://me:hunt@er2@h and mysql://a:hunter2@b":                "postgres://me:xxxxx@h and mysql://a:xxxxx@b",
+		"https://h/a?password=hunter2&b=c, x?sentinel_password=hunter2 d": "https://h/a?password=xxxxx&b=c, x?sentinel_password=xxxxx d",
+		"expected postgres://user@host:port/database":                     "expected postgres://user@host:port/database",
+		"postgres://me:xxxxx@h?password-file=/a at http://h:80/x=y":       "postgres://me:xxxxx@h?password-file=/a at http://h:80/x=y",
+		"/data/redis:/:hunter2@h/x and file:///a:b@c":                     "/data/redis:/:xxxxx@h/x and file:///a:b@c",
+		"mail a@b": "mail a@b",
+	} {
+		if got := RedactAll(text); got != want {
+			t.Errorf("%q is shown as %q; expected %q", text, got, want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // The kinds of faults.
@@ -92,7 +93,7 @@ func (c *Config) Validate() error {
 	check(c.TTL >= minTTL && c.TTL <= maxTTL, "session-ttl", c.TTL, minTTL, maxTTL)
 	for _, f := range c.Faults {
 		if !slices.Contains(Faults(), f) {
-			errs = append(errs, fmt.Errorf("--faults: %q is none; expected some of %s, with commas between them, or none: %w", f, strings.Join(Faults(), ", "), fault.Invalid))
+			errs = append(errs, fmt.Errorf("--faults: %s is none; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), strings.Join(Faults(), ", "), fault.Invalid))
 		}
 	}
 	return errors.Join(errs...)
