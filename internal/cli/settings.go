@@ -51,6 +51,9 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if f := cmd.Flags().Lookup("data"); f.Changed && f.Value.String() == "" {
 		errs = append(errs, fmt.Errorf("--data is empty; expected a directory: %w", fault.Invalid))
 	}
+	if strings.Contains(a.global.data, "://") {
+		errs = append(errs, fmt.Errorf("--data %s: expected a directory; URLs go to --log and --registry: %w", storeurl.Quote(a.global.data), fault.Invalid))
+	}
 	errs = append(errs, a.checkGlobals()...)
 	for _, check := range a.groups[cmd] {
 		errs = append(errs, check())
