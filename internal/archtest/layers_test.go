@@ -71,6 +71,8 @@ var layers = []layer{
 	{"internal/history", []string{"registry"}},
 	{"group/core", []string{"assign", "registry", "registry/driver"}},
 	{"dispatch", []string{"commitlog", "registry"}},
+	{"subscription/core", nil},
+	{"subscription/sim", []string{"subscription/core"}},
 	{"group", []string{"assign", "group/core", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 

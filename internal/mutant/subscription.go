@@ -1,0 +1,99 @@
+package main
+
+// subscriptionMutants are bugs of what is parked and of dead letters.
+func subscriptionMutants() []mutant {
+	const sim, simulation = "subscription/sim", "TestSimulation$"
+	return []mutant{
+		{
+			name: "parked-at-the-append", breaks: "a main record is finished before anybody knows that its copy counts",
+			file: "subscription/core/pump.go",
+			find: "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n",
+			put:  "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n	s.emit(Settle{h.Origin})\n",
+			pkg:  sim, test: simulation,
+		},
+		{
+			name: "late-twin-counted", breaks: "an append that lands a second time brings a finished record to life again",
+			file: "subscription/core/state.go",
+			find: "	case r.By == s.level && r.Seq > s.seq:\n", put: "	case r.By == s.level:\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "void-record-counted", breaks: "what a stale owner appends changes what its heir knows",
+			file: "subscription/core/state.go",
+			find: "	case r.By == s.level && r.Seq > s.seq:\n", put: "	case r.By != s.level || r.Seq > s.seq:\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "equal-fence-counted", breaks: "two starts of one epoch and run write in turns, and both count",
+			file: "subscription/core/record.go",
+			find: "t.Epoch == u.Epoch && t.Run > u.Run", put: "t.Epoch == u.Epoch && t.Run >= u.Run",
+			pkg: "subscription/core", test: "TestTwoStartsOfOneEpochAndRunDoNotBothCount$",
+		},
+		{
+			name: "journal-begins-behind-its-fence", breaks: "an heir does not know which records count, and forgets what is parked",
+			file: "subscription/core/from.go",
+			find: "	return s.fences[0]\n", put: "	return first\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "trimmed-beyond-what-is-stored", breaks: "the journal loses what the stored checkpoint still needs",
+			file: "subscription/core/from.go",
+			find: "	return s.fences[0]\n", put: "	s.emit(Trim{Before: s.fences[0]})\n	return s.fences[0]\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "finished-marks-not-kept", breaks: "a record that was parked and done is delivered again after a crash",
+			file: "subscription/core/from.go",
+			find: "			return !s.below(m.Origin)\n", put: "			return false\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "unparked-before-its-done-is-read", breaks: "later records of a key are delivered while nobody knows yet that the parked one is finished",
+			file: "subscription/core/pump.go",
+			find: "		r = Record{Kind: Done, At: o.Now, ID: it.ID}\n", put: "		r = Record{Kind: Done, At: o.Now, ID: it.ID}\n		it.lane.remove(it)\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "parked-without-a-partition", breaks: "a parked record makes those of its key in other partitions look finished",
+			file: "subscription/core/lane.go",
+			find: "m.Partition == o.Partition && o.Offset <= m.Offset", put: "o.Offset <= m.Offset",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "follower-delivered", breaks: "a record is delivered before an earlier one of its key that is parked",
+			file: "subscription/core/pump.go",
+			find: "	case l.open():\n", put: "	case l.appending > 0:\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "blocked-key-goes-on", breaks: "a dead letter does not hold back its key",
+			file: "subscription/core/lane.go",
+			find: "len(l.queue) == 0 || l.queue[0].dead ||", put: "len(l.queue) == 0 ||",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "parked-again-after-a-crash", breaks: "a record that a crash puts before the checkpoint is parked a second time",
+			file: "subscription/core/pump.go",
+			find: "	case l.known(o):\n", put: "	case l.known(o) && l.open():\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "dead-mark-before-its-copy", breaks: "a dead letter has no payload",
+			file: "subscription/core/pump.go",
+			find: "		s.emit(Copy{Record: r, Payload: Payload{From: InMain}})\n", put: "		s.Copied(Copy{Record: r, Payload: Payload{From: InMain}}, 0)\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "redriven-beside-a-delivery", breaks: "a redriven record is delivered while a later one of its key is",
+			file: "subscription/core/lane.go",
+			find: "	if l.busy != nil || len(l.direct) > 0 ||", put: "	if l.busy != nil ||",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "compacted-while-it-changes", breaks: "a copy that keeps the journal short comes after what has become of the record",
+			file: "subscription/core/from.go",
+			find: "it.pending > 0 || it.order != 0 || it.lane.busy == it {", put: "it.order != 0 {",
+			pkg: sim, test: simulation,
+		},
+	}
+}

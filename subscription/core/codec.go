@@ -1,0 +1,221 @@
+package core
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// The stored form is a format number, the kind, and then the fields of that kind as variable-length
+// integers and as strings with their length before them. A reader that meets another format, another
+// kind or a byte too many stops: what it does not understand may be what keeps a record from being
+// lost.
+const format = 1
+
+// Bounds of what is stored, so that a damaged length can't ask for memory.
+const (
+	MaxSet    = 64
+	MaxAnswer = 1024
+	MaxMember = 256
+	MaxIDs    = 1024 // identities in one order
+)
+
+// Encode is the stored form of r, for a header. The key is not in it: it is that of the record which
+// carries the header, and may be as large as any.
+func Encode(r *Record) []byte {
+	w := writer{b: make([]byte, 0, 64+len(r.Key)+len(r.Answer)+8*len(r.IDs))}
+	w.b = append(w.b, format, byte(r.Kind))
+	w.text(r.Set)
+	w.num(r.At)
+	if r.Kind == Order {
+		w.text(r.Order)
+		w.b = append(w.b, byte(r.Verb))
+		w.num(int64(len(r.IDs)))
+		for _, id := range r.IDs {
+			w.id(id)
+		}
+		return w.b
+	}
+	w.num(r.By.Epoch)
+	w.b = binary.AppendUvarint(w.b, r.By.Run)
+	w.b = binary.AppendUvarint(w.b, r.By.Token)
+	w.b = binary.AppendUvarint(w.b, r.Seq)
+	if r.Kind == Fence {
+		w.text(r.Member)
+		return w.b
+	}
+	w.id(r.ID)
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
+		w.flag(r.Key != nil)
+		w.num(r.Timestamp)
+	}
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
+		w.num(int64(r.Attempts))
+		w.num(r.Due)
+		w.num(r.Since)
+		w.text(r.Answer)
+	}
+	if r.Kind == Dead {
+		w.num(r.Copy)
+		w.flag(r.Blocking)
+		w.b = append(w.b, byte(r.Reason))
+	}
+	return w.b
+}
+
+// Decode reads the stored form; key is that of the record which carries it. The error is
+// fault.Corrupt.
+func Decode(b, key []byte) (*Record, error) {
+	d := reader{b: b}
+	if f := d.byte(255); d.err == nil && f != format {
+		return nil, fmt.Errorf("a journal record of format %d; this version reads %d: %w", f, format, fault.Corrupt)
+	}
+	r := &Record{Kind: Kind(d.byte(byte(kinds) - 1))}
+	if r.Kind == 0 {
+		d.fail("a kind of 0")
+	}
+	r.Set = d.text(MaxSet)
+	r.At = d.num()
+	if r.Kind == Order {
+		r.Order = d.text(MaxMember)
+		r.Verb = Verb(d.byte(byte(verbs) - 1))
+		for range d.count(MaxIDs) {
+			r.IDs = append(r.IDs, d.id())
+		}
+		return r, d.end()
+	}
+	r.By = Tenure{Epoch: d.num(), Run: d.unsigned(), Token: d.unsigned()}
+	r.Seq = d.unsigned()
+	if r.Kind == Fence {
+		r.Member = d.text(MaxMember)
+		return r, d.end()
+	}
+	r.ID = d.id()
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
+		if d.flag() {
+			r.Key = append([]byte{}, key...)
+		}
+		r.Timestamp = d.num()
+	}
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
+		r.Attempts = d.count(1 << 30)
+		r.Due, r.Since = d.num(), d.num()
+		r.Answer = d.text(MaxAnswer)
+	}
+	if r.Kind == Dead {
+		r.Copy, r.Blocking = d.num(), d.flag()
+		if r.Reason = Reason(d.byte(byte(reasons) - 1)); r.Reason == 0 || r.Copy < 0 {
+			d.fail("a dead letter without a reason or a copy")
+		}
+	}
+	return r, d.end()
+}
+
+type writer struct{ b []byte }
+
+func (w *writer) num(n int64) { w.b = binary.AppendVarint(w.b, n) }
+
+func (w *writer) text(s string) {
+	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
+}
+
+func (w *writer) flag(v bool) {
+	if v {
+		w.b = append(w.b, 1)
+	} else {
+		w.b = append(w.b, 0)
+	}
+}
+
+func (w *writer) id(id ID) {
+	w.num(int64(id.Storage))
+	w.num(int64(id.Partition))
+	w.num(id.Offset)
+	w.num(int64(id.Round))
+}
+
+// reader takes fields off b; after the first fault all are zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (d *reader) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("a journal record holds %s: %w", what, fault.Corrupt)
+	}
+	d.b = nil
+}
+
+func (d *reader) end() error {
+	if len(d.b) > 0 {
+		d.fail("more than its fields")
+	}
+	return d.err
+}
+
+func (d *reader) byte(limit byte) byte {
+	if len(d.b) == 0 {
+		d.fail("too few bytes")
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	if v > limit {
+		d.fail(fmt.Sprintf("the number %d where at most %d is known", v, limit))
+		return 0
+	}
+	return v
+}
+
+func (d *reader) flag() bool { return d.byte(1) == 1 }
+
+func (d *reader) unsigned() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail("a number that is cut off")
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *reader) num() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail("a number that is cut off")
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// count is a number from 0 to limit.
+func (d *reader) count(limit int) int {
+	v := d.num()
+	if v < 0 || v > int64(limit) {
+		d.fail("a count out of its bounds")
+		return 0
+	}
+	return int(v)
+}
+
+func (d *reader) text(limit int) string {
+	n := d.unsigned()
+	if n > uint64(limit) || n > uint64(len(d.b)) {
+		d.fail("a text that is too long")
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
+func (d *reader) id() ID {
+	id := ID{Origin: Origin{Storage: d.count(1 << 20), Partition: d.count(1 << 20), Offset: d.num()}, Round: d.count(1 << 30)}
+	if id.Offset < 0 {
+		d.fail("a negative offset")
+	}
+	return id
+}

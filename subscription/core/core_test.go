@@ -1,0 +1,103 @@
+package core
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script feeds a state with records at the places 0, 1, 2 …
+func script(s *State, records ...Record) {
+	for i := range records {
+		s.Read(int64(i), &records[i])
+	}
+}
+
+func TestTwoStartsOfOneEpochAndRunDoNotBothCount(t *testing.T) {
+	t.Parallel()
+	one, two := Tenure{Epoch: 7, Run: 1, Token: 11}, Tenure{Epoch: 7, Run: 1, Token: 22}
+	s := New(Config{Set: "s"})
+	script(s,
+		Record{Kind: Fence, By: one, Seq: 1},
+		Record{Kind: Fence, By: two, Seq: 1},
+		Record{Kind: Park, By: two, Seq: 2, ID: ID{Origin: Origin{Offset: 4}}, Key: []byte("k")},
+		Record{Kind: Park, By: one, Seq: 2, ID: ID{Origin: Origin{Offset: 5}}, Key: []byte("k")},
+	)
+	if items := s.Items(); len(items) != 1 || items[0].Offset != 5 {
+		t.Errorf("parked are %+v; only what the first one wrote counts", items)
+	}
+	late := New(Config{Set: "s", Tenure: two})
+	late.Start()
+	late.Effects()
+	script(late, Record{Kind: Fence, By: one, Seq: 1}, Record{Kind: Fence, By: two, Seq: 1})
+	if got := late.Effects(); !reflect.DeepEqual(got, []Effect{Behind{Seen: one}}) {
+		t.Errorf("the second start is told %+v", got)
+	}
+}
+
+// samples are records of every kind.
+func samples() []Record {
+	by := Tenure{Epoch: 1700000000000, Run: 3, Token: math.MaxUint64}
+	id := ID{Origin: Origin{Storage: 1, Partition: 7, Offset: 1 << 50}, Round: 2}
+	return []Record{
+		{Kind: Fence, Set: "7f3a", At: 5, By: by, Seq: 1, Member: "host-1"},
+		{Kind: Park, Set: "7f3a", At: 5, By: by, Seq: 2, ID: id, Key: []byte("k"), Timestamp: -1, Attempts: 2, Due: 9, Since: 4, Answer: "no"},
+		{Kind: Park, Set: "7f3a", At: 5, By: by, Seq: 2, ID: id, Key: []byte{}},
+		{Kind: Park, Set: "7f3a", At: 5, By: by, Seq: 3, ID: id},
+		{Kind: Try, Set: "7f3a", At: 5, By: by, Seq: 4, ID: id, Attempts: 3, Due: 19, Since: 4, Answer: "no"},
+		{Kind: Done, Set: "7f3a", At: 5, By: by, Seq: 5, ID: id},
+		{Kind: Dead, Set: "7f3a", At: 5, By: by, Seq: 6, ID: id, Key: []byte("k"), Attempts: 3, Copy: 12, Blocking: true, Reason: Permanent},
+		{Kind: Known, Set: "7f3a", At: 5, By: by, Seq: 7, ID: id, Key: []byte("k"), Timestamp: 8},
+		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Redrive, IDs: []ID{id, {}}},
+	}
+}
+
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	for _, r := range samples() {
+		b := Encode(&r)
+		got, err := Decode(b, r.Key)
+		if err != nil || !reflect.DeepEqual(*got, r) {
+			t.Errorf("%+v became %+v, %v", r, got, err)
+		}
+		for n := range b {
+			if _, err := Decode(b[:n], r.Key); !errors.Is(err, fault.Corrupt) {
+				t.Errorf("%d of %d bytes of kind %d: %v; expected fault.Corrupt", n, len(b), r.Kind, err)
+			}
+		}
+		if _, err := Decode(append(b, 0), r.Key); !errors.Is(err, fault.Corrupt) {
+			t.Errorf("kind %d with a byte too many: %v; expected fault.Corrupt", r.Kind, err)
+		}
+	}
+	for _, b := range [][]byte{{2, 1}, {1, 0}, {1, byte(kinds)}} {
+		if _, err := Decode(b, nil); !errors.Is(err, fault.Corrupt) {
+			t.Errorf("% x: %v; expected fault.Corrupt", b, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, r := range samples() {
+		f.Add(Encode(&r), r.Key)
+	}
+	f.Fuzz(func(t *testing.T, b, key []byte) {
+		r, err := Decode(b, key)
+		if err != nil {
+			if !errors.Is(err, fault.Corrupt) {
+				t.Fatalf("%v; expected fault.Corrupt", err)
+			}
+			return
+		}
+		again, err := Decode(Encode(r), r.Key)
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package core
+
+// Effect is something that the shell has to do.
+type Effect interface{ effect() }
+
+// Append is a batch for the journal, all of it or nothing. When nobody knows what became of it, it is
+// appended again, unchanged; it is never left out, and the next one comes only after it was read back.
+type Append struct{ Entries []Entry }
+
+// Entry is a record for the journal and the payload that goes with it.
+type Entry struct {
+	Record
+	Payload Payload
+}
+
+// Payload says where the user's record lies whose copy is to be stored.
+type Payload struct {
+	From  Place
+	Place int64 // offset in the journal, or in the dead-letter topic
+}
+
+// Place is where a payload lies.
+type Place uint8
+
+// The places.
+const (
+	Nowhere Place = iota // there is none
+	InMain               // the main record of that origin, which somebody holds
+	InJournal
+	InDead
+)
+
+// Copy stores a payload in the dead-letter topic, however often it takes; then State.Copied is called.
+type Copy struct {
+	Record  // what becomes its mark
+	Payload Payload
+}
+
+// Settle finishes a main record: what became of it can't be lost any more.
+type Settle struct{ Origin Origin }
+
+// Deliver is an attempt at a parked record; then State.Attempted is called.
+type Deliver struct {
+	ID      ID
+	Key     []byte
+	Place   int64 // in the journal
+	Attempt int
+	Since   int64 // of its first failure; 0: none
+}
+
+// Started says that all that earlier owners left is known: the inputs may be read.
+type Started struct{}
+
+// Behind says that somebody wrote with a higher fence: whatever this shard does counts no more.
+type Behind struct{ Seen Tenure }
+
+// Trim drops the journal below a place.
+type Trim struct{ Before int64 }
+
+func (Append) effect()  {}
+func (Copy) effect()    {}
+func (Settle) effect()  {}
+func (Deliver) effect() {}
+func (Started) effect() {}
+func (Behind) effect()  {}
+func (Trim) effect()    {}

@@ -1,0 +1,165 @@
+package core
+
+import "slices"
+
+// placed is a record of the journal that keeps what lies behind it, unless a later copy of it does.
+type placed struct {
+	place  int64
+	lane   *lane
+	origin Origin
+}
+
+// From is the place from which an heir has to read the journal: a fence that counts, at or before all
+// that is live, and all that says of a main record at or above the checkpoint that it is finished.
+// next is the lowest unfinished offset of a partition in the checkpoint which that place is stored
+// with; of a partition that is not named nothing is read any more. It never goes back.
+func (s *State) From(next []Next) int64 {
+	for _, n := range next {
+		s.passed[[2]int{n.Storage, n.Partition}] = n.Offset
+	}
+	for len(s.placed) > 0 && !s.needed(s.placed[0]) {
+		l := s.placed[0].lane
+		s.placed = s.placed[1:]
+		s.prune(l)
+	}
+	first := s.end
+	if len(s.placed) > 0 {
+		first = s.placed[0].place
+	}
+	for len(s.fences) > 1 && s.fences[1] <= first {
+		s.fences = s.fences[1:]
+	}
+	if len(s.fences) == 0 {
+		return s.cfg.From
+	}
+	return s.fences[0]
+}
+
+// Next is the lowest unfinished offset of a partition.
+type Next struct {
+	Storage, Partition int
+	Offset             int64
+}
+
+// needed says whether an heir has to read p.
+func (s *State) needed(p placed) bool {
+	if it := s.items[p.origin]; it != nil && it.place == p.place {
+		return true
+	}
+	for _, m := range p.lane.marks {
+		if m.Origin == p.origin && m.place == p.place {
+			return !s.below(m.Origin)
+		}
+	}
+	return false
+}
+
+func (s *State) below(o Origin) bool {
+	next, input := s.passed[[2]int{o.Storage, o.Partition}]
+	return !input || o.Offset < next
+}
+
+// prune forgets a lane that nobody can ask for any more.
+func (s *State) prune(l *lane) {
+	if !l.idle() || s.lanes[l.name] != l {
+		return
+	}
+	for _, m := range l.marks {
+		if !s.below(m.Origin) || m.place >= s.first() {
+			return
+		}
+	}
+	delete(s.lanes, l.name)
+}
+
+// first is the lowest place that is kept.
+func (s *State) first() int64 {
+	if len(s.placed) > 0 {
+		return s.placed[0].place
+	}
+	return s.end
+}
+
+// Stored says that a checkpoint with that From is stored: what lies before is of no use to anybody.
+func (s *State) Stored(from int64) {
+	if s.phase == live {
+		s.emit(Trim{Before: from})
+	}
+}
+
+// Compact appends up to limit of the live records that lie below before once more, so that From can
+// move on.
+func (s *State) Compact(before int64, limit int) {
+	if s.phase != live {
+		return
+	}
+	for _, it := range s.sorted() {
+		if limit == 0 {
+			return
+		}
+		if it.place >= before || it.pending > 0 || it.order != 0 || it.lane.busy == it {
+			continue
+		}
+		limit--
+		e := Entry{Record: Record{
+			Kind: Park, At: s.cfg.Now, ID: it.ID, Key: it.lane.key, Timestamp: it.timestamp,
+			Attempts: it.attempts, Due: it.due, Since: it.since, Answer: it.answer,
+		}, Payload: Payload{From: InJournal, Place: it.place}}
+		if it.dead {
+			e.Kind, e.Copy, e.Blocking, e.Reason, e.Payload = Dead, it.copy, it.blocking, it.reason, Payload{}
+		}
+		s.about(it, e)
+	}
+}
+
+// sorted is all items in the order of their origins.
+func (s *State) sorted() []*item {
+	all := make([]*item, 0, len(s.items))
+	for _, it := range s.items {
+		all = append(all, it)
+	}
+	slices.SortFunc(all, func(a, b *item) int { return a.Compare(b.Origin) })
+	return all
+}
+
+// Item is a record that is parked or a dead letter, for people and for comparing.
+type Item struct {
+	ID
+	Key       []byte
+	Dead      bool
+	Blocking  bool
+	Copy      int64
+	Reason    Reason
+	Place     int64
+	Timestamp int64
+	Attempts  int
+	Due       int64
+	Since     int64
+	Answer    string
+}
+
+// Items is all that is parked or dead, in the order of origins.
+func (s *State) Items() []Item {
+	all := s.sorted()
+	out := make([]Item, len(all))
+	for i, it := range all {
+		out[i] = it.item()
+	}
+	return out
+}
+
+// Item is what is known of one record that is parked or a dead letter.
+func (s *State) Item(o Origin) (Item, bool) {
+	it := s.items[o]
+	if it == nil {
+		return Item{}, false
+	}
+	return it.item(), true
+}
+
+func (it *item) item() Item {
+	return Item{
+		ID: it.ID, Key: it.lane.key, Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
+		Timestamp: it.timestamp, Attempts: it.attempts, Due: it.due, Since: it.since, Answer: it.answer,
+	}
+}

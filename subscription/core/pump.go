@@ -1,0 +1,198 @@
+package core
+
+import (
+	"container/heap"
+	"slices"
+)
+
+// Verdict is what becomes of a main record.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Direct Verdict = iota + 1 // deliver it; State.Left is called when that has ended
+	Divert                    // park it behind what its key has parked
+	Past                      // it is finished: parked or given up before a crash put the reading back
+)
+
+// Admit decides about a main record. One at a time is admitted of a key.
+func (s *State) Admit(key []byte, o Origin) Verdict {
+	l := s.lanes[laneOf(key, o)]
+	switch {
+	case l == nil:
+		return Direct
+	case l.known(o):
+		return Past
+	case l.open():
+		return Divert
+	}
+	l.direct = append(l.direct, o)
+	return Direct
+}
+
+// Left ends the direct delivery of a main record, however that went.
+func (s *State) Left(key []byte, o Origin) {
+	if l := s.lanes[laneOf(key, o)]; l != nil {
+		l.direct = slices.DeleteFunc(l.direct, func(d Origin) bool { return d == o })
+		s.refresh(l)
+		s.prune(l)
+	}
+}
+
+// Held is a main record that is not to be delivered directly.
+type Held struct {
+	Origin    Origin
+	Key       []byte
+	Timestamp int64
+	Attempts  int
+	Due       int64
+	Since     int64
+	Answer    string
+	Dead      bool // it is given up, for Reason
+	Reason    Reason
+	Now       int64
+}
+
+// Park writes a main record down; Settle says when it is finished by that. What is given up becomes a
+// dead letter, unless earlier ones of its key wait: then it waits behind them.
+func (s *State) Park(h Held) {
+	if s.phase != live {
+		return
+	}
+	l := s.lane(h.Key, h.Origin)
+	r := Record{
+		Kind: Park, At: h.Now, ID: ID{Origin: h.Origin}, Key: h.Key, Timestamp: h.Timestamp,
+		Attempts: h.Attempts, Due: h.Due, Since: h.Since, Answer: cut(h.Answer, MaxAnswer),
+	}
+	giveUp := h.Dead && !l.open()
+	if giveUp && s.cfg.DeadLetters == Drop {
+		s.emit(Settle{h.Origin})
+		s.prune(l)
+		return
+	}
+	l.appending++
+	if giveUp {
+		r.Kind, r.Reason, r.Blocking = Dead, h.Reason, s.cfg.DeadLetters == Block
+		s.emit(Copy{Record: r, Payload: Payload{From: InMain}})
+		return
+	}
+	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})
+}
+
+// Copied says that the payload of a dead letter is stored: now it may be marked as one.
+func (s *State) Copied(c Copy, place int64) {
+	if s.phase != live {
+		return
+	}
+	c.Record.Copy = place
+	e := entry{Entry: Entry{Record: c.Record}, lane: s.lane(c.Key, c.ID.Origin)}
+	if c.Payload.From == InMain {
+		e.main = true
+	} else if e.item = s.items[c.ID.Origin]; e.item == nil {
+		return
+	}
+	if e.item != nil {
+		e.item.pending++
+	}
+	s.push(e)
+}
+
+// Due hands out up to limit parked records whose time has come, and says when the next one's will;
+// false: nothing waits for a time.
+func (s *State) Due(now int64, limit int) (int64, bool) {
+	for len(s.heads) > 0 && limit > 0 && s.heads[0].due <= now {
+		l := heap.Pop(&s.heads).(*lane)
+		it := l.queue[0]
+		l.busy = it
+		limit--
+		s.emit(Deliver{ID: it.ID, Key: l.key, Place: it.place, Attempt: it.attempts + 1, Since: it.since})
+	}
+	if len(s.heads) == 0 {
+		return 0, false
+	}
+	return s.heads[0].due, true
+}
+
+// Outcome is what became of an attempt.
+type Outcome struct {
+	Done      bool
+	Permanent bool // it can never succeed
+	Answer    string
+	Now       int64
+	Due       int64 // of the next attempt, if there is one
+}
+
+// Attempted takes the outcome of a Deliver.
+func (s *State) Attempted(id ID, o Outcome) {
+	it := s.items[id.Origin]
+	if s.phase != live || it == nil || it.Round != id.Round || it.lane.busy != it {
+		return
+	}
+	since := it.since
+	if since == 0 {
+		since = o.Now
+	}
+	r := Record{
+		Kind: Try, At: o.Now, ID: it.ID, Key: it.lane.key, Timestamp: it.timestamp,
+		Attempts: it.attempts + 1, Due: o.Due, Since: since, Answer: cut(o.Answer, MaxAnswer),
+	}
+	spent := s.cfg.MaxAttempts > 0 && r.Attempts >= s.cfg.MaxAttempts
+	switch {
+	case o.Done, (spent || o.Permanent) && s.cfg.DeadLetters == Drop:
+		r = Record{Kind: Done, At: o.Now, ID: it.ID}
+	case spent || o.Permanent:
+		r.Kind, r.Reason, r.Blocking = Dead, Attempts, s.cfg.DeadLetters == Block
+		if o.Permanent {
+			r.Reason = Permanent
+		}
+		s.emit(Copy{Record: r, Payload: Payload{From: InJournal, Place: it.place}})
+		return
+	}
+	s.about(it, Entry{Record: r})
+}
+
+// Released takes back a Deliver of which nobody knows how it went, or which was not begun.
+func (s *State) Released(id ID) {
+	if it := s.items[id.Origin]; it != nil && it.Round == id.Round && it.lane.busy == it {
+		it.lane.busy = nil
+		s.refresh(it.lane)
+	}
+}
+
+// about sends an entry about an item.
+func (s *State) about(it *item, e Entry) {
+	it.pending++
+	s.refresh(it.lane)
+	s.push(entry{Entry: e, lane: it.lane, item: it})
+}
+
+// take notes what an order wants, and does it once this start is the owner.
+func (s *State) take(r *Record) {
+	var all []*item
+	for _, id := range r.IDs {
+		if it := s.items[id.Origin]; it != nil && it.Round == id.Round && it.dead && it.order == 0 {
+			it.order = r.Verb
+			all = append(all, it)
+		}
+	}
+	slices.SortFunc(all, func(a, b *item) int { return a.Compare(b.Origin) })
+	for _, it := range all {
+		s.obey(it)
+	}
+}
+
+// obey carries out what was ordered about a dead letter.
+func (s *State) obey(it *item) {
+	if s.phase != live || it.pending > 0 || s.items[it.Origin] != it {
+		return
+	}
+	switch it.order {
+	case Redrive:
+		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, it.Round + 1}, Key: it.lane.key, Timestamp: it.timestamp}
+		s.about(it, Entry{Record: r, Payload: Payload{From: InDead, Place: it.copy}})
+	case Discard:
+		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.ID}})
+	}
+}
+
+func cut(s string, limit int) string { return s[:min(len(s), limit)] }

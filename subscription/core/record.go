@@ -1,0 +1,124 @@
+package core
+
+import (
+	"cmp"
+	"encoding/binary"
+)
+
+// Origin is the place of a record in the main topic. It is the record's identity wherever copies of
+// it lie, and the order of the records of a key.
+type Origin struct {
+	Storage, Partition int
+	Offset             int64
+}
+
+// Compare orders origins.
+func (o Origin) Compare(p Origin) int {
+	return cmp.Or(cmp.Compare(o.Storage, p.Storage), cmp.Compare(o.Partition, p.Partition), cmp.Compare(o.Offset, p.Offset))
+}
+
+// ID names a record in one of its rounds: each redrive of a dead letter begins another.
+type ID struct {
+	Origin
+	Round int
+}
+
+// Tenure is one start of a shard's worker.
+type Tenure struct {
+	Epoch int64  // of the grant
+	Run   uint64 // counts the starts under one grant
+	Token uint64 // random: two stores may give the same epoch when one went back
+}
+
+// above says whether a fence of t counts after one of u.
+func (t Tenure) above(u Tenure) bool {
+	return t.Epoch > u.Epoch || t.Epoch == u.Epoch && t.Run > u.Run
+}
+
+// Kind is what a record of the journal says.
+type Kind uint8
+
+// The kinds. Those from Park to Known name a record of the main topic.
+const (
+	Fence Kind = iota + 1 // a start of a worker; of whoever writes with a lower one, nothing counts
+	Park                  // the record waits here, its payload is this record's
+	Try                   // it was tried again, without success
+	Done                  // it is finished
+	Dead                  // it is a dead letter; its payload is in the dead-letter topic
+	Known                 // it was finished under an earlier shard set
+	Order                 // what people want done with dead letters; by anybody
+	kinds
+)
+
+// Reason is why a record became a dead letter.
+type Reason uint8
+
+// The reasons.
+const (
+	Attempts  Reason = iota + 1 // it has used up its attempts
+	Permanent                   // the answer was that it can never succeed
+	reasons
+)
+
+// String is the word that people see.
+func (r Reason) String() string {
+	if r == Permanent {
+		return "permanent"
+	}
+	return "attempts"
+}
+
+// Verb is what an order wants.
+type Verb uint8
+
+// The verbs.
+const (
+	Redrive Verb = iota + 1 // deliver it again, in its place in the order of its key
+	Discard                 // finish it as it is; its key goes on
+	verbs
+)
+
+// Record is what the journal says beside the payload. Times are Unix milliseconds of the writer.
+type Record struct {
+	Set  string // the shard set, whose journal this is
+	Kind Kind
+	At   int64 // when it was written
+
+	// Who wrote it; not of an Order.
+	By  Tenure
+	Seq uint64
+
+	ID ID // of Park, Try, Done, Dead, Known
+
+	// Of Park, Dead and Known. Key is nil for a record without one.
+	Key       []byte
+	Timestamp int64 // of the main record
+
+	// Of Park, Try and Dead.
+	Attempts int
+	Due      int64 // of the next attempt
+	Since    int64 // of the first failure; 0: it has not failed, it waits behind one that has
+	Answer   string
+
+	// Of Dead.
+	Copy     int64 // its payload's offset in the dead-letter topic
+	Blocking bool  // its key waits until somebody decides
+	Reason   Reason
+
+	Member string // of Fence: who it was, for people
+
+	// Of Order.
+	Order string // its ID, for people
+	Verb  Verb
+	IDs   []ID
+}
+
+// lane is the name under which the records of one key are kept.
+func laneOf(key []byte, o Origin) string {
+	if key != nil {
+		return "k" + string(key)
+	}
+	b := binary.AppendUvarint([]byte{'o'}, uint64(o.Storage))
+	b = binary.AppendUvarint(b, uint64(o.Partition))
+	return string(binary.AppendUvarint(b, uint64(o.Offset)))
+}

@@ -1,0 +1,287 @@
+package core
+
+import "slices"
+
+// Config is a shard.
+type Config struct {
+	Set    string
+	Tenure Tenure // of this start; zero: only a look, which writes nothing
+	Member string
+	From   int64 // where the journal is read from: that of the stored checkpoint
+	Now    int64 // Unix milliseconds; see State.Clock
+
+	MaxAttempts int         // 0: no end
+	DeadLetters DeadLetters // zero: Block
+	Batch       int         // records appended at once; default 256
+}
+
+// DeadLetters says what becomes of a record that is given up.
+type DeadLetters string
+
+// The policies.
+const (
+	Block DeadLetters = "block" // a dead letter; its key waits until somebody decides
+	Skip  DeadLetters = "skip"  // a dead letter; its key goes on
+	Drop  DeadLetters = "drop"  // it is finished, and gone
+)
+
+type phase uint8
+
+const (
+	fresh   phase = iota
+	fencing       // reads what is there, up to its own fence
+	live
+	over // somebody has a higher fence
+)
+
+// State is one shard.
+type State struct {
+	cfg   Config
+	phase phase
+
+	// The fold over the journal.
+	level  Tenure // of the last fence that counts
+	seq    uint64 // the highest of it that counts
+	end    int64  // all below was read
+	fences []int64
+	lanes  map[string]*lane
+	items  map[Origin]*item
+	placed []placed         // what keeps the journal's beginning, in order of place
+	passed map[[2]int]int64 // the lowest unfinished offset by storage and partition, as From was told
+
+	// What is under way.
+	heads   dueHeap
+	next    uint64 // sequence of the next record
+	queue   []entry
+	flight  []entry // a batch that was not read back yet
+	effects []Effect
+}
+
+// entry is a record on its way into the journal.
+type entry struct {
+	Entry
+	lane *lane
+	item *item
+	main bool // a main record is finished with it
+}
+
+// New is a shard of which nothing is known yet.
+func New(c Config) *State {
+	if c.Batch == 0 {
+		c.Batch = 256
+	}
+	if c.DeadLetters == "" {
+		c.DeadLetters = Block
+	}
+	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, passed: map[[2]int]int64{}}
+}
+
+// Effects takes what is to be done, in that order.
+func (s *State) Effects() []Effect {
+	out := s.effects
+	s.effects = nil
+	return out
+}
+
+func (s *State) emit(e Effect) { s.effects = append(s.effects, e) }
+
+// Start appends the fence. Then the journal is read, from Config.From on.
+func (s *State) Start() {
+	s.phase = fencing
+	s.push(entry{Entry: Entry{Record: Record{Kind: Fence, Member: s.cfg.Member}}})
+}
+
+// Refence repeats the fence, so that From finds one to move on to.
+func (s *State) Refence() {
+	if s.phase == live {
+		s.push(entry{Entry: Entry{Record: Record{Kind: Fence, Member: s.cfg.Member}}})
+	}
+}
+
+// Live says whether Started was told, and Behind not.
+func (s *State) Live() bool { return s.phase == live }
+
+// Quiet says that every main record may be delivered at once.
+func (s *State) Quiet() bool { return s.phase == live && len(s.lanes) == 0 }
+
+// Clock tells the time: before what is read, so that a pause is counted from then at the latest.
+func (s *State) Clock(now int64) { s.cfg.Now = now }
+
+// End is where the journal is to be read on.
+func (s *State) End() int64 { return s.end }
+
+// push sends an entry after all earlier ones.
+func (s *State) push(e entry) {
+	if s.phase == over {
+		return
+	}
+	e.Set, e.By, e.Seq = s.cfg.Set, s.cfg.Tenure, s.next+1
+	s.next++
+	s.queue = append(s.queue, e)
+	s.flush()
+}
+
+// flush begins the next batch when there is none.
+func (s *State) flush() {
+	k := min(len(s.queue), s.cfg.Batch)
+	if len(s.flight) > 0 || k == 0 || s.phase == over {
+		return
+	}
+	s.flight = slices.Clone(s.queue[:k])
+	s.queue = slices.Delete(s.queue, 0, k)
+	batch := make([]Entry, k)
+	for i, e := range s.flight {
+		batch[i] = e.Entry
+	}
+	s.emit(Append{batch})
+}
+
+// Read takes the next record of the journal, as it lies at place: an owner's tail, an heir's rebuild.
+func (s *State) Read(place int64, r *Record) {
+	if s.phase == over {
+		return
+	}
+	s.end = place + 1
+	switch own := r.By == s.cfg.Tenure; {
+	case r.Kind == Order:
+		s.take(r)
+	case r.Kind == Fence && r.By.above(s.level):
+		s.level, s.seq = r.By, r.Seq
+		s.fences = append(s.fences, place)
+		if !own && s.phase != fresh && r.By.above(s.cfg.Tenure) {
+			s.stop(r.By)
+			return
+		}
+		if own {
+			s.landed(r.Seq)
+			s.begin()
+		}
+	case r.Kind == Fence && own && s.phase == fencing:
+		s.stop(s.level) // one as high was there before
+	case r.By == s.level && r.Seq > s.seq:
+		s.seq = r.Seq
+		s.count(place, r)
+		if own {
+			s.landed(r.Seq)
+		}
+	}
+}
+
+// Passed notes that the journal was read up to next: there may be no record right below it.
+func (s *State) Passed(next int64) { s.end = max(s.end, next) }
+
+func (s *State) stop(seen Tenure) {
+	s.phase, s.effects, s.queue, s.flight, s.heads = over, nil, nil, nil, nil
+	s.emit(Behind{seen})
+}
+
+// begin goes to work once all that counted before the fence is known.
+func (s *State) begin() {
+	s.phase = live
+	s.emit(Started{})
+	for _, it := range s.sorted() {
+		s.refresh(it.lane)
+		s.obey(it)
+	}
+}
+
+// count is what a record that counts changes.
+func (s *State) count(place int64, r *Record) {
+	switch it := s.items[r.ID.Origin]; r.Kind {
+	case Fence:
+		s.fences = append(s.fences, place)
+	case Park, Dead:
+		s.keep(place, r)
+	case Known:
+		s.mark(place, r)
+	case Try:
+		if it != nil && it.Round == r.ID.Round && !it.dead && r.Attempts >= it.attempts {
+			it.attempts, it.due, it.since, it.answer = r.Attempts, s.clamp(r), r.Since, r.Answer
+			s.refresh(it.lane)
+		}
+	case Done:
+		if it != nil && it.Round == r.ID.Round {
+			delete(s.items, it.Origin)
+			it.lane.remove(it)
+			s.refresh(it.lane)
+		}
+	}
+}
+
+// mark raises the lane of r.
+func (s *State) mark(place int64, r *Record) *lane {
+	l := s.lane(r.Key, r.ID.Origin)
+	l.raise(r.ID.Origin, place)
+	s.placed = append(s.placed, placed{place, l, r.ID.Origin})
+	return l
+}
+
+func (s *State) lane(key []byte, o Origin) *lane {
+	name := laneOf(key, o)
+	l := s.lanes[name]
+	if l == nil {
+		l = &lane{name: name, key: key, index: -1}
+		s.lanes[name] = l
+	}
+	return l
+}
+
+// keep takes in a Park or a Dead: a new record, its next round, what has become of it, or a later
+// copy of it, by which the journal can be cut off in front of that.
+func (s *State) keep(place int64, r *Record) {
+	l := s.mark(place, r)
+	it := s.items[r.ID.Origin]
+	switch {
+	case it == nil:
+		it = &item{ID: r.ID, lane: l}
+		s.items[r.ID.Origin] = it
+	case it.Round > r.ID.Round || it.Round == r.ID.Round && it.dead && r.Kind == Park:
+		return // what has become of it since lies in front
+	default:
+		if it.Round < r.ID.Round {
+			it.attempts, it.order = 0, 0
+		}
+		l.remove(it)
+	}
+	it.ID, it.place, it.dead, it.timestamp = r.ID, place, r.Kind == Dead, r.Timestamp
+	it.attempts, it.since, it.due, it.answer = max(it.attempts, r.Attempts), r.Since, s.clamp(r), r.Answer
+	it.blocking, it.copy, it.reason = r.Blocking, r.Copy, r.Reason
+	if it.dead && !it.blocking {
+		l.aside++
+	} else {
+		l.insert(it)
+	}
+	s.refresh(l)
+}
+
+// clamp is when r is due, by our clock. A writer's clock that was ahead makes nobody wait for longer
+// than the pause that it wrote down.
+func (s *State) clamp(r *Record) int64 {
+	if s.phase == live {
+		return r.Due
+	}
+	return min(r.Due, s.cfg.Now+max(0, r.Due-r.At))
+}
+
+// landed finishes what was written with our records up to seq, which were read back.
+func (s *State) landed(seq uint64) {
+	for len(s.flight) > 0 && s.flight[0].Seq <= seq {
+		e := s.flight[0]
+		s.flight = s.flight[1:]
+		if e.main {
+			e.lane.appending--
+			s.emit(Settle{e.ID.Origin})
+		}
+		if e.item != nil {
+			e.item.pending--
+			if e.lane.busy == e.item {
+				e.lane.busy = nil
+			}
+			s.obey(e.item)
+		}
+		if e.lane != nil {
+			s.refresh(e.lane)
+		}
+	}
+	s.flush()
+}

@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// step lets one thing happen.
+func (w *world) step() {
+	w.steps++
+	if !w.healed && w.trouble() {
+		return
+	}
+	n := w.someone()
+	if n == nil {
+		w.claim("nobody is there")
+		return
+	}
+	switch k := w.rnd.IntN(20); {
+	case k < 4:
+		n.read()
+	case k < 7:
+		n.send()
+	case k < 8:
+		n.copyOut()
+	case k < 9:
+		w.now += int64(w.rnd.IntN(15))
+	case !n.started: // the rest needs the inputs
+		n.read()
+	case k < 13:
+		n.intake(w.line())
+	case k < 15 && len(n.direct) > 0:
+		n.answer(w.rnd.IntN(len(n.direct)))
+	case k < 16:
+		n.pump()
+	case k < 18 && len(n.pumped) > 0:
+		n.outcome(w.rnd.IntN(len(n.pumped)))
+	case k < 19:
+		n.checkpoint()
+	default:
+		w.store(n)
+	}
+}
+
+// trouble is a fault, if it is time for one.
+func (w *world) trouble() bool {
+	n := w.someone()
+	switch k := w.rnd.IntN(160); {
+	case n == nil:
+		return false
+	case k == 0: // the owner dies
+		w.log("node %d dies", n.id)
+		w.abandon(n)
+		n.alive = false
+		if w.reg.owner == n.id {
+			w.reg.epoch++
+			w.claim("the owner died")
+			w.counts.Takeovers++
+		}
+	case k == 1: // the owner is taken for dead, and is not
+		if w.current(n) {
+			w.reg.epoch++
+			w.claim("the owner was taken for dead")
+			w.counts.Zombies++
+		}
+	case k == 2: // the worker is started again under the same grant
+		if w.current(n) {
+			w.abandon(n)
+			n.alive = false
+			w.claim("the worker ended by itself")
+			w.counts.Restarts++
+		}
+	case k == 3 && len(w.before) > 2 && w.chance(3): // the store goes back, with its epochs
+		w.reg = w.before[w.rnd.IntN(len(w.before))]
+		w.rolled = true
+		w.log("the store goes back to epoch %d", w.reg.epoch)
+		if w.chance(2) {
+			w.reg.epoch++
+		}
+		w.claim("the store went back")
+		w.counts.Rollbacks++
+	case k < 8 && len(w.late) > 0: // what was given up long ago arrives
+		i := w.rnd.IntN(len(w.late))
+		w.log("a late batch lands")
+		w.land(w.late[i])
+		w.late = slices.Delete(w.late, i, i+1)
+	case k < 12:
+		w.order()
+	case k < 14 && n.started:
+		n.st.Refence()
+		n.effects()
+	case k < 17 && n.started:
+		n.st.Compact(n.st.End()-int64(w.rnd.IntN(8)), 1+w.rnd.IntN(3))
+		n.effects()
+	default:
+		return false
+	}
+	return true
+}
+
+// abandon leaves what a node has under way to the network.
+func (w *world) abandon(n *node) {
+	if len(n.batch) > 0 {
+		w.late = append(w.late, n.batch)
+	}
+}
+
+func (w *world) claim(why string) {
+	if w.reg.epoch == 0 {
+		w.reg.epoch = 1
+	}
+	w.newNode(why)
+	w.before = append(w.before, w.reg)
+}
+
+// behind is a node that met a higher fence: if it has the grant, it claims anew, above that.
+func (w *world) behind(n *node, seen core.Tenure) {
+	w.log("node %d is behind %v", n.id, seen)
+	w.counts.Behind++
+	n.alive = false
+	if w.reg.owner == n.id {
+		w.reg.epoch = max(w.reg.epoch, seen.Epoch) + 1
+		w.claim("the owner was behind")
+	}
+}
+
+func (w *world) someone() *node {
+	if owner := w.nodes[w.reg.owner]; owner.alive && !w.chance(4) {
+		return owner
+	}
+	var alive []*node
+	for _, n := range w.nodes {
+		if n.alive {
+			alive = append(alive, n)
+		}
+	}
+	if len(alive) == 0 {
+		return nil
+	}
+	return alive[w.rnd.IntN(len(alive))]
+}
+
+func (w *world) line() string {
+	p := w.rnd.IntN(partitions)
+	if len(w.main[p]) == 0 {
+		p = 1 - p
+	}
+	return w.main[p][w.rnd.IntN(len(w.main[p]))].line
+}
+
+// store ends the storing of a checkpoint.
+func (w *world) store(n *node) {
+	ck := n.storing
+	if ck == nil {
+		return
+	}
+	n.storing = nil
+	if w.reg.owner != n.id {
+		w.log("node %d is fenced by the registry", n.id)
+		n.alive = w.chance(2) && !w.healed // it may take a while to hear of it
+		return
+	}
+	fate := w.rnd.IntN(4)
+	if fate == 0 && !w.healed {
+		return // it did not get there
+	}
+	w.reg.ck = ck
+	w.before = append(w.before, w.reg)
+	w.log("node %d stores %v, from %d", n.id, ck.next, ck.from)
+	w.judge.checkpoint(n, ck)
+	if fate != 1 || w.healed { // else the answer is lost
+		n.st.Stored(ck.from)
+		n.effects()
+	}
+}
+
+// trim drops the beginning of the journal.
+func (w *world) trim(n *node, before int64) {
+	if before <= w.first {
+		return
+	}
+	w.log("node %d trims the journal to %d", n.id, before)
+	w.counts.Trimmed++
+	if ck := w.reg.ck; !w.rolled && (ck == nil || ck.from < before) {
+		w.fail("node %d trims the journal to %d, the stored checkpoint needs it from %v", n.id, before, ck)
+	}
+	w.first = before
+}
+
+// order is what people want done with some of the dead letters.
+func (w *world) order() {
+	r := core.Record{Set: set, Kind: core.Order, At: w.now, Order: "o", Verb: core.Redrive}
+	if !w.healed && w.chance(4) {
+		r.Verb = core.Discard
+	}
+	for _, it := range w.judge.oracle.Items() {
+		if it.Dead && (w.healed || w.chance(2)) {
+			r.IDs = append(r.IDs, it.ID)
+			if r.Verb == core.Discard {
+				w.judge.discarded[it.Origin] = true
+			} else {
+				w.counts.Redriven++
+			}
+		}
+	}
+	if len(r.IDs) > 0 {
+		w.log("order %d: %v", r.Verb, r.IDs)
+		w.land([]stored{{header: core.Encode(&r)}})
+	}
+}
+
+// heal ends all faults: whatever is under way lands or does not, one owner is left, and it gets on.
+func (w *world) heal() {
+	w.log("healed")
+	for _, n := range w.nodes {
+		if n.alive {
+			w.abandon(n)
+			n.alive = false
+		}
+	}
+	for _, b := range w.late {
+		if w.chance(2) {
+			w.land(b)
+		}
+	}
+	w.late, w.healed = nil, true
+	w.reg.epoch++
+	w.claim("healed")
+	for i := range 20000 {
+		if w.step(); w.err != nil {
+			return
+		}
+		if i%64 == 63 {
+			if w.judge.finished() {
+				w.judge.end()
+				return
+			}
+			w.order()
+		}
+	}
+	w.fail("after 20,000 quiet steps it is not finished: %s", w.judge.missing())
+}

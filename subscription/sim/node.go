@@ -1,0 +1,282 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// node is one start of the shard's worker, with the little of dispatch that matters: it admits one
+// record of a key at a time, holds those that fail, and knows what is finished.
+type node struct {
+	id    int
+	w     *world
+	epoch int64
+	run   uint64
+	st    *core.State
+	alive bool
+
+	started  bool
+	start    *checkpoint
+	next     [partitions]int64
+	fin      [partitions]map[int64]bool
+	attempts map[core.Origin]int
+	leaders  map[string]core.Origin // admitted and not finished, by line
+	direct   []core.Origin          // being delivered
+	parking  map[core.Origin]bool
+
+	batch   []stored // on its way
+	copies  []core.Copy
+	pumped  []core.Deliver
+	storing *checkpoint
+}
+
+func (w *world) newNode(why string) *node {
+	w.runs++
+	n := &node{
+		id: len(w.nodes), w: w, epoch: w.reg.epoch, run: w.runs, alive: true, start: w.reg.ck,
+		attempts: map[core.Origin]int{}, leaders: map[string]core.Origin{}, parking: map[core.Origin]bool{},
+	}
+	from := int64(0)
+	for p := range partitions {
+		n.fin[p] = map[int64]bool{}
+		if n.start != nil {
+			n.next[p] = n.start.next[p]
+			for o := range n.start.done[p] {
+				n.fin[p][o] = true
+			}
+		}
+	}
+	if n.start != nil {
+		from = n.start.from
+	}
+	if from < w.first {
+		if !w.rolled {
+			w.fail("the journal was trimmed to %d, and the checkpoint needs it from %d", w.first, from)
+		}
+		from = w.first
+	}
+	n.st = core.New(core.Config{
+		Set: set, Tenure: core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}, Member: "m", From: from, Now: w.now,
+		MaxAttempts: maxAttempts, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3),
+	})
+	w.nodes = append(w.nodes, n)
+	w.reg.owner = n.id
+	w.log("node %d starts in epoch %d, run %d, from %d: %s", n.id, n.epoch, n.run, from, why)
+	n.st.Start()
+	n.effects()
+	return n
+}
+
+func (w *world) current(n *node) bool { return w.reg.owner == n.id && n.alive }
+
+// effects carries out what the core wants, or puts it aside for a later step.
+func (n *node) effects() {
+	for _, e := range n.st.Effects() {
+		switch e := e.(type) {
+		case core.Append:
+			n.batch, _ = n.w.encode(n, e.Entries)
+		case core.Copy:
+			n.copies = append(n.copies, e)
+		case core.Deliver:
+			n.pumped = append(n.pumped, e)
+		case core.Settle:
+			n.finish(e.Origin)
+		case core.Started:
+			n.started = true
+			n.w.log("node %d has rebuilt %d items", n.id, len(n.st.Items()))
+			n.w.judge.rebuilt(n)
+		case core.Trim:
+			n.w.trim(n, e.Before)
+		case core.Behind:
+			n.w.behind(n, e.Seen)
+			return
+		}
+	}
+}
+
+func (n *node) finish(o core.Origin) {
+	n.fin[o.Partition][o.Offset] = true
+	for n.fin[o.Partition][n.next[o.Partition]] {
+		n.next[o.Partition]++
+	}
+	delete(n.parking, o)
+	delete(n.leaders, n.w.at(o).line)
+}
+
+func (n *node) finished(o core.Origin) bool {
+	return o.Offset < n.next[o.Partition] || n.fin[o.Partition][o.Offset]
+}
+
+// intake takes the next record of a line, or the held one again.
+func (n *node) intake(line string) {
+	w := n.w
+	for _, r := range w.byKey[line] {
+		if n.finished(r.Origin) {
+			continue
+		}
+		if n.parking[r.Origin] || slices.Contains(n.direct, r.Origin) {
+			return
+		}
+		n.leaders[line] = r.Origin
+		switch n.st.Admit(r.key, r.Origin) {
+		case core.Past:
+			w.counts.Past++
+			w.log("node %d: %v is known", n.id, r.Origin)
+			n.finish(r.Origin)
+		case core.Divert:
+			n.park(&r, false, false)
+		case core.Direct:
+			w.judge.delivers(n, &r, nil)
+			n.direct = append(n.direct, r.Origin)
+		}
+		return
+	}
+}
+
+// answer ends a direct delivery.
+func (n *node) answer(i int) {
+	o := n.direct[i]
+	n.direct = slices.Delete(n.direct, i, i+1)
+	r := n.w.at(o)
+	ok := n.w.judge.attempt(r, 0)
+	n.w.log("node %d: direct %v: %t", n.id, o, ok)
+	n.st.Left(r.key, o)
+	if ok {
+		n.finish(o)
+		return
+	}
+	n.attempts[o]++
+	switch gone := n.attempts[o] >= maxAttempts; {
+	case gone || r.permanent:
+		n.park(r, true, r.permanent)
+	case n.w.chance(2):
+		n.park(r, false, false)
+	}
+}
+
+func (n *node) park(r *record, dead, permanent bool) {
+	n.parking[r.Origin] = true
+	h := core.Held{Origin: r.Origin, Key: r.key, Attempts: n.attempts[r.Origin], Dead: dead, Reason: core.Attempts, Now: n.w.now}
+	if permanent {
+		h.Reason = core.Permanent
+	}
+	if h.Attempts > 0 {
+		h.Due, h.Since, h.Answer = n.w.now+int64(n.w.rnd.IntN(20)), n.w.now, "no"
+	}
+	if dead && n.w.policy == core.Drop {
+		n.w.judge.dropped[r.Origin] = true
+	}
+	n.w.log("node %d parks %v after %d attempts, dead: %t", n.id, r.Origin, h.Attempts, dead)
+	n.st.Park(h)
+	n.effects()
+}
+
+// outcome ends an attempt of the pump.
+func (n *node) outcome(i int) {
+	d := n.pumped[i]
+	n.pumped = slices.Delete(n.pumped, i, i+1)
+	r := n.w.at(d.ID.Origin)
+	o := core.Outcome{Now: n.w.now, Due: n.w.now + int64(n.w.rnd.IntN(20)), Answer: "no"}
+	o.Done = n.w.judge.attempt(r, d.ID.Round)
+	o.Permanent = !o.Done && r.permanent
+	n.w.log("node %d: pump %v: %t", n.id, d.ID, o.Done)
+	if !o.Done && n.w.policy == core.Drop && (o.Permanent || d.Attempt >= maxAttempts) {
+		n.w.judge.dropped[r.Origin] = true
+	}
+	n.st.Attempted(d.ID, o)
+	n.effects()
+}
+
+// pump asks for what is due.
+func (n *node) pump() {
+	n.st.Due(n.w.now, 1+n.w.rnd.IntN(2))
+	k := len(n.pumped)
+	n.effects()
+	for _, d := range n.pumped[k:] {
+		r := n.w.at(d.ID.Origin)
+		n.w.payload(n, core.Payload{From: core.InJournal, Place: d.Place}, d.ID.Origin)
+		n.w.judge.delivers(n, r, &d)
+	}
+}
+
+// send lets something happen to the batch under way.
+func (n *node) send() {
+	if len(n.batch) == 0 {
+		return
+	}
+	w := n.w
+	b := n.batch
+	switch k := w.rnd.IntN(10); {
+	case k == 0 && !w.healed: // lost
+	case k == 1 && !w.healed: // nobody knows; it may come late
+		w.late = append(w.late, b)
+		w.counts.Late++
+	case k == 2 && !w.healed: // stored, and nobody knows: it is sent again
+		w.land(b)
+		w.counts.Twins++
+	default:
+		n.batch = nil
+		w.land(b)
+	}
+}
+
+// copyOut lets something happen to a copy for the dead letters.
+func (n *node) copyOut() {
+	if len(n.copies) == 0 {
+		return
+	}
+	w := n.w
+	c := n.copies[0]
+	o, ok := w.payload(n, c.Payload, c.ID.Origin)
+	if !ok || !w.healed && w.chance(6) {
+		return
+	}
+	w.dead = append(w.dead, o)
+	if !w.healed && w.chance(6) {
+		return // nobody knows: it is stored once more
+	}
+	n.copies = n.copies[1:]
+	n.st.Copied(c, int64(len(w.dead)-1))
+	n.effects()
+}
+
+// read takes the next record of the journal.
+func (n *node) read() {
+	at := n.st.End()
+	if at >= int64(len(n.w.journal)) {
+		return
+	}
+	if at < n.w.first {
+		if n.w.current(n) {
+			n.w.fail("node %d reads the journal at %d, which is trimmed to %d", n.id, at, n.w.first)
+		}
+		n.alive = false
+		return
+	}
+	n.st.Clock(n.w.now)
+	n.st.Read(at, n.w.decode(n.w.journal[at]))
+	n.effects()
+}
+
+// checkpoint begins to store how far the node got.
+func (n *node) checkpoint() {
+	if n.storing != nil {
+		return
+	}
+	ck := &checkpoint{next: n.next}
+	var next []core.Next
+	for p := range partitions {
+		next = append(next, core.Next{Partition: p, Offset: n.next[p]})
+		ck.done[p] = map[int64]bool{}
+		if n.w.chance(2) { // else the ranges were too many
+			for o := range n.fin[p] {
+				if o >= n.next[p] {
+					ck.done[p][o] = true
+				}
+			}
+		}
+	}
+	ck.from = n.st.From(next)
+	n.storing = ck
+}

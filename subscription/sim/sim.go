@@ -1,0 +1,174 @@
+// Package sim runs one shard of a subscription through seeded histories full of faults, and judges
+// each.
+//
+// The shard is the real core; imagined are the log, whose appends get lost, land twice, or land long
+// after whoever sent them is dead; the registry, with takeovers, zombies, and a store that goes back;
+// a dispatch that holds; and an endpoint that fails. One random source drives all of it, so that a
+// seed gives the same history each time.
+//
+// A history has two parts. In the first everything goes wrong. Then all is healed, one owner is left,
+// everything that is a dead letter is redriven, and soon all must have been delivered.
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Config is what to run.
+type Config struct {
+	Seed  uint64
+	Steps int       // of the first part; default 400
+	Trace io.Writer // gets a line for each thing that happens; nil: nothing
+}
+
+// Result is what came of it.
+type Result struct {
+	Seed   uint64
+	Steps  int
+	Counts Counts
+	Err    error // nil: every promise was kept
+}
+
+// Counts says what happened, so that a test sees that the faults bite.
+type Counts struct {
+	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
+	Twins, Late, Void                                int
+	Parked, Dead, Redriven, Discarded, Past, Trimmed int
+}
+
+// Run runs one history.
+func Run(c Config) Result {
+	if c.Steps == 0 {
+		c.Steps = 400
+	}
+	w := newWorld(c)
+	w.claim("the first")
+	for range c.Steps {
+		w.step()
+		if w.err != nil {
+			return w.result()
+		}
+	}
+	w.heal()
+	return w.result()
+}
+
+func (w *world) result() Result {
+	if w.err != nil {
+		w.err = fmt.Errorf("seed %d, step %d: %w", w.seed, w.steps, w.err)
+	}
+	return Result{Seed: w.seed, Steps: w.steps, Counts: w.counts, Err: w.err}
+}
+
+// record is a record of the main topic, and how the endpoint takes it.
+type record struct {
+	core.Origin
+	key       []byte
+	line      string // what is delivered in order: the records of a key in a partition
+	fails     int    // so many attempts fail
+	permanent bool   // they fail for good
+	heals     bool   // not once it was redriven
+}
+
+// stored is a record of the journal.
+type stored struct {
+	header  []byte
+	key     []byte
+	payload *core.Origin // whose payload lies here
+}
+
+// checkpoint is what the registry keeps of the shard.
+type checkpoint struct {
+	next [partitions]int64
+	done [partitions]map[int64]bool
+	from int64
+}
+
+// registry is the owner entry and the checkpoint.
+type registry struct {
+	owner int // the node
+	epoch int64
+	ck    *checkpoint
+}
+
+const (
+	partitions  = 2
+	maxAttempts = 3
+	set         = "s1"
+)
+
+// world is everything outside of the shard's owners.
+type world struct {
+	seed   uint64
+	rnd    *rand.Rand
+	trace  io.Writer
+	steps  int
+	err    error
+	counts Counts
+	now    int64
+	policy core.DeadLetters
+
+	main  [partitions][]record
+	byKey map[string][]record
+
+	journal []stored
+	first   int64 // what is not trimmed
+	dead    []core.Origin
+	late    [][]stored // batches on the way from nodes that may be dead
+	reg     registry
+	before  []registry // what it was, for a store that goes back
+	rolled  bool
+	healed  bool
+	nodes   []*node
+	runs    uint64
+
+	judge judge
+}
+
+func newWorld(c Config) *world {
+	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}}
+	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]
+	for range 5 + w.rnd.IntN(10) {
+		p := w.rnd.IntN(partitions)
+		r := record{Origin: core.Origin{Partition: p, Offset: int64(len(w.main[p]))}}
+		if k := w.rnd.IntN(4); k < 3 {
+			r.key = []byte{byte('a' + k)}
+		}
+		switch w.rnd.IntN(5) {
+		case 0, 1:
+			r.fails = 1 + w.rnd.IntN(3)
+		case 2:
+			r.fails, r.heals, r.permanent = 1000, true, w.rnd.IntN(3) == 0
+		}
+		r.line = fmt.Sprintf("%s/%d", r.key, r.Partition)
+		if r.key == nil {
+			r.line = fmt.Sprint(r.Origin)
+		}
+		w.main[p] = append(w.main[p], r)
+		w.byKey[r.line] = append(w.byKey[r.line], r)
+	}
+	w.judge = newJudge(w)
+	return w
+}
+
+func (w *world) at(o core.Origin) *record { return &w.main[o.Partition][o.Offset] }
+
+func (w *world) log(format string, args ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%4d "+format+"\n", append([]any{w.steps}, args...)...)
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.err == nil {
+		w.err = fmt.Errorf(format, args...)
+		w.log("VIOLATION: %v", w.err)
+	}
+}
+
+// chance is true once in n.
+func (w *world) chance(n int) bool { return w.rnd.IntN(n) == 0 }
