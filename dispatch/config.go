@@ -76,12 +76,60 @@ type Config struct {
 type Retry struct {
 	Initial time.Duration // default 100 ms
 	Max     time.Duration // default 30 s
-	// MaxAttempts is after how many attempts OnGiveUp is asked. Zero: never.
+	// MaxAttempts is after how many attempts a record is given to OnHeld. Zero: never.
 	MaxAttempts int
-	// OnGiveUp decides on a record that has used up its attempts, in the place of the handler: nil
-	// finishes the record; an error keeps it, and it is asked again after a pause. last is the
-	// handler's last error. It is needed with MaxAttempts.
-	OnGiveUp func(ctx context.Context, r *Record, last error) error
+	// HoldFor is how long a failing record is held, from its first failure on: one whose next attempt
+	// lies beyond is given to OnHeld. Zero: for ever. Negative: no failing record is held.
+	HoldFor time.Duration
+	// OnHeld takes a failing record over, in the place of the handler: nil finishes the record; an
+	// error keeps it, and it is asked again after a pause. It is asked when the attempts are used up,
+	// when the error was permanent, when HoldFor is over, when failing records and those behind them
+	// take half of what the engine may hold, and when their partition is sealed and read to its end.
+	OnHeld func(ctx context.Context, r *Record, h Held) error
+}
+
+// Held is a record that fails, and why it is given away.
+type Held struct {
+	Attempts int
+	Since    time.Time // of the first failure
+	Next     time.Time // when the next attempt would have been
+	Err      error     // of the last attempt
+	Why      Why
+}
+
+// Why says why a failing record is given to OnHeld.
+type Why string
+
+// The reasons.
+const (
+	SpentAttempts Why = "attempts"  // it has used up its attempts
+	Refused       Why = "permanent" // its error says that it can never succeed
+	HeldLong      Why = "hold"      // its next attempt lies beyond HoldFor
+	Crowded       Why = "bound"     // too much waits in memory
+	AtTheEnd      Why = "end"       // its partition has nothing else left
+)
+
+// permanent and timed are what an error of a handler may say of the next attempt.
+type (
+	permanent interface{ Permanent() bool }
+	timed     interface{ RetryAfter() time.Duration }
+)
+
+// IsPermanent says whether an error tells that its record can never succeed: it, or one that it wraps,
+// has a method Permanent() bool that says so.
+func IsPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p) && p.Permanent()
+}
+
+// Pause is the time before the next attempt after so many failed ones, of which err is the last: what
+// a method RetryAfter() time.Duration of it says, or else one that grows.
+func (r *Retry) Pause(attempts int, err error) time.Duration {
+	var t timed
+	if errors.As(err, &t) && t.RetryAfter() > 0 {
+		return t.RetryAfter()
+	}
+	return r.pause(attempts)
 }
 
 const (
@@ -133,7 +181,7 @@ func (c *Config) faults() []error {
 	demand(c.From == "" || c.From == Earliest || c.From == Latest, "From is %q; expected %q or %q", c.From, Earliest, Latest)
 	demand(c.OutOfRange == "" || c.OutOfRange == Earliest || c.OutOfRange == Latest, "OutOfRange is %q; expected %q, %q or empty", c.OutOfRange, Earliest, Latest)
 	demand(c.Retry.Initial >= 0 && c.Retry.Max >= 0 && c.Retry.MaxAttempts >= 0, "a negative Retry field")
-	demand((c.Retry.MaxAttempts > 0) == (c.Retry.OnGiveUp != nil), "Retry.MaxAttempts and Retry.OnGiveUp need each other")
+	demand(c.Retry.OnHeld != nil || c.Retry.MaxAttempts == 0 && c.Retry.HoldFor == 0, "Retry.MaxAttempts and Retry.HoldFor need Retry.OnHeld")
 	demand(c.ProgressTimeout >= 0 && c.DrainTimeout >= 0 && c.AbandonAfter >= 0, "a negative time-out")
 	seen := map[[2]int]bool{}
 	for _, in := range c.Inputs {

@@ -151,6 +151,7 @@ func (e *Engine) barren(ctx context.Context, in *input) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if in.ended = b.Sealed && in.tracker.next >= b.Next; in.ended {
+		e.finishInput(in, time.Now())
 		e.moved()
 	} else {
 		e.hold(in, time.Millisecond<<min(in.failures, 7))
@@ -194,6 +195,7 @@ func (e *Engine) takeIn(in *input) {
 	}
 	in.fresh, in.failures = false, 0
 	e.moved()
+	e.relieve(time.Now())
 	if in.rest = in.rest[used:]; len(in.rest) == 0 {
 		in.tracker.advance(in.upTo)
 		clear(in.scratch)

@@ -62,6 +62,9 @@ type failure struct {
 	since    time.Time // of the first failure
 	due      time.Time // of the next attempt
 	err      error     // of the last attempt
+	why      Why       // OnHeld is asked about it, not the handler; "": not
+	next     time.Time // when the handler would have been asked next
+	asked    int       // how often OnHeld has failed
 	index    int       // in the retry heap
 }
 

@@ -82,9 +82,9 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 				return boom
 			}
 			return nil
-		}, Retry: Retry{MaxAttempts: 3, OnGiveUp: func(_ context.Context, r *Record, last error) error {
-			if asked++; r.Offset != 0 || !errors.Is(last, boom) {
-				t.Errorf("asked about %d: %v", r.Offset, last)
+		}, Retry: Retry{MaxAttempts: 3, OnHeld: func(_ context.Context, r *Record, h Held) error {
+			if asked++; r.Offset != 0 || !errors.Is(h.Err, boom) || h.Attempts != 3 || h.Why != SpentAttempts {
+				t.Errorf("asked about %d: %+v", r.Offset, h)
 			}
 			if asked == 1 {
 				return errors.New("the dead-letter topic is away")

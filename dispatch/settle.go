@@ -17,6 +17,7 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 	}
 	if e.phase == active || e.phase == ending {
 		e.pace.took(w.limit, now.Sub(w.begun))
+		e.relieve(now)
 	}
 	e.compactIfFull()
 }
@@ -49,20 +50,25 @@ func (e *Engine) finish(n *node) {
 	e.moved()
 }
 
-// fail parks a record for its next attempt.
+// fail keeps a record for its next attempt, or for OnHeld.
 func (e *Engine) fail(n *node, err error, now time.Time) {
 	e.failed++
 	if n.fail == nil {
 		n.fail = &failure{since: now}
 	}
 	f := n.fail
-	if most := e.cfg.Retry.MaxAttempts; most == 0 || f.attempts < most { // else it is OnGiveUp's
+	if f.why != "" { // it is OnHeld that failed
+		f.asked++
+		f.due = now.Add(e.cfg.Retry.pause(f.asked))
+	} else {
 		f.err = err
+		f.attempts++
+		f.due = now.Add(e.cfg.Retry.Pause(f.attempts, err))
+		e.judge(n, now)
 	}
-	f.attempts++
-	f.due = now.Add(e.cfg.Retry.pause(f.attempts))
 	e.sched.retry(n)
 	e.arm(f.due)
+	e.relieve(now)
 }
 
 // reclaim takes back what w has claimed and not started, and accounts for what it has finished:

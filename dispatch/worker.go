@@ -193,8 +193,8 @@ func (e *Engine) handle(ctx context.Context, n *node) (err error) {
 	}()
 	if f := n.fail; f != nil {
 		again := n.rec
-		if again.Attempt = f.attempts + 1; e.cfg.Retry.MaxAttempts > 0 && f.attempts >= e.cfg.Retry.MaxAttempts {
-			return e.cfg.Retry.OnGiveUp(ctx, &again, f.err)
+		if again.Attempt = f.attempts + 1; f.why != "" {
+			return e.cfg.Retry.OnHeld(ctx, &again, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
 		}
 		return e.cfg.Handler(ctx, &again)
 	}

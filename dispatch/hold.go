@@ -1,0 +1,85 @@
+package dispatch
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// judge decides whether a record that has just failed is held or given to OnHeld at once.
+func (e *Engine) judge(n *node, now time.Time) {
+	r, f := &e.cfg.Retry, n.fail
+	if r.OnHeld == nil {
+		return
+	}
+	switch {
+	case IsPermanent(f.err):
+		e.giveAway(n, Refused, now)
+	case r.MaxAttempts > 0 && f.attempts >= r.MaxAttempts:
+		e.giveAway(n, SpentAttempts, now)
+	case r.HoldFor < 0 || r.HoldFor > 0 && f.due.Sub(f.since) > r.HoldFor:
+		e.giveAway(n, HeldLong, now)
+	case e.atTheEnd(n):
+		e.giveAway(n, AtTheEnd, now)
+	}
+}
+
+// giveAway makes OnHeld be asked about a failing record now.
+func (e *Engine) giveAway(n *node, why Why, now time.Time) {
+	n.fail.why, n.fail.next, n.fail.due = why, n.fail.due, now
+}
+
+// atTheEnd says whether a record's partition is sealed and was read to its end: what is held there
+// keeps all from starting that comes after.
+func (e *Engine) atTheEnd(n *node) bool {
+	for _, in := range e.inputs {
+		if n.from == &in.tracker {
+			return in.ended
+		}
+	}
+	return false
+}
+
+// relieve gives failing records away while they, and what waits behind them, take half of what may be
+// in memory: the half of them that is held the longest.
+func (e *Engine) relieve(now time.Time) {
+	if e.cfg.Retry.OnHeld == nil || len(e.sched.retries) == 0 || !e.crowded() {
+		return
+	}
+	e.evict(now, Crowded, func(*node) bool { return true }, 2)
+}
+
+// finishInput gives away what is held of an input that has ended.
+func (e *Engine) finishInput(in *input, now time.Time) {
+	if e.cfg.Retry.OnHeld != nil {
+		e.evict(now, AtTheEnd, func(n *node) bool { return n.from == &in.tracker }, 1)
+	}
+}
+
+// evict gives away one in so many of the held records that are meant, those that fail the longest.
+func (e *Engine) evict(now time.Time, why Why, meant func(*node) bool, one int) {
+	var held []*node
+	for _, n := range e.sched.retries {
+		if n.fail.why == "" && meant(n) {
+			held = append(held, n)
+		}
+	}
+	slices.SortFunc(held, func(a, b *node) int { return a.fail.since.Compare(b.fail.since) })
+	for _, n := range held[:(len(held)+one-1)/one] {
+		e.giveAway(n, why, now)
+		heap.Fix(&e.sched.retries, n.fail.index)
+		e.arm(now)
+	}
+}
+
+func (e *Engine) crowded() bool {
+	if e.sched.unfinished > e.cfg.MaxInFlight/2 && e.sched.ready == 0 || e.retained > e.cfg.MaxBytes/2 && e.sched.ready == 0 {
+		return true
+	}
+	for _, in := range e.inputs {
+		if in.tracker.gaps > e.cfg.MaxRanges/2 {
+			return true
+		}
+	}
+	return false
+}
