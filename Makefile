@@ -105,8 +105,8 @@ deps: setup ## Import direction, file sizes, dependency list, and that go.sum is
 ##@ Deeper and slower
 
 .PHONY: sim
-sim: setup ## 100,000 simulated histories of the group protocol (RINGFENCE_SIM=n)
-	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim
+sim: setup ## 100,000 simulated histories of the group protocol, and of subscriptions (RINGFENCE_SIM=n)
+	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim ./subscription/sim
 
 .PHONY: damage
 damage: setup ## A segment cut at every byte, and every bit of it flipped

@@ -58,6 +58,9 @@ func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...in
 
 // DeleteGroup removes a group and its progress. ErrConflict while it has live members.
 func (c *Client) DeleteGroup(ctx context.Context, group string) error {
+	if err := c.ofNoSubscription(ctx, group); err != nil {
+		return err
+	}
 	return c.deleteGroup(ctx, group, false)
 }
 

@@ -89,6 +89,11 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if opts == nil {
 		opts = &ConsumeOptions{}
 	}
+	return c.consume(ctx, topicName, groupName, h, opts, nil)
+}
+
+// consume is Consume, and the delivery of a subscription when it is told what is around its engines.
+func (c *Client) consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions, around consumer.Around) error {
 	if h == nil {
 		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
 	}
@@ -119,7 +124,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 			ProgressTimeout: opts.HandlerTimeout, DrainTimeout: opts.DrainTimeout,
 		},
 		Handler: func(u *group.Unit) dispatch.Handler { return deliver(topicName, g, u, h, opts.Transactional) },
-		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger,
+		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger, Around: around,
 	})
 }
 

@@ -42,6 +42,9 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 	if opts == nil {
 		opts = &SeekOptions{}
 	}
+	if err := c.ofNoSubscription(ctx, group); err != nil {
+		return nil, err
+	}
 	for {
 		g, t, err := c.group(ctx, group)
 		if err != nil {

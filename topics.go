@@ -98,6 +98,9 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if opts != nil && opts.Life != "" && opts.Life != life {
 		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
+	if err := c.inNoSubscription(ctx, name); err != nil {
+		return err
+	}
 	groups, err := c.Groups(ctx)
 	if err != nil {
 		return err

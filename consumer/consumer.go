@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -31,7 +32,20 @@ type Config struct {
 	Latest  bool // where there is no checkpoint, begin at the end
 	// Transactional: the handlers store the checkpoints, in transactions of their own.
 	Transactional bool
+	Around        Around // nil: nothing is
 	Logger        *slog.Logger
+}
+
+// Around runs a unit whose records are not for its handler alone: it calls run, once at most, with what
+// the unit's engine is to use, and returns when nothing of the unit runs any more.
+type Around func(ctx context.Context, u *group.Unit, in dispatch.Input, h dispatch.Handler, run func(context.Context, Inner) error) error
+
+// Inner is what the engine of a unit uses in the place of what Config says.
+type Inner struct {
+	Handler dispatch.Handler
+	Retry   dispatch.Retry
+	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
+	Journal func([]registry.Position) int64
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and

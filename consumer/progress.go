@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
@@ -13,8 +14,9 @@ type progressOf struct {
 	engine  *dispatch.Engine
 	start   []registry.Position
 	version atomic.Uint64
-	silent  bool        // the handlers store their checkpoints themselves; only the end is told
-	final   atomic.Bool // the engine drains: every finished range counts
+	silent  bool                            // the handlers store their checkpoints themselves; only the end is told
+	final   atomic.Bool                     // the engine drains: every finished range counts
+	journal func([]registry.Position) int64 // of a subscription: where its journal is needed from; nil: none
 }
 
 func (p *progressOf) now() group.Progress {
@@ -23,12 +25,21 @@ func (p *progressOf) now() group.Progress {
 		return group.Progress{Oldest: running}
 	}
 	if p.final.Load() {
-		return group.Progress{Positions: p.engine.Final().Positions, Oldest: running}
+		return p.told(p.engine.Final(), running)
 	}
 	if v := p.engine.Version(); v == p.version.Load() {
 		return group.Progress{Oldest: running}
 	}
 	got := p.engine.Progress()
 	p.version.Store(got.Version)
-	return group.Progress{Positions: got.Positions, Oldest: running}
+	return p.told(got, running)
+}
+
+// told is what the group stores: where the journal is needed from belongs to just these positions.
+func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progress {
+	out := group.Progress{Positions: got.Positions, Oldest: running}
+	if p.journal != nil && len(got.Positions) > 0 {
+		out.From = p.journal(got.Positions)
+	}
+	return out
 }

@@ -39,15 +39,24 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 	if err != nil {
 		return err
 	}
+	in := dispatch.Input{Storage: storage, Partition: partition, Source: source}
+	if w.Around != nil {
+		return w.Around(ctx, u, in, w.handle(u), func(ctx context.Context, inner Inner) error { return w.engine(ctx, u, in, start, inner) })
+	}
+	return w.engine(ctx, u, in, start, Inner{Handler: w.handle(u), Retry: w.Engine.Retry})
+}
+
+// engine runs the records of one partition through a handler.
+func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in dispatch.Input, start []registry.Position, inner Inner) error {
 	cfg := w.Engine
 	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
-	cfg.Inputs = []dispatch.Input{{Storage: storage, Partition: partition, Source: source}}
-	cfg.Handler, cfg.Moved, cfg.Logger = w.handle(u), u.Moved, w.Logger
+	cfg.Inputs = []dispatch.Input{in}
+	cfg.Handler, cfg.Retry, cfg.Moved, cfg.Logger = inner.Handler, inner.Retry, u.Moved, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
 		return err
 	}
-	progress := &progressOf{engine: engine, start: start, silent: w.Transactional}
+	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal}
 	u.Track(progress.now)
 	drained := make(chan struct{})
 	over := make(chan struct{})

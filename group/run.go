@@ -186,7 +186,7 @@ func (m *member) collect(ctx context.Context) (calm bool) {
 		if p.Positions != nil && !same(u.sent, p.Positions) {
 			calm, u.sent = false, p.Positions
 			ev.Units = append(ev.Units, core.UnitProgress{
-				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions},
+				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From},
 			})
 		}
 		if t := m.cfg.ProgressTimeout; t > 0 && !u.stuck && !p.Oldest.IsZero() && time.Since(p.Oldest) > t {

@@ -42,6 +42,8 @@ type Progress struct {
 	// Positions become the checkpoint. They must never go back, and the slice is the runtime's
 	// from then on. nil: nothing to store yet.
 	Positions []registry.Position
+	// From is stored with Positions: where the worker's journal is read from, if it keeps one.
+	From int64
 	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
 	// watchdog, see Config.ProgressTimeout.
 	Oldest time.Time
@@ -114,7 +116,7 @@ func (m *member) work(ctx context.Context, u *Unit) {
 	err := call(ctx, m.worker, u)
 	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}
 	if p, ok := u.read(); ok && p.Positions != nil {
-		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions}
+		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions, From: p.From}
 	}
 	u.cancel(nil)
 	m.send(message{event: ended})

@@ -118,7 +118,11 @@ func (c Checkpoint) Encode() []byte {
 		}
 		b = c.Positions[i].append(b)
 	}
-	b = strconv.AppendInt(append(b, `],"epoch":`...), c.Epoch, 10)
+	b = append(b, ']')
+	if c.From != 0 {
+		b = strconv.AppendInt(append(b, `,"from":`...), c.From, 10)
+	}
+	b = strconv.AppendInt(append(b, `,"epoch":`...), c.Epoch, 10)
 	b = append(append(b, `,"member":"`...), c.Member...)
 	b = strconv.AppendInt(append(b, `","updated":`...), c.Updated, 10)
 	return append(b, '}')

@@ -16,7 +16,7 @@ func TestACheckpointIsEncodedAsJSONDoes(t *testing.T) {
 	number := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 12))
 	rapid.Check(t, func(t *rapid.T) {
 		c := registry.Checkpoint{
-			Epoch: number.Draw(t, "epoch"), Updated: number.Draw(t, "updated"),
+			From: number.Draw(t, "journal"), Epoch: number.Draw(t, "epoch"), Updated: number.Draw(t, "updated"),
 			Member: rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._-]{0,20}`), rapid.String()).Draw(t, "member"),
 		}
 		if n := rapid.IntRange(-1, 3).Draw(t, "positions"); n >= 0 {

@@ -41,6 +41,9 @@ func (o *Owner) check() error {
 }
 
 func (c *Checkpoint) check() error {
+	if c.From < 0 {
+		return fmt.Errorf("a checkpoint with a journal from offset %d on: %w", c.From, fault.Corrupt)
+	}
 	for _, p := range c.Positions {
 		if p.Storage < 0 || p.Partition < 0 || p.Next < 0 {
 			return fmt.Errorf("a checkpoint at offset %d of partition %d of storage topic %d: %w", p.Next, p.Partition, p.Storage, fault.Corrupt)

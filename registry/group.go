@@ -106,8 +106,9 @@ type Position struct {
 // Checkpoint is the progress of a unit: a position for each partition it has touched.
 type Checkpoint struct {
 	Positions []Position `json:"positions"`
-	Epoch     int64      `json:"epoch"`  // of the owner that wrote it
-	Member    string     `json:"member"` // that owner, informative
+	From      int64      `json:"from,omitempty"` // of a subscription: where its journal is read from, see subscription/core
+	Epoch     int64      `json:"epoch"`          // of the owner that wrote it
+	Member    string     `json:"member"`         // that owner, informative
 	Updated   int64      `json:"updated"`
 }
 

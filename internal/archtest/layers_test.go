@@ -73,6 +73,7 @@ var layers = []layer{
 	{"dispatch", []string{"commitlog", "registry"}},
 	{"subscription/core", nil},
 	{"subscription/sim", []string{"subscription/core"}},
+	{"subscription", []string{"commitlog", "dispatch", "registry", "subscription/core", "topic"}},
 	{"group", []string{"assign", "group/core", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
@@ -82,7 +83,7 @@ var layers = []layer{
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
 		"assign", "commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
-		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "topic",
+		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "subscription", "subscription/core", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},

@@ -3,6 +3,7 @@ package main
 // subscriptionMutants are bugs of what is parked and of dead letters.
 func subscriptionMutants() []mutant {
 	const sim, simulation = "subscription/sim", "TestSimulation$"
+	const dispatch = "dispatch"
 	return []mutant{
 		{
 			name: "parked-at-the-append", breaks: "a main record is finished before anybody knows that its copy counts",
@@ -88,6 +89,48 @@ func subscriptionMutants() []mutant {
 			file: "subscription/core/lane.go",
 			find: "	if l.busy != nil || len(l.direct) > 0 ||", put: "	if l.busy != nil ||",
 			pkg: sim, test: simulation,
+		},
+		{
+			name: "every-record-at-once", breaks: "the shard forgets that a key is parked, and delivers what is behind",
+			file: "subscription/shard.go",
+			find: "	s.quiet.Store(s.st.Quiet())\n", put: "	s.quiet.Store(s.st.Live())\n",
+			pkg: ".", test: "TestAPoisonRecordBlocksItsKeyUntilItIsRedriven$",
+		},
+		{
+			name: "group-of-a-subscription-moved", breaks: "a seek skips or repeats what a subscription has parked",
+			file: "subscribeguard.go",
+			find: "		if s.Group() != group {\n", put: "		if s.Name != group {\n",
+			pkg: ".", test: "TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt$",
+		},
+		{
+			name: "first-header-stripped", breaks: "a record that was a dead letter once loses a header, or is taken for another",
+			file: "subscription/parked.go",
+			find: "	for i := len(rec.Headers) - 1; i >= 0; i-- {\n", put: "	for i := range rec.Headers {\n",
+			pkg: "subscription", test: "TestAParkedRecordKeepsTheHeadersThatItHad$",
+		},
+		{
+			name: "permanent-tried-again", breaks: "a record that can never succeed is tried until its attempts are used up",
+			file: "dispatch/hold.go",
+			find: "	case IsPermanent(f.err):\n", put: "	case IsPermanent(f.err) && f.attempts > 1:\n",
+			pkg: dispatch, test: "TestAFailingRecordIsGivenAwayForOneReason$",
+		},
+		{
+			name: "held-at-the-bound", breaks: "one failing key stops its partition once enough waits behind it",
+			file: "dispatch/hold.go",
+			find: "e.sched.unfinished > e.cfg.MaxInFlight/2 &&", put: "e.sched.unfinished > e.cfg.MaxInFlight &&",
+			pkg: dispatch, test: "TestAFailingRecordIsGivenAwayForOneReason$",
+		},
+		{
+			name: "held-at-the-end", breaks: "a failing record keeps a sealed storage topic unfinished, and the next one from starting",
+			file: "dispatch/intake.go",
+			find: "		e.finishInput(in, time.Now())\n", put: "		_ = e.finishInput\n",
+			pkg: dispatch, test: "TestAFailingRecordIsGivenAwayForOneReason$",
+		},
+		{
+			name: "journal-place-forgotten", breaks: "each heir reads a subscription's journal from its beginning",
+			file: "group/run.go",
+			find: "registry.Checkpoint{Positions: p.Positions, From: p.From}", put: "registry.Checkpoint{Positions: p.Positions}",
+			pkg: ".", test: "TestTheJournalIsNotReadFromItsBeginningForEver$", limit: "20s",
 		},
 		{
 			name: "compacted-while-it-changes", breaks: "a copy that keeps the journal short comes after what has become of the record",

@@ -3,8 +3,9 @@ package core
 // Effect is something that the shell has to do.
 type Effect interface{ effect() }
 
-// Append is a batch for the journal, all of it or nothing. When nobody knows what became of it, it is
-// appended again, unchanged; it is never left out, and the next one comes only after it was read back.
+// Append is a batch for the journal, in its order; parts of it may be appended one after another. A part
+// of which nobody knows what became of it is appended again, unchanged. Nothing is ever left out, and the
+// next batch comes only after this one was read back.
 type Append struct{ Entries []Entry }
 
 // Entry is a record for the journal and the payload that goes with it.

@@ -104,6 +104,9 @@ func (s *State) Live() bool { return s.phase == live }
 // Quiet says that every main record may be delivered at once.
 func (s *State) Quiet() bool { return s.phase == live && len(s.lanes) == 0 }
 
+// Calm says whether nothing that was begun waits for the journal.
+func (s *State) Calm() bool { return len(s.queue) == 0 && len(s.flight) == 0 }
+
 // Clock tells the time: before what is read, so that a pause is counted from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }
 

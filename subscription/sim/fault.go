@@ -102,7 +102,7 @@ func (w *world) trouble() bool {
 // abandon leaves what a node has under way to the network.
 func (w *world) abandon(n *node) {
 	if len(n.batch) > 0 {
-		w.late = append(w.late, n.batch)
+		w.late = append(w.late, n.batch[:1+w.rnd.IntN(len(n.batch))])
 	}
 }
 

@@ -51,7 +51,7 @@ func (j *judge) landed(at int64, s stored) {
 	switch {
 	case before != nil && after == nil:
 		j.over[r.ID.Origin] = true
-	case after == nil || before != nil && *comparable(before) == *comparable(after):
+	case after == nil || before != nil && sameOf(before) == sameOf(after):
 		j.w.counts.Void++
 		return
 	case before == nil && j.over[r.ID.Origin] && !j.w.rolled: // after that the main record may come again
@@ -84,7 +84,7 @@ type same struct {
 	attempts int
 }
 
-func comparable(it *core.Item) *same { return &same{it.ID, it.Dead, it.Place, it.Attempts} }
+func sameOf(it *core.Item) same { return same{it.ID, it.Dead, it.Place, it.Attempts} }
 
 // passed says whether later records of a key may be delivered though r was not.
 func (j *judge) passed(o core.Origin) bool {
@@ -98,6 +98,9 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	for _, e := range w.byKey[r.line] {
 		if e.Offset < r.Offset && !j.passed(e.Origin) {
 			w.fail("node %d delivers %v before %v of its key", n.id, r.Origin, e.Origin)
+		}
+		if e.Offset < r.Offset && d == nil && w.current(n) && !w.rolled && w.policy == core.Block && j.item(e.Origin) != nil {
+			w.fail("node %d delivers %v from main, though %v of its key is parked or dead", n.id, r.Origin, e.Origin)
 		}
 		if e.Offset > r.Offset && w.current(n) && !w.rolled && w.policy == core.Block && (j.over[e.Origin] || j.stored(e.Origin)) {
 			w.fail("node %d delivers %v though %v of its key is finished for good", n.id, r.Origin, e.Origin)

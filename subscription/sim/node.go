@@ -213,7 +213,7 @@ func (n *node) send() {
 		w.late = append(w.late, b)
 		w.counts.Late++
 	case k == 2 && !w.healed: // stored, and nobody knows: it is sent again
-		w.land(b)
+		w.land(b[:1+w.rnd.IntN(len(b))])
 		w.counts.Twins++
 	default:
 		n.batch = nil

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this history, with a trace")
-	countFlag = flag.Int("histories", 2000, "how many histories to run; RINGFENCE_SIM_SUBSCRIPTION overrides it")
+	countFlag = flag.Int("histories", 2000, "how many histories to run; RINGFENCE_SIM overrides it")
 )
 
 func TestSimulation(t *testing.T) {
@@ -31,10 +31,10 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	count := *countFlag
-	if s := os.Getenv("RINGFENCE_SIM_SUBSCRIPTION"); s != "" {
+	if s := os.Getenv("RINGFENCE_SIM"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			t.Fatalf("RINGFENCE_SIM_SUBSCRIPTION=%q: expected a number of histories", s)
+			t.Fatalf("RINGFENCE_SIM=%q: expected a number of histories", s)
 		}
 		count = n
 	}

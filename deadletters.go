@@ -1,0 +1,101 @@
+package ringfence
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// DeadLetter is a record of a subscription that is not delivered until somebody decides.
+type DeadLetter struct {
+	ID        string
+	Topic     string
+	Storage   int
+	Partition int
+	Offset    int64
+	Key       []byte // nil: none
+	Value     []byte
+	Headers   []Header
+	Timestamp time.Time
+	Attempts  int
+	Failed    bool   // it was given up; else it waits behind one of its key that was
+	Reason    string // attempts or permanent; "" while it waits
+	Answer    string // the last error
+	FailedAt  time.Time
+}
+
+// DeadLetterOptions choose among dead letters; the zero value chooses all.
+type DeadLetterOptions struct {
+	IDs []string
+	Key []byte // nil: any
+}
+
+func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
+	return o == nil || (len(o.IDs) == 0 || slices.Contains(o.IDs, name)) && (o.Key == nil || l.Item.Key != nil && bytes.Equal(o.Key, l.Item.Key))
+}
+
+// DeadLetters lists what is not delivered until somebody decides, in order of key and place.
+func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterOptions) ([]DeadLetter, error) {
+	j, letters, err := c.letters(ctx, name, opts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]DeadLetter, 0, len(letters))
+	for _, l := range letters {
+		d := DeadLetter{
+			ID: subscription.Name(l.ID), Topic: j.Definition.Topic, Storage: l.ID.Storage, Partition: l.ID.Partition, Offset: l.ID.Offset,
+			Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
+			Attempts: l.Item.Attempts, Failed: l.Failed, Answer: l.Item.Answer,
+		}
+		if l.Failed {
+			d.Reason = l.Item.Reason.String()
+		}
+		if l.Item.Since > 0 {
+			d.FailedAt = time.UnixMilli(l.Item.Since)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// Redrive orders that dead letters be delivered again, each in its place in the order of its key, before
+// what waits behind it. It returns how many that are; the members of the subscription do it as soon as
+// there are some. ErrNotFound when an ID is none.
+func (c *Client) Redrive(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
+	return c.orderLetters(ctx, name, opts, core.Redrive)
+}
+
+// Discard orders that dead letters be finished as they are: the keys that they block go on without them.
+func (c *Client) Discard(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
+	return c.orderLetters(ctx, name, opts, core.Discard)
+}
+
+func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetterOptions, verb core.Verb) (int, error) {
+	j, letters, err := c.letters(ctx, name, opts)
+	if err != nil {
+		return 0, err
+	}
+	letters = slices.DeleteFunc(letters, func(l subscription.Letter) bool { return !l.Failed })
+	if opts != nil {
+		for _, id := range opts.IDs {
+			if !slices.ContainsFunc(letters, func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }) {
+				return 0, fmt.Errorf("subscription %q has no failed record %q: %w", name, id, ErrNotFound)
+			}
+		}
+	}
+	return len(letters), j.Order(ctx, verb, letters)
+}
+
+func (c *Client) letters(ctx context.Context, name string, opts *DeadLetterOptions) (*subscription.Journals, []subscription.Letter, error) {
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := j.Letters(ctx)
+	return j, slices.DeleteFunc(all, func(l subscription.Letter) bool { return !opts.match(&l, subscription.Name(l.ID)) }), err
+}

@@ -1,0 +1,225 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Order says what a subscription delivers in order.
+type Order = subscription.Order
+
+// The orders. It can't be changed later.
+const (
+	OrderByKey Order = subscription.ByKey // the records of a key (default)
+	OrderNone  Order = subscription.None  // nothing: a failing record holds back none
+)
+
+// DeadLetterPolicy says what becomes of a record that is given up.
+type DeadLetterPolicy = subscription.DeadLetters
+
+// The policies.
+const (
+	BlockKey DeadLetterPolicy = subscription.Block // a dead letter; its key waits until somebody decides (default)
+	SkipIt   DeadLetterPolicy = subscription.Skip  // a dead letter; its key goes on without it
+	DropIt   DeadLetterPolicy = subscription.Drop  // it is gone
+)
+
+// SubscriptionConfig is what a subscription is made with. Only Topic is required.
+type SubscriptionConfig struct {
+	Topic       string
+	Order       Order            // default OrderByKey
+	From        From             // where it begins; default Earliest
+	MaxAttempts int              // then a record is given up; default 10
+	Initial     time.Duration    // pause after the first failure of a record; default 1 s
+	Max         time.Duration    // and at most; default 1 min
+	Hold        time.Duration    // how long a failing record is held before it is parked; default 5 s, negative: not at all
+	DeadLetters DeadLetterPolicy // default BlockKey
+}
+
+// SubscriptionInfo describes a subscription.
+type SubscriptionInfo = subscription.Document
+
+// EnsureSubscription makes a subscription unless it exists: then it keeps its policy. ErrNotFound for
+// an unknown topic; ErrExists when the name is taken by one of another topic or order.
+func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*SubscriptionInfo, error) {
+	return c.subscriptions().Ensure(ctx, subscription.Document{
+		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
+		Retry: subscription.Retry{
+			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
+		},
+	})
+}
+
+// millis is a duration in milliseconds that is 0 only when d is.
+func millis(d time.Duration) int64 {
+	switch {
+	case d < 0:
+		return -1
+	case d > 0:
+		return max(1, d.Milliseconds())
+	}
+	return 0
+}
+
+// Subscriptions lists the subscriptions, sorted by name.
+func (c *Client) Subscriptions(ctx context.Context) ([]*SubscriptionInfo, error) {
+	return c.subscriptions().List(ctx)
+}
+
+// DescribeSubscription describes one; ErrNotFound when there is none.
+func (c *Client) DescribeSubscription(ctx context.Context, name string) (*SubscriptionInfo, error) {
+	return c.subscriptions().Get(ctx, name)
+}
+
+func (c *Client) subscriptions() *subscription.Catalog {
+	return subscription.NewCatalog(c.reg, c.catalog)
+}
+
+// SubscribeOptions are the options of Subscribe; the zero value of each field is its default.
+type SubscribeOptions struct {
+	Member         string        // ID; default host-pid-random. The newest start of an ID fences the others.
+	Concurrency    int           // handlers at once in one shard, each on another key; default 16
+	DrainTimeout   time.Duration // for running handlers when a shard moves or Subscribe ends; default 10 s
+	SessionTTL     time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
+	HandlerTimeout time.Duration // a handler that runs longer gives its shard up; default 0: never
+	Events         Events        // they must not block
+}
+
+// Subscribe shares the shards of a subscription with the other members and calls h for each record,
+// those of a key in order, until ctx ends: then it drains and returns nil. It blocks, and joins all that
+// it started.
+//
+// A record whose handler fails is tried again. For a while it is held, and only later records of its key
+// wait; then it is parked, with those, in a topic of the subscription, and the pauses grow. Once it has
+// used up its attempts, or its error is Permanent, it becomes a dead letter. What is parked survives any
+// crash, and its order does.
+//
+// Errors are those of Consume; ErrNotFound too for an unknown subscription.
+func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *SubscribeOptions) error {
+	if opts == nil {
+		opts = &SubscribeOptions{}
+	}
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return err
+	}
+	of := &shards{Journals: j, drain: opts.DrainTimeout, logger: c.logger}
+	if of.drain == 0 {
+		of.drain = 10 * time.Second
+	}
+	return c.consume(ctx, j.Definition.Topic, j.Definition.Group(), h, &ConsumeOptions{
+		Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL,
+		HandlerTimeout: opts.HandlerTimeout, Events: opts.Events, From: From(j.Definition.From),
+	}, of.run)
+}
+
+// journals opens the internal topics of a subscription.
+func (c *Client) journals(ctx context.Context, name string) (*subscription.Journals, error) {
+	d, err := c.subscriptions().Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	j := &subscription.Journals{Definition: d}
+	for _, of := range []struct {
+		name string
+		to   **commitlog.Topic
+	}{{d.JournalTopic(), &j.Journal}, {d.DeadTopic(), &j.Dead}} {
+		var t *topic.Topic
+		if t, err = c.open(ctx, of.name); err == nil {
+			*of.to, err = t.Storage(0)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("subscription %q: %w", name, err)
+		}
+	}
+	return j, nil
+}
+
+// shards runs the shards of a subscription around the engines of their units.
+type shards struct {
+	*subscription.Journals
+	drain  time.Duration
+	logger *slog.Logger
+}
+
+// run starts the shard of a unit, and the engine once the shard knows what is parked.
+func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h dispatch.Handler,
+	engine func(context.Context, consumer.Inner) error,
+) error {
+	if in.Storage > 0 {
+		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
+	}
+	var from int64
+	if ck := u.Checkpoint(); ck != nil {
+		from = ck.From
+	}
+	s := subscription.NewShard(subscription.ShardConfig{
+		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in.Partition, From: from,
+		Epoch: u.Epoch(), Member: u.Member(), Handler: h, Logger: w.logger,
+	})
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	over := make(chan error, 1)
+	go func() { // joined below
+		err := s.Run(running)
+		stop(err)
+		over <- err
+	}()
+	var err error
+	select {
+	case <-s.Started():
+		err = engine(running, consumer.Inner{Handler: s.Handle, Retry: s.Retry(), Journal: s.From})
+		s.Drain(ctx, w.drain)
+	case <-u.Draining():
+	case <-running.Done():
+	}
+	stop(nil)
+	if own := <-over; own != nil {
+		return own // the engine only says that its context has ended
+	}
+	return err
+}
+
+// Permanent is an error of a handler that says that the record can never succeed: it becomes a dead
+// letter at once. Consume treats it as any other error.
+func Permanent(err error) error {
+	if err == nil {
+		err = errors.New("refused")
+	}
+	return permanentError{err}
+}
+
+type permanentError struct{ error }
+
+func (permanentError) Permanent() bool { return true }
+
+// Unwrap is for errors.Is.
+func (e permanentError) Unwrap() error { return e.error }
+
+// RetryAfter is an error of a handler that says when the record is to be tried again.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		err = errors.New("try again later")
+	}
+	return timedError{err, d}
+}
+
+type timedError struct {
+	error
+	after time.Duration
+}
+
+func (e timedError) RetryAfter() time.Duration { return e.after }
+
+// Unwrap is for errors.Is.
+func (e timedError) Unwrap() error { return e.error }

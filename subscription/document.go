@@ -1,0 +1,243 @@
+package subscription
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/topic"
+)
+
+const (
+	prefix         = "subscriptions/"
+	documentFormat = 1
+	setIDBytes     = 8
+)
+
+// Order says what is delivered in order.
+type Order string
+
+// The orders.
+const (
+	ByKey Order = "key"  // the records of a key
+	None  Order = "none" // nothing
+)
+
+// DeadLetters says what becomes of a record that is given up.
+type DeadLetters = core.DeadLetters
+
+// The policies.
+const (
+	Block = core.Block
+	Skip  = core.Skip
+	Drop  = core.Drop
+)
+
+// Retry says when a failing record is tried again and when it is given up.
+type Retry struct {
+	InitialMS   int64 `json:"initial_ms"` // pause after the first failure
+	MaxMS       int64 `json:"max_ms"`     // and at most
+	HoldMS      int64 `json:"hold_ms"`    // how long it is held before it is parked; negative: not at all
+	MaxAttempts int   `json:"max_attempts"`
+}
+
+// Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
+// their names and in each record of theirs, and is never used again.
+type Set struct {
+	Set    int    `json:"set"`
+	ID     string `json:"id"`
+	Shards int    `json:"shards"`
+	State  string `json:"state"` // active
+}
+
+// Document is the definition of a subscription.
+type Document struct {
+	Format      int         `json:"format"`
+	Name        string      `json:"name"`
+	State       string      `json:"state"` // creating, ready
+	Topic       string      `json:"topic"`
+	Order       Order       `json:"order"`
+	From        string      `json:"from"` // where it begins: earliest or latest
+	Retry       Retry       `json:"retry"`
+	DeadLetters DeadLetters `json:"dead_letters"`
+	Sets        []Set       `json:"sets"`
+	Created     int64       `json:"created"` // Unix ms
+}
+
+const (
+	creating = "creating"
+	ready    = "ready"
+	active   = "active"
+)
+
+// Set is the shard set that delivers.
+func (d *Document) Set() Set { return d.Sets[len(d.Sets)-1] }
+
+// Group is the name of the consumer group of a set.
+func (d *Document) Group() string { return d.Name + ".." + d.Set().ID }
+
+// JournalTopic and DeadTopic are the internal topics of the set that delivers.
+func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + ".retry" }
+
+// DeadTopic keeps the payloads of dead letters.
+func (d *Document) DeadTopic() string { return d.Name + "." + d.Set().ID + ".dead" }
+
+// policy is the retry policy of the document as durations.
+func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * time.Millisecond }
+func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
+func (r Retry) hold() time.Duration    { return time.Duration(r.HoldMS) * time.Millisecond }
+
+func (d *Document) withDefaults() {
+	set(&d.Order, ByKey)
+	set(&d.From, "earliest")
+	set(&d.DeadLetters, Block)
+	set(&d.Retry.InitialMS, 1000)
+	set(&d.Retry.MaxMS, max(60_000, d.Retry.InitialMS))
+	set(&d.Retry.HoldMS, 5000)
+	set(&d.Retry.MaxAttempts, 10)
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate reports every fault of a definition.
+func (d *Document) validate() error {
+	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic)}
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
+		}
+	}
+	demand(len(d.Name) <= 64 && !strings.Contains(d.Name, ".."), "expected a name of at most 64 bytes, without \"..\"")
+	demand(d.Order == ByKey || d.Order == None, "order %q; expected %q or %q", d.Order, ByKey, None)
+	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
+	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
+	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
+	demand(d.Retry.MaxAttempts > 0, "%d attempts; expected at least 1", d.Retry.MaxAttempts)
+	return errors.Join(errs...)
+}
+
+// Catalog keeps the subscriptions of a registry. It has no state of its own.
+type Catalog struct {
+	reg    *registry.Registry
+	topics *topic.Catalog
+}
+
+// NewCatalog returns the catalog in reg of subscriptions to topics.
+func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog { return &Catalog{reg, topics} }
+
+// Ensure makes a subscription unless it exists, and returns it as it is stored: one that was there
+// keeps its policy. ErrExists when it has another topic or order: both are for good. A creation that
+// a crash interrupted is finished.
+func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) {
+	want.withDefaults()
+	if err := want.validate(); err != nil {
+		return nil, err
+	}
+	for {
+		have, version, err := c.load(ctx, want.Name)
+		switch {
+		case errors.Is(err, fault.NotFound):
+			main, err := c.topics.Get(ctx, want.Topic)
+			if err != nil {
+				return nil, err
+			}
+			d := want
+			d.Format, d.State, d.Created = documentFormat, creating, time.Now().UnixMilli()
+			d.Sets = []Set{{ID: strings.ToLower(rand.Text()[:setIDBytes]), Shards: main.Storage[0].Partitions, State: active}}
+			have, version = &d, ""
+		case err != nil:
+			return nil, err
+		case have.Topic != want.Topic || have.Order != want.Order:
+			return nil, fmt.Errorf("subscription %q delivers topic %q ordered by %s; asked for was %q by %s; use another name: %w",
+				want.Name, have.Topic, have.Order, want.Topic, want.Order, fault.Exists)
+		case have.State == ready:
+			return have, nil
+		}
+		if err := c.advance(ctx, have, version); err != nil && !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.Unknown) {
+			return nil, err
+		}
+	}
+}
+
+// advance takes the next step of a creation.
+func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version) error {
+	if version != "" {
+		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
+			if _, err := c.topics.Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards}); err != nil {
+				return err
+			}
+		}
+		d.State = ready
+	}
+	key := prefix + d.Name
+	_, err := c.reg.Txn(ctx, registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(d)}},
+	})
+	return err
+}
+
+// Get reads a definition; ErrNotFound when there is none that is ready.
+func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
+	d, _, err := c.load(ctx, name)
+	if err == nil && d.State != ready {
+		err = fmt.Errorf("subscription %q is being made: %w", name, fault.NotFound)
+	}
+	return d, err
+}
+
+// List returns all that are ready, sorted by name.
+func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
+	snap, err := c.reg.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Document
+	for _, e := range snap.Entries {
+		d, err := decodeDocument(e)
+		if err != nil {
+			return nil, err
+		}
+		if d.State == ready {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
+	if err := registry.CheckID("subscription", name); err != nil {
+		return nil, "", err
+	}
+	e, err := c.reg.Get(ctx, prefix+name)
+	if errors.Is(err, fault.NotFound) {
+		return nil, "", fmt.Errorf("subscription %q: %w", name, fault.NotFound)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	d, err := decodeDocument(e)
+	return d, e.Version, err
+}
+
+func decodeDocument(e registry.Entry) (*Document, error) {
+	d := new(Document)
+	if err := json.Unmarshal(e.Value, d); err != nil {
+		return nil, fmt.Errorf("registry key %q holds no subscription: %w: %w", e.Key, fault.Corrupt, err)
+	}
+	if d.Format != documentFormat || len(d.Sets) == 0 || d.Sets[0].Shards < 1 || prefix+d.Name != e.Key {
+		return nil, fmt.Errorf("registry key %q: a subscription of format %d with %d sets; this version reads format %d: %w", e.Key, d.Format, len(d.Sets), documentFormat, fault.Corrupt)
+	}
+	return d, nil
+}

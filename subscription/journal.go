@@ -1,0 +1,227 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// final are errors of a log that no second try helps against.
+var final = []error{fault.Corrupt, fault.NotFound, fault.OutOfRange, fault.Closed, fault.Invalid, fault.Sealed}
+
+// again calls f until it succeeds or ctx ends: then, and when the error is final, it returns that.
+func (s *Shard) again(ctx context.Context, what string, f func() error) error {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := f()
+		if err == nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		for _, kind := range final {
+			if errors.Is(err, kind) {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		s.log.Warn("a step of the journal failed; it is tried again", "step", what, "pause", pause, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// appendAll appends the core's batches, each until somebody knows that it is stored. It stays the same
+// batch: what landed twice is void the second time.
+func (s *Shard) appendAll(ctx context.Context) {
+	for {
+		var entries []core.Entry
+		select {
+		case <-ctx.Done():
+			return
+		case entries = <-s.batches:
+		}
+		batch := make([]commitlog.Record, len(entries))
+		for i := range entries {
+			e := &entries[i]
+			if e.Payload.From == core.Nowhere {
+				batch[i] = wrap(&e.Record, nil)
+				continue
+			}
+			rec, err := s.source(ctx, e.Payload, e.ID.Origin)
+			if err != nil {
+				return
+			}
+			batch[i] = wrap(&e.Record, &rec)
+		}
+		for len(batch) > 0 {
+			part := batch[:fitting(batch)]
+			err := s.again(ctx, "append", func() error {
+				_, err := s.cfg.Journal.Append(ctx, s.cfg.Shard, part, nil)
+				return err
+			})
+			if err != nil {
+				if ctx.Err() == nil {
+					s.end(err)
+				}
+				return
+			}
+			batch = batch[len(part):]
+		}
+	}
+}
+
+// fitting is how many of the records a log takes at once; at least one.
+func fitting(batch []commitlog.Record) int {
+	total := 0
+	for i := range batch {
+		if total += commitlog.RecordBytes(&batch[i]); total > commitlog.MaxBatchBytes/2 && i > 0 {
+			return i
+		}
+	}
+	return len(batch)
+}
+
+// copyAll stores the payloads of dead letters.
+func (s *Shard) copyAll(ctx context.Context) {
+	for {
+		var c core.Copy
+		select {
+		case <-ctx.Done():
+			return
+		case c = <-s.copies:
+		}
+		rec, err := s.source(ctx, c.Payload, c.ID.Origin)
+		if err != nil {
+			return
+		}
+		mark := c.Record
+		mark.Set = s.cfg.Definition.Set().ID
+		var place int64
+		err = s.again(ctx, "copy to the dead letters", func() error {
+			place, err = s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&mark, &rec)}, nil)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				s.end(err)
+			}
+			return
+		}
+		s.do(func(st *core.State) { st.Copied(c, place) })
+	}
+}
+
+// source is the user's record that goes with an entry.
+func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (commitlog.Record, error) {
+	if p.From == core.InMain {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w := s.pending[o]
+		if w == nil {
+			s.endLocked(fmt.Errorf("the record %v that is to be parked is gone: %w", o, errMoved))
+			return commitlog.Record{}, errMoved
+		}
+		return w.rec, nil
+	}
+	return s.payload(ctx, p)
+}
+
+// payload reads a user's record from an internal topic. An error ends the shard, but for that of ctx.
+func (s *Shard) payload(ctx context.Context, p core.Payload) (commitlog.Record, error) {
+	t := s.cfg.Journal
+	if p.From == core.InDead {
+		t = s.cfg.Dead
+	}
+	var out commitlog.Record
+	err := s.again(ctx, "read of a payload", func() (err error) {
+		out, err = readOne(ctx, t, s.cfg.Shard, p.Place, s.cfg.Definition.Set().ID)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		s.end(err)
+	}
+	return out, err
+}
+
+// readOne reads the user's record at a place of an internal topic.
+func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string) (commitlog.Record, error) {
+	recs, _, err := t.Read(ctx, partition, place, nil, &commitlog.ReadOptions{MaxBytes: 1})
+	switch {
+	case err != nil:
+		return commitlog.Record{}, err
+	case len(recs) == 0 || recs[0].Offset != place:
+		return commitlog.Record{}, fmt.Errorf("no record is at %d: %w", place, fault.Corrupt)
+	}
+	_, user, err := unwrap(set, &recs[0])
+	return user, err
+}
+
+// tail reads the journal, and tells the core.
+func (s *Shard) tail(ctx context.Context) {
+	from := s.cfg.From
+	err := s.again(ctx, "look at the journal", func() error {
+		b, err := s.cfg.Journal.Bounds(ctx, s.cfg.Shard)
+		if err == nil && (from < b.First || from > b.Next) {
+			s.log.Error("the journal does not hold the place from which it is needed: what was parked may be lost", "from", from, "first", b.First, "next", b.Next)
+			from = b.First
+		}
+		return err
+	})
+	if err == nil {
+		err = s.readOn(ctx, from)
+	}
+	if ctx.Err() == nil {
+		s.end(err)
+	}
+}
+
+func (s *Shard) readOn(ctx context.Context, from int64) error {
+	return s.follow(ctx, from, func(recs []placedRecord, next int64) {
+		now := time.Now().UnixMilli()
+		s.do(func(st *core.State) {
+			st.Clock(now)
+			for _, r := range recs {
+				st.Read(r.place, r.rec)
+			}
+			st.Passed(next)
+		})
+	})
+}
+
+type placedRecord struct {
+	place int64
+	rec   *core.Record
+}
+
+// follow reads the journal and waits for more, until ctx ends or an error that is final.
+func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, int64)) error {
+	t, partition, set := s.cfg.Journal, s.cfg.Shard, s.cfg.Definition.Set().ID
+	var buf []commitlog.Record
+	return s.again(ctx, "read of the journal", func() error {
+		for {
+			recs, next, err := t.Read(ctx, partition, at, buf[:0], &commitlog.ReadOptions{MaxBytes: 256 << 10})
+			if err != nil {
+				return err
+			}
+			out := make([]placedRecord, len(recs))
+			for i := range recs {
+				if out[i].rec, _, err = unwrap(set, &recs[i]); err != nil {
+					return fmt.Errorf("journal, partition %d offset %d: %w", partition, recs[i].Offset, err)
+				}
+				out[i].place = recs[i].Offset
+			}
+			if len(recs) > 0 || next > at {
+				take(out, next)
+				at, buf = next, recs
+				continue
+			}
+			if err := t.Wait(ctx, partition, at); err != nil {
+				return err
+			}
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Letter is a record that is not delivered: a dead letter, or one that waits behind one of its key.
+type Letter struct {
+	ID     core.ID
+	Shard  int
+	Record commitlog.Record // the user's
+	Failed bool             // else it waits
+	Item   core.Item
+}
+
+// Name is how people name a letter: storage topic, partition, offset and round.
+func Name(id core.ID) string {
+	return fmt.Sprintf("%d.%d.%d.%d", id.Storage, id.Partition, id.Offset, id.Round)
+}
+
+// Journals are the internal topics of a subscription, for whoever does not own it.
+type Journals struct {
+	Definition *Document
+	Journal    *commitlog.Topic
+	Dead       *commitlog.Topic
+}
+
+// state reads what counts of a shard's journal by now.
+func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
+	b, err := j.Journal.Bounds(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	st := core.New(core.Config{Set: j.Definition.Set().ID, From: b.First})
+	var buf []commitlog.Record
+	for at := b.First; at < b.Next; {
+		recs, next, err := j.Journal.Read(ctx, shard, at, buf[:0], nil)
+		if err != nil {
+			return nil, err
+		}
+		for i := range recs {
+			r, _, err := unwrap(j.set(), &recs[i])
+			if err != nil {
+				return nil, fmt.Errorf("journal, partition %d offset %d: %w", shard, recs[i].Offset, err)
+			}
+			st.Read(recs[i].Offset, r)
+		}
+		if next <= at {
+			break
+		}
+		at, buf = next, recs
+	}
+	return st, nil
+}
+
+func (j *Journals) set() string { return j.Definition.Set().ID }
+
+// Letters are all records that are not delivered because somebody has to decide, in order of their
+// places. Those that are parked and will be tried again are not among them.
+func (j *Journals) Letters(ctx context.Context) ([]Letter, error) {
+	var all []Letter
+	for shard := range j.Definition.Set().Shards {
+		st, err := j.state(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		blocked := map[string]bool{}
+		for _, it := range st.Items() {
+			l := Letter{ID: it.ID, Shard: shard, Failed: it.Dead, Item: it}
+			switch {
+			case it.Dead && it.Blocking && it.Key != nil:
+				blocked[string(it.Key)] = true
+			case it.Dead:
+			case it.Key == nil || !blocked[string(it.Key)]:
+				continue
+			}
+			t, place := j.Journal, it.Place
+			if it.Dead {
+				t, place = j.Dead, it.Copy
+			}
+			if l.Record, err = readOne(ctx, t, shard, place, j.set()); err != nil {
+				return nil, err
+			}
+			all = append(all, l)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Letter) int {
+		return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin))
+	})
+	return all, nil
+}
+
+// Order writes down what is to be done with dead letters. The owners of the shards do it.
+func (j *Journals) Order(ctx context.Context, verb core.Verb, letters []Letter) error {
+	byShard := map[int][]core.ID{}
+	for _, l := range letters {
+		byShard[l.Shard] = append(byShard[l.Shard], l.ID)
+	}
+	id := rand.Text()[:12]
+	for shard := range j.Definition.Set().Shards {
+		for some := range slices.Chunk(byShard[shard], core.MaxIDs) {
+			r := core.Record{Set: j.set(), Kind: core.Order, At: time.Now().UnixMilli(), Order: id, Verb: verb, IDs: some}
+			if _, err := j.Journal.Append(ctx, shard, []commitlog.Record{wrap(&r, nil)}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// ShardConfig is one shard.
+type ShardConfig struct {
+	Definition *Document
+	Journal    *commitlog.Topic // its partition Shard is written by this shard alone
+	Dead       *commitlog.Topic
+	Shard      int
+	From       int64 // where the journal is read from, as the checkpoint says
+	Epoch      int64 // of the grant
+	Member     string
+	Handler    dispatch.Handler
+	// Concurrency is how many parked records are delivered at once; default 8.
+	Concurrency int
+	Logger      *slog.Logger
+}
+
+// Shard delivers the records of one unit: Handle and Held are what its engine calls, Run does the rest.
+type Shard struct {
+	cfg     ShardConfig
+	log     *slog.Logger
+	retry   dispatch.Retry
+	started chan struct{}     // what earlier owners left is known
+	over    chan struct{}     // Run is at its end
+	quiet   atomic.Bool       // nothing is parked: every record may be delivered at once
+	kick    chan struct{}     // the pump looks again
+	batches chan []core.Entry // at most one
+	copies  chan core.Copy
+
+	// mu guards all that follows; it is held for work in memory only.
+	mu      sync.Mutex
+	st      *core.State
+	pending map[core.Origin]*parking
+	pumped  []core.Deliver
+	running int
+	fenced  int64         // where the fence was repeated last, about
+	calm    chan struct{} // not nil: no new attempts; closed when all is written that was begun
+	fate    error
+	stop    context.CancelCauseFunc
+}
+
+// parking is a main record that somebody waits for.
+type parking struct {
+	rec  commitlog.Record
+	done chan struct{}
+}
+
+// NewShard makes a shard and starts nothing.
+func NewShard(c ShardConfig) *Shard {
+	if c.Concurrency == 0 {
+		c.Concurrency = 8
+	}
+	d := c.Definition
+	return &Shard{
+		cfg: c, log: c.Logger.With("subscription", d.Name, "shard", c.Shard),
+		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
+		started: make(chan struct{}), over: make(chan struct{}), kick: make(chan struct{}, 1),
+		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024),
+		st: core.New(core.Config{
+			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
+			// The grant's starts are numbered by the clock: the later one counts.
+			Tenure:      core.Tenure{Epoch: c.Epoch, Run: uint64(time.Now().UnixNano()), Token: rand.Uint64()},
+			MaxAttempts: d.Retry.MaxAttempts, DeadLetters: d.DeadLetters,
+		}),
+		pending: map[core.Origin]*parking{},
+	}
+}
+
+// Retry is what the engine of the shard is to do with records that fail.
+func (s *Shard) Retry() dispatch.Retry {
+	d := s.cfg.Definition
+	return dispatch.Retry{
+		Initial: d.Retry.initial(), Max: d.Retry.max(), MaxAttempts: d.Retry.MaxAttempts, HoldFor: d.Retry.hold(), OnHeld: s.Held,
+	}
+}
+
+// refenceAfter is after how many records of the journal its fence is repeated, so that From can move on.
+const refenceAfter = 256
+
+// From is where an heir has to read the journal from that starts at these positions.
+func (s *Shard) From(at []registry.Position) int64 {
+	next := make([]core.Next, len(at))
+	for i, p := range at {
+		next[i] = core.Next{Storage: p.Storage, Partition: p.Partition, Offset: p.Next}
+	}
+	var from int64
+	s.do(func(st *core.State) {
+		if from = st.From(next); st.End()-s.fenced >= refenceAfter {
+			s.fenced = st.End()
+			st.Refence()
+		}
+	})
+	return from
+}
+
+// Started is closed when the engine may begin.
+func (s *Shard) Started() <-chan struct{} { return s.started }
+
+// Run keeps the journal and delivers what is parked, until ctx ends (nil), or the shard is somebody
+// else's (fault.Fenced), or its journal can't be read (fault.Corrupt …). It joins what it started.
+func (s *Shard) Run(ctx context.Context) error {
+	defer close(s.over)
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.mu.Lock()
+	s.stop = stop
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.appendAll(inner) })
+	wg.Go(func() { s.copyAll(inner) })
+	wg.Go(func() { s.tail(inner) })
+	wg.Go(func() { s.pump(inner, &wg) })
+	s.do(func(st *core.State) { st.Start() })
+	wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fate
+}
+
+// Drain begins no new attempts at what is parked, waits for those under way and for the journal, and
+// ends Run; after a while it does so anyway, and what was under way is delivered again by the next owner.
+func (s *Shard) Drain(ctx context.Context, patience time.Duration) {
+	s.mu.Lock()
+	calm := make(chan struct{})
+	s.calm = calm
+	s.calmDown()
+	s.mu.Unlock()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-calm:
+	case <-late.C:
+	case <-ctx.Done():
+	case <-s.over:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		s.stop(context.Canceled)
+	}
+}
+
+// calmDown tells who drains that it is time; the caller holds mu.
+func (s *Shard) calmDown() {
+	if s.calm == nil || s.running > 0 || len(s.copies) > 0 || !s.st.Calm() {
+		return
+	}
+	select {
+	case <-s.calm:
+	default:
+		close(s.calm)
+	}
+}
+
+// end stops the shard because of err.
+func (s *Shard) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(err)
+}
+
+func (s *Shard) endLocked(err error) {
+	if s.fate == nil {
+		s.fate = fmt.Errorf("subscription %q, shard %d: %w", s.cfg.Definition.Name, s.cfg.Shard, err)
+	}
+	s.stop(s.fate)
+}
+
+// do lets f tell the core something, and passes on what the core wants.
+func (s *Shard) do(f func(*core.State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.st)
+	for _, e := range s.st.Effects() {
+		switch e := e.(type) {
+		case core.Append:
+			s.batches <- e.Entries // never two at a time
+		case core.Copy:
+			s.copyLocked(e)
+		case core.Settle:
+			if p := s.pending[e.Origin]; p != nil {
+				delete(s.pending, e.Origin)
+				close(p.done)
+			}
+		case core.Deliver:
+			s.pumped = append(s.pumped, e)
+		case core.Started:
+			close(s.started)
+		case core.Behind:
+			s.endLocked(fmt.Errorf("epoch %d of it was begun elsewhere: %w", e.Seen.Epoch, fault.Fenced))
+		}
+	}
+	s.quiet.Store(s.st.Quiet())
+	s.calmDown()
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
+// has at most one for each lane that is being given up, and those are as many as handlers.
+func (s *Shard) copyLocked(c core.Copy) {
+	select {
+	case s.copies <- c:
+	default:
+		s.endLocked(fmt.Errorf("more than %d dead letters are on their way: %w", cap(s.copies), fault.Unavailable))
+	}
+}
+
+// Handle is the engine's handler: it delivers a record, or parks it behind those of its key.
+func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
+	if s.quiet.Load() {
+		return s.cfg.Handler(ctx, r)
+	}
+	key, origin := s.key(r.Key), originOf(r)
+	var v core.Verdict
+	s.do(func(st *core.State) { v = st.Admit(key, origin) })
+	switch v {
+	case core.Past:
+		return nil
+	case core.Divert:
+		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
+	}
+	defer s.do(func(st *core.State) { st.Left(key, origin) })
+	return s.cfg.Handler(ctx, r)
+}
+
+// Held takes over a record that fails: it is the engine's OnHeld.
+func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) error {
+	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: h.Next.UnixMilli(), Answer: h.Err.Error()}
+	switch h.Why {
+	case dispatch.Refused:
+		held.Dead, held.Reason = true, core.Permanent
+	case dispatch.SpentAttempts:
+		held.Dead, held.Reason = true, core.Attempts
+	}
+	return s.park(ctx, r, held)
+}
+
+// park writes a record down and waits until nobody can undo that.
+func (s *Shard) park(ctx context.Context, r *dispatch.Record, h core.Held) error {
+	if err := storable(&r.Record); err != nil {
+		s.log.Warn("a record can't be parked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "error", err)
+		return err
+	}
+	h.Origin, h.Key, h.Timestamp, h.Now = originOf(r), s.key(r.Key), r.Timestamp, time.Now().UnixMilli()
+	var p *parking
+	s.do(func(st *core.State) {
+		if p = s.pending[h.Origin]; p == nil {
+			p = &parking{rec: r.Record, done: make(chan struct{})}
+			s.pending[h.Origin] = p
+			st.Park(h)
+		}
+	})
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.over:
+		return fmt.Errorf("the shard has ended: %w", fault.Closed)
+	}
+}
+
+// key is the ordering key of a record.
+func (s *Shard) key(key []byte) []byte {
+	if s.cfg.Definition.Order == None {
+		return nil
+	}
+	return key
+}
+
+func originOf(r *dispatch.Record) core.Origin {
+	return core.Origin{Storage: r.Storage, Partition: r.Partition, Offset: r.Offset}
+}
+
+// pump delivers what is parked when it is due.
+func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait := time.Hour
+		s.mu.Lock()
+		now := time.Now().UnixMilli()
+		free := s.cfg.Concurrency - s.running
+		if s.calm != nil {
+			free = 0
+		}
+		due, waiting := s.st.Due(now, free)
+		for _, e := range s.st.Effects() {
+			s.pumped = append(s.pumped, e.(core.Deliver)) // Due wants nothing else
+		}
+		pumped := s.pumped
+		s.pumped = nil
+		s.running += len(pumped)
+		if waiting && free > len(pumped) {
+			wait = max(0, time.Duration(due-now)*time.Millisecond)
+		}
+		s.mu.Unlock()
+		for _, d := range pumped {
+			wg.Go(func() { s.attempt(ctx, d) }) // joined by Run
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// attempt delivers one parked record.
+func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
+	defer func() {
+		s.mu.Lock()
+		s.running--
+		s.mu.Unlock()
+		s.do(func(*core.State) {})
+	}()
+	rec, err := s.payload(ctx, core.Payload{From: core.InJournal, Place: d.Place})
+	if err != nil {
+		return // ctx is over, or the shard
+	}
+	rec.Offset = d.ID.Offset
+	r := dispatch.Record{Record: rec, Storage: d.ID.Storage, Partition: d.ID.Partition, Attempt: d.Attempt}
+	err = s.call(ctx, &r)
+	if ctx.Err() != nil && err != nil {
+		return // nobody knows; the next owner delivers it again
+	}
+	now := time.Now()
+	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}
+	if err != nil {
+		o.Answer, o.Permanent = err.Error(), dispatch.IsPermanent(err)
+		o.Due = now.Add(s.retry.Pause(d.Attempt, err)).UnixMilli()
+	}
+	s.do(func(st *core.State) { st.Attempted(d.ID, o) })
+}
+
+func (s *Shard) call(ctx context.Context, r *dispatch.Record) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the handler panicked: %v", v)
+			s.log.Error("a handler panicked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	return s.cfg.Handler(ctx, r)
+}
+
+var errMoved = errors.New("nobody waits for it")
