@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// deadLetter is one as a line of JSON. Scripts depend on the names.
+type deadLetter struct {
+	ID            string            `json:"id"`
+	Topic         string            `json:"topic"`
+	Storage       int               `json:"storage"`
+	Partition     int               `json:"partition"`
+	Offset        int64             `json:"offset"`
+	Key           *string           `json:"key"`
+	KeyEncoding   string            `json:"key_encoding,omitempty"`
+	Value         string            `json:"value"`
+	ValueEncoding string            `json:"value_encoding,omitempty"`
+	Headers       []document.Header `json:"headers"`
+	Attempts      int               `json:"attempts"`
+	Reason        string            `json:"reason"`
+	Status        string            `json:"status"` // failed, or blocked behind one
+	Answer        string            `json:"answer"`
+	FailedAt      string            `json:"failed_at"`
+}
+
+func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
+	d := deadLetter{
+		ID: l.ID, Topic: l.Topic, Storage: l.Storage, Partition: l.Partition, Offset: l.Offset, Headers: []document.Header{},
+		Attempts: l.Attempts, Reason: l.Reason, Status: "blocked", Answer: l.Answer,
+	}
+	if l.Failed {
+		d.Status = "failed"
+	}
+	if l.Key != nil {
+		var key string
+		key, d.KeyEncoding = document.Text(l.Key)
+		d.Key = &key
+	}
+	d.Value, d.ValueEncoding = document.Text(l.Value)
+	for _, h := range l.Headers {
+		v, enc := document.Text(h.Value)
+		d.Headers = append(d.Headers, document.Header{Name: h.Name, Value: v, ValueEncoding: enc})
+	}
+	if !l.FailedAt.IsZero() {
+		d.FailedAt = document.Time(l.FailedAt.UnixMilli())
+	}
+	return d
+}
+
+// chosen are the flags that choose among dead letters.
+type chosen struct {
+	ids []string
+	key string
+	all bool
+}
+
+func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
+	o := &ringfence.DeadLetterOptions{IDs: c.ids}
+	if cmd.Flags().Changed("key") {
+		o.Key = []byte(c.key)
+	}
+	return o
+}
+
+func (a *app) deadLetters() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "dead-letters",
+		Short:   "List, redrive and discard the records that were given up",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.needsSubcommand,
+		Aliases: []string{"dlq"},
+	}
+	cmd.AddCommand(a.deadLettersList(),
+		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*ringfence.Client).Redrive),
+		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*ringfence.Client).Discard))
+	return cmd
+}
+
+func (a *app) deadLettersList() *cobra.Command {
+	var c chosen
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list NAME",
+		Short: "List what is not delivered until somebody decides",
+		Long: `List the records of a subscription that are not delivered until somebody decides, in
+order of key and place: "failed" ones, which were given up, and "blocked" ones, which
+wait behind a failed one of their key. JSON is one object a line.`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
+		if err != nil {
+			return err
+		}
+		if limit > 0 && len(list) > limit {
+			list = list[:limit]
+		}
+		return a.showDeadLetters(list)
+	})
+	return cmd
+}
+
+func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
+	if a.global.format == "json" {
+		enc := json.NewEncoder(a.records())
+		enc.SetEscapeHTML(false)
+		for i := range list {
+			if err := enc.Encode(deadLetterOf(&list[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.emit(list, func(r *report) {
+		rows := make([][]cell, len(list))
+		for i := range list {
+			d := deadLetterOf(&list[i])
+			key := "-"
+			if d.Key != nil {
+				key = *d.Key
+			}
+			rows[i] = []cell{left(d.ID), left(key), alarmIf(list[i].Failed, left(d.Status)), number(int64(d.Attempts)), left(dash(d.Reason)), left(dash(d.FailedAt)), left(dash(d.Answer))}
+		}
+		r.table([]string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, rows)
+	})
+}
+
+// ordered says how many dead letters an order was given for.
+type ordered struct {
+	Subscription string `json:"subscription"`
+	Order        string `json:"order"`
+	Records      int    `json:"records"`
+}
+
+func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
+	var c chosen
+	cmd := &cobra.Command{
+		Use:   verb + " NAME (--id ID | --key K | --all)",
+		Short: short,
+		Long: short + `. The order is written down, and the
+members of the subscription carry it out as soon as there are some.`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringSliceVar(&c.ids, "id", nil, "that of this `ID`; may be repeated")
+	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
+	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
+	a.checkedBy(cmd, func() error {
+		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key")) {
+			return fmt.Errorf("expected --all, or which ones: --id or --key: %w", fault.Invalid)
+		}
+		return nil
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		n, err := order(rf, ctx, args[0], c.options(cmd))
+		if err != nil {
+			return err
+		}
+		return a.emit(ordered{args[0], verb, n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
+	})
+	return cmd
+}

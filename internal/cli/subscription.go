@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func (a *app) subscriptionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "subscription",
+		Short: "Deliver a topic in order per key, with retries, dead letters and their redrive",
+		Long: `A subscription delivers the records of a topic to a command, those of a key in order.
+A record that fails is tried again with growing pauses while only its key waits. When
+it is given up it becomes a dead letter, and its key waits until somebody redrives or
+discards it; then the rest of the key follows in order.`,
+		Args:    cobra.ArbitraryArgs,
+		RunE:    a.needsSubcommand,
+		Aliases: []string{"subscriptions", "sub"},
+	}
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.deadLetters())
+	return cmd
+}
+
+func (a *app) subscriptionCreate() *cobra.Command {
+	var cfg ringfence.SubscriptionConfig
+	var order, policy, from string
+	cmd := &cobra.Command{
+		Use:     "create NAME --topic TOPIC",
+		Short:   "Make a subscription; one that is there keeps its policy",
+		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block`,
+		Args:    cobra.ExactArgs(1),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
+	fl.StringVar(&order, "order", "key", "what is delivered in order: the records of a key, or none")
+	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
+	fl.IntVar(&cfg.MaxAttempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
+	fl.DurationVar(&cfg.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
+	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
+	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; negative: not at all)")
+	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
+	_ = cmd.MarkFlagRequired("topic") // made just above
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeTopics)
+	completeWith(cmd, "order", "key", "none")
+	completeWith(cmd, "from", "earliest", "latest")
+	completeWith(cmd, "dead-letters", "block", "skip", "drop")
+	a.checkedBy(cmd, func() error {
+		if cfg.MaxAttempts < 0 || cfg.Initial < 0 || cfg.Max < 0 {
+			return fmt.Errorf("a negative --attempts, --retry-initial or --retry-max: %w", fault.Invalid)
+		}
+		return nil
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		cfg.Order, cfg.DeadLetters, cfg.From = ringfence.Order(order), ringfence.DeadLetterPolicy(policy), ringfence.From(from)
+		d, err := rf.EnsureSubscription(ctx, args[0], cfg)
+		if err != nil {
+			return err
+		}
+		return a.emit(d, func(r *report) { r.line("subscription %s delivers topic %s", d.Name, d.Topic) })
+	})
+	return cmd
+}
+
+func (a *app) subscriptionList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the subscriptions",
+		Aliases: []string{"ls"},
+		Args:    cobra.NoArgs,
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
+			all, err := rf.Subscriptions(ctx)
+			if err != nil {
+				return err
+			}
+			if all == nil {
+				all = []*ringfence.SubscriptionInfo{}
+			}
+			return a.emit(all, func(r *report) {
+				rows := make([][]cell, len(all))
+				for i, d := range all {
+					rows[i] = []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(int64(d.Set().Shards)), left(string(d.DeadLetters))}
+				}
+				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS"}, rows)
+			})
+		}),
+	}
+}
+
+// subscriptionView is a subscription with the group of members that delivers it.
+type subscriptionView struct {
+	*ringfence.SubscriptionInfo
+	Group *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
+	Dead  int             `json:"dead"`            // records that were given up
+	Wait  int             `json:"blocked"`         // that wait behind those
+}
+
+func (a *app) subscriptionDescribe() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show a subscription: its policy, owners, lag and dead letters",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			d, err := rf.DescribeSubscription(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			v := subscriptionView{SubscriptionInfo: d}
+			switch g, err := rf.DescribeGroup(ctx, d.Group()); {
+			case err == nil:
+				v.Group = document.DescribeGroup(g)
+			case !errors.Is(err, ringfence.ErrNotFound):
+				return err
+			}
+			letters, err := rf.DeadLetters(ctx, args[0], nil)
+			if err != nil {
+				return err
+			}
+			for _, l := range letters {
+				if l.Failed {
+					v.Dead++
+				} else {
+					v.Wait++
+				}
+			}
+			return a.emit(v, func(r *report) {
+				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
+				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
+					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
+				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))
+				if v.Group != nil {
+					r.line("")
+					groupTable(r, []*document.Group{v.Group})
+				}
+			})
+		}),
+	}
+}
+
+// exPermanent is what a command exits with for a record that can never succeed: EX_DATAERR.
+const exPermanent = 65
+
+func (a *app) subscriptionRun() *cobra.Command {
+	var f consumeFlags
+	var opts ringfence.SubscribeOptions
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Deliver a subscription's shards in this process; several processes share them",
+		Long: `Deliver the records of a subscription: print them, or run a command for each with
+--exec, as "ringfence consume" does. The command exits 0 when the record is done, 65
+(EX_DATAERR) when it can never succeed, and with anything else when it is to be tried
+again.
+
+SIGTERM and SIGINT drain. Start it as often as you like: each shard has one owner at a
+time, and what is parked survives its owner.`,
+		Example: `  ringfence subscription run billing --exec ./charge
+  ringfence subscription run billing --print value`,
+		Args: cobra.ExactArgs(1),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.exec, "exec", "e", "", "run this `command` (with sh -c) for each record")
+	fl.BoolVar(&f.execStores, "exec-stores", false, "leave RINGFENCE_LOG and RINGFENCE_REGISTRY, with their passwords, in the environment of the command")
+	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, value (its bytes and a newline) or none")
+	fl.StringVar(&opts.Member, "member", "", "`ID` of this member (default: host, process and a random part)")
+	fl.IntVar(&opts.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
+	fl.DurationVar(&opts.DrainTimeout, "drain-timeout", 0, "how long running records may take when a shard moves or at the end (default 10s)")
+	fl.DurationVar(&opts.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
+	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
+	completeWith(cmd, "print", "json", "value", "none")
+	a.checkedBy(cmd, func() error {
+		f.group, f.from = "subscription", string(ringfence.Earliest)
+		f.opts = ringfence.ConsumeOptions{
+			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL, HandlerTimeout: opts.HandlerTimeout,
+		}
+		err := f.check()
+		if cmd.Flags().Changed("exec") && f.exec == "" {
+			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
+		}
+		return err
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		working, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		process, done := a.processor(&f, stop)
+		defer done()
+		err := rf.Subscribe(working, args[0], func(ctx context.Context, m *ringfence.Message) error {
+			err := process(ctx, m)
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() == exPermanent {
+				return ringfence.Permanent(err)
+			}
+			return err
+		}, &opts)
+		if cause := context.Cause(working); err == nil && !errors.Is(cause, errSignalled) {
+			return cause
+		}
+		return err
+	})
+	return cmd
+}
