@@ -50,14 +50,24 @@ type SubscriptionConfig struct {
 type SubscriptionInfo = subscription.Document
 
 // EnsureSubscription makes a subscription unless it exists: then it keeps its policy. ErrNotFound for
-// an unknown topic; ErrExists when the name is taken by one of another topic or order.
+// an unknown topic; ErrExists when the name is taken by one of another topic or order. A deletion that
+// was interrupted is finished first.
 func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*SubscriptionInfo, error) {
-	return c.subscriptions().Ensure(ctx, subscription.Document{
+	want := subscription.Document{
 		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
 		Retry: subscription.Retry{
 			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
 		},
-	})
+	}
+	for {
+		d, err := c.subscriptions().Ensure(ctx, want)
+		if !errors.Is(err, subscription.ErrDeleting) {
+			return d, err
+		}
+		if err := c.finishDeletion(ctx, name); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // millis is a duration in milliseconds that is 0 only when d is.
@@ -104,7 +114,7 @@ type SubscribeOptions struct {
 // used up its attempts, or its error is Permanent, it becomes a dead letter. What is parked survives any
 // crash, and its order does.
 //
-// Errors are those of Consume; ErrNotFound too for an unknown subscription.
+// Errors are those of Consume; ErrNotFound too for an unknown subscription, and when it is deleted.
 func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *SubscribeOptions) error {
 	if opts == nil {
 		opts = &SubscribeOptions{}
@@ -117,10 +127,32 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
-	return c.consume(ctx, j.Definition.Topic, j.Definition.Group(), h, &ConsumeOptions{
-		Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL,
-		HandlerTimeout: opts.HandlerTimeout, Events: opts.Events, From: From(j.Definition.From),
-	}, of.run)
+	return c.whileItIsThere(ctx, j.Definition, func(ctx context.Context) error {
+		return c.consume(ctx, j.Definition.Topic, j.Definition.Group(), h, &ConsumeOptions{
+			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL,
+			HandlerTimeout: opts.HandlerTimeout, Events: opts.Events, From: From(j.Definition.From),
+		}, of.run)
+	})
+}
+
+// whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
+func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, member func(context.Context) error) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	followed := make(chan error, 1)
+	go func() { // joined below
+		gone := c.subscriptions().Follow(running, d, c.logger)
+		stop()
+		followed <- gone
+	}()
+	err := member(running)
+	stop()
+	gone := <-followed
+	if gone == nil {
+		return err
+	}
+	c.leaveDeleted(ctx, d)
+	return gone
 }
 
 // journals opens the internal topics of a subscription.

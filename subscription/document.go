@@ -61,7 +61,7 @@ type Set struct {
 type Document struct {
 	Format      int         `json:"format"`
 	Name        string      `json:"name"`
-	State       string      `json:"state"` // creating, ready
+	State       string      `json:"state"` // creating, ready, deleting
 	Topic       string      `json:"topic"`
 	Order       Order       `json:"order"`
 	From        string      `json:"from"` // where it begins: earliest or latest
@@ -74,6 +74,7 @@ type Document struct {
 const (
 	creating = "creating"
 	ready    = "ready"
+	deleting = "deleting"
 	active   = "active"
 )
 
@@ -138,8 +139,8 @@ type Catalog struct {
 func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog { return &Catalog{reg, topics} }
 
 // Ensure makes a subscription unless it exists, and returns it as it is stored: one that was there
-// keeps its policy. ErrExists when it has another topic or order: both are for good. A creation that
-// a crash interrupted is finished.
+// keeps its policy. ErrExists when it has another topic or order: both are for good; ErrDeleting when it
+// has yet to be deleted. A creation that a crash interrupted is finished.
 func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) {
 	want.withDefaults()
 	if err := want.validate(); err != nil {
@@ -159,13 +160,18 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			have, version = &d, ""
 		case err != nil:
 			return nil, err
+		case have.State == deleting:
+			return nil, fmt.Errorf("subscription %q: %w", want.Name, ErrDeleting)
 		case have.Topic != want.Topic || have.Order != want.Order:
 			return nil, fmt.Errorf("subscription %q delivers topic %q ordered by %s; asked for was %q by %s; use another name: %w",
 				want.Name, have.Topic, have.Order, want.Topic, want.Order, fault.Exists)
 		case have.State == ready:
 			return have, nil
 		}
-		if err := c.advance(ctx, have, version); err != nil && !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.Unknown) {
+		if err = c.advance(ctx, have, version); errors.Is(err, errRaced) && version != "" {
+			err = c.abandon(ctx, have)
+		}
+		if err != nil && !errors.Is(err, errRaced) {
 			return nil, err
 		}
 	}
@@ -181,18 +187,14 @@ func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Ver
 		}
 		d.State = ready
 	}
-	key := prefix + d.Name
-	_, err := c.reg.Txn(ctx, registry.Txn{
-		Checks: []registry.Check{{Key: key, Version: version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(d)}},
-	})
-	return err
+	return c.store(ctx, d, version)
 }
 
 // Get reads a definition; ErrNotFound when there is none that is ready.
 func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 	d, _, err := c.load(ctx, name)
 	if err == nil && d.State != ready {
-		err = fmt.Errorf("subscription %q is being made: %w", name, fault.NotFound)
+		err = fmt.Errorf("subscription %q is being made or deleted (%s): %w", name, d.State, fault.NotFound)
 	}
 	return d, err
 }

@@ -61,6 +61,18 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	return st, nil
 }
 
+// Parked is how many records are parked or dead letters, and would be lost with the journals.
+func (j *Journals) Parked(ctx context.Context) (n int, _ error) {
+	for shard := range j.Definition.Set().Shards {
+		st, err := j.state(ctx, shard)
+		if err != nil {
+			return 0, err
+		}
+		n += len(st.Items())
+	}
+	return n, nil
+}
+
 func (j *Journals) set() string { return j.Definition.Set().ID }
 
 // Letters are all records that are not delivered because somebody has to decide, in order of their

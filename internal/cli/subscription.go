@@ -26,7 +26,7 @@ discards it; then the rest of the key follows in order.`,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
 	}
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.deadLetters())
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionDelete(), a.deadLetters())
 	return cmd
 }
 
@@ -143,6 +143,49 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 			})
 		}),
 	}
+}
+
+func (a *app) subscriptionDelete() *cobra.Command {
+	var opts ringfence.DeleteSubscriptionOptions
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a subscription, its progress and its dead letters",
+		Long: `Delete a subscription with its progress and its internal topics; its topic stays.
+While it has live members, or parked records or dead letters, that is a conflict (exit
+code 4) unless --force ends the members and drops those records. A deletion that was
+interrupted is finished by repeating it. On a terminal it asks first; --yes answers.
+Without a terminal it never asks.`,
+		Example: `  ringfence subscription delete billing --dry-run
+  ringfence subscription delete billing --force --yes`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "also while members run, and while records are parked or dead letters")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say whether it would be refused")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		if !opts.DryRun && !yes && !a.confirm(fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])) {
+			return fmt.Errorf("subscription %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
+		}
+		if err := rf.DeleteSubscription(ctx, args[0], &opts); err != nil {
+			return err
+		}
+		return a.emit(subscriptionDeletion{"subscription", args[0], !opts.DryRun}, func(r *report) {
+			if opts.DryRun {
+				r.line("would delete subscription %s", args[0])
+				return
+			}
+			r.line("deleted subscription %s", args[0])
+		})
+	})
+	return cmd
+}
+
+// subscriptionDeletion says what a delete command removed, or would remove.
+type subscriptionDeletion struct {
+	What    string `json:"what"`
+	Name    string `json:"name"`
+	Deleted bool   `json:"deleted"`
 }
 
 // exPermanent is what a command exits with for a record that can never succeed: EX_DATAERR.

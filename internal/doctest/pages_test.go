@@ -97,6 +97,7 @@ func pages() []Play {
 				{Of: "ringfence verify --for 10s --faults kill,stop --seed 4711 --format json", Want: []string{`"verdict": "kept"`}},
 			},
 		},
+		deliver(),
 		{
 			Page: "docs/guide/benchmarks.md",
 			// Short: the figures are not looked at, and stand for hours of calm.
@@ -210,6 +211,31 @@ func pages() []Play {
 			},
 		},
 		stores(), security(),
+	}
+}
+
+// deliver has members that run until what the page is about has come to pass.
+func deliver() Play {
+	const beside = `ringfence subscription run billing --exec ./charge & RUN=$!
+		until ringfence subscription dead-letters list billing --format json >list; %s; do sleep 0.1; done; kill $RUN; wait $RUN`
+	return Play{
+		Page: "docs/guide/deliver.md",
+		Notes: []Note{
+			{
+				Of:     "ringfence subscription run billing --exec ./charge",
+				Before: `printf '#!/bin/sh\n! grep -q broken || test -e mended || exit 65; echo took $RINGFENCE_RECORD_KEY\n' >charge && chmod +x charge`,
+				Until:  []string{"took acct-7"}, After: fmt.Sprintf(beside, "test $(grep -c . list) = 2"),
+			},
+			{Of: "ringfence subscription describe billing", Want: []string{"^1 dead letter, 1 record behind$"}},
+			{Of: "ringfence subscription dead-letters list billing", Want: []string{"acct-42 +failed", "acct-42 +blocked"}},
+			{Of: "ringfence subscription dead-letters list billing --key acct-42 --format json", Want: []string{`"value":"broken".*"reason":"permanent","status":"failed"`}},
+			{
+				Of: "ringfence subscription dead-letters redrive billing --key acct-42", Want: []string{"^redrive: 1 record$"},
+				Before: "touch mended", After: fmt.Sprintf(beside, "test ! -s list"),
+			},
+			{Of: "ringfence subscription dead-letters discard billing --all", Want: []string{"^discard: 0 records$"}},
+			{Of: "ringfence subscription delete billing --force", After: "! ringfence subscription describe billing"},
+		},
 	}
 }
 

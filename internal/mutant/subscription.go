@@ -138,5 +138,30 @@ func subscriptionMutants() []mutant {
 			find: "it.pending > 0 || it.order != 0 || it.lane.busy == it {", put: "it.order != 0 {",
 			pkg: sim, test: simulation,
 		},
+		{
+			name: "members-outlive-their-subscription", breaks: "a subscription can't be deleted while members run, whatever one says",
+			file: "subscription/delete.go",
+			find: "			if there, err = c.there(ctx, d); err == nil && !there {\n", put: "			if there, err = c.there(ctx, d); err == nil && !there && false {\n",
+			pkg: ".", test: "TestMembersEndWithTheirSubscription$", limit: "20s",
+		},
+		{
+			name: "definition-deleted-first", breaks: "a deletion that is cut leaves topics and a group that nobody can name",
+			file: "subscription/delete.go",
+			find: "	if err := c.dropTopics(ctx, d); err != nil {\n		return err\n	}\n	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n",
+			put:  "	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n	if err == nil {\n		err = c.dropTopics(ctx, d)\n	}\n",
+			pkg:  ".", test: "TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext$",
+		},
+		{
+			name: "half-deleted-made-ready", breaks: "what is left of a deleted subscription comes to life again, without its progress",
+			file: "subscription/document.go",
+			find: "		case have.State == deleting:\n", put: "		case have.State == \"\":\n",
+			pkg: ".", test: "TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext$",
+		},
+		{
+			name: "parked-records-dropped-without-force", breaks: "records that were never delivered go with a subscription, and nobody is asked",
+			file: "subscribedelete.go",
+			find: "	case n > 0:\n", put: "	case n < 0:\n",
+			pkg: ".", test: "TestADeletionWithoutForceTakesNothingThatIsInUse$",
+		},
 	}
 }

@@ -1,0 +1,139 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// DeleteSubscriptionOptions are the options of DeleteSubscription.
+type DeleteSubscriptionOptions struct {
+	// Force deletes also while members run, which end with ErrNotFound, and while records are parked
+	// or dead letters: those are not delivered any more.
+	Force bool
+	// DryRun only says whether it would be refused.
+	DryRun bool
+}
+
+// DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic
+// stays. Without Force it is ErrConflict while it has live members, and while something is parked.
+//
+// It waits until members that still run have ended. Once it has begun, the subscription is not there
+// any more for anybody; when it was interrupted, another call, or EnsureSubscription, finishes it.
+func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
+	if opts == nil {
+		opts = &DeleteSubscriptionOptions{}
+	}
+	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+		Sure: func(ctx context.Context, d *SubscriptionInfo) error {
+			if err := c.deletable(ctx, d, opts.Force); err != nil || !opts.DryRun {
+				return err
+			}
+			return errNothing
+		},
+		Release: func(ctx context.Context, d *SubscriptionInfo) error {
+			if opts.DryRun {
+				return errNothing
+			}
+			return c.releaseSubscription(ctx, d)
+		},
+	})
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+// finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
+func (c *Client) finishDeletion(ctx context.Context, name string) error {
+	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+		Sure:    func(context.Context, *SubscriptionInfo) error { return errNothing },
+		Release: c.releaseSubscription,
+	})
+	if errors.Is(err, errNothing) || errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// errNothing ends a deletion that is not to be done.
+var errNothing = errors.New("nothing is to be done")
+
+// deletable says what speaks against the deletion of a subscription.
+func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool) error {
+	if force {
+		return nil
+	}
+	g, err := c.DescribeGroup(ctx, d.Group())
+	switch {
+	case errors.Is(err, ErrNotFound): // nobody has delivered yet
+	case err != nil:
+		return fmt.Errorf("nobody knows whether subscription %q has live members; force deletes it all the same: %w", d.Name, err)
+	case len(g.Members) > 0:
+		return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or delete it with force: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
+	}
+	j, err := c.journals(ctx, d.Name)
+	n := 0
+	if err == nil {
+		n, err = j.Parked(ctx)
+	}
+	switch {
+	case errors.Is(err, ErrNotFound): // it is half made
+	case err != nil:
+		return fmt.Errorf("nobody knows what subscription %q has parked; force deletes it all the same: %w", d.Name, err)
+	case n > 0:
+		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; delete it with force to drop them: %w", d.Name, n, ErrConflict)
+	}
+	return nil
+}
+
+// releaseSubscription removes the group of a subscription once its members have ended, and lets the main
+// topic go.
+func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) error {
+	g, err := c.reg.Group(d.Group())
+	if err != nil {
+		return err
+	}
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if err := g.Delete(ctx); !errors.Is(err, ErrConflict) {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("subscription %q is being deleted, and still has live members; repeat it when they have ended: %w", d.Name, ctx.Err())
+		}
+	}
+	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
+		c.forget(name)
+	}
+	switch t, err := c.current(ctx, d.Topic); {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict): // it is gone, or has moved away: it holds nothing
+		return nil
+	case err != nil:
+		return err
+	default:
+		return consumer.ReleaseHold(ctx, d.Group(), t)
+	}
+}
+
+// leaveDeleted removes the group that a member has made anew which began before the subscription was
+// deleted. While others are in it, the last of them does.
+func (c *Client) leaveDeleted(ctx context.Context, d *SubscriptionInfo) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	g, err := c.reg.Group(d.Group())
+	if err == nil {
+		err = g.Delete(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrConflict) {
+		c.logger.Warn("what is left of the group of a deleted subscription could not be removed: group delete does that", "subscription", d.Name, "group", d.Group(), "error", err)
+	}
+}

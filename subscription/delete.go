@@ -1,0 +1,154 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// ErrDeleting says that a subscription is being deleted, by somebody who may have died over it: Delete
+// finishes that.
+var ErrDeleting = fmt.Errorf("it is being deleted: %w", fault.Conflict)
+
+// Life tells a subscription from others that had its name, or will have it.
+func (d *Document) Life() string { return d.Sets[0].ID }
+
+// Deletion is what those do for a deletion who know of groups.
+type Deletion struct {
+	// Sure may refuse a deletion that was not begun yet.
+	Sure func(context.Context, *Document) error
+	// Release removes the group, and what it holds of the main topic. It is called again and again.
+	Release func(context.Context, *Document) error
+}
+
+// Delete removes a subscription: it is marked, so that nobody begins to deliver and its members end;
+// then its group goes, its internal topics, and at last its definition. One that was interrupted is
+// finished by the next. ErrNotFound when there is none.
+func (c *Catalog) Delete(ctx context.Context, name string, del Deletion) error {
+	for life := ""; ; {
+		d, version, err := c.load(ctx, name)
+		switch {
+		case life != "" && (errors.Is(err, fault.NotFound) || err == nil && d.Life() != life):
+			return nil // somebody else has finished it
+		case err != nil:
+			return err
+		case d.State == deleting:
+			err = c.finishDelete(ctx, d, version, del)
+		default:
+			if err = del.Sure(ctx, d); err == nil {
+				d.State = deleting
+				err = c.store(ctx, d, version)
+			}
+		}
+		if err != nil && !errors.Is(err, errRaced) {
+			return err
+		}
+		life = d.Life()
+	}
+}
+
+func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registry.Version, del Deletion) error {
+	if err := del.Release(ctx, d); err != nil {
+		return err
+	}
+	if err := c.dropTopics(ctx, d); err != nil {
+		return err
+	}
+	key := prefix + d.Name
+	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})
+	return raced(ctx, err)
+}
+
+func (c *Catalog) dropTopics(ctx context.Context, d *Document) error {
+	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
+		if err := c.topics.Delete(ctx, name, ""); err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon removes what a creation has made for a subscription that was deleted under it.
+func (c *Catalog) abandon(ctx context.Context, d *Document) error {
+	have, _, err := c.load(ctx, d.Name)
+	if errors.Is(err, fault.NotFound) || err == nil && have.Life() != d.Life() {
+		return c.dropTopics(ctx, d)
+	}
+	return err
+}
+
+// errRaced is a write that did not happen, or of which nobody knows: look again.
+var errRaced = errors.New("somebody else was faster, or nobody knows")
+
+func raced(ctx context.Context, err error) error {
+	if errors.Is(err, fault.Conflict) || errors.Is(err, fault.Unknown) && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	return err
+}
+
+func (c *Catalog) store(ctx context.Context, d *Document, version registry.Version) error {
+	key := prefix + d.Name
+	_, err := c.reg.Txn(ctx, registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(d)}},
+	})
+	return raced(ctx, err)
+}
+
+const (
+	followSweep = 30 * time.Second // between two looks though nothing was heard
+	followRetry = time.Second      // after a failure
+)
+
+// Follow returns nil when ctx ends, and ErrNotFound when the subscription is deleted, whether another
+// has its name by then or not. A registry that does not answer says nothing of the kind.
+func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger) error {
+	for lost := false; ctx.Err() == nil; {
+		hints, err := c.reg.Watch(ctx, prefix+d.Name)
+		for err == nil {
+			var there bool
+			if there, err = c.there(ctx, d); err == nil && !there {
+				return fmt.Errorf("subscription %q was deleted: %w", d.Name, fault.NotFound)
+			}
+			if err == nil {
+				lost = false
+				if !hint(ctx, hints) {
+					break
+				}
+			}
+		}
+		if err != nil && !lost && ctx.Err() == nil {
+			lost = true
+			logger.Warn("the definition of the subscription can't be followed: its deletion is not heard of", "subscription", d.Name, "error", err)
+		}
+		_ = hint(ctx, time.After(followRetry))
+	}
+	return nil
+}
+
+// hint waits until something may have changed; false: nothing tells any more.
+func hint[T any](ctx context.Context, hints <-chan T) (ok bool) {
+	timer := time.NewTimer(followSweep)
+	defer timer.Stop()
+	select {
+	case _, ok = <-hints:
+	case <-timer.C:
+		ok = true
+	case <-ctx.Done():
+	}
+	return ok
+}
+
+// there says whether a subscription is what it was, and is not being deleted.
+func (c *Catalog) there(ctx context.Context, d *Document) (bool, error) {
+	have, _, err := c.load(ctx, d.Name)
+	if errors.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && have.Life() == d.Life() && have.State != deleting, err
+}
