@@ -27,8 +27,16 @@ type Worker interface {
 	// drain it takes nothing new, finishes what it has begun and returns nil; what u.Track tells
 	// then is the final checkpoint. When ctx is done the unit may be somebody else's already:
 	// return as soon as possible. A worker that returns by itself is started again after a
-	// pause. Run is called at the same time for different units, never twice for one.
+	// pause; when its error is an Outrun, in a new epoch. Run is called at the same time for different units, never twice for one.
 	Run(ctx context.Context, u *Unit) error
+}
+
+// Outrun is an error of a worker that has met an epoch outside of the registry, in a journal say, that
+// is as high as its own or higher: a store that went back has given it before, or another store has.
+// The unit is claimed anew, above it.
+type Outrun interface {
+	error
+	Above() int64
 }
 
 // WorkerFunc is a function as a Worker.
@@ -98,6 +106,9 @@ func (u *Unit) Draining() <-chan struct{} { return u.draining }
 // the same time as the worker's own code, and must not block.
 func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
 
+// Run numbers the starts of workers under one grant: a later one has a higher number.
+func (u *Unit) Run() uint64 { return u.run }
+
 // Moved says that the worker got further, so that Track's function is asked in the commit interval
 // again after a rest. It takes a nanosecond while there is no rest.
 func (u *Unit) Moved() { u.pace.moved() }
@@ -117,6 +128,10 @@ func (m *member) work(ctx context.Context, u *Unit) {
 	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}
 	if p, ok := u.read(); ok && p.Positions != nil {
 		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions, From: p.From}
+	}
+	var outrun Outrun
+	if errors.As(err, &outrun) {
+		ended.Above = outrun.Above()
 	}
 	u.cancel(nil)
 	m.send(message{event: ended})

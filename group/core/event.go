@@ -67,6 +67,9 @@ type (
 		Checkpoint *registry.Checkpoint // the final one; nil: as it was
 		Err        error                // why, when nobody had asked it to end
 		Stuck      bool                 // a handler of it never came back: better let another member try
+		// Above is an epoch that the worker has met outside of the registry, at least as high as its
+		// own: what it does counts nowhere any more. 0: it met none.
+		Above int64
 	}
 
 	// UnitStuck says that a handler of the unit has run for longer than the watchdog allows.

@@ -49,6 +49,10 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	was := u.worker
 	u.worker, u.deadline = none, 0
 	u.hung, u.leftBehind = ev.Stuck || u.stuck >= maxStuck, u.leftBehind || (ev.Stuck && u.runGrant == u.grant.Version)
+	if ev.Above > 0 {
+		u.seen = max(u.seen, ev.Above)
+		u.behind = u.behind || u.runGrant == u.grant.Version && ev.Above >= u.grant.Epoch
+	}
 	if u.checkpoint == nil {
 		// The worker may have stored where it started, which no hint tells of. The next one
 		// must not choose a start anew.

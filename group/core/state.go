@@ -147,6 +147,7 @@ type unit struct {
 	failures   int
 	stuck      int           // times that a handler hung, without progress in between
 	hung       bool          // better let another member try
+	behind     bool          // somebody wrote under this epoch or a higher one: nothing more may be started in it
 	leftBehind bool          // a handler was left behind: nothing more may be started in this epoch
 	cut        bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
 	retryAt    time.Duration // no start before

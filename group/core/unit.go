@@ -114,7 +114,7 @@ func (s *State) own(n int, from string) {
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
 	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
-	u.leftBehind, u.cut = false, false
+	u.leftBehind, u.behind, u.cut = false, false, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
@@ -163,9 +163,12 @@ func (s *State) hold(n int) {
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
 		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.mayRun(n) && s.now >= u.retryAt:
-			if u.leftBehind {
+			switch {
+			case u.leftBehind:
 				s.handoff(n, s.cfg.Member, fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member))
-			} else {
+			case u.behind: // as the store once was, or another one with the same log
+				s.handoff(n, s.cfg.Member, fmt.Sprintf("records of epoch %d were there already", u.seen))
+			default:
 				s.start(n)
 			}
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -21,7 +22,7 @@ func (w *world) addStorages() {
 	for i, count := range append([]int{w.plan.units}, w.plan.more...) {
 		w.storages = append(w.storages, storage{first: first, count: count, exact: i > 0 && count%w.storages[i-1].count == 0})
 		for n := range count {
-			w.parts = append(w.parts, &partition{w: w, number: first + n, storage: i, starts: map[int64]int{}, asked: map[int64]bool{}})
+			w.parts = append(w.parts, &partition{w: w, number: first + n, storage: i, starts: map[int64]int{}, asked: map[int64]bool{}, other: rand.New(rand.NewPCG(w.seed, uint64(first+n)))})
 		}
 		first += count
 	}

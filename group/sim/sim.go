@@ -31,6 +31,7 @@ type Result struct {
 	Hash   uint64 // over all that happened: the same seed gives the same
 	Steps  int    // events of the queue
 	Faults []Fault
+	Outrun int // workers that met a higher epoch than theirs
 	Report *history.Report
 	Err    error // nil: every promise was kept
 }
@@ -44,5 +45,5 @@ func Run(cfg Config) Result {
 	if err != nil {
 		err = fmt.Errorf("seed %d (%s): %w", cfg.Seed, w.plan, err)
 	}
-	return Result{Seed: cfg.Seed, Hash: w.hash, Steps: w.steps, Faults: w.plan.kinds(), Report: report, Err: err}
+	return Result{Seed: cfg.Seed, Hash: w.hash, Steps: w.steps, Faults: w.plan.kinds(), Outrun: w.outrun, Report: report, Err: err}
 }

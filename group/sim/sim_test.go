@@ -83,11 +83,13 @@ func TestHistoriesAreFullOfTrouble(t *testing.T) {
 	t.Parallel()
 	var total history.Report
 	kinds := map[sim.Fault]int{}
+	outrun := 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		res := sim.Run(sim.Config{Seed: seed})
 		for _, f := range res.Faults {
 			kinds[f]++
 		}
+		outrun += res.Outrun
 		r := res.Report
 		total.Takeovers += r.Takeovers
 		total.Handoffs += r.Handoffs
@@ -101,6 +103,7 @@ func TestHistoriesAreFullOfTrouble(t *testing.T) {
 	for what, n := range map[string]int64{
 		"takeovers": total.Takeovers, "handoffs": total.Handoffs, "duplicates": total.Duplicated, "refused commits": total.Refused,
 		"stale deliveries": total.Stale, "seeks": total.Seeks, "rollbacks": total.Rollbacks, "failed handlers": total.Failed,
+		"workers that met a higher epoch": int64(outrun),
 	} {
 		if n < 20 {
 			t.Errorf("400 histories have %d %s", n, what)

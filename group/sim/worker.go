@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -21,6 +22,8 @@ type partition struct {
 	after   int            // owners that it got after it was finished
 	keys    []string       // of its records, by offset; "" is no key
 	starts  map[int64]int  // of workers, by epoch
+	fenced  int64          // the highest epoch that somebody began in, also one that the store has forgotten
+	other   *rand.Rand     // of that alone: other faults stay as they are
 	asked   map[int64]bool // epochs in which an assignment gave the unit to somebody else
 }
 
@@ -59,6 +62,7 @@ type worker struct {
 	running  int
 	moved    bool
 	stuck    bool // told so
+	above    int64
 	draining bool
 
 	onCancel    []func() // of the handlers
@@ -88,11 +92,31 @@ func newWorker(n *node, e core.StartUnit) *worker {
 			}
 		}
 	}
+	if k.outrun() {
+		return k
+	}
 	n.soon(k.pump)
 	if n.w.plan.has[Errors] && n.w.chance(6) && !n.w.heals {
 		n.in(n.w.upTo(3*time.Second), func() { k.end(errors.New("the log can't be read")) })
 	}
 	return k
+}
+
+// outrun ends a worker whose partition has seen a higher epoch: that of an heir, or one that the store
+// has forgotten.
+func (k *worker) outrun() bool {
+	p := k.part
+	if k.n.w.plan.has[Errors] && !k.n.w.heals && p.other.IntN(8) == 0 {
+		p.fenced = max(p.fenced, k.epoch+1+p.other.Int64N(3))
+	}
+	if k.epoch >= p.fenced {
+		p.fenced = k.epoch
+		return false
+	}
+	k.above = p.fenced
+	k.n.w.outrun++
+	k.end(errors.New("somebody has a higher epoch"))
+	return true
 }
 
 func (k *worker) grow() {
@@ -232,7 +256,7 @@ func (k *worker) end(err error) {
 	k.n.soon(func() {
 		k.n.workers[k.unit] = nil
 		c := k.checkpoint()
-		ev := core.UnitEnded{Unit: k.unit, Run: k.run, Checkpoint: &c, Err: err}
+		ev := core.UnitEnded{Unit: k.unit, Run: k.run, Checkpoint: &c, Err: err, Above: k.above}
 		k.n.step(ev)
 		if k.n.w.plan.has[Duplicate] && !k.n.w.heals && k.n.w.chance(4) {
 			k.n.in(k.n.w.upTo(time.Second), func() { k.n.step(ev) })

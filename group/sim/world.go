@@ -16,15 +16,17 @@ const maxSteps = 200_000
 
 // world is everything in one history.
 type world struct {
-	plan  scenario
-	rng   *rand.Rand
-	now   time.Duration
-	queue queue
-	steps int
-	seq   uint64
-	hash  uint64
-	trace io.Writer
-	err   error
+	seed   uint64
+	plan   scenario
+	rng    *rand.Rand
+	now    time.Duration
+	queue  queue
+	steps  int
+	outrun int // workers that met a higher epoch than theirs
+	seq    uint64
+	hash   uint64
+	trace  io.Writer
+	err    error
 
 	check  *history.Checker
 	moment int64 // of the last event told to the checker
@@ -46,7 +48,8 @@ type world struct {
 
 func newWorld(cfg Config) *world {
 	w := &world{
-		rng: rand.New(rand.NewPCG(cfg.Seed, 0x72696e6766656e63)), hash: 14695981039346656037, trace: cfg.Trace,
+		seed: cfg.Seed,
+		rng:  rand.New(rand.NewPCG(cfg.Seed, 0x72696e6766656e63)), hash: 14695981039346656037, trace: cfg.Trace,
 		check: history.New(history.Config{Exact: true}), now: time.Hour,
 	}
 	w.plan = choose(w.rng)
