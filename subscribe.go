@@ -197,7 +197,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h di
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in.Partition, From: from,
-		Epoch: u.Epoch(), Member: u.Member(), Handler: h, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Handler: h, Logger: w.logger,
 	})
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -24,8 +24,9 @@ type ShardConfig struct {
 	Journal    *commitlog.Topic // its partition Shard is written by this shard alone
 	Dead       *commitlog.Topic
 	Shard      int
-	From       int64 // where the journal is read from, as the checkpoint says
-	Epoch      int64 // of the grant
+	From       int64  // where the journal is read from, as the checkpoint says
+	Epoch      int64  // of the grant
+	Run        uint64 // counts the starts under that grant
 	Member     string
 	Handler    dispatch.Handler
 	// Concurrency is how many parked records are delivered at once; default 8.
@@ -76,8 +77,7 @@ func NewShard(c ShardConfig) *Shard {
 		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024),
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
-			// The grant's starts are numbered by the clock: the later one counts.
-			Tenure:      core.Tenure{Epoch: c.Epoch, Run: uint64(time.Now().UnixNano()), Token: rand.Uint64()},
+			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
 			MaxAttempts: d.Retry.MaxAttempts, DeadLetters: d.DeadLetters,
 		}),
 		pending: map[core.Origin]*parking{},
@@ -115,7 +115,7 @@ func (s *Shard) From(at []registry.Position) int64 {
 func (s *Shard) Started() <-chan struct{} { return s.started }
 
 // Run keeps the journal and delivers what is parked, until ctx ends (nil), or the shard is somebody
-// else's (fault.Fenced), or its journal can't be read (fault.Corrupt …). It joins what it started.
+// else's (fault.Fenced; a group.Outrun says above which epoch it has to be claimed), or its journal can't be read (fault.Corrupt …). It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
 	inner, stop := context.WithCancelCause(ctx)
@@ -205,7 +205,7 @@ func (s *Shard) do(f func(*core.State)) {
 		case core.Started:
 			close(s.started)
 		case core.Behind:
-			s.endLocked(fmt.Errorf("epoch %d of it was begun elsewhere: %w", e.Seen.Epoch, fault.Fenced))
+			s.endLocked(behind{e.Seen.Epoch})
 		}
 	}
 	s.quiet.Store(s.st.Quiet())
@@ -215,6 +215,19 @@ func (s *Shard) do(f func(*core.State)) {
 	default:
 	}
 }
+
+// behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.
+type behind struct{ epoch int64 }
+
+func (b behind) Error() string {
+	return fmt.Sprintf("epoch %d of it was begun elsewhere: %v", b.epoch, fault.Fenced)
+}
+
+// Unwrap is for errors.Is.
+func (behind) Unwrap() error { return fault.Fenced }
+
+// Above is the epoch that was met.
+func (b behind) Above() int64 { return b.epoch }
 
 // copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
 // has at most one for each lane that is being given up, and those are as many as handlers.

@@ -133,6 +133,18 @@ func subscriptionMutants() []mutant {
 			pkg: ".", test: "TestTheJournalIsNotReadFromItsBeginningForEver$", limit: "20s",
 		},
 		{
+			name: "claimed-below-the-fence", breaks: "a shard whose registry went back is behind its own journal for ever",
+			file: "group/core/progress.go",
+			find: "ev.Above >= u.grant.Epoch\n", put: "ev.Above >= u.grant.Epoch && false\n",
+			pkg: "group/sim", test: simulation,
+		},
+		{
+			name: "worker-claims-one-above", breaks: "a unit is claimed again and again below the epoch that its worker has met",
+			file: "group/core/progress.go",
+			find: "		u.seen = max(u.seen, ev.Above)\n", put: "",
+			pkg: ".", test: "TestAShardIsClaimedAboveWhatItsJournalHas$", limit: "40s",
+		},
+		{
 			name: "compacted-while-it-changes", breaks: "a copy that keeps the journal short comes after what has become of the record",
 			file: "subscription/core/from.go",
 			find: "it.pending > 0 || it.order != 0 || it.lane.busy == it {", put: "it.order != 0 {",
