@@ -79,9 +79,21 @@ func storeMutants() []mutant {
 		},
 		{
 			name: "deaths-noticed-once", breaks: "after one death nobody watches the processes that come later",
-			file: "registry/internal/sqlstore/keeper.go",
-			find: "		case <-n.over:\n			delete(watched, h)\n", put: "		case <-n.over:\n			ring = nil\n",
-			pkg: "registry/sqlregistry", test: "TestAKilledProcessIsNoticedLongBeforeItsTTL$/SQLite",
+			file: "registry/internal/presence/watchers.go",
+			find: "		case <-x.over:\n			delete(w.all, p)\n", put: "		case <-x.over:\n",
+			pkg: "registry/internal/presence", test: "TestWatchersAreThoseThatWereSetLast$",
+		},
+		{
+			name: "deaths-at-the-end-of-the-ring", breaks: "nobody watches the process with the lowest name, and its death takes as long as its TTL",
+			file: "registry/internal/presence/presence.go",
+			find: "slices.Concat(ring[at:], ring[:at])[:min(n, len(ring))]", put: "ring[at:][:min(n, len(ring)-at)]",
+			pkg: "registry/internal/presence", test: "TestEveryDeathIsSeenBySomebodyAlive$",
+		},
+		{
+			name: "deaths-of-the-nameless", breaks: "a session behind a proxy, which nobody can watch, has its process watched and another one not",
+			file: "registry/internal/presence/presence.go",
+			find: "!x.Over && x.Process != zero && x.Process != self", put: "!x.Over && x.Process != self",
+			pkg: "registry/internal/presence", test: "TestEachProcessWatchesThoseThatFollowIt$",
 		},
 		{
 			name: "postgres-lease-from-the-answer", breaks: "a process believes in a session that has ended, on PostgreSQL",

@@ -3,12 +3,13 @@ package pgregistry
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
 // A wait for a lock is a statement with a snapshot: while it lasts, no row version that was
@@ -55,43 +56,27 @@ type deathWatcher struct {
 	counted time.Time // and when that was
 }
 
-// run waits until ctx ends.
+// run waits until ctx ends, for the one process that follows this one in the ring.
 func (v *deathWatcher) run(ctx context.Context) {
 	defer v.drop()
+	watched := presence.Watchers[int64]{Watch: v.guard}
+	defer watched.Stop()
 	for ctx.Err() == nil {
 		peers, changed := v.s.keeper.view()
-		target := successor(peers, v.s.holder)
-		if target == 0 {
+		next := peers.Successors(v.s.holder, 1)
+		watched.Set(ctx, next)
+		if len(next) == 0 {
 			v.drop()
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-			continue
 		}
-		v.guard(ctx, target)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// guard waits for the death of target as long as it is the one to wait for.
+// guard waits for the death of target until ctx ends.
 func (v *deathWatcher) guard(ctx context.Context, target int64) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			peers, changed := v.s.keeper.view()
-			if successor(peers, v.s.holder) != target {
-				cancel()
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-		}
-	})
 	pause := time.Millisecond
 	for ctx.Err() == nil {
 		dead, err := v.wait(ctx, target)

@@ -20,9 +20,9 @@ func TestAnOlderReadingOfTheSessionsIsNotPublishedOverANewerOne(t *testing.T) {
 	x := session(t, s, time.Hour)
 	older, before := s.keeper.begin()
 	newer, _ := s.keeper.begin()
-	s.keeper.learn(newer, []peer{{holder: 2}}, nil)
-	s.keeper.learn(older, []peer{{holder: 1}, {holder: 2}}, before)
-	if peers, _ := s.keeper.view(); len(peers) != 1 || peers[0].holder != 2 {
+	s.keeper.learn(newer, reading{{Process: 2}}, nil)
+	s.keeper.learn(older, reading{{Process: 1}, {Process: 2}}, before)
+	if peers, _ := s.keeper.view(); len(peers) != 1 || peers[0].Process != 2 {
 		t.Errorf("the peers are %+v; expected those of the newer reading", peers)
 	}
 	await(t, "the session that has gone from the store ends", func() bool { return ended(x) })

@@ -12,10 +12,18 @@ import (
 
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/lease"
+	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
 // look is how often the sessions are read when nothing says that it is needed.
 const look = 10 * time.Second
+
+// A peer is a live session of any process, which is named by its lock; silent: it had let go of
+// that when somebody looked. Behind a proxy a process has no lock.
+type (
+	peer    = presence.Sighting[pgtype.UUID, int64]
+	reading = presence.Reading[pgtype.UUID, int64]
+)
 
 // keeper keeps the sessions of this process, knows those of others, and ends what has expired.
 type keeper struct {
@@ -26,7 +34,7 @@ type keeper struct {
 	own     map[pgtype.UUID]*lease.Session
 	begun   int // sweeps
 	shown   int // the number of the one that peers are from
-	peers   []peer
+	peers   reading
 	changed chan struct{} // closed and replaced when peers change
 }
 
@@ -43,7 +51,7 @@ func (k *keeper) poke() {
 }
 
 // view is who was alive when somebody looked last; changed is closed when that is outdated.
-func (k *keeper) view() (peers []peer, changed <-chan struct{}) {
+func (k *keeper) view() (peers reading, changed <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.peers, k.changed
@@ -79,7 +87,7 @@ func (k *keeper) judge(ctx context.Context) {
 		return
 	}
 	peers, _ := k.view()
-	for _, holder := range suspects(peers, k.s.holder) {
+	for _, holder := range peers.Suspects(k.s.holder) {
 		dead := false
 		err := k.s.urgent(ctx, func(c *pgx.Conn) (err error) {
 			dead, err = gone(ctx, c, holder)
@@ -97,7 +105,7 @@ func (k *keeper) end(ctx context.Context, holder int64) {
 		return
 	}
 	peers, _ := k.view()
-	ids := sessionsOf(peers, holder)
+	ids := peers.Of(holder)
 	k.s.log.Info("a process is gone; ending its sessions", "lock", holder, "sessions", len(ids))
 	if _, err := k.sweep(ctx, ids); err != nil && ctx.Err() == nil {
 		k.s.log.Warn("could not end the sessions of a process that is gone; trying again", "lock", holder, "error", err)
@@ -113,17 +121,19 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 	if dead == nil {
 		dead = []pgtype.UUID{}
 	}
-	var peers []peer
+	var peers reading
 	wait := look
 	err := k.s.urgent(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, k.s.q.sweep, dead)
 		if err != nil {
 			return err
 		}
-		var p peer
+		var session pgtype.UUID
+		var holder int64
+		var held bool // the process had its lock just now
 		var left float64
-		_, err = pgx.ForEachRow(rows, []any{&p.session, &p.holder, &p.held, &left}, func() error {
-			peers = append(peers, p)
+		_, err = pgx.ForEachRow(rows, []any{&session, &holder, &held, &left}, func() error {
+			peers = append(peers, peer{Session: session, Process: holder, Silent: !held})
 			wait = min(wait, time.Duration(left*float64(time.Millisecond)))
 			return nil
 		})
@@ -151,11 +161,7 @@ func (k *keeper) begin() (n int, own []pgtype.UUID) {
 // learn publishes who is alive, unless a sweep that began later has done so: two run at once now
 // and then. Those of this process's sessions that were open before the reading, and are not in it,
 // were ended by others.
-func (k *keeper) learn(n int, peers []peer, before []pgtype.UUID) {
-	alive := make(map[pgtype.UUID]bool, len(peers))
-	for _, p := range peers {
-		alive[p.session] = true
-	}
+func (k *keeper) learn(n int, peers reading, before []pgtype.UUID) {
 	k.mu.Lock()
 	if n > k.shown {
 		k.shown, k.peers = n, peers
@@ -163,8 +169,8 @@ func (k *keeper) learn(n int, peers []peer, before []pgtype.UUID) {
 		k.changed = make(chan struct{})
 	}
 	var lost []*lease.Session
-	for _, x := range before {
-		if l := k.own[x]; l != nil && !alive[x] {
+	for _, x := range peers.Missing(before) {
+		if l := k.own[x]; l != nil {
 			lost = append(lost, l)
 		}
 	}

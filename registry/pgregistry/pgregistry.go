@@ -5,7 +5,7 @@
 // waits for the client in between. Checkpoints, which change existing entries under a check of
 // others, go by hundreds through one statement. Changes are told by LISTEN and NOTIFY, checkpoints
 // never. A process holds an advisory lock as long as it lives, and a peer waits for it (link.go,
-// ring.go, deathwatcher.go); sessions have a TTL by the server's clock below that (keeper.go).
+// deathwatcher.go); sessions have a TTL by the server's clock below that (keeper.go).
 // Behind a proxy that pools transactions neither locks nor LISTEN work: Open notices, and the
 // registry then uses the TTL and looks for changes once a second (proxy.go).
 package pgregistry

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
 const (
@@ -28,28 +30,14 @@ type sighting struct {
 
 func (x sighting) expired() bool { return x.left <= 0 }
 
-// neighbour is a process that is watched.
-type neighbour struct {
-	stop context.CancelFunc
-	over chan struct{} // closed when the watching has ended
-}
-
 // keeper ends the sessions that ran out and those of processes that died, and keeps this one's
-// presence. Each process watches its successors in the ring of those with sessions, so that few
-// look at one, and a death wakes two and not all.
+// presence. Each process watches its neighbours in the ring of those with sessions.
 func (s *Store) keeper() {
-	watched := make(map[string]neighbour)
-	defer func() {
-		for _, n := range watched {
-			n.stop()
-		}
-		for _, n := range watched {
-			<-n.over
-		}
-	}()
+	watched := presence.Watchers[string]{Watch: s.await}
+	defer watched.Stop()
 	for {
 		next, ring := s.round()
-		s.watchRing(watched, ring)
+		watched.Set(s.ctx, ring)
 		timer := time.NewTimer(next)
 		select {
 		case <-s.ctx.Done():
@@ -75,23 +63,27 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	if err != nil {
 		return time.Second, nil // the listener tells of it
 	}
-	s.miss(before, all)
+	var seen presence.Reading[string, string]
 	next = longRound
 	var expired []string
-	processes := make(map[string]struct{})
 	for _, x := range all {
+		seen = append(seen, presence.Sighting[string, string]{Session: x.id, Process: x.process, Over: x.expired()})
 		next = min(next, max(x.ttl/2, shortRound))
 		if x.expired() {
 			expired = append(expired, x.id)
 		} else {
 			next = min(next, max(x.left+justAfter, min(x.ttl/4, calm), shortRound))
-			processes[x.process] = struct{}{}
 		}
 	}
+	s.lost(seen.Missing(before))
 	if len(expired) > 0 {
 		s.expire(ctx, expired)
 	}
-	return next, s.successors(processes)
+	ring = seen.Successors(s.cfg.Handle, neighbours)
+	if len(ring) > 1 && !seen.In(s.cfg.Handle) {
+		ring = nil // without a session it watches only a process that nobody else would
+	}
+	return next, ring
 }
 
 func (s *Store) ownIDs() []string {
@@ -100,16 +92,7 @@ func (s *Store) ownIDs() []string {
 	return slices.Collect(maps.Keys(s.own))
 }
 
-// miss ends here what others have ended: those of this process's sessions that were open before a
-// reading and are not in it.
-func (s *Store) miss(before []string, all []sighting) {
-	alive := make(map[string]bool, len(all))
-	for _, x := range all {
-		alive[x.id] = true
-	}
-	s.lost(slices.DeleteFunc(before, func(id string) bool { return alive[id] }))
-}
-
+// lost ends here what has ended in the database.
 func (s *Store) lost(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,52 +128,6 @@ func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
 		return err
 	}, "SELECT id, process, ttl, expires - "+s.d.Now()+" FROM ringfence_sessions")
 	return all, err
-}
-
-// successors are whom this process watches. One without sessions watches only a process that
-// nobody else would.
-func (s *Store) successors(processes map[string]struct{}) []string {
-	if _, member := processes[s.cfg.Handle]; !member && len(processes) > 1 {
-		return nil
-	}
-	delete(processes, s.cfg.Handle)
-	all := slices.Sorted(maps.Keys(processes))
-	at, _ := slices.BinarySearch(all, s.cfg.Handle)
-	var out []string
-	for i := range min(neighbours, len(all)) {
-		out = append(out, all[(at+i)%len(all)])
-	}
-	return out
-}
-
-// watchRing makes ring the processes that are watched.
-func (s *Store) watchRing(watched map[string]neighbour, ring []string) {
-	for h, n := range watched {
-		select {
-		case <-n.over:
-			delete(watched, h)
-			continue
-		default:
-		}
-		if !slices.Contains(ring, h) {
-			n.stop()
-			<-n.over
-			delete(watched, h)
-		}
-	}
-	for _, h := range ring {
-		if _, ok := watched[h]; ok {
-			continue
-		}
-		ctx, cancel := context.WithCancel(s.ctx)
-		n := neighbour{stop: cancel, over: make(chan struct{})}
-		watched[h] = n
-		go func() { // joined by watchRing or keeper
-			defer close(n.over)
-			defer cancel()
-			s.await(ctx, h)
-		}()
-	}
 }
 
 // await ends the sessions of a process once it has died.
@@ -267,8 +204,8 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// presence is what others see of this process; nil before the first session.
-type presence struct {
+// ownPresence is what others see of this process; nil before the first session.
+type ownPresence struct {
 	mu sync.Mutex
 	p  Presence
 }
@@ -288,13 +225,13 @@ func (s *Store) announce(ctx context.Context) error {
 	return nil
 }
 
-func (p *presence) get() Presence {
+func (p *ownPresence) get() Presence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.p
 }
 
-func (p *presence) set(q Presence) {
+func (p *ownPresence) set(q Presence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.p = q

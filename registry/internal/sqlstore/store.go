@@ -79,7 +79,7 @@ type Store struct {
 
 	starting sync.Mutex // held over I/O: by the first session or watch, which others have to wait for
 	started  bool
-	presence presence
+	presence ownPresence
 	line     *lease.Line // the presence, and the listener: both are lost with the server
 
 	mu     sync.Mutex
