@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry/internal/local"
+	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
 // keeper keeps this process's sessions alive and notices the end of others': a crash at once,
@@ -31,10 +31,10 @@ type keeper struct {
 	closed  bool
 	opening sync.WaitGroup // as many as opened; Add only under mu and before closed
 
-	seen  map[string]sighting
-	peers map[string]*local.Peer
-	gone  map[string]struct{} // dead processes whose FIFO is still there
-	last  time.Time           // of the last round
+	seen    map[string]sighting
+	watched presence.Watchers[string]
+	gone    map[string]struct{} // dead processes whose FIFO is still there
+	last    time.Time           // of the last round
 
 	ending    bool      // a request to end sessions is under way
 	failed    bool      // the last one failed, and the log was told
@@ -45,9 +45,10 @@ func newKeeper(s *store) *keeper {
 	k := &keeper{
 		s: s, changed: make(chan struct{}, 1), died: make(chan string), written: make(chan error), quit: make(chan struct{}),
 		own: make(map[string]*session), opened: make(map[string]struct{}),
-		seen: make(map[string]sighting), peers: make(map[string]*local.Peer), gone: make(map[string]struct{}),
+		seen: make(map[string]sighting), gone: make(map[string]struct{}),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.watched.Watch = k.await
 	return k
 }
 
@@ -155,7 +156,7 @@ func signal(ch chan struct{}) {
 func (k *keeper) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	defer k.watch(nil)
+	defer k.watched.Stop()
 	for {
 		if every := k.round(); every > 0 {
 			timer.Reset(every)

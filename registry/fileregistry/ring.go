@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/registry/internal/local"
+	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
 const successors = 2 // how many processes this one watches through the kernel
@@ -21,59 +21,29 @@ func (k *keeper) ring(table []sessionInfo) []string {
 	if !k.s.real {
 		return nil
 	}
-	set := make(map[string]struct{})
+	var seen presence.Reading[string, string]
 	for _, info := range table {
 		declared := k.s.ctl.slot(info.slot).Load()&dead != 0 // its end is being written
-		if info.handle != k.s.handle && !declared {
-			set[info.handle] = struct{}{}
-		}
+		seen = append(seen, presence.Sighting[string, string]{Session: info.id, Process: info.handle, Over: declared})
 	}
-	all := slices.Sorted(maps.Keys(set))
-	at, _ := slices.BinarySearch(all, k.s.handle)
-	var out []string
-	for i := range min(successors, len(all)) {
-		out = append(out, all[(at+i)%len(all)])
-	}
-	return out
+	return seen.Successors(k.s.handle, successors)
 }
 
-// watch makes handles the ones that are watched.
-func (k *keeper) watch(handles []string) {
-	for h, p := range k.peers {
-		if !slices.Contains(handles, h) {
-			p.Close()
-			delete(k.peers, h)
+// await waits for the death of a process, and tells the keeper.
+func (k *keeper) await(ctx context.Context, handle string) {
+	switch err := local.Await(ctx, k.path(handle)); {
+	case err == nil:
+		select {
+		case k.died <- handle:
+		case <-ctx.Done():
 		}
-	}
-	for _, h := range handles {
-		if k.peers[h] != nil {
-			continue
-		}
-		p, err := local.Watch(k.path(h))
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				k.s.log.Warn("a process can't be watched; its heartbeat has to do", "error", err)
-			}
-			continue
-		}
-		k.peers[h] = p
-		k.wg.Go(func() { // joined by stop; ended by p.close or the process's death
-			if p.Wait() {
-				select {
-				case k.died <- h:
-				case <-k.quit:
-				}
-			}
-		})
+	case ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist):
+		k.s.log.Warn("a process can't be watched; its heartbeat has to do", "error", err)
 	}
 }
 
 // announceDeath announces the end of the sessions of a dead process.
 func (k *keeper) announceDeath(handle string) {
-	if p := k.peers[handle]; p != nil {
-		p.Close()
-		delete(k.peers, handle)
-	}
 	k.gone[handle] = struct{}{}
 	for _, info := range *k.s.core.sessions.Load() {
 		if info.handle == handle {

@@ -45,7 +45,7 @@ func (k *keeper) round() time.Duration {
 	over := append(k.mine(table), k.others(table, shortest)...)
 	k.end(over)
 	k.tidy(table)
-	k.watch(k.ring(table))
+	k.watched.Set(k.ctx, k.ring(table))
 	k.s.poke() // the core looks whether a writer died before it could ring, and whether the directory is there
 	every := max(shortest/beatsPerTTL, minBeat)
 	switch waits := k.s.core.watches.Len() > 0; {

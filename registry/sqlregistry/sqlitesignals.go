@@ -83,22 +83,13 @@ func (k *kernelSignals) Await(ctx context.Context, handle string) error {
 	if !k.booted(handle) {
 		return nil
 	}
-	p, err := local.Watch(k.live(handle))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // as in Gone
-	}
-	if err != nil {
+	switch err := local.Await(ctx, k.live(handle)); {
+	case errors.Is(err, fs.ErrNotExist): // as in Gone
+	case err != nil:
 		return err
+	default:
+		_ = os.Remove(k.live(handle))
 	}
-	stop := context.AfterFunc(ctx, p.Close)
-	defer stop()
-	if !p.Wait() {
-		return ctx.Err()
-	}
-	if stop() {
-		p.Close()
-	}
-	_ = os.Remove(k.live(handle))
 	return nil
 }
 

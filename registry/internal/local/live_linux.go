@@ -1,6 +1,8 @@
 package local
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -30,34 +32,24 @@ func Announce(temp, path string) (io.Closer, error) {
 	return f, nil
 }
 
-// Peer is a process that is watched.
-type Peer struct{ f *os.File }
-
-// Watch opens the FIFO of a process; ErrNotExist when it has none.
-func Watch(path string) (*Peer, error) {
+// Await returns nil when the process behind a FIFO is dead, ErrNotExist when it has none, and
+// another error when it can't be told, or ctx ends.
+func Await(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &Peer{f: f}, nil
-}
-
-// Wait returns true when the process is dead, false after Close.
-func (p *Peer) Wait() bool {
+	defer f.Close()
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })() // ends the reading
 	var b [1]byte
-	for {
-		_, err := p.f.Read(b[:])
-		if errors.Is(err, io.EOF) {
-			return true
-		}
-		if err != nil {
-			return false
-		}
+	for err == nil {
+		_, err = f.Read(b[:])
 	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return cmp.Or(ctx.Err(), err)
 }
-
-// Close ends Wait.
-func (p *Peer) Close() { _ = p.f.Close() }
 
 // Gone says whether the process behind a FIFO is dead, without waiting.
 func Gone(path string) bool {
