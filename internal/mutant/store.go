@@ -92,7 +92,7 @@ func storeMutants() []mutant {
 		{
 			name: "deaths-of-the-nameless", breaks: "a session behind a proxy, which nobody can watch, has its process watched and another one not",
 			file: "registry/internal/presence/presence.go",
-			find: "!x.Over && x.Process != zero && x.Process != self", put: "!x.Over && x.Process != self",
+			find: "!x.Over && x.Process != zero && x.Process != self", put: "!x.Over && x.Process >= zero && x.Process != self",
 			pkg: "registry/internal/presence", test: "TestEachProcessWatchesThoseThatFollowIt$",
 		},
 		{
