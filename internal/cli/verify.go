@@ -38,7 +38,8 @@ of a key are processed in order, and who was replaced can't write any more. The 
 code is 1 when a promise was broken; then everything is kept, and it says where.
 
 The faults are kill (kill -9), stop (SIGSTOP for longer than a session lives), term
-(a clean leave) and grow (another storage topic while producers and consumers run).
+(a clean leave), grow (another storage topic while producers and consumers run) and
+retire (storage topics that are finished go; records are kept for a second then).
 What happens to whom and when follows from --seed, which is printed.
 
 Without --data, --log and --registry it runs in a temporary directory, else on the
@@ -53,7 +54,7 @@ at the default rate writes some 60 MB of histories to the temporary directory.`,
 	}
 	fl := cmd.Flags()
 	fl.DurationVar(&c.For, "for", time.Minute, "`time` of load and faults; to process the rest comes on top")
-	fl.StringSliceVar(&c.Faults, "faults", verify.Faults(), "`kinds` of faults: kill, stop, term, grow, or none")
+	fl.StringSliceVar(&c.Faults, "faults", verify.Faults(), "`kinds` of faults: kill, stop, term, grow, retire, or none")
 	fl.Uint64Var(&c.Seed, "seed", 0, "`number` that the schedule of the faults follows from (0: any)")
 	fl.IntVarP(&c.Partitions, "partitions", "p", 8, "`number` of partitions; grow doubles it, three times at most")
 	fl.IntVar(&c.Consumers, "consumers", 3, "`number` of consumer processes")

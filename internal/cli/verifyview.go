@@ -46,6 +46,9 @@ func verifyReport(r *report, v *verify.Result) {
 	}
 	r.line("repeated      %s after faults; at most the %s under way when an owner was replaced", thousands(f.Repeated), thousands(f.RepeatBound))
 	r.line("owners        %s takeovers, %s clean handoffs; %s commits, %s refused as stale", thousands(f.Takeovers), thousands(f.Handoffs), thousands(f.Commits), thousands(f.Refused))
+	if f.Grown > 0 {
+		r.line("topic grew    by %s; %s finished and retired", plural(f.Grown, "storage topic"), thousands(f.Retired))
+	}
 	if v.Away > 0 {
 		r.line("store away    %s of processes ended because of it, and were repeated", plural(int64(v.Away), "start"))
 	}

@@ -41,6 +41,8 @@ func (w *world) has(k trouble, full bool) bool {
 		return w.cluster == nil || full || k.Name == "kill -9 a member" || k.Name == "stop a member beyond its lease"
 	case aBroker:
 		return w.cluster != nil
+	case theTopics:
+		return true
 	default:
 		return w.server != nil
 	}

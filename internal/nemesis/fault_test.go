@@ -3,10 +3,12 @@ package nemesis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -128,7 +130,7 @@ func stopMember(w *world, pick int) func() {
 		}
 		continued := history.Now()
 		w.must(p.Thaw())
-		w.until("a commit of "+who+" is refused", func() bool { return w.commits(p, continued, history.Refused) })
+		w.until("a commit of "+who+" is refused", func() bool { return w.commits(p, continued, history.Refused, anyUnit) })
 		w.refused++
 	}
 }
@@ -137,7 +139,8 @@ func stopMember(w *world, pick int) func() {
 func (w *world) freeze(who string) *process {
 	p := w.members[who]
 	w.until(who+" has committed for a unit that it owns", func() bool {
-		return w.commits(p, 0, history.Accepted) && len(w.owned(who)) > 0
+		owned := w.owned(who)
+		return w.commits(p, 0, history.Accepted, func(e *history.Event) bool { return slices.Contains(owned, unit(scenes[0], e.Unit)) })
 	})
 	if w.store.waits {
 		w.idle.Store(true)
@@ -160,7 +163,7 @@ func (w *world) bereft(who string) bool {
 	return !gaveUp
 }
 
-// owned are the units of a member in all scenes; nil: the store does not tell.
+// owned are the units of a member in all scenes that are not finished; nil: the store does not tell.
 func (w *world) owned(who string) []string {
 	owned := []string{}
 	for i, s := range scenes {
@@ -171,21 +174,25 @@ func (w *world) owned(who string) []string {
 			return nil
 		}
 		for _, u := range g.Units {
-			if u.Owner == who {
-				owned = append(owned, fmt.Sprintf("%s/%d", s, u.Unit))
+			if u.Owner == who && u.Phase != group.Finished {
+				owned = append(owned, unit(s, u.Unit))
 			}
 		}
 	}
 	return owned
 }
 
+func unit(s scene, number int) string { return fmt.Sprintf("%s/%d", s, number) }
+
+func anyUnit(*history.Event) bool { return true }
+
 // commits says whether a member was told of a commit with that outcome after a moment, in the
-// first scene.
-func (w *world) commits(p *process, after int64, outcome history.Outcome) bool {
+// first scene, that is fit.
+func (w *world) commits(p *process, after int64, outcome history.Outcome, fit func(*history.Event) bool) bool {
 	events, err := read(p.path(scenes[0]))
 	w.must(err)
 	for _, e := range events {
-		if e.Kind == history.Committed && e.Outcome == outcome && e.At > after {
+		if e.Kind == history.Committed && e.Outcome == outcome && e.At > after && fit(&e) {
 			return true
 		}
 	}
@@ -215,6 +222,7 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 				end()
 			}
 		}
+		w.growing.Wait()
 		time.Sleep(s.Calm)
 	}
 }

@@ -112,7 +112,7 @@ func (s *spec) play(ctx context.Context, c scene) error {
 	if err != nil {
 		return err
 	}
-	if err := client.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: partitions}); err != nil {
+	if err := client.EnsureTopic(ctx, topic, topicConfig); err != nil {
 		return errors.Join(err, client.Close())
 	}
 	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client

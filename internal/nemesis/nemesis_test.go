@@ -124,7 +124,7 @@ func TestPromisesAreKeptThroughFaults(t *testing.T) {
 // that the judge would have seen it.
 func survive(t *testing.T, w *world, length time.Duration, full bool) []verdict {
 	t.Helper()
-	kinds := slices.DeleteFunc(append(slices.Clone(troubles), brokerTroubles...), func(k trouble) bool { return !w.has(k, full) })
+	kinds := slices.DeleteFunc(append(append(slices.Clone(troubles), brokerTroubles...), growTopics), func(k trouble) bool { return !w.has(k, full) })
 	verdicts := w.run(kinds, length, full)
 	t.Logf("%d starts of members, %d of them ended because the store was away; %d times a member was stopped and had its commits refused",
 		w.starts, w.away, w.refused)
@@ -133,6 +133,10 @@ func survive(t *testing.T, w *world, length time.Duration, full bool) []verdict 
 		if w.happened[k.Name] == 0 {
 			t.Errorf("%s: it never happened", k.Name)
 		}
+	}
+	t.Logf("%d storage topics took over from others, %d were retired", w.grown, w.retired)
+	if w.retired == 0 && w.cluster == nil || w.grown == 0 {
+		t.Errorf("%d storage topics took over from others, %d were retired: expected some", w.grown, w.retired)
 	}
 	if w.refused == 0 {
 		t.Error("no member that was stopped had its commits refused")
@@ -174,8 +178,8 @@ func (c *closing) add(name string, took time.Duration, w *world, verdicts []verd
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines = append(c.lines, fmt.Sprintf("%-9s %8s: %d troubles, %d takeovers, %d records produced, %d processed, %d lost, %d out of order, %d broken promises",
-		name, took.Round(time.Second), troubles, all.Takeovers, all.Produced, all.Delivered, all.Lost, all.Reordered, all.Violated))
+	c.lines = append(c.lines, fmt.Sprintf("%-9s %8s: %d troubles, %d takeovers, %d storage topics added, %d retired, %d records produced, %d processed, %d lost, %d out of order, %d broken promises",
+		name, took.Round(time.Second), troubles, all.Takeovers, w.grown, w.retired, all.Produced, all.Delivered, all.Lost, all.Reordered, all.Violated))
 }
 
 func (c *closing) print(t *testing.T) {

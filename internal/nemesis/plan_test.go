@@ -10,9 +10,10 @@ import (
 )
 
 // What a trouble hurts, in the order in which two begin that come at once: a network can only be
-// broken while somebody talks through it.
+// broken while somebody talks through it. What changes the topics goes on beside the others.
 const (
-	aNetwork = iota
+	theTopics = iota
+	aNetwork
 	theServer
 	aBroker
 	aMember

@@ -28,10 +28,12 @@ const (
 	Stop = "stop" // SIGSTOP for longer than a session lives, then SIGCONT
 	Term = "term" // SIGTERM: a clean leave, and a new start
 	Grow = "grow" // another storage topic, and the switch to it
+	// Retire removes storage topics that are finished. The topic keeps its records for a second then.
+	Retire = "retire"
 )
 
 // Faults are all kinds.
-func Faults() []string { return []string{Kill, Stop, Term, Grow} }
+func Faults() []string { return []string{Kill, Stop, Term, Grow, Retire} }
 
 // Config is what a run is told.
 type Config struct {

@@ -70,8 +70,12 @@ func (r *run) start(name string) error {
 
 // begin lets a fault begin.
 func (r *run) begin(ctx context.Context, f *Fault) error {
-	if f.Kind == Grow {
-		r.grow(ctx, f)
+	switch f.Kind {
+	case Grow:
+		r.change(ctx, f, func(ctx context.Context) error { return r.grow(ctx, f.Partitions) })
+		return nil
+	case Retire:
+		r.change(ctx, f, r.retire)
 		return nil
 	}
 	w := r.workers[f.Process]

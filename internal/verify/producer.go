@@ -23,6 +23,8 @@ import (
 // other, and leaves it at that whatever the answer. An idempotent one has an ID for each key and storage
 // topic, one record of it under way at a time, sends it until it is acknowledged, and now and then once
 // more. When the storage topic is sealed and does not have it, it goes to the next, under the ID there.
+// When the storage topic has forgotten what it had, nobody knows what became of the record: the key goes
+// on with the record behind it.
 
 const (
 	pace       = 5 * time.Millisecond
@@ -53,7 +55,7 @@ type key struct {
 
 	home  int   // storage topic that the records after base are numbered in; unsettled: one has to be asked for
 	base  int64 // number of the last record that was sent to an earlier one
-	moved bool  // home refused the last record as sealed: it goes to a later storage topic
+	moved bool  // home takes no more: the next record to be sent goes to a later storage topic
 }
 
 // unsettled is the home of a key that has none yet.
@@ -223,7 +225,7 @@ func (p *producer) send(ctx context.Context, n int) (sent int, err error) {
 func (p *producer) next(ctx context.Context, k *key) error {
 	k.sent++
 	k.busy = true
-	if p.Load.Idempotent && k.home == unsettled {
+	if p.Load.Idempotent && (k.home == unsettled || k.moved) {
 		return p.settle(ctx, k)
 	}
 	return p.tell(ctx, k)
@@ -287,6 +289,8 @@ func (p *producer) answered(a *ack) error {
 	case p.Load.Idempotent && errors.Is(a.err, fault.Sealed):
 		a.key.moved = true
 		p.again = append(p.again, a.key)
+	case p.Load.Idempotent && errors.Is(a.err, fault.Forgotten):
+		a.key.moved, a.key.busy = true, false
 	case !Away(a.err) && !errors.Is(a.err, fault.NotDone):
 		return fmt.Errorf("append record %d of key %s: %w", a.n, a.key.name, a.err)
 	case p.Load.Idempotent:

@@ -69,6 +69,8 @@ type Figures struct {
 	Refused     int64 `json:"refused_commits"` // under an old epoch
 	Takeovers   int64 `json:"takeovers"`
 	Handoffs    int64 `json:"handoffs"`
+	Grown       int64 `json:"grown"`   // storage topics that took over from the one before
+	Retired     int64 `json:"retired"` // storage topics that were finished, and are gone
 }
 
 // Promise is one promise, how often it was broken, and the first examples.
@@ -107,6 +109,9 @@ func (r *run) judge() error {
 	if err != nil {
 		return err
 	}
+	if err := r.tellStorage(); err != nil {
+		r.result.Notes = append(r.result.Notes, "how many storage topics were retired is not known: "+err.Error())
+	}
 	r.result.tellReport(report)
 	r.result.Faults = takeovers(r.result.Schedule)
 	broken := len(r.result.Deaths) > 0
@@ -127,6 +132,7 @@ func (r *run) judge() error {
 
 func (r *Result) tellReport(h *history.Report) {
 	r.Figures = Figures{
+		Grown: r.Figures.Grown, Retired: r.Figures.Retired,
 		Sent: h.Sent, Acked: h.Produced, Handled: h.Delivered, Deliveries: h.Deliveries, Unhandled: h.Lag,
 		Lost: h.Lost, Doubled: h.Doubled, Reordered: h.Reordered, Skipped: h.Broken[history.NotSkipped] + h.Broken[history.NotPast],
 		Repeated: h.Duplicated, RepeatBound: h.InFlight + h.Stale,

@@ -28,9 +28,9 @@ type run struct {
 	began   time.Time // of the load
 	phase   string
 
-	growing sync.WaitGroup
-	mu      sync.Mutex // guards what a growth changes of its fault
-	busy    bool       // a growth is under way
+	changing sync.WaitGroup // growths and retirements
+	mu       sync.Mutex     // guards what they change of their faults
+	busy     map[string]bool
 }
 
 // How long is waited for what takes moments on an idle machine.
@@ -38,7 +38,6 @@ const (
 	gathering = 2 * time.Minute  // until the consumers have all partitions
 	standing  = time.Minute      // for the next step of a group that does not get on
 	clearing  = 30 * time.Second // until topic and group are removed
-	growth    = 30 * time.Second
 	look      = 100 * time.Millisecond
 )
 
@@ -49,7 +48,7 @@ var ErrBroken = errors.New("a promise was broken")
 // promise was broken, and something else when it could not be done to its end.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	suffix := strings.ToLower(rand.Text()[:8])
-	r := &run{Config: c, tally: newTally(c.Dir), hurting: make(map[*Fault]*harness.Process)}
+	r := &run{Config: c, tally: newTally(c.Dir), hurting: make(map[*Fault]*harness.Process), busy: make(map[string]bool)}
 	r.result = Result{
 		Verdict: Unfinished, Seed: c.Seed, Topic: "verify-" + suffix, Group: "verify-" + suffix,
 		Schedule: []*Fault{}, Faults: []Takeover{}, Promises: []Promise{}, Deaths: []string{}, Notes: []string{},
@@ -83,7 +82,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 // was started has ended when it returns.
 func (r *run) play(ctx context.Context) (err error) {
 	r.phase = "the consumers gather"
-	if err := r.rf.EnsureTopic(ctx, r.result.Topic, ringfence.TopicConfig{Partitions: r.Partitions}); err != nil {
+	if err := r.rf.EnsureTopic(ctx, r.result.Topic, r.topic()); err != nil {
 		return err
 	}
 	r.hire()
@@ -114,12 +113,15 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.dismiss(r.all(true)); err != nil {
 		return err
 	}
-	return r.drain(ctx)
+	if err := r.drain(ctx); err != nil {
+		return err
+	}
+	return r.retireRest(ctx)
 }
 
 // hurt follows the schedule until the time is up.
 func (r *run) hurt(ctx context.Context) error {
-	defer r.growing.Wait()
+	defer r.changing.Wait()
 	r.phase, r.began, r.result.BeganAt = "load and faults", time.Now(), history.Now()
 	next := moments(r.result.Schedule)
 	over := time.NewTimer(r.For)
@@ -194,32 +196,6 @@ func (r *run) settle(ctx context.Context, late []moment) error {
 		}
 	}
 	return nil
-}
-
-// grow adds a storage topic and switches to it, beside what else happens. Who is stopped may keep it
-// from being done.
-func (r *run) grow(ctx context.Context, f *Fault) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.busy {
-		f.Note = "the last growth was still under way"
-		return
-	}
-	r.busy = true
-	r.growing.Go(func() { // joined by hurt
-		ctx, cancel := context.WithTimeout(ctx, growth)
-		defer cancel()
-		_, err := r.rf.AddStorage(ctx, r.result.Topic, f.Partitions)
-		if err == nil {
-			_, err = r.rf.SwitchProduce(ctx, r.result.Topic)
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.busy, f.Done = false, err == nil
-		if err != nil {
-			f.Note = err.Error()
-		}
-	})
 }
 
 func allOwned(g ringfence.GroupInfo) bool {

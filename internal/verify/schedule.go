@@ -50,8 +50,8 @@ func (c *Config) schedule() (faults []*Fault) {
 		switch {
 		case !c.has(kind):
 			continue
-		case kind == Grow:
-			troubles = append(troubles, harness.Trouble{Name: Grow, Hurts: hurtsTopic})
+		case kind == Grow, kind == Retire:
+			troubles = append(troubles, harness.Trouble{Name: kind, Hurts: hurtsTopic})
 			continue
 		case kind == Stop:
 			hold = [2]time.Duration{c.TTL + overTTL, c.TTL + overTTL + stopSpread}
@@ -70,11 +70,13 @@ func (c *Config) schedule() (faults []*Fault) {
 			case hurtsProducer:
 				f.Process = producerName(ill.Pick % c.Producers)
 			case hurtsTopic:
-				if grown*2 > min(c.Partitions<<maxGrowth, maxUnits) {
-					continue
+				if f.Kind == Grow {
+					if grown*2 > min(c.Partitions<<maxGrowth, maxUnits) {
+						continue
+					}
+					grown *= 2
+					f.Partitions = grown
 				}
-				grown *= 2
-				f.Partitions = grown
 			}
 			if at+ill.Hold < c.For {
 				faults = append(faults, f)

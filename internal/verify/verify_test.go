@@ -48,7 +48,7 @@ func TestTheScheduleFollowsFromTheSeedAlone(t *testing.T) {
 				}
 			}
 		}
-		if len(met) != 7 {
+		if len(met) != 8 {
 			t.Errorf("seed %d: a minute has only %v", seed, met)
 		}
 	}

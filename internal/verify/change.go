@@ -1,0 +1,160 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// What changes the storage topics of the topic, beside what else happens to it.
+
+const (
+	changing = 30 * time.Second // for a growth or a retirement
+	// retention is short where storage topics are to be retired: what every consumer is past goes soon.
+	retention = time.Second
+	// firstTry is how long a retirement may take before it is given up wherever it is; each further try may
+	// take twice as long. So the first ones are left half done, as by a process that died over them.
+	firstTry = time.Millisecond
+)
+
+// topic is what the topic is made with.
+func (r *run) topic() ringfence.TopicConfig {
+	c := ringfence.TopicConfig{Partitions: r.Partitions}
+	if r.has(Retire) {
+		c.RetentionAgeMS = retention.Milliseconds()
+	}
+	return c
+}
+
+// change does one change at a time of each kind. Who is stopped may keep it from being done.
+func (r *run) change(ctx context.Context, f *Fault, do func(context.Context) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[f.Kind] {
+		f.Note = "the last one was still under way"
+		return
+	}
+	r.busy[f.Kind] = true
+	r.changing.Go(func() { // joined by hurt
+		ctx, cancel := context.WithTimeout(ctx, changing)
+		defer cancel()
+		err := do(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.busy[f.Kind], f.Done = false, err == nil
+		if err != nil {
+			f.Note = err.Error()
+		}
+	})
+}
+
+// grow adds a storage topic and switches to it.
+func (r *run) grow(ctx context.Context, partitions int) error {
+	_, err := r.rf.AddStorage(ctx, r.result.Topic, partitions)
+	if err == nil {
+		_, err = r.rf.SwitchProduce(ctx, r.result.Topic)
+	}
+	return err
+}
+
+var (
+	errNoneSealed = errors.New("no storage topic was finished")
+	errKept       = errors.New("not retired")
+)
+
+// retire retires what is sealed, until something was retired or the run's load is over.
+func (r *run) retire(ctx context.Context) error {
+	before, err := r.count(ctx)
+	if err != nil {
+		return err
+	}
+	if before.Grown == before.Retired {
+		return errNoneSealed
+	}
+	ctx, cancel := context.WithDeadline(ctx, r.began.Add(r.For))
+	defer cancel()
+	ticker := time.NewTicker(5 * look)
+	defer ticker.Stop()
+	for patience := firstTry; ; patience *= 2 {
+		kept, err := r.retireOnce(ctx, min(patience, changing))
+		now, counting := r.count(ctx)
+		if counting == nil && now.Retired > before.Retired {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(kept, err)
+		}
+	}
+}
+
+// retireOnce tries it once, and says why the oldest storage topic stays that takes no records.
+func (r *run) retireOnce(ctx context.Context, patience time.Duration) (kept, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	done, err := r.rf.RetireStorage(ctx, r.result.Topic, nil)
+	if err == nil && len(done.Kept) > 0 {
+		kept = fmt.Errorf("storage topic %d is %w: %s", done.Kept[0].Index, errKept, done.Kept[0].Why)
+	}
+	return kept, err
+}
+
+// retireRest retires what is left once all is processed, while the consumers are still there: they tell
+// the log what they need no more.
+func (r *run) retireRest(ctx context.Context) error {
+	if !r.result.Complete || !r.has(Retire) {
+		return nil
+	}
+	r.phase = "what is finished is retired"
+	end := time.Now().Add(changing)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		kept, err := r.retireOnce(ctx, changing)
+		if kept == nil && err == nil {
+			return nil
+		}
+		if time.Now().After(end) { // a store that does not retire it in time breaks no promise
+			r.result.Notes = append(r.result.Notes, errors.Join(kept, err).Error())
+			return nil
+		}
+		if err := errors.Join(r.revive(), r.tell()); err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// tellStorage tells the figures how often the topic grew, and what was retired.
+func (r *run) tellStorage() error {
+	ctx, cancel := context.WithTimeout(context.Background(), clearing)
+	defer cancel()
+	c, err := r.count(ctx)
+	r.result.Figures.Grown, r.result.Figures.Retired = c.Grown, c.Retired
+	return err
+}
+
+// counted are the storage topics that were added, and those that are retired.
+type counted struct{ Grown, Retired int64 }
+
+func (r *run) count(ctx context.Context) (c counted, err error) {
+	info, err := r.rf.DescribeTopic(ctx, r.result.Topic)
+	if err != nil {
+		return c, err
+	}
+	c.Grown = int64(info.Produce)
+	for _, s := range info.Storage {
+		if s.Retired {
+			c.Retired++
+		}
+	}
+	return c, nil
+}
