@@ -45,5 +45,11 @@ func verifyMutants() []mutant {
 			find: "\"%s/%s/%d\", p.Topic, k.name", put: "\"%s/%s/%d\", p.path(), k.name",
 			pkg: "internal/verify", test: "TestAnIdempotentProducerGoesOnWhereItWasKilled$",
 		},
+		{
+			name: "verify-insists-on-a-retired-home", breaks: "an idempotent producer of verify ends when the storage topic is retired in which it began, and that counts as a broken promise",
+			file: "internal/verify/producer.go",
+			find: "	case p.Load.Idempotent && errors.Is(a.err, fault.Forgotten):\n", put: "	case a.n < 0 && errors.Is(a.err, fault.Forgotten):\n",
+			pkg: "internal/verify", test: "TestAnIdempotentProducerGoesOnBehindARetiredHome$",
+		},
 	}
 }

@@ -135,8 +135,11 @@ func (w *world) retireRest() {
 func (w *world) storage() (grown, retired int) {
 	w.t.Helper()
 	for _, s := range namespaces {
-		info, err := w.clients[s].DescribeTopic(w.t.Context(), topic)
-		w.must(err)
+		var info ringfence.TopicInfo
+		w.persist("the topic is described", func(ctx context.Context) (err error) {
+			info, err = w.clients[s].DescribeTopic(ctx, topic)
+			return err
+		})
 		grown += info.Produce
 		for _, st := range info.Storage {
 			if st.Retired {

@@ -125,10 +125,14 @@ func (w *world) begin() {
 		w.start(others[i])
 	}
 	for _, s := range scenes {
-		client, err := (&spec{Dir: filepath.Join(w.dir, "data"), Log: w.log, Registry: w.direct}).open(w.t.Context(), s, nil)
-		w.must(err)
+		here := &spec{Dir: filepath.Join(w.dir, "data"), Log: w.log, Registry: w.direct}
+		var client *ringfence.Client
+		w.persist("the store can be opened", func(ctx context.Context) (err error) {
+			client, err = here.open(ctx, s, nil)
+			return err
+		})
 		w.clients = append(w.clients, client)
-		w.must(client.EnsureTopic(w.t.Context(), topic, topicConfig))
+		w.persist("the topic is there", func(ctx context.Context) error { return client.EnsureTopic(ctx, topic, topicConfig) })
 	}
 	w.await("all are members, and own all units", func(s scene, g ringfence.GroupInfo) bool {
 		return everyUnitIsOwned(g) && (s != scenes[0] || len(g.Members) == crowded)
@@ -203,6 +207,20 @@ func (w *world) until(what string, holds func() bool) {
 			w.t.Fatalf("waited %s in vain until %s", healing, what)
 		}
 	}
+}
+
+// persist tries what a busy store may be too slow for.
+func (w *world) persist(what string, do func(context.Context) error) {
+	w.t.Helper()
+	w.until(what, func() bool {
+		ctx, cancel := context.WithTimeout(w.t.Context(), call)
+		defer cancel()
+		err := do(ctx)
+		if err != nil && !transient(err) {
+			w.must(err)
+		}
+		return err == nil
+	})
 }
 
 // await looks at the groups until something holds for all of them.

@@ -109,9 +109,6 @@ func (r *run) judge() error {
 	if err != nil {
 		return err
 	}
-	if err := r.tellStorage(); err != nil {
-		r.result.Notes = append(r.result.Notes, "how many storage topics were retired is not known: "+err.Error())
-	}
 	r.result.tellReport(report)
 	r.result.Faults = takeovers(r.result.Schedule)
 	broken := len(r.result.Deaths) > 0

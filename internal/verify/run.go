@@ -68,6 +68,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if !errors.Is(err, ErrBroken) && !r.result.Began {
 		return &r.result, errors.Join(err, r.clear())
 	}
+	r.tellStorage()
 	err = errors.Join(err, r.judge())
 	if !c.Keep && !errors.Is(err, ErrBroken) {
 		err = errors.Join(err, r.clear())
