@@ -10,6 +10,19 @@ import (
 	"time"
 )
 
+// A worker takes Engine.mu for a whole claim of records, not for each: one lock to take them and one
+// to account for them. What makes that safe is cursor, the one word that worker and engine share
+// while a claim is run. The worker adds one to it to start a record; the engine takes back what was
+// not started by putting takenBack there. Whoever comes first at the word has the record, so each
+// is run once, and a slow handler holds up itself and none of those behind it in its claim.
+//
+// So a worker can't rely on its claim: what it has not started may be run by another one, after the
+// record that is running. The schedule keeps their order, not the claim: a record that was taken back is
+// waiting again behind the leader of its key, and one whose leader has failed is skipped.
+//
+// The engine also accounts for what such a worker has finished: errs of the records before the
+// running one, which it wrote before it moved cursor on.
+
 // worker is one goroutine of the pool. It runs claimed records, or reads, or is parked.
 type worker struct {
 	wake  chan struct{} // capacity 1: one send for each time it is taken off the parked ones

@@ -10,6 +10,15 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// Everybody whose frames are to be durable waits for one sync, of whichever process. There is no
+// queue for it: who finds the sync lock free leads, for all that is written by then, and marks in
+// the page how far it came; the others sleep on the page's bell, look there when it rings, and one
+// of them leads the next. There is one sync at a time, except when a leader is silent for too long:
+// it may have been stopped, and then others sync without it.
+//
+// A sync covers what was written when it began. Should one fail meanwhile, in whichever process, it
+// does not count any more (page.Lead): the kernel tells of an error once.
+
 const (
 	// syncNap is how long a committer waits for the sync leader's wake-up before it looks again.
 	syncNap = 2 * time.Millisecond

@@ -7,6 +7,12 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// Readers find frames without a lock of the kernel: every process walks the newest segment by
+// itself, by the headers of its frames, as far as the page says that it is visible, and keeps where
+// the frames of each partition are. A walk goes on where the last one stopped, whoever was the last
+// to need it, so each header is looked at once by each process. When a segment is full its index
+// file has the same, and the view goes on in the next one.
+
 // view is what this process knows of the newest segment, up to the visible position: where the
 // frames of each partition are. mu guards all of it; it is never held while a segment is read,
 // except for walking the headers of new frames.

@@ -12,6 +12,13 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// What a writer knows follows from the frames alone: which offset comes next in each partition, what
+// each producer has appended, the checksum that the next frame must name. So it needs no memory that
+// processes share. Whoever gets the write lock first takes in what others wrote since it had it
+// (catchUp), by the same walk over the headers that readers do, wipes what a writer that died left
+// behind the end, and appends. Damage on the way is decided about under that lock only, by a new
+// segment, whose bases lie past all that the damaged bytes can have held (decision 15).
+
 // maxWrite bounds one write, and with it the writer's buffer.
 const maxWrite = 1 << 20
 

@@ -9,6 +9,22 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A batch of Kafka's is of one Kafka producer, whose records in the partition are numbered without a
+// gap. So what goes into a batch, and in which order, is decided here, from the front of
+// the partition's queue, and nothing is sent that was not numbered here.
+//
+//   - What failed goes first, and as it is: the broker knows it by its numbers, if it has it.
+//   - A batch that Append has encoded is whole. It gets the next numbers of the log's own identity.
+//   - Appends of producers are told apart by their sequences, and judged one by one (identity.go). What
+//     is stored already is answered, or shares the fate of its like in this batch. What can't be is
+//     refused. What only the broker can tell waits: the batch goes without it, and when nothing is in
+//     front of it any more, form says whose numbers to ask for.
+//   - The others are taken as long as they fit: into the size, and to the producer, its epoch and the
+//     way in which their sequences are told.
+//
+// What is taken moves its identity on before it is sent. The batch keeps where that stood before, for
+// when it turns out that nothing was stored (undo in identity.go).
+
 // batch is what is sent to a partition at once.
 type batch struct {
 	items    []*pending

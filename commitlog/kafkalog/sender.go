@@ -13,6 +13,14 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A partition that has something to send stands in the list of the broker that leads it, once,
+// however much it has. The broker's sender takes one batch of each of them into a request, first
+// come first, and makes no third one while two are on their way: what comes in the meantime makes
+// the next batches larger. So under load requests grow by themselves, and nobody waits for a timer.
+//
+// A partition has one batch on its way at a time. Who has it, the sender or what handles the
+// answer, owns its queue (queue.go), so its order needs no lock.
+
 const (
 	// slots is how many requests may be on their way to a broker. It works on one at a time; the
 	// second one hides the way there and back.
