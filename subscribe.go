@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -123,7 +124,11 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if err != nil {
 		return err
 	}
-	of := &shards{Journals: j, drain: opts.DrainTimeout, logger: c.logger}
+	g, err := c.reg.Group(j.Definition.Group())
+	if err != nil {
+		return err
+	}
+	of := &shards{Journals: j, group: g, drain: opts.DrainTimeout, logger: c.logger}
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
@@ -180,6 +185,7 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 // shards runs the shards of a subscription around the engines of their units.
 type shards struct {
 	*subscription.Journals
+	group  *registry.Group
 	drain  time.Duration
 	logger *slog.Logger
 }
@@ -197,7 +203,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h di
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in.Partition, From: from,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Handler: h, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Logger: w.logger,
 	})
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -220,6 +226,17 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h di
 		return own // the engine only says that its context has ended
 	}
 	return err
+}
+
+// stored reads where the journal of a shard is needed from.
+func (w *shards) stored(unit int) func(context.Context) (int64, error) {
+	return func(ctx context.Context) (int64, error) {
+		u, err := w.group.Unit(ctx, unit)
+		if err != nil || u.Checkpoint == nil {
+			return 0, err
+		}
+		return u.Checkpoint.From, nil
+	}
 }
 
 // Permanent is an error of a handler that says that the record can never succeed: it becomes a dead

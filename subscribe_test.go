@@ -1,6 +1,7 @@
 package ringfence_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,4 +293,67 @@ func TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt(t *testing.T) {
 	// Those of others are as before.
 	must(t, rf.EnsureTopic(t.Context(), "mails", ringfence.TopicConfig{Partitions: 1}))
 	must(t, rf.DeleteTopic(t.Context(), "mails", nil))
+}
+
+func TestTheJournalDoesNotGrowForEver(t *testing.T) {
+	t.Parallel()
+	_, rf := newTopic(t, 1)
+	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Initial: time.Millisecond, Max: time.Millisecond, Hold: -1})
+	must(t, err)
+	var d delivered
+	h := d.handler(func(m *ringfence.Message) error {
+		switch {
+		case string(m.Value) == "0":
+			return ringfence.Permanent(errors.New("malformed"))
+		case m.Attempt == 1:
+			return errors.New("not at first")
+		}
+		return nil
+	})
+	stop := subscribe(t, rf, "billing", h)
+	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	must(t, err)
+	dropped := func() bool {
+		j, err := rf.DescribeTopic(t.Context(), info.JournalTopic())
+		must(t, err)
+		return j.Storage[0].Partitions[0].First > 0
+	}
+	// The dead letter is at the journal's beginning, and those behind it wait for it there.
+	produce(t, rf, "orders", 0, 1, 1)
+	others := func() (n int) {
+		for k := range 7 {
+			n += len(d.of(fmt.Sprintf("other%d", k)))
+		}
+		return n
+	}
+	sent, waiting := 1, 1
+	eventually(t, "the journal's beginning was dropped", func() bool {
+		for range 100 {
+			m := ringfence.Message{Key: fmt.Appendf(nil, "other%d", sent%7), Value: fmt.Append(nil, sent)}
+			_, err := rf.Produce(t.Context(), "orders", m)
+			must(t, err)
+			sent++
+		}
+		produce(t, rf, "orders", sent, 1, 1)
+		sent++
+		eventually(t, "all of the other keys", func() bool { return others() == sent-1-waiting })
+		waiting++
+		return dropped()
+	})
+	stop()
+	d.cure()
+	subscribe(t, rf, "billing", h) // an heir knows of it all the same
+	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	must(t, err)
+	if len(letters) == 0 || string(letters[0].Value) != "0" || !letters[0].Failed {
+		t.Fatalf("the letters are %+v", letters)
+	}
+	n, err := rf.Redrive(t.Context(), "billing", nil)
+	if n != 1 || err != nil {
+		t.Errorf("redriven: %d, %v", n, err)
+	}
+	eventually(t, "all", func() bool { return len(d.of("k0"))+others() == sent })
+	if got := d.of("k0"); got[0] != "0" || !slices.IsSortedFunc(got, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
+		t.Errorf("of its key %v", got)
+	}
 }

@@ -1,6 +1,8 @@
 package consumer
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,9 @@ type progressOf struct {
 	silent  bool                            // the handlers store their checkpoints themselves; only the end is told
 	final   atomic.Bool                     // the engine drains: every finished range counts
 	journal func([]registry.Position) int64 // of a subscription: where its journal is needed from; nil: none
+
+	mu   sync.Mutex
+	last group.Progress // with a journal: what was told last
 }
 
 func (p *progressOf) now() group.Progress {
@@ -28,7 +33,7 @@ func (p *progressOf) now() group.Progress {
 		return p.told(p.engine.Final(), running)
 	}
 	if v := p.engine.Version(); v == p.version.Load() {
-		return group.Progress{Oldest: running}
+		return p.moved(running)
 	}
 	got := p.engine.Progress()
 	p.version.Store(got.Version)
@@ -40,6 +45,31 @@ func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progre
 	out := group.Progress{Positions: got.Positions, Oldest: running}
 	if p.journal != nil && len(got.Positions) > 0 {
 		out.From = p.journal(got.Positions)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.last = out
+	}
+	return out
+}
+
+// moved is for an engine that got no further: its journal may be needed from a later place all the same.
+func (p *progressOf) moved(running time.Time) group.Progress {
+	out := group.Progress{Oldest: running}
+	if p.journal == nil {
+		return out
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.last.Positions
+	if at == nil {
+		at = p.start
+	}
+	if len(at) == 0 {
+		return out
+	}
+	if from := p.journal(at); from != p.last.From {
+		out.Positions, out.From = slices.Clone(at), from
+		p.last = out
 	}
 	return out
 }

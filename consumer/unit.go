@@ -110,14 +110,15 @@ func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.
 		return nil, err
 	}
 	var start []registry.Position
+	var from int64
 	if have.Checkpoint != nil {
-		start = have.Checkpoint.Positions
+		start, from = have.Checkpoint.Positions, have.Checkpoint.From
 	}
 	if position(have.Checkpoint, at.Storage, at.Partition) != nil {
 		return start, nil
 	}
 	start = append(start[:len(start):len(start)], at)
-	c := registry.Checkpoint{Positions: start, Member: u.Member(), Updated: time.Now().UnixMilli()}
+	c := registry.Checkpoint{Positions: start, From: from, Member: u.Member(), Updated: time.Now().UnixMilli()}
 	return start, w.group.Commit(ctx, u.Grant(), c, have.CheckpointVersion)
 }
 

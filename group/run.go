@@ -183,8 +183,8 @@ func (m *member) collect(ctx context.Context) (calm bool) {
 			continue
 		}
 		calm = calm && p.Oldest.IsZero()
-		if p.Positions != nil && !same(u.sent, p.Positions) {
-			calm, u.sent = false, p.Positions
+		if p.Positions != nil && (p.From != u.from || !same(u.sent, p.Positions)) {
+			calm, u.sent, u.from = false, p.Positions, p.From
 			ev.Units = append(ev.Units, core.UnitProgress{
 				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From},
 			})

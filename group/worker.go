@@ -75,6 +75,7 @@ type Unit struct {
 	revoked bool // that it ends was told
 	stuck   bool // it was reported
 	sent    []registry.Position
+	from    int64 // sent with it
 }
 
 // Number is which unit it is, from 0.

@@ -225,3 +225,16 @@ func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, 
 		}
 	})
 }
+
+// behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.
+type behind struct{ epoch int64 }
+
+func (b behind) Error() string {
+	return fmt.Sprintf("epoch %d of it was begun elsewhere: %v", b.epoch, fault.Fenced)
+}
+
+// Unwrap is for errors.Is.
+func (behind) Unwrap() error { return fault.Fenced }
+
+// Above is the epoch that was met.
+func (b behind) Above() int64 { return b.epoch }

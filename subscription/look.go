@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -33,7 +35,7 @@ type Journals struct {
 	Dead       *commitlog.Topic
 }
 
-// state reads what counts of a shard's journal by now.
+// state reads what counts of a shard's journal by now. fault.OutOfRange: it was trimmed meanwhile.
 func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	b, err := j.Journal.Bounds(ctx, shard)
 	if err != nil {
@@ -64,7 +66,7 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 // Parked is how many records are parked or dead letters, and would be lost with the journals.
 func (j *Journals) Parked(ctx context.Context) (n int, _ error) {
 	for shard := range j.Definition.Set().Shards {
-		st, err := j.state(ctx, shard)
+		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
 		if err != nil {
 			return 0, err
 		}
@@ -80,34 +82,53 @@ func (j *Journals) set() string { return j.Definition.Set().ID }
 func (j *Journals) Letters(ctx context.Context) ([]Letter, error) {
 	var all []Letter
 	for shard := range j.Definition.Set().Shards {
-		st, err := j.state(ctx, shard)
+		some, err := untrimmed(func() ([]Letter, error) { return j.lettersOf(ctx, shard) })
 		if err != nil {
 			return nil, err
 		}
-		blocked := map[string]bool{}
-		for _, it := range st.Items() {
-			l := Letter{ID: it.ID, Shard: shard, Failed: it.Dead, Item: it}
-			switch {
-			case it.Dead && it.Blocking && it.Key != nil:
-				blocked[string(it.Key)] = true
-			case it.Dead:
-			case it.Key == nil || !blocked[string(it.Key)]:
-				continue
-			}
-			t, place := j.Journal, it.Place
-			if it.Dead {
-				t, place = j.Dead, it.Copy
-			}
-			if l.Record, err = readOne(ctx, t, shard, place, j.set()); err != nil {
-				return nil, err
-			}
-			all = append(all, l)
-		}
+		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, func(a, b Letter) int {
 		return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin))
 	})
 	return all, nil
+}
+
+func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ error) {
+	st, err := j.state(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	blocked := map[string]bool{}
+	for _, it := range st.Items() {
+		l := Letter{ID: it.ID, Shard: shard, Failed: it.Dead, Item: it}
+		switch {
+		case it.Dead && it.Blocking && it.Key != nil:
+			blocked[string(it.Key)] = true
+		case it.Dead:
+		case it.Key == nil || !blocked[string(it.Key)]:
+			continue
+		}
+		t, place := j.Journal, it.Place
+		if it.Dead {
+			t, place = j.Dead, it.Copy
+		}
+		if l.Record, err = readOne(ctx, t, shard, place, j.set()); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.
+func untrimmed[T any](look func() (T, error)) (out T, err error) {
+	for range 10 {
+		if out, err = look(); !errors.Is(err, fault.OutOfRange) {
+			break
+		}
+	}
+	return out, err
 }
 
 // Order writes down what is to be done with dead letters. The owners of the shards do it.

@@ -28,6 +28,7 @@ type ShardConfig struct {
 	Epoch      int64  // of the grant
 	Run        uint64 // counts the starts under that grant
 	Member     string
+	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
 	Handler    dispatch.Handler
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
@@ -45,6 +46,7 @@ type Shard struct {
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
 	copies  chan core.Copy
+	useless chan struct{} // some of the journal is of no use, once that is stored
 
 	// mu guards all that follows; it is held for work in memory only.
 	mu      sync.Mutex
@@ -53,6 +55,7 @@ type Shard struct {
 	pumped  []core.Deliver
 	running int
 	fenced  int64         // where the fence was repeated last, about
+	trimmed int64         // what is below was dropped, or is about to be
 	calm    chan struct{} // not nil: no new attempts; closed when all is written that was begun
 	fate    error
 	stop    context.CancelCauseFunc
@@ -73,6 +76,7 @@ func NewShard(c ShardConfig) *Shard {
 	return &Shard{
 		cfg: c, log: c.Logger.With("subscription", d.Name, "shard", c.Shard),
 		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
+		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), kick: make(chan struct{}, 1),
 		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024),
 		st: core.New(core.Config{
@@ -92,8 +96,14 @@ func (s *Shard) Retry() dispatch.Retry {
 	}
 }
 
-// refenceAfter is after how many records of the journal its fence is repeated, so that From can move on.
-const refenceAfter = 256
+const (
+	// refenceAfter is after how many records of the journal its fence is repeated, so that From can move on.
+	refenceAfter = 256
+	// trimAfter is how many records that are of no use any more are dropped at once.
+	trimAfter = 256
+	// tidyAtOnce is how many live records are appended once more in a commit interval.
+	tidyAtOnce = 64
+)
 
 // From is where an heir has to read the journal from that starts at these positions.
 func (s *Shard) From(at []registry.Position) int64 {
@@ -106,6 +116,13 @@ func (s *Shard) From(at []registry.Position) int64 {
 		if from = st.From(next); st.End()-s.fenced >= refenceAfter {
 			s.fenced = st.End()
 			st.Refence()
+		}
+		st.Tidy(tidyAtOnce)
+		if from-s.trimmed >= trimAfter {
+			select {
+			case s.useless <- struct{}{}:
+			default:
+			}
 		}
 	})
 	return from
@@ -127,6 +144,7 @@ func (s *Shard) Run(ctx context.Context) error {
 	wg.Go(func() { s.appendAll(inner) })
 	wg.Go(func() { s.copyAll(inner) })
 	wg.Go(func() { s.tail(inner) })
+	wg.Go(func() { s.trim(inner) })
 	wg.Go(func() { s.pump(inner, &wg) })
 	s.do(func(st *core.State) { st.Start() })
 	wg.Wait()
@@ -204,6 +222,8 @@ func (s *Shard) do(f func(*core.State)) {
 			s.pumped = append(s.pumped, e)
 		case core.Started:
 			close(s.started)
+		case core.Trim:
+			s.trimmed = max(s.trimmed, e.Before)
 		case core.Behind:
 			s.endLocked(behind{e.Seen.Epoch})
 		}
@@ -215,19 +235,6 @@ func (s *Shard) do(f func(*core.State)) {
 	default:
 	}
 }
-
-// behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.
-type behind struct{ epoch int64 }
-
-func (b behind) Error() string {
-	return fmt.Sprintf("epoch %d of it was begun elsewhere: %v", b.epoch, fault.Fenced)
-}
-
-// Unwrap is for errors.Is.
-func (behind) Unwrap() error { return fault.Fenced }
-
-// Above is the epoch that was met.
-func (b behind) Above() int64 { return b.epoch }
 
 // copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
 // has at most one for each lane that is being given up, and those are as many as handlers.

@@ -25,7 +25,7 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
 	}
-	if u.checkpoint != nil && samePositions(u.checkpoint.Positions, c.Positions) {
+	if u.checkpoint != nil && u.checkpoint.From == c.From && samePositions(u.checkpoint.Positions, c.Positions) {
 		return
 	}
 	next := *c

@@ -133,6 +133,18 @@ func subscriptionMutants() []mutant {
 			pkg: ".", test: "TestTheJournalIsNotReadFromItsBeginningForEver$", limit: "20s",
 		},
 		{
+			name: "journal-never-tidied", breaks: "one dead letter keeps all of the journal that was written after it",
+			file: "subscription/core/from.go",
+			find: "	if s.tidyTo > from {\n", put: "	if s.tidyTo > from && limit < 0 {\n",
+			pkg: ".", test: "TestTheJournalDoesNotGrowForEver$", limit: "30s",
+		},
+		{
+			name: "journal-never-trimmed", breaks: "a journal keeps all that was ever parked",
+			file: "subscription/trim.go",
+			find: "	if from <= was {\n", put: "	if from >= was {\n",
+			pkg: ".", test: "TestTheJournalDoesNotGrowForEver$", limit: "30s",
+		},
+		{
 			name: "claimed-below-the-fence", breaks: "a shard whose registry went back is behind its own journal for ever",
 			file: "group/core/progress.go",
 			find: "ev.Above >= u.grant.Epoch\n", put: "ev.Above >= u.grant.Epoch && false\n",

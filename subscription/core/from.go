@@ -87,17 +87,32 @@ func (s *State) Stored(from int64) {
 	}
 }
 
-// Compact appends up to limit of the live records that lie below before once more, so that From can
-// move on.
-func (s *State) Compact(before int64, limit int) {
-	if s.phase != live {
+// Tidy keeps the journal from growing with what is of no use any more. When an heir would have to read
+// several times what is live, it appends up to limit of the oldest live records once more, until all that
+// lay there by then has moved on. Call it now and then, after From.
+func (s *State) Tidy(limit int) {
+	if s.phase != live || len(s.fences) == 0 {
 		return
 	}
-	for _, it := range s.sorted() {
-		if limit == 0 {
+	from := s.fences[0]
+	if span := s.end - from; s.tidyTo <= from && span >= s.cfg.Tidy && span >= 4*int64(len(s.items)) {
+		s.tidyTo = s.end
+	}
+	if s.tidyTo > from {
+		s.compact(s.tidyTo, limit)
+	}
+}
+
+// compact appends up to limit of the live records that lie below before once more, so that From can
+// move on.
+func (s *State) compact(before int64, limit int) {
+	look := 16 * limit // what is kept in front may be what only time takes away
+	for _, p := range s.placed[:min(len(s.placed), look)] {
+		it := s.items[p.origin]
+		if limit == 0 || p.place >= before {
 			return
 		}
-		if it.place >= before || it.pending > 0 || it.order != 0 || it.lane.busy == it {
+		if it == nil || it.place != p.place || it.pending > 0 || it.order != 0 || it.lane.busy == it {
 			continue
 		}
 		limit--

@@ -13,6 +13,7 @@ type Config struct {
 	MaxAttempts int         // 0: no end
 	DeadLetters DeadLetters // zero: Block
 	Batch       int         // records appended at once; default 256
+	Tidy        int64       // a journal that is shorter stays as it is; default 1024
 }
 
 // DeadLetters says what becomes of a record that is given up.
@@ -47,6 +48,7 @@ type State struct {
 	lanes  map[string]*lane
 	items  map[Origin]*item
 	placed []placed         // what keeps the journal's beginning, in order of place
+	tidyTo int64            // what lies below is being appended once more; see Tidy
 	passed map[[2]int]int64 // the lowest unfinished offset by storage and partition, as From was told
 
 	// What is under way.
@@ -69,6 +71,9 @@ type entry struct {
 func New(c Config) *State {
 	if c.Batch == 0 {
 		c.Batch = 256
+	}
+	if c.Tidy == 0 {
+		c.Tidy = 1024
 	}
 	if c.DeadLetters == "" {
 		c.DeadLetters = Block

@@ -91,7 +91,7 @@ func (w *world) trouble() bool {
 		n.st.Refence()
 		n.effects()
 	case k < 17 && n.started:
-		n.st.Compact(n.st.End()-int64(w.rnd.IntN(8)), 1+w.rnd.IntN(3))
+		n.st.Tidy(1 + w.rnd.IntN(3))
 		n.effects()
 	default:
 		return false

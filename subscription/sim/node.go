@@ -58,7 +58,7 @@ func (w *world) newNode(why string) *node {
 	}
 	n.st = core.New(core.Config{
 		Set: set, Tenure: core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}, Member: "m", From: from, Now: w.now,
-		MaxAttempts: maxAttempts, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3),
+		MaxAttempts: maxAttempts, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
 	})
 	w.nodes = append(w.nodes, n)
 	w.reg.owner = n.id
