@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -119,6 +120,36 @@ func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ er
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// Lane is what one shard has parked of a key.
+type Lane struct {
+	Shard  int
+	Parked int
+	Head   core.Item // what is delivered, or decided about, before the rest
+}
+
+// Lanes are those of a key, by shard; a shard that holds nothing of it back has none.
+func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error) {
+	for shard := range j.Definition.Set().Shards {
+		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
+		if err != nil {
+			return nil, err
+		}
+		l := Lane{Shard: shard}
+		for _, it := range st.Items() {
+			if it.Key == nil || !bytes.Equal(it.Key, key) || it.Dead && !it.Blocking {
+				continue
+			}
+			if l.Parked++; l.Parked == 1 {
+				l.Head = it
+			}
+		}
+		if l.Parked > 0 {
+			lanes = append(lanes, l)
+		}
+	}
+	return lanes, nil
 }
 
 // untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.

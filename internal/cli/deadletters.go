@@ -72,13 +72,15 @@ func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
 
 func (a *app) deadLetters() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "dead-letters",
-		Short:   "List, redrive and discard the records that were given up",
+		Use:   "dead-letters",
+		Short: "List, show, redrive and discard the records that were given up",
+		Long: `List, show, redrive and discard the records of a subscription that were given up. The
+name may come before the verb too: "dead-letters billing list".`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"dlq"},
 	}
-	cmd.AddCommand(a.deadLettersList(),
+	cmd.AddCommand(a.deadLettersList(), a.deadLettersShow(),
 		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*ringfence.Client).Redrive),
 		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*ringfence.Client).Discard))
 	return cmd
@@ -112,14 +114,7 @@ wait behind a failed one of their key. JSON is one object a line.`,
 
 func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 	if a.global.format == "json" {
-		enc := json.NewEncoder(a.records())
-		enc.SetEscapeHTML(false)
-		for i := range list {
-			if err := enc.Encode(deadLetterOf(&list[i])); err != nil {
-				return err
-			}
-		}
-		return nil
+		return a.writeDeadLetters(list)
 	}
 	return a.emit(list, func(r *report) {
 		rows := make([][]cell, len(list))
@@ -133,6 +128,18 @@ func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 		}
 		r.table([]string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, rows)
 	})
+}
+
+// writeDeadLetters writes one object a line.
+func (a *app) writeDeadLetters(list []ringfence.DeadLetter) error {
+	enc := json.NewEncoder(a.records())
+	enc.SetEscapeHTML(false)
+	for i := range list {
+		if err := enc.Encode(deadLetterOf(&list[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ordered says how many dead letters an order was given for.

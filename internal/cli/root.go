@@ -62,7 +62,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(nameFirst(args))
 	err := root.ExecuteContext(ctx)
 	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // who wrote it did not look
 		if err = nil; !errors.Is(lost, syscall.EPIPE) {

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// blockage is what holds a key back in one shard. Scripts depend on the names.
+type blockage struct {
+	Shard     int    `json:"shard"`
+	Owner     string `json:"owner"`
+	Epoch     int64  `json:"epoch"`
+	ID        string `json:"id"`     // of the first record that is parked
+	Status    string `json:"status"` // of that: failed, or retrying
+	Attempts  int    `json:"attempts"`
+	Reason    string `json:"reason"`
+	Answer    string `json:"answer"`
+	FailedAt  string `json:"failed_at"`
+	Due       string `json:"due"`
+	Followers int    `json:"followers"` // records of the key that are parked behind it
+}
+
+func blockageOf(b *ringfence.Blockage) blockage {
+	out := blockage{
+		Shard: b.Shard, Owner: b.Owner, Epoch: b.Epoch, ID: b.ID, Status: "retrying", Attempts: b.Attempts,
+		Reason: b.Reason, Answer: b.Answer, FailedAt: when(b.FailedAt), Due: when(b.Due), Followers: b.Parked - 1,
+	}
+	if b.Failed {
+		out.Status = "failed"
+	}
+	return out
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return document.Time(t.UnixMilli())
+}
+
+func (a *app) subscriptionWhy() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why NAME KEY",
+		Short: "Say why records of a key are not delivered",
+		Long: `Say what holds the records of a key back: the record that is tried again or was given
+up, what it answered last, when it is tried next, and how many wait behind it. Of a
+record that is held in memory before it is parked only its owner knows.`,
+		Example: `  ringfence subscription why billing acct-42`,
+		Args:    cobra.ExactArgs(2),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			all, err := rf.Why(ctx, args[0], []byte(args[1]))
+			if err != nil {
+				return err
+			}
+			out := make([]blockage, len(all))
+			for i := range all {
+				out[i] = blockageOf(&all[i])
+			}
+			return a.emit(out, func(r *report) {
+				if len(out) == 0 {
+					r.line("nothing of key %s is parked", args[1])
+				}
+				for _, b := range out {
+					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
+					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(b.FailedAt), dash(b.Answer))
+					if b.Status == "retrying" {
+						r.line("next attempt %s", dash(b.Due))
+					} else {
+						r.line("until it is redriven or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
+					}
+					r.line("%s behind it", plural(int64(b.Followers), "record"))
+				}
+			})
+		}),
+	}
+}
+
+func (a *app) deadLettersShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME ID",
+		Short: "Show one record that is not delivered, as a line of JSON",
+		Args:  cobra.ExactArgs(2),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			list, err := rf.DeadLetters(ctx, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]})
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("subscription %q has no record %q that waits for a decision: %w", args[0], args[1], fault.NotFound)
+			}
+			return a.writeDeadLetters(list)
+		}),
+	}
+}
+
+// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list".
+func nameFirst(args []string) []string {
+	at := slices.IndexFunc(args, func(s string) bool { return s == "dead-letters" || s == "dlq" })
+	if at < 1 || !slices.Contains([]string{"subscription", "subscriptions", "sub"}, args[at-1]) || at+2 >= len(args) {
+		return args
+	}
+	verb := func(s string) bool { return slices.Contains([]string{"list", "show", "redrive", "discard"}, s) }
+	if verb(args[at+1]) || !verb(args[at+2]) {
+		return args
+	}
+	args = slices.Clone(args)
+	args[at+1], args[at+2] = args[at+2], args[at+1]
+	return args
+}

@@ -1,0 +1,71 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// Blockage is what holds records of a key back in one shard of a subscription.
+type Blockage struct {
+	Shard  int    // the partition of the topic
+	Owner  string // the member that delivers it; "": nobody
+	Epoch  int64  // of that member
+	Parked int    // records of the key that are parked, the first of them among them
+
+	// Of the first of them:
+	ID       string // as DeadLetter.ID
+	Failed   bool   // it was given up, and waits until somebody decides; else it is tried again
+	Attempts int
+	Reason   string    // attempts or permanent, when it was given up
+	Answer   string    // the last error
+	FailedAt time.Time // the first failure; zero: it has not failed
+	Due      time.Time // of the next attempt; zero: as soon as it can be, or never, see Failed
+}
+
+// Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
+// parked. With none, the records of the key are delivered as they come; one that fails is held in memory
+// for a while before it is parked, and only its owner knows of that.
+func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := j.Lanes(ctx, key)
+	if err != nil || len(lanes) == 0 {
+		return nil, err
+	}
+	g, err := c.DescribeGroup(ctx, j.Definition.Group())
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	all := make([]Blockage, len(lanes))
+	for i, l := range lanes {
+		b := Blockage{
+			Shard: l.Shard, Parked: l.Parked, ID: subscription.Name(l.Head.ID), Failed: l.Head.Dead,
+			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: fromMillis(l.Head.Since),
+		}
+		if b.Failed {
+			b.Reason = l.Head.Reason.String()
+		} else {
+			b.Due = fromMillis(l.Head.Due)
+		}
+		for _, u := range g.Units {
+			if u.Unit == l.Shard {
+				b.Owner, b.Epoch = u.Owner, u.Epoch
+			}
+		}
+		all[i] = b
+	}
+	return all, nil
+}
+
+// fromMillis is the zero time for 0.
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
