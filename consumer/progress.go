@@ -20,11 +20,13 @@ type progressOf struct {
 	final   atomic.Bool                     // the engine drains: every finished range counts
 	journal func([]registry.Position) int64 // of a subscription: where its journal is needed from; nil: none
 
-	mu   sync.Mutex
+	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
 	last group.Progress // with a journal: what was told last
 }
 
 func (p *progressOf) now() group.Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	running := oldest(p.engine.Stats())
 	if p.silent && !p.engine.Ended() {
 		return group.Progress{Oldest: running}
@@ -45,8 +47,6 @@ func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progre
 	out := group.Progress{Positions: got.Positions, Oldest: running}
 	if p.journal != nil && len(got.Positions) > 0 {
 		out.From = p.journal(got.Positions)
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.last = out
 	}
 	return out
@@ -58,8 +58,6 @@ func (p *progressOf) moved(running time.Time) group.Progress {
 	if p.journal == nil {
 		return out
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	at := p.last.Positions
 	if at == nil {
 		at = p.start

@@ -133,6 +133,12 @@ func subscriptionMutants() []mutant {
 			pkg: ".", test: "TestTheJournalIsNotReadFromItsBeginningForEver$", limit: "20s",
 		},
 		{
+			name: "quiet-unit-keeps-its-journal", breaks: "what a shard finishes while its topic is at rest stays in the journal",
+			file: "consumer/progress.go",
+			find: "	if from := p.journal(at); from != p.last.From {\n", put: "	if from := p.journal(at); from < p.last.From {\n",
+			pkg: "consumer", test: "TestAQuietUnitTellsWhereItsJournalIsNeededFrom$",
+		},
+		{
 			name: "journal-never-tidied", breaks: "one dead letter keeps all of the journal that was written after it",
 			file: "subscription/core/from.go",
 			find: "	if s.tidyTo > from {\n", put: "	if s.tidyTo > from && limit < 0 {\n",
