@@ -34,8 +34,18 @@ func (m *Meta) check() error {
 }
 
 func (o *Owner) check() error {
-	if o.Epoch < 0 {
-		return fmt.Errorf("an owner in epoch %d: %w", o.Epoch, fault.Corrupt)
+	if !epoch(o.Epoch) || !epoch(o.After) {
+		return fmt.Errorf("an owner in epoch %d, after %d; expected 0 to %d: %w", o.Epoch, o.After, int64(MaxEpoch), fault.Corrupt)
+	}
+	return nil
+}
+
+// epoch tells whether a number can be an epoch, or 0 for none.
+func epoch(n int64) bool { return n >= 0 && n <= MaxEpoch }
+
+func (a *Assignment) check() error {
+	if a.Version < 0 || a.Version > MaxEpoch {
+		return fmt.Errorf("an assignment of version %d; expected 0 to %d: %w", a.Version, int64(MaxEpoch), fault.Corrupt)
 	}
 	return nil
 }
@@ -43,6 +53,9 @@ func (o *Owner) check() error {
 func (c *Checkpoint) check() error {
 	if c.From < 0 {
 		return fmt.Errorf("a checkpoint with a journal from offset %d on: %w", c.From, fault.Corrupt)
+	}
+	if !epoch(c.Epoch) {
+		return fmt.Errorf("a checkpoint of epoch %d; expected 0 to %d: %w", c.Epoch, int64(MaxEpoch), fault.Corrupt)
 	}
 	for _, p := range c.Positions {
 		if p.Storage < 0 || p.Partition < 0 || p.Next < 0 {

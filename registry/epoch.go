@@ -13,6 +13,10 @@ import (
 // epochZero is the time at which an epoch would have been 0: the beginning of 2020, in Unix ms.
 const epochZero = 1_577_836_800_000
 
+// MaxEpoch is the highest epoch that is believed. At one a millisecond it lasts 285,000 years, every
+// reader of JSON keeps it exactly, and the one after it is a number still.
+const MaxEpoch = 1 << 53
+
 // NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
 // milliseconds since the beginning of 2020, or one more than the last where changes are faster.
 func NextEpoch(last, now int64) int64 { return max(last+1, now-epochZero) }

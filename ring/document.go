@@ -135,6 +135,9 @@ func (d *anchorDoc) check(key string) error {
 	if err := newer(key, d.Format); err != nil {
 		return err
 	}
+	if d.Epoch < 0 || d.Epoch > registry.MaxEpoch {
+		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 to %d: %w", key, d.Epoch, int64(registry.MaxEpoch), fault.Corrupt)
+	}
 	if d.Anchor == nil {
 		return fmt.Errorf("registry key %q: it has no anchor: %w", key, fault.Corrupt)
 	}

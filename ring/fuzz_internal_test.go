@@ -3,6 +3,7 @@ package ring
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -49,4 +50,19 @@ func FuzzRing(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The epoch after the highest number would be the lowest one, and every member would believe older news.
+func TestAnAnchorOfAnEpochBeyondItsBoundIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	doc, err := (*anchorDoc)(nil).next(map[string]string{"a": "1"}, "a", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for epoch, good := range map[int64]bool{registry.MaxEpoch: true, registry.MaxEpoch + 1: false, 1<<63 - 1: false, -1: false} {
+		doc.Epoch = epoch
+		if err := doc.check("rings/r/anchor"); (err == nil) != good || !good && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "rings/r/anchor")) {
+			t.Errorf("epoch %d: %v", epoch, err)
+		}
+	}
 }

@@ -179,6 +179,12 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestNoFlagShowsASecret$",
 		},
 		{
+			name: "epoch-without-bound", breaks: "an epoch at the end of the numbers is believed, and the one after it is below all others",
+			file: "registry/decode.go",
+			find: "return n >= 0 && n <= MaxEpoch", put: "return n >= 0",
+			pkg: "registry", test: "TestAnEpochBeyondItsBoundIsNotBelieved$",
+		},
+		{
 			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",
 			file: "internal/visible/visible.go",
 			find: "unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)", put: "unicode.Bidi_Control)",
