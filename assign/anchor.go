@@ -64,6 +64,38 @@ func (a *Anchor) Add(member string) (*Anchor, error) {
 	return newAnchor(append(slices.Clone(a.members), member), nil), nil
 }
 
+// AddAll is Add of one member after the other, at the cost of one.
+func (a *Anchor) AddAll(came []string) (*Anchor, error) {
+	members, removed := slices.Clone(a.members), slices.Clone(a.removed)
+	in := make(map[string]bool, len(members)+len(came))
+	for _, id := range members {
+		in[id] = true
+	}
+	added := 0
+	for _, id := range came {
+		if id == "" {
+			return nil, fmt.Errorf("anchor: a member without a name: %w", fault.Invalid)
+		}
+		if in[id] {
+			continue
+		}
+		in[id] = true
+		if added++; a.working+added > MaxAnchorMembers {
+			return nil, fmt.Errorf("anchor: more than %d members: %w", MaxAnchorMembers, fault.Invalid)
+		}
+		if n := len(removed); n > 0 { // the latest removal is undone
+			members[removed[n-1]] = id
+			removed = removed[:n-1]
+		} else {
+			members = append(members, id)
+		}
+	}
+	if added == 0 {
+		return a, nil
+	}
+	return newAnchor(members, removed), nil
+}
+
 // Remove returns the anchor without a member; a itself when it is not in.
 func (a *Anchor) Remove(member string) *Anchor {
 	b := slices.Index(a.members, member)

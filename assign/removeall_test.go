@@ -1,12 +1,15 @@
 package assign_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 func TestRemovingAllIsRemovingOneAfterTheOther(t *testing.T) {
@@ -34,4 +37,50 @@ func TestRemovingAllIsRemovingOneAfterTheOther(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a ring makes of many that came at once is what it makes of one after the other.
+func TestAddAllIsAddOfEach(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := anchorOf(t, rapid.IntRange(0, 8).Draw(t, "members"))
+		for range rapid.IntRange(0, 8).Draw(t, "removals") {
+			a = a.Remove(fmt.Sprintf("member-%03d", rapid.IntRange(0, 8).Draw(t, "gone")))
+		}
+		came := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "member-000", "member-003"}), 0, 8).Draw(t, "came")
+		one := a
+		for _, id := range came {
+			one = add(t, one, id)
+		}
+		all, err := a.AddAll(came)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := mustJSON(t, all), mustJSON(t, one)
+		if got != want {
+			t.Fatalf("%s; expected %s", got, want)
+		}
+	})
+	if _, err := new(assign.Anchor).AddAll([]string{"a", ""}); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%v; expected that a member has a name", err)
+	}
+	crowd := make([]string, assign.MaxAnchorMembers+1)
+	for i := range crowd {
+		crowd[i] = fmt.Sprint(i)
+	}
+	if _, err := new(assign.Anchor).AddAll(crowd); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%v; expected that there are too many", err)
+	}
+	if a, err := new(assign.Anchor).AddAll(crowd[1:]); err != nil || a.Len() != assign.MaxAnchorMembers {
+		t.Errorf("%v; expected that there is room for each", err)
+	}
+}
+
+func mustJSON(t rapid.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

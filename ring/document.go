@@ -157,7 +157,7 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 		d = &anchorDoc{Anchor: new(assign.Anchor)}
 	}
 	anchor := d.Anchor
-	var why, gone []string
+	var why, gone, came []string
 	for _, id := range slices.Sorted(maps.Keys(d.Members)) {
 		if _, ok := live[id]; !ok {
 			gone = append(gone, id)
@@ -171,14 +171,15 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 		had, ok := d.Members[id]
 		switch {
 		case !ok:
-			var err error
-			if anchor, err = anchor.Add(id); err != nil {
-				return nil, err
-			}
+			came = append(came, id)
 			why = append(why, id+" joined")
 		case had != live[id]:
 			why = append(why, id+" restarted")
 		}
+	}
+	anchor, err := anchor.AddAll(came)
+	if err != nil {
+		return nil, err
 	}
 	if len(why) == 0 && d.Epoch >= floor && d.Epoch > 0 {
 		return d, nil
