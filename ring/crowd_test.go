@@ -3,13 +3,11 @@ package ring_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/ring"
 )
@@ -62,41 +60,5 @@ func TestACrowdMayComeAndGoAtOnce(t *testing.T) {
 				t.Errorf("an empty ring: the key belongs to %q", owner)
 			}
 		})
-	})
-}
-
-// More members than a ring may have, as only somebody writes who is none, hold nobody up: a member that
-// closes then says that it could not say goodbye.
-func TestACrowdThatSomebodyMadeUpHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memregistry.NewStore()
-		h := store.Open()
-		defer h.Close()
-		r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "m", Mode: ring.Anchor})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.WaitEstablished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		stranger := store.Open()
-		defer stranger.Close()
-		for i := range 200 {
-			var forged registry.Txn
-			for j := range 100 {
-				forged.Puts = append(forged.Puts, registry.Put{Key: fmt.Sprintf("rings/r/members/x%05d", 100*i+j), Value: []byte(`{"incarnation":"1"}`)})
-			}
-			if _, err := stranger.Txn(t.Context(), forged); err != nil {
-				t.Fatal(err)
-			}
-		}
-		began := time.Now()
-		if err := r.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 16384 members") {
-			t.Errorf("%v; expected why it could not say goodbye", err)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %s", took)
-		}
 	})
 }

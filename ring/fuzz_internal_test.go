@@ -3,9 +3,12 @@ package ring
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -64,5 +67,23 @@ func TestAnAnchorOfAnEpochBeyondItsBoundIsNotBelieved(t *testing.T) {
 		if err := doc.check("rings/r/anchor"); (err == nil) != good || !good && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "rings/r/anchor")) {
 			t.Errorf("epoch %d: %v", epoch, err)
 		}
+	}
+}
+
+// More members than a ring may have, as only somebody writes who is none, are refused at once: to add
+// them one by one took minutes, and whoever closed waited for that.
+func TestACrowdThatSomebodyMadeUpIsRefused(t *testing.T) {
+	t.Parallel()
+	crowd := map[string]string{}
+	for i := range assign.MaxAnchorMembers {
+		crowd[fmt.Sprint(i)] = "1"
+	}
+	full, err := (*anchorDoc)(nil).next(maps.Clone(crowd), "a", 0, 0)
+	if err != nil || full.Anchor.Len() != assign.MaxAnchorMembers {
+		t.Fatalf("%v; expected that there is room for each", err)
+	}
+	crowd["one more"] = "1"
+	if _, err := full.next(crowd, "a", 0, 0); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%v; expected that there are too many", err)
 	}
 }
