@@ -179,3 +179,42 @@ func TestAServerThatEndsByItselfIsStartedOnceMoreAndTold(t *testing.T) {
 	write(sound)
 	s.Restart() // its data are still there
 }
+
+// A server runs as long as the process does that was started, wherever that goes: Java stands in a folder
+// of its own for a moment, and was taken for one that had ended, and killed, while it started. And what
+// has its pid now is another one.
+func TestAServerRunsWhereverItGoes(t *testing.T) {
+	t.Parallel()
+	state := planted(t, "RINGFENCE_REDIS_URL=redis://127.0.0.1:1\n")
+	dir := filepath.Join(state, "redis")
+	pid, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", string(pid), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	elsewhere := filepath.Join(state, "elsewhere")
+	if err := os.Rename(dir, elsewhere); err != nil { // with the process in it
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(elsewhere)); err != nil {
+		t.Fatal(err)
+	}
+	began := string(pid) + " " + strings.Fields(rest)[19]
+	for born, runs := range map[string]bool{began + " " + string(boot): true, began + "1 " + string(boot): false, began + " another\n": false, "": false} {
+		if err := os.WriteFile(filepath.Join(dir, "born"), []byte(born), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, err := verb(t, state, "env")
+		if err != nil || (out != "") != runs {
+			t.Errorf("of a process that began at %q: printed %q, %q (%v); expected that it runs: %t", born, out, errs, err, runs)
+		}
+	}
+}
