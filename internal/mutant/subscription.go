@@ -139,6 +139,12 @@ func subscriptionMutants() []mutant {
 			pkg: "consumer", test: "TestAQuietUnitTellsWhereItsJournalIsNeededFrom$",
 		},
 		{
+			name: "any-epoch-in-a-journal", breaks: "a damaged journal makes a unit be claimed in an epoch that no registry reads",
+			file: "subscription/core/codec.go",
+			find: "	if r.By.Epoch < 0 || r.By.Epoch > MaxEpoch {\n", put: "	if r.By.Epoch < 0 {\n",
+			pkg: "subscription/core", test: "TestAnEpochInAJournalIsOneOfARegistry$",
+		},
+		{
 			name: "journal-never-tidied", breaks: "one dead letter keeps all of the journal that was written after it",
 			file: "subscription/core/from.go",
 			find: "	if s.tidyTo > from {\n", put: "	if s.tidyTo > from && limit < 0 {\n",

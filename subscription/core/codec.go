@@ -18,7 +18,8 @@ const (
 	MaxSet    = 64
 	MaxAnswer = 1024
 	MaxMember = 256
-	MaxIDs    = 1024 // identities in one order
+	MaxIDs    = 1024      // identities in one order
+	MaxEpoch  = 1<<53 - 1 // the registry takes one more, and a shard is claimed above what its journal has
 )
 
 // Encode is the stored form of r, for a header. The key is not in it: it is that of the record which
@@ -86,6 +87,9 @@ func Decode(b, key []byte) (*Record, error) {
 		return r, d.end()
 	}
 	r.By = Tenure{Epoch: d.num(), Run: d.unsigned(), Token: d.unsigned()}
+	if r.By.Epoch < 0 || r.By.Epoch > MaxEpoch {
+		d.fail(fmt.Sprintf("epoch %d; expected 0 to %d", r.By.Epoch, int64(MaxEpoch)))
+	}
 	r.Seq = d.unsigned()
 	if r.Kind == Fence {
 		r.Member = d.text(MaxMember)

@@ -101,3 +101,14 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A shard is claimed above the epoch that its journal has.
+func TestAnEpochInAJournalIsOneOfARegistry(t *testing.T) {
+	t.Parallel()
+	for epoch, ok := range map[int64]bool{0: true, MaxEpoch: true, MaxEpoch + 1: false, math.MaxInt64: false} {
+		r := Record{Kind: Fence, By: Tenure{Epoch: epoch}}
+		if _, err := Decode(Encode(&r), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
+			t.Errorf("epoch %d: %v", epoch, err)
+		}
+	}
+}
