@@ -98,7 +98,7 @@ func storeMutants() []mutant {
 		{
 			name: "postgres-lease-from-the-answer", breaks: "a process believes in a session that has ended, on PostgreSQL",
 			file: "registry/pgregistry/keeper.go",
-			find: "	l := s.keeper.keep(x, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.link.line, func() error { return nil })\n	l := s.keeper.keep(x, ttl, opened)\n",
+			find: "	l := s.keeper.keep(x, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.link.shown, func() error { return nil })\n	l := s.keeper.keep(x, ttl, opened)\n",
 			pkg: "registry/pgregistry", test: deadlines, server: "postgres",
 		},
 		{
@@ -116,7 +116,7 @@ func storeMutants() []mutant {
 		{
 			name: "sql-lease-from-the-answer", breaks: "a process believes in a session that has ended, on MariaDB and SQLite",
 			file: "registry/internal/sqlstore/session.go",
-			find: "	return s.adopt(id, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.line, func() error { return nil })\n	return s.adopt(id, ttl, opened)\n",
+			find: "	return s.adopt(id, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.link, func() error { return nil })\n	return s.adopt(id, ttl, opened)\n",
 			pkg: "registry/sqlregistry", test: "TestMariaDBConformance$/a_session's_deadline_counts_from_when_its_renewal_was_sent", server: "mariadb",
 		},
 		{

@@ -186,7 +186,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, err
 	}
 	x := s.mint.next()
-	opened, err := lease.Ask(s.link.line, func() error {
+	opened, err := lease.Ask(s.link.shown, func() error {
 		return s.urgent(ctx, func(c *pgx.Conn) error {
 			_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
 			return err
@@ -210,7 +210,7 @@ func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lea
 		return nil
 	}
 	l := lease.Start(lease.Config{
-		ID: id{x}.text(), TTL: ttl, Opened: opened, Line: k.s.link.line, Logger: k.s.log, Gate: k.s.gate,
+		ID: id{x}.text(), TTL: ttl, Opened: opened, Link: k.s.link.shown, Logger: k.s.log, Gate: k.s.gate,
 		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
 		End:    func(ctx context.Context) error { return k.close(ctx, x) },
 		Closed: func(*lease.Session) { k.forget(x) },

@@ -30,8 +30,8 @@ const (
 // link is the connection that stands for the process: it holds the process's advisory lock, which
 // goes when the process dies, and it hears the notifications. Behind a proxy it is a poll.
 type link struct {
-	s    *store
-	line *lease.Line
+	s     *store
+	shown *lease.Link // as others see it
 
 	mu      sync.Mutex
 	up      bool
@@ -41,7 +41,9 @@ type link struct {
 	changed chan struct{} // closed and replaced at each change of these
 }
 
-func newLink(s *store) *link { return &link{s: s, line: lease.NewLine(), changed: make(chan struct{})} }
+func newLink(s *store) *link {
+	return &link{s: s, shown: lease.NewLink(), changed: make(chan struct{})}
+}
 
 func (l *link) set(up bool, err error) {
 	l.mu.Lock()
@@ -53,9 +55,9 @@ func (l *link) set(up bool, err error) {
 	switch {
 	case l.s.pooled: // only the TTL ends sessions
 	case up:
-		l.line.Laid(l.line.Age())
+		l.shown.Restored(l.shown.Age())
 	default:
-		l.line.Lost()
+		l.shown.Lost()
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -50,7 +50,7 @@ const (
 	sameCaller   = 5
 )
 
-// detector is one process's part in it, while it has a line.
+// detector is one process's part in it, while it has a link.
 type detector struct {
 	s     *store
 	wire  rueidis.DedicatedClient
@@ -84,7 +84,7 @@ func (w *detector) giveTime() {
 	}
 }
 
-// run takes part until the line is lost, or ctx ends.
+// run takes part until the link is lost, or ctx ends.
 func (w *detector) run(ctx context.Context, calls <-chan string, lost <-chan error, moved <-chan struct{}) error {
 	crowd, err := shout(ctx, w.s, w.wire, "hello "+w.s.process)
 	if err != nil {

@@ -184,7 +184,7 @@ func TestALostConnectionIsNotTakenForADeath(t *testing.T) {
 		cut := time.Now()
 		net.Reset()
 		select {
-		case <-mine: // the line is back
+		case <-mine: // the link is back
 		case <-time.After(soon):
 			t.Fatal("a watch was not signalled after its connection came back")
 		}
@@ -193,9 +193,9 @@ func TestALostConnectionIsNotTakenForADeath(t *testing.T) {
 		if got := value(t, observer, "m/"); got == "here" {
 			continue
 		} else if away < confirm/2 || time.Now().After(deadline) {
-			t.Fatalf("the entry of a living process is %s; its line was away for %s", got, away)
+			t.Fatalf("the entry of a living process is %s; its link was away for %s", got, away)
 		}
-		x, calm = nil, calm-1 // a machine so slow that the line was away for too long: once more
+		x, calm = nil, calm-1 // a machine so slow that the link was away for too long: once more
 	}
 	select {
 	case <-x.Done():
@@ -204,7 +204,7 @@ func TestALostConnectionIsNotTakenForADeath(t *testing.T) {
 	}
 }
 
-// A cable that is pulled tells nobody: the line has to notice by itself that it hears nothing.
+// A cable that is pulled tells nobody: the link has to notice by itself that it hears nothing.
 func TestAWatchHearsAgainAfterItsNetworkWasGone(t *testing.T) {
 	t.Parallel()
 	cfg, net := through(t)

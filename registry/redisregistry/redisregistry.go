@@ -2,9 +2,9 @@
 //
 // All keys of a namespace share a hash tag, so that one Lua script sees them at one point in time.
 // Every change is such a script; expiry is judged by the server's clock alone. A process has two
-// connections: one for calls, which the client library pipelines, and the line, which carries
+// connections: one for calls, which the client library pipelines, and the link, which carries
 // what is pushed: changes for the watches, and by being there the proof that the process lives.
-// The goroutines of a registry: the line, which also takes its turn at the failure detector for processes
+// The goroutines of a registry: the link, which also takes its turn at the failure detector for processes
 // that died, and one for each session; Close joins them all.
 package redisregistry
 

@@ -35,7 +35,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Line: s.seen, Logger: s.log, Gate: s.gate,
+		ID: id, TTL: ttl, Opened: opened, Link: s.seen, Logger: s.log, Gate: s.gate,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.end(ctx, id) },
 		Closed: func(x *lease.Session) { s.forget(x) },

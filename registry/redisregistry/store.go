@@ -51,8 +51,8 @@ type store struct {
 	young   time.Time // until then the server's clients may still be on their way back to it
 
 	mu       sync.Mutex
-	line     *line       // nil until somebody watches or has a session
-	seen     *lease.Line // the line, to others
+	link     *link       // nil until somebody watches or has a session
+	seen     *lease.Link // the link, to others
 	sessions map[string]*lease.Session
 	opened   int // sessions so far
 	closed   bool
@@ -65,7 +65,7 @@ func newStore(n names, cfg Config) *store {
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
 		open: rueidis.NewLuaScript(openScript), sweep: rueidis.NewLuaScript(sweepScript),
-		sessions: make(map[string]*lease.Session), seen: lease.NewLine(), closing: make(chan struct{}),
+		sessions: make(map[string]*lease.Session), seen: lease.NewLink(), closing: make(chan struct{}),
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return ch, nil
 }
 
-// connected waits until the line is there, for the first time; from then on a watch is signalled
+// connected waits until the link is there, for the first time; from then on a watch is signalled
 // whenever it came back.
 func (s *store) connected(ctx context.Context) error {
 	s.mu.Lock()
@@ -191,10 +191,10 @@ func (s *store) connected(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("redis registry: %w", driver.ErrClosed)
 	}
-	if s.line == nil {
-		s.line = startLine(s)
+	if s.link == nil {
+		s.link = startLink(s)
 	}
-	l := s.line
+	l := s.link
 	s.mu.Unlock()
 	late := time.NewTimer(2 * s.timeout)
 	defer late.Stop()
@@ -228,7 +228,7 @@ func (s *store) shut(farewell bool) error {
 	for _, x := range s.sessions {
 		sessions = append(sessions, x)
 	}
-	l := s.line
+	l := s.link
 	s.mu.Unlock()
 	if !farewell {
 		s.conns.close()

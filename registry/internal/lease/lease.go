@@ -27,8 +27,8 @@ type Config struct {
 	TTL time.Duration // as the store counts it
 	// Opened is the request that opened the session.
 	Opened Asked
-	// Line is what others see of this process. nil: the store ends sessions by their TTL only.
-	Line *Line
+	// Link is what others see of this process. nil: the store ends sessions by their TTL only.
+	Link *Link
 	// Renew tells the store that the holder is alive. fault.Fenced says that the session has
 	// ended there, which is final; any other error is tried again. ctx ends at the deadline.
 	Renew func(ctx context.Context) error
@@ -76,8 +76,8 @@ func (s *Session) Deadline() time.Time { return s.renewed.Load().at.end(s.cfg.TT
 
 // Doubtful implements driver.Doubter.
 func (s *Session) Doubtful() bool {
-	age := s.cfg.Line.Age()
-	return age%2 == 1 || age != s.renewed.Load().line
+	age := s.cfg.Link.Age()
+	return age%2 == 1 || age != s.renewed.Load().link
 }
 
 // Lost makes the session over: it is known to have ended in the store.
@@ -112,13 +112,13 @@ func (s *Session) run(ctx context.Context) {
 	defer next.Stop()
 	warned := false
 	last := s.cfg.Opened
-	for s.rest(ctx, last.line, next) {
+	for s.rest(ctx, last.link, next) {
 		deadline := s.Deadline()
 		if !time.Now().Before(deadline) {
 			s.cfg.Logger.Warn("session ran out: its store was not reached in time", "session", s.cfg.ID, "ttl", s.cfg.TTL)
 			return
 		}
-		asked, err := Ask(s.cfg.Line, func() error { return s.renew(ctx, deadline) })
+		asked, err := Ask(s.cfg.Link, func() error { return s.renew(ctx, deadline) })
 		last = asked
 		switch {
 		case err == nil:
@@ -138,10 +138,10 @@ func (s *Session) run(ctx context.Context) {
 	}
 }
 
-// rest waits until it is time to renew: by the timer, or because a line was laid after the last
-// try, when the line had that age. It says no when the session is over.
+// rest waits until it is time to renew: by the timer, or because a link was restored after the last
+// try, when the link had that age. It says no when the session is over.
 func (s *Session) rest(ctx context.Context, age int64, next *time.Timer) bool {
-	now, laid := s.cfg.Line.look()
+	now, restored := s.cfg.Link.look()
 	if now%2 == 0 && now != age {
 		return ctx.Err() == nil
 	}
@@ -150,7 +150,7 @@ func (s *Session) rest(ctx context.Context, age int64, next *time.Timer) bool {
 		return false
 	case <-s.lost:
 		return false
-	case <-laid:
+	case <-restored:
 	case <-next.C:
 	}
 	return true

@@ -22,8 +22,8 @@ type store struct {
 }
 
 // opened is what a store says at once.
-func opened(line *Line) Asked {
-	a, _ := Ask(line, func() error { return nil })
+func opened(link *Link) Asked {
+	a, _ := Ask(link, func() error { return nil })
 	return a
 }
 
@@ -184,17 +184,17 @@ func TestNoTryOutlastsTheDeadline(t *testing.T) {
 	}
 }
 
-// A line that is laid while a renewal is on its way over the last one makes that renewal say nothing.
+// A link that is restored while a renewal is on its way over the last one makes that renewal say nothing.
 func TestALineThatIsLaidDuringARenewalIsRenewedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line, renewals := NewLine(), 0
+		link, renewals := NewLink(), 0
 		s := Start(Config{
-			ID: "x", TTL: ttl, Opened: opened(line), Line: line, Logger: slog.New(slog.DiscardHandler),
+			ID: "x", TTL: ttl, Opened: opened(link), Link: link, Logger: slog.New(slog.DiscardHandler),
 			Renew: func(context.Context) error {
 				if renewals++; renewals == 1 {
-					line.Lost()
-					line.Laid(line.Age())
+					link.Lost()
+					link.Restored(link.Age())
 				}
 				return nil
 			},
@@ -296,16 +296,16 @@ func TestASessionThatEndedInTheStoreIsOverAtOnce(t *testing.T) {
 	})
 }
 
-// Others may take a lost line for a death, so nothing is certain until a renewal that was sent over
+// Others may take a lost link for a death, so nothing is certain until a renewal that was sent over
 // a new one succeeded, which is tried at once.
 func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var renewed atomic.Int64
 		var fail atomic.Bool
-		line := NewLine()
+		link := NewLink()
 		s := Start(Config{
-			ID: "x", TTL: ttl, Opened: opened(line), Line: line, Logger: slog.New(slog.DiscardHandler),
+			ID: "x", TTL: ttl, Opened: opened(link), Link: link, Logger: slog.New(slog.DiscardHandler),
 			Renew: func(context.Context) error {
 				if fail.Load() {
 					return fault.Unavailable
@@ -320,17 +320,17 @@ func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.
 			t.Fatal("a new session is doubtful")
 		}
 		for range 2 {
-			line.Lost()
+			link.Lost()
 			if !s.Doubtful() {
-				t.Fatal("it is certain without a line")
+				t.Fatal("it is certain without a link")
 			}
 			time.Sleep(ttl) // and renewals over other connections
 			synctest.Wait()
 			if !s.Doubtful() || over(s) {
-				t.Fatal("a renewal without a line made it certain, or it is over")
+				t.Fatal("a renewal without a link made it certain, or it is over")
 			}
 			fail.Store(true)
-			line.Laid(line.Age())
+			link.Restored(link.Age())
 			synctest.Wait()
 			if !s.Doubtful() {
 				t.Fatal("it is certain before it was renewed")
@@ -339,24 +339,24 @@ func TestASessionIsDoubtfulFromTheLossOfTheLineToARenewalOverTheNext(t *testing.
 			time.Sleep(ttl / retries)
 			synctest.Wait()
 			if s.Doubtful() {
-				t.Fatal("it is doubtful after a renewal over the next line")
+				t.Fatal("it is doubtful after a renewal over the next link")
 			}
 		}
-		line.Lost()
+		link.Lost()
 		before := renewed.Load()
-		line.Laid(line.Age())
+		link.Restored(link.Age())
 		synctest.Wait()
 		if s.Doubtful() || renewed.Load() != before+1 {
 			t.Fatalf("doubtful %t after %d renewals at once", s.Doubtful(), renewed.Load()-before)
 		}
-		age := line.Age() + 1
-		line.Lost()
-		line.Laid(age)
-		line.Lost()
-		line.Laid(age) // of the line before
+		age := link.Age() + 1
+		link.Lost()
+		link.Restored(age)
+		link.Lost()
+		link.Restored(age) // of the link before
 		synctest.Wait()
 		if !s.Doubtful() {
-			t.Fatal("the news of an earlier line made it certain")
+			t.Fatal("the news of an earlier link made it certain")
 		}
 	})
 }

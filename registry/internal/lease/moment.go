@@ -10,12 +10,12 @@ const grain = 10 * time.Millisecond
 // from the answer believes in a session that is over. Only Ask makes one.
 type Asked struct {
 	at   moment // when it was sent
-	line int64  // the age of the line then
+	link int64  // the age of the link then
 }
 
-// Ask sends a request that opens or renews a session. line is Config.Line.
-func Ask(line *Line, send func() error) (Asked, error) {
-	a := Asked{at: now(), line: line.Age()}
+// Ask sends a request that opens or renews a session. link is Config.Link.
+func Ask(link *Link, send func() error) (Asked, error) {
+	a := Asked{at: now(), link: link.Age()}
 	return a, send()
 }
 

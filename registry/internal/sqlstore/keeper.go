@@ -242,13 +242,13 @@ func (s *Store) keepPresence(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	age := s.line.Age()
+	age := s.link.Age()
 	err := p.Keep(ctx, func() {
-		s.line.Lost()
-		age = s.line.Age()
+		s.link.Lost()
+		age = s.link.Age()
 	})
 	if err == nil {
-		s.line.Laid(age)
+		s.link.Restored(age)
 	} else if s.ctx.Err() == nil {
 		s.log.Warn("others can't see whether this process lives; the TTL of its sessions has to do", "error", err)
 	}

@@ -83,7 +83,7 @@ func (s *Store) listen(last int64) {
 			failures = 0
 			continue
 		}
-		s.line.Lost() // others may see this process no more either
+		s.link.Lost() // others may see this process no more either
 		if failures++; failures == 1 {
 			s.log.Warn("the store does not tell of changes; trying again", "error", err)
 		}

@@ -28,7 +28,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	var opened lease.Asked
 	err = s.transact(ctx, "open a session", func(ctx context.Context, q Querier) (bool, error) {
 		var err error
-		opened, err = lease.Ask(s.line, func() error {
+		opened, err = lease.Ask(s.link, func() error {
 			_, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_sessions (id, process, ttl, expires) VALUES (%s, %s, %s, "+s.in(ttl)+")", 3),
 				id, s.cfg.Handle, ttl.Microseconds())
 			return err
@@ -53,7 +53,7 @@ func (s *Store) adopt(id string, ttl time.Duration, opened lease.Asked) (driver.
 		return nil, s.closedError() // it runs out
 	}
 	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Line: s.line, Logger: s.log, Gate: s.gate,
+		ID: id, TTL: ttl, Opened: opened, Link: s.link, Logger: s.log, Gate: s.gate,
 		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
 		End:    func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
 		Closed: func(*lease.Session) { s.forget(id) },

@@ -80,7 +80,7 @@ type Store struct {
 	starting sync.Mutex // held over I/O: by the first session or watch, which others have to wait for
 	started  bool
 	presence ownPresence
-	line     *lease.Line // the presence, and the listener: both are lost with the server
+	link     *lease.Link // the presence, and the listener: both are lost with the server
 
 	mu     sync.Mutex
 	own    map[string]*lease.Session
@@ -94,7 +94,7 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
-		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), line: lease.NewLine(), gate: hook.GateOf(ctx),
+		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), link: lease.NewLink(), gate: hook.GateOf(ctx),
 	}
 	if s.cfg.NoWait == nil {
 		s.cfg.NoWait = cfg.DB

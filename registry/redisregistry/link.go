@@ -12,36 +12,36 @@ import (
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// A line that was lost is laid again, first at once.
+// A link that was lost is made again, first at once.
 const (
 	redialFirst = 5 * time.Millisecond
 	redialMost  = 250 * time.Millisecond
 	settled     = time.Second // one that was up for so long is no failed try
 )
 
-// line is the connection for what is pushed. It is held from the first watch or session on until
+// link is the connection for what is pushed. It is held from the first watch or session on until
 // the registry is closed.
-type line struct {
+type link struct {
 	s     *store
 	first chan struct{} // closed when it was up for the first time
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 }
 
-func startLine(s *store) *line {
+func startLink(s *store) *link {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &line{s: s, first: make(chan struct{}), stop: stop}
+	l := &link{s: s, first: make(chan struct{}), stop: stop}
 	l.wg.Go(func() { l.run(ctx) }) // joined by close
 	return l
 }
 
-func (l *line) close() {
+func (l *link) close() {
 	l.stop()
 	l.wg.Wait()
 }
 
-// run keeps the line up until ctx ends.
-func (l *line) run(ctx context.Context) {
+// run keeps the link up until ctx ends.
+func (l *link) run(ctx context.Context) {
 	wait := time.Duration(0)
 	warned := false
 	for before := false; ctx.Err() == nil; {
@@ -71,8 +71,8 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// hold lays the line once and keeps it until it is lost; up says that it was there.
-func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
+// hold makes the link once and keeps it until it is lost; up says that it was there.
+func (l *link) hold(ctx context.Context, again bool) (up bool, err error) {
 	s := l.s
 	wire, release := s.client.Dedicate()
 	defer release()
@@ -90,7 +90,7 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 	if err := l.subscribe(ctx, wire); err != nil {
 		return false, err
 	}
-	s.seen.Laid(s.seen.Age())
+	s.seen.Restored(s.seen.Age())
 	if again {
 		s.renewAll(ctx)
 	} else {
@@ -101,7 +101,7 @@ func (l *line) hold(ctx context.Context, again bool) (up bool, err error) {
 	return true, w.run(ctx, calls, lost, moved)
 }
 
-func (l *line) subscribe(ctx context.Context, wire rueidis.DedicatedClient) error {
+func (l *link) subscribe(ctx context.Context, wire rueidis.DedicatedClient) error {
 	s := l.s
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func shout(ctx context.Context, s *store, wire rueidis.DedicatedClient, message 
 	defer cancel()
 	n, err := wire.Do(ctx, wire.B().Spublish().Channel(s.names.detector).Message(message).Build()).AsInt64()
 	if err != nil {
-		return 0, fmt.Errorf("no answer on the line: %w", err)
+		return 0, fmt.Errorf("no answer on the link: %w", err)
 	}
 	return n, nil
 }
