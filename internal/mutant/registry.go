@@ -45,7 +45,7 @@ func registryMutants() []mutant {
 		{
 			name: "lease-counted-from-the-answer", breaks: "a process goes on with its units while the store has ended its session already",
 			file: "registry/internal/lease/moment.go",
-			find: "	a := Asked{at: now(), line: line.Age()}\n	return a, send()\n", put: "	err := send()\n	return Asked{at: now(), line: line.Age()}, err\n",
+			find: "	a := Asked{at: now(), link: link.Age()}\n	return a, send()\n", put: "	err := send()\n	return Asked{at: now(), link: link.Age()}, err\n",
 			pkg: "registry/internal/lease", test: "TestATTLIsCountedFromWhenItWasAskedForHoweverLongTheAnswerTakes$",
 		},
 		{
