@@ -57,12 +57,19 @@ func TestOnlyWhatWasJoinedIsALine(t *testing.T) {
 func TestNoFlagShowsASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "redis://:hunter2@h"
+	data := filepath.Join(t.TempDir(), "data")
+	if code, _, stderr := runLine(t, "topic", "create", "t", "--data", data); code != 0 {
+		t.Fatal(stderr)
+	}
 	for _, args := range [][]string{
 		{"consume", "t", "--group", "g", "--max", secret},
 		{"consume", "t", "--group", "g", "--from", secret, "--print", secret},
 		{"consume", "t", "--group", secret},
 		{"produce", "t", "--input", secret, "--header", secret},
-		{"produce", "t", "--file", secret},
+		{"produce", "t", "--file", secret, "--data", data},
+		{"topic", "describe", secret, "--data", data},
+		{"topic", "create", secret, "--data", data},
+		{"group", "describe", secret, "--data", data},
 		{"topic", "list", "--format", secret, "--log-level", secret, "--durability", secret},
 		{"topic", "list", "--config", secret},
 		{"topic", "list", "--namespace", secret},
