@@ -13,9 +13,10 @@ const slack = 1 << 20
 const tries = 5
 
 // AtMost fails when f, which decodes input, allocates more than most bytes. It runs f again, up to five
-// times, when it seems to be too much.
+// times, when it seems to be too much. What it counts is of the whole process: a parallel test can't call it.
 func AtMost(t testing.TB, most int, input any, f func()) {
 	t.Helper()
+	t.Setenv("RINGFENCE_ALONE", "1") // refuses parallel tests
 	var least uint64
 	for i := range tries {
 		before := allocated()
