@@ -86,6 +86,9 @@ func TestNoFlagShowsASecret(t *testing.T) {
 		{"ring", "join", secret},
 		{"topic", "list", "--" + secret},
 	} {
+		if !slices.Contains(args, "--data") {
+			args = append(args, "--data", data)
+		}
 		if code, stdout, stderr := runLine(t, args...); code == 0 || strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%q: exit code %d, %s and\n%s", args, code, stdout, stderr)
 		}

@@ -12,7 +12,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// leakless runs tests as goleak.VerifyTestMain does, and lets testscript.Main be what runs them.
+// leakless runs tests as goleak.VerifyTestMain does, lets testscript.Main be what runs them, and fails
+// when one of them left its data beside the code.
 type leakless struct{ m *testing.M }
 
 func (l leakless) Run() int {
@@ -22,6 +23,10 @@ func (l leakless) Run() int {
 	}
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	if _, err := os.Stat("ringfence-data"); err == nil {
+		fmt.Fprintln(os.Stderr, "a test made its data in the default place, ./ringfence-data, which others share; give it --data")
 		return 1
 	}
 	return 0
