@@ -72,9 +72,9 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 	switch {
 	case errors.Is(err, ErrNotFound): // nobody has delivered yet
 	case err != nil:
-		return fmt.Errorf("nobody knows whether subscription %q has live members; force deletes it all the same: %w", d.Name, err)
+		return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 	case len(g.Members) > 0:
-		return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or delete it with force: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
+		return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
 	}
 	j, err := c.journals(ctx, d.Name)
 	n := 0
@@ -84,9 +84,9 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 	switch {
 	case errors.Is(err, ErrNotFound): // it is half made
 	case err != nil:
-		return fmt.Errorf("nobody knows what subscription %q has parked; force deletes it all the same: %w", d.Name, err)
+		return fmt.Errorf("nobody knows what subscription %q has parked; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 	case n > 0:
-		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; delete it with force to drop them: %w", d.Name, n, ErrConflict)
+		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, ErrConflict)
 	}
 	return nil
 }

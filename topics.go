@@ -109,14 +109,14 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	var using []string
 	for _, g := range groups {
 		if g.Damaged != "" && !force {
-			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s): delete with force to go on without it: %w", name, g.Name, g.Damaged, ErrConflict)
+			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", name, g.Name, g.Damaged, ErrConflict)
 		}
 		if g.Topic == name {
 			using = append(using, g.Name)
 		}
 	}
 	if len(using) > 0 && !force {
-		return fmt.Errorf("topic %q is consumed by group %s: delete with force to drop its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
+		return fmt.Errorf("topic %q is consumed by group %s; --force (Force in Go) drops its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
 	}
 	for _, g := range using {
 		if err := c.deleteGroup(ctx, g, true); err != nil && !errors.Is(err, ErrNotFound) {
