@@ -26,7 +26,7 @@ func TestAClientOfTheOldLogLetsGoOfATopicThatMoved(t *testing.T) {
 	}
 	must(rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	produce(t, rf, "orders", 0, 5, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	r := newRecorder()

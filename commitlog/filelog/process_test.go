@@ -90,15 +90,16 @@ type acked struct {
 
 // child is an appender in a process of its own.
 type child struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	acks []acked // read after done
-	errs strings.Builder
+	cmd   *exec.Cmd
+	begun chan struct{} // closed at its first ack
+	done  chan struct{}
+	acks  []acked // read after done
+	errs  strings.Builder
 }
 
 func startChild(t *testing.T, dir string, level driver.Durability, name string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
+	c := &child{cmd: exec.Command(os.Args[0]), begun: make(chan struct{}), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), childDir+"="+dir, childLevel+"="+string(level), childName+"="+name)
 	c.cmd.Stderr = &c.errs
 	out, err := c.cmd.StdoutPipe()
@@ -124,8 +125,22 @@ func (c *child) collect(out io.Reader) {
 		}
 		var a acked
 		if _, err := fmt.Sscanf(line, "%d %d %s", &a.partition, &a.offset, &a.value); err == nil {
-			c.acks = append(c.acks, a)
+			if c.acks = append(c.acks, a); len(c.acks) == 1 {
+				close(c.begun)
+			}
 		}
+	}
+}
+
+// awaitAck returns when something was acked to it.
+func (c *child) awaitAck(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.begun:
+	case <-c.done:
+		t.Fatalf("the appender ended before its first ack: %s", c.errs.String())
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the appender got no ack")
 	}
 }
 
@@ -162,6 +177,7 @@ func TestKilledProcessesLoseNothingThatWasAcked(t *testing.T) {
 				children[i] = startChild(t, dir, level, fmt.Sprint("round", round))
 			}
 			for _, c := range children {
+				c.awaitAck(t)
 				all = append(all, c.kill()...)
 			}
 			checkHistory(t, topic, all)
@@ -223,6 +239,7 @@ func TestAStoppedProcessDoesNotStopTheOthers(t *testing.T) {
 	dir := t.TempDir()
 	topic := openTopic(t, open(t, childConfig(dir, driver.Sync)), "t", procPartitions)
 	c := startChild(t, dir, driver.Sync, "stopped")
+	c.awaitAck(t)
 	went := 0
 	const times = 15
 	for i := range times {

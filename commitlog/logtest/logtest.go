@@ -89,11 +89,8 @@ func Run(t *testing.T, h Harness) {
 }
 
 func (h Harness) run(t *testing.T, test test) {
-	limit := time.Minute
-	if h.Features.Slow {
-		limit = 5 * time.Minute
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	// It ends a call that would never end; a machine that has other things to do is no reason to fail.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	test.run(&env{T: t, h: h, ctx: ctx, open: h.Store(t)})
 }
