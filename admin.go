@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Groups lists the consumer groups, sorted by name, with their members, without units and lag. One that
-// can't be read says so in Damaged, and has only a name.
+// Groups lists the consumer groups, sorted by name, with their members, without units and lag: it reads
+// no checkpoints. One that can't be read says so in Damaged, and has only a name.
 func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 	names, err := c.reg.ListGroups(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) {
 	}
 	infos := make([]GroupInfo, 0, len(names))
 	for _, name := range names {
-		d, err := group.Describe(ctx, c.reg, name)
+		d, err := group.Outline(ctx, c.reg, name)
 		if errors.Is(err, ErrNotFound) {
 			continue // deleted since it was listed
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/registry"
 )
 
 func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
@@ -43,5 +44,26 @@ func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
 		if before, err = rf.Registry().List(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A list of groups costs little: the checkpoints, most of what a store has of them, are left where they are.
+func TestAListOfGroupsReadsNoCheckpoints(t *testing.T) {
+	t.Parallel()
+	_, rf := newTopic(t, 4)
+	produce(t, rf, "orders", 0, 8, 8)
+	got := newRecorder()
+	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
+	got.waitFor(t, 8)
+	c.leave(t)
+	g, err := rf.Registry().Group("g")
+	must(t, err)
+	_, err = rf.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: g.CheckpointKey(0), Value: []byte("{")}}})
+	must(t, err)
+	if groups, err := rf.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Topic != "orders" || groups[0].Damaged != "" {
+		t.Errorf("%+v, %v; expected the group, which no checkpoint describes", groups, err)
+	}
+	if _, err := rf.DescribeGroup(t.Context(), "g"); !errors.Is(err, ringfence.ErrCorrupt) {
+		t.Errorf("%v; expected ErrCorrupt, as a checkpoint is damaged", err)
 	}
 }

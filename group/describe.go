@@ -44,11 +44,21 @@ type Status struct {
 
 // Describe reads a group; no member needs to be alive. ErrNotFound when there is no such group.
 func Describe(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
+	return read(ctx, r, name, true)
+}
+
+// Outline is Describe without the checkpoints, which are most of what a store has of a group: the units
+// know nothing of how far they got.
+func Outline(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
+	return read(ctx, r, name, false)
+}
+
+func read(ctx context.Context, r *registry.Registry, name string, checkpoints bool) (*Description, error) {
 	g, err := r.Group(name)
 	if err != nil {
 		return nil, err
 	}
-	st, err := g.Load(ctx, true)
+	st, err := g.Load(ctx, checkpoints)
 	if err != nil {
 		return nil, err
 	}

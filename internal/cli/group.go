@@ -52,10 +52,12 @@ func describeAll(ctx context.Context, rf *ringfence.Client) ([]*document.Group, 
 	}
 	groups := make([]*document.Group, 0, len(list))
 	for _, g := range list {
+		if g.Damaged != "" {
+			groups = append(groups, document.DescribeGroup(g))
+			continue
+		}
 		full, err := rf.DescribeGroup(ctx, g.Name)
 		switch {
-		case g.Damaged != "":
-			full = g
 		case errors.Is(err, ringfence.ErrNotFound):
 			full = g // deleted meanwhile, or its topic is: what the list knows is the best there is
 		case unreadableDocument(err): // its topic's, say
