@@ -88,6 +88,8 @@ var layers = []layer{
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},
 
+	{"push", []string{"", "subscription"}},
+
 	// Programs, and what they share.
 	{"internal/document", []string{"", "group", "topic"}},
 	{"internal/guard", nil},

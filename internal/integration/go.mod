@@ -6,6 +6,7 @@ replace github.com/ringfence/ringfence => ../..
 
 require (
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	go.etcd.io/etcd/client/v3 v3.6.15
 	go.etcd.io/etcd/server/v3 v3.6.15
 )

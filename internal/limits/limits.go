@@ -44,3 +44,6 @@ const (
 	PasswordFileBytes = 64 << 10 // a token may be long
 	SettingsFileBytes = 4 << 20  // a configuration file, certificates, a key
 )
+
+// Of an endpoint of a subscription, what it answers: its headers, and as much again of what follows.
+const EndpointAnswerBytes = 64 << 10

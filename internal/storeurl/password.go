@@ -51,16 +51,30 @@ func CheckPassword(path string) error {
 // no other user can read, see ForOthers. Errors name the file, show nothing of what is in it, and have
 // no kind: a file that is being replaced may be there again at the next connection.
 func ReadPassword(path string) (string, error) {
-	fail := func(why string) (string, error) { return "", fmt.Errorf("password file %s: %s", path, why) }
+	text, err := ReadPrivate("password file", path)
+	if err != nil {
+		return "", err
+	}
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	if len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00") {
+		return "", fmt.Errorf("password file %s: expected one line, with the password", path)
+	}
+	return string(text), nil
+}
+
+// ReadPrivate reads a file with secrets, which no other user can read, see ForOthers. what says in errors
+// what it is; they are as those of ReadPassword.
+func ReadPrivate(what, path string) ([]byte, error) {
+	fail := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
 	if err != nil {
-		return "", fmt.Errorf("password file: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("password file: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	case !info.Mode().IsRegular():
 		return fail("is no regular file")
 	}
@@ -69,16 +83,12 @@ func ReadPassword(path string) (string, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
 	if err != nil {
-		return "", fmt.Errorf("password file: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if len(text) > limits.PasswordFileBytes {
 		return fail(fmt.Sprintf("is longer than %d bytes", limits.PasswordFileBytes))
 	}
-	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	if len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00") {
-		return fail("expected one line, with the password")
-	}
-	return string(text), nil
+	return text, nil
 }
 
 // ForOthers says who besides this user may read a file or change it; "": nobody. The rule is that of

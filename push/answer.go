@@ -1,0 +1,121 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/limits"
+)
+
+const (
+	shownBytes  = 400       // of what a stranger said
+	longestWait = time.Hour // that an answer may ask for
+)
+
+// judge says what an answer means for its record: nil, done; a Permanent error, it can never succeed;
+// RetryAfter or any other error, it is tried again.
+func judge(res *http.Response, body []byte, now time.Time) error {
+	code := res.StatusCode
+	if code >= 200 && code < 300 {
+		return nil
+	}
+	err := fmt.Errorf("the endpoint answered %d %s%s", code, http.StatusText(code), said(body))
+	switch {
+	case code >= 300 && code < 400:
+		return fmt.Errorf("%w, which leads elsewhere and is not followed", err)
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+		if wait := retryAfter(res.Header.Get("Retry-After"), now); wait > 0 {
+			return ringfence.RetryAfter(err, wait)
+		}
+		return err
+	case code == http.StatusGone:
+		return fmt.Errorf("%w: %w", err, ErrGone)
+	case code >= 400:
+		return ringfence.Permanent(err)
+	}
+	return err // 1xx, which can't be
+}
+
+// ErrGone is the answer 410: the endpoint wants nothing more, whatever it is. The record is tried again.
+var ErrGone = errors.New("it wants no more deliveries")
+
+// retryAfter is the wait that an answer asks for, in seconds or until a date; 0: it asks for none.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if value != "" && strings.Trim(value, "0123456789") == "" {
+		seconds, err := strconv.ParseUint(value, 10, 32)
+		if err != nil || seconds > uint64(longestWait/time.Second) {
+			return longestWait
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(0, at.Sub(now)), longestWait)
+}
+
+// said shows what a stranger said: quoted, and cut.
+func said(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	return ": " + quoted(string(body))
+}
+
+func quoted(s string) string {
+	more := ""
+	if len(s) > shownBytes {
+		s, more = s[:shownBytes], "…"
+	}
+	return strconv.QuoteToASCII(s) + more
+}
+
+// noAnswer is the error of an attempt that got no answer. What the other side said is in it, quoted; the
+// parameters of the URL, which may be a secret, are not.
+func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errLate) {
+		return fmt.Errorf("no answer of the endpoint: %w after %s", errLate, e.timeout)
+	} else if cause != nil {
+		return cause
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return failure{err}
+}
+
+// failure shows an error that may have in it what a stranger sent.
+type failure struct{ err error }
+
+func (f failure) Error() string {
+	text := f.err.Error()
+	if !plain(text) || len(text) > shownBytes {
+		text = quoted(text)
+	}
+	return "no answer of the endpoint: " + text
+}
+
+func (f failure) Unwrap() error { return f.err }
+
+// errLate is the end of the time that an attempt has.
+var errLate = errors.New("time-out")
+
+// read takes what an answer says, for a while and up to a bound. A connection whose answer was read to
+// its end is used again.
+func (e *Endpoint) read(body io.Reader, cut func()) []byte {
+	late := time.AfterFunc(e.body, cut)
+	defer late.Stop()
+	text, _ := io.ReadAll(io.LimitReader(body, limits.EndpointAnswerBytes)) // what came before it broke off is shown
+	return text
+}

@@ -1,0 +1,168 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// Config is an endpoint and how it is spoken to. Only URL is required; the zero value of each field is
+// its default.
+type Config struct {
+	URL          string
+	Subscription string // its name, for the receiver
+
+	Timeout        time.Duration // of one attempt, in all; default 30 s
+	ConnectTimeout time.Duration // until there is a connection, then until it is encrypted; default 10 s, at most Timeout
+	HeaderTimeout  time.Duration // from the end of the request to the begin of the answer; default Timeout
+	BodyTimeout    time.Duration // for what the answer says; default 5 s, at most Timeout
+
+	SecretFile string // secrets that requests are signed with, as Standard Webhooks has it; read again now and then
+	TokenFile  string // lines of an origin and its bearer token; read again now and then
+
+	AllowNet []netip.Prefix // addresses for special purposes that may be dialed all the same; see ParseNet
+	TLS      *tls.Config    // roots to trust, a certificate of this side
+	Resolver *net.Resolver  // default: that of this host
+	Logger   *slog.Logger   // nil discards
+}
+
+// Endpoint delivers to one URL.
+type Endpoint struct {
+	url          string
+	subscription string
+	timeout      time.Duration
+	body         time.Duration
+	secrets      *kept[[][]byte]
+	token        *kept[string]
+	client       *http.Client
+	close        func()
+}
+
+// New prepares an endpoint and connects to nothing. Errors are fault.Invalid: a URL that can't be one,
+// an address of this host or a private network that AllowNet does not have, a file that can't be read.
+func New(cfg Config) (*Endpoint, error) {
+	u, err := subscription.CheckURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	g := guard(cfg.AllowNet)
+	if err := g.obvious(u); err != nil {
+		return nil, fmt.Errorf("endpoint %s: %w", shownURL(u), err)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	timeouts(&cfg)
+	log := cfg.Logger.With("subscription", cfg.Subscription)
+	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout}
+	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
+		return nil, err
+	}
+	origin := u.Scheme + "://" + u.Host
+	if e.token, err = keep(log, func() (string, error) { return tokenFor(cfg.TokenFile, origin) }); err != nil {
+		return nil, err
+	}
+	if e.token.value != "" && u.Scheme == "http" && !loopback(u) {
+		return nil, fmt.Errorf("endpoint %s: its token would go over the network in the open; expected https: %w", shownURL(u), fault.Invalid)
+	}
+	t := transport(&cfg, g)
+	e.close = t.CloseIdleConnections
+	e.client = &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return e, nil
+}
+
+func timeouts(c *Config) {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+		*d = min(*d, c.Timeout)
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 30 * time.Second
+	}
+	set(&c.ConnectTimeout, 10*time.Second)
+	set(&c.HeaderTimeout, c.Timeout)
+	set(&c.BodyTimeout, 5*time.Second)
+}
+
+// transport speaks HTTP/1.1 and, over TLS, HTTP/2. It asks no proxy, as what a proxy dials nobody could
+// look at, and takes no compressed answers, which could be of any size.
+func transport(c *Config, g guard) *http.Transport {
+	dialer := &net.Dialer{Timeout: c.ConnectTimeout, ControlContext: g.control, Resolver: c.Resolver}
+	var secured *tls.Config
+	if c.TLS != nil {
+		secured = c.TLS.Clone()
+	}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        secured,
+		TLSHandshakeTimeout:    c.ConnectTimeout,
+		ResponseHeaderTimeout:  c.HeaderTimeout,
+		MaxResponseHeaderBytes: limits.EndpointAnswerBytes,
+		MaxIdleConnsPerHost:    128,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.ConnectTimeout},
+	}
+}
+
+// Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
+func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.timeout, errLate)
+	defer cancel()
+	var body io.Reader = http.NoBody
+	if len(m.Value) > 0 {
+		body = bytes.NewReader(m.Value)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, body)
+	if err != nil {
+		return e.noAnswer(ctx, err)
+	}
+	now := time.Now()
+	req.Header = header(e.subscription, m)
+	if keys := e.secrets.current(now); len(keys) > 0 {
+		req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+		req.Header.Set("Webhook-Signature", signatures(keys, req.Header.Get("Webhook-Id"), now, m.Value))
+	}
+	if token := e.token.current(now); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := e.client.Do(req)
+	if err != nil {
+		return e.noAnswer(ctx, err)
+	}
+	defer res.Body.Close()
+	return judge(res, e.read(res.Body, cancel), time.Now())
+}
+
+// Close closes the connections that nobody uses.
+func (e *Endpoint) Close() { e.close() }
+
+func shownURL(u *url.URL) string {
+	return subscription.Endpoint{URL: u.String()}.Shown().URL
+}
+
+// loopback says whether a URL leads to this host by its name.
+func loopback(u *url.URL) bool {
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,165 @@
+package push
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ringfence/ringfence"
+)
+
+// The headers of a request. Those of the record follow under ownPrefix; what HTTP can't carry as it is
+// comes in encodedHeader, as base64 of the name, a colon, and base64 of the value.
+const (
+	ownPrefix     = "Ringfence-Header-"
+	encodedHeader = "Ringfence-Encoded-Header"
+	omittedHeader = "Ringfence-Headers-Omitted" // how many of the record's headers there was no room for
+	keyHeader     = "Ringfence-Key"
+	keyEncoding   = "Ringfence-Key-Encoding" // base64, or sha256: the key is longer than longestKey, and this is its hash in hex
+)
+
+// What servers take, in all, starts at 8 KiB for a line and at some more for all of them.
+const (
+	longestKey     = 4 << 10
+	ownHeaders     = 100
+	ownHeaderBytes = 16 << 10
+	longestState   = 512 // of tracestate
+	longestType    = 256
+)
+
+// header is what a request says of a record. All names and values that come from the record are checked,
+// or encoded.
+func header(subscription string, m *ringfence.Message) http.Header {
+	h := http.Header{}
+	h.Set("Ringfence-Subscription", legible(subscription))
+	h.Set("Ringfence-Topic", legible(m.Topic))
+	h.Set("Ringfence-Storage", strconv.Itoa(m.Storage))
+	h.Set("Ringfence-Partition", strconv.Itoa(m.Partition))
+	h.Set("Ringfence-Offset", strconv.FormatInt(m.Offset, 10))
+	h.Set("Ringfence-Attempt", strconv.Itoa(m.Attempt))
+	h.Set("Ringfence-Epoch", strconv.FormatInt(m.Epoch, 10))
+	h.Set("User-Agent", "Ringfence")
+	h.Set("Content-Type", contentType(m.Headers))
+	h.Set("Webhook-Id", id(subscription, m))
+	switch key := string(m.Key); {
+	case m.Key == nil:
+	case len(key) > longestKey:
+		sum := sha256.Sum256(m.Key)
+		h.Set(keyHeader, hex.EncodeToString(sum[:]))
+		h.Set(keyEncoding, "sha256")
+	case plain(key):
+		h.Set(keyHeader, key)
+	default:
+		h.Set(keyHeader, base64.StdEncoding.EncodeToString(m.Key))
+		h.Set(keyEncoding, "base64")
+	}
+	own(h, m.Headers)
+	trace(h, m.Headers)
+	return h
+}
+
+// own adds the headers of a record, as many as there is room for.
+func own(h http.Header, all []ringfence.Header) {
+	room := ownHeaderBytes
+	for i, r := range all {
+		name, value := ownPrefix+r.Name, string(r.Value)
+		if !token(r.Name) || !plain(value) {
+			name, value = encodedHeader, base64.StdEncoding.EncodeToString([]byte(r.Name))+":"+base64.StdEncoding.EncodeToString(r.Value)
+		}
+		if room -= len(name) + len(value); room < 0 || i == ownHeaders {
+			h.Set(omittedHeader, strconv.Itoa(len(all)-i))
+			return
+		}
+		h.Add(name, value)
+	}
+}
+
+var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// trace passes on the W3C trace context of a record, if it has one that is whole.
+func trace(h http.Header, all []ringfence.Header) {
+	parent, state := "", ""
+	for _, r := range all {
+		switch value := string(r.Value); {
+		case strings.EqualFold(r.Name, "traceparent"):
+			if parent != "" || !traceParent.MatchString(value) {
+				return
+			}
+			parent = value
+		case strings.EqualFold(r.Name, "tracestate"):
+			if state != "" {
+				state += ","
+			}
+			state += value
+		}
+	}
+	if parent == "" {
+		return
+	}
+	h.Set("Traceparent", parent)
+	if state != "" && len(state) <= longestState && plain(state) {
+		h.Set("Tracestate", state)
+	}
+}
+
+// contentType is what the record says that its value is.
+func contentType(all []ringfence.Header) string {
+	for _, r := range all {
+		if value := string(r.Value); strings.EqualFold(r.Name, "content-type") && len(value) <= longestType && plain(value) {
+			if _, _, err := mime.ParseMediaType(value); err == nil {
+				return value
+			}
+		}
+	}
+	return "application/octet-stream"
+}
+
+// id names a record for ever, also when its place is used again by a topic that was made anew: it is
+// what a receiver knows a repeated delivery by. It has no full stop, which ends it where it is signed.
+func id(subscription string, m *ringfence.Message) string {
+	var b []byte
+	for _, s := range []string{subscription, m.Topic} {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	for _, n := range []int64{int64(m.Storage), int64(m.Partition), m.Offset, m.Timestamp.UnixMilli()} {
+		b = binary.AppendVarint(b, n)
+	}
+	sum := sha256.Sum256(b)
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// plain says whether a text may stand in a header as it is, and comes out as it was.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
+}
+
+// token says whether a text may be part of the name of a header (RFC 9110, 5.6.2).
+func token(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// legible is a name of ours as it is; anything else is quoted.
+func legible(s string) string {
+	if plain(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}

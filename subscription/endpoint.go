@@ -1,0 +1,66 @@
+package subscription
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// Endpoint is what a subscription delivers to by HTTP. It holds no secret: the file is read by who
+// delivers, on its own host.
+type Endpoint struct {
+	URL        string `json:"url"`
+	TimeoutMS  int64  `json:"timeout_ms,omitempty"`  // of one attempt; default 30 s
+	SecretFile string `json:"secret_file,omitempty"` // absolute; what requests are signed with
+}
+
+const (
+	maxURLBytes = 2048
+)
+
+// Shown is the endpoint for people: the parameters of its URL, which may be a secret, are left out.
+func (e Endpoint) Shown() Endpoint {
+	e.URL = storeurl.RedactText(e.URL)
+	return e
+}
+
+// Timeout is how long one attempt may take; 0: as the deliverer has it.
+func (e *Endpoint) Timeout() time.Duration { return time.Duration(e.TimeoutMS) * time.Millisecond }
+
+// CheckURL is the URL of an endpoint, or fault.Invalid with what is wrong with it. It shows nothing that
+// may be a secret.
+func CheckURL(raw string) (*url.URL, error) {
+	bad := func(why string) (*url.URL, error) {
+		return nil, fmt.Errorf("endpoint %s: %s: %w", storeurl.Quote(raw), why, fault.Invalid)
+	}
+	if len(raw) > maxURLBytes {
+		return nil, fmt.Errorf("endpoint: a URL of %d bytes; at most %d are allowed: %w", len(raw), maxURLBytes, fault.Invalid)
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return bad("expected a URL of visible ASCII; escape the rest with %")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return bad("that is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("expected http:// or https://")
+	case u.Hostname() == "":
+		return bad("there is no host in it")
+	case u.User != nil:
+		return bad("there is a user or a password in it, which everybody would see who may read the registry; give a token to who delivers, with --token-file")
+	case u.Fragment != "" || strings.Contains(raw, "#"):
+		return bad("there is a fragment (#) in it, which is never sent")
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return bad("expected a port of 1 to 65535")
+		}
+	}
+	return u, nil
+}
