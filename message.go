@@ -20,7 +20,8 @@ type Message struct {
 	// Epoch is the fencing token of the owner that delivers the record: the handler may pass it
 	// on, so that a receiver can refuse a stale owner.
 	Epoch int64
-	// Attempt counts the deliveries of this record by this owner, from 1.
+	// Attempt counts the deliveries of this record by this owner, from 1. A subscription goes on counting
+	// when the owner changes; what was not stored when one died is not counted.
 	Attempt int
 
 	Key       []byte // the ordering key; nil: none

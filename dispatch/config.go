@@ -81,7 +81,8 @@ type Retry struct {
 	// HoldFor is how long a failing record is held, from its first failure on: one whose next attempt
 	// lies beyond is given to OnHeld. Zero: for ever. Negative: no failing record is held.
 	HoldFor time.Duration
-	// OnHeld takes a failing record over, in the place of the handler: nil finishes the record; an
+	// OnHeld takes a failing record over, in the place of the handler. With it Progress names the records
+	// that fail, and an engine that starts there goes on counting. nil finishes the record; an
 	// error keeps it, and it is asked again after a pause. It is asked when the attempts are used up,
 	// when the error was permanent, when HoldFor is over, when failing records and those behind them
 	// take half of what the engine may hold, and when their partition is sealed and read to its end.
@@ -93,7 +94,7 @@ type Held struct {
 	Attempts int
 	Since    time.Time // of the first failure
 	Next     time.Time // when the next attempt would have been
-	Err      error     // of the last attempt
+	Err      error     // of the last attempt; ErrEarlier when it was made before the engine was started
 	Why      Why
 }
 

@@ -58,7 +58,7 @@ func TestInputsAreReadInTurnAndTrackedApart(t *testing.T) {
 		}, Start: []registry.Position{{Storage: 1, Partition: 4, Next: 500}}})
 		stop := launch(t, e)
 		synctest.Wait()
-		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 []} {1 4 2000 []}]" || got[0] != 3000 || got[14] != 1500 {
+		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 [] []} {1 4 2000 [] []}]" || got[0] != 3000 || got[14] != 1500 {
 			t.Errorf("%s %v", p, got)
 		}
 		drain(t, e, stop)
@@ -80,7 +80,7 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 		}})
 		stop := launch(t, e)
 		synctest.Wait()
-		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 10 [[12 20] [50 60]]}]" {
+		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 10 [[12 20] [50 60]] []}]" {
 			t.Errorf("at first %s", p)
 		}
 		close(hold)

@@ -195,7 +195,11 @@ func (e *Engine) takeIn(in *input) {
 	}
 	in.fresh, in.failures = false, 0
 	e.moved()
-	e.relieve(time.Now())
+	now := time.Now()
+	if due, ok := e.sched.nextRetry(); ok {
+		e.arm(due)
+	}
+	e.relieve(now)
 	if in.rest = in.rest[used:]; len(in.rest) == 0 {
 		in.tracker.advance(in.upTo)
 		clear(in.scratch)
@@ -235,5 +239,6 @@ func (e *Engine) admit(in *input, n *node, i int) {
 	in.tracker.told = after
 	e.retained += nodeBytes
 	in.tracker.add(n, after)
+	e.recall(in, n)
 	e.sched.add(n)
 }

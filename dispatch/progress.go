@@ -28,7 +28,11 @@ func (e *Engine) progress(ranges int) Progress {
 	p := Progress{Version: e.version, Positions: make([]registry.Position, 0, len(e.inputs)+len(e.others))}
 	for _, in := range e.inputs {
 		if in.placed {
-			p.Positions = append(p.Positions, in.tracker.position(ranges))
+			at := in.tracker.position(ranges)
+			if e.cfg.Retry.OnHeld != nil {
+				at.Failing = in.tracker.failed(registry.MaxFailing)
+			}
+			p.Positions = append(p.Positions, at)
 		}
 	}
 	p.Positions = append(p.Positions, e.others...)

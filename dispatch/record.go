@@ -14,7 +14,7 @@ type Record struct {
 	commitlog.Record
 	Storage   int // index of the storage topic
 	Partition int
-	Attempt   int // 1 at the first call since the engine was started
+	Attempt   int // 1 at the first call since the engine was started; one more than in Position.Failing
 	// From and To enclose the record and the offsets around it that hold none: the ends of the
 	// records before and this one as they were read. Start is where the engine began in the
 	// partition.
@@ -59,13 +59,14 @@ type node struct {
 // failure is what is known of a record that failed at least once.
 type failure struct {
 	attempts int
-	since    time.Time // of the first failure
-	due      time.Time // of the next attempt
-	err      error     // of the last attempt
-	why      Why       // OnHeld is asked about it, not the handler; "": not
-	next     time.Time // when the handler would have been asked next
-	asked    int       // how often OnHeld has failed
-	index    int       // in the retry heap
+	since    time.Time     // of the first failure
+	due      time.Time     // of the next attempt
+	pause    time.Duration // from the last failure until then
+	err      error         // of the last attempt
+	why      Why           // OnHeld is asked about it, not the handler; "": not
+	next     time.Time     // when the handler would have been asked next
+	asked    int           // how often OnHeld has failed
+	index    int           // in the retry heap
 }
 
 // memory is a piece of memory that several records share: it is free when none is left in flight.

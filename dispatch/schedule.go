@@ -37,8 +37,13 @@ func (s *schedule) add(n *node) {
 	l.last = n
 }
 
+// lead makes n the first of its key: it may run, or it failed before the engine was started and waits.
 func (s *schedule) lead(n *node) {
 	n.lead = true
+	if n.fail != nil {
+		s.retry(n)
+		return
+	}
 	s.pushBack(n)
 }
 
@@ -50,7 +55,7 @@ func (s *schedule) take(dst []*node, limit int) []*node {
 		n.state = claimed
 		dst = append(dst, n)
 		// A claimed one behind a ready leader is with a worker that is going to skip it.
-		for n.behind != nil && n.behind.state == waiting && len(dst) < limit {
+		for n.behind != nil && n.behind.state == waiting && n.behind.fail == nil && len(dst) < limit {
 			n = n.behind
 			n.state = claimed
 			dst = append(dst, n)
@@ -82,7 +87,7 @@ func (s *schedule) finish(n *node) {
 	if next != nil {
 		next.last, next.lead = n.last, true
 		if next.state == waiting { // a claimed one is with the same worker already
-			s.pushBack(next)
+			s.lead(next)
 		}
 	}
 }

@@ -55,6 +55,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	e.failed++
 	if n.fail == nil {
 		n.fail = &failure{since: now}
+		n.from.failing++
 	}
 	f := n.fail
 	if f.why != "" { // it is OnHeld that failed
@@ -63,8 +64,12 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	} else {
 		f.err = err
 		f.attempts++
-		f.due = now.Add(e.cfg.Retry.Pause(f.attempts, err))
+		f.pause = e.cfg.Retry.Pause(f.attempts, err)
+		f.due = now.Add(f.pause)
 		e.judge(n, now)
+		if e.cfg.Retry.OnHeld != nil {
+			e.moved() // an heir has to know
+		}
 	}
 	e.sched.retry(n)
 	e.arm(f.due)

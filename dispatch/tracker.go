@@ -14,17 +14,20 @@ type tracker struct {
 	storage, partition int
 
 	head, tail *node
-	next       int64            // the offset to read next
-	start      int64            // where it began
-	told       int64            // the To of the last record
-	gaps       int              // finished ranges between and above the unfinished records
-	skip       []registry.Range // finished before the start and not yet passed; sorted, disjoint
+	next       int64              // the offset to read next
+	start      int64              // where it began
+	told       int64              // the To of the last record
+	gaps       int                // finished ranges between and above the unfinished records
+	skip       []registry.Range   // finished before the start and not yet passed; sorted, disjoint
+	failing    int                // unfinished records that failed
+	recalled   []registry.Failing // failed before the start, and not yet read; sorted
 }
 
 // begin sets the start position.
 func (t *tracker) begin(p registry.Position) {
 	t.next, t.start, t.told = p.Next, p.Next, p.Next
 	t.skip = normalize(p.Done)
+	t.recalled = slices.Clone(p.Failing)
 	t.passSkips()
 }
 
@@ -120,6 +123,9 @@ func (t *tracker) advance(next int64) {
 // finish takes a record out of the unfinished ones.
 func (t *tracker) finish(n *node) {
 	p, q := n.prev, n.next
+	if n.fail != nil {
+		t.failing--
+	}
 	if t.gapAfter(n) {
 		t.gaps--
 	}

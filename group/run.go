@@ -183,7 +183,7 @@ func (m *member) collect(ctx context.Context) (calm bool) {
 			continue
 		}
 		calm = calm && p.Oldest.IsZero()
-		if p.Positions != nil && (p.From != u.from || !same(u.sent, p.Positions)) {
+		if p.Positions != nil && (p.From != u.from || !registry.SamePositions(u.sent, p.Positions)) {
 			calm, u.sent, u.from = false, p.Positions, p.From
 			ev.Units = append(ev.Units, core.UnitProgress{
 				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From},
@@ -229,12 +229,6 @@ func (m *member) adopt(ctx context.Context, s registry.Session) {
 			m.send(message{event: core.SessionLost{Session: s.ID()}})
 		case <-ctx.Done():
 		}
-	})
-}
-
-func same(a, b []registry.Position) bool {
-	return slices.EqualFunc(a, b, func(x, y registry.Position) bool {
-		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done)
 	})
 }
 

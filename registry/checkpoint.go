@@ -144,6 +144,20 @@ func (p *Position) append(b []byte) []byte {
 	if len(p.Done) > 0 {
 		b = append(b, ']')
 	}
+	for i, f := range p.Failing {
+		sep := `,{`
+		if i == 0 {
+			sep = `,"failing":[{`
+		}
+		b = strconv.AppendInt(append(append(b, sep...), `"offset":`...), f.Offset, 10)
+		b = strconv.AppendInt(append(b, `,"attempts":`...), int64(f.Attempts), 10)
+		b = strconv.AppendInt(append(b, `,"since":`...), f.Since, 10)
+		b = strconv.AppendInt(append(b, `,"due":`...), f.Due, 10)
+		b = append(strconv.AppendInt(append(b, `,"pause":`...), f.Pause, 10), '}')
+	}
+	if len(p.Failing) > 0 {
+		b = append(b, ']')
+	}
 	return append(b, '}')
 }
 

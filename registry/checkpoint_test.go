@@ -1,12 +1,17 @@
 package registry_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -27,6 +32,12 @@ func TestACheckpointIsEncodedAsJSONDoes(t *testing.T) {
 			p.Storage, p.Partition, p.Next = int(number.Draw(t, "storage")), int(number.Draw(t, "partition")), number.Draw(t, "next")
 			for range rapid.IntRange(0, 3).Draw(t, "done") {
 				p.Done = append(p.Done, registry.Range{number.Draw(t, "from"), number.Draw(t, "to")})
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "failing") {
+				p.Failing = append(p.Failing, registry.Failing{
+					Offset: number.Draw(t, "offset"), Attempts: int(number.Draw(t, "attempts")),
+					Since: number.Draw(t, "since"), Due: number.Draw(t, "due"), Pause: number.Draw(t, "pause"),
+				})
 			}
 		}
 		if got, want := string(c.Encode()), string(registry.Encode(c)); got != want {
@@ -78,5 +89,56 @@ func TestTheLowestNeededIsThatOfItsStorageTopic(t *testing.T) {
 		if got := registry.LowestNeeded(units, storage, 2); !slices.Equal(got, want) {
 			t.Errorf("of storage topic %d %v is needed; want %v", storage, got, want)
 		}
+	}
+}
+
+// Whatever is added to a position: two that differ in it are not the same, or nobody would store it.
+func TestPositionsThatDifferAreNotTheSame(t *testing.T) {
+	t.Parallel()
+	full := registry.Position{Storage: 1, Partition: 2, Next: 3, Done: []registry.Range{{5, 6}}, Failing: []registry.Failing{{Offset: 7}}}
+	if !registry.SamePositions([]registry.Position{full}, []registry.Position{full}) {
+		t.Error("a position is not itself")
+	}
+	for i := range reflect.TypeFor[registry.Position]().NumField() {
+		other := full
+		f := reflect.ValueOf(&other).Elem().Field(i)
+		if f.IsZero() {
+			t.Fatalf("the test has no %s", reflect.TypeFor[registry.Position]().Field(i).Name)
+		}
+		f.SetZero()
+		if registry.SamePositions([]registry.Position{full}, []registry.Position{other}) {
+			t.Errorf("%s does not count", reflect.TypeFor[registry.Position]().Field(i).Name)
+		}
+	}
+}
+
+func TestFailingRecordsThatNobodyCanHaveStoredAreRefused(t *testing.T) {
+	t.Parallel()
+	many := make([]registry.Failing, registry.MaxFailing+1)
+	for i := range many {
+		many[i] = registry.Failing{Offset: int64(i), Attempts: 1}
+	}
+	for name, bad := range map[string][]registry.Failing{
+		"too many":         many,
+		"out of order":     {{Offset: 2, Attempts: 1}, {Offset: 1, Attempts: 1}},
+		"twice":            {{Offset: 2, Attempts: 1}, {Offset: 2, Attempts: 1}},
+		"no attempt":       {{Offset: 2}},
+		"a negative pause": {{Offset: 2, Attempts: 1, Pause: -1}},
+		"endless attempts": {{Offset: 2, Attempts: 1 << 40}},
+		"a negative place": {{Offset: -2, Attempts: 1}},
+		"a time far out":   {{Offset: 2, Attempts: 1, Due: math.MaxInt64}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, 1)
+			key := f.g.CheckpointKey(0)
+			_, err := f.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: registry.Checkpoint{Positions: []registry.Position{{Failing: bad}}}.Encode()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.g.Unit(t.Context(), 0); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), key) {
+				t.Errorf("read as a checkpoint: %v", err)
+			}
+		})
 	}
 }

@@ -66,6 +66,29 @@ func (c *Checkpoint) check() error {
 				return fmt.Errorf("a checkpoint with the finished range [%d, %d): %w", r[0], r[1], fault.Corrupt)
 			}
 		}
+		if err := checkFailing(p.Failing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	mostAttempts = 1 << 30 // as the journal of a subscription has it
+	lastMoment   = 1 << 53 // what any reader of JSON can hold
+)
+
+func checkFailing(all []Failing) error {
+	if len(all) > MaxFailing {
+		return fmt.Errorf("a checkpoint with %d failing records; expected at most %d: %w", len(all), MaxFailing, fault.Corrupt)
+	}
+	last := int64(-1)
+	for _, f := range all {
+		moment := func(ms int64) bool { return ms >= 0 && ms <= lastMoment }
+		if f.Offset <= last || f.Attempts < 1 || f.Attempts > mostAttempts || !moment(f.Since) || !moment(f.Due) || !moment(f.Pause) {
+			return fmt.Errorf("a checkpoint with the failing record %+v after offset %d: %w", f, last, fault.Corrupt)
+		}
+		last = f.Offset
 	}
 	return nil
 }

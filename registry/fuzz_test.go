@@ -17,6 +17,7 @@ import (
 func FuzzGroup(f *testing.F) {
 	f.Add("groups/g/owners/00000001", []byte(`{"member":"m","incarnation":"i","epoch":3}`), []byte(`{"format":1,"topic":"t","units":4}`))
 	f.Add("checkpoints/g/00000002", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}}}.Encode(), []byte(`{"format":1,"topic":"t","units":4,"first":1,"initial":2}`))
+	f.Add("checkpoints/g/00000000", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Failing: []registry.Failing{{Offset: 6, Attempts: 2, Since: 1, Due: 9, Pause: 3}}}}}.Encode(), []byte(`{"format":1,"units":1}`))
 	f.Add("groups/g/members/m", []byte(`{"id":"m"}`), []byte(`{"units":-1}`))
 	f.Add("groups/g/assignment", []byte(`{"targets":["m"]}`), []byte(`{"units":9223372036854775807}`))
 	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"next":-4,"done":[[9,3]]}]}`), []byte(`{"format":1,"units":1}`))

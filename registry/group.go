@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -101,6 +102,29 @@ type Position struct {
 	Partition int     `json:"partition"`
 	Next      int64   `json:"next"`           // the lowest unfinished offset: the checkpoint
 	Done      []Range `json:"done,omitempty"` // finished ranges above Next, sorted, disjoint
+
+	// Failing are records that were tried without success and are held for their next attempt, sorted; at
+	// most MaxFailing. Only a subscription stores them.
+	Failing []Failing `json:"failing,omitempty"`
+}
+
+// Failing is what an heir has to know of a record that fails. Times are in Unix milliseconds.
+type Failing struct {
+	Offset   int64 `json:"offset"`
+	Attempts int   `json:"attempts"` // that have failed
+	Since    int64 `json:"since"`    // of the first failure
+	Due      int64 `json:"due"`      // of the next attempt
+	Pause    int64 `json:"pause"`    // from the last failure until then: nobody waits longer, whatever clocks say
+}
+
+// MaxFailing bounds how many records that fail a position names.
+const MaxFailing = 1000
+
+// SamePositions says whether two checkpoints tell the same.
+func SamePositions(a, b []Position) bool {
+	return slices.EqualFunc(a, b, func(x, y Position) bool {
+		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done) && slices.Equal(x.Failing, y.Failing)
+	})
 }
 
 // Checkpoint is the progress of a unit: a position for each partition it has touched.

@@ -76,6 +76,7 @@ func (c *Checkpoint) finish(f Finished) bool {
 	if f.Offset < p.Next || slices.ContainsFunc(p.Done, func(r Range) bool { return r[0] <= f.Offset && f.Offset < r[1] }) {
 		return false
 	}
+	p.Failing = slices.DeleteFunc(p.Failing, func(x Failing) bool { return x.Offset == f.Offset })
 	p.Done = append(p.Done, Range{f.From, f.To})
 	slices.SortFunc(p.Done, func(a, b Range) int { return int(min(1, max(-1, a[0]-b[0]))) })
 	merged := p.Done[:0]

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/registry"
@@ -25,18 +24,12 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
 	}
-	if u.checkpoint != nil && u.checkpoint.From == c.From && samePositions(u.checkpoint.Positions, c.Positions) {
+	if u.checkpoint != nil && u.checkpoint.From == c.From && registry.SamePositions(u.checkpoint.Positions, c.Positions) {
 		return
 	}
 	next := *c
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
 	u.checkpoint, u.dirty, u.told, u.failures, u.stuck = &next, true, true, 0, 0
-}
-
-func samePositions(a, b []registry.Position) bool {
-	return slices.EqualFunc(a, b, func(x, y registry.Position) bool {
-		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done)
-	})
 }
 
 func (s *State) unitEnded(ev *UnitEnded) {

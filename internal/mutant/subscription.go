@@ -6,6 +6,42 @@ func subscriptionMutants() []mutant {
 	const dispatch = "dispatch"
 	return []mutant{
 		{
+			name: "held-attempts-forgotten", breaks: "a crash forgets how often a record that is held has failed",
+			file: "dispatch/progress.go",
+			find: "				at.Failing = in.tracker.failed(registry.MaxFailing)\n", put: "				at.Failing = nil\n",
+			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
+		},
+		{
+			name: "failures-alone-not-stored", breaks: "attempts at a held record are stored only when the progress moves too",
+			file: "registry/group.go",
+			find: " && slices.Equal(x.Failing, y.Failing)", put: "",
+			pkg: "registry", test: "TestPositionsThatDifferAreNotTheSame$",
+		},
+		{
+			name: "attempt-tells-nobody", breaks: "a failed attempt alone makes nobody store a checkpoint",
+			file: "dispatch/settle.go",
+			find: "			e.moved() // an heir has to know\n", put: "			_ = 0\n",
+			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
+		},
+		{
+			name: "stored-time-believed", breaks: "a clock that was ahead makes a held record wait for ever",
+			file: "dispatch/recall.go",
+			find: "		due = latest\n", put: "		due = time.UnixMilli(f.Due)\n",
+			pkg: dispatch, test: "TestAStoredTimeIsBoundByItsPause$",
+		},
+		{
+			name: "held-follower-hurried", breaks: "a record that waits for its next attempt is tried at once behind another of its key",
+			file: "dispatch/schedule.go",
+			find: " && n.behind.fail == nil", put: "",
+			pkg: dispatch, test: "TestAHeldRecordIsNotClaimedWithTheOneBeforeIt$",
+		},
+		{
+			name: "parked-without-its-attempts", breaks: "a record that is parked begins to count its attempts anew",
+			file: "subscription/core/pump.go",
+			find: "		Attempts: h.Attempts, Due: h.Due,", put: "		Attempts: min(h.Attempts, 1), Due: h.Due,",
+			pkg: sim, test: simulation,
+		},
+		{
 			name: "parked-at-the-append", breaks: "a main record is finished before anybody knows that its copy counts",
 			file: "subscription/core/pump.go",
 			find: "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n",

@@ -19,13 +19,20 @@ type judge struct {
 	over      map[core.Origin]bool // its Done counts
 	due       map[core.Origin]int64
 	letters   map[core.ID]int64
+	held      map[heldBy]int
+}
+
+// heldBy is a main record and who parks it.
+type heldBy struct {
+	core.Origin
+	by core.Tenure
 }
 
 func newJudge(w *world) judge {
 	return judge{
 		w: w, oracle: core.New(core.Config{Set: set}), tries: map[core.Origin]int{}, delivered: map[core.Origin]int{},
 		discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{}, everDead: map[core.Origin]bool{},
-		over: map[core.Origin]bool{}, due: map[core.Origin]int64{}, letters: map[core.ID]int64{},
+		over: map[core.Origin]bool{}, due: map[core.Origin]int64{}, letters: map[core.ID]int64{}, held: map[heldBy]int{},
 	}
 }
 
@@ -60,6 +67,9 @@ func (j *judge) landed(at int64, s stored) {
 	if after == nil {
 		return
 	}
+	if n, held := j.held[heldBy{r.ID.Origin, r.By}]; held && before == nil && after.Attempts != n {
+		j.w.fail("%v was tried %d times, and is parked with %d attempts", r.ID, n, after.Attempts)
+	}
 	j.due[r.ID.Origin] = r.Due
 	if !after.Dead {
 		j.w.counts.Parked++
@@ -91,6 +101,11 @@ func (j *judge) passed(o core.Origin) bool {
 	return j.delivered[o] > 0 || j.discarded[o] || j.dropped[o] || j.w.policy == core.Skip && j.everDead[o]
 }
 
+// parks notes the attempts with which a node parks a record.
+func (j *judge) parks(n *node, r *record, h *core.Held) {
+	j.held[heldBy{r.Origin, n.tenure}] = h.Attempts
+}
+
 // delivers judges the beginning of an attempt.
 func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	w := j.w
@@ -119,6 +134,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	if !w.current(n) || w.rolled {
 		return
 	}
+	j.counted(n, r, d)
 	if j.over[r.Origin] {
 		w.fail("node %d delivers %v, which is finished for good", n.id, r.Origin)
 	}
@@ -132,6 +148,24 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	}
 	if d != nil && w.now < j.due[r.Origin] {
 		w.fail("node %d delivers %v at %d, it is due at %d", n.id, r.Origin, w.now, j.due[r.Origin])
+	}
+}
+
+// counted judges how often a record is delivered. An attempt is lost only with the owner that had not
+// stored it yet; who comes after tries at least once before it gives a record up.
+func (j *judge) counted(n *node, r *record, d *core.Deliver) {
+	if d == nil {
+		known := 0
+		if n.start != nil {
+			known = n.start.held[r.Origin]
+		}
+		if k := n.tried[r.Origin]; k > 0 && known+k >= maxAttempts {
+			j.w.fail("node %d delivers %v once more after %d attempts, and %d that were stored", n.id, r.Origin, k, known)
+		}
+		return
+	}
+	if it := j.item(r.Origin); it != nil && it.Round == d.ID.Round && d.Attempt != it.Attempts+1 {
+		j.w.fail("node %d makes attempt %d at %v, which has failed %d times", n.id, d.Attempt, d.ID, it.Attempts)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/ringfence/ringfence/subscription/core"
@@ -9,18 +10,20 @@ import (
 // node is one start of the shard's worker, with the little of dispatch that matters: it admits one
 // record of a key at a time, holds those that fail, and knows what is finished.
 type node struct {
-	id    int
-	w     *world
-	epoch int64
-	run   uint64
-	st    *core.State
-	alive bool
+	id     int
+	w      *world
+	epoch  int64
+	run    uint64
+	tenure core.Tenure
+	st     *core.State
+	alive  bool
 
 	started  bool
 	start    *checkpoint
 	next     [partitions]int64
 	fin      [partitions]map[int64]bool
-	attempts map[core.Origin]int
+	attempts map[core.Origin]int    // at what is held, those of earlier owners too
+	tried    map[core.Origin]int    // by this start
 	leaders  map[string]core.Origin // admitted and not finished, by line
 	direct   []core.Origin          // being delivered
 	parking  map[core.Origin]bool
@@ -35,7 +38,7 @@ func (w *world) newNode(why string) *node {
 	w.runs++
 	n := &node{
 		id: len(w.nodes), w: w, epoch: w.reg.epoch, run: w.runs, alive: true, start: w.reg.ck,
-		attempts: map[core.Origin]int{}, leaders: map[string]core.Origin{}, parking: map[core.Origin]bool{},
+		attempts: map[core.Origin]int{}, tried: map[core.Origin]int{}, leaders: map[string]core.Origin{}, parking: map[core.Origin]bool{},
 	}
 	from := int64(0)
 	for p := range partitions {
@@ -49,6 +52,8 @@ func (w *world) newNode(why string) *node {
 	}
 	if n.start != nil {
 		from = n.start.from
+		maps.Copy(n.attempts, n.start.held)
+		w.counts.Recalled += len(n.start.held)
 	}
 	if from < w.first {
 		if !w.rolled {
@@ -56,8 +61,9 @@ func (w *world) newNode(why string) *node {
 		}
 		from = w.first
 	}
+	n.tenure = core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}
 	n.st = core.New(core.Config{
-		Set: set, Tenure: core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}, Member: "m", From: from, Now: w.now,
+		Set: set, Tenure: n.tenure, Member: "m", From: from, Now: w.now,
 		MaxAttempts: maxAttempts, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
 	})
 	w.nodes = append(w.nodes, n)
@@ -102,6 +108,7 @@ func (n *node) finish(o core.Origin) {
 	}
 	delete(n.parking, o)
 	delete(n.leaders, n.w.at(o).line)
+	delete(n.attempts, o)
 }
 
 func (n *node) finished(o core.Origin) bool {
@@ -128,6 +135,7 @@ func (n *node) intake(line string) {
 			n.park(&r, false, false)
 		case core.Direct:
 			w.judge.delivers(n, &r, nil)
+			n.tried[r.Origin]++
 			n.direct = append(n.direct, r.Origin)
 		}
 		return
@@ -167,6 +175,7 @@ func (n *node) park(r *record, dead, permanent bool) {
 	if dead && n.w.policy == core.Drop {
 		n.w.judge.dropped[r.Origin] = true
 	}
+	n.w.judge.parks(n, r, &h)
 	n.w.log("node %d parks %v after %d attempts, dead: %t", n.id, r.Origin, h.Attempts, dead)
 	n.st.Park(h)
 	n.effects()
@@ -264,7 +273,7 @@ func (n *node) checkpoint() {
 	if n.storing != nil {
 		return
 	}
-	ck := &checkpoint{next: n.next}
+	ck := &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
 	var next []core.Next
 	for p := range partitions {
 		next = append(next, core.Next{Partition: p, Offset: n.next[p]})

@@ -38,6 +38,7 @@ type Counts struct {
 	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
 	Twins, Late, Void                                int
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
+	Recalled                                         int
 }
 
 // Run runs one history.
@@ -86,6 +87,7 @@ type checkpoint struct {
 	next [partitions]int64
 	done [partitions]map[int64]bool
 	from int64
+	held map[core.Origin]int // attempts at what is held
 }
 
 // registry is the owner entry and the checkpoint.

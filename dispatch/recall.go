@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// ErrEarlier stands for the error of an attempt that was made before the engine was started.
+var ErrEarlier = errors.New("it failed before its owner was started; what it answered then is not kept")
+
+// failed lists the records that fail, sorted, at most limit of them: those nearest to their end, when
+// there are more.
+func (t *tracker) failed(limit int) []registry.Failing {
+	if t.failing+len(t.recalled) == 0 {
+		return nil
+	}
+	all := make([]registry.Failing, 0, t.failing+len(t.recalled))
+	for n, left := t.head, t.failing; n != nil && left > 0; n = n.next {
+		f := n.fail
+		if f == nil {
+			continue
+		}
+		left--
+		due := f.due
+		if f.why != "" {
+			due = f.next
+		}
+		all = append(all, registry.Failing{
+			Offset: n.rec.Offset, Attempts: f.attempts, Since: max(0, f.since.UnixMilli()), Due: max(0, due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
+		})
+	}
+	all = append(all, t.recalled...) // what was not read yet lies above
+	if len(all) > limit {
+		slices.SortStableFunc(all, func(a, b registry.Failing) int { return cmp.Compare(b.Attempts, a.Attempts) })
+		all = all[:limit]
+		slices.SortFunc(all, func(a, b registry.Failing) int { return cmp.Compare(a.Offset, b.Offset) })
+	}
+	return all
+}
+
+// recall gives a record that was just read its failures from before the start. It waits for its time,
+// by this host's clock never longer than the pause that it had.
+func (e *Engine) recall(in *input, n *node) {
+	t := &in.tracker
+	for len(t.recalled) > 0 && t.recalled[0].Offset < n.rec.Offset {
+		t.recalled = t.recalled[1:] // it was trimmed, or is finished
+	}
+	if len(t.recalled) == 0 || t.recalled[0].Offset != n.rec.Offset {
+		return
+	}
+	f := t.recalled[0]
+	t.recalled = t.recalled[1:]
+	if e.cfg.Retry.OnHeld == nil {
+		return
+	}
+	pause := time.Duration(min(f.Pause, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	due := time.UnixMilli(f.Due)
+	if latest := time.Now().Add(pause); due.After(latest) {
+		due = latest
+	}
+	n.fail = &failure{attempts: f.Attempts, since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
+	t.failing++
+}
