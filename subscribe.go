@@ -45,6 +45,25 @@ type SubscriptionConfig struct {
 	Max         time.Duration    // and at most; default 1 min
 	Hold        time.Duration    // how long a failing record is held before it is parked; default 5 s, negative: not at all
 	DeadLetters DeadLetterPolicy // default BlockKey
+	Endpoint    SubscriptionEndpoint
+}
+
+// SubscriptionEndpoint is where a subscription is delivered to by HTTP, see package push. With no URL a
+// handler or a command delivers it.
+type SubscriptionEndpoint struct {
+	URL     string        // http or https, without a user and a password
+	Timeout time.Duration // of one attempt; default 30 s
+	// SecretFile is the absolute path of a file with secrets, which requests are signed with. The path is
+	// stored and not what is in it: each host that delivers has the file.
+	SecretFile string
+}
+
+// stored is an endpoint as definitions have it; nil: there is none.
+func (e SubscriptionEndpoint) stored() *subscription.Endpoint {
+	if e == (SubscriptionEndpoint{}) {
+		return nil
+	}
+	return &subscription.Endpoint{URL: e.URL, TimeoutMS: millis(e.Timeout), SecretFile: e.SecretFile}
 }
 
 // SubscriptionInfo describes a subscription.
@@ -59,6 +78,7 @@ func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg Subscr
 		Retry: subscription.Retry{
 			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
 		},
+		Endpoint: cfg.Endpoint.stored(),
 	}
 	for {
 		d, err := c.subscriptions().Ensure(ctx, want)

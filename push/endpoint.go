@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -50,6 +51,9 @@ type Endpoint struct {
 	token        *kept[string]
 	client       *http.Client
 	close        func()
+	log          *slog.Logger
+	told         atomic.Int64 // when a failure was logged last, in Unix ms
+	untold       atomic.Int64 // failures since
 }
 
 // New prepares an endpoint and connects to nothing. Errors are fault.Invalid: a URL that can't be one,
@@ -68,7 +72,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout}
+	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, log: log}
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
 		return nil, err
 	}
@@ -127,6 +131,27 @@ func transport(c *Config, g guard) *http.Transport {
 
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
 func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
+	err := e.post(ctx, m)
+	if err != nil && ctx.Err() == nil {
+		e.tell(m, err)
+	}
+	return err
+}
+
+// tellEvery is how often failures are logged: an endpoint that is down fails for each record.
+const tellEvery = 10 * time.Second
+
+func (e *Endpoint) tell(m *ringfence.Message, err error) {
+	now, last := time.Now().UnixMilli(), e.told.Load()
+	if now-last < tellEvery.Milliseconds() || !e.told.CompareAndSwap(last, now) {
+		e.untold.Add(1)
+		return
+	}
+	e.log.Warn("a record was not delivered", "storage", m.Storage, "partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err,
+		"failures_not_logged", e.untold.Swap(0))
+}
+
+func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.timeout, errLate)
 	defer cancel()
 	var body io.Reader = http.NoBody

@@ -67,6 +67,7 @@ type Document struct {
 	From        string      `json:"from"` // where it begins: earliest or latest
 	Retry       Retry       `json:"retry"`
 	DeadLetters DeadLetters `json:"dead_letters"`
+	Endpoint    *Endpoint   `json:"endpoint,omitempty"` // nil: a handler or a command delivers
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 }
@@ -114,7 +115,7 @@ func set[T comparable](field *T, value T) {
 
 // validate reports every fault of a definition.
 func (d *Document) validate() error {
-	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic)}
+	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic), d.Endpoint.validate()}
 	demand := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
@@ -199,23 +200,22 @@ func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 	return d, err
 }
 
-// List returns all that are ready, sorted by name.
+// List returns all that are ready, sorted by name. A damaged one is an error, and hides no other.
 func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Document
+	var errs []error
 	for _, e := range snap.Entries {
-		d, err := decodeDocument(e)
-		if err != nil {
-			return nil, err
-		}
-		if d.State == ready {
+		if d, err := decodeDocument(e); err != nil {
+			errs = append(errs, err)
+		} else if d.State == ready {
 			all = append(all, d)
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {

@@ -1,8 +1,10 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,8 @@ type Endpoint struct {
 }
 
 const (
-	maxURLBytes = 2048
+	maxURLBytes    = 2048
+	longestAttempt = time.Hour
 )
 
 // Shown is the endpoint for people: the parameters of its URL, which may be a secret, are left out.
@@ -30,7 +33,25 @@ func (e Endpoint) Shown() Endpoint {
 }
 
 // Timeout is how long one attempt may take; 0: as the deliverer has it.
-func (e *Endpoint) Timeout() time.Duration { return time.Duration(e.TimeoutMS) * time.Millisecond }
+func (e *Endpoint) Timeout() time.Duration {
+	return time.Duration(min(e.TimeoutMS, longestAttempt.Milliseconds())) * time.Millisecond
+}
+
+// validate reports every fault of an endpoint; nil is one.
+func (e *Endpoint) validate() error {
+	if e == nil {
+		return nil
+	}
+	_, err := CheckURL(e.URL)
+	errs := []error{err}
+	if e.TimeoutMS < 0 || e.TimeoutMS > longestAttempt.Milliseconds() {
+		errs = append(errs, fmt.Errorf("endpoint: a time-out of %d ms; expected at most %s, and none that is negative: %w", e.TimeoutMS, longestAttempt, fault.Invalid))
+	}
+	if e.SecretFile != "" && !filepath.IsAbs(e.SecretFile) {
+		errs = append(errs, fmt.Errorf("endpoint: the secret file %q; expected an absolute path, as it is read by another process: %w", e.SecretFile, fault.Invalid))
+	}
+	return errors.Join(errs...)
+}
 
 // CheckURL is the URL of an endpoint, or fault.Invalid with what is wrong with it. It shows nothing that
 // may be a secret.

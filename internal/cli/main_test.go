@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"ringfence":        func() { os.Exit(Main("ringfence", nil)) },
 		"broken-ringfence": func() { os.Exit(Main("ringfence", brokenBackends())) },
+		"endpoint":         func() { os.Exit(endpoint()) },
 		"powerless-ringfence": func() {
 			if err := dropRights(); err != nil {
 				fmt.Fprintln(os.Stderr, err)

@@ -30,9 +30,9 @@ func (a *app) settle(cmd *cobra.Command) error {
 	}
 	var errs []error
 	given := make(map[string]bool) // set on the command line or in the environment
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	complete := func(flags *pflag.FlagSet, f *pflag.Flag, known string) {
 		if f.Changed {
-			given[f.Name] = true
+			given[known] = true
 			return
 		}
 		name := envName(f.Name)
@@ -40,9 +40,19 @@ func (a *app) settle(cmd *cobra.Command) error {
 		if !ok || value == "" || f.Name == "help" || f.Name == "version" {
 			return
 		}
-		given[f.Name] = true
-		if err := cmd.Flags().Set(f.Name, value); err != nil {
+		given[known] = true
+		if err := flags.Set(f.Name, value); err != nil {
 			errs = append(errs, fmt.Errorf("environment variable %s: %w: %w", name, plainFlagError(err), fault.Invalid))
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		global := hidden(cmd, f.Name)
+		switch {
+		case global != nil: // the variable is of that one
+			complete(cmd.Root().PersistentFlags(), global, hiddenKey+f.Name)
+			given[f.Name] = f.Changed
+		default:
+			complete(cmd.Flags(), f, f.Name)
 		}
 	})
 	if a.global.config != "" {
@@ -68,6 +78,19 @@ func (a *app) settle(cmd *cobra.Command) error {
 	}
 	return errors.Join(errs...)
 }
+
+// hidden is the flag that all commands have and in whose place cmd has one of its own, as "subscription
+// create" has --timeout; nil: there is none.
+func hidden(cmd *cobra.Command, name string) *pflag.Flag {
+	global := cmd.Root().PersistentFlags().Lookup(name)
+	if cmd.Flags().Lookup(name) == global {
+		return nil
+	}
+	return global
+}
+
+// hiddenKey stands before the name of a hidden flag among those that are set.
+const hiddenKey = "all commands' "
 
 // checkedBy names the function that reports every fault in the flags of a command; it is called
 // when they have their final values.
@@ -287,7 +310,11 @@ func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]
 
 // flag sets one flag. Those of other commands are set too, which nobody sees but their checks.
 func (r *fileReader) flag(cmd *cobra.Command, flags *pflag.FlagSet, name, full string, value any) {
-	if r.given[name] && (!cmd.HasParent() || cmd == r.running) {
+	known := name
+	if !cmd.HasParent() && hidden(r.running, name) != nil {
+		known = hiddenKey + name
+	}
+	if r.given[known] && (!cmd.HasParent() || cmd == r.running) {
 		return
 	}
 	if cmd == r.running {

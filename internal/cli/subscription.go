@@ -34,12 +34,14 @@ func (a *app) subscriptionCreate() *cobra.Command {
 	var cfg ringfence.SubscriptionConfig
 	var order, policy, from string
 	cmd := &cobra.Command{
-		Use:     "create NAME --topic TOPIC",
-		Short:   "Make a subscription; one that is there keeps its policy",
-		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "create NAME --topic TOPIC",
+		Short: "Make a subscription; one that is there keeps its policy",
+		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block
+  ringfence subscription create invoices --topic payments --endpoint https://api.example.com/in --secret-file /etc/ringfence/invoices`,
+		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
+	endpointFlags(fl, &cfg.Endpoint)
 	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
 	fl.StringVar(&order, "order", "key", "what is delivered in order: the records of a key, or none")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
@@ -57,7 +59,7 @@ func (a *app) subscriptionCreate() *cobra.Command {
 		if cfg.MaxAttempts < 0 || cfg.Initial < 0 || cfg.Max < 0 {
 			return fmt.Errorf("a negative --attempts, --retry-initial or --retry-max: %w", fault.Invalid)
 		}
-		return nil
+		return checkEndpoint(&cfg.Endpoint)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		cfg.Order, cfg.DeadLetters, cfg.From = ringfence.Order(order), ringfence.DeadLetterPolicy(policy), ringfence.From(from)
@@ -65,7 +67,14 @@ func (a *app) subscriptionCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.emit(d, func(r *report) { r.line("subscription %s delivers topic %s", d.Name, d.Topic) })
+		d = shownSubscription(d)
+		return a.emit(d, func(r *report) {
+			if d.Endpoint != nil {
+				r.line("subscription %s delivers topic %s to %s", d.Name, d.Topic, d.Endpoint.URL)
+				return
+			}
+			r.line("subscription %s delivers topic %s", d.Name, d.Topic)
+		})
 	})
 	return cmd
 }
@@ -80,6 +89,9 @@ func (a *app) subscriptionList() *cobra.Command {
 			all, err := rf.Subscriptions(ctx)
 			if err != nil {
 				return err
+			}
+			for i, d := range all {
+				all[i] = shownSubscription(d)
 			}
 			if all == nil {
 				all = []*ringfence.SubscriptionInfo{}
@@ -113,7 +125,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := subscriptionView{SubscriptionInfo: d}
+			v := subscriptionView{SubscriptionInfo: shownSubscription(d)}
 			switch g, err := rf.DescribeGroup(ctx, d.Group()); {
 			case err == nil:
 				v.Group = document.DescribeGroup(g)
@@ -135,6 +147,9 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
 				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
 					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
+				if e := v.Endpoint; e != nil {
+					r.line("delivered to %s%s", e.URL, endpointTerms(e))
+				}
 				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))
 				if v.Group != nil {
 					r.line("")
@@ -194,18 +209,23 @@ const exPermanent = 65
 func (a *app) subscriptionRun() *cobra.Command {
 	var f consumeFlags
 	var opts ringfence.SubscribeOptions
+	var out outbound
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Deliver a subscription's shards in this process; several processes share them",
-		Long: `Deliver the records of a subscription: print them, or run a command for each with
---exec, as "ringfence consume" does. The command exits 0 when the record is done, 65
-(EX_DATAERR) when it can never succeed, and with anything else when it is to be tried
-again.
+		Long: `Deliver the records of a subscription: to its endpoint if it has one, or else print
+them, or run a command for each with --exec, as "ringfence consume" does. The command
+exits 0 when the record is done, 65 (EX_DATAERR) when it can never succeed, and with
+anything else when it is to be tried again.
+
+An endpoint on this host or in a private network gets nothing unless --allow-net has
+its address.
 
 SIGTERM and SIGINT drain. Start it as often as you like: each shard has one owner at a
 time, and what is parked survives its owner.`,
 		Example: `  ringfence subscription run billing --exec ./charge
-  ringfence subscription run billing --print value`,
+  ringfence subscription run billing --print value
+  ringfence subscription run invoices --allow-net 10.1.0.0/16`,
 		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
@@ -217,6 +237,7 @@ time, and what is parked survives its owner.`,
 	fl.DurationVar(&opts.DrainTimeout, "drain-timeout", 0, "how long running records may take when a shard moves or at the end (default 10s)")
 	fl.DurationVar(&opts.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
 	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
+	out.register(fl)
 	completeWith(cmd, "print", "json", "value", "none")
 	a.checkedBy(cmd, func() error {
 		f.group, f.from = "subscription", string(ringfence.Earliest)
@@ -227,14 +248,17 @@ time, and what is parked survives its owner.`,
 		if cmd.Flags().Changed("exec") && f.exec == "" {
 			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
 		}
-		return err
+		return errors.Join(err, out.check())
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		working, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		process, done := a.processor(&f, stop)
+		process, done, err := a.deliverer(ctx, rf, args[0], &f, &out, cmd.Flags().Changed("print"), stop)
+		if err != nil {
+			return err
+		}
 		defer done()
-		err := rf.Subscribe(working, args[0], func(ctx context.Context, m *ringfence.Message) error {
+		err = rf.Subscribe(working, args[0], func(ctx context.Context, m *ringfence.Message) error {
 			err := process(ctx, m)
 			var exit *exec.ExitError
 			if errors.As(err, &exit) && exit.ExitCode() == exPermanent {

@@ -2,7 +2,10 @@ package doctest
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -10,7 +13,7 @@ import (
 func TestPages(t *testing.T) {
 	t.Parallel()
 	programs := Build(t, ".", "./cmd/ringfence")
-	for _, p := range pages() {
+	for _, p := range pages(endpoint(t)) {
 		t.Run(p.Page, func(t *testing.T) {
 			t.Parallel()
 			p.Path = programs
@@ -24,7 +27,7 @@ func TestPages(t *testing.T) {
 func own() string { return fmt.Sprintf("doctest-%d", rand.Uint64()) }
 
 // pages says of each page what its reader knows and the page does not say.
-func pages() []Play {
+func pages(endpoint string) []Play {
 	// Each page has names of its own, on servers that the other pages use at the same time.
 	readme, grow, kafka := own(), own(), own()
 	return []Play{
@@ -97,7 +100,7 @@ func pages() []Play {
 				{Of: "ringfence verify --for 10s --faults kill,stop --seed 4711 --format json", Want: []string{`"verdict": "kept"`}},
 			},
 		},
-		deliver(),
+		deliver(endpoint),
 		{
 			Page: "docs/guide/benchmarks.md",
 			// Short: the figures are not looked at, and stand for hours of calm.
@@ -215,12 +218,31 @@ func pages() []Play {
 }
 
 // deliver has members that run until what the page is about has come to pass.
-func deliver() Play {
+// endpoint takes signed records, but for one.
+func endpoint(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("Webhook-Signature") == "" || string(body) == "broken" {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write(body) // who asked has gone
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func deliver(endpoint string) Play {
 	const beside = `ringfence subscription run billing --exec ./charge & RUN=$!
 		until ringfence subscription dead-letters list billing --format json >list; %s; do sleep 0.1; done; kill $RUN; wait $RUN`
 	return Play{
-		Page: "docs/guide/deliver.md",
+		Page:   "docs/guide/deliver.md",
+		Stands: []Stand{{Text: "http://127.0.0.1:8080/in", For: endpoint + "/in"}},
 		Notes: []Note{
+			{
+				Of:    "ringfence serve --allow-net 127.0.0.0/8",
+				Until: []string{`was not delivered.* 422 Unprocessable Entity: .*broken`},
+			},
 			{
 				Of:     "ringfence subscription run billing --exec ./charge",
 				Before: `printf '#!/bin/sh\n! grep -q broken || test -e mended || exit 65; echo took $RINGFENCE_RECORD_KEY\n' >charge && chmod +x charge`,

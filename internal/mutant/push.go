@@ -58,5 +58,29 @@ func pushMutants() []mutant {
 			find: "		if !token(r.Name) || !plain(value) {\n", put: "		if !plain(value) {\n",
 			pkg: push, test: "TestARecordInjectsNoHeader$",
 		},
+		{
+			name: "parameters-of-an-endpoint-shown", breaks: "whoever describes a subscription sees the secret in the URL of its endpoint",
+			file: "internal/cli/serve.go",
+			find: "	shown, e := *d, d.Endpoint.Shown()\n", put: "	shown, e := *d, *d.Endpoint\n",
+			pkg: "internal/cli", test: "TestScripts$/^serve$",
+		},
+		{
+			name: "damaged-definition-stops-all", breaks: "one definition that can't be read ends the delivery of all subscriptions",
+			file: "push/serve.go",
+			find: "		if err == nil && !defined[name] {\n", put: "		if !defined[name] {\n",
+			pkg: push, test: "TestADefinitionThatCanNotBeReadEndsNothing$",
+		},
+		{
+			name: "damaged-definition-hides-all", breaks: "one definition that can't be read hides all subscriptions that are made later",
+			file: "subscription/document.go",
+			find: "	return all, errors.Join(errs...)\n}\n\nfunc (c *Catalog) load", put: "	return all[:len(all)*(1-min(1, len(errs)))], errors.Join(errs...)\n}\n\nfunc (c *Catalog) load",
+			pkg: push, test: "TestServeFollowsChangesAndADamagedDefinitionStopsNoOther$",
+		},
+		{
+			name: "changed-endpoint-not-followed", breaks: "a daemon goes on with the endpoint that a subscription had",
+			file: "push/serve.go",
+			find: "		case r.terms != now:\n", put: "		case r.terms.set != now.set:\n",
+			pkg: push, test: "TestServeFollowsChangesAndADamagedDefinitionStopsNoOther$",
+		},
 	}
 }

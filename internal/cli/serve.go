@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/push"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var out outbound
+	var opts push.ServeOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Deliver all subscriptions that have an endpoint",
+		Long: `Deliver all subscriptions that have an endpoint, as "ringfence subscription run" does
+with one. Start it on as many hosts as you like: they share the shards, and what one
+of them leaves the others take over. It follows the subscriptions as they are made,
+changed and deleted; one that can't be delivered stops no other.
+
+Endpoints on this host or in private networks get nothing unless --allow-net has their
+address. SIGTERM and SIGINT drain.`,
+		Example: `  ringfence serve
+  ringfence serve --allow-net 10.1.0.0/16 --allow-net fd00::/8 --token-file /etc/ringfence/tokens`,
+		Args: cobra.NoArgs,
+	}
+	fl := cmd.Flags()
+	out.register(fl)
+	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
+	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
+	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
+	a.checkedBy(cmd, func() error {
+		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
+		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}
+		return errors.Join(f.check(), out.check())
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
+		opts.Config = push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()}
+		err := push.Serve(ctx, rf, &opts)
+		if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errSignalled) {
+			return cause
+		}
+		return err
+	})
+	return cmd
+}
+
+// outbound is where deliveries may go, and what they show there.
+type outbound struct {
+	allow  []string
+	tokens string
+	nets   []netip.Prefix
+}
+
+func (o *outbound) register(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
+	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
+}
+
+func (o *outbound) check() error {
+	o.nets = nil
+	var errs []error
+	for _, s := range o.allow {
+		n, err := push.ParseNet(s)
+		if err != nil {
+			err = fmt.Errorf("--allow-net: %w", err)
+		}
+		o.nets, errs = append(o.nets, n), append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func endpointFlags(fl *pflag.FlagSet, e *ringfence.SubscriptionEndpoint) {
+	fl.StringVar(&e.URL, "endpoint", "", "`URL` that each record is posted to by \"ringfence serve\" and \"subscription run\"")
+	fl.DurationVar(&e.Timeout, "timeout", 0, "how long one attempt may take at the endpoint (default 30s); for this command itself set RINGFENCE_TIMEOUT")
+	fl.StringVar(&e.SecretFile, "secret-file", "", "`file` with the secret that requests to the endpoint are signed with, or two during a rotation; its path is stored")
+}
+
+// checkEndpoint looks at the flags of an endpoint, and at its file.
+func checkEndpoint(e *ringfence.SubscriptionEndpoint) error {
+	var errs []error
+	if e.URL != "" {
+		_, err := subscription.CheckURL(e.URL)
+		errs = append(errs, err)
+	} else if e.Timeout != 0 || e.SecretFile != "" {
+		errs = append(errs, fmt.Errorf("--timeout and --secret-file are of an endpoint: expected --endpoint: %w", fault.Invalid))
+	}
+	if e.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("--timeout %s is negative: %w", e.Timeout, fault.Invalid))
+	}
+	if e.SecretFile != "" {
+		path, err := filepath.Abs(e.SecretFile)
+		if err == nil {
+			e.SecretFile, err = path, push.CheckSecrets(path)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// shownSubscription is a subscription without what may be a secret in the URL of its endpoint.
+func shownSubscription(d *ringfence.SubscriptionInfo) *ringfence.SubscriptionInfo {
+	if d.Endpoint == nil {
+		return d
+	}
+	shown, e := *d, d.Endpoint.Shown()
+	shown.Endpoint = &e
+	return &shown
+}
+
+func endpointTerms(e *subscription.Endpoint) string {
+	text := ""
+	if t := e.Timeout(); t > 0 {
+		text += fmt.Sprintf(", in at most %s", t.Round(time.Millisecond))
+	}
+	if e.SecretFile != "" {
+		text += ", signed with the secret in " + e.SecretFile
+	}
+	return text
+}
+
+// deliverer is what delivers the records of a subscription: its endpoint, unless something else is asked
+// for; and what ends it.
+func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, stop func(error)) (ringfence.Handler, func(), error) {
+	d, err := rf.DescribeSubscription(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Endpoint == nil || f.exec != "" || printed {
+		if len(out.allow) > 0 || out.tokens != "" {
+			return nil, nil, fmt.Errorf("--allow-net and --token-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
+		}
+		h, done := a.processor(f, stop)
+		return h, done, nil
+	}
+	e, err := push.For(d, push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.Deliver, e.Close, nil
+}

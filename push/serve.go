@@ -1,0 +1,189 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// ServeOptions are the options of Serve; the zero value of each field is its default.
+type ServeOptions struct {
+	// Config is what all endpoints have in common: AllowNet, TokenFile, TLS, Resolver, Logger and the
+	// time-outs but Timeout, which comes from the definition if that has one.
+	Config    Config
+	Subscribe ringfence.SubscribeOptions
+	Poll      time.Duration // how often the definitions are looked at; default 2 s
+}
+
+// For prepares the endpoint of a subscription. ErrInvalid when it has none, and as New.
+func For(d *ringfence.SubscriptionInfo, c Config) (*Endpoint, error) {
+	if d.Endpoint == nil {
+		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
+	}
+	c.URL, c.Subscription, c.SecretFile = d.Endpoint.URL, d.Name, d.Endpoint.SecretFile
+	if t := d.Endpoint.Timeout(); t > 0 {
+		c.Timeout = t
+	}
+	return New(c)
+}
+
+// Serve delivers all subscriptions that have an endpoint, until ctx ends: then it drains and returns nil.
+// It shares each with whoever else delivers it, and follows the definitions: what is made is delivered
+// from then on, what was changed by its new definition, and what was deleted ends. A subscription that
+// can't be delivered is told and tried again, and stops no other one.
+//
+// An error, and at once, is a file of tokens that can't be read (ErrInvalid).
+func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
+	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Config.Logger == nil {
+		s.opts.Config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.opts.Poll <= 0 {
+		s.opts.Poll = 2 * time.Second
+	}
+	if _, err := tokenFor(s.opts.Config.TokenFile, ""); err != nil {
+		return err
+	}
+	defer s.all.Wait()
+	look := time.NewTicker(s.opts.Poll)
+	defer look.Stop()
+	for ctx.Err() == nil {
+		s.follow(ctx)
+		select {
+		case <-ctx.Done():
+		case <-look.C:
+		case <-s.ended:
+		}
+	}
+	return nil
+}
+
+// server delivers subscriptions; what it has is its loop's.
+type server struct {
+	rf      *ringfence.Client
+	opts    ServeOptions
+	running map[string]*delivery
+	ended   chan struct{} // a delivery has
+	all     sync.WaitGroup
+	blind   bool // the definitions can't be read, which was told
+}
+
+// delivery is one subscription that is delivered.
+type delivery struct {
+	terms terms
+	stop  context.CancelFunc
+	over  chan struct{}
+}
+
+// terms are what a delivery is made with: it has to begin anew when they change.
+type terms struct {
+	endpoint    subscription.Endpoint
+	set         string
+	retry       subscription.Retry
+	deadLetters ringfence.DeadLetterPolicy
+}
+
+func termsOf(d *ringfence.SubscriptionInfo) terms {
+	return terms{*d.Endpoint, d.Set().ID, d.Retry, d.DeadLetters}
+}
+
+// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything.
+func (s *server) follow(ctx context.Context) {
+	all, err := s.rf.Subscriptions(ctx)
+	if err != nil && !s.blind && ctx.Err() == nil {
+		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", err)
+	}
+	s.blind = err != nil
+	for name, r := range s.running {
+		select {
+		case <-r.over:
+			delete(s.running, name)
+		default:
+		}
+	}
+	defined := map[string]bool{}
+	for _, d := range all {
+		if d.Endpoint == nil {
+			continue
+		}
+		defined[d.Name] = true
+		now := termsOf(d)
+		switch r := s.running[d.Name]; {
+		case r == nil:
+			s.start(ctx, d, now)
+		case r.terms != now:
+			r.stop() // it begins anew when it has ended
+		}
+	}
+	for name, r := range s.running {
+		if err == nil && !defined[name] {
+			r.stop()
+		}
+	}
+}
+
+func (s *server) start(ctx context.Context, d *ringfence.SubscriptionInfo, now terms) {
+	inner, stop := context.WithCancel(ctx)
+	r := &delivery{terms: now, stop: stop, over: make(chan struct{})}
+	s.running[d.Name] = r
+	s.all.Go(func() { // joined by Serve
+		defer stop()
+		s.deliver(inner, d)
+		close(r.over)
+		select {
+		case s.ended <- struct{}{}:
+		default:
+		}
+	})
+}
+
+const (
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+)
+
+// deliver delivers one subscription, again and again when that fails, until ctx ends.
+func (s *server) deliver(ctx context.Context, d *ringfence.SubscriptionInfo) {
+	log := s.opts.Config.Logger.With("subscription", d.Name)
+	log.Info("the subscription is delivered", "endpoint", d.Endpoint.Shown().URL)
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		began := time.Now()
+		err := s.subscribe(ctx, d)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, ringfence.ErrNotFound):
+			log.Info("the subscription is not delivered any more", "reason", err)
+		default:
+			log.Error("the subscription can't be delivered; it is tried again", "error", err)
+		}
+		if time.Since(began) > longestPause {
+			pause = firstPause
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) error {
+	e, err := For(d, s.opts.Config)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	opts := s.opts.Subscribe
+	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
+}
