@@ -70,7 +70,7 @@ func (b *inbox) has(key string) []string {
 // waits for a condition of something that another goroutine does.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	late := time.After(60 * time.Second)
+	late := time.After(30 * time.Second)
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for !ok() {
