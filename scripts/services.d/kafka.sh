@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Apache Kafka in KRaft mode, broker and controller in one process: in the clear, with SASL, and
-# with SASL over TLS, each on a port of its own. kcat comes along as the stranger that reads what
-# we write.
+# with SASL over TLS, each on a port of its own. Who comes in the clear and alice may do everything,
+# any other user what an ACL allows. kcat comes along as the stranger that reads what we write.
 
 kafka_jars=kafka-4.1.1
 
@@ -54,6 +54,8 @@ kafka_properties() {
 		transaction.state.log.min.isr=1
 		group.initial.rebalance.delay.ms=0
 		auto.create.topics.enable=false
+		authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+		super.users=User:ANONYMOUS;User:alice
 		sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
 		ssl.keystore.location=$dir/keys.p12
 		ssl.keystore.type=PKCS12
