@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/consumer"
-	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -152,7 +147,8 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
-	return c.whileItIsThere(ctx, j.Definition, func(ctx context.Context) error {
+	of.follow(j.Definition)
+	return c.whileItIsThere(ctx, j.Definition, of.follow, func(ctx context.Context) error {
 		return c.consume(ctx, j.Definition.Topic, j.Definition.Group(), h, &ConsumeOptions{
 			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL,
 			HandlerTimeout: opts.HandlerTimeout, Events: opts.Events, From: From(j.Definition.From),
@@ -161,12 +157,13 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 }
 
 // whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
-func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, member func(context.Context) error) error {
+// seen is told how the definition is stored.
+func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, seen func(*SubscriptionInfo), member func(context.Context) error) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	followed := make(chan error, 1)
 	go func() { // joined below
-		gone := c.subscriptions().Follow(running, d, c.logger)
+		gone := c.subscriptions().Follow(running, d, c.logger, seen)
 		stop()
 		followed <- gone
 	}()
@@ -200,63 +197,6 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 		}
 	}
 	return j, nil
-}
-
-// shards runs the shards of a subscription around the engines of their units.
-type shards struct {
-	*subscription.Journals
-	group  *registry.Group
-	drain  time.Duration
-	logger *slog.Logger
-}
-
-// run starts the shard of a unit, and the engine once the shard knows what is parked.
-func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h dispatch.Handler,
-	engine func(context.Context, consumer.Inner) error,
-) error {
-	if in.Storage > 0 {
-		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
-	}
-	var from int64
-	if ck := u.Checkpoint(); ck != nil {
-		from = ck.From
-	}
-	s := subscription.NewShard(subscription.ShardConfig{
-		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in.Partition, From: from,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Logger: w.logger,
-	})
-	running, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	over := make(chan error, 1)
-	go func() { // joined below
-		err := s.Run(running)
-		stop(err)
-		over <- err
-	}()
-	var err error
-	select {
-	case <-s.Started():
-		err = engine(running, consumer.Inner{Handler: s.Handle, Retry: s.Retry(), Journal: s.From})
-		s.Drain(ctx, w.drain)
-	case <-u.Draining():
-	case <-running.Done():
-	}
-	stop(nil)
-	if own := <-over; own != nil {
-		return own // the engine only says that its context has ended
-	}
-	return err
-}
-
-// stored reads where the journal of a shard is needed from.
-func (w *shards) stored(unit int) func(context.Context) (int64, error) {
-	return func(ctx context.Context) (int64, error) {
-		u, err := w.group.Unit(ctx, unit)
-		if err != nil || u.Checkpoint == nil {
-			return 0, err
-		}
-		return u.Checkpoint.From, nil
-	}
 }
 
 // Permanent is an error of a handler that says that the record can never succeed: it becomes a dead

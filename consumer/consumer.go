@@ -46,6 +46,7 @@ type Inner struct {
 	Retry   dispatch.Retry
 	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
 	Journal func([]registry.Position) int64
+	Began   func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and

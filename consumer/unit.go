@@ -56,6 +56,9 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in dispatch.Inpu
 	if err != nil {
 		return err
 	}
+	if inner.Began != nil {
+		inner.Began(engine)
+	}
 	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal}
 	u.Track(progress.now)
 	drained := make(chan struct{})

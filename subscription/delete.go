@@ -105,17 +105,19 @@ const (
 	followRetry = time.Second      // after a failure
 )
 
-// Follow returns nil when ctx ends, and ErrNotFound when the subscription is deleted, whether another
-// has its name by then or not. A registry that does not answer says nothing of the kind.
-func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger) error {
+// Follow tells seen how the definition of d is stored, once at first and when that may have changed. It
+// returns nil when ctx ends, and ErrNotFound when the subscription is deleted, whether another has its
+// name by then or not. A registry that does not answer says nothing of the kind.
+func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, seen func(*Document)) error {
 	for lost := false; ctx.Err() == nil; {
 		hints, err := c.reg.Watch(ctx, prefix+d.Name)
 		for err == nil {
-			var there bool
-			if there, err = c.there(ctx, d); err == nil && !there {
+			var now *Document
+			if now, err = c.there(ctx, d); err == nil && now == nil {
 				return fmt.Errorf("subscription %q was deleted: %w", d.Name, fault.NotFound)
 			}
 			if err == nil {
+				seen(now)
 				lost = false
 				if !hint(ctx, hints) {
 					break
@@ -124,7 +126,7 @@ func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger) 
 		}
 		if err != nil && !lost && ctx.Err() == nil {
 			lost = true
-			logger.Warn("the definition of the subscription can't be followed: its deletion is not heard of", "subscription", d.Name, "error", err)
+			logger.Warn("the definition of the subscription can't be followed: its deletion, and a pause, are not heard of", "subscription", d.Name, "error", err)
 		}
 		_ = hint(ctx, time.After(followRetry))
 	}
@@ -144,11 +146,14 @@ func hint[T any](ctx context.Context, hints <-chan T) (ok bool) {
 	return ok
 }
 
-// there says whether a subscription is what it was, and is not being deleted.
-func (c *Catalog) there(ctx context.Context, d *Document) (bool, error) {
+// there is a subscription as it is stored by now; nil: it is another, or is being deleted.
+func (c *Catalog) there(ctx context.Context, d *Document) (*Document, error) {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) {
-		return false, nil
+		return nil, nil
 	}
-	return err == nil && have.Life() == d.Life() && have.State != deleting, err
+	if err != nil || have.Life() != d.Life() || have.State == deleting {
+		return nil, err
+	}
+	return have, nil
 }

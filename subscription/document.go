@@ -70,6 +70,7 @@ type Document struct {
 	Endpoint    *Endpoint   `json:"endpoint,omitempty"` // nil: a handler or a command delivers
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
+	Paused      *Pause      `json:"paused,omitempty"`
 }
 
 const (
@@ -195,9 +196,13 @@ func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Ver
 func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 	d, _, err := c.load(ctx, name)
 	if err == nil && d.State != ready {
-		err = fmt.Errorf("subscription %q is being made or deleted (%s): %w", name, d.State, fault.NotFound)
+		err = d.notReady()
 	}
 	return d, err
+}
+
+func (d *Document) notReady() error {
+	return fmt.Errorf("subscription %q is being made or deleted (%s): %w", d.Name, d.State, fault.NotFound)
 }
 
 // List returns all that are ready, sorted by name. A damaged one is an error, and hides no other.

@@ -48,6 +48,10 @@ type Shard struct {
 	copies  chan core.Copy
 	useless chan struct{} // some of the journal is of no use, once that is stored
 
+	gate   sync.Mutex // guards the next two; it is taken before mu, and before the engine's
+	paused bool
+	engine Engine
+
 	// mu guards all that follows; it is held for work in memory only.
 	mu      sync.Mutex
 	st      *core.State

@@ -26,7 +26,7 @@ discards it; then the rest of the key follows in order.`,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
 	}
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 	return cmd
 }
 
@@ -99,9 +99,9 @@ func (a *app) subscriptionList() *cobra.Command {
 			return a.emit(all, func(r *report) {
 				rows := make([][]cell, len(all))
 				for i, d := range all {
-					rows[i] = []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(int64(d.Set().Shards)), left(string(d.DeadLetters))}
+					rows[i] = []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(int64(d.Set().Shards)), left(string(d.DeadLetters)), left(stateOf(d))}
 				}
-				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS"}, rows)
+				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, rows)
 			})
 		}),
 	}
@@ -150,6 +150,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				if e := v.Endpoint; e != nil {
 					r.line("delivered to %s%s", e.URL, endpointTerms(e))
 				}
+				pauseLine(r, d)
 				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))
 				if v.Group != nil {
 					r.line("")

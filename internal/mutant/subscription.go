@@ -42,6 +42,30 @@ func subscriptionMutants() []mutant {
 			pkg: sim, test: simulation,
 		},
 		{
+			name: "pause-forgets-what-is-parked", breaks: "what is parked is delivered while the subscription is paused",
+			file: "subscription/core/pump.go",
+			find: "	if s.paused {\n", put: "	if s.paused && len(s.heads) == 0 {\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "pause-forgets-the-engine", breaks: "main records are delivered while the subscription is paused",
+			file: "subscription/pause.go",
+			find: "		s.engine.Pause()\n", put: "		_ = s.engine\n",
+			pkg: ".", test: "TestAPausedSubscriptionDeliversNothingAndThenGoesOnInOrder$",
+		},
+		{
+			name: "new-shard-misses-a-pause", breaks: "a member that starts while its subscription is paused delivers all the same",
+			file: "subscribeshards.go",
+			find: "	s.SetPaused(w.paused)\n", put: "	s.SetPaused(false)\n",
+			pkg: ".", test: "TestAMemberThatStartsWhileItIsPausedDeliversNothing$",
+		},
+		{
+			name: "pauses-the-next-life", breaks: "a pause that an endpoint asked for hits another subscription that has the name by now",
+			file: "subscription/pause.go",
+			find: "		if life != \"\" && d.Life() != life {\n", put: "		if false {\n",
+			pkg: "subscription", test: "TestAPauseOfOneLifeDoesNotHitTheNext$",
+		},
+		{
 			name: "parked-at-the-append", breaks: "a main record is finished before anybody knows that its copy counts",
 			file: "subscription/core/pump.go",
 			find: "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n",

@@ -98,8 +98,11 @@ func (s *State) Copied(c Copy, place int64) {
 }
 
 // Due hands out up to limit parked records whose time has come, and says when the next one's will;
-// false: nothing waits for a time.
+// false: nothing waits for a time, or all of it is paused.
 func (s *State) Due(now int64, limit int) (int64, bool) {
+	if s.paused {
+		return 0, false
+	}
 	for len(s.heads) > 0 && limit > 0 && s.heads[0].due <= now {
 		l := heap.Pop(&s.heads).(*lane)
 		it := l.queue[0]

@@ -52,6 +52,7 @@ type State struct {
 	passed map[[2]int]int64 // the lowest unfinished offset by storage and partition, as From was told
 
 	// What is under way.
+	paused  bool
 	heads   dueHeap
 	next    uint64 // sequence of the next record
 	queue   []entry
@@ -114,6 +115,9 @@ func (s *State) Calm() bool { return len(s.queue) == 0 && len(s.flight) == 0 }
 
 // Clock tells the time: before what is read, so that a pause is counted from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }
+
+// SetPaused says whether nothing that is parked is to be delivered.
+func (s *State) SetPaused(paused bool) { s.paused = paused }
 
 // End is where the journal is to be read on.
 func (s *State) End() int64 { return s.end }

@@ -90,7 +90,13 @@ func (w *world) trouble() bool {
 	case k < 14 && n.started:
 		n.st.Refence()
 		n.effects()
-	case k < 17 && n.started:
+	case k == 14 && w.chance(3):
+		w.paused = !w.paused
+		w.counts.Paused++
+		w.log("paused: %t", w.paused)
+	case k == 15:
+		n.follow()
+	case k < 18 && n.started:
 		n.st.Tidy(1 + w.rnd.IntN(3))
 		n.effects()
 	default:
@@ -224,7 +230,7 @@ func (w *world) heal() {
 			w.land(b)
 		}
 	}
-	w.late, w.healed = nil, true
+	w.late, w.healed, w.paused = nil, true, false
 	w.reg.epoch++
 	w.claim("healed")
 	for i := range 20000 {

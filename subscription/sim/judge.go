@@ -110,6 +110,9 @@ func (j *judge) parks(n *node, r *record, h *core.Held) {
 func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	w := j.w
 	w.log("node %d delivers %v (pump: %t)", n.id, r.Origin, d != nil)
+	if n.paused {
+		w.fail("node %d delivers %v, and knows that all is paused", n.id, r.Origin)
+	}
 	for _, e := range w.byKey[r.line] {
 		if e.Offset < r.Offset && !j.passed(e.Origin) {
 			w.fail("node %d delivers %v before %v of its key", n.id, r.Origin, e.Origin)

@@ -19,6 +19,7 @@ type node struct {
 	alive  bool
 
 	started  bool
+	paused   bool // as it has heard
 	start    *checkpoint
 	next     [partitions]int64
 	fin      [partitions]map[int64]bool
@@ -66,12 +67,22 @@ func (w *world) newNode(why string) *node {
 		Set: set, Tenure: n.tenure, Member: "m", From: from, Now: w.now,
 		MaxAttempts: maxAttempts, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
 	})
+	n.follow()
 	w.nodes = append(w.nodes, n)
 	w.reg.owner = n.id
 	w.log("node %d starts in epoch %d, run %d, from %d: %s", n.id, n.epoch, n.run, from, why)
 	n.st.Start()
 	n.effects()
 	return n
+}
+
+// follow hears how the subscription is defined by now.
+func (n *node) follow() {
+	if n.paused != n.w.paused {
+		n.paused = n.w.paused
+		n.w.log("node %d hears that it is paused: %t", n.id, n.paused)
+		n.st.SetPaused(n.paused)
+	}
 }
 
 func (w *world) current(n *node) bool { return w.reg.owner == n.id && n.alive }
@@ -118,6 +129,10 @@ func (n *node) finished(o core.Origin) bool {
 // intake takes the next record of a line, or the held one again.
 func (n *node) intake(line string) {
 	w := n.w
+	if n.paused {
+		w.counts.Waited++
+		return
+	}
 	for _, r := range w.byKey[line] {
 		if n.finished(r.Origin) {
 			continue

@@ -38,7 +38,7 @@ type Counts struct {
 	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
 	Twins, Late, Void                                int
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
-	Recalled                                         int
+	Recalled, Paused, Waited                         int
 }
 
 // Run runs one history.
@@ -125,6 +125,7 @@ type world struct {
 	before  []registry // what it was, for a store that goes back
 	rolled  bool
 	healed  bool
+	paused  bool // by its definition; owners hear of it later
 	nodes   []*node
 	runs    uint64
 

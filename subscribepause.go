@@ -1,0 +1,24 @@
+package ringfence
+
+import "context"
+
+// PauseOptions are the options of Pause.
+type PauseOptions struct {
+	Reason string // for people; at most 1 KiB
+}
+
+// Pause has a subscription deliver nothing until it is resumed. Its members hear of it, in general within
+// a second: no attempt is begun any more, what is being delivered ends, and progress, order and what is
+// parked stay. Members that start later deliver nothing either. A subscription that is paused already
+// keeps its reason. ErrNotFound when there is none.
+func (c *Client) Pause(ctx context.Context, name string, opts *PauseOptions) (*SubscriptionInfo, error) {
+	if opts == nil {
+		opts = &PauseOptions{}
+	}
+	return c.subscriptions().Pause(ctx, name, "", opts.Reason)
+}
+
+// Resume ends a pause of a subscription: it goes on where it was. ErrNotFound when there is none.
+func (c *Client) Resume(ctx context.Context, name string) (*SubscriptionInfo, error) {
+	return c.subscriptions().Resume(ctx, name)
+}

@@ -1,0 +1,108 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Pause says since when nothing of a subscription is delivered, and why.
+type Pause struct {
+	Since  int64  `json:"since"` // Unix ms
+	Reason string `json:"reason,omitempty"`
+}
+
+// maxReasonBytes bounds what somebody says about a pause.
+const maxReasonBytes = 1024
+
+// Pause has a subscription deliver nothing until it is resumed, and returns it as it is stored; one that
+// is paused already keeps its reason. With a life, only if it is still the one of that life. ErrNotFound
+// when there is none; ErrInvalid for a reason that is too long, or no text.
+func (c *Catalog) Pause(ctx context.Context, name, life, reason string) (*Document, error) {
+	if len(reason) > maxReasonBytes || !utf8.ValidString(reason) {
+		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(reason), maxReasonBytes, fault.Invalid)
+	}
+	return c.change(ctx, name, func(d *Document) (bool, error) {
+		if life != "" && d.Life() != life {
+			return false, fmt.Errorf("subscription %q was deleted: %w", name, fault.NotFound)
+		}
+		if d.Paused != nil {
+			return false, nil
+		}
+		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason}
+		return true, nil
+	})
+}
+
+// Resume ends a pause, and returns the subscription as it is stored. ErrNotFound when there is none.
+func (c *Catalog) Resume(ctx context.Context, name string) (*Document, error) {
+	return c.change(ctx, name, func(d *Document) (bool, error) {
+		was := d.Paused != nil
+		d.Paused = nil
+		return was, nil
+	})
+}
+
+// change stores what f makes of a definition that is ready; nothing when f says false.
+func (c *Catalog) change(ctx context.Context, name string, f func(*Document) (bool, error)) (*Document, error) {
+	for {
+		d, version, err := c.load(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if d.State != ready {
+			return nil, d.notReady()
+		}
+		change, err := f(d)
+		if err == nil && change {
+			err = c.store(ctx, d, version)
+		}
+		if errors.Is(err, errRaced) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+}
+
+// Engine is what delivers the main records of a shard.
+type Engine interface {
+	Pause()
+	Resume()
+}
+
+// Uses tells the shard which engine works for it, before that runs.
+func (s *Shard) Uses(e Engine) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.engine = e
+	if s.paused {
+		e.Pause()
+	}
+}
+
+// SetPaused ends or begins the delivery of records, also before Run and before there is an engine. What
+// is being delivered goes on to its end; no other attempt is begun once it has returned.
+func (s *Shard) SetPaused(paused bool) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.paused == paused {
+		return
+	}
+	s.paused = paused
+	s.do(func(st *core.State) { st.SetPaused(paused) })
+	switch {
+	case s.engine == nil:
+	case paused:
+		s.engine.Pause()
+	default:
+		s.engine.Resume()
+	}
+}
