@@ -26,13 +26,9 @@ func (t *tracker) failed(limit int) []registry.Failing {
 			continue
 		}
 		left--
-		due := f.due
-		if f.why != "" {
-			due = f.next
+		if at := f.stored(n.rec.Offset); at.Attempts > 0 {
+			all = append(all, at)
 		}
-		all = append(all, registry.Failing{
-			Offset: n.rec.Offset, Attempts: f.attempts, Since: max(0, f.since.UnixMilli()), Due: max(0, due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
-		})
 	}
 	all = append(all, t.recalled...) // what was not read yet lies above
 	if len(all) > limit {
@@ -41,6 +37,22 @@ func (t *tracker) failed(limit int) []registry.Failing {
 		slices.SortFunc(all, func(a, b registry.Failing) int { return cmp.Compare(a.Offset, b.Offset) })
 	}
 	return all
+}
+
+// stored is what an heir has to know. The last attempt, after which the record is given up, counts once
+// OnHeld has taken the record: what it answered goes with it until then, and the heir has to ask again.
+func (f *failure) stored(offset int64) registry.Failing {
+	out := registry.Failing{
+		Offset: offset, Attempts: f.attempts, Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
+	}
+	switch f.why {
+	case "":
+	case SpentAttempts, Refused:
+		out.Attempts, out.Pause = out.Attempts-1, 0
+	default:
+		out.Due = max(0, f.next.UnixMilli())
+	}
+	return out
 }
 
 // recall gives a record that was just read its failures from before the start. It waits for its time,

@@ -144,6 +144,49 @@ func TestAHeldRecordOfAnotherEngineIsGivenAwayWithoutAnAttempt(t *testing.T) {
 	})
 }
 
+// A record that is given up goes with its last answer. When nobody took that, an heir asks for it again.
+func TestTheLastAttemptCountsWhenItsRecordIsTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			err  error
+			want []string
+			kept int
+		}{
+			{later{time.Second}, []string{"0/1 at 0s", "0/2 at 1s", "0/3 at 2s", "0/3 at 1m0s"}, 2},
+			{final{}, []string{"0/1 at 0s", "0/1 at 1m0s"}, 0},
+		} {
+			l := newFakeLog()
+			l.fill(1, 1)
+			f := &failing{began: time.Now(), err: c.err}
+			down := true
+			var given []int
+			cfg := Config{Inputs: l.input(), Handler: f.handle, Retry: Retry{MaxAttempts: 3, OnHeld: func(_ context.Context, _ *Record, h Held) error {
+				if down {
+					return errors.New("the journal is down")
+				}
+				given = append(given, h.Attempts)
+				return nil
+			}}}
+			e := mustNew(t, cfg)
+			stop := launch(t, e)
+			rest(time.Minute)
+			_ = stop()
+			cfg.Start, down = e.Progress().Positions, false
+			if got := cfg.Start[0].Failing; len(got) != min(c.kept, 1) || c.kept > 0 && got[0].Attempts != c.kept {
+				t.Errorf("%v: stored is %+v", c.err, got)
+			}
+			e = mustNew(t, cfg)
+			stop = launch(t, e)
+			rest(time.Minute)
+			drain(t, e, stop)
+			if !slices.Equal(f.tries, c.want) || len(given) != 1 || given[0] != c.kept+1 {
+				t.Errorf("%v: attempts %q, given away after %v", c.err, f.tries, given)
+			}
+		}
+	})
+}
+
 func TestAHeldRecordIsNotClaimedWithTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	var s schedule

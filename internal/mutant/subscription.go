@@ -12,6 +12,12 @@ func subscriptionMutants() []mutant {
 			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
 		},
 		{
+			name: "last-attempt-counted-early", breaks: "a record has more attempts than the policy allows after a crash over the last",
+			file: "dispatch/recall.go",
+			find: "out.Attempts-1, 0\n", put: "out.Attempts, 0\n",
+			pkg: dispatch, test: "TestTheLastAttemptCountsWhenItsRecordIsTaken$",
+		},
+		{
 			name: "failures-alone-not-stored", breaks: "attempts at a held record are stored only when the progress moves too",
 			file: "registry/group.go",
 			find: " && slices.Equal(x.Failing, y.Failing)", put: "",

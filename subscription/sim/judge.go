@@ -155,14 +155,14 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 }
 
 // counted judges how often a record is delivered. An attempt is lost only with the owner that had not
-// stored it yet; who comes after tries at least once before it gives a record up.
+// stored it yet.
 func (j *judge) counted(n *node, r *record, d *core.Deliver) {
 	if d == nil {
 		known := 0
 		if n.start != nil {
 			known = n.start.held[r.Origin]
 		}
-		if k := n.tried[r.Origin]; k > 0 && known+k >= maxAttempts {
+		if k := n.tried[r.Origin]; known+k >= maxAttempts {
 			j.w.fail("node %d delivers %v once more after %d attempts, and %d that were stored", n.id, r.Origin, k, known)
 		}
 		return

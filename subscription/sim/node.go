@@ -137,7 +137,7 @@ func (n *node) intake(line string) {
 		if n.finished(r.Origin) {
 			continue
 		}
-		if n.parking[r.Origin] || slices.Contains(n.direct, r.Origin) {
+		if _, parking := n.parking[r.Origin]; parking || slices.Contains(n.direct, r.Origin) {
 			return
 		}
 		n.leaders[line] = r.Origin
@@ -179,7 +179,7 @@ func (n *node) answer(i int) {
 }
 
 func (n *node) park(r *record, dead, permanent bool) {
-	n.parking[r.Origin] = true
+	n.parking[r.Origin] = dead
 	h := core.Held{Origin: r.Origin, Key: r.key, Attempts: n.attempts[r.Origin], Dead: dead, Reason: core.Attempts, Now: n.w.now}
 	if permanent {
 		h.Reason = core.Permanent
@@ -289,6 +289,11 @@ func (n *node) checkpoint() {
 		return
 	}
 	ck := &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
+	for o, dead := range n.parking {
+		if dead { // its last attempt counts when its mark does
+			ck.held[o]--
+		}
+	}
 	var next []core.Next
 	for p := range partitions {
 		next = append(next, core.Next{Partition: p, Offset: n.next[p]})
