@@ -243,7 +243,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "members-outlive-their-subscription", breaks: "a subscription can't be deleted while members run, whatever one says",
 			file: "subscription/delete.go",
-			find: "			if there, err = c.there(ctx, d); err == nil && !there {\n", put: "			if there, err = c.there(ctx, d); err == nil && !there && false {\n",
+			find: "have.Life() != d.Life() || have.State == deleting {\n", put: "have.Life() != d.Life() {\n",
 			pkg: ".", test: "TestMembersEndWithTheirSubscription$", limit: "20s",
 		},
 		{
