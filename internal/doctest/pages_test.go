@@ -316,7 +316,7 @@ func security() Play {
 			{Of: `ACL SETUSER rf ~{ringfence/* &{ringfence/* +@read +@write +@scripting +@pubsub +info +time +config|get +cluster|slots`, Skip: "rights: tests of the registry run with them"},
 			{Of: `ACL SETUSER rf +select`, Skip: "rights: tests of the registry run with them"},
 			{Of: `etcdctl role add rf`, Skip: "rights: tests of the registry run with them"},
-			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --topic prod. --operation Create --operation Delete --operation Describe --operation DescribeConfigs --operation AlterConfigs --operation Read --operation Write`, Skip: "rights: the servers for tests check none"},
+			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --topic prod. --operation Create --operation Delete --operation AlterConfigs --operation Read --operation Write`, Skip: "rights: tests of the log in Kafka run with them"},
 			{Of: `pulsar-admin namespaces grant-permission public/orders --role rf --actions produce,consume`, Skip: "rights: the servers for tests check none"},
 			{Of: `pulsar-admin tenants update public --admin-roles rf`, Skip: "rights: the servers for tests check none"},
 		},
