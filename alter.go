@@ -17,6 +17,10 @@ type AlterTopicOptions struct {
 	DryRun bool // only say what would be done
 	// Estimate is the result of a dry run. What is due to go is taken from it, and not found out again.
 	Estimate *RetentionChange
+	// Life and From, when not empty, are what is meant to be changed: ErrNotFound when the name has another
+	// topic by now, ErrConflict when that has another retention.
+	Life string
+	From *Retention
 }
 
 // RetentionChange says what a change of a topic's retention did, or would do.
@@ -67,7 +71,12 @@ func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts 
 	if opts != nil && opts.DryRun {
 		return change, nil
 	}
-	if _, err := c.catalog.Alter(ctx, name, r); err != nil {
+	var life string
+	var from *Retention
+	if opts != nil {
+		life, from = opts.Life, opts.From
+	}
+	if _, err := c.catalog.AlterFrom(ctx, name, life, from, r); err != nil {
 		return nil, err
 	}
 	change.Done = true

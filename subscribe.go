@@ -68,13 +68,7 @@ type SubscriptionInfo = subscription.Document
 // an unknown topic; ErrExists when the name is taken by one of another topic or order. A deletion that
 // was interrupted is finished first.
 func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*SubscriptionInfo, error) {
-	want := subscription.Document{
-		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
-		Retry: subscription.Retry{
-			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
-		},
-		Endpoint: cfg.Endpoint.stored(),
-	}
+	want := cfg.definition(name)
 	for {
 		d, err := c.subscriptions().Ensure(ctx, want)
 		if !errors.Is(err, subscription.ErrDeleting) {
@@ -83,6 +77,20 @@ func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg Subscr
 		if err := c.finishDeletion(ctx, name); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// Validate reports every fault of a configuration for a subscription of the name, as EnsureSubscription
+// would.
+func (cfg SubscriptionConfig) Validate(name string) error { return cfg.definition(name).Validate() }
+
+func (cfg SubscriptionConfig) definition(name string) subscription.Document {
+	return subscription.Document{
+		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
+		Retry: subscription.Retry{
+			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
+		},
+		Endpoint: cfg.Endpoint.stored(),
 	}
 }
 

@@ -114,7 +114,13 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// validate reports every fault of a definition.
+// Validate reports every fault of a definition, as Ensure would.
+func (d Document) Validate() error {
+	d.withDefaults()
+	return d.validate()
+}
+
+// validate reports every fault of a definition that is complete.
 func (d *Document) validate() error {
 	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic), d.Endpoint.validate()}
 	demand := func(ok bool, format string, args ...any) {

@@ -40,7 +40,7 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 // cfg says, see Alter.
 func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(name); err != nil {
+	if err := cfg.Validate(name); err != nil {
 		return nil, err
 	}
 	for {

@@ -102,7 +102,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) validate(name string) error {
+// Validate reports every fault of a configuration for a topic of the name, as Ensure would.
+func (c Config) Validate(name string) error {
+	c = c.withDefaults()
 	errs := []error{CheckName(name), c.Router.validate(), c.Hash.validate()}
 	if c.Router == RangeRouter && c.Hash == Murmur2 {
 		errs = append(errs, fmt.Errorf("topic %.40q: router range needs a hash of 64 bits and murmur2 has 31: use router modulo, or another hash: %w", name, fault.Invalid))

@@ -54,14 +54,22 @@ func (d *Document) setRetention(r Retention, before *Retention) {
 //
 // Of two at the same time the later one wins. ErrNotFound for an unknown topic.
 func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Document, error) {
+	return c.AlterFrom(ctx, name, "", nil, r)
+}
+
+// AlterFrom is Alter of one life, unless that is "", and of a topic that has the retention from, unless
+// that is nil: ErrConflict when it has another by now.
+func (c *Catalog) AlterFrom(ctx context.Context, name, life string, from *Retention, r Retention) (*Document, error) {
 	if err := r.Validate(name); err != nil {
 		return nil, err
 	}
-	life := ""
 	for {
 		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
 			return nil, err
+		}
+		if from != nil && doc.Retention() != *from {
+			return nil, fmt.Errorf("topic %q: somebody else has changed its retention meanwhile: %w", name, fault.Conflict)
 		}
 		life = doc.Life
 		before := doc.Before // what was in force everywhere

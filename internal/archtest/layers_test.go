@@ -92,6 +92,7 @@ var layers = []layer{
 
 	// Programs, and what they share.
 	{"internal/document", []string{"", "group", "topic"}},
+	{"internal/apply", []string{""}},
 	{"internal/guard", nil},
 	{"internal/measure", []string{"internal/vfs"}},
 	{"internal/benchkit", []string{"...", "!cmd/..."}},

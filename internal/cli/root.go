@@ -120,7 +120,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 		}
 		root.AddCommand(commands...)
 	}
-	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.subscriptionCommand(), a.serveCommand(), a.ringCommand())
+	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.subscriptionCommand(), a.serveCommand(), a.applyCommand(), a.ringCommand())
 	add("look", a.tailCommand(), a.groupCommand(), a.topCommand(), a.logCommand())
 	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
 	add("", a.demoMember(), a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
@@ -202,20 +202,25 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 // withClient makes a cobra body of an action on an open client. Unless create is set, a data
 // directory that is missing is an error and is not made.
 func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfence.Client, args []string) error) func(*cobra.Command, []string) error {
-	return a.do(func(ctx context.Context, args []string) (err error) {
-		c := a.clientConfig()
-		c.MustExist = !create
-		rf, err := ringfence.Open(ctx, c)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if late := closed(ctx, rf.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
-				err = errors.Join(err, late)
-			}
-		}()
-		return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf, args) }))
+	return a.do(func(ctx context.Context, args []string) error {
+		return a.onClient(ctx, create, func(ctx context.Context, rf *ringfence.Client) error { return body(ctx, rf, args) })
 	})
+}
+
+// onClient runs a body on an open client, see withClient.
+func (a *app) onClient(ctx context.Context, create bool, body func(context.Context, *ringfence.Client) error) (err error) {
+	c := a.clientConfig()
+	c.MustExist = !create
+	rf, err := ringfence.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if late := closed(ctx, rf.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
+			err = errors.Join(err, late)
+		}
+	}()
+	return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf) }))
 }
 
 // lastWords is for how long a command whose --timeout has passed waits for what it can't call off,

@@ -1,0 +1,214 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T) *ringfence.Client {
+	t.Helper()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rf.Close() })
+	return rf
+}
+
+func decode(t *testing.T, text string) *File {
+	t.Helper()
+	f, err := Decode("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func plan(t *testing.T, s Store, text string) *Plan {
+	t.Helper()
+	p, err := Make(t.Context(), s, decode(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// actions is what a plan does, in its order.
+func actions(p *Plan) string {
+	var all []string
+	for _, c := range p.Changes {
+		all = append(all, string(c.Action)+" "+c.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+const shop = `
+topics:
+  payments: {partitions: 2, retention-age: 1h}
+  clicks: {partitions: 1}
+subscriptions:
+  billing: {topic: payments, attempts: 3}
+`
+
+// cut is a store whose writes fail after some.
+type cut struct {
+	Store
+	left int
+}
+
+var errCut = errors.New("cut off")
+
+func (c *cut) EnsureTopic(ctx context.Context, name string, cfg ringfence.TopicConfig) error {
+	if c.left--; c.left < 0 {
+		return errCut
+	}
+	return c.Store.EnsureTopic(ctx, name, cfg)
+}
+
+func (c *cut) EnsureSubscription(ctx context.Context, name string, cfg ringfence.SubscriptionConfig) (*ringfence.SubscriptionInfo, error) {
+	if c.left--; c.left < 0 {
+		return nil, errCut
+	}
+	return c.Store.EnsureSubscription(ctx, name, cfg)
+}
+
+func TestARunThatWasCutOffIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	for left := range 3 {
+		rf := open(t)
+		p := plan(t, &cut{rf, left}, shop)
+		if err := p.Apply(t.Context()); !errors.Is(err, errCut) {
+			t.Fatalf("cut off after %d: %v", left, err)
+		}
+		for i, c := range p.Changes {
+			if c.Done != (i < left) {
+				t.Errorf("cut off after %d: change %d says done: %t", left, i, c.Done)
+			}
+		}
+		if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := actions(plan(t, rf, shop)); got != "unchanged payments, unchanged clicks, unchanged billing" {
+			t.Errorf("cut off after %d and repeated: %s", left, got)
+		}
+	}
+}
+
+func TestAPlanDoesNotOverwriteWhatChangedSinceItWasMade(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stale := plan(t, rf, "topics: {payments: {retention-age: 2h}}")
+	if err := plan(t, rf, "topics: {payments: {retention-age: 3h}}").Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) || fault.ExitCode(err) != fault.ExitConflict {
+		t.Errorf("a plan from before another change: %v", err)
+	}
+	if got := actions(plan(t, rf, "topics: {payments: {retention-age: 3h}}")); got != "unchanged payments" {
+		t.Errorf("the newer change is gone: %s", got)
+	}
+}
+
+func TestATopicOfTheNameThatIsAnotherByNowIsNotChanged(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stale := plan(t, rf, "topics: {clicks: {retention-age: 2h}}")
+	if err := rf.DeleteTopic(t.Context(), "clicks", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := rf.EnsureTopic(t.Context(), "clicks", ringfence.TopicConfig{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("another topic of the name was changed: %v", err)
+	}
+}
+
+// Two that create the same in another way: one of them hears of it.
+func TestOfTwoThatCreateTheSameOneHearsOfTheConflict(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{
+		"topics: {payments: {partitions: 2, retention-age: 2h}}",
+		"topics: {payments: {partitions: 3}}",
+		"topics: {payments: {partitions: 2}}\nsubscriptions: {billing: {topic: payments, attempts: 4}}",
+	} {
+		rf := open(t)
+		late := plan(t, rf, second)
+		if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Apply(t.Context()); fault.ExitCode(err) != fault.ExitConflict {
+			t.Errorf("%s: created by somebody else meanwhile in another way: %v", second, err)
+		}
+	}
+}
+
+func TestOfTwoThatCreateTheSameAlikeBothAreDone(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	late := plan(t, rf, shop)
+	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Apply(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFaultsOfAFileAreToldWithTheirLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"topics: {a: {partitions: 0}}":                             `f.yaml:1: topic "a": partitions: found "0"; expected a number from 1 on`,
+		"topics: {a: {partitions: 99999999999999999999}}":          "expected a number from 1 on",
+		"topics: {a: {partitions: }}":                              "partitions: found nothing",
+		"topics: {a: {partitions: [1]}}":                           "partitions: found a list",
+		"topics: {a: {partitions: 1000000}}":                       "1000000 partitions; expected 1 to",
+		"topics: {a: {retention-age: -1s}}":                        "expected a time in whole milliseconds",
+		"topics: {a: {retention-age: 1us}}":                        "expected a time in whole milliseconds",
+		"topics: {a: {retention-force: yes}}":                      `found "yes"; expected true or false`,
+		"topics: {a: {router: range, hash: murmur2}}":              "router range needs a hash of 64 bits",
+		"topics: {a..b: {}}":                                       "f.yaml:1: topic name",
+		"topics: [a]":                                              "found a list; expected a mapping of topics by name",
+		"topics: {~: {}}":                                          "as a key",
+		"topic: {a: {}}":                                           `unknown field "topic"; expected "topics" and "subscriptions"`,
+		"topics: {a: {partitions: !!int 3}}":                       "a tag, ",
+		"topics: {a: &x {partitions: 3}}":                          "an anchor, &x",
+		"topics: {a: {<<: {partitions: 3}}}":                       `unknown field "<<"`,
+		"subscriptions: {s: {}}":                                   "topic name",
+		"subscriptions: {s: {topic: t, attempts: 0}}":              "attempts: found \"0\"",
+		"subscriptions: {s: {topic: t, hold: 0s}}":                 "hold: found \"0s\"",
+		"subscriptions: {s: {topic: t, retry-max: 1ms, hold: 1s}}": "a longest one that is not shorter",
+		"topics:\n  a: {}\n---\n---\ntopics:\n  a: {}":             `f.yaml:6: topic "a" stands there twice, first in line 2`,
+		"- topics":  "found a list; expected a mapping",
+		"":          "nothing is in it",
+		"topics: {": "no valid YAML",
+	} {
+		_, err := Decode("f.yaml", []byte(text))
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v; expected %q", text, err, want)
+		}
+	}
+}
+
+func TestManyFaultsAreCounted(t *testing.T) {
+	t.Parallel()
+	_, err := Decode("f.yaml", []byte("topics:\n"+strings.Repeat("  a:\n    b: c\n", 30)))
+	if err == nil || !strings.HasSuffix(err.Error(), "f.yaml: and 10 more: invalid argument") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// field is a field of a topic or a subscription: the flag of that name has the same meaning.
+type field[C any] struct {
+	name, expected string
+	read           func(c *C, text string) bool
+	show           func(c *C) string
+	secret         bool // what it has may hold a secret, and is shown without that
+}
+
+// shown is a value for people.
+func (f *field[C]) shown(value string) string {
+	if f.secret {
+		return storeurl.RedactText(value)
+	}
+	return value
+}
+
+func topicFields() []field[ringfence.TopicConfig] {
+	type config = ringfence.TopicConfig
+	return []field[config]{
+		number("partitions", 1, func(c *config) *int { return &c.Partitions }),
+		text("router", "modulo or range", func(c *config) *string { return (*string)(&c.Router) }),
+		text("hash", "xxhash64, murmur2 or fnv1a", func(c *config) *string { return (*string)(&c.Hash) }),
+		number("retention-bytes", 0, func(c *config) *int64 { return &c.RetentionBytes }),
+		{
+			name: "retention-age", expected: "a time in whole milliseconds such as 168h, or 0 (for ever)",
+			read: func(c *config, text string) bool {
+				age, err := time.ParseDuration(text)
+				c.RetentionAgeMS = age.Milliseconds()
+				return err == nil && age >= 0 && age%time.Millisecond == 0
+			},
+			show: func(c *config) string { return (time.Duration(c.RetentionAgeMS) * time.Millisecond).String() },
+		},
+		{
+			name: "retention-force", expected: "true or false",
+			read: func(c *config, text string) bool {
+				c.RetentionForce = text == "true"
+				return text == "true" || text == "false"
+			},
+			show: func(c *config) string { return strconv.FormatBool(c.RetentionForce) },
+		},
+		text("life", "the end of the names of storage topics", func(c *config) *string { return &c.Life }),
+	}
+}
+
+func subscriptionFields() []field[ringfence.SubscriptionConfig] {
+	type config = ringfence.SubscriptionConfig
+	endpoint := text("endpoint", "a URL", func(c *config) *string { return &c.Endpoint.URL })
+	endpoint.secret = true
+	return []field[config]{
+		text("topic", "the name of a topic", func(c *config) *string { return &c.Topic }),
+		text("order", "key or none", func(c *config) *string { return (*string)(&c.Order) }),
+		text("from", "earliest or latest", func(c *config) *string { return (*string)(&c.From) }),
+		number("attempts", 1, func(c *config) *int { return &c.MaxAttempts }),
+		duration("retry-initial", false, func(c *config) *time.Duration { return &c.Initial }),
+		duration("retry-max", false, func(c *config) *time.Duration { return &c.Max }),
+		duration("hold", true, func(c *config) *time.Duration { return &c.Hold }),
+		text("dead-letters", "block, skip or drop", func(c *config) *string { return (*string)(&c.DeadLetters) }),
+		endpoint,
+		duration("timeout", false, func(c *config) *time.Duration { return &c.Endpoint.Timeout }),
+		text("secret-file", "an absolute path", func(c *config) *string { return &c.Endpoint.SecretFile }),
+	}
+}
+
+// number is a field of so much at least.
+func number[C any, N int | int64](name string, least N, at func(*C) *N) field[C] {
+	return field[C]{
+		name: name, expected: fmt.Sprintf("a number from %d on", least),
+		read: func(c *C, text string) bool {
+			n, err := strconv.ParseInt(text, 10, 64)
+			*at(c) = N(n)
+			return err == nil && n >= int64(least) && int64(N(n)) == n
+		},
+		show: func(c *C) string { return fmt.Sprint(*at(c)) },
+	}
+}
+
+// text is a field that is a word: one of those expected, where they are given as "a, b or c".
+func text[C any](name, expected string, at func(*C) *string) field[C] {
+	words := strings.Split(strings.ReplaceAll(expected, " or ", ", "), ", ")
+	return field[C]{
+		name: name, expected: expected,
+		read: func(c *C, text string) bool {
+			*at(c) = text
+			return text != "" && (len(words) == 1 || slices.Contains(words, text))
+		},
+		show: func(c *C) string { return *at(c) },
+	}
+}
+
+// duration is a field that is a time above 0; where off is set, a negative one too.
+func duration[C any](name string, off bool, at func(*C) *time.Duration) field[C] {
+	expected := "a time such as 500ms, 2s or 1h, in whole milliseconds"
+	if off {
+		expected += ", or a negative one (not at all)"
+	}
+	return field[C]{
+		name: name, expected: expected,
+		read: func(c *C, text string) bool {
+			d, err := time.ParseDuration(text)
+			if d < 0 && off {
+				d = -time.Millisecond // as it is stored
+			}
+			*at(c) = d
+			return err == nil && (d > 0 || d < 0 && off) && d%time.Millisecond == 0
+		},
+		show: func(c *C) string {
+			if *at(c) < 0 {
+				return "not at all"
+			}
+			return at(c).String()
+		},
+	}
+}

@@ -1,0 +1,281 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Store is what a file is applied to: a ringfence.Client.
+type Store interface {
+	Topics(ctx context.Context) ([]ringfence.TopicInfo, error)
+	EnsureTopic(ctx context.Context, name string, cfg ringfence.TopicConfig) error
+	AlterTopic(ctx context.Context, name string, r ringfence.Retention, opts *ringfence.AlterTopicOptions) (*ringfence.RetentionChange, error)
+	Subscriptions(ctx context.Context) ([]*ringfence.SubscriptionInfo, error)
+	EnsureSubscription(ctx context.Context, name string, cfg ringfence.SubscriptionConfig) (*ringfence.SubscriptionInfo, error)
+}
+
+// Action is what is done to one object.
+type Action string
+
+// The actions.
+const (
+	Create    Action = "create"
+	Alter     Action = "change"
+	Unchanged Action = "unchanged"
+)
+
+// Change is what becomes of one topic or subscription.
+type Change struct {
+	Kind   string  `json:"kind"` // topic or subscription
+	Name   string  `json:"name"`
+	Action Action  `json:"action"`
+	Fields []Field `json:"fields"` // that are set or changed
+	// Drops is about how many records are due to go by a new retention.
+	Drops int64 `json:"drops"`
+	// Unfinished: a change of its retention was interrupted and is finished.
+	Unfinished bool `json:"unfinished,omitempty"`
+	Done       bool `json:"done"` // nothing was left to do, or it was done
+
+	place string
+	step  func(context.Context) error // nil: there is nothing to do
+}
+
+// Field is one field of a change.
+type Field struct {
+	Field string `json:"field"`
+	From  string `json:"from,omitempty"` // of an object that is there
+	To    string `json:"to"`
+}
+
+// Plan is what makes everything be as a file says.
+type Plan struct {
+	File    string    `json:"file"`
+	DryRun  bool      `json:"dry_run"`
+	Changes []*Change `json:"changes"` // topics first, each in the order of the file
+
+	store Store
+	file  *File
+}
+
+// Make finds out what differs from a file. Its error has every difference that can't be changed, with its
+// line and what to do instead: then nothing of the file may be applied. It changes nothing.
+func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
+	p := &Plan{File: f.Name, Changes: []*Change{}, store: s, file: f}
+	topics, err := s.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subscriptions, err := s.Subscriptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, o := range f.Topics {
+		c := &Change{Kind: "topic", Name: o.Name, place: o.place(f.Name, "")}
+		p.Changes = append(p.Changes, c)
+		if i := slices.IndexFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == o.Name }); i >= 0 {
+			errs = append(errs, p.alterTopic(ctx, c, o, &topics[i])...)
+			continue
+		}
+		o.named["partitions"] = o.line // it is told, also when it is the default
+		create(c, o, topicFields(), func(ctx context.Context) error { return s.EnsureTopic(ctx, o.Name, o.Config) })
+	}
+	for _, o := range f.Subscriptions {
+		c := &Change{Kind: "subscription", Name: o.Name, place: o.place(f.Name, "")}
+		p.Changes = append(p.Changes, c)
+		if i := slices.IndexFunc(subscriptions, func(d *ringfence.SubscriptionInfo) bool { return d.Name == o.Name }); i >= 0 {
+			errs = append(errs, p.keepSubscription(c, o, subscriptions[i])...)
+			continue
+		}
+		errs = append(errs, p.checkTopic(o, topics))
+		create(c, o, subscriptionFields(), func(ctx context.Context) error {
+			_, err := s.EnsureSubscription(ctx, o.Name, o.Config)
+			return err
+		})
+	}
+	return p, errors.Join(errs...)
+}
+
+func create[C any](c *Change, o *Object[C], fields []field[C], step func(context.Context) error) {
+	c.Action, c.Fields, c.step = Create, []Field{}, step
+	for _, f := range fields {
+		if _, ok := o.named[f.name]; ok {
+			c.Fields = append(c.Fields, Field{Field: f.name, To: f.shown(f.show(&o.Config))})
+		}
+	}
+}
+
+// differing are the fields that the file has and that are another way in what is there.
+func differing[C any](o *Object[C], have *C, fields []field[C]) []Field {
+	different := []Field{}
+	for _, f := range fields {
+		if _, ok := o.named[f.name]; !ok {
+			continue
+		}
+		if from, to := f.show(have), f.show(&o.Config); from != to {
+			different = append(different, Field{f.name, f.shown(from), f.shown(to)})
+		}
+	}
+	return different
+}
+
+// alterTopic plans what becomes of a topic that is there. Only its retention can be changed.
+func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.TopicConfig], info *ringfence.TopicInfo) (errs []error) {
+	conflict := func(field, text string) {
+		errs = append(errs, fmt.Errorf("%s: topic %q %s: %w", o.place(p.File, field), o.Name, text, fault.Conflict))
+	}
+	switch {
+	case info.Damaged != "":
+		conflict("", "can't be read ("+info.Damaged+")")
+		return errs
+	case info.Moved != nil:
+		conflict("", "was moved to another log; take it out of the file, or apply the file there")
+		return errs
+	}
+	last := len(info.Storage[len(info.Storage)-1].Partitions)
+	have := ringfence.TopicConfig{
+		Partitions: len(info.Storage[0].Partitions), Router: info.Router, Hash: info.Hash, Life: info.Life,
+		RetentionBytes: info.Retention.Bytes, RetentionAgeMS: info.Retention.AgeMS, RetentionForce: info.Retention.Force,
+	}
+	if o.Config.Partitions == last {
+		have.Partitions = last // it has grown since it was made
+	}
+	want := info.Retention
+	for _, f := range differing(o, &have, topicFields()) {
+		switch f.Field {
+		case "partitions":
+			conflict(f.Field, fmt.Sprintf("has %s partitions and can't be given %s in place: \"ringfence topic add-storage %s --partitions %s\" and \"ringfence topic switch-produce %s\" do it, and keep the order of each key",
+				f.From, f.To, o.Name, f.To, o.Name))
+			continue
+		case "router", "hash", "life":
+			conflict(f.Field, fmt.Sprintf("has %s %s, and never another (%s); use another name", f.Field, f.From, f.To))
+			continue
+		case "retention-bytes":
+			want.Bytes = o.Config.RetentionBytes
+		case "retention-age":
+			want.AgeMS = o.Config.RetentionAgeMS
+		case "retention-force":
+			want.Force = o.Config.RetentionForce
+		}
+		c.Fields = append(c.Fields, f)
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	c.Unfinished = info.Altering
+	if len(c.Fields) == 0 && !c.Unfinished {
+		c.unchanged()
+		return nil
+	}
+	life, from := info.Life, info.Retention
+	estimate, err := p.store.AlterTopic(ctx, o.Name, want, &ringfence.AlterTopicOptions{DryRun: true})
+	if err != nil {
+		return []error{fmt.Errorf("%s: %w", c.place, err)}
+	}
+	for _, d := range estimate.Drops {
+		c.Drops += d.Records
+	}
+	if c.Action = Alter; c.Fields == nil {
+		c.Fields = []Field{}
+	}
+	c.step = func(ctx context.Context) error {
+		_, err := p.store.AlterTopic(ctx, o.Name, want, &ringfence.AlterTopicOptions{Estimate: estimate, Life: life, From: &from})
+		if errors.Is(err, fault.NotFound) {
+			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
+		}
+		return err
+	}
+	return nil
+}
+
+// keepSubscription plans what becomes of a subscription that is there: it keeps its policy.
+func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	have := ringfence.SubscriptionConfig{
+		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,
+		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
+	}
+	if e := d.Endpoint; e != nil {
+		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile}
+	}
+	for _, f := range differing(o, &have, subscriptionFields()) {
+		if f.From == "" {
+			f.From = "none"
+		}
+		errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
+			o.place(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
+	}
+	c.unchanged()
+	return errs
+}
+
+func (c *Change) unchanged() { c.Action, c.Fields, c.Done = Unchanged, []Field{}, true }
+
+// checkTopic says whether a new subscription's topic will be there.
+func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ringfence.TopicInfo) error {
+	name := o.Config.Topic
+	for _, t := range topics {
+		if t.Name == name && t.Moved != nil {
+			return fmt.Errorf("%s: subscription %q: topic %q was moved to another log; apply it there: %w", o.place(p.File, "topic"), o.Name, name, fault.Conflict)
+		}
+		if t.Name == name {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(p.file.Topics, func(t *Object[ringfence.TopicConfig]) bool { return t.Name == name }) {
+		return nil
+	}
+	return fmt.Errorf("%s: subscription %q: no topic %q, neither here nor in the file: %w", o.place(p.File, "topic"), o.Name, name, fault.NotFound)
+}
+
+// Drops is about how many records go when the plan is carried out.
+func (p *Plan) Drops() (n int64) {
+	for _, c := range p.Changes {
+		n += c.Drops
+	}
+	return n
+}
+
+// Apply carries the plan out, and says in each change what was done. What is done stays when a later step
+// fails; the next plan finds the rest. ErrConflict when somebody else has changed something meanwhile, so
+// that things are not as the file says.
+func (p *Plan) Apply(ctx context.Context) error {
+	steps := 0
+	for _, c := range p.Changes {
+		if c.step == nil {
+			continue
+		}
+		if err := c.step(ctx); err != nil {
+			return fmt.Errorf("%s: %w; %d of the changes before it were made; apply the file again to make the rest", c.place, err, steps)
+		}
+		c.Done = true
+		steps++
+	}
+	if steps == 0 {
+		return nil
+	}
+	now, err := Make(ctx, p.store, p.file)
+	if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
+		return fmt.Errorf("somebody else changed the same meanwhile: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("all changes were made, and could not be looked at: %w", err)
+	}
+	var other []string
+	for _, c := range now.Changes {
+		if c.Action != Unchanged {
+			other = append(other, c.Kind+" "+c.Name)
+		}
+	}
+	if len(other) > 0 {
+		return fmt.Errorf("somebody else changed %s meanwhile; apply the file again: %w", strings.Join(other, ", "), fault.Conflict)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/apply"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+func (a *app) applyCommand() *cobra.Command {
+	var file string
+	var dryRun, yes bool
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Make topics and subscriptions as a YAML file says",
+		Long: `Make the topics and subscriptions of a YAML file, or change those that are there, and
+show what changes. The fields are the flags of "topic create" and "subscription create";
+what is not named stays as it is. It never deletes anything: what the file does not name
+is left alone.
+
+Nothing is done when anything in the file is wrong, or can't be changed in place: every
+such field is told, with its line and what to use instead. Applied again, a file changes
+nothing; a run that was cut off is finished by the next one. When somebody else changes
+the same meanwhile that is a conflict (exit code 4). On a terminal it asks before records
+go by a new retention; --yes answers. Without a terminal it never asks.`,
+		Example: `  ringfence apply -f shop.yaml --dry-run
+  cat topics.yaml | ringfence apply -f -
+
+  # shop.yaml
+  topics:
+    payments:
+      partitions: 8
+      retention-age: 168h
+  subscriptions:
+    billing:
+      topic: payments
+      attempts: 5`,
+		Args: cobra.NoArgs,
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&file, "file", "f", "", "the YAML `file`, of one or more documents; - is stdin")
+	fl.BoolVar(&dryRun, "dry-run", false, "only show what would change")
+	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // made just above
+	a.oneOf(cmd, "file")
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		wanted, err := a.readWanted(ctx, file)
+		if err != nil {
+			return err
+		}
+		return a.onClient(ctx, !dryRun, func(ctx context.Context, rf *ringfence.Client) error {
+			plan, err := apply.Make(ctx, rf, wanted)
+			if err != nil {
+				return err
+			}
+			if plan.DryRun = dryRun; !dryRun {
+				if n := plan.Drops(); n > 0 && !yes && !a.confirm(fmt.Sprintf("Let about %s go?", plural(n, "record"))) {
+					return fmt.Errorf("%s was not applied: nobody said yes: %w", plan.File, fault.NotDone)
+				}
+				err = plan.Apply(ctx)
+			}
+			return errors.Join(a.emit(plan, func(r *report) { renderPlan(r, plan) }), err)
+		})
+	})
+	return cmd
+}
+
+// readWanted reads and checks the file of "apply".
+func (a *app) readWanted(ctx context.Context, path string) (*apply.File, error) {
+	if path == "-" {
+		if isTerminal(a.stdin) {
+			fmt.Fprintln(a.stderr, "a YAML document; Ctrl-D ends it")
+		}
+		raw, err := a.readStdin(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		return apply.Decode("standard input", raw)
+	}
+	f, err := storeurl.OpenFile(ctx, path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", err, fault.NotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := storeurl.ReadAll(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return apply.Decode(path, raw)
+}
+
+// readStdin reads all of stdin, for as long as ctx.
+func (a *app) readStdin(ctx context.Context) ([]byte, error) {
+	type answer struct {
+		raw []byte
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() { // joined here, or ends with the process
+		raw, err := io.ReadAll(io.LimitReader(a.stdin, limits.SettingsFileBytes+1))
+		done <- answer{raw, err}
+	}()
+	select {
+	case got := <-done:
+		if got.err == nil && len(got.raw) > limits.SettingsFileBytes {
+			got.err = fmt.Errorf("longer than %d bytes: %w", limits.SettingsFileBytes, fault.Invalid)
+		}
+		return got.raw, got.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func renderPlan(r *report, p *apply.Plan) {
+	verbs := map[apply.Action][3]string{ // done, not done, of a dry run
+		apply.Create: {"created", "not created", "would create"},
+		apply.Alter:  {"changed", "not changed", "would change"},
+	}
+	changes := 0
+	for _, c := range p.Changes {
+		word, st := string(c.Action), faint
+		if verb, ok := verbs[c.Action]; ok {
+			st = yellow
+			changes++
+			switch {
+			case p.DryRun:
+				word = verb[2]
+			case c.Done:
+				word, st = verb[0], green
+			default:
+				word = verb[1]
+			}
+		}
+		r.line("%s %s %s", r.paint(st, word), c.Kind, c.Name)
+		for _, f := range c.Fields {
+			if c.Action == apply.Create {
+				r.line("  %s: %s", f.Field, f.To)
+			} else {
+				r.line("  %s: %s -> %s", f.Field, f.From, f.To)
+			}
+		}
+		if c.Unfinished {
+			r.line("  a change of its retention was interrupted and is finished")
+		}
+		if c.Drops > 0 {
+			r.line("  about %s due to go", plural(c.Drops, "record"))
+		}
+	}
+	if p.DryRun {
+		r.line("nothing was changed: a dry run")
+	} else if changes == 0 {
+		r.line("nothing to change")
+	}
+}
