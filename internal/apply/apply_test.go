@@ -188,6 +188,7 @@ func TestFaultsOfAFileAreToldWithTheirLine(t *testing.T) {
 		"topic: {a: {}}":                                           `unknown field "topic"; expected "topics" and "subscriptions"`,
 		"topics: {a: {partitions: !!int 3}}":                       "a tag, ",
 		"topics: {a: &x {partitions: 3}}":                          "an anchor, &x",
+		"topics: {a: &x {partitions: 3}, b: *x}":                   "f.yaml:1: an alias, *x",
 		"topics: {a: {<<: {partitions: 3}}}":                       `unknown field "<<"`,
 		"subscriptions: {s: {}}":                                   "topic name",
 		"subscriptions: {s: {topic: t, attempts: 0}}":              "attempts: found \"0\"",
