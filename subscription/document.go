@@ -3,7 +3,6 @@ package subscription
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -133,6 +132,7 @@ func (d *Document) validate() error {
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
 	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
+	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= longestMS, "a pause or a hold of %d ms; expected at most %d", max(d.Retry.MaxMS, d.Retry.HoldMS), longestMS)
 	demand(d.Retry.MaxAttempts > 0, "%d attempts; expected at least 1", d.Retry.MaxAttempts)
 	return errors.Join(errs...)
 }
@@ -242,15 +242,4 @@ func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Ve
 	}
 	d, err := decodeDocument(e)
 	return d, e.Version, err
-}
-
-func decodeDocument(e registry.Entry) (*Document, error) {
-	d := new(Document)
-	if err := json.Unmarshal(e.Value, d); err != nil {
-		return nil, fmt.Errorf("registry key %q holds no subscription: %w: %w", e.Key, fault.Corrupt, err)
-	}
-	if d.Format != documentFormat || len(d.Sets) == 0 || d.Sets[0].Shards < 1 || prefix+d.Name != e.Key {
-		return nil, fmt.Errorf("registry key %q: a subscription of format %d with %d sets; this version reads format %d: %w", e.Key, d.Format, len(d.Sets), documentFormat, fault.Corrupt)
-	}
-	return d, nil
 }

@@ -127,18 +127,19 @@ func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (comm
 		}
 		return w.rec, nil
 	}
-	return s.payload(ctx, p)
+	return s.payload(ctx, p, o)
 }
 
-// payload reads a user's record from an internal topic. An error ends the shard, but for that of ctx.
-func (s *Shard) payload(ctx context.Context, p core.Payload) (commitlog.Record, error) {
+// payload reads the copy of a main record from an internal topic. An error ends the shard, but for that
+// of ctx.
+func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
 	t := s.cfg.Journal
 	if p.From == core.InDead {
 		t = s.cfg.Dead
 	}
 	var out commitlog.Record
 	err := s.again(ctx, "read of a payload", func() (err error) {
-		out, err = readOne(ctx, t, s.cfg.Shard, p.Place, s.cfg.Definition.Set().ID)
+		out, err = readOne(ctx, t, s.cfg.Shard, p.Place, s.cfg.Definition.Set().ID, of)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
@@ -147,8 +148,9 @@ func (s *Shard) payload(ctx context.Context, p core.Payload) (commitlog.Record, 
 	return out, err
 }
 
-// readOne reads the user's record at a place of an internal topic.
-func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string) (commitlog.Record, error) {
+// readOne reads the copy of a main record at a place of an internal topic. fault.Corrupt when another's
+// lies there, whatever named the place.
+func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string, of core.Origin) (commitlog.Record, error) {
 	recs, _, err := t.Read(ctx, partition, place, nil, &commitlog.ReadOptions{MaxBytes: 1})
 	switch {
 	case err != nil:
@@ -156,7 +158,10 @@ func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64
 	case len(recs) == 0 || recs[0].Offset != place:
 		return commitlog.Record{}, fmt.Errorf("no record is at %d: %w", place, fault.Corrupt)
 	}
-	_, user, err := unwrap(set, &recs[0])
+	r, user, err := unwrap(set, &recs[0])
+	if err == nil && (r.ID.Origin != of || r.Kind != core.Park && r.Kind != core.Dead) {
+		err = fmt.Errorf("at %d lies no copy of record %d of partition %d: %w", place, of.Offset, of.Partition, fault.Corrupt)
+	}
 	return user, err
 }
 

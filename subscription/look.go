@@ -114,7 +114,7 @@ func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ er
 		if it.Dead {
 			t, place = j.Dead, it.Copy
 		}
-		if l.Record, err = readOne(ctx, t, shard, place, j.set()); err != nil {
+		if l.Record, err = readOne(ctx, t, shard, place, j.set(), it.Origin); err != nil {
 			return nil, err
 		}
 		all = append(all, l)

@@ -337,7 +337,7 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 		s.pumped = nil
 		s.running += len(pumped)
 		if waiting && free > len(pumped) {
-			wait = max(0, time.Duration(due-now)*time.Millisecond)
+			wait = time.Duration(min(max(0, due-now), wait.Milliseconds())) * time.Millisecond
 		}
 		s.mu.Unlock()
 		for _, d := range pumped {
@@ -361,7 +361,7 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 		s.mu.Unlock()
 		s.do(func(*core.State) {})
 	}()
-	rec, err := s.payload(ctx, core.Payload{From: core.InJournal, Place: d.Place})
+	rec, err := s.payload(ctx, core.Payload{From: core.InJournal, Place: d.Place}, d.ID.Origin)
 	if err != nil {
 		return // ctx is over, or the shard
 	}

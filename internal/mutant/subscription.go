@@ -175,6 +175,30 @@ func subscriptionMutants() []mutant {
 			pkg: "subscription", test: "TestAParkedRecordKeepsTheHeadersThatItHad$",
 		},
 		{
+			name: "shards-without-bound", breaks: "a forged definition makes everybody go through 2^40 shards",
+			file: "subscription/decode.go",
+			find: "s.Shards < 1 || s.Shards > commitlog.MaxPartitions:", put: "s.Shards < 1:",
+			pkg: "subscription", test: "TestADefinitionThatNobodyCanHaveMadeIsRefused$",
+		},
+		{
+			name: "unknown-policy-obeyed", breaks: "a dead-letter policy that nobody knows lets later records of a key pass",
+			file: "subscription/decode.go",
+			find: "errors.Join(d.validate(), d.checkState(),", put: "errors.Join(d.checkState(),",
+			pkg: "subscription", test: "TestADefinitionThatNobodyCanHaveMadeIsRefused$",
+		},
+		{
+			name: "payload-of-another-record", breaks: "a wrong place in a journal delivers another record under this one's name",
+			file: "subscription/journal.go",
+			find: "(r.ID.Origin != of || ", put: "(",
+			pkg: "subscription", test: "TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload$",
+		},
+		{
+			name: "journal-times-without-bound", breaks: "a time that a stranger writes runs over, and a shard never sleeps",
+			file: "subscription/core/codec.go",
+			find: "v < -MaxTime || v > MaxTime", put: "v < -MaxTime",
+			pkg: "subscription/core", test: "TestATimeInAJournalIsOneOfAClock$",
+		},
+		{
 			name: "permanent-tried-again", breaks: "a record that can never succeed is tried until its attempts are used up",
 			file: "dispatch/hold.go",
 			find: "	case IsPermanent(f.err):\n", put: "	case IsPermanent(f.err) && f.attempts > 1:\n",

@@ -19,6 +19,7 @@ const (
 	MaxAnswer = 1024
 	MaxMember = 256
 	MaxIDs    = 1024      // identities in one order
+	MaxTime   = 1<<53 - 1 // milliseconds from 1970 on or back: their sums and differences are numbers too
 	MaxEpoch  = 1<<53 - 1 // the registry takes one more, and a shard is claimed above what its journal has
 )
 
@@ -77,7 +78,7 @@ func Decode(b, key []byte) (*Record, error) {
 		d.fail("a kind of 0")
 	}
 	r.Set = d.text(MaxSet)
-	r.At = d.num()
+	r.At = d.time()
 	if r.Kind == Order {
 		r.Order = d.text(MaxMember)
 		r.Verb = Verb(d.byte(byte(verbs) - 1))
@@ -104,7 +105,7 @@ func Decode(b, key []byte) (*Record, error) {
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
 		r.Attempts = d.count(1 << 30)
-		r.Due, r.Since = d.num(), d.num()
+		r.Due, r.Since = d.time(), d.time()
 		r.Answer = d.text(MaxAnswer)
 	}
 	if r.Kind == Dead {
@@ -192,6 +193,16 @@ func (d *reader) num() int64 {
 		return 0
 	}
 	d.b = d.b[n:]
+	return v
+}
+
+// time is a number that is one of a clock.
+func (d *reader) time() int64 {
+	v := d.num()
+	if v < -MaxTime || v > MaxTime {
+		d.fail("a time out of its bounds")
+		return 0
+	}
 	return v
 }
 

@@ -112,3 +112,15 @@ func TestAnEpochInAJournalIsOneOfARegistry(t *testing.T) {
 		}
 	}
 }
+
+// Sums and differences of times are taken: of what a stranger writes, too.
+func TestATimeInAJournalIsOneOfAClock(t *testing.T) {
+	t.Parallel()
+	for at, ok := range map[int64]bool{0: true, MaxTime: true, -MaxTime: true, MaxTime + 1: false, math.MaxInt64: false, math.MinInt64: false} {
+		for _, r := range []Record{{Kind: Done, At: at}, {Kind: Try, Due: at}, {Kind: Try, Since: at}} {
+			if _, err := Decode(Encode(&r), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
+				t.Errorf("time %d: %v", at, err)
+			}
+		}
+	}
+}

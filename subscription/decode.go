@@ -1,0 +1,62 @@
+package subscription
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+const (
+	maxSets   = 64
+	longestMS = int64(math.MaxInt64 / time.Millisecond) // what a duration holds
+	setIDs    = "abcdefghijklmnopqrstuvwxyz234567"      // of rand.Text, in small letters
+)
+
+// decodeDocument reads a definition from a registry that others write to. What a creation would refuse
+// is fault.Corrupt: a policy that nobody knows, say, would be taken for one that breaks the order.
+func decodeDocument(e registry.Entry) (*Document, error) {
+	d := new(Document)
+	if err := json.Unmarshal(e.Value, d); err != nil {
+		return nil, fmt.Errorf("registry key %q holds no subscription: %w: %w", e.Key, fault.Corrupt, err)
+	}
+	if d.Format != documentFormat || prefix+d.Name != e.Key {
+		return nil, fmt.Errorf("registry key %q: a subscription %.80q of format %d; this version reads format %d: %w", e.Key, d.Name, d.Format, documentFormat, fault.Corrupt)
+	}
+	if err := errors.Join(d.validate(), d.checkState(), checkSets(d.Sets)); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w: %s", e.Key, fault.Corrupt, err.Error())
+	}
+	return d, nil
+}
+
+func (d *Document) checkState() error {
+	if d.State == creating || d.State == ready || d.State == deleting {
+		return nil
+	}
+	return fmt.Errorf("state %.20q; expected %s, %s or %s", d.State, creating, ready, deleting)
+}
+
+// checkSets bounds what is done shard by shard, and keeps the internal topics to names that a creation
+// gives: a deletion removes those.
+func checkSets(sets []Set) error {
+	if len(sets) < 1 || len(sets) > maxSets {
+		return fmt.Errorf("%d shard sets; expected 1 to %d", len(sets), maxSets)
+	}
+	for _, s := range sets {
+		switch {
+		case len(s.ID) != setIDBytes || strings.Trim(s.ID, setIDs) != "":
+			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
+		case s.Shards < 1 || s.Shards > commitlog.MaxPartitions:
+			return fmt.Errorf("shard set %s of %d shards; expected 1 to %d", s.ID, s.Shards, commitlog.MaxPartitions)
+		case s.State != active:
+			return fmt.Errorf("shard set %s is %.20q; expected %s", s.ID, s.State, active)
+		}
+	}
+	return nil
+}

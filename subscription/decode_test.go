@@ -1,0 +1,117 @@
+package subscription
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/memtest"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+const sound = `{"format":1,"name":"x","state":"ready","topic":"t","order":"key","from":"earliest",` +
+	`"retry":{"initial_ms":1000,"max_ms":60000,"hold_ms":-1,"max_attempts":10},"dead_letters":"block",` +
+	`"sets":[{"set":0,"id":"abcdefg2","shards":4,"state":"active"}],"created":1}`
+
+func decoded(value string) (*Document, error) {
+	return decodeDocument(registry.Entry{Key: prefix + "x", Value: []byte(value)})
+}
+
+func TestADefinitionThatNobodyCanHaveMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := decoded(sound); err != nil {
+		t.Fatal(err)
+	}
+	for was, is := range map[string]string{
+		`"shards":4`:             `"shards":1099511627776`,
+		`"shards":4,`:            `"shards":0,`,
+		`"id":"abcdefg2"`:        `"id":"other.00"`,
+		`"abcdefg2"`:             `"abc"`,
+		`"active"`:               `"passive"`,
+		`"state":"ready"`:        `"state":"\u001b[2J"`,
+		`"dead_letters":"block"`: `"dead_letters":"hold"`,
+		`"order":"key"`:          `"order":"some"`,
+		`"from":"earliest"`:      `"from":"-5m"`,
+		`"initial_ms":1000`:      `"initial_ms":0`,
+		`"max_ms":60000`:         `"max_ms":9223372036854775807`,
+		`"hold_ms":-1`:           `"hold_ms":9223372036854775807`,
+		`"max_attempts":10`:      `"max_attempts":0`,
+		`"topic":"t"`:            `"topic":"a..b"`,
+		`"name":"x"`:             `"name":"y"`,
+		`"sets":[`:               `"sets":[],"none":[`,
+	} {
+		forged := strings.Replace(sound, was, is, 1)
+		if forged == sound {
+			t.Fatalf("%s is not in the document", was)
+		}
+		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"subscriptions/x"`) {
+			t.Errorf("%s: %+v, %v; expected fault.Corrupt and the name of the key", is, d, err)
+		} else if strings.ContainsRune(err.Error(), 0x1b) {
+			t.Errorf("%s: the error %q has its escapes", is, err)
+		}
+	}
+}
+
+func FuzzDocument(f *testing.F) {
+	f.Add([]byte(sound))
+	f.Add([]byte(strings.Replace(sound, `"shards":4`, `"shards":1099511627776`, 1)))
+	f.Add([]byte(strings.Replace(sound, `"sets":[`, `"endpoint":{"url":"https://h/in","timeout_ms":5},"sets":[`, 1)))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var d *Document
+		var err error
+		memtest.AtMost(t, 64*len(value)+16<<10, value, func() { d, err = decoded(string(value)) })
+		if err != nil {
+			if !errors.Is(err, fault.Corrupt) {
+				t.Fatalf("%v; expected fault.Corrupt", err)
+			}
+			return
+		}
+		b, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := decoded(string(b)); err != nil || !reflect.DeepEqual(d, again) {
+			t.Fatalf("%s comes back as %+v, %v", b, again, err)
+		}
+		if n := d.Set().Shards; n < 1 || n > commitlog.MaxPartitions || d.Retry.max() < 0 || d.Retry.initial() <= 0 {
+			t.Fatalf("%+v", d)
+		}
+	})
+}
+
+// A place in a journal is only a number: what lies there says itself whose copy it is.
+func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
+	t.Parallel()
+	log := memlog.New()
+	defer func() { _ = log.Close() }()
+	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := log.Topic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, other := core.Origin{Partition: 0, Offset: 4}, core.Origin{Partition: 3, Offset: 4}
+	dead := core.Record{Set: "s1", Kind: core.Dead, ID: core.ID{Origin: mine}, Key: []byte("k"), Reason: core.Permanent}
+	done := core.Record{Set: "s1", Kind: core.Done, ID: core.ID{Origin: mine}}
+	user := commitlog.Record{Key: []byte("k"), Value: []byte("v")}
+	place, err := topic.Append(t.Context(), 0, []commitlog.Record{wrap(&dead, &user), wrap(&done, nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readOne(t.Context(), topic, 0, place, "s1", mine); err != nil || string(got.Value) != "v" {
+		t.Errorf("its own copy: %+v, %v", got, err)
+	}
+	if got, err := readOne(t.Context(), topic, 0, place, "s1", other); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("the copy of another record: %+v, %v; expected fault.Corrupt", got, err)
+	}
+	if got, err := readOne(t.Context(), topic, 0, place+1, "s1", mine); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("a record without a payload: %+v, %v; expected fault.Corrupt", got, err)
+	}
+}
