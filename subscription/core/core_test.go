@@ -124,3 +124,19 @@ func TestATimeInAJournalIsOneOfAClock(t *testing.T) {
 		}
 	}
 }
+
+// What is read from a topic comes in large pieces: a key that is a part of one would keep it for as long
+// as anything of that key is parked.
+func TestAParkedKeyKeepsNothingElseInMemory(t *testing.T) {
+	t.Parallel()
+	by, piece := Tenure{Epoch: 1, Run: 1}, []byte("key and value")
+	s := New(Config{Set: "s", Tenure: by})
+	s.Start()
+	script(s, Record{Kind: Fence, By: by, Seq: 1})
+	s.Park(Held{Origin: Origin{Offset: 3}, Key: piece[:3]})
+	s.Read(1, &Record{Kind: Park, By: by, Seq: 2, ID: ID{Origin: Origin{Offset: 3}}, Key: []byte("key")})
+	clear(piece)
+	if items := s.Items(); len(items) != 1 || string(items[0].Key) != "key" {
+		t.Errorf("parked are %+v; expected one of a key of its own", items)
+	}
+}

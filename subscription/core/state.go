@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Config is a shard.
 type Config struct {
@@ -232,7 +235,7 @@ func (s *State) lane(key []byte, o Origin) *lane {
 	name := laneOf(key, o)
 	l := s.lanes[name]
 	if l == nil {
-		l = &lane{name: name, key: key, index: -1}
+		l = &lane{name: name, key: bytes.Clone(key), index: -1} // key may be a part of what was read
 		s.lanes[name] = l
 	}
 	return l
