@@ -193,6 +193,12 @@ func subscriptionMutants() []mutant {
 			pkg: "subscription", test: "TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload$",
 		},
 		{
+			name: "parked-key-is-a-part-of-what-was-read", breaks: "a key that is parked keeps all that was read with it in memory",
+			file: "subscription/core/state.go",
+			find: "key: bytes.Clone(key),", put: "key: bytes.TrimSpace(key),",
+			pkg: "subscription/core", test: "TestAParkedKeyKeepsNothingElseInMemory$",
+		},
+		{
 			name: "journal-times-without-bound", breaks: "a time that a stranger writes runs over, and a shard never sleeps",
 			file: "subscription/core/codec.go",
 			find: "v < -MaxTime || v > MaxTime", put: "v < -MaxTime",
