@@ -206,7 +206,7 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 
 // parts are the errors that errors.Join has put together.
 func parts(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // one layer
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		var texts []string
 		for _, e := range j.Unwrap() {
 			texts = append(texts, e.Error())
