@@ -57,7 +57,7 @@ type RetentionDrop struct {
 func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts *AlterTopicOptions) (*RetentionChange, error) {
 	t, err := c.current(ctx, name)
 	if err == nil {
-		err = errors.Join(t.Document().CheckHere(), r.Validate(name))
+		err = errors.Join(t.Document().CheckHere(), t.Document().CheckPublic(), r.Validate(name))
 	}
 	if err != nil {
 		return nil, err

@@ -89,6 +89,9 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if opts == nil {
 		opts = &ConsumeOptions{}
 	}
+	if err := notForSubscriptions(groupName); err != nil {
+		return err
+	}
 	return c.consume(ctx, topicName, groupName, h, opts, nil)
 }
 

@@ -27,6 +27,9 @@ type DeadLetter struct {
 	Reason    string // attempts or permanent; "" while it waits
 	Answer    string // the last error
 	FailedAt  time.Time
+	// Lost says why Value and Headers are missing: the log has them no more, and it can only be discarded.
+	// "": they are there.
+	Lost string
 }
 
 // DeadLetterOptions choose among dead letters; the zero value chooses all.
@@ -51,6 +54,9 @@ func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterO
 			ID: subscription.Name(l.ID), Topic: j.Definition.Topic, Storage: l.ID.Storage, Partition: l.ID.Partition, Offset: l.ID.Offset,
 			Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
 			Attempts: l.Item.Attempts, Failed: l.Failed, Answer: l.Item.Answer,
+		}
+		if l.Lost != nil {
+			d.Lost = l.Lost.Error()
 		}
 		if l.Failed {
 			d.Reason = l.Item.Reason.String()
@@ -85,6 +91,13 @@ func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetter
 		for _, id := range opts.IDs {
 			if !slices.ContainsFunc(letters, func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }) {
 				return 0, fmt.Errorf("subscription %q has no failed record %q: %w", name, id, ErrNotFound)
+			}
+		}
+	}
+	if verb == core.Redrive {
+		for _, l := range letters {
+			if l.Lost != nil {
+				return 0, fmt.Errorf("subscription %q: dead letter %s can't be delivered again, only discarded: %w: %w", name, subscription.Name(l.ID), ErrConflict, l.Lost)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ringfence/ringfence/topic"
 )
@@ -87,7 +88,7 @@ func (c *Client) PlanTopic(ctx context.Context, name string, opts *PlanOptions) 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.Document().CheckHere(); err != nil {
+	if err := errors.Join(t.Document().CheckHere(), t.Document().CheckPublic()); err != nil {
 		return nil, err
 	}
 	if opts == nil {

@@ -12,8 +12,9 @@ import (
 // configured level. Messages of one key keep the order in which their Produce calls began, if
 // one begins only after the other has returned.
 //
-// Errors: ErrNotFound for an unknown topic, ErrInvalid for what can't be stored, ErrNotAppended
-// when it is certainly not stored, ErrUnknown when nobody can say.
+// Errors: ErrNotFound for an unknown topic, ErrConflict for an internal one and for one that was moved
+// away, ErrInvalid for what can't be stored, ErrNotAppended when it is certainly not stored, ErrUnknown
+// when nobody can say.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
 	for {
 		t, err := c.open(ctx, topicName)

@@ -105,7 +105,8 @@ func millis(d time.Duration) int64 {
 	return 0
 }
 
-// Subscriptions lists the subscriptions, sorted by name.
+// Subscriptions lists the subscriptions, sorted by name. One whose definition can't be read says so in
+// Damaged, and has only a name.
 func (c *Client) Subscriptions(ctx context.Context) ([]*SubscriptionInfo, error) {
 	return c.subscriptions().List(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -42,10 +43,74 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *Dele
 			return c.releaseSubscription(ctx, d)
 		},
 	})
-	if errors.Is(err, errNothing) {
+	switch {
+	case errors.Is(err, errNothing):
 		return nil
+	case opts.Force && (errors.Is(err, subscription.ErrDamaged) || errors.Is(err, ErrNotFound)):
+		return c.deleteRest(ctx, name, err, opts.DryRun)
 	}
 	return err
+}
+
+// deleteRest removes what there is of a subscription that has no definition which could be used, as why
+// says: that definition, and the groups and internal topics that go by its name. When there is nothing,
+// why is the error.
+func (c *Client) deleteRest(ctx context.Context, name string, why error, dry bool) error {
+	damaged := errors.Is(why, subscription.ErrDamaged)
+	if damaged && !dry {
+		if err := c.subscriptions().DeleteDamaged(ctx, name); err != nil {
+			return err
+		}
+	}
+	if dry {
+		if damaged {
+			return nil
+		}
+		return why
+	}
+	groups, err := c.reg.GroupsOf(ctx, subscription.GroupPrefix(name))
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := c.deleteStray(ctx, name, group); err != nil {
+			return err
+		}
+	}
+	topics, err := c.subscriptions().DeleteStrays(ctx, name, c.forget)
+	if err == nil && topics+len(groups) == 0 && !damaged {
+		err = why
+	}
+	return err
+}
+
+// deleteStray removes a group that goes by the name of a subscription, unless that has been made anew and
+// the group is its.
+func (c *Client) deleteStray(ctx context.Context, name, group string) error {
+	_, set, _ := subscription.OfGroup(group)
+	if has, err := c.subscriptions().Has(ctx, name, set); err != nil || has {
+		return err
+	}
+	g, err := c.reg.Group(group)
+	if err != nil {
+		return err
+	}
+	topicName := ""
+	switch meta, err := g.Meta(ctx); {
+	case err == nil:
+		topicName = meta.Topic
+	case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrCorrupt): // it is half deleted, or damaged too
+		return err
+	}
+	if topicName != "" { // before too: afterwards nobody may know the topic
+		if err := c.letGo(ctx, group, topicName); err != nil {
+			return err
+		}
+	}
+	if err := c.endGroup(ctx, name, g); err != nil || topicName == "" {
+		return err
+	}
+	return c.letGo(ctx, group, topicName)
 }
 
 // finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
@@ -95,32 +160,41 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 // topic go.
 func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) error {
 	g, err := c.reg.Group(d.Group())
+	if err == nil {
+		err = c.endGroup(ctx, d.Name, g)
+	}
 	if err != nil {
 		return err
-	}
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		if err := g.Delete(ctx); !errors.Is(err, ErrConflict) {
-			if err != nil {
-				return err
-			}
-			break
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("subscription %q is being deleted, and still has live members; repeat it when they have ended: %w", d.Name, ctx.Err())
-		}
 	}
 	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
 		c.forget(name)
 	}
-	switch t, err := c.current(ctx, d.Topic); {
+	return c.letGo(ctx, d.Group(), d.Topic)
+}
+
+// endGroup removes a group of a subscription once its members have ended.
+func (c *Client) endGroup(ctx context.Context, name string, g *registry.Group) error {
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		if err := g.Delete(ctx); !errors.Is(err, ErrConflict) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("subscription %q is being deleted, and still has live members; repeat it when they have ended: %w", name, ctx.Err())
+		}
+	}
+}
+
+// letGo ends what a group holds of a topic.
+func (c *Client) letGo(ctx context.Context, group, topicName string) error {
+	switch t, err := c.current(ctx, topicName); {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict): // it is gone, or has moved away: it holds nothing
 		return nil
 	case err != nil:
 		return err
 	default:
-		return consumer.ReleaseHold(ctx, d.Group(), t)
+		return consumer.ReleaseHold(ctx, group, t)
 	}
 }
 

@@ -8,26 +8,28 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // fence appends one to the journal of the only shard, as an owner does.
-func fence(t *testing.T, rf *ringfence.Client, info *ringfence.SubscriptionInfo, by core.Tenure) {
+func fence(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionInfo, by core.Tenure) {
 	t.Helper()
 	r := core.Record{Set: info.Set().ID, Kind: core.Fence, By: by, Seq: 1, Member: "another"}
-	_, err := rf.Produce(t.Context(), info.JournalTopic(), ringfence.Message{Headers: []ringfence.Header{{Name: "ringfence-parked", Value: core.Encode(&r)}}})
+	_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&r)}}}}, nil)
 	must(t, err)
 }
 
 // A registry that went back has forgotten epochs that the journal has not, and may give them again.
 func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 	t.Parallel()
-	_, rf := newTopic(t, 1)
+	s, rf := newTopic(t, 1)
 	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Initial: time.Millisecond, Max: time.Millisecond})
 	must(t, err)
+	journal := raw(t, s, rf, info.JournalTopic())
 	produce(t, rf, "orders", 0, 4, 1)
 	const forgotten = 1 << 45 // far above what the time gives
-	fence(t, rf, info, core.Tenure{Epoch: forgotten, Run: 7, Token: 1})
+	fence(t, journal, info, core.Tenure{Epoch: forgotten, Run: 7, Token: 1})
 
 	got := newRecorder()
 	var epoch atomic.Int64
@@ -44,7 +46,7 @@ func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 		t.Errorf("records come in epoch %d; the journal has %d", first, forgotten)
 	}
 	// And while it is at work: another store has given the same epoch.
-	fence(t, rf, info, core.Tenure{Epoch: first, Run: math.MaxUint64, Token: 1})
+	fence(t, journal, info, core.Tenure{Epoch: first, Run: math.MaxUint64, Token: 1})
 	produce(t, rf, "orders", 4, 4, 1)
 	eventually(t, "a higher epoch", func() bool {
 		produce(t, rf, "orders", 8, 1, 1)

@@ -5,37 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // What a subscription has parked is named by offsets of its topic, and its group knows nothing of that:
 // whoever moved or deleted the group, or a topic, under it would lose records or deliver them out of
 // order.
 
-// ofNoSubscription is ErrConflict for the group of a subscription.
+// ofNoSubscription is ErrConflict for the group of a subscription that is there.
 func (c *Client) ofNoSubscription(ctx context.Context, group string) error {
-	return c.spared(ctx, func(s *SubscriptionInfo) error {
-		if s.Group() != group {
-			return nil
-		}
-		return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved or deleted by itself: %w", group, s.Name, ErrConflict)
-	})
+	name, set, ok := subscription.OfGroup(group)
+	if !ok {
+		return nil
+	}
+	switch d, err := c.subscriptions().Get(ctx, name); {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), err == nil && d.Set().ID != set:
+		return nil // what is left of one that was deleted
+	case errors.Is(err, ErrCorrupt):
+		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, ErrConflict)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved or deleted by itself: %w", group, name, ErrConflict)
 }
 
-// inNoSubscription is ErrConflict for a topic that a subscription delivers, or keeps what it parks in.
-func (c *Client) inNoSubscription(ctx context.Context, topicName string) error {
-	return c.spared(ctx, func(s *SubscriptionInfo) error {
-		if !slices.Contains([]string{s.Topic, s.JournalTopic(), s.DeadTopic()}, topicName) {
-			return nil
-		}
-		return fmt.Errorf("topic %q is used by subscription %q: %w", topicName, s.Name, ErrConflict)
-	})
+// notForSubscriptions is ErrInvalid for a name that groups of subscriptions have.
+func notForSubscriptions(group string) error {
+	name, _, ok := subscription.OfGroup(group)
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("group %.80q: expected a name without \"..\", as the groups of subscriptions have it; \"ringfence subscription run %.60s\" (Subscribe in Go) delivers a subscription: %w", group, name, ErrInvalid)
 }
 
-func (c *Client) spared(ctx context.Context, refuse func(*SubscriptionInfo) error) error {
+// inNoSubscription is ErrConflict for a topic that a subscription delivers, or keeps what it parks in, and
+// without force when there is one that can't be read, which may.
+func (c *Client) inNoSubscription(ctx context.Context, topicName string, force bool) error {
 	all, err := c.Subscriptions(ctx)
 	errs := []error{err}
 	for _, s := range all {
-		errs = append(errs, refuse(s))
+		switch {
+		case s.Damaged == "" && slices.Contains([]string{s.Topic, s.JournalTopic(), s.DeadTopic()}, topicName):
+			errs = append(errs, fmt.Errorf("topic %q is used by subscription %q; delete that first: %w", topicName, s.Name, ErrConflict))
+		case s.Damaged != "" && !force:
+			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, ErrConflict))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -31,6 +31,8 @@ type TopicInfo struct {
 	// Moved, when not nil, says to which log the topic was moved: it takes no records here, and can't
 	// be consumed here.
 	Moved *topic.Moved `json:"moved,omitempty"`
+	// Internal is what the topic is a part of; "": it is its users'. See Produce.
+	Internal string `json:"internal,omitempty"`
 	// Damaged says why the topic can't be read; "": it can.
 	Damaged string `json:"damaged,omitempty"`
 }
@@ -98,7 +100,7 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if opts != nil && opts.Life != "" && opts.Life != life {
 		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
-	if err := c.inNoSubscription(ctx, name); err != nil {
+	if err := c.inNoSubscription(ctx, name, opts != nil && opts.Force); err != nil {
 		return err
 	}
 	groups, err := c.Groups(ctx)
@@ -181,7 +183,7 @@ func bounds(ctx context.Context, t *topic.Topic, s *StorageInfo) error {
 }
 
 func describe(d *topic.Document) TopicInfo {
-	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Retention: d.Retention(), Altering: d.Altering, Created: d.Created, Moved: d.Moved}
+	info := TopicInfo{Name: d.Name, Life: d.Life, Router: d.Router, Hash: d.Hash, Produce: d.Produce, Switching: d.Switching, Retention: d.Retention(), Altering: d.Altering, Created: d.Created, Moved: d.Moved, Internal: d.Internal}
 	for i, s := range d.Storage {
 		si := StorageInfo{Index: i, Name: s.Name, K: s.K, Ends: s.Ends, Retired: s.Retired, Partitions: make([]PartitionInfo, s.Partitions)}
 		for p := range si.Partitions {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -97,6 +98,9 @@ func (m *Mirror) markSource(ctx context.Context) error {
 
 // prepare does all that leaves the target's definition and groups as they were, and writes the plan.
 func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
+	if err := m.noSubscription(ctx); err != nil {
+		return nil, "", err
+	}
 	if _, err := m.groups(ctx); err != nil { // early, before anything is sealed
 		return nil, "", err
 	}
@@ -144,6 +148,24 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 		return nil, "", err
 	}
 	return m.readPlan(ctx)
+}
+
+// noSubscription is ErrConflict while a subscription delivers the topic: what it has parked is named by
+// places of the source.
+func (m *Mirror) noSubscription(ctx context.Context) error {
+	all, err := subscription.NewCatalog(m.c.From.Registry, m.source).List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		switch {
+		case d.Damaged != "":
+			return fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s): %w", m.c.Topic, d.Name, d.Damaged, fault.Conflict)
+		case d.Topic == m.c.Topic:
+			return fmt.Errorf("topic %q is delivered by subscription %q, and what that has parked can't be carried over; let it finish and delete it, and make one at the target: %w", m.c.Topic, d.Name, fault.Conflict)
+		}
+	}
+	return nil
 }
 
 // groups are those that consume the topic. None may have members: what they finish while their

@@ -100,10 +100,16 @@ func termsOf(d *ringfence.SubscriptionInfo) terms {
 // follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything.
 func (s *server) follow(ctx context.Context) {
 	all, err := s.rf.Subscriptions(ctx)
-	if err != nil && !s.blind && ctx.Err() == nil {
-		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", err)
+	unread := err
+	for _, d := range all {
+		if d.Damaged != "" {
+			unread = errors.Join(unread, errors.New(d.Damaged))
+		}
 	}
-	s.blind = err != nil
+	if unread != nil && !s.blind && ctx.Err() == nil {
+		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", unread)
+	}
+	s.blind = unread != nil
 	for name, r := range s.running {
 		select {
 		case <-r.over:
@@ -113,6 +119,9 @@ func (s *server) follow(ctx context.Context) {
 	}
 	defined := map[string]bool{}
 	for _, d := range all {
+		if d.Damaged != "" {
+			defined[d.Name] = true // what runs goes on
+		}
 		if d.Endpoint == nil {
 			continue
 		}

@@ -262,18 +262,26 @@ func (g *Group) remove(ctx context.Context, mark Entry, t Txn) (_ []Version, ok 
 
 // ListGroups returns the names of the groups, sorted, also of one whose document can't be read.
 func (r *Registry) ListGroups(ctx context.Context) ([]string, error) {
-	snap, err := r.List(ctx, "groups/")
+	return r.groups(ctx, "", func(m *Meta) bool { return !m.Deleting })
+}
+
+// GroupsOf returns the names that begin with prefix, sorted, also of groups that are half deleted.
+func (r *Registry) GroupsOf(ctx context.Context, prefix string) ([]string, error) {
+	return r.groups(ctx, prefix, func(*Meta) bool { return true })
+}
+
+func (r *Registry) groups(ctx context.Context, prefix string, wanted func(*Meta) bool) (names []string, _ error) {
+	snap, err := r.List(ctx, "groups/"+prefix)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
 	for _, e := range snap.Entries {
 		name, ok := strings.CutSuffix(strings.TrimPrefix(e.Key, "groups/"), "/meta")
 		if !ok || strings.Contains(name, "/") {
 			continue
 		}
 		var m Meta
-		if err := decode(e, &m); err != nil || !m.Deleting {
+		if err := decode(e, &m); err != nil || wanted(&m) {
 			names = append(names, name)
 		}
 	}

@@ -19,20 +19,33 @@ const (
 	setIDs    = "abcdefghijklmnopqrstuvwxyz234567"      // of rand.Text, in small letters
 )
 
+// ErrDamaged says that a definition can't be used: somebody has damaged it, or a newer version wrote it.
+var ErrDamaged = fmt.Errorf("%w: no definition that can be used; deleting the subscription with --force (Force in Go) removes it, and all that is its", fault.Corrupt)
+
 // decodeDocument reads a definition from a registry that others write to. What a creation would refuse
-// is fault.Corrupt: a policy that nobody knows, say, would be taken for one that breaks the order.
+// is ErrDamaged: a policy that nobody knows, say, would be taken for one that breaks the order.
 func decodeDocument(e registry.Entry) (*Document, error) {
 	d := new(Document)
-	if err := json.Unmarshal(e.Value, d); err != nil {
-		return nil, fmt.Errorf("registry key %q holds no subscription: %w: %w", e.Key, fault.Corrupt, err)
-	}
-	if d.Format != documentFormat || prefix+d.Name != e.Key {
-		return nil, fmt.Errorf("registry key %q: a subscription %.80q of format %d; this version reads format %d: %w", e.Key, d.Name, d.Format, documentFormat, fault.Corrupt)
-	}
-	if err := errors.Join(d.validate(), d.checkState(), checkSets(d.Sets)); err != nil {
-		return nil, fmt.Errorf("registry key %q: %w: %s", e.Key, fault.Corrupt, err.Error())
+	if err := d.decode(e); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w: %w", e.Key, ErrDamaged, err)
 	}
 	return d, nil
+}
+
+func (d *Document) decode(e registry.Entry) error {
+	if err := json.Unmarshal(e.Value, d); err != nil {
+		return err
+	}
+	if d.Format != documentFormat || prefix+d.Name != e.Key {
+		return fmt.Errorf("a subscription %.80q of format %d; this version reads format %d", d.Name, d.Format, documentFormat)
+	}
+	if d.Damaged != "" {
+		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
+	}
+	if err := errors.Join(d.validate(), d.checkState(), checkSets(d.Sets)); err != nil {
+		return errors.New(err.Error()) // it is not the caller's input
+	}
+	return nil
 }
 
 func (d *Document) checkState() error {

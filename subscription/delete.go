@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -71,6 +73,58 @@ func (c *Catalog) dropTopics(ctx context.Context, d *Document) error {
 		}
 	}
 	return nil
+}
+
+// DeleteDamaged removes a definition that can't be used. ErrConflict when there is one by now that can.
+func (c *Catalog) DeleteDamaged(ctx context.Context, name string) error {
+	key := prefix + name
+	for {
+		e, err := c.reg.Get(ctx, key)
+		if errors.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := decodeDocument(e); err == nil {
+			return fmt.Errorf("subscription %q was made anew meanwhile: %w", name, fault.Conflict)
+		}
+		_, err = c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: e.Version}}, Deletes: []string{key}})
+		if err = raced(ctx, err); !errors.Is(err, errRaced) {
+			return err
+		}
+	}
+}
+
+// Has says whether a subscription is there, in whatever state, and has that set.
+func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
+	d, _, err := c.load(ctx, name)
+	if errors.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.ID == set }), err
+}
+
+// DeleteStrays removes the internal topics of sets of a subscription that are in no definition, tells gone
+// of each, and returns how many they are. A definition is stored before the topics of its sets are made, so
+// none of those is taken for one.
+func (c *Catalog) DeleteStrays(ctx context.Context, name string, gone func(topic string)) (n int, _ error) {
+	topics, err := c.topics.Internal(ctx, owner(name))
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range topics {
+		set, _, _ := strings.Cut(strings.TrimPrefix(t.Name, name+"."), ".")
+		if has, err := c.Has(ctx, name, set); err != nil || has {
+			return n, err
+		}
+		if err := c.topics.Delete(ctx, t.Name, t.Life); err != nil && !errors.Is(err, fault.NotFound) {
+			return n, err
+		}
+		gone(t.Name)
+		n++
+	}
+	return n, nil
 }
 
 // abandon removes what a creation has made for a subscription that was deleted under it.

@@ -70,6 +70,8 @@ type Document struct {
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
+	// Damaged says why a definition of a list can't be used: then it has only a name. "": it can.
+	Damaged string `json:"damaged,omitempty"`
 }
 
 const (
@@ -79,11 +81,35 @@ const (
 	active   = "active"
 )
 
-// Set is the shard set that delivers.
-func (d *Document) Set() Set { return d.Sets[len(d.Sets)-1] }
+// Set is the shard set that delivers; the zero value of a damaged definition.
+func (d *Document) Set() (last Set) {
+	if n := len(d.Sets); n > 0 {
+		last = d.Sets[n-1]
+	}
+	return last
+}
 
 // Group is the name of the consumer group of a set.
-func (d *Document) Group() string { return d.Name + ".." + d.Set().ID }
+func (d *Document) Group() string { return d.Name + groupMark + d.Set().ID }
+
+// groupMark is in the names of subscriptions' groups, and in those of no others.
+const groupMark = ".."
+
+// OfGroup is the subscription and the set whose group has that name, if there is one: those of users don't
+// look like it.
+func OfGroup(group string) (name, set string, ok bool) {
+	at := strings.LastIndex(group, groupMark)
+	if at < 0 {
+		return "", "", false
+	}
+	return group[:at], group[at+len(groupMark):], true
+}
+
+// GroupPrefix is what the names of all groups of a subscription begin with.
+func GroupPrefix(name string) string { return name + groupMark }
+
+// owner is a subscription as its internal topics have it.
+func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
 
 // JournalTopic and DeadTopic are the internal topics of the set that delivers.
 func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + ".retry" }
@@ -127,7 +153,7 @@ func (d *Document) validate() error {
 			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
 		}
 	}
-	demand(len(d.Name) <= 64 && !strings.Contains(d.Name, ".."), "expected a name of at most 64 bytes, without \"..\"")
+	demand(len(d.Name) <= 64 && !strings.Contains(d.Name, groupMark), "expected a name of at most 64 bytes, without \"..\"")
 	demand(d.Order == ByKey || d.Order == None, "order %q; expected %q or %q", d.Order, ByKey, None)
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
@@ -189,7 +215,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version) error {
 	if version != "" {
 		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-			if _, err := c.topics.Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards}); err != nil {
+			if _, err := c.topics.Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards, Internal: owner(d.Name)}); err != nil {
 				return err
 			}
 		}
@@ -211,22 +237,21 @@ func (d *Document) notReady() error {
 	return fmt.Errorf("subscription %q is being made or deleted (%s): %w", d.Name, d.State, fault.NotFound)
 }
 
-// List returns all that are ready, sorted by name. A damaged one is an error, and hides no other.
+// List returns all that are ready and those that can't be used (Damaged), sorted by name.
 func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Document
-	var errs []error
 	for _, e := range snap.Entries {
 		if d, err := decodeDocument(e); err != nil {
-			errs = append(errs, err)
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
 		} else if d.State == ready {
 			all = append(all, d)
 		}
 	}
-	return all, errors.Join(errs...)
+	return all, nil
 }
 
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {

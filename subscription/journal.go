@@ -52,6 +52,12 @@ func (s *Shard) appendAll(ctx context.Context) {
 				continue
 			}
 			rec, err := s.source(ctx, e.Payload, e.ID.Origin)
+			if err != nil && e.Payload.From == core.InDead && ctx.Err() == nil {
+				s.log.Error("a dead letter can't be delivered again: its copy can't be read", "letter", Name(e.ID), "error", err)
+				lost := e.Lost(lostCopy + err.Error())
+				batch[i] = wrap(&lost.Record, nil)
+				continue
+			}
 			if err != nil {
 				return
 			}
@@ -130,8 +136,11 @@ func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (comm
 	return s.payload(ctx, p, o)
 }
 
+// lostCopy begins the answer of a dead letter that was to be delivered again, and can't be.
+const lostCopy = "its copy can't be read: "
+
 // payload reads the copy of a main record from an internal topic. An error ends the shard, but for that
-// of ctx.
+// of ctx, and of a dead letter: that is lost alone.
 func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
 	t := s.cfg.Journal
 	if p.From == core.InDead {
@@ -142,7 +151,7 @@ func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (co
 		out, err = readOne(ctx, t, s.cfg.Shard, p.Place, s.cfg.Definition.Set().ID, of)
 		return err
 	})
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && p.From != core.InDead {
 		s.end(err)
 	}
 	return out, err

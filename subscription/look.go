@@ -20,6 +20,7 @@ type Letter struct {
 	ID     core.ID
 	Shard  int
 	Record commitlog.Record // the user's
+	Lost   error            // why the record can't be read; nil: it is there
 	Failed bool             // else it waits
 	Item   core.Item
 }
@@ -115,7 +116,10 @@ func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ er
 			t, place = j.Dead, it.Copy
 		}
 		if l.Record, err = readOne(ctx, t, shard, place, j.set(), it.Origin); err != nil {
-			return nil, err
+			if !it.Dead || !slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) }) {
+				return nil, err
+			}
+			l.Lost, l.Record = err, commitlog.Record{Key: it.Key, Timestamp: it.Timestamp}
 		}
 		all = append(all, l)
 	}

@@ -61,6 +61,7 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 				RetentionBytes: cfg.RetentionBytes, RetentionAgeMS: cfg.RetentionAgeMS, RetentionForce: cfg.RetentionForce,
 				Altering: cfg.Life != "", // what the log has may have another
 				Created:  time.Now().UnixMilli(),
+				Internal: cfg.Internal,
 			}
 			err = c.store(ctx, doc, "")
 		case err != nil:
@@ -69,6 +70,8 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 			err = c.finishDelete(ctx, doc, version)
 		case cfg.Life != "" && doc.Life != cfg.Life:
 			return nil, fmt.Errorf("topic %q is defined with life %s; asked for was %s: %w", name, doc.Life, cfg.Life, fault.Exists)
+		case doc.Internal != cfg.Internal:
+			return nil, errors.Join(doc.CheckPublic(), fmt.Errorf("topic %q is there already, and is a part of %q; asked for was %q: %w", name, doc.Internal, cfg.Internal, fault.Exists))
 		case !doc.same(cfg):
 			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
@@ -135,6 +138,21 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 		}
 	}
 	return list, nil
+}
+
+// Internal returns the topics that are a part of owner (Config.Internal), in whatever state, sorted by name.
+func (c *Catalog) Internal(ctx context.Context, owner string) ([]*Document, error) {
+	snap, err := c.reg.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*Document
+	for _, e := range snap.Entries {
+		if doc, err := c.decode(e); err == nil && doc.Internal == owner {
+			parts = append(parts, doc)
+		}
+	}
+	return parts, nil
 }
 
 // Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,

@@ -20,6 +20,8 @@ import (
 const (
 	MaxNameBytes      = 128
 	MaxNamespaceBytes = 48
+
+	maxInternalBytes = 256
 )
 
 // The formats of a definition. One with a retired storage topic is of the newest: a program that does not
@@ -77,6 +79,8 @@ type Document struct {
 	Before  *Retention `json:"retention_before,omitempty"`
 	Created int64      `json:"created"`         // Unix ms
 	Moved   *Moved     `json:"moved,omitempty"` // nil: it is here
+	// Internal is what the topic belongs to, as messages name it; "": to its users. See CheckPublic.
+	Internal string `json:"internal,omitempty"`
 }
 
 // Config is what a topic is created with.
@@ -90,6 +94,9 @@ type Config struct {
 	// Life takes up the storage topics of a life that the log holds and no registry defines any more.
 	// "": the topic begins empty, with a life of its own.
 	Life string
+	// Internal, when not "", is what the topic is a part of, as messages name it. Only that writes to it,
+	// by the storage topic, and changes it.
+	Internal string
 }
 
 func (c Config) withDefaults() Config {
@@ -115,6 +122,9 @@ func (c Config) Validate(name string) error {
 	errs = append(errs, c.Retention().Validate(name))
 	if c.Life != "" {
 		errs = append(errs, checkLife(c.Life))
+	}
+	if len(c.Internal) > maxInternalBytes {
+		errs = append(errs, fmt.Errorf("topic %.40q: a part of something whose name has %d bytes; at most %d are allowed: %w", name, len(c.Internal), maxInternalBytes, fault.Invalid))
 	}
 	return errors.Join(errs...)
 }
@@ -142,6 +152,17 @@ func CheckName(name string) error {
 		return fmt.Errorf("topic name %q contains \"..\"; expected letters, digits, '_', '-' and single dots: %w", name, fault.Invalid)
 	}
 	return nil
+}
+
+// CheckPublic is ErrConflict for an internal topic: what it belongs to knows its records by their places,
+// so nobody else may write to it, grow it, let some of it go, or move it away.
+func (d *Document) CheckPublic() error { return internal(d.Name, d.Internal) }
+
+func internal(name, owner string) error {
+	if owner == "" {
+		return nil
+	}
+	return fmt.Errorf("topic %q is a part of %s, and nothing else writes to it or changes it: %w", name, owner, fault.Conflict)
 }
 
 func (d *Document) same(c Config) bool {
@@ -192,6 +213,9 @@ func decode(key string, value []byte) (*Document, error) {
 	}
 	if n := d.Units(); n > registry.MaxUnits {
 		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), registry.MaxUnits, fault.Corrupt)
+	}
+	if len(d.Internal) > maxInternalBytes {
+		return nil, fmt.Errorf("registry key %q: a part of something whose name has %d bytes; at most %d are allowed: %w", key, len(d.Internal), maxInternalBytes, fault.Corrupt)
 	}
 	if err := errors.Join(d.Router.validate(), d.Hash.validate()); err != nil {
 		return nil, fmt.Errorf("registry key %q: %w", key, err)

@@ -30,7 +30,7 @@ func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (
 	}
 	life := ""
 	for ours := 0; ; { // index of the one asked for, once it is or may be stored
-		doc, version, err := c.here(ctx, name, life)
+		doc, version, err := c.public(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 	life := ""
 	for from := -1; ; {
-		doc, version, err := c.here(ctx, name, life)
+		doc, version, err := c.public(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +195,15 @@ func (c *Catalog) here(ctx context.Context, name, life string) (*Document, regis
 	doc, version, err := c.ready(ctx, name, life)
 	if err == nil {
 		err = doc.CheckHere()
+	}
+	return doc, version, err
+}
+
+// public is here of a topic that is no part of something.
+func (c *Catalog) public(ctx context.Context, name, life string) (*Document, registry.Version, error) {
+	doc, version, err := c.here(ctx, name, life)
+	if err == nil {
+		err = doc.CheckPublic()
 	}
 	return doc, version, err
 }

@@ -31,11 +31,15 @@ func (d *Document) CheckHere() error {
 }
 
 // Mark notes that a life of a topic moves, or has moved, to another log; nil takes back that it does.
-// ErrConflict when it moves to another one already, or what is done would be taken back.
+// ErrConflict when it moves to another one already, or what is done would be taken back, and for an
+// internal topic.
 func (c *Catalog) Mark(ctx context.Context, name, life string, moved *Moved) error {
 	for {
 		doc, version, err := c.ready(ctx, name, life)
 		if err != nil {
+			return err
+		}
+		if err := doc.CheckPublic(); err != nil {
 			return err
 		}
 		switch have := doc.Moved; {

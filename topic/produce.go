@@ -100,6 +100,9 @@ type message struct {
 // Produce appends a batch of records of one key, or for one partition, and waits until it is
 // stored. AnyPartition lets the router choose by the key; records without one go round robin.
 func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []commitlog.Record, opts *ProduceOptions) (Position, error) {
+	if t.public != nil {
+		return Position{}, t.public
+	}
 	m := &message{t: t, key: key, partition: partition, recs: recs}
 	m.identify(opts)
 	g := t.gen.Load()
@@ -154,6 +157,10 @@ func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, 
 // their order, also over a switch. It blocks only while the log's write buffer is full, or a switch
 // takes so long that many records wait for its end.
 func (t *Topic) ProduceAsync(ctx context.Context, partition int, rec commitlog.Record, opts *ProduceOptions, done func(Position, error)) {
+	if t.public != nil {
+		done(Position{}, t.public)
+		return
+	}
 	m := &message{t: t, key: rec.Key, partition: partition, done: done}
 	m.identify(opts)
 	m.one[0] = rec

@@ -64,7 +64,7 @@ func (c *Catalog) AlterFrom(ctx context.Context, name, life string, from *Retent
 		return nil, err
 	}
 	for {
-		doc, version, err := c.here(ctx, name, life)
+		doc, version, err := c.public(ctx, name, life)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ import (
 type Topic struct {
 	catalog *Catalog
 	name    string
+	public  error           // of CheckPublic: it may not be produced to
 	life    context.Context //nolint:containedctx // of the goroutines that Close joins
 	end     context.CancelFunc
 	keyless atomic.Uint64 // spreads records without a key
@@ -57,6 +58,7 @@ func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 		t.end()
 		return nil, err
 	}
+	t.public = v.doc.CheckPublic()
 	t.view.Store(v)
 	t.gen.Store(newGeneration(v))
 	return t, nil

@@ -197,6 +197,9 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 
 // keepSubscription plans what becomes of a subscription that is there: it keeps its policy.
 func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
+	if d.Damaged != "" {
+		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.place(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
+	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
 		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,

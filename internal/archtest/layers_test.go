@@ -67,7 +67,7 @@ var layers = []layer{
 	// What is clever, once, above the seams.
 	{"assign", nil},
 	{"topic", []string{"commitlog", "registry"}},
-	{"mirror", []string{"commitlog", "registry", "topic"}},
+	{"mirror", []string{"commitlog", "registry", "subscription", "topic"}},
 	{"internal/history", []string{"registry"}},
 	{"group/core", []string{"assign", "registry", "registry/driver"}},
 	{"dispatch", []string{"commitlog", "registry"}},

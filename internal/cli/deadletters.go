@@ -29,12 +29,13 @@ type deadLetter struct {
 	Status        string            `json:"status"` // failed, or blocked behind one
 	Answer        string            `json:"answer"`
 	FailedAt      string            `json:"failed_at"`
+	Lost          string            `json:"lost,omitempty"` // why the value and the headers can't be read
 }
 
 func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
 	d := deadLetter{
 		ID: l.ID, Topic: l.Topic, Storage: l.Storage, Partition: l.Partition, Offset: l.Offset, Headers: []document.Header{},
-		Attempts: l.Attempts, Reason: l.Reason, Status: "blocked", Answer: l.Answer,
+		Attempts: l.Attempts, Reason: l.Reason, Status: "blocked", Answer: l.Answer, Lost: l.Lost,
 	}
 	if l.Failed {
 		d.Status = "failed"
@@ -120,6 +121,9 @@ func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 		rows := make([][]cell, len(list))
 		for i := range list {
 			d := deadLetterOf(&list[i])
+			if d.Lost != "" {
+				d.Answer = "LOST, it can only be discarded: " + d.Lost
+			}
 			key := "-"
 			if d.Key != nil {
 				key = *d.Key

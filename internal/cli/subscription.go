@@ -99,6 +99,10 @@ func (a *app) subscriptionList() *cobra.Command {
 			return a.emit(all, func(r *report) {
 				rows := make([][]cell, len(all))
 				for i, d := range all {
+					if d.Damaged != "" {
+						rows[i] = []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), warnIf(true, left("can't be read: "+d.Damaged))}
+						continue
+					}
 					rows[i] = []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(int64(d.Set().Shards)), left(string(d.DeadLetters)), left(stateOf(d))}
 				}
 				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, rows)

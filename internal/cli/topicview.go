@@ -38,6 +38,9 @@ func renderTopic(r *report, t *document.Topic) {
 	default:
 		r.line("moving     to %s: run the cut-over again, or take it back with --abandon", t.Moved.To)
 	}
+	if t.Internal != "" {
+		r.line("part of    %s, which alone writes to it", t.Internal)
+	}
 	r.line("router     %v, hash %v", t.Router, t.Hash)
 	r.line("retention  %s", retentionText(t.Retention))
 	if t.Altering {

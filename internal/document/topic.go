@@ -49,7 +49,8 @@ type Topic struct {
 	Kept      int64           `json:"kept"`               // records, at most
 	Storage   []Storage       `json:"storage"`
 	Groups    []TopicGroup    `json:"groups"`
-	Moved     *topic.Moved    `json:"moved,omitempty"` // to which log
+	Moved     *topic.Moved    `json:"moved,omitempty"`    // to which log
+	Internal  string          `json:"internal,omitempty"` // what it is a part of
 }
 
 // Storage describes a storage topic.
@@ -91,7 +92,7 @@ func DescribeTopic(ctx context.Context, rf *ringfence.Client, name string) (*Top
 	if err != nil {
 		return nil, err
 	}
-	t := &Topic{Name: info.Name, Life: info.Life, Moved: info.Moved, Created: Time(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: Kept(info)}
+	t := &Topic{Name: info.Name, Life: info.Life, Moved: info.Moved, Internal: info.Internal, Created: Time(info.Created), Router: info.Router, Hash: info.Hash, Produce: info.Produce, Kept: Kept(info)}
 	for _, s := range info.Storage {
 		doc := Storage{Index: s.Index, Name: s.Name, K: s.K, Ends: s.Ends, State: storageState(&info, s.Index), Partitions: []Partition{}}
 		if s.Retired {

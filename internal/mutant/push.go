@@ -72,8 +72,8 @@ func pushMutants() []mutant {
 		},
 		{
 			name: "damaged-definition-hides-all", breaks: "one definition that can't be read hides all subscriptions that are made later",
-			file: "subscription/document.go",
-			find: "	return all, errors.Join(errs...)\n}\n\nfunc (c *Catalog) load", put: "	return all[:len(all)*(1-min(1, len(errs)))], errors.Join(errs...)\n}\n\nfunc (c *Catalog) load",
+			file: "push/serve.go",
+			find: "			defined[d.Name] = true // what runs goes on\n", put: "			return\n",
 			pkg: push, test: "TestServeFollowsChangesAndADamagedDefinitionStopsNoOther$",
 		},
 		{

@@ -165,7 +165,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "group-of-a-subscription-moved", breaks: "a seek skips or repeats what a subscription has parked",
 			file: "subscribeguard.go",
-			find: "		if s.Group() != group {\n", put: "		if s.Name != group {\n",
+			find: "err == nil && d.Set().ID != set:", put: "err == nil && d.Name != set:",
 			pkg: ".", test: "TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt$",
 		},
 		{
@@ -203,6 +203,42 @@ func subscriptionMutants() []mutant {
 			file: "subscription/core/codec.go",
 			find: "v < -MaxTime || v > MaxTime", put: "v < -MaxTime",
 			pkg: "subscription/core", test: "TestATimeInAJournalIsOneOfAClock$",
+		},
+		{
+			name: "internal-topic-open", breaks: "whoever produces to a journal stops its shard for ever",
+			file: "topic/document.go",
+			find: "	if owner == \"\" {\n", put: "	if owner == \"\" || owner != name {\n",
+			pkg: ".", test: "TestNobodyElseWritesToTheTopicsOfASubscription$",
+		},
+		{
+			name: "subscription-group-for-all", breaks: "a plain consumer commits progress past what a subscription has parked",
+			file: "subscribeguard.go",
+			find: "	name, _, ok := subscription.OfGroup(group)\n", put: "	name, _, ok := subscription.OfGroup(\"\")\n",
+			pkg: ".", test: "TestNobodyElseConsumesByTheGroupOfASubscription$",
+		},
+		{
+			name: "damaged-hides-others", breaks: "one damaged definition makes all subscriptions unlistable",
+			file: "subscription/document.go",
+			find: "			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})\n", put: "			return nil, err\n",
+			pkg: ".", test: "TestADamagedDefinitionHarmsNoOtherAndCanBeRemoved$",
+		},
+		{
+			name: "half-deleted-group-left", breaks: "what a cut removal of a damaged subscription left stays for ever",
+			file: "registry/meta.go",
+			find: "return r.groups(ctx, prefix, func(*Meta) bool { return true })", put: "return r.groups(ctx, prefix, func(m *Meta) bool { return !m.Deleting })",
+			pkg: ".", test: "TestARemovalOfADamagedDefinitionThatIsCutIsFinishedByTheNext$",
+		},
+		{
+			name: "lost-copy-stops-the-shard", breaks: "a dead letter whose copy is gone stops its shard at every start",
+			file: "subscription/journal.go",
+			find: " && p.From != core.InDead", put: "",
+			pkg: ".", test: "TestADeadLetterWhoseCopyIsLostIsListedAndDiscarded$",
+		},
+		{
+			name: "cut-over-under-a-subscription", breaks: "a cut-over leaves what a subscription has parked behind",
+			file: "mirror/cutover.go",
+			find: "		case d.Topic == m.c.Topic:\n", put: "		case d.Topic == \"\":\n",
+			pkg: "mirror", test: "TestACutOverLeavesTheTopicOfASubscriptionWhereItIs$",
 		},
 		{
 			name: "permanent-tried-again", breaks: "a record that can never succeed is tried until its attempts are used up",

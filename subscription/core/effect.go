@@ -14,6 +14,14 @@ type Entry struct {
 	Payload Payload
 }
 
+// Lost is what is written instead of a dead letter that was to be delivered again, when its copy can't be
+// read any more: it stays one, whatever was ordered, until it is discarded.
+func (e Entry) Lost(answer string) Entry {
+	r := e.Record
+	r.Kind, r.Copy, r.Since, r.Answer = Dead, e.Payload.Place, r.At, cut(answer, MaxAnswer)
+	return Entry{Record: r}
+}
+
 // Payload says where the user's record lies whose copy is to be stored.
 type Payload struct {
 	From  Place

@@ -192,6 +192,7 @@ func (s *State) obey(it *item) {
 	switch it.order {
 	case Redrive:
 		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, it.Round + 1}, Key: it.lane.key, Timestamp: it.timestamp}
+		r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost: a Park has neither
 		s.about(it, Entry{Record: r, Payload: Payload{From: InDead, Place: it.copy}})
 	case Discard:
 		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.ID}})
