@@ -107,13 +107,15 @@ func latest(ch chan group.Layout, l group.Layout) {
 	}
 }
 
-// Layout makes units of the partitions of a topic: numbered through all storage topics, each
+// Layout makes units of the partitions of a topic, each of one: numbered through all storage topics, each
 // after those that can hold earlier records of its keys.
 func Layout(doc *topic.Document) group.Layout {
-	l := make(group.Layout, 0, doc.Units())
+	l, places := make(group.Layout, 0, doc.Units()), make([]group.Place, doc.Units())
 	for storage, s := range doc.Storage {
 		for p := range s.Partitions {
-			at := group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
+			places[0] = group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
+			at := group.LayoutUnit{Inputs: places[:1:1]}
+			places = places[1:]
 			if before, ok := doc.Parents(storage, p); ok {
 				first := doc.Unit(storage-1, 0)
 				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step

@@ -124,12 +124,13 @@ func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to Seek
 	back := make([]bool, doc.Units())
 	var infos []PositionInfo
 	left := doc.Unit(doc.Left(), 0)
-	for n, place := range Layout(doc) {
+	for n, unit := range Layout(doc) {
 		if n < left {
 			continue
 		}
+		place := &unit.Inputs[0]
 		sought, follows := slices.Contains(units, n), false
-		for q := place.From; q < place.To; q += place.Step {
+		for q := unit.From; q < unit.To; q += unit.Step {
 			follows = follows || back[q]
 		}
 		var was *registry.Position

@@ -121,13 +121,14 @@ func Describe(ctx context.Context, reg *registry.Registry, name string, current 
 func tellWaiting(doc *topic.Document, units []UnitInfo) {
 	first := doc.Unit(doc.Left(), 0)
 	over := make([]bool, doc.Units()) // finished, and so is what comes before
-	for n, place := range Layout(doc) {
+	for n, unit := range Layout(doc) {
 		if n < first {
 			over[n] = true
 			continue
 		}
+		place := &unit.Inputs[0]
 		u, open := &units[n-first], true
-		for q := place.From; q < place.To; q += place.Step {
+		for q := unit.From; q < unit.To; q += unit.Step {
 			open = open && over[q]
 		}
 		p := &u.Positions[0]

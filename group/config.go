@@ -57,10 +57,11 @@ type Config struct {
 	Events Events
 }
 
-// Layout and Place say how units hang together.
+// Layout, LayoutUnit and Place say what units read and how they hang together.
 type (
-	Layout = core.Layout
-	Place  = core.Place
+	Layout     = core.Layout
+	LayoutUnit = core.LayoutUnit
+	Place      = core.Place
 )
 
 // Events tell what happens. Each may be nil. They are called one at a time and must not block.
@@ -100,6 +101,24 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// misplaced says what is wrong with a unit of a layout; "": nothing.
+func misplaced(n int, u *LayoutUnit) string {
+	if u.From < 0 || u.From > u.To || u.To > n {
+		return fmt.Sprintf("comes after units %d to %d; expected lower ones", u.From, u.To-1)
+	}
+	if len(u.Inputs) == 0 || len(u.Inputs) > registry.MaxInputs {
+		return fmt.Sprintf("reads %d partitions; expected 1 to %d", len(u.Inputs), registry.MaxInputs)
+	}
+	for i := 1; i < len(u.Inputs); i++ {
+		at, before := &u.Inputs[i], &u.Inputs[i-1]
+		if at.Storage != before.Storage || at.Partition <= before.Partition {
+			return fmt.Sprintf("reads partition %d of storage topic %d after partition %d of %d; expected one storage topic, and its partitions in order",
+				at.Partition, at.Storage, before.Partition, before.Storage)
+		}
+	}
+	return ""
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -122,8 +141,10 @@ func (c Config) Validate() error {
 	demand(c.Units > 0, "%d units; expected at least 1", c.Units)
 	demand(c.Zones == nil || len(c.Zones) == c.Units || c.Layout != nil && len(c.Zones) < c.Units,
 		"%d zones for %d units; expected one a unit, or none", len(c.Zones), c.Units)
-	for n, p := range c.Layout {
-		demand(0 <= p.From && p.From <= p.To && p.To <= n, "unit %d comes after units %d to %d; expected lower ones", n, p.From, p.To-1)
+	for n := range c.Layout {
+		if wrong := misplaced(n, &c.Layout[n]); wrong != "" {
+			demand(false, "unit %d %s", n, wrong)
+		}
 	}
 	demand(c.Weight > 0, "weight %d; expected at least 1 (0: default)", c.Weight)
 	demand(c.SessionTTL >= registry.MinSessionTTL, "session TTL %s; expected at least %s", c.SessionTTL, registry.MinSessionTTL)

@@ -47,8 +47,8 @@ func (f WorkerFunc) Run(ctx context.Context, u *Unit) error { return f(ctx, u) }
 
 // Progress is how far a worker got.
 type Progress struct {
-	// Positions become the checkpoint. They must never go back, and the slice is the runtime's
-	// from then on. nil: nothing to store yet.
+	// Positions become the checkpoint, one a partition; those that are stored of others stay. They must
+	// never go back, and the slice is the runtime's from then on. nil: nothing to store yet.
 	Positions []registry.Position
 	// From is stored with Positions: where the worker's journal is read from, if it keeps one.
 	From int64

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Commit stores one checkpoint under a grant, in the place of the one of version after ("": the first),
@@ -35,7 +37,8 @@ func (g *Group) Commit(ctx context.Context, grant Grant, c Checkpoint, after Ver
 	return nil
 }
 
-// Seek sets the checkpoint of a unit, backwards or forwards, also while it has an owner. The
+// Seek sets the positions of a unit that to has, backwards or forwards, also while it has an owner; the
+// unit's other positions stay as they are at that moment. The
 // owner stays but its epoch moves on, so that what it had in flight can't undo the seek: it
 // finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position. It is done
 // once at most, also when the store's answers are lost: ErrUnknown then, where that can't be found out.
@@ -66,9 +69,13 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		if o, err = g.r.follow(ctx, o.Epoch, o); err != nil {
 			return err
 		}
-		c := stamped(to, o.Epoch)
+		c, kept, err := g.keepOthers(ctx, unit, to)
+		if err != nil {
+			return err
+		}
+		c = stamped(c, o.Epoch)
 		txn := Txn{
-			Checks: append([]Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, also.Checks...),
+			Checks: append([]Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, append(kept, also.Checks...)...),
 			Puts:   append([]Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: c.Encode()}}, also.Puts...),
 		}
 		if unit < meta.First { // it is to be worked on again
@@ -94,6 +101,29 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 			return fmt.Errorf("seek of unit %d of group %q: its owner keeps changing; try again: %w", unit, g.name, ErrConflict)
 		}
 	}
+}
+
+// keepOthers adds to a checkpoint the positions that are stored of other partitions. They are true as
+// long as the check holds: nobody commits in between. A unit of one input has none, and nothing is checked.
+func (g *Group) keepOthers(ctx context.Context, unit int, to Checkpoint) (Checkpoint, []Check, error) {
+	var have Checkpoint
+	e, err := g.r.read(ctx, g.CheckpointKey(unit), &have)
+	if errors.Is(err, fault.Corrupt) {
+		return to, nil, nil // a seek is what takes the place of one that can't be read
+	}
+	if err != nil {
+		return to, nil, err
+	}
+	named := len(to.Positions)
+	for _, p := range have.Positions {
+		if to.Position(p.Storage, p.Partition) == nil {
+			to.Positions = append(to.Positions[:len(to.Positions):len(to.Positions)], p)
+		}
+	}
+	if len(to.Positions) == named {
+		return to, nil, nil
+	}
+	return to, []Check{{Key: e.Key, Version: e.Version}}, nil
 }
 
 func stamped(c Checkpoint, epoch int64) Checkpoint {
@@ -171,17 +201,33 @@ func plain(s string) bool {
 	return true
 }
 
-// LowestNeeded is the next offset that units need of each partition of a storage topic; 0, all that
-// is kept, of those that no checkpoint tells of.
+// Position is how far the unit got in a partition; nil: there is no checkpoint, or it tells nothing of it.
+func (c *Checkpoint) Position(storage, partition int) *Position {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Positions {
+		if p := &c.Positions[i]; p.Storage == storage && p.Partition == partition {
+			return p
+		}
+	}
+	return nil
+}
+
+// LowestNeeded is the lowest next offset that units need of each partition of a storage topic; 0, all
+// that is kept, of those that no checkpoint tells of.
 func LowestNeeded(units []Unit, storage, partitions int) []int64 {
-	offsets := make([]int64, partitions)
+	offsets, told := make([]int64, partitions), make([]bool, partitions)
 	for _, u := range units {
 		if u.Checkpoint == nil {
 			continue
 		}
 		for _, p := range u.Checkpoint.Positions {
-			if p.Storage == storage && p.Partition >= 0 && p.Partition < partitions {
-				offsets[p.Partition] = p.Next
+			if p.Storage != storage || p.Partition < 0 || p.Partition >= partitions {
+				continue
+			}
+			if !told[p.Partition] || p.Next < offsets[p.Partition] {
+				offsets[p.Partition], told[p.Partition] = p.Next, true
 			}
 		}
 	}

@@ -50,6 +50,11 @@ func (a *Assignment) check() error {
 	return nil
 }
 
+// isAfter says whether the position is of a later partition.
+func (p *Position) isAfter(q *Position) bool {
+	return p.Storage > q.Storage || p.Storage == q.Storage && p.Partition > q.Partition
+}
+
 func (c *Checkpoint) check() error {
 	if c.From < 0 {
 		return fmt.Errorf("a checkpoint with a journal from offset %d on: %w", c.From, fault.Corrupt)
@@ -57,7 +62,16 @@ func (c *Checkpoint) check() error {
 	if !epoch(c.Epoch) {
 		return fmt.Errorf("a checkpoint of epoch %d; expected 0 to %d: %w", c.Epoch, int64(MaxEpoch), fault.Corrupt)
 	}
-	for _, p := range c.Positions {
+	if len(c.Positions) > MaxInputs {
+		return fmt.Errorf("a checkpoint with %d positions; expected at most %d: %w", len(c.Positions), MaxInputs, fault.Corrupt)
+	}
+	inOrder := true // as members store them: then none is there twice
+	for i, p := range c.Positions {
+		before := Checkpoint{Positions: c.Positions[:i]}
+		inOrder = inOrder && (i == 0 || p.isAfter(&c.Positions[i-1]))
+		if !inOrder && before.Position(p.Storage, p.Partition) != nil {
+			return fmt.Errorf("a checkpoint with two positions in partition %d of storage topic %d: %w", p.Partition, p.Storage, fault.Corrupt)
+		}
 		if p.Storage < 0 || p.Partition < 0 || p.Next < 0 {
 			return fmt.Errorf("a checkpoint at offset %d of partition %d of storage topic %d: %w", p.Next, p.Partition, p.Storage, fault.Corrupt)
 		}

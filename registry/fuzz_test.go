@@ -18,6 +18,8 @@ func FuzzGroup(f *testing.F) {
 	f.Add("groups/g/owners/00000001", []byte(`{"member":"m","incarnation":"i","epoch":3}`), []byte(`{"format":1,"topic":"t","units":4}`))
 	f.Add("checkpoints/g/00000002", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}}}.Encode(), []byte(`{"format":1,"topic":"t","units":4,"first":1,"initial":2}`))
 	f.Add("checkpoints/g/00000000", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Failing: []registry.Failing{{Offset: 6, Attempts: 2, Since: 1, Due: 9, Pause: 3}}}}}.Encode(), []byte(`{"format":1,"units":1}`))
+	f.Add("checkpoints/g/00000000", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4}, {Partition: 1, Next: 9, Done: []registry.Range{{11, 12}}}, {Partition: 2}}}.Encode(), []byte(`{"format":1,"units":1}`))
+	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"partition":1,"next":4},{"next":3},{"partition":1,"next":5}]}`), []byte(`{"format":1,"life":"l","units":1}`))
 	f.Add("groups/g/members/m", []byte(`{"id":"m"}`), []byte(`{"units":-1}`))
 	f.Add("groups/g/assignment", []byte(`{"targets":["m"]}`), []byte(`{"units":9223372036854775807}`))
 	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"next":-4,"done":[[9,3]]}]}`), []byte(`{"format":1,"units":1}`))
@@ -62,7 +64,13 @@ func FuzzGroup(f *testing.F) {
 			if u.Checkpoint == nil {
 				continue
 			}
-			for _, p := range u.Checkpoint.Positions {
+			if len(u.Checkpoint.Positions) > registry.MaxInputs {
+				t.Fatalf("unit %d has %d positions", n, len(u.Checkpoint.Positions))
+			}
+			for i, p := range u.Checkpoint.Positions {
+				if at := u.Checkpoint.Position(p.Storage, p.Partition); at != &u.Checkpoint.Positions[i] {
+					t.Fatalf("unit %d is at %+v and %+v", n, *at, p)
+				}
 				if p.Next < 0 || p.Storage < 0 || p.Partition < 0 {
 					t.Fatalf("unit %d is at %+v", n, p)
 				}

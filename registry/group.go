@@ -25,6 +25,10 @@ import (
 // MaxUnits is how many units a group may have: a reading of it has room for each.
 const MaxUnits = 1 << 20
 
+// MaxInputs is how many partitions a unit may read, and so how many positions a checkpoint may have: all
+// of them fit into MaxValueBytes, and are written at each commit.
+const MaxInputs = 1024
+
 // Meta describes a group. The first member writes it; it changes when what the group consumes
 // grows.
 type Meta struct {
@@ -127,7 +131,7 @@ func SamePositions(a, b []Position) bool {
 	})
 }
 
-// Checkpoint is the progress of a unit: a position for each partition it has touched.
+// Checkpoint is the progress of a unit: one position for each partition that it has touched, at most MaxInputs.
 type Checkpoint struct {
 	Positions []Position `json:"positions"`
 	From      int64      `json:"from,omitempty"` // of a subscription: where its journal is read from, see subscription/core

@@ -6,38 +6,63 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Layout says by unit where it lies in what the group consumes, and after which others it comes.
+// Layout says by unit what it reads of what the group consumes, and after which others it comes.
 // A group with one can grow: members learn of more units, and agree on them through the store. Nil:
 // the number of units is fixed and each is on its own.
-type Layout []Place
+type Layout []LayoutUnit
 
-// Place is one unit in a Layout.
-type Place struct {
-	Storage, Partition int
-	// End is the position at which the unit is finished for ever; -1: it goes on.
-	End int64
+// LayoutUnit is one unit in a Layout.
+type LayoutUnit struct {
+	// Inputs are the partitions that the unit reads, each once, all of one storage topic: at least one,
+	// at most registry.MaxInputs. The checkpoint has a position for each.
+	Inputs []Place
 	// The units From, From+Step, … below To must be finished before this one starts: they may hold
 	// earlier records of its keys. From == To: there are none.
 	From, To, Step int
 }
 
-// finishedBy says whether a checkpoint is at the end.
-func (p *Place) finishedBy(c *registry.Checkpoint) bool {
-	if p.End <= 0 || c == nil {
-		return p.End == 0
-	}
-	for i := range c.Positions {
-		if at := &c.Positions[i]; at.Storage == p.Storage && at.Partition == p.Partition {
-			return at.Next >= p.End
+// Place is a partition that a unit reads.
+type Place struct {
+	Storage, Partition int
+	// End is the position at which nothing is left to do in it for ever; -1: it goes on.
+	End int64
+}
+
+// ends says whether the end of all that the unit reads is known.
+func (u *LayoutUnit) ends() bool {
+	for i := range u.Inputs {
+		if u.Inputs[i].End < 0 {
+			return false
 		}
 	}
-	return false
+	return true
+}
+
+// finishedBy says whether a checkpoint is at the end of all that the unit reads.
+func (u *LayoutUnit) finishedBy(c *registry.Checkpoint) bool {
+	for i := range u.Inputs {
+		if !u.Inputs[i].finishedBy(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// storage is the storage topic that the unit reads from.
+func (u *LayoutUnit) storage() int { return u.Inputs[0].Storage }
+
+func (p *Place) finishedBy(c *registry.Checkpoint) bool {
+	if p.End <= 0 {
+		return p.End == 0
+	}
+	at := c.Position(p.Storage, p.Partition)
+	return at != nil && at.Next >= p.End
 }
 
 // finished says whether a unit is finished for ever, going by what the store says.
 func (s *State) finished(n int) bool {
 	passed, v := n < s.view.Meta.First, &s.view.Units[n]
-	if n < len(s.layout) && s.layout[n].End >= 0 {
+	if n < len(s.layout) && s.layout[n].ends() {
 		// Of a unit that is passed the checkpoint goes when it is retired, which this member may not
 		// have heard of yet.
 		return s.layout[n].finishedBy(v.Checkpoint) || passed && v.Checkpoint == nil
@@ -69,7 +94,7 @@ func (s *State) gate() {
 	}
 }
 
-func (s *State) opens(p *Place, pending []int) bool {
+func (s *State) opens(p *LayoutUnit, pending []int) bool {
 	if p.Step <= 1 {
 		return pending[p.To] == pending[p.From]
 	}
@@ -132,9 +157,9 @@ func (s *State) passed() (first int, ok bool) {
 	if first >= len(s.layout) {
 		return first, false
 	}
-	storage, to := s.layout[first].Storage, first
-	for ; to < len(s.layout) && s.layout[to].Storage == storage; to++ {
-		if s.layout[to].End < 0 || !s.finished(to) {
+	storage, to := s.layout[first].storage(), first
+	for ; to < len(s.layout) && s.layout[to].storage() == storage; to++ {
+		if !s.layout[to].ends() || !s.finished(to) {
 			return first, false
 		}
 	}

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/registry"
@@ -24,12 +26,41 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
 	}
-	if u.checkpoint != nil && u.checkpoint.From == c.From && registry.SamePositions(u.checkpoint.Positions, c.Positions) {
-		return
-	}
 	next := *c
+	if last := u.checkpoint; last != nil {
+		next.Positions = merged(last.Positions, c.Positions)
+		if last.From == c.From && registry.SamePositions(last.Positions, next.Positions) {
+			return
+		}
+	}
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
 	u.checkpoint, u.dirty, u.told, u.failures, u.stuck = &next, true, true, 0, 0
+}
+
+// merged is what a worker tells, with the positions that it tells nothing of as they were: what is known of
+// an input stays until there is something newer of just that one. A worker that tells of all, or has one
+// input, costs one comparison of each.
+func merged(before, told []registry.Position) []registry.Position {
+	at := func(p *registry.Position) [2]int { return [2]int{p.Storage, p.Partition} }
+	all := len(told) >= len(before)
+	for i := 0; all && i < len(before); i++ {
+		all = at(&before[i]) == at(&told[i])
+	}
+	if all {
+		return told
+	}
+	out := slices.Clone(before)
+	for _, p := range told {
+		if i := slices.IndexFunc(out, func(q registry.Position) bool { return at(&q) == at(&p) }); i >= 0 {
+			out[i] = p
+		} else {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(p, q registry.Position) int {
+		return cmp.Or(cmp.Compare(p.Storage, q.Storage), cmp.Compare(p.Partition, q.Partition))
+	})
+	return out
 }
 
 func (s *State) unitEnded(ev *UnitEnded) {

@@ -198,15 +198,16 @@ func (w *world) seekIn(u int) {
 	if o.Epoch == 0 || w.store.down || doc[registry.Meta](w.store, w.store.meta).Deleting {
 		return
 	}
-	pos := []registry.Position{{Storage: w.parts[u].storage, Partition: u, Next: w.rng.Int64N(int64(len(w.parts[u].keys)) + 1)}}
+	p := w.units[u].any()
+	pos := []registry.Position{{Storage: p.unit.storage, Partition: p.number, Next: w.rng.Int64N(int64(len(p.keys)) + 1)}}
 	for o := range pos[0].Next {
-		w.parts[u].done[o] = true // who seeks forward wants no more of them
+		p.done[o] = true // who seeks forward wants no more of them
 	}
 	o.After = o.Epoch
 	o.Epoch = registry.NextEpoch(o.Epoch, w.wall())
 	o.Reason = "seek"
-	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: w.parts[u].storage, Partition: u, Positions: pos})
-	c := registry.Checkpoint{Positions: pos, Epoch: o.Epoch}
+	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: p.unit.storage, Partition: p.number, Positions: pos})
+	c := registry.Checkpoint{Positions: w.store.beside(u, pos[0]), Epoch: o.Epoch}
 	w.store.apply(nil, &registry.Txn{Puts: append(w.sought(u),
 		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
 		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -17,15 +18,16 @@ type storage struct {
 }
 
 // storages are those of the scenario. Only the first is there at the beginning.
-func (w *world) addStorages() {
+func (w *world) addStorages(several bool) {
 	first := 0
 	for i, count := range append([]int{w.plan.units}, w.plan.more...) {
 		w.storages = append(w.storages, storage{first: first, count: count, exact: i > 0 && count%w.storages[i-1].count == 0})
 		for n := range count {
-			w.parts = append(w.parts, &partition{w: w, number: first + n, storage: i, starts: map[int64]int{}, asked: map[int64]bool{}, other: rand.New(rand.NewPCG(w.seed, uint64(first+n)))})
+			w.units = append(w.units, &unit{w: w, number: first + n, storage: i, starts: map[int64]int{}, asked: map[int64]bool{}, other: rand.New(rand.NewPCG(w.seed, uint64(first+n)))})
 		}
 		first += count
 	}
+	w.inputs(several)
 	w.shown = 1
 }
 
@@ -58,7 +60,7 @@ func (w *world) seal() {
 // ended is told of each new owner entry of a unit that is finished. Nobody has to work on it, but
 // who learns late of its end may try. Somebody may send it back at the last moment.
 func (w *world) ended(unit int, o registry.Owner) {
-	p := w.parts[unit]
+	p := w.units[unit]
 	if o.Member != "" {
 		p.after++
 	} else if w.plan.has[Seeks] && !w.heals && w.chance(4) {
@@ -82,12 +84,15 @@ func (w *world) layout() core.Layout {
 	for i := range w.shown {
 		s := &w.storages[i]
 		for n := range s.count {
-			at := core.Place{Storage: i, Partition: s.first + n, End: -1}
-			if s.sealed {
-				at.End = int64(len(w.parts[s.first+n].keys))
+			at := core.LayoutUnit{Step: 1}
+			for _, p := range w.units[s.first+n].parts {
+				in := core.Place{Storage: i, Partition: p.number, End: -1}
+				if s.sealed {
+					in.End = int64(len(p.keys))
+				}
+				at.Inputs = append(at.Inputs, in)
 			}
-			at.From, at.To = w.parents(at.Partition)
-			at.Step = 1
+			at.From, at.To = w.parents(s.first + n)
 			l = append(l, at)
 		}
 	}
@@ -96,7 +101,7 @@ func (w *world) layout() core.Layout {
 
 // parents are the units that have to be finished before one starts.
 func (w *world) parents(unit int) (from, to int) {
-	i := w.parts[unit].storage
+	i := w.units[unit].storage
 	if i == 0 {
 		return 0, 0
 	}
@@ -108,19 +113,19 @@ func (w *world) parents(unit int) (from, to int) {
 	return p, p + 1
 }
 
-// taking is the partition that takes a record now which was meant for p.
-func (p *partition) taking() *partition {
-	w := p.w
-	for p.storage < w.current {
-		s := &w.storages[p.storage+1]
+// taking is the unit that takes a record now which was meant for u.
+func (u *unit) taking() *unit {
+	w := u.w
+	for u.storage < w.current {
+		s := &w.storages[u.storage+1]
 		n := w.rng.IntN(s.count)
 		if s.exact {
-			each := s.count / w.storages[p.storage].count
-			n = (p.number-w.storages[p.storage].first)*each + n%each
+			each := s.count / w.storages[u.storage].count
+			n = (u.number-w.storages[u.storage].first)*each + n%each
 		}
-		p = w.parts[s.first+n]
+		u = w.units[s.first+n]
 	}
-	return p
+	return u
 }
 
 // gated fails the history when a record is given out though earlier ones of its key may be
@@ -129,13 +134,14 @@ func (k *worker) gated(unit int) {
 	w := k.n.w
 	from, to := w.parents(unit)
 	for q := from; q < to; q++ {
-		p := w.parts[q]
-		end := int64(len(p.keys))
-		if !w.storages[p.storage].sealed || p.finished() < end {
-			w.fail("%s starts a record of unit %d though %d of %d records of unit %d are finished", k.n, k.unit, p.finished(), end, q)
-		}
-		if pos := w.store.positions(q); !w.hasAny(Seeks, Rollback) && end > 0 && (len(pos) == 0 || pos[0].Next < end) {
-			w.fail("%s starts a record of unit %d though the checkpoint of unit %d is %v, its end %d", k.n, k.unit, q, pos, end)
+		for _, p := range w.units[q].parts {
+			end := int64(len(p.keys))
+			if !w.storages[p.unit.storage].sealed || p.finished() < end {
+				w.fail("%s starts a record of unit %d though %d of %d records of unit %d are finished", k.n, k.unit, p.finished(), end, q)
+			}
+			if !w.hasAny(Seeks, Rollback) && !p.over() {
+				w.fail("%s starts a record of unit %d though the checkpoint of unit %d is %v, its end %d", k.n, k.unit, q, w.store.positions(q), end)
+			}
 		}
 		k.gated(q)
 	}
@@ -153,10 +159,8 @@ func (p *partition) finished() (n int64) {
 
 // over says whether a unit is finished for ever.
 func (w *world) over(unit int) bool {
-	p := w.parts[unit]
-	pos := w.store.positions(unit)
-	end := int64(len(p.keys))
-	return w.storages[p.storage].sealed && (end == 0 || len(pos) > 0 && pos[0].Next == end)
+	u := w.units[unit]
+	return w.storages[u.storage].sealed && !slices.ContainsFunc(u.parts, func(p *partition) bool { return !p.over() })
 }
 
 // sought lowers the first unit that is worked on, as a seek does.

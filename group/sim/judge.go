@@ -40,9 +40,10 @@ func (w *world) unsettled() string {
 		case n.workers[u] == nil || n.workers[u].epoch != o.Epoch || n.workers[u].draining || n.workers[u].cancelled:
 			why = append(why, fmt.Sprintf("unit %d of %s has no worker of epoch %d (%s)", u, n, o.Epoch, version))
 		}
-		pos := w.store.positions(u)
-		if end := int64(len(w.parts[u].keys)); !w.waits(u) && end > 0 && (len(pos) == 0 || pos[0].Next != end) {
-			why = append(why, fmt.Sprintf("the checkpoint of unit %d is %v, its end %d", u, pos, end))
+		for _, p := range w.units[u].parts {
+			if !w.waits(u) && !p.over() {
+				why = append(why, fmt.Sprintf("the checkpoint of unit %d is %v, the end of partition %d is %d", u, w.store.positions(u), p.number, len(p.keys)))
+			}
 		}
 	}
 	for _, n := range w.live() {
@@ -55,7 +56,7 @@ func (w *world) unsettled() string {
 
 // waits says whether a unit may not run yet. In the end none does but for storage topics that were
 // added and not produced to.
-func (w *world) waits(unit int) bool { return w.parts[unit].storage > w.current }
+func (w *world) waits(unit int) bool { return w.units[unit].storage > w.current }
 
 // notAtRest says what is left to do for a unit that is finished.
 func (w *world) notAtRest(u int, meta *registry.Meta, plan *registry.Assignment) (why []string) {
@@ -64,7 +65,7 @@ func (w *world) notAtRest(u int, meta *registry.Meta, plan *registry.Assignment)
 			why = append(why, fmt.Sprintf("unit %d is finished and has a worker on %s", u, n))
 		}
 	}
-	if s := &w.storages[w.parts[u].storage]; u >= meta.First && w.allOver(s) {
+	if s := &w.storages[w.units[u].storage]; u >= meta.First && w.allOver(s) {
 		why = append(why, fmt.Sprintf("unit %d is finished with its storage topic, and the group is at %d still", u, meta.First))
 	}
 	if u < meta.First && u < len(plan.Targets) && plan.Targets[u] != "" {
@@ -136,7 +137,7 @@ func (w *world) calm(r *history.Report) error {
 
 // interrupted counts the starts of workers that a unit needs not, as nobody asked it to move.
 func (w *world) interrupted() (times int) {
-	for _, p := range w.parts {
+	for _, p := range w.units {
 		for epoch, n := range p.starts {
 			if !p.asked[epoch] {
 				times += n - 1

@@ -77,7 +77,7 @@ func (w *world) newNode(name string) {
 		n.cfg.Zone = string(rune('x' + w.rng.IntN(3)))
 	}
 	n.core = core.New(n.cfg)
-	n.workers, n.paused = make([]*worker, len(w.parts)), make([]int, len(w.parts))
+	n.workers, n.paused = make([]*worker, len(w.units)), make([]int, len(w.units))
 	w.nodes = append(w.nodes, n)
 	w.tracef("%s starts", n)
 	n.soon(func() { n.step(core.Tick{}) })
@@ -203,7 +203,7 @@ func (n *node) startUnit(e core.StartUnit) {
 	}
 	n.begins(&e)
 	n.workers[u] = newWorker(n, e)
-	n.w.parts[u].starts[e.Grant.Epoch]++
+	n.w.units[u].starts[e.Grant.Epoch]++
 }
 
 // worker finds the worker of that run; nil when it has returned.
@@ -226,7 +226,7 @@ func (n *node) progress() {
 		for u, k := range n.workers {
 			if k != nil && k.moved {
 				k.moved = false
-				ev.Units = append(ev.Units, core.UnitProgress{Unit: u, Run: k.run, Checkpoint: k.checkpoint()})
+				ev.Units = append(ev.Units, core.UnitProgress{Unit: u, Run: k.run, Checkpoint: k.checkpoint(false)})
 			}
 		}
 		n.step(ev)

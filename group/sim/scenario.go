@@ -56,6 +56,7 @@ func (f Fault) String() string {
 type scenario struct {
 	units, members, records, keys int
 	more                          []int // units of later storage topics
+	inputs                        int   // partitions that a unit reads, at most; 0: one
 
 	ttl, drain, grace, commit, sweep, watchdog, window time.Duration
 
@@ -157,8 +158,8 @@ func (s scenario) String() string {
 	for _, f := range s.kinds() {
 		names = append(names, f.String())
 	}
-	return fmt.Sprintf("%d units %v, %d members, %d records each, %s, ttl %s, drain %s: %s",
-		s.units, s.more, s.members, s.records, s.assignor.Name(), s.ttl, s.drain, strings.Join(names, " "))
+	return fmt.Sprintf("%d units %v of %d inputs, %d members, %d records each, %s, ttl %s, drain %s: %s",
+		s.units, s.more, max(1, s.inputs), s.members, s.records, s.assignor.Name(), s.ttl, s.drain, strings.Join(names, " "))
 }
 
 func pick(r *rand.Rand, from, to time.Duration) time.Duration {

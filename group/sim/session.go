@@ -115,10 +115,15 @@ func (s *store) rollback() {
 	s.w.hint()
 }
 
-// orBegin are the positions of a unit, also when none was stored.
+// orBegin are the positions of all inputs of a unit, also of those of which none was stored.
 func (s *store) orBegin(n int) []registry.Position {
-	if pos := s.positions(n); pos != nil {
-		return pos
+	pos := s.w.units[n].begin()
+	for _, at := range s.positions(n) {
+		for i := range pos {
+			if pos[i].Partition == at.Partition {
+				pos[i] = at
+			}
+		}
 	}
-	return []registry.Position{{Storage: s.w.parts[n].storage, Partition: n}}
+	return pos
 }

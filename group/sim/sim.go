@@ -23,6 +23,8 @@ import (
 type Config struct {
 	Seed  uint64
 	Trace io.Writer // gets a line for each thing that happens; nil: nothing
+	// Inputs lets units read several partitions each.
+	Inputs bool
 }
 
 // Result is what came of it.

@@ -20,8 +20,14 @@ var (
 
 func TestSimulation(t *testing.T) {
 	t.Parallel()
+	simulate(t, false, 1)
+}
+
+// simulate runs one history in so many of those that were asked for, or only that of the flag.
+func simulate(t *testing.T, inputs bool, one int) {
+	t.Helper()
 	if *seedFlag != 0 {
-		if res := sim.Run(sim.Config{Seed: *seedFlag, Trace: os.Stdout}); res.Err != nil {
+		if res := sim.Run(sim.Config{Seed: *seedFlag, Trace: os.Stdout, Inputs: inputs}); res.Err != nil {
 			t.Fatalf("%v\n%s", res.Err, res.Report)
 		}
 		return
@@ -34,9 +40,21 @@ func TestSimulation(t *testing.T) {
 		}
 		count = n
 	}
-	failed := histories(t, 1, count)
+	demand(t, count/one, inputs)
+}
+
+// TestSimulationOfSeveralInputs is TestSimulation of units that read several partitions each.
+func TestSimulationOfSeveralInputs(t *testing.T) {
+	t.Parallel()
+	simulate(t, true, 5)
+}
+
+// demand runs so many histories, none of which may fail.
+func demand(t *testing.T, count int, inputs bool) {
+	t.Helper()
+	failed := histories(1, count, inputs)
 	for _, res := range failed[:min(len(failed), 5)] {
-		t.Errorf("%v\nrepeat it: go test ./group/sim -run 'TestSimulation$' -seed=%d -v", res.Err, res.Seed)
+		t.Errorf("%v\nrepeat it: go test ./group/sim -run '%s$' -seed=%d -v", res.Err, t.Name(), res.Seed)
 	}
 	if len(failed) > 5 {
 		t.Errorf("and %d more of %d", len(failed)-5, count)
@@ -44,15 +62,14 @@ func TestSimulation(t *testing.T) {
 }
 
 // histories runs the seeds from first on and returns those that failed, by seed.
-func histories(t *testing.T, first uint64, count int) []sim.Result {
-	t.Helper()
+func histories(first uint64, count int, inputs bool) []sim.Result {
 	results := make([]sim.Result, count)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for i := range workers {
 		wg.Go(func() {
 			for k := i; k < count; k += workers {
-				if res := sim.Run(sim.Config{Seed: first + uint64(k)}); res.Err != nil {
+				if res := sim.Run(sim.Config{Seed: first + uint64(k), Inputs: inputs}); res.Err != nil {
 					results[k] = res
 				}
 			}

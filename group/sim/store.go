@@ -44,7 +44,7 @@ type session struct {
 func newStore(w *world) *store {
 	s := &store{w: w, entries: map[string]entryDoc{}, sessions: map[string]*session{}, replaced: map[registry.Version]time.Duration{}}
 	s.meta, s.assignment, s.control = w.group.MetaKey(), w.group.AssignmentKey(), w.group.ControlKey()
-	for n := range w.parts {
+	for n := range w.units {
 		s.owners = append(s.owners, w.group.OwnerKey(n))
 		s.checkpoints = append(s.checkpoints, w.group.CheckpointKey(n))
 	}
@@ -117,7 +117,7 @@ func (s *store) remove(key string) {
 		if kind == "checkpoints" {
 			n = slices.Index(s.checkpoints, key)
 		}
-		s.w.tell(history.Event{Kind: history.Rollback, Unit: n, Partition: n, Positions: []registry.Position{{Storage: s.w.parts[n].storage, Partition: n}}})
+		s.w.tell(history.Event{Kind: history.Rollback, Unit: n, Partition: n, Positions: s.w.units[n].begin()})
 	}
 	if list := s.listOf(key); list != nil {
 		if i, found := slices.BinarySearch(*list, key); found {
@@ -185,7 +185,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 	case "assignment":
 		for n, target := range doc[registry.Assignment](s, key).Targets {
 			if o, _ := s.owner(n); o.Member != target {
-				s.w.parts[n].asked[o.Epoch] = true
+				s.w.units[n].asked[o.Epoch] = true
 			}
 		}
 	case "owners":

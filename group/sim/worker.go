@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -13,52 +12,15 @@ import (
 // concurrency is how many handlers a worker runs at once.
 const concurrency = 3
 
-// partition is the log of one unit.
-type partition struct {
-	w       *world
-	number  int
-	storage int
-	done    []bool         // by offset: some handler has finished it
-	after   int            // owners that it got after it was finished
-	keys    []string       // of its records, by offset; "" is no key
-	starts  map[int64]int  // of workers, by epoch
-	fenced  int64          // the highest epoch that somebody began in, also one that the store has forgotten
-	other   *rand.Rand     // of that alone: other faults stay as they are
-	asked   map[int64]bool // epochs in which an assignment gave the unit to somebody else
-}
-
-// fill appends the records of the history, most of them while there are faults.
-func (p *partition) fill() {
-	w := p.w
-	for range w.plan.records {
-		w.later(w.upTo(w.plan.horizon*9/8), func() { p.taking().append() })
-	}
-}
-
-func (p *partition) append() {
-	key := ""
-	if k := p.w.rng.IntN(p.w.plan.keys + 1); k > 0 {
-		key = string(rune('j' + k))
-	}
-	p.keys, p.done = append(p.keys, key), append(p.done, false)
-	p.w.tell(history.Event{Kind: history.Produced, Storage: p.storage, Partition: p.number, Offset: int64(len(p.keys) - 1), Key: key})
-	for _, n := range p.w.nodes {
-		if k := n.workers[p.number]; k != nil && n.up() {
-			n.soon(k.pump)
-		}
-	}
-}
-
 // worker processes the records of one unit.
 type worker struct {
 	n     *node
 	unit  int
 	run   uint64
 	epoch int64
-	part  *partition
+	lanes []*lane // by input
+	curt  bool    // it tells only of inputs that have moved
 
-	next     int64  // the lowest unfinished
-	state    []byte // by offset, from 0
 	running  int
 	moved    bool
 	stuck    bool // told so
@@ -72,6 +34,15 @@ type worker struct {
 	ended       bool
 }
 
+// lane is how far a worker is in one of the unit's partitions.
+type lane struct {
+	*partition
+	next  int64  // the lowest unfinished
+	state []byte // by offset, from 0
+	begun bool   // it has a place there: one that was stored, or a record that it began with
+	moved bool   // since it was told of
+}
+
 // The states of a record.
 const (
 	waiting byte = iota
@@ -81,17 +52,26 @@ const (
 )
 
 func newWorker(n *node, e core.StartUnit) *worker {
-	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, part: n.w.parts[e.Grant.Unit]}
-	if e.Checkpoint != nil {
-		pos := e.Checkpoint.Positions[0]
-		k.next = pos.Next
-		k.grow()
+	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch}
+	for _, p := range n.w.units[k.unit].parts {
+		l := &lane{partition: p}
+		k.lanes = append(k.lanes, l)
+		if e.Checkpoint == nil {
+			continue
+		}
+		pos := e.Checkpoint.Position(p.unit.storage, p.number)
+		if pos == nil {
+			continue
+		}
+		l.next, l.begun = pos.Next, true
+		l.grow()
 		for _, r := range pos.Done {
 			for o := r[0]; o < r[1]; o++ {
-				k.state[o] = finished
+				l.state[o] = finished
 			}
 		}
 	}
+	k.curt = len(k.lanes) > 1 && n.w.which.IntN(2) == 0
 	if k.outrun() {
 		return k
 	}
@@ -105,7 +85,7 @@ func newWorker(n *node, e core.StartUnit) *worker {
 // outrun ends a worker whose partition has seen a higher epoch: that of an heir, or one that the store
 // has forgotten.
 func (k *worker) outrun() bool {
-	p := k.part
+	p := k.n.w.units[k.unit]
 	if k.n.w.plan.has[Errors] && !k.n.w.heals && p.other.IntN(8) == 0 {
 		p.fenced = max(p.fenced, k.epoch+1+p.other.Int64N(3))
 	}
@@ -119,9 +99,9 @@ func (k *worker) outrun() bool {
 	return true
 }
 
-func (k *worker) grow() {
-	for int64(len(k.state)) < max(int64(len(k.part.keys)), k.next) {
-		k.state = append(k.state, waiting)
+func (l *lane) grow() {
+	for int64(len(l.state)) < max(int64(len(l.keys)), l.next) {
+		l.state = append(l.state, waiting)
 	}
 }
 
@@ -134,41 +114,47 @@ func (k *worker) pump() {
 		k.n.in(50*time.Millisecond, k.pump)
 		return
 	}
-	k.grow()
+	for _, l := range k.lanes {
+		k.pumpOf(l)
+	}
+}
+
+func (k *worker) pumpOf(l *lane) {
+	l.grow()
 	var blocked uint64 // keys with an unfinished record before
-	for o := k.next; o < int64(len(k.state)) && k.running < concurrency; o++ {
-		if k.state[o] == finished {
+	for o := l.next; o < int64(len(l.state)) && k.running < concurrency; o++ {
+		if l.state[o] == finished {
 			continue
 		}
 		bit := uint64(0)
-		if key := k.part.keys[o]; key != "" {
+		if key := l.keys[o]; key != "" {
 			bit = 1 << (key[0] - 'a')
 		}
-		if k.state[o] == waiting && blocked&bit == 0 {
-			k.handle(o)
+		if l.state[o] == waiting && blocked&bit == 0 {
+			k.handle(l, o)
 		}
 		blocked |= bit
 	}
 }
 
-func (k *worker) handle(o int64) {
+func (k *worker) handle(l *lane, o int64) {
 	w := k.n.w
-	k.state[o] = busy
+	l.state[o], l.begun = busy, true
 	k.running++
 	k.gated(k.unit)
-	k.tell(history.Started, o)
+	k.tell(history.Started, l, o)
 	took := w.upTo(time.Millisecond << w.rng.IntN(7))
 	hangs := w.plan.has[Hang] && !w.heals && w.chance(12)
 	if hangs {
 		took = w.upTo(4 * w.plan.watchdog)
-		k.n.in(w.plan.watchdog, func() { k.watchdog(o) })
+		k.n.in(w.plan.watchdog, func() { k.watchdog(l, o) })
 	}
 	heedless := hangs && w.chance(3) // does not return when cancelled
 	done := false
 	end := func(ok bool) {
 		if !done {
 			done = true
-			k.handled(o, ok)
+			k.handled(l, o, ok)
 		}
 	}
 	fails := w.plan.has[Errors] && !w.heals && w.chance(6)
@@ -178,22 +164,22 @@ func (k *worker) handle(o int64) {
 	}
 }
 
-func (k *worker) handled(o int64, ok bool) {
+func (k *worker) handled(l *lane, o int64, ok bool) {
 	k.running--
 	w := k.n.w
 	if ok {
-		k.state[o], k.part.done[o] = finished, true
-		k.tell(history.Finished, o)
-		for k.next < int64(len(k.state)) && k.state[k.next] == finished {
-			k.next++
+		l.state[o], l.done[o] = finished, true
+		k.tell(history.Finished, l, o)
+		for l.next < int64(len(l.state)) && l.state[l.next] == finished {
+			l.next++
 		}
-		k.moved = true
+		k.moved, l.moved = true, true
 		k.n.progress()
 	} else {
-		k.state[o] = backingOff
-		k.tell(history.Failed, o)
+		l.state[o] = backingOff
+		k.tell(history.Failed, l, o)
 		k.n.in(w.upTo(300*time.Millisecond), func() {
-			k.state[o] = waiting
+			l.state[o] = waiting
 			k.pump()
 		})
 	}
@@ -205,8 +191,8 @@ func (k *worker) handled(o int64, ok bool) {
 }
 
 // watchdog tells the core of a handler that has been at work for too long.
-func (k *worker) watchdog(o int64) {
-	if k.state[o] == busy && !k.ended && !k.stuck {
+func (k *worker) watchdog(l *lane, o int64) {
+	if l.state[o] == busy && !k.ended && !k.stuck {
 		k.stuck = true
 		k.n.step(core.UnitStuck{Unit: k.unit, Run: k.run, For: k.n.w.plan.watchdog})
 	}
@@ -255,7 +241,7 @@ func (k *worker) end(err error) {
 	err = errors.Join(k.failure, err)
 	k.n.soon(func() {
 		k.n.workers[k.unit] = nil
-		c := k.checkpoint()
+		c := k.checkpoint(true)
 		ev := core.UnitEnded{Unit: k.unit, Run: k.run, Checkpoint: &c, Err: err, Above: k.above}
 		k.n.step(ev)
 		if k.n.w.plan.has[Duplicate] && !k.n.w.heals && k.n.w.chance(4) {
@@ -264,10 +250,21 @@ func (k *worker) end(err error) {
 	})
 }
 
-func (k *worker) checkpoint() registry.Checkpoint {
-	pos := registry.Position{Storage: k.part.storage, Partition: k.unit, Next: k.next}
-	for o := k.next; o < int64(len(k.state)); o++ {
-		if k.state[o] != finished {
+// checkpoint is how far it got, of the inputs where it is anywhere. A unit of one has always a position.
+func (k *worker) checkpoint(all bool) (c registry.Checkpoint) {
+	for _, l := range k.lanes {
+		if len(k.lanes) == 1 || l.begun && (all || !k.curt || l.moved) {
+			l.moved = false
+			c.Positions = append(c.Positions, l.position())
+		}
+	}
+	return c
+}
+
+func (l *lane) position() registry.Position {
+	pos := registry.Position{Storage: l.unit.storage, Partition: l.number, Next: l.next}
+	for o := l.next; o < int64(len(l.state)); o++ {
+		if l.state[o] != finished {
 			continue
 		}
 		if last := len(pos.Done) - 1; last >= 0 && pos.Done[last][1] == o {
@@ -276,12 +273,12 @@ func (k *worker) checkpoint() registry.Checkpoint {
 			pos.Done = append(pos.Done, registry.Range{o, o + 1})
 		}
 	}
-	return registry.Checkpoint{Positions: []registry.Position{pos}}
+	return pos
 }
 
-func (k *worker) tell(kind history.Kind, o int64) {
+func (k *worker) tell(kind history.Kind, l *lane, o int64) {
 	k.n.w.tell(history.Event{
 		Kind: kind, Member: k.n.name, Incarnation: k.n.incarnation, Unit: k.unit, Epoch: k.epoch,
-		Storage: k.part.storage, Partition: k.unit, Offset: o, Key: k.part.keys[o],
+		Storage: l.unit.storage, Partition: l.number, Offset: o, Key: l.keys[o],
 	})
 }

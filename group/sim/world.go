@@ -33,13 +33,14 @@ type world struct {
 
 	group *registry.Group
 	store *store
-	parts []*partition // of all storage topics, also of those that are not there yet
-	nodes []*node      // all that ever were, in order of their start
-	heals bool         // the faults are over
+	units []*unit // of all storage topics, also of those that are not there yet
+	nodes []*node // all that ever were, in order of their start
+	heals bool    // the faults are over
 
 	storages []storage
-	shown    int // how many there are
-	current  int // which takes the records
+	which    *rand.Rand // says which input of several
+	shown    int        // how many there are
+	current  int        // which takes the records
 
 	stops []func() // of operators
 
@@ -58,7 +59,7 @@ func newWorld(cfg Config) *world {
 		panic(err) // a valid name
 	}
 	w.group = group
-	w.addStorages()
+	w.addStorages(cfg.Inputs)
 	w.store = newStore(w)
 	return w
 }
@@ -74,8 +75,8 @@ func (w *world) run() {
 	for range w.plan.members {
 		w.later(w.upTo(time.Second), func() { w.newNode("") })
 	}
-	for _, p := range w.parts[:w.plan.units] {
-		p.fill()
+	for _, u := range w.units[:w.plan.units] {
+		u.fill()
 	}
 	start := w.now
 	w.schedule()

@@ -5,6 +5,54 @@ func groupMutants() []mutant {
 	const sim, simulation = "group/sim", "TestSimulation$"
 	return []mutant{
 		{
+			name: "position-not-told-is-dropped", breaks: "a worker that tells of one partition takes the unit's others back to their beginning",
+			file: "group/core/progress.go",
+			find: "		next.Positions = merged(last.Positions, c.Positions)\n", put: "		_ = merged\n",
+			pkg: "group/core", test: "TestWhatAWorkerTellsNothingOfStaysStored$",
+		},
+		{
+			name: "over-with-the-first-partition", breaks: "what comes after a unit runs while it has records left in its second partition",
+			file: "group/core/layout.go",
+			find: "		if !u.Inputs[i].finishedBy(c) {\n			return false", put: "		if !u.Inputs[i].finishedBy(c) {\n			return i > 0",
+			pkg: "group/core", test: "TestAUnitIsFinishedWhenAllThatItReadsIs$",
+		},
+		{
+			name: "over-while-one-goes-on", breaks: "a unit is passed though records still come to its second partition",
+			file: "group/core/layout.go",
+			find: "	if p.End <= 0 {\n		return p.End == 0\n", put: "	if p.End <= 0 {\n		return true\n",
+			pkg: "group/core", test: "TestAUnitGoesOnWhileAnyPartitionOfItDoes$",
+		},
+		{
+			name: "seek-drops-other-positions", breaks: "a seek in one partition takes the unit's others back to their beginning",
+			file: "registry/checkpoint.go",
+			find: "		if to.Position(p.Storage, p.Partition) == nil {\n", put: "		if to.Position(p.Storage, p.Partition) == nil && to.From > 0 {\n",
+			pkg: "registry", test: "TestASeekInOnePartitionLeavesTheOthersWhereTheyAre$",
+		},
+		{
+			name: "seek-takes-others-back", breaks: "a seek in one partition undoes what the owner commits in another at that moment",
+			file: "registry/checkpoint.go",
+			find: "	return to, []Check{{Key: e.Key, Version: e.Version}}, nil\n", put: "	_ = e\n	return to, nil, nil\n",
+			pkg: "registry", test: "TestASeekTakesNothingBackInOtherPartitions$",
+		},
+		{
+			name: "hold-of-the-last-unit", breaks: "retention drops what one of two units that are in a partition still needs",
+			file: "registry/checkpoint.go",
+			find: "			if !told[p.Partition] || p.Next < offsets[p.Partition] {\n", put: "			if !told[p.Partition] || true {\n",
+			pkg: "registry", test: "TestTheLowestNeededIsTheLowestOfAllUnits$",
+		},
+		{
+			name: "hold-of-the-first-input", breaks: "retention drops what a unit needs of its second partition, or keeps it for ever",
+			file: "registry/checkpoint.go",
+			find: "		for _, p := range u.Checkpoint.Positions {\n			if p.Storage != storage", put: "		for _, p := range u.Checkpoint.Positions[:1] {\n			if p.Storage != storage",
+			pkg: "registry", test: "TestTheLowestNeededIsTheLowestOfAllUnits$",
+		},
+		{
+			name: "two-positions-in-one-partition", breaks: "a damaged checkpoint is at two places, and who reads it decides at which",
+			file: "registry/decode.go",
+			find: "		if !inOrder && before", put: "		if inOrder && before",
+			pkg: "registry", test: "TestACheckpointWithPositionsThatNobodyCanHaveStoredIsRefused$",
+		},
+		{
 			name: "handoff-is-called-clean", breaks: "a unit whose handlers were stopped, and that is handed over then, is said to repeat nothing",
 			file: "group/core/unit.go",
 			find: "	if s.units[n].cut {", put: "	if s.units[n].cut && s.leaving {",

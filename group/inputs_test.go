@@ -1,0 +1,36 @@
+package group_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+func TestALayoutSaysWhatIsWrongWithIt(t *testing.T) {
+	t.Parallel()
+	reg := memregistry.New()
+	defer reg.Close()
+	unit := func(inputs ...group.Place) group.LayoutUnit { return group.LayoutUnit{Inputs: inputs} }
+	for _, c := range []struct {
+		layout group.Layout
+		want   string // "": nothing is wrong
+	}{
+		{group.Layout{unit(group.Place{}, group.Place{Partition: 1}), unit(group.Place{Partition: 2})}, ""},
+		{group.Layout{unit()}, "unit 0 reads 0 partitions"},
+		{group.Layout{unit(make([]group.Place, registry.MaxInputs+1)...)}, "reads 1025 partitions; expected 1 to 1024"},
+		{group.Layout{unit(group.Place{}), unit(group.Place{Partition: 1}, group.Place{Partition: 1})}, "unit 1 reads partition 1 of storage topic 0 after partition 1"},
+		{group.Layout{unit(group.Place{Partition: 1}, group.Place{})}, "expected one storage topic, and its partitions in order"},
+		{group.Layout{unit(group.Place{}, group.Place{Storage: 1, Partition: 1})}, "expected one storage topic"},
+		{group.Layout{{Inputs: []group.Place{{}}, To: 1}}, "unit 0 comes after units 0 to 0"},
+	} {
+		err := group.Config{Registry: reg, Group: "g", Topic: "t", Member: "m", Layout: c.layout}.Validate()
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v; expected %q", c.layout, err, c.want)
+		}
+	}
+}
