@@ -73,10 +73,13 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		if err != nil {
 			return err
 		}
-		c = stamped(c, o.Epoch)
+		if err := c.check(); err != nil {
+			return fmt.Errorf("seek of unit %d of group %q: to %s: %w", unit, g.name, err.Error(), ErrInvalid)
+		}
+		put := g.putCheckpoint(Grant{Unit: unit, Epoch: o.Epoch}, stamped(c, o.Epoch))
 		txn := Txn{
 			Checks: append([]Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, append(kept, also.Checks...)...),
-			Puts:   append([]Put{{Key: e.Key, Value: Encode(o)}, {Key: g.CheckpointKey(unit), Value: c.Encode()}}, also.Puts...),
+			Puts:   append([]Put{{Key: e.Key, Value: Encode(o)}, put}, also.Puts...),
 		}
 		if unit < meta.First { // it is to be worked on again
 			meta.First = unit

@@ -51,6 +51,33 @@ func TestASeekTakesNothingBackInOtherPartitions(t *testing.T) {
 	}
 }
 
+// What a seek keeps may be too much with what it moves: then the finished ranges go, and the seek is done.
+func TestASeekStoresOnlyWhatCanBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1)
+	_, a := f.join("a", "a1")
+	grant, err := a.Claim(t.Context(), 0, "")
+	must(t, err)
+	large := in(0, 10)
+	for size := 0; size < registry.MaxValueBytes-1000; size += 18 { // "[1000000,1000001],"
+		from := int64(1_000_000 + size)
+		large.Done = append(large.Done, registry.Range{from, from + 1})
+	}
+	must(t, f.g.Commit(t.Context(), grant, registry.Checkpoint{Positions: []registry.Position{large}}, ""))
+	var many []registry.Position
+	for p := range 20 {
+		many = append(many, in(1+p, 1_000_000_000_000_000))
+	}
+	must(t, f.g.Seek(t.Context(), 0, registry.Checkpoint{Positions: many}, "seek"))
+	if got := f.unit(0).Checkpoint; len(got.Positions) != 21 || got.Position(0, 0).Next != 10 || got.Position(0, 20).Next != many[19].Next {
+		t.Errorf("the unit is at %v", got.Positions)
+	}
+	err = f.g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{in(1, 5), in(1, 6)}}, "seek")
+	if !errors.Is(err, fault.Invalid) || errors.Is(err, fault.Corrupt) {
+		t.Errorf("a seek to two places in one partition: %v", err)
+	}
+}
+
 func TestACheckpointWithPositionsThatNobodyCanHaveStoredIsRefused(t *testing.T) {
 	t.Parallel()
 	var many []registry.Position

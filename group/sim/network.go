@@ -22,7 +22,7 @@ type request struct {
 // send takes a request to the store and the answer back, as far as the faults let it.
 func (n *node) send(r *request) {
 	w := n.w
-	patience := n.w.plan.ttl/2 + w.upTo(n.w.plan.ttl)
+	patience, leads := n.w.plan.ttl/2+w.upTo(n.w.plan.ttl), w.store.nonce
 	n.in(patience, func() { r.answer(r.lost()) })
 	if n.dropped(Loss) {
 		r.breaks()
@@ -33,7 +33,7 @@ func (n *node) send(r *request) {
 			r.reply(r.refused())
 			return
 		}
-		n.lateCall = r.answered
+		n.lateCall, n.crossed = r.answered, w.store.nonce != leads
 		ev := r.serve()
 		n.lateCall = false
 		if ev == nil {

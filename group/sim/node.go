@@ -48,6 +48,7 @@ type node struct {
 	exited   bool
 	exit     error
 	lateCall bool     // the request that the store applies now was given up by its sender
+	crossed  bool     // and was sent before the store went back
 	gaveUp   []bool   // by unit: when that request was sent, its handlers were not waited for any more
 	backlog  []func() // what happens when it is thawed
 }

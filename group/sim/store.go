@@ -199,7 +199,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 		}
 		s.w.tell(history.Event{
 			Kind: history.Owned, Member: o.Member, Incarnation: o.Incarnation, Unit: n, Epoch: o.Epoch, After: o.After, Partition: n,
-			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Reason: o.Reason,
+			Positions: s.positions(n), Handoff: by.handsOver(n, was, o), Crossed: by != nil && by.crossed, Reason: o.Reason,
 		})
 	case "checkpoints":
 		if by == nil {

@@ -284,3 +284,16 @@ func TestAStoreThatGoesBackIsNoExcuseForALostRecord(t *testing.T) {
 		}
 	}
 }
+
+// An epoch that the store forgot is nobody else's, but of who had asked for it before it was forgotten.
+func TestAForgottenEpochIsGivenAgainOnlyToWhoWasOnTheWay(t *testing.T) {
+	t.Parallel()
+	for _, crossed := range []bool{false, true} {
+		s := begun().own("b", 2).add(history.Event{Kind: history.Rollback, Epoch: 1, Positions: []registry.Position{next(0)}})
+		s.add(history.Event{Kind: history.Owned, Member: "c", Epoch: 2, After: 1, Crossed: crossed})
+		report := s.process("c", 2, "k", 0).check(true, false)
+		if bad := report.Err() != nil; bad == crossed || bad && report.Violations[0].Promise != history.OneOwner {
+			t.Errorf("sent before the store went back: %v; got:\n%s", crossed, report)
+		}
+	}
+}

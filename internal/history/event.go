@@ -88,7 +88,10 @@ type Event struct {
 	Positions []registry.Position `json:"positions,omitempty"`
 	Outcome   Outcome             `json:"outcome,omitempty"`
 	// Handoff: the owner before has drained the unit and passed it on, checkpoint and all.
-	Handoff bool   `json:"handoff,omitempty"`
+	Handoff bool `json:"handoff,omitempty"`
+	// Crossed: it was sent before the store went back, and reached it after that. Its epoch is that of its
+	// sending, and may be one that the store has forgotten (decision 29).
+	Crossed bool   `json:"crossed,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 

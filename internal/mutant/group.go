@@ -35,6 +35,13 @@ func groupMutants() []mutant {
 			pkg: "registry", test: "TestASeekTakesNothingBackInOtherPartitions$",
 		},
 		{
+			name: "seek-too-large-to-store", breaks: "a unit with many finished ranges can't be sent anywhere",
+			file: "registry/checkpoint.go",
+			find: "		put := g.putCheckpoint(Grant{Unit: unit, Epoch: o.Epoch}, stamped(c, o.Epoch))\n",
+			put:  "		put := Put{Key: g.CheckpointKey(unit), Value: stamped(c, o.Epoch).Encode()}\n",
+			pkg:  "registry", test: "TestASeekStoresOnlyWhatCanBeRead$",
+		},
+		{
 			name: "hold-of-the-last-unit", breaks: "retention drops what one of two units that are in a partition still needs",
 			file: "registry/checkpoint.go",
 			find: "			if !told[p.Partition] || p.Next < offsets[p.Partition] {\n", put: "			if !told[p.Partition] || true {\n",

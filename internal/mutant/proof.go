@@ -5,6 +5,12 @@ func proofMutants() []mutant {
 	const judge, inFlight = "internal/history/owner.go", "TestOnlyWhatWasInFlightExcusesADuplicate$"
 	return []mutant{
 		{
+			name: "any-epoch-given-again-is-excused", breaks: "the judge says nothing when an epoch that the store forgot is another owner's",
+			file: judge,
+			find: "old.owned.Epoch == e.Epoch && !e.Crossed {", put: "old.owned.Epoch == e.Epoch && e.Handoff && !e.Crossed {",
+			pkg: "internal/history", test: "TestAForgottenEpochIsGivenAgainOnlyToWhoWasOnTheWay$",
+		},
+		{
 			name: "done-was-in-flight", breaks: "the judge excuses the repetition of a record whose end was stored",
 			file: judge,
 			find: "			if !checkpoint.has(at, o) {\n", put: "			if true {\n",
