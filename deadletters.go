@@ -34,12 +34,14 @@ type DeadLetter struct {
 
 // DeadLetterOptions choose among dead letters; the zero value chooses all.
 type DeadLetterOptions struct {
-	IDs []string
-	Key []byte // nil: any
+	IDs   []string
+	Key   []byte    // nil: any
+	Since time.Time // only those that failed for the first time then or later; zero: any
 }
 
 func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
-	return o == nil || (len(o.IDs) == 0 || slices.Contains(o.IDs, name)) && (o.Key == nil || l.Item.Key != nil && bytes.Equal(o.Key, l.Item.Key))
+	return o == nil || (len(o.IDs) == 0 || slices.Contains(o.IDs, name)) && (o.Key == nil || l.Item.Key != nil && bytes.Equal(o.Key, l.Item.Key)) &&
+		(o.Since.IsZero() || l.Item.Since > 0 && !time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond)))
 }
 
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place.

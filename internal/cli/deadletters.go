@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,10 +62,34 @@ type chosen struct {
 	ids []string
 	key string
 	all bool
+
+	since string
+	after time.Time // what since says
+}
+
+// sinceFlag adds the flag that chooses by time.
+func (c *chosen) sinceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.since, "since", "", "only those that failed first at this `time` (2026-01-31T12:00:00Z) or later, or so long ago at most (15m)")
+}
+
+// check understands since.
+func (c *chosen) check(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("since") {
+		return nil
+	}
+	age, err := time.ParseDuration(c.since)
+	if err == nil && age >= 0 {
+		c.after = time.Now().Add(-age)
+		return nil
+	}
+	if c.after, err = time.Parse(time.RFC3339, c.since); err != nil {
+		return fmt.Errorf("--since %q: expected a time such as 2026-01-31T12:00:00Z, or an age such as 15m: %w", c.since, fault.Invalid)
+	}
+	return nil
 }
 
 func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
-	o := &ringfence.DeadLetterOptions{IDs: c.ids}
+	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after}
 	if cmd.Flags().Changed("key") {
 		o.Key = []byte(c.key)
 	}
@@ -99,6 +124,8 @@ wait behind a failed one of their key. JSON is one object a line.`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
+	c.sinceFlag(cmd)
+	a.checkedBy(cmd, func() error { return c.check(cmd) })
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
@@ -156,7 +183,7 @@ type ordered struct {
 func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
 	cmd := &cobra.Command{
-		Use:   verb + " NAME (--id ID | --key K | --all)",
+		Use:   verb + " NAME (--id ID | --key K | --since T | --all)",
 		Short: short,
 		Long: short + `. The order is written down, and the
 members of the subscription carry it out as soon as there are some.`,
@@ -164,12 +191,13 @@ members of the subscription carry it out as soon as there are some.`,
 	}
 	cmd.Flags().StringSliceVar(&c.ids, "id", nil, "that of this `ID`; may be repeated")
 	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
+	c.sinceFlag(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
 	a.checkedBy(cmd, func() error {
-		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key")) {
-			return fmt.Errorf("expected --all, or which ones: --id or --key: %w", fault.Invalid)
+		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since")) {
+			return fmt.Errorf("expected --all, or which ones: --id, --key or --since: %w", fault.Invalid)
 		}
-		return nil
+		return c.check(cmd)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		n, err := order(rf, ctx, args[0], c.options(cmd))

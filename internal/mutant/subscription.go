@@ -48,6 +48,12 @@ func subscriptionMutants() []mutant {
 			pkg: sim, test: simulation,
 		},
 		{
+			name: "redriven-whenever-they-failed", breaks: "an order for what failed since a time is given for all dead letters",
+			file: "deadletters.go",
+			find: "!time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond))", put: "true",
+			pkg: "internal/cli", test: "TestScripts/subscription$",
+		},
+		{
 			name: "pause-forgets-what-is-parked", breaks: "what is parked is delivered while the subscription is paused",
 			file: "subscription/core/pump.go",
 			find: "	if s.paused {\n", put: "	if s.paused && len(s.heads) == 0 {\n",
