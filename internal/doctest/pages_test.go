@@ -320,8 +320,7 @@ func security() Play {
 			{Of: `ACL SETUSER rf +select`, Skip: "rights: tests of the registry run with them"},
 			{Of: `etcdctl role add rf`, Skip: "rights: tests of the registry run with them"},
 			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --topic prod. --operation Create --operation Delete --operation AlterConfigs --operation Read --operation Write`, Skip: "rights: tests of the log in Kafka run with them"},
-			{Of: `pulsar-admin namespaces grant-permission public/orders --role rf --actions produce,consume`, Skip: "rights: the servers for tests check none"},
-			{Of: `pulsar-admin tenants update public --admin-roles rf`, Skip: "rights: the servers for tests check none"},
+			{Of: `pulsar-admin tenants update shop --admin-roles rf`, Skip: "rights: a test of pulsarlog has exactly these"},
 		},
 	}
 }

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Apache Pulsar in one process: broker, bookie and metadata store.
+# Apache Pulsar in one process: broker, bookie and metadata store. Who comes without a token may do
+# everything, and who comes with one what its role is allowed to. Tokens are signed with a key in a file.
 
 pulsar_jars=pulsar-4.0.7
 
@@ -18,6 +19,7 @@ pulsar_install() {
 }
 
 pulsar_prepare() {
+	(umask 077 && head -c 32 /dev/urandom >token.key)
 	cat >log4j2.xml <<-'XML'
 		<Configuration status="error"><Appenders><Console name="c"><PatternLayout pattern="%d %p %c{1} %m%n"/></Console></Appenders>
 		<Loggers><Root level="warn"><AppenderRef ref="c"/></Root></Loggers></Configuration>
@@ -50,6 +52,12 @@ pulsar_start() {
 		numHttpServerThreads=8
 		dbStorage_writeCacheMaxSizeMb=64
 		dbStorage_readAheadCacheMaxSizeMb=64
+		authenticationEnabled=true
+		authorizationEnabled=true
+		authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken
+		tokenSecretKey=file://$dir/token.key
+		anonymousUserRole=anonymous
+		superUserRoles=anonymous
 	EOF
 	run java -Xmx768m -XX:MaxDirectMemorySize=768m -XX:+UseSerialGC "${opens[@]}" \
 		-Dio.netty.tryReflectionSetAccessible=true -Dlog4j.configurationFile="$dir/log4j2.xml" \
@@ -61,4 +69,7 @@ pulsar_start() {
 
 pulsar_ready() { [[ "$(http "$(port web)" /admin/v2/namespaces/public)" == *" 200 "*default* ]]; }
 
-pulsar_env() { echo "RINGFENCE_PULSAR_URL=pulsar://127.0.0.1:$(port)?web=http://127.0.0.1:$(port web)"; }
+pulsar_env() {
+	echo "RINGFENCE_PULSAR_URL=pulsar://127.0.0.1:$(port)?web=http://127.0.0.1:$(port web)"
+	echo "RINGFENCE_PULSAR_KEY_URL=file://$dir/token.key"
+}
