@@ -28,6 +28,7 @@ type consumeFlags struct {
 	execStores bool
 	print      string
 	from       string
+	policy     bool // of a subscription, which decides about a record that failed
 	opts       ringfence.ConsumeOptions
 }
 
@@ -240,7 +241,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}
-		x := &execRunner{command: f.exec, environ: environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children}
+		x := &execRunner{command: f.exec, environ: environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children, decides: f.policy}
 		return x.process, func() {}
 	}
 	if f.print == "none" {

@@ -25,6 +25,7 @@ type execRunner struct {
 	stderr  io.Writer
 	logger  *slog.Logger
 	running *children
+	decides bool // the policy of a subscription says what becomes of a record that failed
 }
 
 // withoutStores is an environment without the URLs of the stores, which hold passwords.
@@ -95,7 +96,12 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	}
 	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
 	if ctx.Err() == nil {
-		x.logger.Warn("record failed; it is tried again", "partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
+		told := x.logger.With("partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
+		if x.decides { // by the policy it may be a dead letter
+			told.Warn("record failed")
+		} else {
+			told.Warn("record failed; it is tried again")
+		}
 	}
 	return err
 }

@@ -245,7 +245,7 @@ time, and what is parked survives its owner.`,
 	out.register(fl)
 	completeWith(cmd, "print", "json", "value", "none")
 	a.checkedBy(cmd, func() error {
-		f.group, f.from = "subscription", string(ringfence.Earliest)
+		f.group, f.from, f.policy = "subscription", string(ringfence.Earliest), true
 		f.opts = ringfence.ConsumeOptions{
 			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL, HandlerTimeout: opts.HandlerTimeout,
 		}

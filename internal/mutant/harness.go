@@ -98,7 +98,7 @@ func (h harness) expect(ctx context.Context, m mutant, overlay string, want outc
 
 // test runs the mutant's test, with the overlay if there is one.
 func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, error) {
-	args := []string{"test", "-count=1", "-timeout=" + cmp.Or(m.limit, "60s"), "-run=" + m.test}
+	args := []string{"test", "-count=1", "-run=" + m.test, "-timeout=" + patience(m, overlay)}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
@@ -126,6 +126,15 @@ func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, e
 		v.outcome = failed
 	}
 	return v, nil
+}
+
+// patience is the limit of a test. Without the bug nothing waits for ever: there a test that starts servers
+// on a busy machine is slow, and no more.
+func patience(m mutant, overlay string) string {
+	if overlay == "" {
+		return "10m"
+	}
+	return cmp.Or(m.limit, "60s")
 }
 
 // module is the folder of the module that a package belongs to, and the package as seen from there.
