@@ -316,7 +316,7 @@ func security() Play {
 			{Of: `GRANT CREATE ON DATABASE app TO rf`, Skip: "rights: tests of the registry run with them"},
 			{Of: `GRANT SELECT, INSERT, UPDATE, DELETE ON app.* TO rf@'%'`, Skip: "rights: tests of the registry run with them"},
 			{Of: `GRANT CREATE ON app.* TO rf@'%'`, Skip: "rights: tests of the registry run with them"},
-			{Of: `ACL SETUSER rf ~{ringfence/* &{ringfence/* +@read +@write +@scripting +@pubsub +info +time +config|get +cluster|slots`, Skip: "rights: tests of the registry run with them"},
+			{Of: `ACL SETUSER rf ~{ringfence/* &{ringfence/* +del +evalsha +eval +evalsha_ro +eval_ro +exists +hdel +hexists +hget +hincrby +hlen +hmget +hset +hsetnx +info +pexpire +pubsub|shardnumsub +sadd +set +smembers +spublish +srem +ssubscribe +time +zadd +zcard +zrange +zrem +cluster|slots`, Skip: "rights: tests of the registry run with them"},
 			{Of: `ACL SETUSER rf +select`, Skip: "rights: tests of the registry run with them"},
 			{Of: `etcdctl role add rf`, Skip: "rights: tests of the registry run with them"},
 			{Of: `kafka-acls --add --allow-principal User:rf --resource-pattern-type prefixed --topic prod. --operation Create --operation Delete --operation AlterConfigs --operation Read --operation Write`, Skip: "rights: tests of the log in Kafka run with them"},

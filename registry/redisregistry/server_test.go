@@ -170,20 +170,42 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 // guarded: a user with no rights but those of docs/guide/security.md.
 func guarded(t *testing.T, srv *testserver.Server) {
 	admin := mustOpen(t, at(t, srv.URL()))
-	for db, acl := range testserver.Rights(t, "Redis", "rf", "small") {
+	rights := testserver.Rights(t, "Redis", "rf", "small")
+	command(t, admin, "CONFIG", "RESETSTAT")
+	command(t, admin, "SCRIPT", "FLUSH") // afterwards: whoever loads them again is counted
+	for db, acl := range rights {
 		command(t, admin, strings.Fields(acl)...)
 		command(t, admin, "ACL", "SETUSER", "small", "on", ">pw")
+		for _, denied := range []string{
+			"FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "KEYS *", "SCAN 0", "RANDOMKEY", "DBSIZE", "GET other", "DEL other", "EVAL x 1 other",
+			"SCRIPT FLUSH", "SCRIPT KILL", "FUNCTION FLUSH", "FUNCTION LOAD x", "CONFIG GET requirepass", "CONFIG SET requirepass x", "ACL LIST",
+			"CLIENT LIST", "CLIENT KILL ID 1", "SPUBLISH other x", "PUBLISH {ringfence/x x", "MONITOR", "SAVE", "SHUTDOWN", "REPLICAOF h 1", "DEBUG SLEEP 1",
+		} {
+			if said := command(t, admin, append([]string{"ACL", "DRYRUN", "small"}, strings.Fields(denied)...)...); said == "OK" {
+				t.Errorf("with the rights of the guide one may %s", denied)
+			}
+		}
 		cfg := at(t, srv.URL())
 		cfg.Username, cfg.Password, cfg.DB = "small", "pw", db
 		s := mustOpen(t, cfg)
 		if err := registrytest.EveryOperation(t.Context(), s); err != nil {
 			t.Errorf("database %d: %v", db, err)
 		}
+		apply(t, s, put("a", "1")[0])
+		if got := value(t, s, "a"); got != "1" {
+			t.Errorf("database %d: a is %s", db, got)
+		}
 		if _, err := s.count(t.Context()); err != nil {
 			t.Errorf("database %d: looking for dead processes: %v", db, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Errorf("database %d: %v", db, err)
+		}
+	}
+	used := command(t, admin, "INFO", "commandstats")
+	for _, word := range strings.Fields(strings.Join(rights, " ")) {
+		if name, ok := strings.CutPrefix(word, "+"); ok && !strings.Contains(used, "cmdstat_"+name+":") {
+			t.Errorf("nobody needs the right %s", word)
 		}
 	}
 }
