@@ -324,3 +324,21 @@ func TestATraceThatIsNotWholeIsNotPassedOn(t *testing.T) {
 		}
 	}
 }
+
+// What a registry does not say is no word that subscriptions are gone.
+func TestARegistryThatDoesNotAnswerEndsNothing(t *testing.T) {
+	t.Parallel()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rf.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	s := server{rf: rf, running: map[string]*delivery{"billing": {stop: func() { stopped = true }, over: make(chan struct{})}}}
+	s.opts.Config.Logger = slog.New(slog.DiscardHandler)
+	if s.follow(t.Context()); stopped || !s.blind {
+		t.Errorf("a delivery was stopped: %t, the definitions could not be read: %t", stopped, s.blind)
+	}
+}

@@ -67,8 +67,14 @@ func pushMutants() []mutant {
 		{
 			name: "damaged-definition-stops-all", breaks: "one definition that can't be read ends the delivery of all subscriptions",
 			file: "push/serve.go",
-			find: "		if err == nil && !defined[name] {\n", put: "		if !defined[name] {\n",
+			find: "			defined[d.Name] = true // what runs goes on\n", put: "			_ = d.Name\n",
 			pkg: push, test: "TestADefinitionThatCanNotBeReadEndsNothing$",
+		},
+		{
+			name: "silent-registry-stops-all", breaks: "a registry that does not answer ends the delivery of all subscriptions",
+			file: "push/serve.go",
+			find: "		if err == nil && !defined[name] {\n", put: "		if !defined[name] {\n",
+			pkg: push, test: "TestARegistryThatDoesNotAnswerEndsNothing$",
 		},
 		{
 			name: "damaged-definition-hides-all", breaks: "one definition that can't be read hides all subscriptions that are made later",
