@@ -20,7 +20,7 @@ type lie struct {
 
 var lies = []lie{
 	{"a record was never processed", loseRecord, history.NotLost},
-	{"a commit was accepted, not refused", acceptCommit, history.Fence},
+	{"a commit was accepted after its unit got a later owner", acceptCommit, history.Fence},
 	{"a record was processed again after its checkpoint", repeatRecord, history.NotAgain},
 	{"two records of a key changed places", overtake, history.KeyOrder},
 	{"a unit had two owners in an epoch", ownTwice, history.OneOwner},
@@ -80,21 +80,36 @@ func loseRecord(files [][]history.Event) bool {
 	return true
 }
 
-// acceptCommit takes a commit whose unit had a later owner before it was asked for.
+// acceptCommit lets an owner commit after its unit has got a later one. It takes any commit that the
+// member sent, not only one that was refused: when a refused one was asked for, the history may not
+// know yet of the later owner, which is told of its ownership at about that time.
 func acceptCommit(files [][]history.Event) bool {
+	var owner history.Event
 	i, j := first(files, func(_ int, e history.Event) bool {
-		if e.Kind != history.Committed || e.Outcome != history.Refused {
+		if e.Kind != history.Committed {
 			return false
 		}
-		later, _ := first(files, func(_ int, o history.Event) bool {
-			return o.Kind == history.Owned && o.Unit == e.Unit && o.Epoch > e.Epoch && o.At < e.Began
+		k, l := first(files, func(_ int, o history.Event) bool {
+			return o.Kind == history.Owned && o.Member != "" && o.Unit == e.Unit && o.Epoch > e.Epoch
 		})
-		return later >= 0
+		if k >= 0 {
+			owner = files[k][l]
+		}
+		return k >= 0
 	})
 	if i < 0 {
 		return false
 	}
-	files[i][j].Outcome = history.Accepted
+	late := files[i][j]
+	late.Outcome = history.Accepted
+	late.Began = max(late.Began, owner.At+1)
+	late.At = max(late.At, late.Began+1)
+	files[i] = slices.Delete(files[i], j, j+1)
+	after := slices.IndexFunc(files[i], func(e history.Event) bool { return e.At > late.At })
+	if after < 0 {
+		after = len(files[i])
+	}
+	files[i] = slices.Insert(files[i], after, late)
 	return true
 }
 
