@@ -24,9 +24,10 @@ const (
 	keyEncoding   = "Ringfence-Key-Encoding" // base64, or sha256: the key is longer than longestKey, and this is its hash in hex
 )
 
-// What servers take, in all, starts at 8 KiB for a line and at some more for all of them.
+// What servers take starts at 8 KiB for one header, and at some more for all of them.
 const (
 	longestKey     = 4 << 10
+	longestOwn     = 7 << 10
 	ownHeaders     = 100
 	ownHeaderBytes = 16 << 10
 	longestState   = 512 // of tracestate
@@ -66,17 +67,23 @@ func header(subscription string, m *ringfence.Message) http.Header {
 
 // own adds the headers of a record, as many as there is room for.
 func own(h http.Header, all []ringfence.Header) {
-	room := ownHeaderBytes
-	for i, r := range all {
+	room, took := ownHeaderBytes, 0
+	for _, r := range all {
 		name, value := ownPrefix+r.Name, string(r.Value)
+		if len(r.Name)+len(r.Value) > longestOwn || took == ownHeaders {
+			continue
+		}
 		if !token(r.Name) || !plain(value) {
 			name, value = encodedHeader, base64.StdEncoding.EncodeToString([]byte(r.Name))+":"+base64.StdEncoding.EncodeToString(r.Value)
 		}
-		if room -= len(name) + len(value); room < 0 || i == ownHeaders {
-			h.Set(omittedHeader, strconv.Itoa(len(all)-i))
-			return
+		if size := len(name) + len(value); size <= min(longestOwn, room) {
+			h.Add(name, value)
+			room -= size
+			took++
 		}
-		h.Add(name, value)
+	}
+	if left := len(all) - took; left > 0 {
+		h.Set(omittedHeader, strconv.Itoa(left))
 	}
 }
 

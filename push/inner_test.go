@@ -254,10 +254,13 @@ func saysWhatItIs(t *testing.T, key []byte, n1 string, v1 []byte, n2 string, v2 
 		t.Errorf("the key %q came as %q", key, back)
 	}
 	left, _ := strconv.Atoi(got.Get(omittedHeader)) // none: 0
-	for _, r := range m.Headers[:len(m.Headers)-left] {
+	for _, r := range m.Headers {
 		plainly := slices.Contains(got[http.CanonicalHeaderKey(ownPrefix+r.Name)], string(r.Value))
 		coded := base64.StdEncoding.EncodeToString([]byte(r.Name)) + ":" + base64.StdEncoding.EncodeToString(r.Value)
-		if !plainly && !slices.Contains(got[encodedHeader], coded) {
+		if plainly || slices.Contains(got[encodedHeader], coded) {
+			continue
+		}
+		if left--; left < 0 || len(r.Name)+len(r.Value) < longestOwn/2 {
 			t.Errorf("the header %q: %q did not come: %q", r.Name, r.Value, got)
 		}
 	}
@@ -289,9 +292,16 @@ func TestMoreHeadersThanServersTakeAreLeftOut(t *testing.T) {
 	if len(got.Get(keyHeader)) != 64 || got.Get(keyEncoding) != "sha256" {
 		t.Errorf("the key is %q by %s", got.Get(keyHeader), got.Get(keyEncoding))
 	}
-	m.Headers = []ringfence.Header{{Name: "large", Value: make([]byte, 1<<20)}}
-	if got := sent(t, m); got.Get(omittedHeader) != "1" || len(got[encodedHeader]) > 0 {
-		t.Errorf("a header of 1 MiB: %s left out", got.Get(omittedHeader))
+	m.Headers = nil
+	for _, n := range []int{6 << 10, 1 << 20, 8 << 10, 6 << 10, 6 << 10, 10} { // the third one of 6 KiB is too much in all
+		m.Headers = append(m.Headers, ringfence.Header{Name: "a", Value: bytes.Repeat([]byte("b"), n)})
+	}
+	if got := sent(t, m); got.Get(omittedHeader) != "3" || len(got[ownPrefix+"A"]) != 3 {
+		t.Errorf("%d large headers, %s left out", len(got[ownPrefix+"A"]), got.Get(omittedHeader))
+	}
+	m.Headers = []ringfence.Header{{Name: "a", Value: make([]byte, 6<<10)}}
+	if got := sent(t, m); got.Get(omittedHeader) != "1" {
+		t.Errorf("what is beyond 7 KiB in base64 was sent: %d", len(got[encodedHeader][0]))
 	}
 }
 
