@@ -5,6 +5,9 @@ import "context"
 // PauseOptions are the options of Pause.
 type PauseOptions struct {
 	Reason string // for people; at most 1 KiB
+	// Life of the subscription that is meant, see SubscriptionInfo: one that was made anew under its name
+	// is ErrNotFound. Default: any.
+	Life string
 }
 
 // Pause has a subscription deliver nothing until it is resumed. Its members hear of it, in general within
@@ -15,7 +18,7 @@ func (c *Client) Pause(ctx context.Context, name string, opts *PauseOptions) (*S
 	if opts == nil {
 		opts = &PauseOptions{}
 	}
-	return c.subscriptions().Pause(ctx, name, "", opts.Reason)
+	return c.subscriptions().Pause(ctx, name, opts.Life, opts.Reason)
 }
 
 // Resume ends a pause of a subscription: it goes on where it was. ErrNotFound when there is none.

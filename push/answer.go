@@ -44,7 +44,8 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 	return err // 1xx, which can't be
 }
 
-// ErrGone is the answer 410: the endpoint wants nothing more, whatever it is. The record is tried again.
+// ErrGone is the answer 410: the endpoint wants nothing more, whatever it is. The record is tried again,
+// once somebody has resumed the subscription.
 var ErrGone = errors.New("it wants no more deliveries")
 
 // retryAfter is the wait that an answer asks for, in seconds or until a date; 0: it asks for none.

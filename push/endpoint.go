@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,6 +40,9 @@ type Config struct {
 	TLS      *tls.Config    // roots to trust, a certificate of this side
 	Resolver *net.Resolver  // default: that of this host
 	Logger   *slog.Logger   // nil discards
+
+	// Gone is told that the endpoint wants nothing more, and what it said: For has it pause the subscription.
+	Gone func(ctx context.Context, said string) error
 }
 
 // Endpoint delivers to one URL.
@@ -51,6 +55,7 @@ type Endpoint struct {
 	token        *kept[string]
 	client       *http.Client
 	close        func()
+	gone         func(context.Context, string) error
 	log          *slog.Logger
 	told         atomic.Int64 // when a failure was logged last, in Unix ms
 	untold       atomic.Int64 // failures since
@@ -72,7 +77,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, log: log}
+	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
 		return nil, err
 	}
@@ -134,6 +139,11 @@ func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
 	err := e.post(ctx, m)
 	if err != nil && ctx.Err() == nil {
 		e.tell(m, err)
+	}
+	if errors.Is(err, ErrGone) && e.gone != nil {
+		if late := e.gone(ctx, err.Error()); late != nil {
+			return fmt.Errorf("%w, and that could not be heeded: %w", err, late)
+		}
 	}
 	return err
 }

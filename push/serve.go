@@ -22,14 +22,21 @@ type ServeOptions struct {
 	Poll      time.Duration // how often the definitions are looked at; default 2 s
 }
 
-// For prepares the endpoint of a subscription. ErrInvalid when it has none, and as New.
-func For(d *ringfence.SubscriptionInfo, c Config) (*Endpoint, error) {
+// For prepares the endpoint of a subscription, which is paused when that wants nothing more. ErrInvalid
+// when it has none, and as New.
+func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoint, error) {
 	if d.Endpoint == nil {
 		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
 	}
 	c.URL, c.Subscription, c.SecretFile = d.Endpoint.URL, d.Name, d.Endpoint.SecretFile
 	if t := d.Endpoint.Timeout(); t > 0 {
 		c.Timeout = t
+	}
+	if c.Gone == nil {
+		c.Gone = func(ctx context.Context, said string) error {
+			_, err := rf.Pause(ctx, d.Name, &ringfence.PauseOptions{Reason: said[:min(len(said), shownBytes)], Life: d.Life()})
+			return err
+		}
 	}
 	return New(c)
 }
@@ -188,7 +195,7 @@ func (s *server) deliver(ctx context.Context, d *ringfence.SubscriptionInfo) {
 }
 
 func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) error {
-	e, err := For(d, s.opts.Config)
+	e, err := For(s.rf, d, s.opts.Config)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,6 +198,40 @@ func TestAKeyThatFailsAndAnEndpointThatIsDownKeepTheOrder(t *testing.T) {
 	}
 }
 
+// The endpoint wants nothing more: nobody goes on asking, and nothing is given up.
+func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
+	var in inbox
+	var asked atomic.Int32
+	in.set(func(string, string) int {
+		asked.Add(1)
+		return http.StatusGone
+	})
+	subscribed(t, rf, "billing", receiver(t, in.ServeHTTP))
+	daemon(t, rf)
+	produce(t, rf, "payments", "k", "1", "2")
+	paused := func() string {
+		d, err := rf.DescribeSubscription(t.Context(), "billing")
+		if err != nil || d.Paused == nil {
+			return ""
+		}
+		return d.Paused.Reason
+	}
+	eventually(t, "the pause", func() bool { return strings.Contains(paused(), "410 Gone") })
+	in.set(nil)
+	_, err := rf.Resume(t.Context(), "billing")
+	must(t, err)
+	eventually(t, "both records", func() bool { return len(in.has("billing/k")) == 2 })
+	if got := in.has("billing/k"); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("they came as %q", got)
+	}
+	if n := asked.Load(); n > 1000 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
 // raw is a client and the registry below it.
 func raw(t *testing.T) (*ringfence.Client, *registry.Registry) {
 	t.Helper()
@@ -296,7 +331,7 @@ func TestOneWhoIsToldWhatToSignWithNeedsTheFile(t *testing.T) {
 	if d.Endpoint.Timeout() != 7*time.Second || strings.Contains(fmt.Sprint(d.Endpoint.Shown()), "hush") {
 		t.Errorf("%+v", d.Endpoint)
 	}
-	if _, err := push.For(d, push.Config{}); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "/nowhere/secret") {
+	if _, err := push.For(rf, d, push.Config{}); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "/nowhere/secret") {
 		t.Errorf("without its secret: %v", err)
 	}
 	if err := push.Serve(t.Context(), rf, &push.ServeOptions{Config: push.Config{TokenFile: "/nowhere/tokens"}}); !errors.Is(err, ringfence.ErrInvalid) {

@@ -143,7 +143,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 		h, done := a.processor(f, stop)
 		return h, done, nil
 	}
-	e, err := push.For(d, push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()})
+	e, err := push.For(rf, d, push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,6 +41,12 @@ func pushMutants() []mutant {
 			pkg: push, test: "TestTheWaitOfAnAnswerIsUnderstoodAndBounded$",
 		},
 		{
+			name: "gone-not-heeded", breaks: "an endpoint that wants nothing more is asked on, until all is given up",
+			file: "push/endpoint.go",
+			find: "	if errors.Is(err, ErrGone) && e.gone != nil {\n", put: "	if errors.Is(err, ErrGone) && e.gone == nil {\n",
+			pkg: push, test: "TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes$",
+		},
+		{
 			name: "signed-other-bytes", breaks: "the signature is not over what is sent, and no receiver can verify it",
 			file: "push/secret.go",
 			find: "		mac.Write(body)\n", put: "		mac.Write(body[:len(body)/2])\n",
