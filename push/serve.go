@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoi
 	}
 	if c.Gone == nil {
 		c.Gone = func(ctx context.Context, said string) error {
-			_, err := rf.Pause(ctx, d.Name, &ringfence.PauseOptions{Reason: said[:min(len(said), shownBytes)], Life: d.Life()})
+			_, err := rf.Pause(ctx, d.Name, &ringfence.PauseOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), Life: d.Life()})
 			return err
 		}
 	}
