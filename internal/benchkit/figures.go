@@ -67,6 +67,15 @@ var promised = []measure.Promise{
 	atLeast("checkpoints", "fenced checkpoints in batches, of the same request issued bare", ratio, 0.5),
 	atMost("seen", "%s, median", value, 20, "file", "postgres", "redis", "etcd"),
 
+	atLeast("deliver", "%s, of Consume", ratio, 0.8),
+	atLeast("deliver", "%s", value, 1e6),
+	atLeast("deliver poison", "%s, rate of the others", ratio, 0.9),
+	atLeast("deliver one", "%s, rate of the others", ratio, 0.97),
+	atLeast("deliver tenth", "%s, rate of the others", ratio, 0.8),
+	atLeast("deliver http", "%s, of a bare client", ratio, 0.7),
+	atMost("deliver rebuild", "%s", value, 10),                       // 10 s of a million
+	atMost("deliver memory", "memory of parked records", value, 300), // 300 MB of a million
+
 	atMost("lookup", "%s", value, 20),
 	atMost("lookup allocations", "allocations of a lookup", value, 0),
 	atMost("keys that move", "keys that move when one of %d %s, of 1/%[1]d", value, 1.1),
