@@ -160,8 +160,8 @@ func TestMeasurementsOfADirectoryRefuseOtherStores(t *testing.T) {
 			}
 		}
 	}
-	if refused != 3 {
-		t.Errorf("%d commands refuse other stores; expected all, reopen and memory", refused)
+	if refused != 4 {
+		t.Errorf("%d commands refuse other stores; expected all, deliver, reopen and memory", refused)
 	}
 }
 

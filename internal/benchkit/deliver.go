@@ -20,7 +20,7 @@ type deliver struct {
 	Partitions  int
 	Concurrency int
 	Failing     int
-	Work        time.Duration
+	Work        int // µs
 	Posts       int
 	Parked      int
 	ParkedKeys  int
@@ -38,15 +38,11 @@ func (c *deliver) settings(s *settings) {
 	s.number(&c.Partitions, "partitions", 8, 1, "partitions of their topic")
 	s.number(&c.Concurrency, "concurrency", 16, 1, "handlers or requests at the same time in one partition")
 	s.number(&c.Failing, "failing", 10_000, -1, "records, a fifth of them poison at the head; and keys, of which one or a tenth fail (-1: leave them out)")
-	if c.Work == 0 {
-		c.Work = time.Millisecond
-	}
-	s.DurationVar(&c.Work, "work", c.Work, "how long the handler of the good ones of them takes")
+	s.number(&c.Work, "work", 1000, -1, "`microseconds` that the handler of the good ones of them takes (-1: none)")
 	s.number(&c.Posts, "posts", 10_000, -1, "records to post to an endpoint of this process (-1: leave it out)")
 	s.number(&c.Parked, "parked", 100_000, -1, "parked records that a new owner learns of (-1: leave it out)")
 	s.number(&c.ParkedKeys, "parked-keys", 10_000, 1, "different keys of them")
 	s.also(func() {
-		s.that(c.Work >= 0, "--work %s: expected no less than 0", c.Work)
 		s.that(c.Failing < 0 || c.Failing >= 10, "--failing is %d; expected 10 or more", c.Failing)
 	})
 }
@@ -112,7 +108,7 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 			return errPoison
 		}
 		if c.Work > 0 {
-			time.Sleep(c.Work)
+			time.Sleep(time.Duration(c.Work) * time.Microsecond)
 		}
 		return nil
 	}
