@@ -139,7 +139,7 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 	poison, keys, twice := c.Failing/5, c.Failing, 2*c.Failing
 	return errors.Join(
 		add("", fmt.Sprintf("%s, none fails", measure.Many(c.Failing, "record")), c.Failing, func(i int) (int, bool) { return i, false }),
-		add("deliver poison", fmt.Sprintf("of %s, the first %s fail", measure.Many(c.Failing, "record"), measure.Number(float64(poison))), c.Failing,
+		add("deliver poison", fmt.Sprintf("of %s, the first fifth fail", measure.Many(c.Failing, "record")), c.Failing,
 			func(i int) (int, bool) { return i, i < poison }),
 		add("", fmt.Sprintf("two records of each of %s, none fails", measure.Many(keys, "key")), twice, func(i int) (int, bool) { return i % keys, false }),
 		add("deliver one", fmt.Sprintf("of %s, one fails", measure.Many(keys, "key")), twice, func(i int) (int, bool) { return i % keys, i%keys == 1 }),

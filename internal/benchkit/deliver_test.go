@@ -10,7 +10,7 @@ func TestDeliverComparesSubscriptionsInOneRun(t *testing.T) {
 	t.Setenv("BENCH_ALONE", "1") // which a parallel test may not
 	r := check(t, &deliver{Records: 1000, Partitions: 2, Failing: 50, Posts: 20, Parked: 100, ParkedKeys: 10},
 		"Consume, empty handler", "subscription, empty handler",
-		"50 records, none fails", "of 50 records, the first 10 fail",
+		"50 records, none fails", "of 50 records, the first fifth fail",
 		"two records of each of 50 keys, none fails", "of 50 keys, one fails", "of 50 keys, a tenth fail",
 		"bare net/http client", "subscription with an endpoint",
 		"new owner of 100 parked records, to its first delivery")
