@@ -103,7 +103,7 @@ func (c *deliver) enterHandler(ctx context.Context, r *run, rf *ringfence.Client
 
 // enterFailing enters subscriptions some of whose records fail for ever, and the same without those.
 func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client) error {
-	handler := func(ctx context.Context, m *ringfence.Message) error {
+	handler := func(_ context.Context, m *ringfence.Message) error {
 		if len(m.Key) > 0 && m.Key[0] == '!' {
 			return errPoison
 		}

@@ -3,6 +3,7 @@ package benchkit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,8 +80,7 @@ type leftovers struct {
 	rf     *ringfence.Client
 	parked int
 	turns  int
-	failed atomic.Int64 // records that were not parked yet, in the last turn
-	held   []float64    // bytes of memory a record, by turn
+	held   []float64 // bytes of memory a record, by turn
 }
 
 const leftoverName = "parked"
@@ -92,16 +92,14 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 	if err := c.fill(ctx, rf, leftoverName, 1, c.Parked, func(i int) string { return fmt.Sprintf("!%d", i%c.ParkedKeys) }); err != nil {
 		return nil, err
 	}
-	_, err := rf.EnsureSubscription(ctx, leftoverName, ringfence.SubscriptionConfig{
+	d, err := rf.EnsureSubscription(ctx, leftoverName, ringfence.SubscriptionConfig{
 		Topic: leftoverName, Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour,
 	})
 	if err != nil {
 		return nil, err
 	}
-	for again := true; again; again = l.failed.Load() > 0 { // the last in the topic may be done before all are parked
-		if _, err := l.deliver(ctx, 4096); err != nil {
-			return nil, err
-		}
+	if err := l.park(ctx, d.Group()); err != nil {
+		return nil, err
 	}
 	r.Add(measure.Entry{Name: fmt.Sprintf("new owner of %s, to its first delivery", measure.Many(c.Parked, "parked record")), Unit: "µs a record", Kind: "deliver rebuild",
 		Turn: func(*measure.Histogram) (float64, error) {
@@ -110,6 +108,32 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 			return float64(took.Nanoseconds()) / 1e3 / float64(c.Parked), err
 		}})
 	return l, nil
+}
+
+// park runs a member until all is parked: then its checkpoint is at the end of the topic.
+func (l *leftovers) park(ctx context.Context, group string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	looked := make(chan error, 1)
+	go func() { // joined below
+		defer cancel()
+		for {
+			g, err := l.rf.DescribeGroup(ctx, group)
+			if err != nil && !errors.Is(err, ringfence.ErrNotFound) || err == nil && len(g.Units) > 0 && g.Lag == 0 { // it is made by its first member
+				looked <- err
+				return
+			}
+			select {
+			case <-ctx.Done():
+				looked <- ctx.Err()
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	err := l.rf.Subscribe(ctx, leftoverName, func(context.Context, *ringfence.Message) error { return errPoison },
+		&ringfence.SubscribeOptions{Concurrency: 4096})
+	cancel()
+	return errors.Join(err, <-looked)
 }
 
 // deliver starts an owner, and says how long it took to deliver one good record, the last in the topic.
@@ -124,14 +148,12 @@ func (l *leftovers) deliver(ctx context.Context, concurrency int) (took time.Dur
 	if err != nil {
 		return 0, err
 	}
-	l.failed.Store(0)
 	before := inUse()
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = l.rf.Subscribe(ctx, leftoverName, func(_ context.Context, m *ringfence.Message) error {
 		if len(m.Key) > 0 {
-			l.failed.Add(1)
 			return errPoison
 		}
 		took = time.Since(began)
