@@ -53,7 +53,7 @@ func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterO
 	out := make([]DeadLetter, 0, len(letters))
 	for _, l := range letters {
 		d := DeadLetter{
-			ID: subscription.Name(l.ID), Topic: j.Definition.Topic, Storage: l.ID.Storage, Partition: l.ID.Partition, Offset: l.ID.Offset,
+			ID: subscription.Name(l.ID), Topic: j.Definition.Topic, Storage: int(l.ID.Storage), Partition: int(l.ID.Partition), Offset: l.ID.Offset,
 			Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
 			Attempts: l.Item.Attempts, Failed: l.Failed, Answer: l.Item.Answer,
 		}

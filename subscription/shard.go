@@ -264,7 +264,7 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	case core.Divert:
 		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
 	}
-	defer s.do(func(st *core.State) { st.Left(key, origin) })
+	defer s.do(func(st *core.State) { st.Left(origin) })
 	return s.cfg.Handler(ctx, r)
 }
 
@@ -314,7 +314,7 @@ func (s *Shard) key(key []byte) []byte {
 }
 
 func originOf(r *dispatch.Record) core.Origin {
-	return core.Origin{Storage: r.Storage, Partition: r.Partition, Offset: r.Offset}
+	return core.Origin{Storage: int32(r.Storage), Partition: int32(r.Partition), Offset: r.Offset}
 }
 
 // pump delivers what is parked when it is due.
@@ -366,7 +366,7 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 		return // ctx is over, or the shard
 	}
 	rec.Offset = d.ID.Offset
-	r := dispatch.Record{Record: rec, Storage: d.ID.Storage, Partition: d.ID.Partition, Attempt: d.Attempt}
+	r := dispatch.Record{Record: rec, Storage: int(d.ID.Storage), Partition: int(d.ID.Partition), Attempt: d.Attempt}
 	err = s.call(ctx, &r)
 	if ctx.Err() != nil && err != nil {
 		return // nobody knows; the next owner delivers it again

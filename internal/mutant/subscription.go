@@ -123,7 +123,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "unparked-before-its-done-is-read", breaks: "later records of a key are delivered while nobody knows yet that the parked one is finished",
 			file: "subscription/core/pump.go",
-			find: "		r = Record{Kind: Done, At: o.Now, ID: it.ID}\n", put: "		r = Record{Kind: Done, At: o.Now, ID: it.ID}\n		it.lane.remove(it)\n",
+			find: "		r = Record{Kind: Done, At: o.Now, ID: id}\n", put: "		r = Record{Kind: Done, At: o.Now, ID: id}\n		it.lane.remove(it)\n",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -159,7 +159,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "redriven-beside-a-delivery", breaks: "a redriven record is delivered while a later one of its key is",
 			file: "subscription/core/lane.go",
-			find: "	if l.busy != nil || len(l.direct) > 0 ||", put: "	if l.busy != nil ||",
+			find: "	if l.busy || l.direct > 0 ||", put: "	if l.busy ||",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -199,10 +199,22 @@ func subscriptionMutants() []mutant {
 			pkg: "subscription", test: "TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload$",
 		},
 		{
-			name: "parked-key-is-a-part-of-what-was-read", breaks: "a key that is parked keeps all that was read with it in memory",
+			name: "answer-held-by-each", breaks: "a million records that failed with one answer hold it a million times",
 			file: "subscription/core/state.go",
-			find: "key: bytes.Clone(key),", put: "key: bytes.TrimSpace(key),",
-			pkg: "subscription/core", test: "TestAParkedKeyKeepsNothingElseInMemory$",
+			find: "	if a, ok := s.answers[answer]; ok {\n", put: "	if a, ok := s.answers[answer]; ok && a != answer {\n",
+			pkg: "subscription/core", test: "TestRecordsThatFailedWithTheSameAnswerHoldItOnce$",
+		},
+		{
+			name: "answers-held-for-ever", breaks: "answers that differ from each other stay in memory when their records are finished",
+			file: "subscription/core/state.go",
+			find: "		clear(s.answers)\n", put: "		_ = s.answers\n",
+			pkg: "subscription/core", test: "TestRecordsThatFailedWithTheSameAnswerHoldItOnce$",
+		},
+		{
+			name: "mark-of-another-partition-lost", breaks: "a key's records in a second partition are delivered again after they were parked",
+			file: "subscription/core/lane.go",
+			find: "		l.first.next = &mark{o, place, l.first.next}\n", put: "		l.first.next = &mark{o, place, nil}\n",
+			pkg: "subscription/core", test: "TestAKeyIsKnownInEachOfItsPartitions$",
 		},
 		{
 			name: "journal-times-without-bound", breaks: "a time that a stranger writes runs over, and a shard never sleeps",
@@ -309,7 +321,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "compacted-while-it-changes", breaks: "a copy that keeps the journal short comes after what has become of the record",
 			file: "subscription/core/from.go",
-			find: "it.pending > 0 || it.order != 0 || it.lane.busy == it {", put: "it.order != 0 {",
+			find: "it.pending > 0 || it.order != 0 || it.busy {", put: "it.order != 0 {",
 			pkg: sim, test: simulation,
 		},
 		{

@@ -228,7 +228,7 @@ func (d *reader) text(limit int) string {
 }
 
 func (d *reader) id() ID {
-	id := ID{Origin: Origin{Storage: d.count(1 << 20), Partition: d.count(1 << 20), Offset: d.num()}, Round: d.count(1 << 30)}
+	id := ID{Origin: Origin{Storage: int32(d.count(1 << 20)), Partition: int32(d.count(1 << 20)), Offset: d.num()}, Round: d.count(1 << 30)}
 	if id.Offset < 0 {
 		d.fail("a negative offset")
 	}

@@ -46,7 +46,7 @@ func (s *State) needed(p placed) bool {
 	if it := s.items[p.origin]; it != nil && it.place == p.place {
 		return true
 	}
-	for _, m := range p.lane.marks {
+	for m := range p.lane.marks {
 		if m.Origin == p.origin && m.place == p.place {
 			return !s.below(m.Origin)
 		}
@@ -55,7 +55,7 @@ func (s *State) needed(p placed) bool {
 }
 
 func (s *State) below(o Origin) bool {
-	next, input := s.passed[[2]int{o.Storage, o.Partition}]
+	next, input := s.passed[[2]int{int(o.Storage), int(o.Partition)}]
 	return !input || o.Offset < next
 }
 
@@ -64,7 +64,7 @@ func (s *State) prune(l *lane) {
 	if !l.idle() || s.lanes[l.name] != l {
 		return
 	}
-	for _, m := range l.marks {
+	for m := range l.marks {
 		if !s.below(m.Origin) || m.place >= s.first() {
 			return
 		}
@@ -112,13 +112,13 @@ func (s *State) compact(before int64, limit int) {
 		if limit == 0 || p.place >= before {
 			return
 		}
-		if it == nil || it.place != p.place || it.pending > 0 || it.order != 0 || it.lane.busy == it {
+		if it == nil || it.place != p.place || it.pending > 0 || it.order != 0 || it.busy {
 			continue
 		}
 		limit--
 		e := Entry{Record: Record{
-			Kind: Park, At: s.cfg.Now, ID: it.ID, Key: it.lane.key, Timestamp: it.timestamp,
-			Attempts: it.attempts, Due: it.due, Since: it.since, Answer: it.answer,
+			Kind: Park, At: s.cfg.Now, ID: it.id(), Key: it.lane.key(), Timestamp: it.timestamp,
+			Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
 		}, Payload: Payload{From: InJournal, Place: it.place}}
 		if it.dead {
 			e.Kind, e.Copy, e.Blocking, e.Reason, e.Payload = Dead, it.copy, it.blocking, it.reason, Payload{}
@@ -174,7 +174,7 @@ func (s *State) Item(o Origin) (Item, bool) {
 
 func (it *item) item() Item {
 	return Item{
-		ID: it.ID, Key: it.lane.key, Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
-		Timestamp: it.timestamp, Attempts: it.attempts, Due: it.due, Since: it.since, Answer: it.answer,
+		ID: it.id(), Key: it.lane.key(), Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
+		Timestamp: it.timestamp, Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
 	}
 }

@@ -5,62 +5,88 @@ import (
 	"slices"
 )
 
-// item is a record that is parked or a dead letter.
+// item is a record that is parked or a dead letter. There may be millions: its fields are as small as
+// what the stored form allows, and those of a size stand together.
 type item struct {
-	ID
+	Origin
 	lane      *lane
 	place     int64 // in the journal, of what keeps it
-	dead      bool
-	blocking  bool
 	copy      int64
-	reason    Reason
 	timestamp int64
-	attempts  int
 	due       int64
 	since     int64
-	answer    string
+	answer    string // one for all that have the same; see State.shared
 
-	pending int  // appends about it that are under way
-	order   Verb // that waits to be carried out
+	round    int32
+	attempts int32
+	pending  int16 // appends about it that are under way
+	dead     bool
+	blocking bool
+	busy     bool // it is being delivered, or what came of that is being written
+	reason   Reason
+	order    Verb // that waits to be carried out
 }
+
+func (it *item) id() ID { return ID{it.Origin, int(it.round)} }
 
 // mark is the highest origin of a lane in one partition, and the place that says so.
 type mark struct {
 	Origin
 	place int64
+	next  *mark // of another partition
 }
 
-// lane is one ordering key.
+// lane is one ordering key. There may be as many as items.
 type lane struct {
 	name  string
-	key   []byte
 	queue []*item // what is delivered or decided about in order; a dead letter in it blocks the rest
-	aside int     // dead letters that block nothing
-	marks []mark  // by partition
+	first mark    // of the marks; its place is -1 while there is none
 
-	direct    []Origin // main records that dispatch is running; several only in several partitions
-	busy      *item    // is being delivered, or what came of that is being written; nil: none
-	appending int      // main records on their way into the journal
-	index     int      // in the heap; -1: not in it
-	due       int64    // of its head, while it is in the heap
+	due       int64 // of its head, while it is in the heap
+	index     int32 // in the heap; -1: not in it
+	aside     int32 // dead letters that block nothing
+	appending int32 // main records on their way into the journal
+	direct    int16 // main records that dispatch is running; several only in several partitions
+	busy      bool  // an item of it is
+}
+
+func newLane(name string) *lane { return &lane{name: name, first: mark{place: -1}, index: -1} }
+
+// key is a copy of the key of its records; nil: they have none.
+func (l *lane) key() []byte {
+	if l.name[0] != 'k' {
+		return nil
+	}
+	return []byte(l.name[1:])
+}
+
+// marks are those that it has, by partition.
+func (l *lane) marks(yield func(*mark) bool) {
+	for m := &l.first; m != nil && m.place >= 0 && yield(m); {
+		m = m.next
+	}
 }
 
 // raise notes that everything of the lane up to o, in o's partition, is finished in the main topic.
 func (l *lane) raise(o Origin, place int64) {
-	for i := range l.marks {
-		if m := &l.marks[i]; m.Storage == o.Storage && m.Partition == o.Partition {
+	for m := range l.marks {
+		if m.Storage == o.Storage && m.Partition == o.Partition {
 			if o.Offset >= m.Offset {
-				*m = mark{o, place}
+				m.Origin, m.place = o, place
 			}
 			return
 		}
 	}
-	l.marks = append(l.marks, mark{o, place})
+	if l.first.place < 0 {
+		l.first = mark{Origin: o, place: place}
+	} else {
+		l.first.next = &mark{o, place, l.first.next}
+	}
 }
 
 // known says whether a main record is finished.
 func (l *lane) known(o Origin) bool {
-	for _, m := range l.marks {
+	for m := range l.marks {
 		if m.Storage == o.Storage && m.Partition == o.Partition && o.Offset <= m.Offset {
 			return true
 		}
@@ -89,12 +115,21 @@ func (l *lane) remove(it *item) {
 // open says whether main records of the lane go by its queue.
 func (l *lane) open() bool { return len(l.queue) > 0 || l.appending > 0 }
 
+// occupy says that it is being delivered; release, that it is no more.
+func (it *item) occupy() { it.busy, it.lane.busy = true, true }
+
+func (it *item) release() {
+	if it.busy {
+		it.busy, it.lane.busy = false, false
+	}
+}
+
 // idle says whether nothing but marks is left of it.
-func (l *lane) idle() bool { return !l.open() && l.aside == 0 && len(l.direct) == 0 && l.busy == nil }
+func (l *lane) idle() bool { return !l.open() && l.aside == 0 && l.direct == 0 && !l.busy }
 
 // deliverable is the lane's head when it may be delivered at its time; nil: not now.
 func (l *lane) deliverable() *item {
-	if l.busy != nil || len(l.direct) > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].pending > 0 {
+	if l.busy || l.direct > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].pending > 0 {
 		return nil
 	}
 	return l.queue[0]
@@ -107,13 +142,13 @@ func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+	h[i].index, h[j].index = int32(i), int32(j)
 }
 
 // Push is for container/heap.
 func (h *dueHeap) Push(x any) {
 	l := x.(*lane)
-	l.index = len(*h)
+	l.index = int32(len(*h))
 	*h = append(*h, l)
 }
 
@@ -129,10 +164,13 @@ func (h *dueHeap) Pop() any {
 
 // refresh brings the heap up to date after l has changed.
 func (s *State) refresh(l *lane) {
+	if s.phase != live {
+		return // nothing is in the heap, or no more
+	}
 	head := l.deliverable()
-	if head == nil || s.phase != live {
+	if head == nil {
 		if l.index >= 0 {
-			heap.Remove(&s.heads, l.index)
+			heap.Remove(&s.heads, int(l.index))
 		}
 		return
 	}
@@ -140,6 +178,6 @@ func (s *State) refresh(l *lane) {
 	if l.index < 0 {
 		heap.Push(&s.heads, l)
 	} else {
-		heap.Fix(&s.heads, l.index)
+		heap.Fix(&s.heads, int(l.index))
 	}
 }

@@ -17,7 +17,7 @@ const (
 
 // Admit decides about a main record. One at a time is admitted of a key.
 func (s *State) Admit(key []byte, o Origin) Verdict {
-	l := s.lanes[laneOf(key, o)]
+	l := s.find(key, o)
 	switch {
 	case l == nil:
 		return Direct
@@ -26,14 +26,16 @@ func (s *State) Admit(key []byte, o Origin) Verdict {
 	case l.open():
 		return Divert
 	}
-	l.direct = append(l.direct, o)
+	s.direct[o] = l
+	l.direct++
 	return Direct
 }
 
 // Left ends the direct delivery of a main record, however that went.
-func (s *State) Left(key []byte, o Origin) {
-	if l := s.lanes[laneOf(key, o)]; l != nil {
-		l.direct = slices.DeleteFunc(l.direct, func(d Origin) bool { return d == o })
+func (s *State) Left(o Origin) {
+	if l := s.direct[o]; l != nil {
+		delete(s.direct, o)
+		l.direct--
 		s.refresh(l)
 		s.prune(l)
 	}
@@ -106,9 +108,9 @@ func (s *State) Due(now int64, limit int) (int64, bool) {
 	for len(s.heads) > 0 && limit > 0 && s.heads[0].due <= now {
 		l := heap.Pop(&s.heads).(*lane)
 		it := l.queue[0]
-		l.busy = it
+		it.occupy()
 		limit--
-		s.emit(Deliver{ID: it.ID, Key: l.key, Place: it.place, Attempt: it.attempts + 1, Since: it.since})
+		s.emit(Deliver{ID: it.id(), Key: l.key(), Place: it.place, Attempt: int(it.attempts) + 1, Since: it.since})
 	}
 	if len(s.heads) == 0 {
 		return 0, false
@@ -128,7 +130,7 @@ type Outcome struct {
 // Attempted takes the outcome of a Deliver.
 func (s *State) Attempted(id ID, o Outcome) {
 	it := s.items[id.Origin]
-	if s.phase != live || it == nil || it.Round != id.Round || it.lane.busy != it {
+	if s.phase != live || it == nil || it.id() != id || !it.busy {
 		return
 	}
 	since := it.since
@@ -136,13 +138,13 @@ func (s *State) Attempted(id ID, o Outcome) {
 		since = o.Now
 	}
 	r := Record{
-		Kind: Try, At: o.Now, ID: it.ID, Key: it.lane.key, Timestamp: it.timestamp,
-		Attempts: it.attempts + 1, Due: o.Due, Since: since, Answer: cut(o.Answer, MaxAnswer),
+		Kind: Try, At: o.Now, ID: id, Key: it.lane.key(), Timestamp: it.timestamp,
+		Attempts: int(it.attempts) + 1, Due: o.Due, Since: since, Answer: cut(o.Answer, MaxAnswer),
 	}
 	spent := s.cfg.MaxAttempts > 0 && r.Attempts >= s.cfg.MaxAttempts
 	switch {
 	case o.Done, (spent || o.Permanent) && s.cfg.DeadLetters == Drop:
-		r = Record{Kind: Done, At: o.Now, ID: it.ID}
+		r = Record{Kind: Done, At: o.Now, ID: id}
 	case spent || o.Permanent:
 		r.Kind, r.Reason, r.Blocking = Dead, Attempts, s.cfg.DeadLetters == Block
 		if o.Permanent {
@@ -156,8 +158,8 @@ func (s *State) Attempted(id ID, o Outcome) {
 
 // Released takes back a Deliver of which nobody knows how it went, or which was not begun.
 func (s *State) Released(id ID) {
-	if it := s.items[id.Origin]; it != nil && it.Round == id.Round && it.lane.busy == it {
-		it.lane.busy = nil
+	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
+		it.release()
 		s.refresh(it.lane)
 	}
 }
@@ -173,7 +175,7 @@ func (s *State) about(it *item, e Entry) {
 func (s *State) take(r *Record) {
 	var all []*item
 	for _, id := range r.IDs {
-		if it := s.items[id.Origin]; it != nil && it.Round == id.Round && it.dead && it.order == 0 {
+		if it := s.items[id.Origin]; it != nil && it.id() == id && it.dead && it.order == 0 {
 			it.order = r.Verb
 			all = append(all, it)
 		}
@@ -191,11 +193,11 @@ func (s *State) obey(it *item) {
 	}
 	switch it.order {
 	case Redrive:
-		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, it.Round + 1}, Key: it.lane.key, Timestamp: it.timestamp}
+		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, int(it.round) + 1}, Key: it.lane.key(), Timestamp: it.timestamp}
 		r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost: a Park has neither
 		s.about(it, Entry{Record: r, Payload: Payload{From: InDead, Place: it.copy}})
 	case Discard:
-		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.ID}})
+		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.id()}})
 	}
 }
 

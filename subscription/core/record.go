@@ -8,7 +8,7 @@ import (
 // Origin is the place of a record in the main topic. It is the record's identity wherever copies of
 // it lie, and the order of the records of a key.
 type Origin struct {
-	Storage, Partition int
+	Storage, Partition int32 // below 1<<20: an owner keeps many origins in memory
 	Offset             int64
 }
 
@@ -113,12 +113,12 @@ type Record struct {
 	IDs   []ID
 }
 
-// lane is the name under which the records of one key are kept.
-func laneOf(key []byte, o Origin) string {
+// appendLane appends the name under which the records of one key are kept.
+func appendLane(b, key []byte, o Origin) []byte {
 	if key != nil {
-		return "k" + string(key)
+		return append(append(b, 'k'), key...)
 	}
-	b := binary.AppendUvarint([]byte{'o'}, uint64(o.Storage))
+	b = binary.AppendUvarint(append(b, 'o'), uint64(o.Storage))
 	b = binary.AppendUvarint(b, uint64(o.Partition))
-	return string(binary.AppendUvarint(b, uint64(o.Offset)))
+	return binary.AppendUvarint(b, uint64(o.Offset))
 }

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // Config is a shard.
 type Config struct {
@@ -44,20 +41,23 @@ type State struct {
 	phase phase
 
 	// The fold over the journal.
-	level  Tenure // of the last fence that counts
-	seq    uint64 // the highest of it that counts
-	end    int64  // all below was read
-	fences []int64
-	lanes  map[string]*lane
-	items  map[Origin]*item
-	placed []placed         // what keeps the journal's beginning, in order of place
-	tidyTo int64            // what lies below is being appended once more; see Tidy
-	passed map[[2]int]int64 // the lowest unfinished offset by storage and partition, as From was told
+	level   Tenure // of the last fence that counts
+	seq     uint64 // the highest of it that counts
+	end     int64  // all below was read
+	fences  []int64
+	lanes   map[string]*lane
+	items   map[Origin]*item
+	answers map[string]string // see shared
+	placed  []placed          // what keeps the journal's beginning, in order of place
+	tidyTo  int64             // what lies below is being appended once more; see Tidy
+	passed  map[[2]int]int64  // the lowest unfinished offset by storage and partition, as From was told
 
 	// What is under way.
 	paused  bool
 	heads   dueHeap
-	next    uint64 // sequence of the next record
+	direct  map[Origin]*lane // of the main records that dispatch is running, of keys of which something is parked
+	name    []byte           // room for that of a lane
+	next    uint64           // sequence of the next record
 	queue   []entry
 	flight  []entry // a batch that was not read back yet
 	effects []Effect
@@ -82,7 +82,7 @@ func New(c Config) *State {
 	if c.DeadLetters == "" {
 		c.DeadLetters = Block
 	}
-	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, passed: map[[2]int]int64{}}
+	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, answers: map[string]string{}, direct: map[Origin]*lane{}, passed: map[[2]int]int64{}}
 }
 
 // Effects takes what is to be done, in that order.
@@ -210,12 +210,12 @@ func (s *State) count(place int64, r *Record) {
 	case Known:
 		s.mark(place, r)
 	case Try:
-		if it != nil && it.Round == r.ID.Round && !it.dead && r.Attempts >= it.attempts {
-			it.attempts, it.due, it.since, it.answer = r.Attempts, s.clamp(r), r.Since, r.Answer
+		if it != nil && it.id() == r.ID && !it.dead && r.Attempts >= int(it.attempts) {
+			it.attempts, it.due, it.since, it.answer = int32(r.Attempts), s.clamp(r), r.Since, s.shared(r.Answer)
 			s.refresh(it.lane)
 		}
 	case Done:
-		if it != nil && it.Round == r.ID.Round {
+		if it != nil && it.id() == r.ID {
 			delete(s.items, it.Origin)
 			it.lane.remove(it)
 			s.refresh(it.lane)
@@ -232,13 +232,34 @@ func (s *State) mark(place int64, r *Record) *lane {
 }
 
 func (s *State) lane(key []byte, o Origin) *lane {
-	name := laneOf(key, o)
-	l := s.lanes[name]
+	l := s.find(key, o)
 	if l == nil {
-		l = &lane{name: name, key: bytes.Clone(key), index: -1} // key may be a part of what was read
-		s.lanes[name] = l
+		l = newLane(string(s.name)) // a copy: key may be a part of what was read
+		s.lanes[l.name] = l
 	}
 	return l
+}
+
+// find is the lane of a record; nil: nothing is known of its key. Its name stands in s.name then.
+func (s *State) find(key []byte, o Origin) *lane {
+	s.name = appendLane(s.name[:0], key, o)
+	return s.lanes[string(s.name)]
+}
+
+// manyAnswers are so many that most that come again are still known.
+const manyAnswers = 256
+
+// shared is an answer in the one place in memory where those that are the same lie: a million records
+// may have failed with it.
+func (s *State) shared(answer string) string {
+	if a, ok := s.answers[answer]; ok {
+		return a
+	}
+	if len(s.answers) == manyAnswers {
+		clear(s.answers)
+	}
+	s.answers[answer] = answer
+	return answer
 }
 
 // keep takes in a Park or a Dead: a new record, its next round, what has become of it, or a later
@@ -248,18 +269,18 @@ func (s *State) keep(place int64, r *Record) {
 	it := s.items[r.ID.Origin]
 	switch {
 	case it == nil:
-		it = &item{ID: r.ID, lane: l}
+		it = &item{Origin: r.ID.Origin, lane: l}
 		s.items[r.ID.Origin] = it
-	case it.Round > r.ID.Round || it.Round == r.ID.Round && it.dead && r.Kind == Park:
+	case int(it.round) > r.ID.Round || it.id() == r.ID && it.dead && r.Kind == Park:
 		return // what has become of it since lies in front
 	default:
-		if it.Round < r.ID.Round {
+		if int(it.round) < r.ID.Round {
 			it.attempts, it.order = 0, 0
 		}
 		l.remove(it)
 	}
-	it.ID, it.place, it.dead, it.timestamp = r.ID, place, r.Kind == Dead, r.Timestamp
-	it.attempts, it.since, it.due, it.answer = max(it.attempts, r.Attempts), r.Since, s.clamp(r), r.Answer
+	it.round, it.place, it.dead, it.timestamp = int32(r.ID.Round), place, r.Kind == Dead, r.Timestamp
+	it.attempts, it.since, it.due, it.answer = max(it.attempts, int32(r.Attempts)), r.Since, s.clamp(r), s.shared(r.Answer)
 	it.blocking, it.copy, it.reason = r.Blocking, r.Copy, r.Reason
 	if it.dead && !it.blocking {
 		l.aside++
@@ -289,9 +310,7 @@ func (s *State) landed(seq uint64) {
 		}
 		if e.item != nil {
 			e.item.pending--
-			if e.lane.busy == e.item {
-				e.lane.busy = nil
-			}
+			e.item.release()
 			s.obey(e.item)
 		}
 		if e.lane != nil {

@@ -197,7 +197,7 @@ func (j *judge) rebuilt(n *node) {
 func (j *judge) checkpoint(n *node, ck *checkpoint) {
 	for p := range partitions {
 		for o := range j.w.main[p] {
-			at := core.Origin{Partition: p, Offset: int64(o)}
+			at := core.Origin{Partition: int32(p), Offset: int64(o)}
 			if (int64(o) < ck.next[p] || ck.done[p][int64(o)]) && !j.passed(at) && j.item(at) == nil {
 				j.w.fail("the checkpoint is past %v, which was neither delivered nor parked", at)
 			}
@@ -249,7 +249,7 @@ func (j *judge) finished() bool {
 func (j *judge) end() {
 	for p := range partitions {
 		for o := range j.w.main[p] {
-			at := core.Origin{Partition: p, Offset: int64(o)}
+			at := core.Origin{Partition: int32(p), Offset: int64(o)}
 			if j.delivered[at] == 0 && !j.discarded[at] && !j.dropped[at] {
 				j.w.fail("%v was never delivered", at)
 			}

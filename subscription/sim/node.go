@@ -164,7 +164,7 @@ func (n *node) answer(i int) {
 	r := n.w.at(o)
 	ok := n.w.judge.attempt(r, 0)
 	n.w.log("node %d: direct %v: %t", n.id, o, ok)
-	n.st.Left(r.key, o)
+	n.st.Left(o)
 	if ok {
 		n.finish(o)
 		return

@@ -137,7 +137,7 @@ func newWorld(c Config) *world {
 	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]
 	for range 5 + w.rnd.IntN(10) {
 		p := w.rnd.IntN(partitions)
-		r := record{Origin: core.Origin{Partition: p, Offset: int64(len(w.main[p]))}}
+		r := record{Origin: core.Origin{Partition: int32(p), Offset: int64(len(w.main[p]))}}
 		if k := w.rnd.IntN(4); k < 3 {
 			r.key = []byte{byte('a' + k)}
 		}
