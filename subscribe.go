@@ -64,13 +64,18 @@ func (e SubscriptionEndpoint) stored() *subscription.Endpoint {
 // SubscriptionInfo describes a subscription.
 type SubscriptionInfo = subscription.Document
 
-// EnsureSubscription makes a subscription unless it exists: then it keeps its policy. ErrNotFound for
-// an unknown topic; ErrExists when the name is taken by one of another topic or order. A deletion that
-// was interrupted is finished first.
+// EnsureSubscription makes a subscription unless it exists: then it keeps its policy, and what was asked
+// for and is not so is logged as a warning. ErrNotFound for an unknown topic; ErrExists when the name is
+// taken by one of another topic or order. A deletion that was interrupted is finished first.
 func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*SubscriptionInfo, error) {
 	want := cfg.definition(name)
 	for {
 		d, err := c.subscriptions().Ensure(ctx, want)
+		if err == nil {
+			if differ := d.Differences(want); len(differ) > 0 {
+				c.logger.Warn("the subscription was there already, with other settings, which were not changed: delete it first, or use another name", "subscription", name, "it_has", differ)
+			}
+		}
 		if !errors.Is(err, subscription.ErrDeleting) {
 			return d, err
 		}

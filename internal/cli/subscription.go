@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/document"
@@ -36,6 +37,9 @@ func (a *app) subscriptionCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME --topic TOPIC",
 		Short: "Make a subscription; one that is there keeps its policy",
+		Long: `Make a subscription. One that is there already with the same topic and order keeps its
+policy, whatever is asked for, and says on stderr which settings differ; with another
+topic or order it is a conflict (exit code 4).`,
 		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block
   ringfence subscription create invoices --topic payments --endpoint https://api.example.com/in --secret-file /etc/ringfence/invoices`,
 		Args: cobra.ExactArgs(1),
@@ -48,21 +52,22 @@ func (a *app) subscriptionCreate() *cobra.Command {
 	fl.IntVar(&cfg.MaxAttempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
 	fl.DurationVar(&cfg.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
 	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
-	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; negative: not at all)")
+	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
 	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
 	_ = cmd.MarkFlagRequired("topic") // made just above
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeTopics)
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
-	a.checkedBy(cmd, func() error {
-		if cfg.MaxAttempts < 0 || cfg.Initial < 0 || cfg.Max < 0 {
-			return fmt.Errorf("a negative --attempts, --retry-initial or --retry-max: %w", fault.Invalid)
-		}
-		return checkEndpoint(&cfg.Endpoint)
-	})
+	a.checkedBy(cmd, func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint)) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		cfg.Order, cfg.DeadLetters, cfg.From = ringfence.Order(order), ringfence.DeadLetterPolicy(policy), ringfence.From(from)
+		cfg.Order = ringfence.Order(order)
+		if fl.Changed("dead-letters") { // else it is not asked for
+			cfg.DeadLetters = ringfence.DeadLetterPolicy(policy)
+		}
+		if fl.Changed("from") {
+			cfg.From = ringfence.From(from)
+		}
 		d, err := rf.EnsureSubscription(ctx, args[0], cfg)
 		if err != nil {
 			return err
@@ -77,6 +82,23 @@ func (a *app) subscriptionCreate() *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+// checkRetry refuses what would be taken for the default though something was asked for.
+func checkRetry(fl *pflag.FlagSet, cfg *ringfence.SubscriptionConfig) error {
+	var errs []error
+	if fl.Changed("attempts") && cfg.MaxAttempts < 1 {
+		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.MaxAttempts, fault.Invalid))
+	}
+	for _, name := range []string{"retry-initial", "retry-max"} {
+		if d, _ := fl.GetDuration(name); fl.Changed(name) && d <= 0 {
+			errs = append(errs, fmt.Errorf("--%s %s: expected a time above 0: %w", name, d, fault.Invalid))
+		}
+	}
+	if fl.Changed("hold") && cfg.Hold == 0 {
+		cfg.Hold = -1
+	}
+	return errors.Join(errs...)
 }
 
 func (a *app) subscriptionList() *cobra.Command {

@@ -48,6 +48,18 @@ func subscriptionMutants() []mutant {
 			pkg: sim, test: simulation,
 		},
 		{
+			name: "no-attempts-are-the-default", breaks: "zero attempts, asked for by name, are ten",
+			file: "internal/cli/subscription.go",
+			find: "cfg.MaxAttempts < 1 {", put: "cfg.MaxAttempts < 0 {",
+			pkg: "internal/cli", test: "TestScripts/subscription$",
+		},
+		{
+			name: "other-settings-unsaid", breaks: "a subscription is made again with other settings, and nobody hears that it keeps the old ones",
+			file: "subscribe.go",
+			find: "len(differ) > 0 {", put: "len(differ) < 0 {",
+			pkg: "internal/cli", test: "TestScripts/subscription$",
+		},
+		{
 			name: "redriven-whenever-they-failed", breaks: "an order for what failed since a time is given for all dead letters",
 			file: "deadletters.go",
 			find: "!time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond))", put: "true",

@@ -1,0 +1,35 @@
+package subscription
+
+import (
+	"fmt"
+	"time"
+)
+
+// Differences says in which settings a stored definition is not as asked for, each with both values.
+// What was not asked for, a zero value, is no difference.
+func (d *Document) Differences(want Document) (all []string) {
+	note := func(asked bool, what string, have, want any) {
+		if asked && have != want {
+			all = append(all, fmt.Sprintf("%s %v, asked for was %v", what, have, want))
+		}
+	}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	note(want.From != "", "from", d.From, want.From)
+	note(want.DeadLetters != "", "dead letters", d.DeadLetters, want.DeadLetters)
+	note(want.Retry.MaxAttempts != 0, "attempts", d.Retry.MaxAttempts, want.Retry.MaxAttempts)
+	note(want.Retry.InitialMS != 0, "first pause", ms(d.Retry.InitialMS), ms(want.Retry.InitialMS))
+	note(want.Retry.MaxMS != 0, "longest pause", ms(d.Retry.MaxMS), ms(want.Retry.MaxMS))
+	note(want.Retry.HoldMS != 0, "hold", ms(max(-1, d.Retry.HoldMS)), ms(max(-1, want.Retry.HoldMS)))
+	if want.Endpoint != nil {
+		var have Endpoint
+		if d.Endpoint != nil {
+			have = *d.Endpoint
+		}
+		if have.URL != want.Endpoint.URL {
+			all = append(all, fmt.Sprintf("endpoint %q, asked for was %q", have.Shown().URL, want.Endpoint.Shown().URL))
+		}
+		note(want.Endpoint.TimeoutMS != 0, "time-out", have.Timeout(), want.Endpoint.Timeout())
+		note(want.Endpoint.SecretFile != "", "secret file", have.SecretFile, want.Endpoint.SecretFile)
+	}
+	return all
+}
