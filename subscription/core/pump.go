@@ -26,8 +26,10 @@ func (s *State) Admit(key []byte, o Origin) Verdict {
 	case l.open():
 		return Divert
 	}
-	s.direct[o] = l
-	l.direct++
+	if s.direct[o] == nil { // it may be admitted again before it has left
+		s.direct[o] = l
+		l.direct++
+	}
 	return Direct
 }
 
