@@ -170,7 +170,7 @@ func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOp
 		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
 		ProgressTimeout: o.HandlerTimeout, WorkersCommit: o.Transactional, Logger: c.logger, Events: o.Events,
 	}
-	consumer.LayOut(&cfg, doc)
+	consumer.Layout{}.LayOut(&cfg, doc)
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
 	}

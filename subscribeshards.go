@@ -27,10 +27,13 @@ type shards struct {
 }
 
 // run starts the shard of a unit, and the engine once the shard knows what is parked.
-func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h dispatch.Handler,
+func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler,
 	engine func(context.Context, consumer.Inner) error,
 ) error {
-	if in.Storage > 0 {
+	if len(in) != 1 {
+		return fmt.Errorf("subscription %q: shard %d reads %d partitions, and it can deliver those of one only: %w", w.Definition.Name, u.Number(), len(in), ErrInvalid)
+	}
+	if in := in[0]; in.Storage > 0 {
 		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
 	}
 	var from int64
@@ -38,7 +41,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in dispatch.Input, h di
 		from = ck.From
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
-		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in.Partition, From: from,
+		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in[0].Partition, From: from,
 		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Logger: w.logger,
 	})
 	defer w.add(s)()

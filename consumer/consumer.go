@@ -20,7 +20,7 @@ import (
 
 // Config is a member of a group, and what it does with the records of its units.
 type Config struct {
-	Group   group.Config // as LayOut has left it
+	Group   group.Config // as Layout.LayOut has left it
 	Topic   *topic.Topic // as the caller has it open; the caller closes it
 	Catalog *topic.Catalog
 	Log     *commitlog.Log
@@ -29,7 +29,8 @@ type Config struct {
 	Engine dispatch.Config
 	// Handler makes the handler of a unit, each time the unit comes.
 	Handler func(u *group.Unit) dispatch.Handler
-	Latest  bool // where there is no checkpoint, begin at the end
+	Latest  bool   // where there is no checkpoint, begin at the end
+	Layout  Layout // as it has told the group what it consumes
 	// Transactional: the handlers store the checkpoints, in transactions of their own.
 	Transactional bool
 	Around        Around // nil: nothing is
@@ -38,7 +39,7 @@ type Config struct {
 
 // Around runs a unit whose records are not for its handler alone: it calls run, once at most, with what
 // the unit's engine is to use, and returns when nothing of the unit runs any more.
-type Around func(ctx context.Context, u *group.Unit, in dispatch.Input, h dispatch.Handler, run func(context.Context, Inner) error) error
+type Around func(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler, run func(context.Context, Inner) error) error
 
 // Inner is what the engine of a unit uses in the place of what Config says.
 type Inner struct {
@@ -60,13 +61,18 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	w := &unitWorker{Config: &c, group: g}
+	w.layout.Store(&c.Group.Layout)
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var moved error
 	var chores sync.WaitGroup
 	chores.Go(func() {
-		moved = c.Topic.Follow(inner, c.Logger, func() { latest(layouts, Layout(c.Topic.Document())) })
+		moved = c.Topic.Follow(inner, c.Logger, func() {
+			l := c.Layout.of(c.Topic.Document())
+			w.layout.Store(&l) // before a unit of it can start
+			latest(layouts, l)
+		})
 		if moved != nil {
 			stop()
 		}
@@ -84,14 +90,6 @@ func Run(ctx context.Context, c Config) error {
 	return errors.Join(err, moved)
 }
 
-// LayOut tells a group what it consumes.
-func LayOut(c *group.Config, doc *topic.Document) {
-	c.Topic, c.Layout, c.First = doc.Name, Layout(doc), doc.Unit(doc.Left(), 0)
-	if later := doc.Unit(doc.Produce+1, 0); later < doc.Units() {
-		c.Initial = later // what nobody has produced to yet is consumed from its start
-	}
-}
-
 // latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.
 func latest(ch chan group.Layout, l group.Layout) {
 	for {
@@ -105,23 +103,4 @@ func latest(ch chan group.Layout, l group.Layout) {
 		default:
 		}
 	}
-}
-
-// Layout makes units of the partitions of a topic, each of one: numbered through all storage topics, each
-// after those that can hold earlier records of its keys.
-func Layout(doc *topic.Document) group.Layout {
-	l, places := make(group.Layout, 0, doc.Units()), make([]group.Place, doc.Units())
-	for storage, s := range doc.Storage {
-		for p := range s.Partitions {
-			places[0] = group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
-			at := group.LayoutUnit{Inputs: places[:1:1]}
-			places = places[1:]
-			if before, ok := doc.Parents(storage, p); ok {
-				first := doc.Unit(storage-1, 0)
-				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step
-			}
-			l = append(l, at)
-		}
-	}
-	return l
 }

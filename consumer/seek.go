@@ -27,32 +27,40 @@ type SeekOptions struct {
 // Seek sends a group, live or not, to a place in its topic, as long as a check holds, and returns the new
 // positions. ErrConflict when it does not hold any more: what was found is old.
 func Seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
-	group := g.Name()
-	units, err := SoughtUnits(t.Document(), to, opts)
+	return Layout{}.seek(ctx, g, t, to, opts, unchanged, logger)
+}
+
+func (l Layout) seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
+	partitions, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {
 		return nil, err
 	}
 	// All targets are found before the first unit moves: a bad one must leave the group as it was.
-	infos, err := seekTargets(ctx, g, t, to, units)
+	infos, _, err := l.seekTargets(ctx, g, t, to, partitions)
 	if err != nil || opts.DryRun {
 		return infos, err
 	}
-	if err := g.Grow(ctx, t.Units()); err != nil {
+	if err := g.Grow(ctx, len(l.of(t.Document()))); err != nil {
 		return nil, err
 	}
 	hold := NewHold(g, t, logger)
 	defer hold.End(ctx) // where the group is then, whatever came of it
 	if err := hold.Descend(ctx, infos); err != nil {
-		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", group, err)
+		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", g.Name(), err)
 	}
-	if infos, err = seekTargets(ctx, g, t, to, units); err != nil { // retention may have been at work until the hold was stored
+	infos, units, err := l.seekTargets(ctx, g, t, to, partitions) // retention may have been at work until the hold was stored
+	if err != nil {
 		return nil, err
 	}
-	for i, p := range infos { // earlier storage topics first: the later ones then wait for them
-		unit := t.Document().Unit(p.Storage, p.Partition)
-		target := registry.Checkpoint{Positions: []registry.Position{{Storage: p.Storage, Partition: p.Partition, Next: p.Checkpoint}}}
+	for i := 0; i < len(infos); { // earlier storage topics first: the later ones then wait for them
+		from, unit := i, units[i]
+		var target registry.Checkpoint // all that is sought in a unit in one write
+		for ; i < len(infos) && units[i] == unit; i++ {
+			target.Positions = append(target.Positions, registry.Position{Storage: infos[i].Storage, Partition: infos[i].Partition, Next: infos[i].Checkpoint})
+		}
 		if err := g.SeekWith(ctx, unit, target, "seek to "+to.String(), registry.Txn{Checks: []registry.Check{unchanged}}); err != nil {
-			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", group, unit, i, len(infos), err)
+			partition := t.Document().Unit(infos[from].Storage, infos[from].Partition)
+			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", g.Name(), partition, from, len(infos), err)
 		}
 	}
 	return infos, stillThere(ctx, t, infos)
@@ -79,7 +87,7 @@ func stillThere(ctx context.Context, t *topic.Topic, infos []PositionInfo) error
 	return nil
 }
 
-// SoughtUnits are the units that the options name, sorted.
+// SoughtUnits are the partitions that the options name, numbered through all storage topics, sorted.
 func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
 	first, count, oldest, last := 0, doc.Units(), doc.Left(), len(doc.Storage)-1
 	left := doc.Unit(oldest, 0) // units below are retired
@@ -114,45 +122,53 @@ func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, err
 	return slices.Compact(units), nil
 }
 
-// seekTargets finds the new positions of the units, and of those that must follow them back.
-func seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, units []int) ([]PositionInfo, error) {
+// seekTargets finds the new positions in the partitions, and in those that must follow them back, and
+// the unit of each.
+func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, partitions []int) (infos []PositionInfo, units []int, _ error) {
+	meta, err := g.Meta(ctx)
+	if err == nil {
+		err = l.fits(g.Name(), &meta)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	have, err := g.Units(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	doc := t.Document()
-	back := make([]bool, doc.Units())
-	var infos []PositionInfo
-	left := doc.Unit(doc.Left(), 0)
-	for n, unit := range Layout(doc) {
-		if n < left {
-			continue
-		}
-		place := &unit.Inputs[0]
-		sought, follows := slices.Contains(units, n), false
+	layout := l.of(doc)
+	back := make([]bool, len(layout))
+	for n, unit := range layout {
 		for q := unit.From; q < unit.To; q += unit.Step {
-			follows = follows || back[q]
+			back[n] = back[n] || back[q]
 		}
-		var was *registry.Position
-		if n < len(have) {
-			was = position(have[n].Checkpoint, place.Storage, place.Partition)
+		follows := back[n]
+		for _, in := range unit.Inputs {
+			if in.Storage < doc.Left() {
+				continue
+			}
+			var was *registry.Position
+			if n < len(have) {
+				was = have[n].Checkpoint.Position(in.Storage, in.Partition)
+			}
+			sought := slices.Contains(partitions, doc.Unit(in.Storage, in.Partition))
+			if !sought && (!follows || was == nil) { // one that has not begun begins at its first record
+				continue
+			}
+			target := to
+			if !sought {
+				target = SeekEarliest
+			}
+			p, err := SeekPosition(ctx, t, in.Storage, in.Partition, target)
+			if err != nil {
+				return nil, nil, err
+			}
+			back[n] = back[n] || was != nil && p.Checkpoint < was.Next
+			infos, units = append(infos, p), append(units, n)
 		}
-		back[n] = follows
-		if !sought && (!follows || was == nil) { // one that has not begun begins at its first record
-			continue
-		}
-		target := to
-		if !sought {
-			target = SeekEarliest
-		}
-		p, err := SeekPosition(ctx, t, place.Storage, place.Partition, target)
-		if err != nil {
-			return nil, err
-		}
-		back[n] = follows || was != nil && p.Checkpoint < was.Next
-		infos = append(infos, p)
 	}
-	return infos, nil
+	return infos, units, nil
 }
 
 // SeekPosition finds where a target lies in a partition.

@@ -87,7 +87,14 @@ type PositionInfo struct {
 // Describe describes a group with its members, its units and their lag; it needs no member to be
 // alive. current opens a topic by its name, as it is now.
 func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
+	return Layout{}.describe(ctx, reg, name, current)
+}
+
+func (l Layout) describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
 	d, err := group.Describe(ctx, reg, name)
+	if err == nil {
+		err = l.fits(name, &d.Meta)
+	}
 	if err != nil {
 		return GroupInfo{}, err
 	}
@@ -97,13 +104,18 @@ func Describe(ctx context.Context, reg *registry.Registry, name string, current 
 		return GroupInfo{}, err
 	}
 	doc, now := t.Document(), time.Now().UnixMilli()
-	for n := len(d.Units); n < doc.Units(); n++ { // the group has not grown with the topic yet
+	layout := l.of(doc)
+	for n := len(d.Units); n < len(layout); n++ { // the group has not grown with the topic yet
 		d.Units = append(d.Units, group.Status{Unit: registry.Unit{Number: n}, Phase: group.Unowned, Why: "no member has seen it yet"})
 	}
-	for i := doc.Unit(doc.Left(), 0); i < doc.Units(); i++ {
-		u, err := unitInfo(ctx, t, &d.Units[i], now)
-		if storage, _, _ := doc.Place(i); err != nil && t.IsRetired(ctx, storage, err) {
-			return Describe(ctx, reg, name, current)
+	for i := range layout {
+		inputs := layout[i].Inputs
+		if inputs[0].Storage < doc.Left() {
+			continue
+		}
+		u, err := unitInfo(ctx, t, inputs, &d.Units[i], now)
+		if err != nil && t.IsRetired(ctx, inputs[0].Storage, err) {
+			return l.describe(ctx, reg, name, current)
 		}
 		if err != nil {
 			return GroupInfo{}, err
@@ -112,33 +124,34 @@ func Describe(ctx context.Context, reg *registry.Registry, name string, current 
 		info.Lag += u.Lag
 		info.OldestMillis = max(info.OldestMillis, u.OldestMillis)
 	}
-	tellWaiting(doc, info.Units)
+	tellWaiting(layout, info.Units)
 	return info, nil
 }
 
 // tellWaiting marks the units that are finished, and those that wait for others to be. The units are
 // those that are left of the topic.
-func tellWaiting(doc *topic.Document, units []UnitInfo) {
-	first := doc.Unit(doc.Left(), 0)
-	over := make([]bool, doc.Units()) // finished, and so is what comes before
-	for n, unit := range Layout(doc) {
+func tellWaiting(l group.Layout, units []UnitInfo) {
+	first := len(l) - len(units)
+	over := make([]bool, len(l)) // finished, and so is what comes before
+	for n := range l {
 		if n < first {
 			over[n] = true
 			continue
 		}
-		place := &unit.Inputs[0]
 		u, open := &units[n-first], true
-		for q := unit.From; q < unit.To; q += unit.Step {
+		for q := l[n].From; q < l[n].To; q += l[n].Step {
 			open = open && over[q]
 		}
-		p := &u.Positions[0]
-		over[n] = open && (place.End == 0 || place.End > 0 && p.Checkpoint >= place.End)
+		over[n] = open
+		for i, in := range l[n].Inputs {
+			over[n] = over[n] && (in.End == 0 || in.End > 0 && u.Positions[i].Checkpoint >= in.End)
+		}
 		switch {
 		case over[n]:
 			u.Phase, u.Why, u.Target = group.Finished, "finished: its storage topic is sealed and processed", ""
 		case !open && (u.Phase == group.Owned || u.Phase == group.Unowned):
 			u.Phase = group.Waiting
-			u.Why = fmt.Sprintf("waits until storage topic %d is finished (%s)", place.Storage-1, u.Why)
+			u.Why = fmt.Sprintf("waits until storage topic %d is finished (%s)", l[n].Inputs[0].Storage-1, u.Why)
 		}
 	}
 }
@@ -167,7 +180,7 @@ func Summary(name string, d *group.Description) GroupInfo {
 // alive says whether a unit in that phase has an owner that lives.
 func alive(p group.Phase) bool { return p == group.Owned || p == group.Moving || p == group.Paused }
 
-func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (UnitInfo, error) {
+func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.Place, s *group.Status, now int64) (UnitInfo, error) {
 	info := UnitInfo{
 		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
 		Why: s.Why, Paused: s.Phase == group.Paused,
@@ -175,13 +188,16 @@ func unitInfo(ctx context.Context, t *topic.Topic, s *group.Status, now int64) (
 	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
 		info.Target = s.Target
 	}
-	err := measure(ctx, t, &s.Unit, &info, now)
-	return info, err
+	for _, in := range inputs {
+		if err := measure(ctx, t, in.Storage, in.Partition, &s.Unit, &info, now); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
 }
 
-// measure fills in the position and the lag of one unit.
-func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitInfo, now int64) error {
-	storage, partition, _ := t.Document().Place(u.Number)
+// measure adds the position and the lag of one partition that the unit reads.
+func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *registry.Unit, info *UnitInfo, now int64) error {
 	st, err := t.Storage(storage)
 	if err != nil {
 		return err
@@ -192,7 +208,7 @@ func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitIn
 	}
 	p := PositionInfo{Storage: storage, Partition: partition, Checkpoint: -1, First: b.First, Next: b.Next}
 	from := b.First
-	if ck := position(u.Checkpoint, storage, partition); ck != nil {
+	if ck := u.Checkpoint.Position(storage, partition); ck != nil {
 		p.Checkpoint = ck.Next
 		from = max(from, ck.Next)
 		for _, r := range ck.Done {
@@ -214,17 +230,5 @@ func measure(ctx context.Context, t *topic.Topic, u *registry.Unit, info *UnitIn
 	info.Positions = append(info.Positions, p)
 	info.Lag += p.Lag
 	info.OldestMillis = max(info.OldestMillis, p.OldestMillis)
-	return nil
-}
-
-func position(c *registry.Checkpoint, storage, partition int) *registry.Position {
-	if c == nil {
-		return nil
-	}
-	for i := range c.Positions {
-		if p := &c.Positions[i]; p.Storage == storage && p.Partition == partition {
-			return p
-		}
-	}
 	return nil
 }

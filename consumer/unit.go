@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
@@ -14,43 +16,47 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// unitWorker runs the units that a member owns: the partitions of a topic, numbered through all of
-// its storage topics.
+// unitWorker runs the units that a member owns, each with one engine for all that it reads.
 type unitWorker struct {
 	*Config
 	group   *registry.Group
-	running sync.Map // the numbers of units that run here
+	layout  atomic.Pointer[group.Layout] // the newest
+	running sync.Map                     // the first partitions (place) of units that run here
 }
 
 // Run implements group.Worker.
 func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
-	w.running.Store(u.Number(), nil)
-	defer w.running.Delete(u.Number())
-	storage, partition, ok := w.Topic.Document().Place(u.Number())
-	if !ok {
+	layout := *w.layout.Load()
+	if u.Number() >= len(layout) {
 		return fmt.Errorf("topic %q has no unit %d: %w", w.Topic.Document().Name, u.Number(), fault.NotFound)
 	}
-	st, err := w.Topic.Storage(storage)
+	inputs := layout[u.Number()].Inputs
+	first := place{inputs[0].Storage, inputs[0].Partition}
+	w.running.Store(first, nil)
+	defer w.running.Delete(first)
+	in := make([]dispatch.Input, len(inputs))
+	for i, at := range inputs {
+		st, err := w.Topic.Storage(at.Storage)
+		if err != nil {
+			return err
+		}
+		in[i] = dispatch.Input{Storage: at.Storage, Partition: at.Partition, Source: dispatch.Partition(st, at.Partition)}
+	}
+	start, err := w.start(ctx, u, in)
 	if err != nil {
 		return err
 	}
-	source := dispatch.Partition(st, partition)
-	start, err := w.start(ctx, u, storage, partition, source)
-	if err != nil {
-		return err
-	}
-	in := dispatch.Input{Storage: storage, Partition: partition, Source: source}
 	if w.Around != nil {
 		return w.Around(ctx, u, in, w.handle(u), func(ctx context.Context, inner Inner) error { return w.engine(ctx, u, in, start, inner) })
 	}
 	return w.engine(ctx, u, in, start, Inner{Handler: w.handle(u), Retry: w.Engine.Retry})
 }
 
-// engine runs the records of one partition through a handler.
-func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in dispatch.Input, start []registry.Position, inner Inner) error {
+// engine runs the records of a unit through a handler.
+func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.Input, start []registry.Position, inner Inner) error {
 	cfg := w.Engine
 	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
-	cfg.Inputs = []dispatch.Input{in}
+	cfg.Inputs = in
 	cfg.Handler, cfg.Retry, cfg.Moved, cfg.Logger = inner.Handler, inner.Retry, u.Moved, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
@@ -85,29 +91,37 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in dispatch.Inpu
 // start is where the unit begins. A group that wants the latest records only has its start stored
 // before the first record is handled: otherwise a crash before the first checkpoint would make
 // the successor begin at a later "latest", and skip what came in between.
-func (w *unitWorker) start(ctx context.Context, u *group.Unit, storage, partition int, source dispatch.Source) ([]registry.Position, error) {
+func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]registry.Position, error) {
+	ck := u.Checkpoint()
 	var start []registry.Position
-	if ck := u.Checkpoint(); ck != nil {
+	if ck != nil {
 		start = ck.Positions
 	}
-	if !w.Latest || position(u.Checkpoint(), storage, partition) != nil {
+	none := func(i dispatch.Input) bool { return ck.Position(i.Storage, i.Partition) == nil }
+	if !w.Latest || !slices.ContainsFunc(in, none) {
 		return start, nil
 	}
 	meta, err := w.group.Meta(ctx)
 	if err != nil || meta.Initial > 0 && u.Number() >= meta.Initial {
 		return start, err // it came after the group: nothing in it is older than "latest"
 	}
-	b, err := source.Bounds(ctx)
-	if err != nil {
-		return nil, err
+	var at []registry.Position
+	for _, i := range in {
+		if !none(i) {
+			continue
+		}
+		b, err := i.Source.Bounds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at = append(at, registry.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next})
 	}
-	return w.storeStart(ctx, u, registry.Position{Storage: storage, Partition: partition, Next: b.Next})
+	return w.storeStart(ctx, u, at)
 }
 
 // storeStart adds at to the checkpoint, which it must follow: a write that is not answered may reach
-// the store late, and must not undo what was committed since. If an earlier try reached it, that is
-// the start.
-func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.Position) ([]registry.Position, error) {
+// the store late, and must not undo what was committed since. What an earlier try stored stays the start.
+func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at []registry.Position) ([]registry.Position, error) {
 	have, err := w.group.Unit(ctx, u.Number())
 	if err != nil {
 		return nil, err
@@ -117,10 +131,11 @@ func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at registry.
 	if have.Checkpoint != nil {
 		start, from = have.Checkpoint.Positions, have.Checkpoint.From
 	}
-	if position(have.Checkpoint, at.Storage, at.Partition) != nil {
+	at = slices.DeleteFunc(at, func(p registry.Position) bool { return have.Checkpoint.Position(p.Storage, p.Partition) != nil })
+	if len(at) == 0 {
 		return start, nil
 	}
-	start = append(start[:len(start):len(start)], at)
+	start = append(start[:len(start):len(start)], at...)
 	c := registry.Checkpoint{Positions: start, From: from, Member: u.Member(), Updated: time.Now().UnixMilli()}
 	return start, w.group.Commit(ctx, u.Grant(), c, have.CheckpointVersion)
 }

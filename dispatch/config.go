@@ -49,7 +49,7 @@ type Config struct {
 	MaxInFlight int
 	MaxBytes    int64
 	// MaxRanges is how many finished ranges between unfinished records stop the reading, and how
-	// many Progress reports; default 1,000. It bounds the size of a checkpoint.
+	// many Progress reports, over all inputs, which have equal shares; default 1,000. It bounds the size of a checkpoint.
 	MaxRanges int
 
 	Retry Retry
@@ -148,6 +148,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxInFlight, 8192)
 	setDefault(&c.MaxBytes, 16<<20)
 	setDefault(&c.MaxRanges, 1000)
+	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs))) // from here on of each input
 	setDefault(&c.From, Earliest)
 	setDefault(&c.Retry.Initial, 100*time.Millisecond)
 	setDefault(&c.Retry.Max, max(30*time.Second, c.Retry.Initial))

@@ -14,7 +14,7 @@ type Progress struct {
 	Version uint64
 }
 
-// Progress is the progress now, with at most Config.MaxRanges finished ranges a position: a
+// Progress is the progress now, with at most Config.MaxRanges finished ranges: a
 // crash after a commit of it repeats what is left out. It is cheap, except for ranges, and
 // remains valid after Run has returned.
 func (e *Engine) Progress() Progress { return e.progress(e.cfg.MaxRanges) }
@@ -30,7 +30,7 @@ func (e *Engine) progress(ranges int) Progress {
 		if in.placed {
 			at := in.tracker.position(ranges)
 			if e.cfg.Retry.OnHeld != nil {
-				at.Failing = in.tracker.failed(registry.MaxFailing)
+				at.Failing = in.tracker.failed(max(1, registry.MaxFailing/len(e.inputs)))
 			}
 			p.Positions = append(p.Positions, at)
 		}

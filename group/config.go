@@ -25,10 +25,13 @@ type Config struct {
 	// then grow. A newer one comes from Layouts (nil: never), with all the units of the one before
 	// and maybe more. Initial is how many units a new group is created for (0: all): later ones
 	// are told by Meta.Initial. First is the first that a new group works on: those before are over.
-	Layout  Layout
-	Layouts <-chan Layout
-	Initial int
-	First   int
+	// LayoutName is stored with the group, and the same for all members: who makes other units of the
+	// topic is refused.
+	Layout     Layout
+	LayoutName string
+	Layouts    <-chan Layout
+	Initial    int
+	First      int
 
 	// Member is the ID in the group. When it is started again while it runs, the newest start
 	// wins and the others end with ErrFenced.

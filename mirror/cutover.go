@@ -188,6 +188,9 @@ func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
 		if err != nil {
 			return nil, err
 		}
+		if meta.Layout != "" { // which of its units are of what is left nobody knows here
+			return nil, fmt.Errorf("group %q has the layout %q, and can't be carried over: %w", name, meta.Layout, fault.Invalid)
+		}
 		members, err := g.ActiveMembers(ctx)
 		if err == nil {
 			err = checkStopped(g, members)

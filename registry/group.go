@@ -43,7 +43,10 @@ type Meta struct {
 	First int `json:"first,omitempty"`
 	// Initial is how many of the units the group was created for, when later ones joined them: it
 	// began those where it was told to, and the later ones begin at their first record. 0: all.
-	Initial  int    `json:"initial,omitempty"`
+	Initial int `json:"initial,omitempty"`
+	// Layout names what the units read, for who works on it: it is fixed for the life of the group. "":
+	// each one partition of the topic, numbered through all storage topics.
+	Layout   string `json:"layout,omitempty"`
 	Assignor string `json:"assignor"`
 	Created  int64  `json:"created"` // Unix ms
 	Deleting bool   `json:"deleting,omitempty"`

@@ -16,7 +16,7 @@ const (
 )
 
 // EnsureMeta creates the group, or returns it as it exists. ErrExists when it consumes another
-// topic or has another number of units: both are fixed for the life of a group.
+// topic, or has another number of units or another layout: all are fixed for the life of a group.
 func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 	if want.Units < 1 || want.Units > MaxUnits || want.Topic == "" {
 		return Meta{}, fmt.Errorf("group %q: topic %q, units: %d; expected a topic and 1 to %d units: %w", g.name, want.Topic, want.Units, MaxUnits, ErrInvalid)
@@ -46,6 +46,8 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 			if _, err := g.sweep(ctx, e); err != nil {
 				return Meta{}, err
 			}
+		case have.Layout != want.Layout:
+			return have, fmt.Errorf("group %q has the layout %q, asked for was %q; use another group name or delete it: %w", g.name, have.Layout, want.Layout, ErrExists)
 		case have.Topic != want.Topic || have.Units != want.Units:
 			return have, fmt.Errorf("group %q consumes topic %q (units: %d), asked for was topic %q (units: %d); use another group name or delete it: %w",
 				g.name, have.Topic, have.Units, want.Topic, want.Units, ErrExists)

@@ -9,13 +9,14 @@ import (
 
 // Retire notes that the units below first are finished for ever, whatever became of them, and removes
 // their owners and checkpoints. Members that still know these units as unfinished go by the note. A
-// group that is not there, or consumes another topic, stays as it is.
+// group that is not there, consumes another topic, or numbers its units by another layout than first
+// does, stays as it is.
 //
 // Each step is done only while the check also holds, and is ErrConflict otherwise.
 func (g *Group) Retire(ctx context.Context, topic string, first int, also Check) error {
 	for {
 		m, e, err := g.meta(ctx)
-		if err != nil || e.Version == "" || m.Deleting || m.Topic != topic {
+		if err != nil || e.Version == "" || m.Deleting || m.Topic != topic || m.Layout != "" {
 			return err
 		}
 		want := m

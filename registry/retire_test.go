@@ -47,6 +47,24 @@ func TestRetiredUnitsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
+// Units of another layout have other numbers: what is over by those of the topic's partitions is not.
+func TestARetirementTakesNoUnitsOfAnotherLayout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 1)
+	must(t, f.g.Delete(t.Context()))
+	want := registry.Meta{Topic: "payments", Units: 4, Layout: "pairs"}
+	_, err := f.g.EnsureMeta(t.Context(), want)
+	must(t, err)
+	must(t, f.g.Seek(t.Context(), 1, at(7), ""))
+	must(t, f.g.Retire(t.Context(), "payments", 3, f.definition("a")))
+	if m, err := f.g.Meta(t.Context()); err != nil || m.First != 0 || f.known() != "1" {
+		t.Errorf("%+v, %v, known are units %q; expected the group as it was", m, err, f.known())
+	}
+	want.Layout = ""
+	_, err = f.g.EnsureMeta(t.Context(), want)
+	wantErr(t, err, registry.ErrExists)
+}
+
 func TestARetirementThatIsOverChangesNoGroup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 2)

@@ -244,6 +244,9 @@ func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name
 }
 
 func (d *Document) neededBy(storage int, group string, st *registry.State) (why string) {
+	if st.Meta.Layout != "" { // and so are the numbers of its units
+		return fmt.Sprintf("group %q has the layout %q, which is not known here", group, st.Meta.Layout)
+	}
 	for p := range d.Storage[storage].Partitions {
 		n, end := d.Unit(storage, p), d.End(storage, p)
 		if end == 0 || n >= len(st.Units) {

@@ -160,6 +160,12 @@ func TestOnlyWhatCanDeliverNothingIsRetired(t *testing.T) {
 		"": func(*world) {},
 		"partition 0 keeps records from offset 1":                nil,
 		`group "g" is at offset 0 of partition 1, which ends at`: func(w *world) { w.seek(group(w, "g"), 1, 0) },
+		`group "other" has the layout "pairs", which is not known here`: func(w *world) {
+			g, err := w.reg.Group("other")
+			w.must(err)
+			_, err = g.EnsureMeta(w.Context(), registry.Meta{Topic: "a", Units: 4, Layout: "pairs"})
+			w.must(err)
+		},
 		`group "late" can't be read`: func(w *world) {
 			w.group("late", 8)
 			_, err := w.reg.Txn(w.Context(), registry.Txn{Puts: []registry.Put{{Key: group(w, "late").MetaKey(), Value: []byte("{")}}})

@@ -125,7 +125,7 @@ func (s *State) join() {
 	if meta == nil {
 		j.Found = &registry.Meta{
 			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
-			Topic: s.cfg.Topic, Units: len(s.units), Initial: s.cfg.Initial, First: s.cfg.First, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
+			Topic: s.cfg.Topic, Units: len(s.units), Layout: s.cfg.LayoutName, Initial: s.cfg.Initial, First: s.cfg.First, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}
 		meta = j.Found
 	}

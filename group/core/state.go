@@ -13,6 +13,7 @@ type Config struct {
 	Topic       string
 	Units       int
 	Layout      Layout   // how they hang together; nil: their number is fixed. Else it has Units of them
+	LayoutName  string   // that all members have
 	Initial     int      // how many of them a new group begins where it was told to; 0: all
 	First       int      // the first one that a new group works on; those before end at 0
 	UnitZones   []string // by unit; nil: anywhere

@@ -53,6 +53,9 @@ func (s *State) checkMeta(m *registry.Meta) error {
 	case m.Topic != s.cfg.Topic:
 		return fmt.Errorf("group %q consumes topic %q, this member was started for %q: use another group name or delete the group: %w",
 			name, m.Topic, s.cfg.Topic, registry.ErrExists)
+	case m.Layout != s.cfg.LayoutName:
+		return fmt.Errorf("group %q has the layout %q, this member was started with %q: its units would be others: %w",
+			name, m.Layout, s.cfg.LayoutName, registry.ErrExists)
 	case len(s.layout) == 0 && m.Units != s.cfg.Units:
 		return fmt.Errorf("group %q has %d units, this member was started for %d: %w", name, m.Units, s.cfg.Units, registry.ErrExists)
 	case m.Assignor != s.cfg.Assignor.Name():

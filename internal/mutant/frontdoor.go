@@ -72,8 +72,8 @@ func frontDoorMutants() []mutant {
 		{
 			name: "latest-is-not-stored", breaks: "a crash before the first checkpoint skips records",
 			file: "consumer/unit.go",
-			find: "	return w.storeStart(ctx, u, registry.Position{Storage: storage, Partition: partition, Next: b.Next})\n",
-			put:  "	return append(start, registry.Position{Storage: storage, Partition: partition, Next: b.Next}), nil\n",
+			find: "	return w.storeStart(ctx, u, at)\n",
+			put:  "	return append(start, at...), nil\n",
 			pkg:  ".", test: "TestLatestIsWhereTheGroupWasMadeNotWhereItIsRestarted$",
 		},
 		{
