@@ -151,11 +151,11 @@ func (s *stage) await(what string, ok func(units []registry.Unit) bool) {
 	})
 }
 
-// until waits until ok says so, or for a minute.
+// until waits until ok says so, or for a while.
 func (s *stage) until(what string, ok func() (string, bool)) {
 	s.Helper()
 	last := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		now, done := ok()
 		if done {
 			return

@@ -263,3 +263,18 @@ func TestManyFinishedRangesAreCarriedInOnePass(t *testing.T) {
 		t.Errorf("%d records are left to do; want %d", len(got), len(want))
 	}
 }
+
+// A unit of another layout is of several partitions, and the numbers of what is left are others.
+func TestACutOverRefusesAGroupOfAnotherLayout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.produce(0, 10)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Layout: "pairs", Assignor: "sticky"})
+	w.must(err)
+	if _, err := w.mirror(false).CutOver(t.Context()); !errors.Is(err, fault.Invalid) {
+		t.Fatalf("a cut-over with a group of another layout: %v", err)
+	}
+	w.produce(10, 10) // the source goes on
+}

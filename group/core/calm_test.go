@@ -190,6 +190,7 @@ func TestWrongGroupEndsTheMember(t *testing.T) {
 	for what, opt := range map[string]func(*Config){
 		"8 units":            func(c *Config) { c.Units = 9 },
 		`topic "t"`:          func(c *Config) { c.Topic = "other" },
+		`layout ""`:          func(c *Config) { c.LayoutName = "pairs" },
 		`assignor "sticky"`:  func(c *Config) { c.Assignor = assign.FairShare{} },
 		"bytes; at most 104": func(c *Config) { c.Member, c.Units = "b"+strings.Repeat("x", 120), 9000 },
 	} {

@@ -70,6 +70,30 @@ func frontDoorMutants() []mutant {
 			pkg: ".", test: "TestAGroupIsAsFastBesideASlowAndAPoisonedOneAsAlone$",
 		},
 		{
+			name: "first-input-only", breaks: "a unit that is to read two partitions reads one",
+			file: "consumer/unit.go",
+			find: "	cfg.Inputs = in\n", put: "	cfg.Inputs = in[:1]\n",
+			pkg: "consumer", test: "TestAUnitReadsTwoPartitionsAndItsHeirRepeatsNothing$/memory",
+		},
+		{
+			name: "latest-of-the-first-input", breaks: "a crash before the first checkpoint skips records of a unit's second partition",
+			file: "consumer/unit.go",
+			find: "		if !none(i) {\n", put: "		if !none(i) || len(at) > 0 {\n",
+			pkg: "consumer", test: "TestLatestIsStoredForAllThatAUnitReads$",
+		},
+		{
+			name: "seek-by-another-layout", breaks: "a seek moves another unit than the one that reads the partition",
+			file: "consumer/layout.go",
+			find: "	if m.Layout == l.Name {\n", put: "	if m.Layout == l.Name || l.Of == nil {\n",
+			pkg: "consumer", test: "TestAGroupHasOneLayout$",
+		},
+		{
+			name: "bounds-of-each-input", breaks: "the checkpoint of a unit of many partitions outgrows a value, and what was finished above it is left out",
+			file: "dispatch/config.go",
+			find: "	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs)))", put: "	c.MaxRanges = max(1, c.MaxRanges)",
+			pkg: "dispatch", test: "TestTheInputsOfAUnitShareTheBoundsOfItsCheckpoint$",
+		},
+		{
 			name: "latest-is-not-stored", breaks: "a crash before the first checkpoint skips records",
 			file: "consumer/unit.go",
 			find: "	return w.storeStart(ctx, u, at)\n",

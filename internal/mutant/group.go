@@ -42,6 +42,30 @@ func groupMutants() []mutant {
 			pkg:  "registry", test: "TestASeekStoresOnlyWhatCanBeRead$",
 		},
 		{
+			name: "member-of-another-layout", breaks: "two members make other units of one topic, and both read a partition, or none does",
+			file: "group/core/view.go",
+			find: "	case m.Layout != s.cfg.LayoutName:\n", put: "	case m.Layout != s.cfg.LayoutName && m.Format > 1:\n",
+			pkg: "group/core", test: "TestWrongGroupEndsTheMember$",
+		},
+		{
+			name: "retires-units-of-another-layout", breaks: "units that are at work go with a storage topic that they do not read",
+			file: "registry/retire.go",
+			find: " || m.Layout != \"\" {\n", put: " || m.Layout == \"-\" {\n",
+			pkg: "registry", test: "TestARetirementTakesNoUnitsOfAnotherLayout$",
+		},
+		{
+			name: "past-by-another-layout", breaks: "a storage topic is retired though nobody knows whether a group has finished it",
+			file: "topic/retire.go",
+			find: "	if st.Meta.Layout != \"\" {", put: "	if st.Meta.Layout == \"-\" {",
+			pkg: "topic", test: "TestOnlyWhatCanDeliverNothingIsRetired$",
+		},
+		{
+			name: "carries-units-of-another-layout", breaks: "a cut-over drops the progress of units that it takes for retired ones",
+			file: "mirror/cutover.go",
+			find: "		if meta.Layout != \"\" {", put: "		if meta.Layout == \"-\" {",
+			pkg: "mirror", test: "TestACutOverRefusesAGroupOfAnotherLayout$",
+		},
+		{
 			name: "hold-of-the-last-unit", breaks: "retention drops what one of two units that are in a partition still needs",
 			file: "registry/checkpoint.go",
 			find: "			if !told[p.Partition] || p.Next < offsets[p.Partition] {\n", put: "			if !told[p.Partition] || true {\n",
