@@ -70,9 +70,9 @@ func frontDoorMutants() []mutant {
 			pkg: ".", test: "TestAGroupIsAsFastBesideASlowAndAPoisonedOneAsAlone$",
 		},
 		{
-			name: "first-input-only", breaks: "a unit that is to read two partitions reads one",
+			name: "heir-of-the-first-input", breaks: "an heir begins a unit's second partition from its start",
 			file: "consumer/unit.go",
-			find: "	cfg.Inputs = in\n", put: "	cfg.Inputs = in[:1]\n",
+			find: "= strconv.Itoa(u.Number()), start, dispatch", put: "= strconv.Itoa(u.Number()), start[:min(1, len(start))], dispatch",
 			pkg: "consumer", test: "TestAUnitReadsTwoPartitionsAndItsHeirRepeatsNothing$/memory",
 		},
 		{
