@@ -155,7 +155,9 @@ func (s *stage) await(what string, ok func(units []registry.Unit) bool) {
 func (s *stage) until(what string, ok func() (string, bool)) {
 	s.Helper()
 	last := ""
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); <-look.C {
 		now, done := ok()
 		if done {
 			return
