@@ -8,7 +8,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "held-attempts-forgotten", breaks: "a crash forgets how often a record that is held has failed",
 			file: "dispatch/progress.go",
-			find: "				at.Failing = in.tracker.failed(registry.MaxFailing)\n", put: "				at.Failing = nil\n",
+			find: "				at.Failing = in.tracker.failed(max(1, registry.MaxFailing/len(e.inputs)))\n", put: "				at.Failing = nil\n",
 			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
 		},
 		{
