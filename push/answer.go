@@ -114,9 +114,12 @@ var errLate = errors.New("time-out")
 
 // read takes what an answer says, for a while and up to a bound. A connection whose answer was read to
 // its end is used again.
-func (e *Endpoint) read(body io.Reader, cut func()) []byte {
+func (e *Endpoint) read(res *http.Response, cut func()) []byte {
+	if res.StatusCode < http.StatusOK {
+		return nil // 101 hands out the connection, which no end of the request's context closes
+	}
 	late := time.AfterFunc(e.body, cut)
 	defer late.Stop()
-	text, _ := io.ReadAll(io.LimitReader(body, limits.EndpointAnswerBytes)) // what came before it broke off is shown
+	text, _ := io.ReadAll(io.LimitReader(res.Body, limits.EndpointAnswerBytes)) // what came before it broke off is shown
 	return text
 }

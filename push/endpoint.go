@@ -186,7 +186,7 @@ func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 		return e.noAnswer(ctx, err)
 	}
 	defer res.Body.Close()
-	return judge(res, e.read(res.Body, cancel), time.Now())
+	return judge(res, e.read(res, cancel), time.Now())
 }
 
 // Close closes the connections that nobody uses.

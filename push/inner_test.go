@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -66,8 +67,24 @@ func TestOfAnAnswerIsReadWhatTheLimitSays(t *testing.T) {
 	t.Parallel()
 	e := &Endpoint{body: time.Hour}
 	r := bytes.NewReader(make([]byte, 1<<20))
-	if got := e.read(r, func() {}); len(got) != limits.EndpointAnswerBytes || r.Len() < 1<<20-2*limits.EndpointAnswerBytes {
+	if got := e.read(&http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(r)}, func() {}); len(got) != limits.EndpointAnswerBytes || r.Len() < 1<<20-2*limits.EndpointAnswerBytes {
 		t.Errorf("%d bytes of an answer were kept, %d read", len(got), 1<<20-r.Len())
+	}
+}
+
+// neverRead fails the test of whoever reads it.
+type neverRead struct{ t *testing.T }
+
+func (r neverRead) Read([]byte) (int, error) {
+	r.t.Error("it was read")
+	return 0, io.EOF
+}
+
+func TestNothingIsReadOfAConnectionThatAnAnswerHandsOut(t *testing.T) {
+	t.Parallel()
+	e := &Endpoint{body: time.Hour}
+	if got := e.read(&http.Response{StatusCode: http.StatusSwitchingProtocols, Body: io.NopCloser(neverRead{t})}, func() {}); got != nil {
+		t.Errorf("%q", got)
 	}
 }
 

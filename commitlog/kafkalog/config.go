@@ -177,9 +177,9 @@ func (c *Config) mechanism() sasl.Mechanism {
 	}
 	switch c.Mechanism {
 	case ScramSHA256:
-		return scram.Sha256(byScram)
+		return bounded{scram.Sha256(byScram)}
 	case ScramSHA512:
-		return scram.Sha512(byScram)
+		return bounded{scram.Sha512(byScram)}
 	default:
 		return plain.Plain(func(ctx context.Context) (a plain.Auth, err error) {
 			a.User, a.Pass, err = login(ctx)

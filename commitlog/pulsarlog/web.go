@@ -180,6 +180,7 @@ func redirect(strict bool) func(req *http.Request, via []*http.Request) error {
 			return errors.New("10 redirects")
 		}
 		token := via[0].Header.Get("Authorization")
+		req.Header.Del("Authorization") // which Go sends on to the same host, also without TLS
 		if token == "" || req.URL.Scheme != "https" && via[0].URL.Scheme != "http" {
 			return nil
 		}

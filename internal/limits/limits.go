@@ -21,6 +21,10 @@ const EtcdAnswerBytes = 512 << 20
 // Of PostgreSQL, what its server says: one row, or one notification.
 const PostgresMessageBytes = 8 << 20
 
+// ScramIterations is of a login by SCRAM at PostgreSQL and Kafka how often it hashes, as the server wishes:
+// nothing ends that before it is done.
+const ScramIterations = 1 << 20
+
 // Of Kafka, what whoever may write to a topic has put into it.
 const (
 	KafkaBatchBytes  = 64 << 20 // a batch, decompressed

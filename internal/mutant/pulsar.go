@@ -11,6 +11,12 @@ func pulsarMutants() []mutant {
 			pkg: pulsar, test: "TestAnAnswerWithoutEndIsGivenUp$",
 		},
 		{
+			name: "token-follows-out-of-tls", breaks: "a broker's redirect to itself without TLS has the token sent in the clear",
+			file: pulsar + "/web.go",
+			find: "		req.Header.Del(\"Authorization\")", put: "		req.Header.Del(\"Authentication\")",
+			pkg: pulsar, test: "TestATokenFollowsARedirectOnlyWhereItMayGo$",
+		},
+		{
 			name: "pulsar-end-by-statistics", breaks: "a reader of a partition that is being sealed stops before records that were acknowledged",
 			file: pulsar + "/seal.go",
 			find: "		end, err := p.admin().end(ctx, p.name)\n", put: "		ledger, entry, err := parsePosition(s.LastConfirmed)\n		end := &position{Ledger: ledger, Entry: entry}\n",

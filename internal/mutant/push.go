@@ -25,7 +25,7 @@ func pushMutants() []mutant {
 		{
 			name: "answer-without-bound", breaks: "an endpoint that answers without end takes all memory",
 			file: "push/answer.go",
-			find: "io.LimitReader(body, limits.EndpointAnswerBytes)", put: "io.LimitReader(body, limits.EndpointAnswerBytes<<20)",
+			find: "io.LimitReader(res.Body, limits.EndpointAnswerBytes)", put: "io.LimitReader(res.Body, limits.EndpointAnswerBytes<<20)",
 			pkg: push, test: "TestOfAnAnswerIsReadWhatTheLimitSays$",
 		},
 		{
@@ -39,6 +39,12 @@ func pushMutants() []mutant {
 			file: "push/answer.go",
 			find: "	return min(max(0, at.Sub(now)), longestWait)\n", put: "	return max(0, at.Sub(now))\n",
 			pkg: push, test: "TestTheWaitOfAnAnswerIsUnderstoodAndBounded$",
+		},
+		{
+			name: "connection-handed-out-is-read", breaks: "an endpoint that answers 101 keeps an attempt for ever, also when the process is to end",
+			file: "push/answer.go",
+			find: "	if res.StatusCode < http.StatusOK {\n", put: "	if res.StatusCode < 0 {\n",
+			pkg: push, test: "TestNothingIsReadOfAConnectionThatAnAnswerHandsOut$",
 		},
 		{
 			name: "gone-not-heeded", breaks: "an endpoint that wants nothing more is asked on, until all is given up",

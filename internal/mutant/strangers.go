@@ -256,5 +256,47 @@ func strangerMutants() []mutant {
 			find: "return name == base || strings.HasPrefix(name, base+\"-\")", put: "return strings.HasPrefix(name, base+\"/\")",
 			pkg: "registry/sqlregistry", test: "TestFilesOfSQLiteThatOthersCanOpenAreRefused$",
 		},
+		{
+			name: "hashes-as-often-as-asked", breaks: "who listens in the place of a PostgreSQL or Kafka keeps a process for hours, past every time-out",
+			file: "internal/storeurl/scram.go",
+			find: "err != nil || n > limits.ScramIterations {\n", put: "err != nil || n > limits.ScramIterations<<16 {\n",
+			pkg: "internal/storeurl", test: "TestALoginHashesOnlySoOften$",
+		},
+		{
+			name: "hashes-for-postgres", breaks: "who listens in the place of a PostgreSQL keeps a process for hours, past every time-out",
+			file: "registry/pgregistry/requireauth.go",
+			find: "		if kind == authSASLMore {\n", put: "		if kind == authSASLMore && g.over {\n",
+			pkg: "registry/pgregistry", test: "TestALoginThatWouldHashForMinutesIsGivenUp$",
+		},
+		{
+			name: "hashes-for-kafka", breaks: "who listens in the place of a Kafka keeps a process for hours, past every time-out",
+			file: "commitlog/kafkalog/config.go",
+			find: "		return bounded{scram.Sha512(byScram)}\n", put: "		return scram.Sha512(byScram)\n",
+			pkg: "commitlog/kafkalog", test: "TestALoginThatWouldHashForMinutesIsGivenUp$",
+		},
+		{
+			name: "no-row-is-a-panic", breaks: "a server without an answer to the first question ends the process",
+			file: "registry/pgregistry/url.go",
+			find: "	cc.ValidateConnect = writable\n", put: "	cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite\n",
+			pkg: "registry/pgregistry", test: "TestAServerThatDoesNotSayWhetherItTakesWritesIsRefused$",
+		},
+		{
+			name: "fifo-as-a-directory", breaks: "a FIFO in the place of a directory keeps whoever lists it, past every time-out",
+			file: "internal/vfs/os.go",
+			find: "unix.O_DIRECTORY|unix.O_NONBLOCK", put: "0",
+			pkg: "internal/vfs", test: "TestWhatIsNoFileIsRefusedAtOnce$",
+		},
+		{
+			name: "fifo-as-a-topic", breaks: "a FIFO in the place of a topic keeps whoever opens it, past every time-out",
+			file: "internal/vfs/os.go",
+			find: "	if err := o.isDir(name); err != nil {\n", put: "	if err := o.isDir(name); name == \"\" {\n",
+			pkg: "internal/vfs", test: "TestWhatIsNoFileIsRefusedAtOnce$",
+		},
+		{
+			name: "wakes-through-a-link", breaks: "a link in a registry's directory has its processes write to a file elsewhere",
+			file: "registry/internal/local/bell_linux.go",
+			find: "|unix.O_NOFOLLOW", put: "",
+			pkg: "registry/fileregistry", test: "TestWhatWakesOthersIsAFileOfItsOwn$",
+		},
 	}
 }

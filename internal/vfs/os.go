@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -148,11 +149,27 @@ func (o *OS) OpenDir(name string) (Dir, error) {
 	if err := checkName("opendir", name); err != nil {
 		return nil, err
 	}
+	if err := o.isDir(name); err != nil {
+		return nil, err
+	}
 	root, err := o.root.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
 	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
+}
+
+// isDir fails for what is no directory, of which os.Root waits for the other end of a FIFO.
+func (o *OS) isDir(name string) error {
+	d, err := o.directory(name)
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func (o *OS) directory(name string) (*os.File, error) {
+	return o.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -195,7 +212,13 @@ func (o *OS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := checkName("readdir", name); err != nil {
 		return nil, err
 	}
-	return fs.ReadDir(o.root.FS(), name)
+	d, err := o.directory(name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := d.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, errors.Join(err, d.Close())
 }
 
 // Stat describes a file or directory.
@@ -211,7 +234,7 @@ func (o *OS) SyncDir(name string) error {
 	if err := checkName("syncdir", name); err != nil {
 		return err
 	}
-	d, err := o.root.Open(name)
+	d, err := o.directory(name)
 	if err != nil {
 		return err
 	}

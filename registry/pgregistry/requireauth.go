@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -19,19 +20,19 @@ var authMethods = []string{"none", "password", "md5", "gss", "sspi", "scram-sha-
 
 // requireAuth heeds require_auth, which pgx does not know: from the URL or a service's file, where it
 // stands among the server's settings then, or else from PGREQUIREAUTH. From then on a server that asks
-// for the password in another way gets no answer.
+// for the password in another way gets no answer; nor does, with or without it, one that wants too much of it.
 func requireAuth(cc *pgx.ConnConfig) error {
 	list, ok := cc.RuntimeParams["require_auth"]
 	delete(cc.RuntimeParams, "require_auth")
 	if !ok {
 		list = os.Getenv("PGREQUIREAUTH")
 	}
-	if list == "" {
-		return nil
-	}
-	allowed, err := parseRequireAuth(list)
-	if err != nil {
-		return err
+	var allowed []string
+	if list != "" {
+		var err error
+		if allowed, err = parseRequireAuth(list); err != nil {
+			return err
+		}
 	}
 	build := cc.BuildFrontend
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
@@ -88,7 +89,7 @@ const maxLogin = 30_000
 type authGuard struct {
 	from    io.Reader
 	allowed []string
-	list    string // as it was given, for messages
+	list    string // as it was given, for messages; "": all are
 	asked   bool   // the server wanted some proof
 	over    bool   // it has let us in
 	checked []byte // to be handed on
@@ -127,8 +128,14 @@ func (g *authGuard) next() error {
 		if size < 4 {
 			return fmt.Errorf("the server sent a request for a login of %d bytes; expected at least 4", size)
 		}
-		if err := g.check(binary.BigEndian.Uint32(message[5:])); err != nil {
+		kind := binary.BigEndian.Uint32(message[5:])
+		if err := g.check(kind); err != nil {
 			return err
+		}
+		if kind == authSASLMore {
+			if err := storeurl.CheckScram(message[9:]); err != nil {
+				return err
+			}
 		}
 	}
 	g.checked = message
@@ -137,6 +144,10 @@ func (g *authGuard) next() error {
 
 // check tells whether what the server asks for is allowed.
 func (g *authGuard) check(kind uint32) error {
+	if g.list == "" {
+		g.over = kind == authOK
+		return nil
+	}
 	var method string
 	switch kind {
 	case authOK:

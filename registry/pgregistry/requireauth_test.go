@@ -133,7 +133,7 @@ func TestRequireAuthComesFromTheEnvironmentToo(t *testing.T) {
 func TestALoginIsReadWithinBounds(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []string{"R\xff\xff\xff\xff", "N\x00\x10\x00\x00", "R\x00\x00\x00\x03", "R\x00\x00\x00\x06\x00\x00", "R\x00\x00\x00\x08\x00\x00\x00\x0c", "R\x00\x00\x00\x08\x00\x00\x00\x63"} {
-		g := &authGuard{from: bytes.NewReader([]byte(sent + strings.Repeat("\x00", 100))), allowed: authMethods}
+		g := &authGuard{from: bytes.NewReader([]byte(sent + strings.Repeat("\x00", 100))), allowed: authMethods, list: "any"}
 		if n, err := g.Read(make([]byte, 100)); n != 0 || err == nil {
 			t.Errorf("%q: %d bytes, %v", sent, n, err)
 		}
@@ -141,6 +141,60 @@ func TestALoginIsReadWithinBounds(t *testing.T) {
 }
 
 // Against a real server, on all the connections of a store.
+// A login of so many iterations lasts for minutes, and no time-out ends it.
+func TestALoginThatWouldHashForMinutesIsGivenUp(t *testing.T) {
+	t.Parallel()
+	first := "r=nonce,s=c2FsdA==,i=2000000000"
+	sent := "R\x00\x00\x00" + string(rune(8+len(first))) + "\x00\x00\x00\x0b" + first
+	for _, list := range []string{"", "scram-sha-256"} {
+		g := &authGuard{from: strings.NewReader(sent), allowed: authMethods, list: list, asked: true}
+		if n, err := g.Read(make([]byte, 100)); n != 0 || err == nil || !strings.Contains(err.Error(), "2000000000") {
+			t.Errorf("require_auth=%s: %d bytes, %v", list, n, err)
+		}
+	}
+}
+
+// A server that is none, or one behind a proxy, may answer with nothing at all.
+func TestAServerThatDoesNotSayWhetherItTakesWritesIsRefused(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b := pgproto3.NewBackend(c, c)
+			if _, err = b.ReceiveStartupMessage(); err == nil {
+				b.Send(&pgproto3.AuthenticationOk{})
+				b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				if err = b.Flush(); err == nil {
+					_, err = b.Receive()
+				}
+			}
+			if err == nil {
+				b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SHOW")})
+				b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				_ = b.Flush()
+			}
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	cc, err := connConfig(&Config{URL: "postgres://rf@" + l.Addr().String() + "/rf?sslmode=disable"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := pgx.ConnectConfig(t.Context(), cc); err == nil || !strings.Contains(err.Error(), "does not say whether it takes writes") {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
 func TestRequireAuthWithAServer(t *testing.T) {
 	t.Parallel()
 	server := testserver.Private(t, "postgres")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,7 +116,11 @@ func TestAServerDeclaresNoMoreThanWeTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = cc.BuildFrontend(bytes.NewReader([]byte("D\x3f\xff\xff\xff")), io.Discard).Receive()
+	f := cc.BuildFrontend(strings.NewReader("R\x00\x00\x00\x08\x00\x00\x00\x00D\x3f\xff\xff\xff"), io.Discard)
+	if _, err := f.Receive(); err != nil {
+		t.Fatalf("let in: %v", err)
+	}
+	_, err = f.Receive()
 	if large := (*pgproto3.ExceededMaxBodyLenErr)(nil); !errors.As(err, &large) {
 		t.Errorf("a row of 1 GiB: %v; expected that it is not waited for", err)
 	}

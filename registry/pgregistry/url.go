@@ -124,11 +124,26 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		cc.ConnectTimeout = 5 * time.Second
 	}
 	// A server that accepts no writes is a replica, and what it reads may be old.
-	cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	cc.ValidateConnect = writable
 	// One round trip and nothing kept on the server: it works behind a proxy too. The plans that
 	// matter are those inside of the functions, which the server keeps.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cc, nil
+}
+
+// writable fails when the server takes no writes. (pgx has such a check too, which panics when there is
+// no row.)
+func writable(ctx context.Context, conn *pgconn.PgConn) error {
+	results, err := conn.Exec(ctx, "show transaction_read_only").ReadAll()
+	switch {
+	case err != nil:
+		return err
+	case len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1:
+		return errors.New("the server does not say whether it takes writes: expected one row of one column")
+	case string(results[0].Rows[0][0]) == "on":
+		return errors.New("the server takes no writes: it is a replica, or default_transaction_read_only is on")
+	}
+	return nil
 }
 
 // files are the settings that name files, which pgx reads with no regard to what they are.
