@@ -3,12 +3,9 @@ package ringfence
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription"
-	"github.com/ringfence/ringfence/topic"
 )
 
 // Order says what a subscription delivers in order.
@@ -197,20 +194,7 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 	if err != nil {
 		return nil, err
 	}
-	j := &subscription.Journals{Definition: d}
-	for _, of := range []struct {
-		name string
-		to   **commitlog.Topic
-	}{{d.JournalTopic(), &j.Journal}, {d.DeadTopic(), &j.Dead}} {
-		var t *topic.Topic
-		if t, err = c.open(ctx, of.name); err == nil {
-			*of.to, err = t.Storage(0)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("subscription %q: %w", name, err)
-		}
-	}
-	return j, nil
+	return c.subscriptions().Journals(ctx, d, c.open)
 }
 
 // Permanent is an error of a handler that says that the record can never succeed: it becomes a dead

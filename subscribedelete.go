@@ -30,6 +30,7 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *Dele
 		opts = &DeleteSubscriptionOptions{}
 	}
 	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+		Gone: c.forget, Kept: c.tellKept,
 		Sure: func(ctx context.Context, d *SubscriptionInfo) error {
 			if err := c.deletable(ctx, d, opts.Force); err != nil || !opts.DryRun {
 				return err
@@ -77,7 +78,7 @@ func (c *Client) deleteRest(ctx context.Context, name string, why error, dry boo
 			return err
 		}
 	}
-	topics, err := c.subscriptions().DeleteStrays(ctx, name, c.forget)
+	topics, err := c.subscriptions().DeleteStrays(ctx, name, subscription.Deletion{Gone: c.forget, Kept: c.tellKept})
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
 	}
@@ -116,6 +117,8 @@ func (c *Client) deleteStray(ctx context.Context, name, group string) error {
 // finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
 func (c *Client) finishDeletion(ctx context.Context, name string) error {
 	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+		Gone:    c.forget,
+		Kept:    c.tellKept,
 		Sure:    func(context.Context, *SubscriptionInfo) error { return errNothing },
 		Release: c.releaseSubscription,
 	})
@@ -123,6 +126,11 @@ func (c *Client) finishDeletion(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
+}
+
+// tellKept is told of a topic that a deletion leaves, though it goes by the name of the subscription.
+func (c *Client) tellKept(topicName string, why error) {
+	c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
 }
 
 // errNothing ends a deletion that is not to be done.
@@ -165,9 +173,6 @@ func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) e
 	}
 	if err != nil {
 		return err
-	}
-	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-		c.forget(name)
 	}
 	return c.letGo(ctx, d.Group(), d.Topic)
 }

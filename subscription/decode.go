@@ -55,15 +55,17 @@ func (d *Document) checkState() error {
 	return fmt.Errorf("state %.20q; expected %s, %s or %s", d.State, creating, ready, deleting)
 }
 
+func isSetID(id string) bool { return len(id) == setIDBytes && strings.Trim(id, setIDs) == "" }
+
 // checkSets bounds what is done shard by shard, and keeps the internal topics to names that a creation
-// gives: a deletion removes those.
+// gives. Whose they are says Catalog.parts.
 func checkSets(sets []Set) error {
 	if len(sets) < 1 || len(sets) > maxSets {
 		return fmt.Errorf("%d shard sets; expected 1 to %d", len(sets), maxSets)
 	}
 	for _, s := range sets {
 		switch {
-		case len(s.ID) != setIDBytes || strings.Trim(s.ID, setIDs) != "":
+		case !isSetID(s.ID):
 			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
 		case s.Shards < 1 || s.Shards > commitlog.MaxPartitions:
 			return fmt.Errorf("shard set %s of %d shards; expected 1 to %d", s.ID, s.Shards, commitlog.MaxPartitions)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // ErrDeleting says that a subscription is being deleted, by somebody who may have died over it: Delete
@@ -26,6 +26,10 @@ type Deletion struct {
 	Sure func(context.Context, *Document) error
 	// Release removes the group, and what it holds of the main topic. It is called again and again.
 	Release func(context.Context, *Document) error
+	// Gone is told of each internal topic that was removed, Kept of a topic that goes by the name of one and
+	// belongs to somebody else: it is left as it is. Each may be nil.
+	Gone func(topic string)
+	Kept func(topic string, why error)
 }
 
 // Delete removes a subscription: it is marked, so that nobody begins to deliver and its members end;
@@ -58,7 +62,7 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	if err := del.Release(ctx, d); err != nil {
 		return err
 	}
-	if err := c.dropTopics(ctx, d); err != nil {
+	if err := c.dropTopics(ctx, d, del); err != nil {
 		return err
 	}
 	key := prefix + d.Name
@@ -66,13 +70,33 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	return raced(ctx, err)
 }
 
-func (c *Catalog) dropTopics(ctx context.Context, d *Document) error {
+// dropTopics removes the internal topics of a definition.
+func (c *Catalog) dropTopics(ctx context.Context, d *Document, del Deletion) error {
 	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-		if err := c.topics.Delete(ctx, name, ""); err != nil && !errors.Is(err, fault.NotFound) {
+		if err := c.dropTopic(ctx, d.Name, name, del); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropTopic removes an internal topic of a subscription, if it is one.
+func (c *Catalog) dropTopic(ctx context.Context, subscription, name string, del Deletion) error {
+	switch err := c.parts(subscription).Delete(ctx, name); {
+	case errors.Is(err, topic.ErrNotPart):
+		del.kept(name, err)
+	case err == nil && del.Gone != nil:
+		del.Gone(name)
+	case err != nil && !errors.Is(err, fault.NotFound):
+		return err
+	}
+	return nil
+}
+
+func (del Deletion) kept(topic string, why error) {
+	if del.Kept != nil {
+		del.Kept(topic, why)
+	}
 }
 
 // DeleteDamaged removes a definition that can't be used. ErrConflict when there is one by now that can.
@@ -105,23 +129,26 @@ func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 	return err == nil && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.ID == set }), err
 }
 
-// DeleteStrays removes the internal topics of sets of a subscription that are in no definition, tells gone
-// of each, and returns how many they are. A definition is stored before the topics of its sets are made, so
-// none of those is taken for one.
-func (c *Catalog) DeleteStrays(ctx context.Context, name string, gone func(topic string)) (n int, _ error) {
-	topics, err := c.topics.Internal(ctx, owner(name))
+// DeleteStrays removes the internal topics of sets of a subscription that are in no definition, and returns
+// how many they are. A definition is stored before the topics of its sets are made, so none of those is
+// taken for one.
+func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (n int, _ error) {
+	topics, err := c.parts(name).List(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, t := range topics {
-		set, _, _ := strings.Cut(strings.TrimPrefix(t.Name, name+"."), ".")
+		set, ok := setOf(name, t.Name)
+		if !ok { // no subscription makes such a topic: somebody says of it that it is a part of this one
+			del.kept(t.Name, fmt.Errorf("topic %q is called as no part of %s is: %w", t.Name, owner(name), topic.ErrNotPart))
+			continue
+		}
 		if has, err := c.Has(ctx, name, set); err != nil || has {
 			return n, err
 		}
-		if err := c.topics.Delete(ctx, t.Name, t.Life); err != nil && !errors.Is(err, fault.NotFound) {
+		if err := c.dropTopic(ctx, name, t.Name, del); err != nil {
 			return n, err
 		}
-		gone(t.Name)
 		n++
 	}
 	return n, nil
@@ -131,7 +158,7 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string, gone func(topic
 func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) || err == nil && have.Life() != d.Life() {
-		return c.dropTopics(ctx, d)
+		return c.dropTopics(ctx, d, Deletion{})
 	}
 	return err
 }

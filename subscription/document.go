@@ -108,15 +108,6 @@ func OfGroup(group string) (name, set string, ok bool) {
 // GroupPrefix is what the names of all groups of a subscription begin with.
 func GroupPrefix(name string) string { return name + groupMark }
 
-// owner is a subscription as its internal topics have it.
-func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
-
-// JournalTopic and DeadTopic are the internal topics of the set that delivers.
-func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + ".retry" }
-
-// DeadTopic keeps the payloads of dead letters.
-func (d *Document) DeadTopic() string { return d.Name + "." + d.Set().ID + ".dead" }
-
 // policy is the retry policy of the document as durations.
 func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * time.Millisecond }
 func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
@@ -215,7 +206,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version) error {
 	if version != "" {
 		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-			if _, err := c.topics.Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards, Internal: owner(d.Name)}); err != nil {
+			if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards}); err != nil {
 				return err
 			}
 		}

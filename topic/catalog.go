@@ -140,21 +140,6 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	return list, nil
 }
 
-// Internal returns the topics that are a part of owner (Config.Internal), in whatever state, sorted by name.
-func (c *Catalog) Internal(ctx context.Context, owner string) ([]*Document, error) {
-	snap, err := c.reg.List(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	var parts []*Document
-	for _, e := range snap.Entries {
-		if doc, err := c.decode(e); err == nil && doc.Internal == owner {
-			parts = append(parts, doc)
-		}
-	}
-	return parts, nil
-}
-
 // Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,
 // ErrAnotherLife when the name has another by now.
 func (c *Catalog) Delete(ctx context.Context, name, life string) error {

@@ -345,8 +345,8 @@ func subscriptionMutants() []mutant {
 		{
 			name: "definition-deleted-first", breaks: "a deletion that is cut leaves topics and a group that nobody can name",
 			file: "subscription/delete.go",
-			find: "	if err := c.dropTopics(ctx, d); err != nil {\n		return err\n	}\n	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n",
-			put:  "	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n	if err == nil {\n		err = c.dropTopics(ctx, d)\n	}\n",
+			find: "	if err := c.dropTopics(ctx, d, del); err != nil {\n		return err\n	}\n	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n",
+			put:  "	key := prefix + d.Name\n	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})\n	if err == nil {\n		err = c.dropTopics(ctx, d, del)\n	}\n",
 			pkg:  ".", test: "TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext$",
 		},
 		{

@@ -1,0 +1,75 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// The internal topics of a subscription are told from others by two things: their names have the ID of a
+// set of it, and their definitions say that they are a part of it. The names alone come from a definition
+// that whoever can write to the registry may have forged, and users may have topics of such names.
+
+const (
+	journalSuffix = ".retry"
+	deadSuffix    = ".dead"
+)
+
+// owner is a subscription as its internal topics have it.
+func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
+
+// parts are the internal topics of a subscription: all that is made, written to, trimmed or deleted for it
+// is one of them.
+func (c *Catalog) parts(name string) topic.Parts { return c.topics.Parts(owner(name)) }
+
+// JournalTopic and DeadTopic are the internal topics of the set that delivers.
+func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + journalSuffix }
+
+// DeadTopic keeps the payloads of dead letters.
+func (d *Document) DeadTopic() string { return d.Name + "." + d.Set().ID + deadSuffix }
+
+// setOf is the set whose internal topic a subscription calls so; ok is false for other names.
+func setOf(name, topic string) (set string, ok bool) {
+	rest, ok := strings.CutPrefix(topic, name+".")
+	if !ok {
+		return "", false
+	}
+	set, kind, _ := strings.Cut(rest, ".")
+	return set, isSetID(set) && (kind == journalSuffix[1:] || kind == deadSuffix[1:])
+}
+
+// Journals opens the internal topics of a subscription by open, which may keep them open. ErrConflict when
+// one is not its own: nothing is read from it, written to it or trimmed.
+func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.Context, string) (*topic.Topic, error)) (*Journals, error) {
+	j := &Journals{Definition: d}
+	for _, of := range []struct {
+		name string
+		to   **commitlog.Topic
+	}{{d.JournalTopic(), &j.Journal}, {d.DeadTopic(), &j.Dead}} {
+		t, err := open(ctx, of.name)
+		if err == nil {
+			err = c.parts(d.Name).Check(t.Document())
+		}
+		if err == nil {
+			err = d.fits(t.Document())
+		}
+		if err == nil {
+			*of.to, err = t.Storage(0)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("subscription %q: %w", d.Name, err)
+		}
+	}
+	return j, nil
+}
+
+// fits says whether an internal topic has a partition for each shard.
+func (d *Document) fits(t *topic.Document) error {
+	if n := t.Storage[0].Partitions; n != d.Set().Shards {
+		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)
+	}
+	return nil
+}

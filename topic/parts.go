@@ -1,0 +1,77 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Parts are the topics that are a part of one owner, see Config.Internal. Whatever makes, uses or deletes
+// topics of its own goes through here: a name may come from a document that a stranger wrote, and what it
+// leads to may be a topic of users, or of another owner.
+type Parts struct {
+	catalog *Catalog
+	owner   string
+}
+
+// ErrNotPart says that a topic belongs to somebody else. It is fault.Conflict.
+var ErrNotPart = fmt.Errorf("it belongs to somebody else: %w", fault.Conflict)
+
+// Parts returns those of an owner, which is not "".
+func (c *Catalog) Parts(owner string) Parts { return Parts{c, owner} }
+
+// Check is ErrNotPart for a topic that is not one of them. A topic has one owner for its life.
+func (p Parts) Check(d *Document) error {
+	if p.owner != "" && d.Internal == p.owner {
+		return nil
+	}
+	whose := "its users"
+	if d.Internal != "" {
+		whose = d.Internal
+	}
+	return fmt.Errorf("topic %q is no part of %s, but of %.*q: %w", d.Name, p.owner, maxInternalBytes, whose, ErrNotPart)
+}
+
+// Ensure makes a part unless it exists, and returns its definition. ErrExists for a topic of another shape
+// or of somebody else.
+func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
+	cfg.Internal = p.owner
+	doc, err := p.catalog.Ensure(ctx, name, cfg)
+	if err == nil {
+		err = p.Check(doc)
+	}
+	return doc, err
+}
+
+// Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic is
+// somebody else's, which stays as it is.
+func (p Parts) Delete(ctx context.Context, name string) error {
+	doc, _, err := p.catalog.load(ctx, name)
+	if err == nil {
+		err = p.Check(doc)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.catalog.Delete(ctx, name, doc.Life); !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	return nil // somebody else did it; what has the name by now was not meant
+}
+
+// List returns all of them, in whatever state, sorted by name. One that can't be read is nobody's.
+func (p Parts) List(ctx context.Context) ([]*Document, error) {
+	snap, err := p.catalog.reg.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*Document
+	for _, e := range snap.Entries {
+		if doc, err := p.catalog.decode(e); err == nil && p.Check(doc) == nil {
+			parts = append(parts, doc)
+		}
+	}
+	return parts, nil
+}
