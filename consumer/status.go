@@ -80,7 +80,7 @@ type PositionInfo struct {
 	Lag        int64 `json:"lag"`
 	// OldestMillis is the age in milliseconds of the record at the checkpoint; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
-	// Damaged says what is wrong with the record at the checkpoint, and where to seek; "": nothing.
+	// Damaged says what is wrong with the checkpoint, or the record there, and where to seek; "": nothing.
 	Damaged string `json:"damaged,omitempty"`
 }
 
@@ -196,6 +196,18 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.Place, s *grou
 	return info, nil
 }
 
+// ahead says that a checkpoint knows of records that the partition has not got; "": it does not.
+func ahead(ck *registry.Position, b commitlog.Bounds) string {
+	switch top := ck.Highest(); {
+	case ck.Next > b.Next:
+		return fmt.Sprintf("the checkpoint is at offset %d, and the partition ends at %d: the log went back, or somebody else wrote the checkpoint; nothing is read before a seek", ck.Next, b.Next)
+	case top > b.Next:
+		return fmt.Sprintf("the checkpoint names records up to offset %d as tried above %d, and the partition ends at %d: the log went back, or somebody else wrote the checkpoint; all from %d on are handled again, and a seek goes further back",
+			top-1, ck.Next, b.Next, ck.Next)
+	}
+	return ""
+}
+
 // measure adds the position and the lag of one partition that the unit reads.
 func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *registry.Unit, info *UnitInfo, now int64) error {
 	st, err := t.Storage(storage)
@@ -211,8 +223,10 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *reg
 	if ck := u.Checkpoint.Position(storage, partition); ck != nil {
 		p.Checkpoint = ck.Next
 		from = max(from, ck.Next)
-		for _, r := range ck.Done {
-			p.Done += r[1] - r[0]
+		if p.Damaged = ahead(ck, b); p.Damaged == "" { // else nobody believes them
+			for _, r := range ck.Done {
+				p.Done += r[1] - r[0]
+			}
 		}
 	}
 	p.Lag = max(0, b.Next-from-p.Done)

@@ -89,7 +89,7 @@ func (e *Engine) addInputs() {
 		for i, p := range e.cfg.Start {
 			if p.Storage == c.Storage && p.Partition == c.Partition {
 				in.tracker.begin(p)
-				in.placed, used[i] = true, true
+				in.placed, in.given, in.unchecked, used[i] = true, p, p.Highest() > p.Next, true
 			}
 		}
 		e.inputs = append(e.inputs, in)

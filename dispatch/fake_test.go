@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // fakeLog is one partition in memory, with gaps where the test wants them.
@@ -110,3 +111,17 @@ func (l *fakeLog) Bounds(context.Context) (commitlog.Bounds, error) {
 }
 
 func (l *fakeLog) input() []Input { return []Input{{Source: l}} }
+
+// unboundedLog does not know its bounds at first.
+type unboundedLog struct {
+	*fakeLog
+	fails int
+}
+
+func (l *unboundedLog) Bounds(ctx context.Context) (commitlog.Bounds, error) {
+	if l.fails > 0 {
+		l.fails--
+		return commitlog.Bounds{}, fault.Unavailable
+	}
+	return l.fakeLog.Bounds(ctx)
+}

@@ -17,8 +17,10 @@ type input struct {
 
 	// Guarded by Engine.mu:
 	tracker     tracker
-	placed      bool // tracker has a start position
-	fresh       bool // it was placed by Config.From, and nothing was read since
+	placed      bool              // tracker has a start position
+	fresh       bool              // it was placed by Config.From, and nothing was read since
+	unchecked   bool              // its start names records above itself, which nobody has held against the partition's end yet
+	given       registry.Position // the start that is to be checked
 	busy        bool
 	ended       bool // sealed, and read to the end
 	pausedUntil time.Time
@@ -77,6 +79,9 @@ func (e *Engine) take(in *input) {
 // read brings records of in into the schedule, waiting for some.
 func (e *Engine) read(ctx context.Context, in *input) {
 	err := e.place(ctx, in)
+	if err == nil {
+		err = e.checkMarks(ctx, in)
+	}
 	if err == nil && len(in.rest) == 0 {
 		err = e.fetch(ctx, in)
 	}

@@ -217,6 +217,21 @@ func (c *Checkpoint) Position(storage, partition int) *Position {
 	return nil
 }
 
+// Highest is the offset above all that the position says anything of: Next, or the end of what was
+// finished or has failed above it. A partition that ends below is not the one that it tells of, as it was.
+func (p *Position) Highest() int64 {
+	top := p.Next
+	for _, r := range p.Done {
+		if r[0] < r[1] {
+			top = max(top, r[1])
+		}
+	}
+	for _, f := range p.Failing {
+		top = max(top, f.Offset+1)
+	}
+	return top
+}
+
 // LowestNeeded is the lowest next offset that units need of each partition of a storage topic; 0, all
 // that is kept, of those that no checkpoint tells of.
 func LowestNeeded(units []Unit, storage, partitions int) []int64 {

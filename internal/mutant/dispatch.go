@@ -64,5 +64,23 @@ func dispatchMutants() []mutant {
 			find: "	if now.Sub(t.since) < due {\n", put: "	if t.told > 0 || now.Sub(t.since) < due {\n",
 			pkg: "dispatch", test: "TestPeopleAreToldAgainOfAReadThatKeepsFailing$",
 		},
+		{
+			name: "marks-beyond-the-end", breaks: "what a checkpoint says of records that are not there yet hides them once they are",
+			file: "dispatch/marks.go",
+			find: "	if start.Highest() <= b.Next {\n", put: "	if start.Next <= b.Next {\n",
+			pkg: "dispatch", test: "TestMarksBeyondTheEndHideNoRecord$",
+		},
+		{
+			name: "failures-beyond-the-end", breaks: "a record that is not there yet has failed for ever, and its key waits for it",
+			file: "registry/checkpoint.go",
+			find: "		top = max(top, f.Offset+1)\n", put: "		top = max(top, 0*f.Offset)\n",
+			pkg: "dispatch", test: "TestMarksBeyondTheEndHideNoRecord$",
+		},
+		{
+			name: "marks-beyond-the-end-untold", breaks: "people see a lag that is too low where nobody believes the checkpoint",
+			file: "consumer/status.go",
+			find: "	case top > b.Next:\n", put: "	case top > b.Next && ck.Next < 0:\n",
+			pkg: "consumer", test: "TestACheckpointThatNamesRecordsBeyondTheEndHidesNone$",
+		},
 	}
 }

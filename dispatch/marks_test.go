@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// What a checkpoint says of records that are not there yet would hide them once they are: the log went
+// back, or a stranger wrote it.
+func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
+	t.Parallel()
+	far := []registry.Failing{{Offset: 25, Attempts: 1 << 30, Due: 1 << 53, Pause: 1 << 53}}
+	for name, c := range map[string]struct {
+		start   registry.Position
+		seal    bool
+		skipped []int64
+		named   bool
+	}{
+		"none":                     {start: registry.Position{Next: 3}},
+		"below the end":            {start: registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {9, 20}}}, skipped: []int64{5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}},
+		"one beyond the end":       {start: registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {9, 21}}}, named: true},
+		"all beyond the end":       {start: registry.Position{Next: 3, Done: []registry.Range{{22, 1 << 62}}}, named: true},
+		"not in order":             {start: registry.Position{Next: 3, Done: []registry.Range{{22, 25}, {5, 7}}}, named: true},
+		"from the position on":     {start: registry.Position{Next: 3, Done: []registry.Range{{3, 26}}}, named: true},
+		"at the end":               {start: registry.Position{Next: 20, Done: []registry.Range{{21, 29}}}, named: true},
+		"a record that fails":      {start: registry.Position{Next: 3, Failing: far}, named: true},
+		"of a partition at an end": {start: registry.Position{Next: 3, Done: []registry.Range{{25, 26}}}, seal: true, named: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newFakeLog()
+				l.fill(20, 2)
+				if c.seal {
+					l.seal()
+				}
+				var mu sync.Mutex
+				var out bytes.Buffer
+				var seen []int64
+				e := mustNew(t, Config{
+					Inputs: l.input(), Start: []registry.Position{c.start}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+					Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} }},
+					Handler: func(_ context.Context, r *Record) error {
+						mu.Lock()
+						defer mu.Unlock()
+						seen = append(seen, r.Offset)
+						return nil
+					},
+				})
+				stop := launch(t, e)
+				rest(time.Second)
+				end := int64(20)
+				if !c.seal {
+					l.fill(10, 2)
+					end = 30
+				}
+				rest(time.Minute)
+				slices.Sort(seen)
+				var want []int64
+				for o := c.start.Next; o < end; o++ {
+					if !slices.Contains(c.skipped, o) {
+						want = append(want, o)
+					}
+				}
+				if !slices.Equal(seen, want) {
+					t.Errorf("the records %v were handled; expected %v", seen, want)
+				}
+				if p := e.Progress().Positions[0]; p.Next != end || len(p.Done)+len(p.Failing) > 0 {
+					t.Errorf("the progress is %+v; expected that it is at %d and names nothing above", p, end)
+				}
+				if named := strings.Contains(out.String(), "names records that the partition has not got"); named != c.named {
+					t.Errorf("people were told: %t; expected %t: %s", named, c.named, out.String())
+				}
+				drain(t, e, stop)
+			})
+		})
+	}
+}
+
+// A partition that can't be asked for its end leaves the marks as they are, until it can.
+func TestMarksWaitForTheEndOfTheirPartition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(20, 2)
+		dumb := &unboundedLog{fakeLog: l, fails: 3}
+		start := registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {22, 25}}}
+		e := mustNew(t, Config{Inputs: []Input{{Source: dumb}}, Start: []registry.Position{start}, Handler: func(context.Context, *Record) error { return nil }})
+		stop := launch(t, e)
+		synctest.Wait()
+		if p := e.Progress().Positions[0]; p.Next != 3 || !slices.Equal(p.Done, start.Done) {
+			t.Errorf("before the end is known the progress is %+v", p)
+		}
+		rest(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 20 || len(p.Done) != 0 || dumb.fails != 0 {
+			t.Errorf("then it is %+v", p)
+		}
+		drain(t, e, stop)
+	})
+}
