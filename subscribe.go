@@ -32,9 +32,9 @@ type SubscriptionConfig struct {
 	Topic       string
 	Order       Order            // default OrderByKey
 	From        From             // where it begins; default Earliest
-	MaxAttempts int              // then a record is given up; default 10
+	MaxAttempts int              // then a record is given up; default 10, at most 2^20
 	Initial     time.Duration    // pause after the first failure of a record; default 1 s
-	Max         time.Duration    // and at most; default 1 min
+	Max         time.Duration    // and at most; default 1 min; a year is the longest
 	Hold        time.Duration    // how long a failing record is held before it is parked; default 5 s, negative: not at all
 	DeadLetters DeadLetterPolicy // default BlockKey
 	Endpoint    SubscriptionEndpoint
@@ -147,6 +147,9 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 		opts = &SubscribeOptions{}
 	}
 	j, err := c.journals(ctx, name)
+	if err == nil {
+		err = c.subscriptions().CheckTopic(ctx, j.Definition)
+	}
 	if err != nil {
 		return err
 	}
@@ -213,7 +216,8 @@ func (permanentError) Permanent() bool { return true }
 // Unwrap is for errors.Is.
 func (e permanentError) Unwrap() error { return e.error }
 
-// RetryAfter is an error of a handler that says when the record is to be tried again.
+// RetryAfter is an error of a handler that says when the record is to be tried again: in a day at most, or
+// after the longest pause that there is without it, if that is longer.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		err = errors.New("try again later")

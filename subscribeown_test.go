@@ -159,3 +159,63 @@ func TestASetOfAnotherSizeThanItsTopicsIsDamaged(t *testing.T) {
 		t.Errorf("there is still %q", have)
 	}
 }
+
+// What a subscription writes down would come to it again, to be written down again.
+func TestWhatBelongsToASubscriptionIsNotDeliveredByOne(t *testing.T) {
+	t.Parallel()
+	s, rf := parked(t)
+	ctx := t.Context()
+	info, err := rf.DescribeSubscription(ctx, "billing")
+	must(t, err)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), `a part of subscription "billing"`) {
+			t.Errorf("%s: %v; expected ErrConflict and whose the topic is", what, err)
+		}
+	}
+	never := func(context.Context, *ringfence.Message) error { t.Error("something was delivered"); return nil }
+	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {
+		_, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: name})
+		refused("create", err)
+		for _, state := range []string{"creating", "ready"} {
+			forge(t, s, "subscriptions/again", strings.NewReplacer("billing", "again", `"orders"`, fmt.Sprintf("%q", name)).Replace(forged(state)))
+			_, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: name})
+			refused("create of one that is "+state, err)
+			if state == "ready" {
+				for _, kind := range []string{"retry", "dead"} {
+					must(t, rf.EnsureTopic(ctx, "again.abcdefg2."+kind, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "again"`}))
+				}
+				short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
+				defer stop()
+				refused("run", rf.Subscribe(short, "again", never, nil))
+			}
+			must(t, rf.DeleteSubscription(ctx, "again", &ringfence.DeleteSubscriptionOptions{Force: true}))
+		}
+		// Its own, which it has when it is made.
+		own := strings.ReplaceAll(name, info.Set().ID, "abcdefg2")
+		forge(t, s, "subscriptions/again", strings.NewReplacer("billing", "again", `"orders"`, fmt.Sprintf("%q", strings.ReplaceAll(own, "billing", "again"))).Replace(forged("creating")))
+		if _, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: strings.ReplaceAll(own, "billing", "again")}); err == nil {
+			t.Errorf("one that delivers its own %s was made", own)
+		}
+		must(t, rf.DeleteSubscription(ctx, "again", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	}
+	if letters, err := rf.DeadLetters(ctx, "billing", nil); err != nil || len(letters) != 2 {
+		t.Errorf("of billing there are %+v, %v", letters, err)
+	}
+}
+
+func TestASetOfAnotherSizeThanTheMainTopicIsDamaged(t *testing.T) {
+	t.Parallel()
+	s, rf := newTopic(t, 2)
+	ctx := t.Context()
+	for _, kind := range []string{"retry", "dead"} {
+		must(t, rf.EnsureTopic(ctx, "billing.abcdefg2."+kind, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "billing"`}))
+	}
+	forge(t, s, "subscriptions/billing", forged("ready"))
+	short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
+	defer stop()
+	err := rf.Subscribe(short, "billing", func(context.Context, *ringfence.Message) error { return nil }, nil)
+	if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), `"orders"`) {
+		t.Errorf("a member: %v; expected ErrCorrupt and the topic", err)
+	}
+}

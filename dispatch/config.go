@@ -123,12 +123,18 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &p) && p.Permanent()
 }
 
+// longestAsked is how long an error may ask to wait, when Max is shorter.
+const longestAsked = 24 * time.Hour
+
+// Longest is the longest pause that there is: what says otherwise was not written by us.
+func (r *Retry) Longest() time.Duration { return max(r.Max, longestAsked) }
+
 // Pause is the time before the next attempt after so many failed ones, of which err is the last: what
-// a method RetryAfter() time.Duration of it says, or else one that grows.
+// a method RetryAfter() time.Duration of it says, Longest at most, or else one that grows.
 func (r *Retry) Pause(attempts int, err error) time.Duration {
 	var t timed
 	if errors.As(err, &t) && t.RetryAfter() > 0 {
-		return t.RetryAfter()
+		return min(t.RetryAfter(), r.Longest())
 	}
 	return r.pause(attempts)
 }

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ func (f *failure) stored(offset int64) registry.Failing {
 }
 
 // recall gives a record that was just read its failures from before the start. It waits for its time,
-// by this host's clock never longer than the pause that it had.
+// by this host's clock never longer than the pause that it had, nor than any that there is.
 func (e *Engine) recall(in *input, n *node) {
 	t := &in.tracker
 	for len(t.recalled) > 0 && t.recalled[0].Offset < n.rec.Offset {
@@ -70,11 +69,19 @@ func (e *Engine) recall(in *input, n *node) {
 	if e.cfg.Retry.OnHeld == nil {
 		return
 	}
-	pause := time.Duration(min(f.Pause, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	pause := time.Duration(min(f.Pause, e.cfg.Retry.Longest().Milliseconds())) * time.Millisecond
 	due := time.UnixMilli(f.Due)
 	if latest := time.Now().Add(pause); due.After(latest) {
 		due = latest
 	}
-	n.fail = &failure{attempts: f.Attempts, since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
+	n.fail = &failure{attempts: e.cfg.Retry.made(f.Attempts), since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
 	t.failing++
+}
+
+// made is how many attempts were made before, at most all that there are: another one can be counted.
+func (r *Retry) made(attempts int) int {
+	if r.MaxAttempts > 0 {
+		return min(attempts, r.MaxAttempts)
+	}
+	return min(attempts, registry.MaxAttempts-1)
 }

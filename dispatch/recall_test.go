@@ -101,6 +101,47 @@ func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 	})
 }
 
+// What no policy knows may be stored: whoever wrote it, nobody waits for years, and another attempt counts.
+func TestWhatIsStoredIsBoundByThePolicy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2, 1)
+		const last = 1 << 53
+		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: registry.MaxAttempts, Since: last, Due: last, Pause: last}}}}
+		for _, most := range []int{0, 3} {
+			f := &failing{began: time.Now()}
+			e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{
+				MaxAttempts: most, OnHeld: func(context.Context, *Record, Held) error { return nil },
+			}})
+			stop := launch(t, e)
+			rest(25 * time.Hour)
+			drain(t, e, stop)
+			attempt := registry.MaxAttempts
+			if most > 0 {
+				attempt = most + 1
+			}
+			if want := []string{fmt.Sprintf("0/%d at 24h0m0s", attempt), "1/1 at 24h0m0s"}; !slices.Equal(f.tries, want) {
+				t.Errorf("at most %d attempts: %q; want %q", most, f.tries, want)
+			}
+		}
+	})
+}
+
+func TestAnErrorAsksForNoMoreThanTheLongestPause(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ longest, asked, want time.Duration }{
+		{time.Minute, time.Hour, time.Hour},
+		{time.Minute, 25 * time.Hour, 24 * time.Hour},
+		{72 * time.Hour, 25 * time.Hour, 25 * time.Hour},
+		{72 * time.Hour, 1 << 62, 72 * time.Hour},
+	} {
+		if r := (Retry{Initial: 1, Max: c.longest}); r.Pause(1, later{c.asked}) != c.want {
+			t.Errorf("of %s, at most %s: %s; want %s", c.asked, c.longest, r.Pause(1, later{c.asked}), c.want)
+		}
+	}
+}
+
 // Finished ranges may be too many to be stored: then others of the key come first again.
 func TestAHeldRecordWaitsForItsTimeBehindOneThatIsRepeated(t *testing.T) {
 	t.Parallel()

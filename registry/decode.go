@@ -88,8 +88,10 @@ func (c *Checkpoint) check() error {
 }
 
 const (
-	mostAttempts = 1 << 30 // as the journal of a subscription has it
-	lastMoment   = 1 << 53 // what any reader of JSON can hold
+	// MaxAttempts is how often a record may have been tried, here and in the journal of a subscription.
+	MaxAttempts = 1 << 30
+
+	lastMoment = 1 << 53 // what any reader of JSON can hold
 )
 
 func checkFailing(all []Failing) error {
@@ -99,7 +101,7 @@ func checkFailing(all []Failing) error {
 	last := int64(-1)
 	for _, f := range all {
 		moment := func(ms int64) bool { return ms >= 0 && ms <= lastMoment }
-		if f.Offset <= last || f.Attempts < 1 || f.Attempts > mostAttempts || !moment(f.Since) || !moment(f.Due) || !moment(f.Pause) {
+		if f.Offset <= last || f.Attempts < 1 || f.Attempts > MaxAttempts || !moment(f.Since) || !moment(f.Due) || !moment(f.Pause) {
 			return fmt.Errorf("a checkpoint with the failing record %+v after offset %d: %w", f, last, fault.Corrupt)
 		}
 		last = f.Offset

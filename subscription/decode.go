@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -14,9 +12,9 @@ import (
 )
 
 const (
-	maxSets   = 64
-	longestMS = int64(math.MaxInt64 / time.Millisecond) // what a duration holds
-	setIDs    = "abcdefghijklmnopqrstuvwxyz234567"      // of rand.Text, in small letters
+	maxSets    = 64
+	lastMillis = 253_402_300_799_999                // the end of the year 9999: later times have no form that others read
+	setIDs     = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text, in small letters
 )
 
 // ErrDamaged says that a definition can't be used: somebody has damaged it, or a newer version wrote it.
@@ -42,7 +40,7 @@ func (d *Document) decode(e registry.Entry) error {
 	if d.Damaged != "" {
 		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
 	}
-	if err := errors.Join(d.validate(), d.checkState(), checkSets(d.Sets)); err != nil {
+	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input
 	}
 	return nil
@@ -55,6 +53,16 @@ func (d *Document) checkState() error {
 	return fmt.Errorf("state %.20q; expected %s, %s or %s", d.State, creating, ready, deleting)
 }
 
+func (d *Document) checkTimes() error {
+	if moment := func(ms int64) bool { return ms >= 0 && ms <= lastMillis }; !moment(d.Created) || d.Paused != nil && !moment(d.Paused.Since) {
+		return fmt.Errorf("a time before 1970 or after 9999: made at %d ms, paused %+v", d.Created, d.Paused)
+	}
+	if d.Paused != nil && len(d.Paused.Reason) > maxReasonBytes {
+		return fmt.Errorf("the reason of its pause has %d bytes; expected at most %d", len(d.Paused.Reason), maxReasonBytes)
+	}
+	return nil
+}
+
 func isSetID(id string) bool { return len(id) == setIDBytes && strings.Trim(id, setIDs) == "" }
 
 // checkSets bounds what is done shard by shard, and keeps the internal topics to names that a creation
@@ -63,8 +71,11 @@ func checkSets(sets []Set) error {
 	if len(sets) < 1 || len(sets) > maxSets {
 		return fmt.Errorf("%d shard sets; expected 1 to %d", len(sets), maxSets)
 	}
-	for _, s := range sets {
+	seen := map[string]bool{}
+	for i, s := range sets {
 		switch {
+		case seen[s.ID] || s.Set != i:
+			return fmt.Errorf("shard set %.20q is number %d in place %d, or is there twice", s.ID, s.Set, i)
 		case !isSetID(s.ID):
 			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
 		case s.Shards < 1 || s.Shards > commitlog.MaxPartitions:
@@ -72,6 +83,7 @@ func checkSets(sets []Set) error {
 		case s.State != active:
 			return fmt.Errorf("shard set %s is %.20q; expected %s", s.ID, s.State, active)
 		}
+		seen[s.ID] = true
 	}
 	return nil
 }

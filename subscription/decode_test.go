@@ -40,11 +40,20 @@ func TestADefinitionThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 		`"from":"earliest"`:      `"from":"-5m"`,
 		`"initial_ms":1000`:      `"initial_ms":0`,
 		`"max_ms":60000`:         `"max_ms":9223372036854775807`,
-		`"hold_ms":-1`:           `"hold_ms":9223372036854775807`,
+		`"hold_ms":-1`:           `"hold_ms":31536000001`,
 		`"max_attempts":10`:      `"max_attempts":0`,
 		`"topic":"t"`:            `"topic":"a..b"`,
 		`"name":"x"`:             `"name":"y"`,
 		`"sets":[`:               `"sets":[],"none":[`,
+		`"max_ms":60000,`:        `"max_ms":31536000001,`,
+		`_ms":-1`:                `_ms":-2`,
+		`"hold_ms":-1,`:          `"hold_ms":-9223372036854775808,`, // a thousand years when it is turned into a duration
+		`"max_attempts":10}`:     `"max_attempts":1048577}`,
+		`"created":1`:            `"created":-1`,
+		`"created":1}`:           `"created":253402300800000}`,
+		`,"created":1`:           `,"paused":{"since":9223372036854775807},"created":1`,
+		`"set":0`:                `"set":7`,
+		`[{"set":0,`:             `[{"set":0,"id":"abcdefg2","shards":4,"state":"active"},{"set":1,`,
 	} {
 		forged := strings.Replace(sound, was, is, 1)
 		if forged == sound {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -43,9 +44,18 @@ const (
 type Retry struct {
 	InitialMS   int64 `json:"initial_ms"` // pause after the first failure
 	MaxMS       int64 `json:"max_ms"`     // and at most
-	HoldMS      int64 `json:"hold_ms"`    // how long it is held before it is parked; negative: not at all
+	HoldMS      int64 `json:"hold_ms"`    // how long it is held before it is parked; -1: not at all
 	MaxAttempts int   `json:"max_attempts"`
 }
+
+// The bounds of a policy. Nothing that is computed from it comes near the ends of the numbers that others
+// read.
+const (
+	LongestPause = 365 * 24 * time.Hour // or hold
+	MaxAttempts  = 1 << 20
+
+	notHeld = -1 // Retry.HoldMS: a record that fails is parked at once
+)
 
 // Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
 // their names and in each record of theirs, and is never used again.
@@ -113,6 +123,13 @@ func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * tim
 func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
 func (r Retry) hold() time.Duration    { return time.Duration(r.HoldMS) * time.Millisecond }
 
+// longest is the longest pause before an attempt, in milliseconds: a handler may ask for one that is longer
+// than those of the policy.
+func (r Retry) longest() int64 {
+	retry := dispatch.Retry{Max: r.max()}
+	return retry.Longest().Milliseconds()
+}
+
 func (d *Document) withDefaults() {
 	set(&d.Order, ByKey)
 	set(&d.From, "earliest")
@@ -149,8 +166,9 @@ func (d *Document) validate() error {
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
 	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
-	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= longestMS, "a pause or a hold of %d ms; expected at most %d", max(d.Retry.MaxMS, d.Retry.HoldMS), longestMS)
-	demand(d.Retry.MaxAttempts > 0, "%d attempts; expected at least 1", d.Retry.MaxAttempts)
+	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= LongestPause.Milliseconds(), "a pause or a hold of %d ms; expected at most %d, which is a year", max(d.Retry.MaxMS, d.Retry.HoldMS), LongestPause.Milliseconds())
+	demand(d.Retry.HoldMS >= notHeld, "a hold of %d ms; expected a time, or %d for none", d.Retry.HoldMS, notHeld)
+	demand(d.Retry.MaxAttempts > 0 && d.Retry.MaxAttempts <= MaxAttempts, "%d attempts; expected 1 to %d", d.Retry.MaxAttempts, MaxAttempts)
 	return errors.Join(errs...)
 }
 
@@ -175,7 +193,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 		have, version, err := c.load(ctx, want.Name)
 		switch {
 		case errors.Is(err, fault.NotFound):
-			main, err := c.topics.Get(ctx, want.Topic)
+			main, err := c.main(ctx, want.Topic)
 			if err != nil {
 				return nil, err
 			}
@@ -191,7 +209,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			return nil, fmt.Errorf("subscription %q delivers topic %q ordered by %s; asked for was %q by %s; use another name: %w",
 				want.Name, have.Topic, have.Order, want.Topic, want.Order, fault.Exists)
 		case have.State == ready:
-			return have, nil
+			return have, c.CheckTopic(ctx, have)
 		}
 		if err = c.advance(ctx, have, version); errors.Is(err, errRaced) && version != "" {
 			err = c.abandon(ctx, have)
@@ -205,6 +223,9 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 // advance takes the next step of a creation.
 func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version) error {
 	if version != "" {
+		if err := c.CheckTopic(ctx, d); err != nil {
+			return err
+		}
 		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
 			if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards}); err != nil {
 				return err

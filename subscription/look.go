@@ -43,7 +43,10 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := core.New(core.Config{Set: j.Definition.Set().ID, From: b.First})
+	retry := j.Definition.Retry
+	st := core.New(core.Config{
+		Set: j.Definition.Set().ID, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: retry.MaxAttempts, MaxPause: retry.longest(),
+	})
 	var buf []commitlog.Record
 	for at := b.First; at < b.Next; {
 		recs, next, err := j.Journal.Read(ctx, shard, at, buf[:0], nil)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -66,7 +67,30 @@ func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.C
 	return j, nil
 }
 
-// fits says whether an internal topic has a partition for each shard.
+// CheckTopic says whether the topic of a definition can be delivered, and ErrNotFound when there is none.
+// ErrConflict for one that is a part of something.
+func (c *Catalog) CheckTopic(ctx context.Context, d *Document) error {
+	main, err := c.main(ctx, d.Topic)
+	if err == nil {
+		err = d.fits(main)
+	}
+	if err != nil {
+		return fmt.Errorf("subscription %q: %w", d.Name, err)
+	}
+	return nil
+}
+
+// main is a topic to be delivered. What is a part of something is none: a subscription writes down in its
+// topics what it delivers, so what came from one of those would come again, for ever.
+func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error) {
+	main, err := c.topics.Get(ctx, name)
+	if err == nil && main.Internal != "" {
+		err = fmt.Errorf("topic %q is a part of %s, and only topics of users can be delivered: %w", name, main.Internal, fault.Conflict)
+	}
+	return main, err
+}
+
+// fits says whether a topic has a partition for each shard.
 func (d *Document) fits(t *topic.Document) error {
 	if n := t.Storage[0].Partitions; n != d.Set().Shards {
 		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)

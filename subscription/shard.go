@@ -86,7 +86,7 @@ func NewShard(c ShardConfig) *Shard {
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
 			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
-			MaxAttempts: d.Retry.MaxAttempts, DeadLetters: d.DeadLetters,
+			MaxAttempts: d.Retry.MaxAttempts, MaxPause: d.Retry.longest(), DeadLetters: d.DeadLetters,
 		}),
 		pending: map[core.Origin]*parking{},
 	}

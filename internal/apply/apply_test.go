@@ -213,3 +213,15 @@ func TestManyFaultsAreCounted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestATopicOfASubscriptionIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	if err := rf.EnsureTopic(t.Context(), "a.abcdefg2.dead", ringfence.TopicConfig{Partitions: 1, Internal: `subscription "a"`}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Make(t.Context(), rf, decode(t, "subscriptions: {b: {topic: a.abcdefg2.dead}}"))
+	if fault.ExitCode(err) != fault.ExitConflict || !strings.Contains(err.Error(), `f.yaml:1: subscription "b": topic "a.abcdefg2.dead" is a part of subscription "a"`) {
+		t.Errorf("%v; expected a conflict, and whose the topic is", err)
+	}
+}

@@ -228,6 +228,9 @@ func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ring
 		if t.Name == name && t.Moved != nil {
 			return fmt.Errorf("%s: subscription %q: topic %q was moved to another log; apply it there: %w", o.place(p.File, "topic"), o.Name, name, fault.Conflict)
 		}
+		if t.Name == name && t.Internal != "" {
+			return fmt.Errorf("%s: subscription %q: topic %q is a part of %s, and only topics of users can be delivered: %w", o.place(p.File, "topic"), o.Name, name, t.Internal, fault.Conflict)
+		}
 		if t.Name == name {
 			return nil
 		}

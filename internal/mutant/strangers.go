@@ -298,29 +298,5 @@ func strangerMutants() []mutant {
 			find: "|unix.O_NOFOLLOW", put: "",
 			pkg: "registry/fileregistry", test: "TestWhatWakesOthersIsAFileOfItsOwn$",
 		},
-		{
-			name: "topics-by-name-alone", breaks: "a definition that a stranger wrote has users' topics deleted, and written to",
-			file: "topic/parts.go",
-			find: "	if p.owner != \"\" && d.Internal == p.owner {\n", put: "	if p.owner != \"\" {\n",
-			pkg: ".", test: "TestASubscriptionTouchesNoTopicThatOnlyItsDefinitionNames$",
-		},
-		{
-			name: "topics-opened-by-name", breaks: "a definition that a stranger wrote has fences and orders written into users' topics",
-			file: "subscription/parts.go",
-			find: "			err = c.parts(d.Name).Check(t.Document())\n", put: "			err = error(nil)\n",
-			pkg: ".", test: "TestASubscriptionTouchesNoTopicThatOnlyItsDefinitionNames$",
-		},
-		{
-			name: "topics-by-owner-alone", breaks: "a topic of which somebody says that it is a subscription's goes with what is left of that",
-			file: "subscription/parts.go",
-			find: "	return set, isSetID(set) && (", put: "	return set, set != rest && (",
-			pkg: ".", test: "TestWhatIsLeftOfASubscriptionIsKnownByItsNameToo$",
-		},
-		{
-			name: "more-shards-than-partitions", breaks: "a definition that a stranger wrote has shards that nothing keeps the records of",
-			file: "subscription/parts.go",
-			find: "	if n := t.Storage[0].Partitions; n != d.Set().Shards {\n", put: "	if n := t.Storage[0].Partitions; n < 1 {\n",
-			pkg: ".", test: "TestASetOfAnotherSizeThanItsTopicsIsDamaged$",
-		},
 	}
 }

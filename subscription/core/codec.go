@@ -18,9 +18,14 @@ const (
 	MaxSet    = 64
 	MaxAnswer = 1024
 	MaxMember = 256
-	MaxIDs    = 1024      // identities in one order
-	MaxTime   = 1<<53 - 1 // milliseconds from 1970 on or back: their sums and differences are numbers too
-	MaxEpoch  = 1<<53 - 1 // the registry takes one more, and a shard is claimed above what its journal has
+	MaxIDs    = 1024 // identities in one order
+
+	// MaxAttempts at a record, and MaxRound of it: one more could not be read.
+	MaxAttempts = 1 << 30
+	MaxRound    = 1 << 30
+
+	MaxTime  = 1<<53 - 1 // milliseconds from 1970 on or back: their sums and differences are numbers too
+	MaxEpoch = 1<<53 - 1 // the registry takes one more, and a shard is claimed above what its journal has
 )
 
 // Encode is the stored form of r, for a header. The key is not in it: it is that of the record which
@@ -104,7 +109,7 @@ func Decode(b, key []byte) (*Record, error) {
 		r.Timestamp = d.num()
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
-		r.Attempts = d.count(1 << 30)
+		r.Attempts = d.count(MaxAttempts)
 		r.Due, r.Since = d.time(), d.time()
 		r.Answer = d.text(MaxAnswer)
 	}
@@ -228,7 +233,7 @@ func (d *reader) text(limit int) string {
 }
 
 func (d *reader) id() ID {
-	id := ID{Origin: Origin{Storage: int32(d.count(1 << 20)), Partition: int32(d.count(1 << 20)), Offset: d.num()}, Round: d.count(1 << 30)}
+	id := ID{Origin: Origin{Storage: int32(d.count(1 << 20)), Partition: int32(d.count(1 << 20)), Offset: d.num()}, Round: d.count(MaxRound)}
 	if id.Offset < 0 {
 		d.fail("a negative offset")
 	}

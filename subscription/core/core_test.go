@@ -140,3 +140,33 @@ func TestAParkedKeyKeepsNothingElseInMemory(t *testing.T) {
 		t.Errorf("parked are %+v; expected one of a key of its own", items)
 	}
 }
+
+// A time or a count that no policy knows may be in a journal: whoever wrote it, nobody waits for ever, and
+// what is counted can be counted on.
+func TestWhatAJournalSaysIsBoundByThePolicy(t *testing.T) {
+	t.Parallel()
+	const now, far = 1_000_000, 253_402_300_799_999 // the end of 9999
+	by, key := Tenure{Epoch: 1, Run: 1}, []byte("k")
+	id := ID{Origin: Origin{Offset: 5}}
+	for _, r := range []Record{
+		{Kind: Park, By: by, Seq: 2, ID: id, Key: key, At: now, Due: far, Attempts: MaxAttempts},
+		{Kind: Park, By: by, Seq: 2, ID: id, Key: key, At: -far, Due: far, Attempts: MaxAttempts},
+		{Kind: Try, By: by, Seq: 3, ID: id, At: now, Due: far, Attempts: MaxAttempts},
+	} {
+		for _, live := range []bool{false, true} {
+			s := New(Config{Set: "s", Tenure: by, Now: now, MaxAttempts: 3, MaxPause: 1000})
+			s.Start()
+			if !live {
+				s = New(Config{Set: "s", Now: now, MaxAttempts: 3, MaxPause: 1000})
+			}
+			s.Read(0, &Record{Kind: Fence, By: by, Seq: 1})
+			if r.Kind == Try {
+				s.Read(1, &Record{Kind: Park, By: by, Seq: 2, ID: id, Key: key})
+			}
+			s.Read(2, &r)
+			if it, ok := s.Item(id.Origin); !ok || it.Due > now+1000 || it.Attempts > 4 {
+				t.Errorf("live: %t, kind %d of %d: %+v; expected to be due by %d after at most 4 attempts", live, r.Kind, r.At, it, now+1000)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ type Config struct {
 	Now    int64 // Unix milliseconds; see State.Clock
 
 	MaxAttempts int         // 0: no end
+	MaxPause    int64       // milliseconds before an attempt at most; 0: no end
 	DeadLetters DeadLetters // zero: Block
 	Batch       int         // records appended at once; default 256
 	Tidy        int64       // a journal that is shorter stays as it is; default 1024
@@ -210,8 +211,8 @@ func (s *State) count(place int64, r *Record) {
 	case Known:
 		s.mark(place, r)
 	case Try:
-		if it != nil && it.id() == r.ID && !it.dead && r.Attempts >= int(it.attempts) {
-			it.attempts, it.due, it.since, it.answer = int32(r.Attempts), s.clamp(r), r.Since, s.shared(r.Answer)
+		if made := s.made(r); it != nil && it.id() == r.ID && !it.dead && made >= it.attempts {
+			it.attempts, it.due, it.since, it.answer = made, s.clamp(r), r.Since, s.shared(r.Answer)
 			s.refresh(it.lane)
 		}
 	case Done:
@@ -280,7 +281,7 @@ func (s *State) keep(place int64, r *Record) {
 		l.remove(it)
 	}
 	it.round, it.place, it.dead, it.timestamp = int32(r.ID.Round), place, r.Kind == Dead, r.Timestamp
-	it.attempts, it.since, it.due, it.answer = max(it.attempts, int32(r.Attempts)), r.Since, s.clamp(r), s.shared(r.Answer)
+	it.attempts, it.since, it.due, it.answer = max(it.attempts, s.made(r)), r.Since, s.clamp(r), s.shared(r.Answer)
 	it.blocking, it.copy, it.reason = r.Blocking, r.Copy, r.Reason
 	if it.dead && !it.blocking {
 		l.aside++
@@ -291,12 +292,26 @@ func (s *State) keep(place int64, r *Record) {
 }
 
 // clamp is when r is due, by our clock. A writer's clock that was ahead makes nobody wait for longer
-// than the pause that it wrote down.
+// than the pause that it wrote down, and whoever wrote that, for none that the policy does not know.
 func (s *State) clamp(r *Record) int64 {
-	if s.phase == live {
-		return r.Due
+	due := r.Due
+	if s.cfg.MaxPause > 0 {
+		due = min(due, s.cfg.Now+s.cfg.MaxPause)
 	}
-	return min(r.Due, s.cfg.Now+max(0, r.Due-r.At))
+	if s.phase == live {
+		return due
+	}
+	return min(due, s.cfg.Now+max(0, r.Due-r.At))
+}
+
+// made is how many attempts were made at r, at most all that there are: another one can be counted. A
+// record that was given up behind others of its key gets one beyond its policy.
+func (s *State) made(r *Record) int32 {
+	most := MaxAttempts - 1
+	if s.cfg.MaxAttempts > 0 {
+		most = min(most, s.cfg.MaxAttempts+1)
+	}
+	return int32(min(r.Attempts, most))
 }
 
 // landed finishes what was written with our records up to seq, which were read back.
