@@ -98,6 +98,9 @@ func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetter
 	}
 	if verb == core.Redrive {
 		for _, l := range letters {
+			if l.ID.Round >= core.MaxRound {
+				return 0, fmt.Errorf("subscription %q: dead letter %s was delivered again as often as it can be, and can only be discarded: %w", name, subscription.Name(l.ID), ErrConflict)
+			}
 			if l.Lost != nil {
 				return 0, fmt.Errorf("subscription %q: dead letter %s can't be delivered again, only discarded: %w: %w", name, subscription.Name(l.ID), ErrConflict, l.Lost)
 			}

@@ -2,7 +2,9 @@ package ringfence_test
 
 import (
 	"context"
+	"errors"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,4 +54,48 @@ func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 		produce(t, rf, "orders", 8, 1, 1)
 		return epoch.Load() > first
 	})
+}
+
+// A fence of the last epoch that there is leaves none for the shard: nothing is written that nobody reads,
+// and all but that shard goes on.
+func TestAShardBeginsNoEpochThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	s, rf := newTopic(t, 2)
+	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	must(t, err)
+	journal := raw(t, s, rf, info.JournalTopic())
+	fence(t, journal, info, core.Tenure{Epoch: core.MaxEpoch, Run: 1, Token: 1})
+	produce(t, rf, "orders", 0, 20, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan error, 100)
+	over := make(chan error, 1)
+	got := newRecorder()
+	go func() {
+		over <- rf.Subscribe(ctx, "billing", got.handle, &ringfence.SubscribeOptions{Events: ringfence.Events{Trouble: func(_ int, _ string, err error) {
+			select {
+			case told <- err:
+			default:
+			}
+		}}})
+	}()
+	eventually(t, "what is to be done", func() bool {
+		select {
+		case err := <-told:
+			return errors.Is(err, ringfence.ErrCorrupt) && strings.Contains(err.Error(), "subscription delete --force")
+		default:
+			return false
+		}
+	})
+	b, err := journal.Bounds(t.Context(), 0)
+	must(t, err)
+	if b.Next > 2 { // the forged one, and perhaps that of an owner who had not met it yet
+		t.Errorf("the journal has %d records; expected 2 at most", b.Next)
+	}
+	got.waitFor(t, 1) // of the other shard
+	if _, err := rf.DeadLetters(t.Context(), "billing", nil); err != nil {
+		t.Errorf("the list: %v", err)
+	}
+	cancel()
+	must(t, <-over)
+	must(t, rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true}))
 }

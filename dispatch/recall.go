@@ -42,7 +42,7 @@ func (t *tracker) failed(limit int) []registry.Failing {
 // OnHeld has taken the record: what it answered goes with it until then, and the heir has to ask again.
 func (f *failure) stored(offset int64) registry.Failing {
 	out := registry.Failing{
-		Offset: offset, Attempts: f.attempts, Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
+		Offset: offset, Attempts: min(f.attempts, registry.MaxAttempts), Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
 	}
 	switch f.why {
 	case "":

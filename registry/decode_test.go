@@ -42,3 +42,44 @@ func TestAnEpochBeyondItsBoundIsNotBelieved(t *testing.T) {
 		must(t, reg.Close())
 	}
 }
+
+// A seek fences an owner by an epoch of its own: one that nobody reads would keep all from the unit.
+func TestASeekBeginsNoEpochThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for epoch, ok := range map[int64]bool{registry.MaxEpoch: false, registry.MaxEpoch - 1: true} {
+		f := newFixture(t, 1)
+		res, err := f.h.Registry.Txn(t.Context(), registry.Txn{
+			Checks: []registry.Check{{Key: f.g.OwnerKey(0)}},
+			Puts:   []registry.Put{{Key: f.g.OwnerKey(0), Value: registry.Encode(registry.Owner{Epoch: epoch})}},
+		})
+		must(t, err)
+		err = f.g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: 7}}}, "seek to 7")
+		u, failed := f.g.Unit(t.Context(), 0)
+		must(t, failed)
+		switch {
+		case ok && (err != nil || u.Owner.Epoch != epoch+1):
+			t.Errorf("above epoch %d: %+v, %v", epoch, u.Owner, err)
+		case !ok && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "group delete --force") || u.OwnerVersion != res[0] || u.Checkpoint != nil):
+			t.Errorf("above epoch %d: %+v, %v; expected fault.Corrupt, what to do, and nothing to be written", epoch, u, err)
+		}
+	}
+}
+
+// What is counted on may be what a stranger wrote.
+func TestACheckpointIsWrittenAsItIsRead(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []registry.Failing{
+		{Offset: 8, Attempts: registry.MaxAttempts + 1}, {Offset: 8, Attempts: 1, Since: 1<<53 + 1}, {Offset: 8, Attempts: 1, Due: -1}, {Offset: 8, Attempts: 0},
+	} {
+		f := newFixture(t, 1)
+		_, m := f.join("a", "a1")
+		grant, err := m.Claim(t.Context(), 0, "first")
+		must(t, err)
+		c := registry.Checkpoint{Positions: []registry.Position{{Next: 7, Failing: []registry.Failing{bad}}}}
+		must(t, f.g.Commit(t.Context(), grant, c, ""))
+		u, err := f.g.Unit(t.Context(), 0)
+		if err != nil || u.Checkpoint.Positions[0].Next != 7 || len(u.Checkpoint.Positions[0].Failing) > 0 {
+			t.Errorf("with %+v: %+v, %v", bad, u.Checkpoint, err)
+		}
+	}
+}

@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Epochs are fencing tokens outside of the store too: receivers refuse what comes under a lower
@@ -16,6 +19,20 @@ const epochZero = 1_577_836_800_000
 // MaxEpoch is the highest epoch that is believed. At one a millisecond it lasts 285,000 years, every
 // reader of JSON keeps it exactly, and the one after it is a number still.
 const MaxEpoch = 1 << 53
+
+// MaxClaim is the highest epoch that is begun by a claim, and by a ring. Who owns something by then can
+// still give it away, and be fenced, so many times more.
+const MaxClaim = MaxEpoch - 1<<20
+
+// CheckEpoch says whether an epoch of what may be begun: what is beyond most would be written for nobody
+// to read. The time leads to no such epoch, so whoever wrote the one before was none of ours.
+func CheckEpoch(what string, epoch, most int64) error {
+	if epoch <= most {
+		return nil
+	}
+	return fmt.Errorf("%s would begin epoch %d, and the highest is %d: somebody else wrote the one before; \"ringfence group delete --force\", \"ring delete\" or \"subscription delete --force\", whichever it is of, removes that with its progress: %w",
+		what, epoch, most, fault.Corrupt)
+}
 
 // NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
 // milliseconds since the beginning of 2020, or one more than the last where changes are faster.
@@ -48,6 +65,8 @@ func (r *Registry) nextEpoch(ctx context.Context, last int64) (int64, error) {
 // follow completes the entry of an owner that comes after an epoch.
 func (r *Registry) follow(ctx context.Context, last int64, next Owner) (_ Owner, err error) {
 	next.After, next.Since = last, time.Now().UnixMilli()
-	next.Epoch, err = r.nextEpoch(ctx, last)
+	if next.Epoch, err = r.nextEpoch(ctx, last); err == nil {
+		err = CheckEpoch("the unit", next.Epoch, MaxEpoch)
+	}
 	return next, err
 }

@@ -190,8 +190,12 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 	if len(why) > 3 {
 		why = append(why[:3], "and others")
 	}
+	epoch := registry.NextEpoch(max(d.Epoch, floor), now)
+	if err := registry.CheckEpoch("the ring", epoch, registry.MaxClaim); err != nil {
+		return nil, err
+	}
 	return &anchorDoc{
-		Format: format, Epoch: registry.NextEpoch(max(d.Epoch, floor), now), By: by, Reason: strings.Join(why, ", "),
+		Format: format, Epoch: epoch, By: by, Reason: strings.Join(why, ", "),
 		Changed: time.Now().UnixMilli(), Members: live, Anchor: anchor,
 	}, nil
 }

@@ -87,3 +87,18 @@ func TestACrowdThatSomebodyMadeUpIsRefused(t *testing.T) {
 		t.Errorf("%v; expected that there are too many", err)
 	}
 }
+
+func TestARingBeginsNoEpochThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	doc, err := (*anchorDoc)(nil).next(map[string]string{"a": "1"}, "a", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for epoch, ok := range map[int64]bool{registry.MaxClaim - 1: true, registry.MaxClaim: false, registry.MaxEpoch: false} {
+		doc.Epoch = epoch
+		next, err := doc.next(map[string]string{"b": "1"}, "b", 0, 0)
+		if ok && (err != nil || next.Epoch != epoch+1) || !ok && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "ring delete")) {
+			t.Errorf("after epoch %d: %+v, %v", epoch, next, err)
+		}
+	}
+}

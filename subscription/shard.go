@@ -139,6 +139,9 @@ func (s *Shard) Started() <-chan struct{} { return s.started }
 // else's (fault.Fenced; a group.Outrun says above which epoch it has to be claimed), or its journal can't be read (fault.Corrupt …). It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
+	if err := registry.CheckEpoch("its journal", s.cfg.Epoch, core.MaxEpoch); err != nil {
+		return fmt.Errorf("subscription %q, shard %d: %w", s.cfg.Definition.Name, s.cfg.Shard, err)
+	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.mu.Lock()

@@ -255,7 +255,7 @@ func (s *State) storePlan(targets []string, reason string) {
 		Targets: targets, First: s.plan.first, Assignor: s.cfg.Assignor.Name(),
 	}
 	if s.view.Assignment != nil {
-		doc.Version = s.view.Assignment.Version + 1
+		doc.Version = s.view.Assignment.Version%registry.MaxEpoch + 1 // for people; a stranger may have written any
 	}
 	txn := s.cfg.Group.PlanTxn(doc, s.view.AssignmentVersion, s.view.MetaVersion)
 	if size := len(txn.Puts[0].Value); size > registry.MaxValueBytes {

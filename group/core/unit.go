@@ -89,6 +89,9 @@ func (s *State) whyFree(o *registry.Owner) string {
 // that it is the one to start from when the claim is applied; and so is that the dead have not
 // come back.
 func (s *State) claim(n int, why, dead string) {
+	if !s.mayBegin(n, registry.MaxClaim) {
+		return
+	}
 	u, v := &s.units[n], &s.view.Units[n]
 	owner := registry.Owner{
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
@@ -106,6 +109,17 @@ func (s *State) claim(n int, why, dead string) {
 func (s *State) nextEpoch(n int) int64 {
 	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
 	return registry.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
+}
+
+// mayBegin says whether there is an epoch left for the unit's next owner, and tells people once when not.
+func (s *State) mayBegin(n int, most int64) bool {
+	u, epoch := &s.units[n], s.nextEpoch(n)
+	err := registry.CheckEpoch(fmt.Sprintf("unit %d of group %q", n, s.cfg.Group.Name()), epoch, most)
+	if err != nil && u.refused != s.view.Units[n].OwnerVersion {
+		u.refused = s.view.Units[n].OwnerVersion
+		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: s.view.Units[n].Owner.Epoch, Text: "nobody can own it", Err: err})
+	}
+	return err == nil
 }
 
 // own begins the time as owner that the view shows.
@@ -228,6 +242,9 @@ func (s *State) late(n int) {
 // without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
 // that was left behind is no part.
 func (s *State) handoff(n int, target, reason string) {
+	if !s.mayBegin(n, registry.MaxEpoch) {
+		return
+	}
 	u, v := &s.units[n], &s.view.Units[n]
 	h := registry.Handoff{Grant: u.grant, After: v.CheckpointVersion}
 	owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}

@@ -89,5 +89,77 @@ func believedMutants() []mutant {
 			find: "t.Name == name && t.Internal != \"\" {", put: "t.Name == name && t.Internal == name {",
 			pkg: "internal/apply", test: "TestATopicOfASubscriptionIsNotDelivered$",
 		},
+		{
+			name: "claims-beyond-the-last-epoch", breaks: "one forged epoch has members write what nobody reads, and the group is of no use any more",
+			file: "group/core/unit.go",
+			find: "	if !s.mayBegin(n, registry.MaxClaim) {\n", put: "	if !s.mayBegin(n, registry.MaxClaim) && n < 0 {\n",
+			pkg: "group/core", test: "TestNobodyBeginsAnEpochThatNobodyReads$",
+		},
+		{
+			name: "no-epoch-to-give-away", breaks: "what was claimed in the last epoch can't be handed over",
+			file: "group/core/unit.go",
+			find: "	if !s.mayBegin(n, registry.MaxEpoch) {\n", put: "	if !s.mayBegin(n, registry.MaxClaim) {\n",
+			pkg: "group/core", test: "TestNobodyBeginsAnEpochThatNobodyReads$",
+		},
+		{
+			name: "gives-away-beyond-the-last-epoch", breaks: "a handoff writes an epoch that nobody reads",
+			file: "group/core/unit.go",
+			find: "	if !s.mayBegin(n, registry.MaxEpoch) {\n", put: "	if !s.mayBegin(n, registry.MaxEpoch) && n < 0 {\n",
+			pkg: "group/core", test: "TestNobodyGivesAwayWhatHasNoEpochLeft$",
+		},
+		{
+			name: "told-at-every-look", breaks: "a unit that nobody can own fills the log",
+			file: "group/core/unit.go",
+			find: "		u.refused = s.view.Units[n].OwnerVersion\n", put: "",
+			pkg: "group/core", test: "TestNobodyBeginsAnEpochThatNobodyReads$",
+		},
+		{
+			name: "assignment-of-no-version", breaks: "one forged assignment is followed by one that nobody reads",
+			file: "group/core/plan.go",
+			find: "doc.Version = s.view.Assignment.Version%registry.MaxEpoch + 1", put: "doc.Version = s.view.Assignment.Version + 1",
+			pkg: "group/core", test: "TestAnAssignmentOfAnyVersionIsFollowedByOneThatIsRead$",
+		},
+		{
+			name: "seek-beyond-the-last-epoch", breaks: "a seek writes an epoch that nobody reads",
+			file: "registry/epoch.go",
+			find: "		err = CheckEpoch(\"the unit\", next.Epoch, MaxEpoch)\n", put: "		err = nil\n",
+			pkg: "registry", test: "TestASeekBeginsNoEpochThatNobodyReads$",
+		},
+		{
+			name: "checkpoint-that-nobody-reads", breaks: "what fails is written down as nobody reads it, and the unit is of no use any more",
+			file: "registry/protocol.go",
+			find: "	if len(value) > MaxValueBytes || c.check() != nil {\n", put: "	if len(value) > MaxValueBytes {\n",
+			pkg: "registry", test: "TestACheckpointIsWrittenAsItIsRead$",
+		},
+		{
+			name: "ring-beyond-the-last-epoch", breaks: "one forged epoch has members write a ring that nobody reads",
+			file: "ring/document.go",
+			find: "	if err := registry.CheckEpoch(\"the ring\", epoch, registry.MaxClaim); err != nil {\n", put: "	if err := registry.CheckEpoch(\"the ring\", 0, registry.MaxClaim); err != nil {\n",
+			pkg: "ring", test: "TestARingBeginsNoEpochThatNobodyReads$",
+		},
+		{
+			name: "fence-that-nobody-reads", breaks: "a shard writes a fence that stops it for ever",
+			file: "subscription/shard.go",
+			find: "registry.CheckEpoch(\"its journal\", s.cfg.Epoch, core.MaxEpoch)", put: "registry.CheckEpoch(\"its journal\", 0, core.MaxEpoch)",
+			pkg: ".", test: "TestAShardBeginsNoEpochThatNobodyReads$",
+		},
+		{
+			name: "times-that-nobody-reads", breaks: "a shard writes a time that stops it for ever",
+			file: "subscription/core/codec.go",
+			find: "func (w *writer) time(ms int64) { w.num(max(-MaxTime, min(ms, MaxTime))) }", put: "func (w *writer) time(ms int64) { w.num(ms) }",
+			pkg: "subscription/core", test: "TestWhateverIsWrittenIsRead$",
+		},
+		{
+			name: "attempts-that-nobody-reads", breaks: "a shard writes a number of attempts that stops it for ever",
+			file: "subscription/core/codec.go",
+			find: "		w.num(int64(max(0, min(r.Attempts, MaxAttempts))))\n", put: "		w.num(int64(r.Attempts))\n",
+			pkg: "subscription/core", test: "TestWhateverIsWrittenIsRead$",
+		},
+		{
+			name: "round-that-nobody-reads", breaks: "a redrive of what a stranger wrote stops its shard for ever",
+			file: "subscription/core/pump.go",
+			find: "	if it.order == Redrive && int(it.round) >= MaxRound {", put: "	if it.order == Redrive && int(it.round) > MaxRound {",
+			pkg: "subscription/core", test: "TestADeadLetterInItsLastRoundIsOnlyDiscarded$",
+		},
 	}
 }

@@ -37,7 +37,7 @@ func certainMutants() []mutant {
 		{
 			name: "ring-epochs-without-a-floor", breaks: "a store that went back gives an epoch of a ring again to another member",
 			file: "ring/document.go",
-			find: "Epoch: registry.NextEpoch(max(d.Epoch, floor), now), By", put: "Epoch: max(d.Epoch, floor) + 1, By",
+			find: "epoch := registry.NextEpoch(max(d.Epoch, floor), now)\n", put: "epoch := max(d.Epoch, floor) + 1\n",
 			pkg: "ring", test: "TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack$",
 		},
 		{

@@ -24,19 +24,20 @@ const (
 	MaxAttempts = 1 << 30
 	MaxRound    = 1 << 30
 
-	MaxTime  = 1<<53 - 1 // milliseconds from 1970 on or back: their sums and differences are numbers too
-	MaxEpoch = 1<<53 - 1 // the registry takes one more, and a shard is claimed above what its journal has
+	MaxTime  = 1<<53 - 1     // milliseconds from 1970 on or back: their sums and differences are numbers too
+	MaxEpoch = 1<<53 - 1<<21 // below the highest that registries give: a shard is claimed above what its journal has
 )
 
 // Encode is the stored form of r, for a header. The key is not in it: it is that of the record which
-// carries the header, and may be as large as any.
+// carries the header, and may be as large as any. Times, attempts and texts beyond their bounds are written
+// as those: Decode reads whatever was encoded, or the shard that wrote it would never start again.
 func Encode(r *Record) []byte {
 	w := writer{b: make([]byte, 0, 64+len(r.Key)+len(r.Answer)+8*len(r.IDs))}
 	w.b = append(w.b, format, byte(r.Kind))
-	w.text(r.Set)
-	w.num(r.At)
+	w.text(r.Set, MaxSet)
+	w.time(r.At)
 	if r.Kind == Order {
-		w.text(r.Order)
+		w.text(r.Order, MaxMember)
 		w.b = append(w.b, byte(r.Verb))
 		w.num(int64(len(r.IDs)))
 		for _, id := range r.IDs {
@@ -49,7 +50,7 @@ func Encode(r *Record) []byte {
 	w.b = binary.AppendUvarint(w.b, r.By.Token)
 	w.b = binary.AppendUvarint(w.b, r.Seq)
 	if r.Kind == Fence {
-		w.text(r.Member)
+		w.text(r.Member, MaxMember)
 		return w.b
 	}
 	w.id(r.ID)
@@ -58,10 +59,10 @@ func Encode(r *Record) []byte {
 		w.num(r.Timestamp)
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
-		w.num(int64(r.Attempts))
-		w.num(r.Due)
-		w.num(r.Since)
-		w.text(r.Answer)
+		w.num(int64(max(0, min(r.Attempts, MaxAttempts))))
+		w.time(r.Due)
+		w.time(r.Since)
+		w.text(r.Answer, MaxAnswer)
 	}
 	if r.Kind == Dead {
 		w.num(r.Copy)
@@ -126,7 +127,10 @@ type writer struct{ b []byte }
 
 func (w *writer) num(n int64) { w.b = binary.AppendVarint(w.b, n) }
 
-func (w *writer) text(s string) {
+func (w *writer) time(ms int64) { w.num(max(-MaxTime, min(ms, MaxTime))) }
+
+func (w *writer) text(s string, limit int) {
+	s = cut(s, limit)
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 

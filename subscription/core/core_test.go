@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -117,12 +118,27 @@ func TestAnEpochInAJournalIsOneOfARegistry(t *testing.T) {
 func TestATimeInAJournalIsOneOfAClock(t *testing.T) {
 	t.Parallel()
 	for at, ok := range map[int64]bool{0: true, MaxTime: true, -MaxTime: true, MaxTime + 1: false, math.MaxInt64: false, math.MinInt64: false} {
-		for _, r := range []Record{{Kind: Done, At: at}, {Kind: Try, Due: at}, {Kind: Try, Since: at}} {
-			if _, err := Decode(Encode(&r), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
+		for _, times := range [][3]int64{{at, 0, 0}, {0, at, 0}, {0, 0, at}} {
+			if _, err := Decode(tried(times[0], times[1], times[2]), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
 				t.Errorf("time %d: %v", at, err)
 			}
 		}
 	}
+}
+
+// tried is a Try with such times, whatever they are: Encode writes no others than clocks have.
+func tried(at, due, since int64) []byte {
+	w := writer{b: []byte{format, byte(Try)}}
+	w.text("s", MaxSet)
+	w.num(at)
+	w.num(7)                            // epoch
+	w.b = append(w.b, 1, 1, 1)          // run, token, sequence
+	w.id(ID{Origin: Origin{Offset: 5}}) // of what
+	w.num(1)                            // attempts
+	w.num(due)
+	w.num(since)
+	w.text("", MaxAnswer)
+	return w.b
 }
 
 // What is read from a topic comes in large pieces: a key that is a part of one would keep it for as long
@@ -167,6 +183,55 @@ func TestWhatAJournalSaysIsBoundByThePolicy(t *testing.T) {
 			if it, ok := s.Item(id.Origin); !ok || it.Due > now+1000 || it.Attempts > 4 {
 				t.Errorf("live: %t, kind %d of %d: %+v; expected to be due by %d after at most 4 attempts", live, r.Kind, r.At, it, now+1000)
 			}
+		}
+	}
+}
+
+// A shard writes down what it was told: by a clock, by a handler, by a checkpoint that a stranger wrote. It
+// could never start again if it did not read that.
+func TestWhateverIsWrittenIsRead(t *testing.T) {
+	t.Parallel()
+	numbers := []int64{math.MinInt64, -MaxTime - 1, -1, 0, 1, MaxTime, MaxTime + 1, math.MaxInt64}
+	for _, kind := range []Kind{Fence, Park, Try, Done, Dead, Known, Order} {
+		for _, n := range numbers {
+			for _, attempts := range []int{-1, 0, MaxAttempts, MaxAttempts + 1, math.MaxInt} {
+				r := Record{
+					Kind: kind, Set: "s", At: n, Due: n, Since: n, Timestamp: n, Attempts: attempts, Reason: Attempts, Verb: Redrive,
+					Answer: strings.Repeat("a", MaxAnswer+1), Member: strings.Repeat("m", MaxMember+1), Order: strings.Repeat("o", MaxMember+1),
+				}
+				if got, err := Decode(Encode(&r), nil); err != nil {
+					t.Errorf("kind %d, time %d, %d attempts: %v", kind, n, attempts, err)
+				} else if got.Kind == Try && attempts > 0 && n > 0 && (got.Attempts != min(attempts, MaxAttempts) || got.Due != min(n, MaxTime)) {
+					t.Errorf("due at %d after %d attempts became %+v", n, attempts, got)
+				}
+			}
+		}
+	}
+}
+
+func TestADeadLetterInItsLastRoundIsOnlyDiscarded(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []Verb{Redrive, Discard} {
+		s := owner()
+		id := ID{Origin: Origin{Offset: 5}, Round: MaxRound}
+		s.Read(1, &Record{Kind: Dead, By: s.cfg.Tenure, Seq: 2, ID: id, Key: []byte("k"), Blocking: true, Reason: Permanent})
+		s.Effects()
+		s.Read(2, &Record{Kind: Order, Verb: verb, IDs: []ID{id}})
+		var written []Entry
+		for _, e := range s.Effects() {
+			written = append(written, e.(Append).Entries...)
+		}
+		for _, e := range written {
+			if _, err := Decode(Encode(&e.Record), nil); err != nil {
+				t.Errorf("verb %d: %+v is written: %v", verb, e, err)
+			}
+		}
+		if verb == Redrive && len(written) > 0 || verb == Discard && (len(written) != 1 || written[0].Kind != Done) {
+			t.Errorf("verb %d: written is %+v", verb, written)
+		}
+		s.Read(3, &Record{Kind: Order, Verb: Discard, IDs: []ID{id}})
+		if verb == Redrive && len(s.Effects()) != 1 {
+			t.Error("after a redrive that was refused it can't be discarded")
 		}
 	}
 }

@@ -193,6 +193,9 @@ func (s *State) obey(it *item) {
 	if s.phase != live || it.pending > 0 || s.items[it.Origin] != it {
 		return
 	}
+	if it.order == Redrive && int(it.round) >= MaxRound { // none of ours made so many
+		it.order = 0
+	}
 	switch it.order {
 	case Redrive:
 		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, int(it.round) + 1}, Key: it.lane.key(), Timestamp: it.timestamp}
