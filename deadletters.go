@@ -44,12 +44,10 @@ func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
 		(o.Since.IsZero() || l.Item.Since > 0 && !time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond)))
 }
 
-// DeadLetters lists what is not delivered until somebody decides, in order of key and place.
+// DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
+// it lists what could be read.
 func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterOptions) ([]DeadLetter, error) {
 	j, letters, err := c.letters(ctx, name, opts)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]DeadLetter, 0, len(letters))
 	for _, l := range letters {
 		d := DeadLetter{
@@ -68,7 +66,7 @@ func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterO
 		}
 		out = append(out, d)
 	}
-	return out, nil
+	return out, err
 }
 
 // Redrive orders that dead letters be delivered again, each in its place in the order of its key, before

@@ -3,6 +3,7 @@ package ringfence_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"sync"
 	"testing"
@@ -29,7 +30,12 @@ func newStores() *stores {
 
 func (s *stores) open(t *testing.T) *ringfence.Client {
 	t.Helper()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "shared:", Registry: "shared:", Backends: []ringfence.Backend{{
+	return s.openWith(t, nil)
+}
+
+func (s *stores) openWith(t *testing.T, logger *slog.Logger) *ringfence.Client {
+	t.Helper()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "shared:", Registry: "shared:", Logger: logger, Backends: []ringfence.Backend{{
 		Scheme: "shared",
 		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) {
 			return s.log.Open(), nil

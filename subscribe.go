@@ -118,6 +118,16 @@ func (c *Client) DescribeSubscription(ctx context.Context, name string) (*Subscr
 	return c.subscriptions().Get(ctx, name)
 }
 
+// CheckSubscription says what of its topic keeps a subscription from being delivered; nil: nothing does.
+// ErrConflict for a topic that is a part of another subscription, or moved away; ErrNotFound for none.
+func (c *Client) CheckSubscription(ctx context.Context, name string) error {
+	d, err := c.subscriptions().Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.subscriptions().CheckTopic(ctx, d)
+}
+
 func (c *Client) subscriptions() *subscription.Catalog {
 	return subscription.NewCatalog(c.reg, c.catalog)
 }
@@ -187,7 +197,9 @@ func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, seen f
 	if gone == nil {
 		return err
 	}
-	c.leaveDeleted(ctx, d)
+	if errors.Is(gone, ErrNotFound) {
+		c.leaveDeleted(ctx, d)
+	}
 	return gone
 }
 
@@ -197,7 +209,14 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 	if err != nil {
 		return nil, err
 	}
-	return c.subscriptions().Journals(ctx, d, c.open)
+	j, err := c.subscriptions().Journals(ctx, d, c.open)
+	if err == nil {
+		j.Strange = func(s subscription.Strange) {
+			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", name,
+				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
+		}
+	}
+	return j, err
 }
 
 // Permanent is an error of a handler that says that the record can never succeed: it becomes a dead

@@ -3,12 +3,17 @@ package ringfence_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // raw opens the only storage topic of a topic past Ringfence, as whoever has rights in the log can.
@@ -229,5 +234,147 @@ func TestADeadLetterWhoseCopyIsLostIsListedAndDiscarded(t *testing.T) {
 		if got := d.of("k0"); got[0] != "2" {
 			t.Errorf("ordered: %t: delivered %v", ordered, got)
 		}
+	}
+}
+
+// syncBuffer is what people are told.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// strangers appends to an internal topic what none of ours has written there.
+func strangers(t *testing.T, topic *commitlog.Topic, set string) (n int) {
+	t.Helper()
+	header := func(b []byte) []commitlog.Header { return []commitlog.Header{{Name: "ringfence-parked", Value: b}} }
+	fence := core.Encode(&core.Record{Set: "another2", Kind: core.Fence, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1})
+	own := core.Encode(&core.Record{Set: set, Kind: core.Park, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1})
+	all := []commitlog.Record{
+		{Key: []byte("k0"), Value: []byte("of a user")},
+		{Headers: header(fence)},                                // of another subscription
+		{Headers: header([]byte{99, 1, 2, 3})},                  // of a format that nobody knows
+		{Headers: header([]byte{1, 200})},                       // of a kind that nobody knows
+		{Headers: header(nil)},                                  // empty
+		{Headers: header(own[:len(own)-1])},                     // cut
+		{Headers: header(append(own, 0))},                       // too long
+		{Value: make([]byte, 8<<20-5000), Headers: header(own)}, // larger than what is parked
+	}
+	for i := range all {
+		_, err := topic.Append(t.Context(), 0, all[i:i+1], nil)
+		must(t, err)
+	}
+	return len(all)
+}
+
+func TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing(t *testing.T) {
+	t.Parallel()
+	s, _ := parked(t)
+	ctx := t.Context()
+	var said syncBuffer
+	rf := s.openWith(t, slog.New(slog.NewTextHandler(&said, nil)))
+	info, err := rf.DescribeSubscription(ctx, "billing")
+	must(t, err)
+	journal := raw(t, s, rf, info.JournalTopic())
+	before, err := journal.Bounds(ctx, 0)
+	must(t, err)
+	n := strangers(t, journal, info.Set().ID)
+	strangers(t, raw(t, s, rf, info.DeadTopic()), info.Set().ID)
+
+	list, err := rf.DeadLetters(ctx, "billing", nil)
+	if err != nil || len(list) != 2 || string(list[0].Key) != "k0" || string(list[0].Value) != "1" {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	named := fmt.Sprintf("records=%d first=%d", n, before.Next)
+	if text := said.String(); !strings.Contains(text, named) || !strings.Contains(text, info.JournalTopic()) {
+		t.Errorf("people were told %q; expected %q and the topic", text, named)
+	}
+	if why, err := rf.Why(ctx, "billing", []byte("k0")); err != nil || len(why) != 1 || why[0].Parked != 2 {
+		t.Errorf("why: %+v, %v", why, err)
+	}
+	// An owner goes past them, also while it runs.
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
+	_, err = rf.Redrive(ctx, "billing", nil)
+	must(t, err)
+	eventually(t, "what was parked", func() bool { return len(d.of("k0")) == 2 })
+	strangers(t, journal, info.Set().ID)
+	produce(t, rf, "orders", 3, 3, 1)
+	eventually(t, "what came later", func() bool { return len(d.of("k0")) == 5 })
+	if text := said.String(); !strings.Contains(text, "so_many=1 ") || !strings.Contains(text, "so_many=8 ") || strings.Contains(text, "so_many=3 ") {
+		t.Errorf("people were told %q; expected the first, and the eighth", text)
+	}
+}
+
+// A newer version may write what this one does not know: it says so in the definition, and then this one
+// has to go.
+func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
+	t.Parallel()
+	s, rf := parked(t)
+	ctx := t.Context()
+	info, err := rf.DescribeSubscription(ctx, "billing")
+	must(t, err)
+	over := make(chan error, 1)
+	got := newRecorder()
+	go func() { over <- rf.Subscribe(ctx, "billing", got.handle, nil) }()
+	_, err = rf.Discard(ctx, "billing", nil)
+	must(t, err)
+	got.waitFor(t, 1)
+	forge(t, s, "subscriptions/billing", `{"format":2,"name":"billing","topic":["orders"]}`)
+	select {
+	case err := <-over:
+		if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "upgrade") {
+			t.Errorf("it ended with %v; expected ErrCorrupt and what to do", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on")
+	}
+	reg := s.reg.Open()
+	defer func() { must(t, reg.Close()) }()
+	g, err := reg.Group(info.Group())
+	must(t, err)
+	if _, err := g.Meta(ctx); err != nil {
+		t.Errorf("its group: %v", err)
+	}
+}
+
+// Somebody has written that a dead letter was delivered again as often as it can be.
+func TestADeadLetterOfTheLastRoundIsDiscarded(t *testing.T) {
+	t.Parallel()
+	s, rf := newTopic(t, 1)
+	ctx := t.Context()
+	info, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	must(t, err)
+	by := core.Tenure{Epoch: 1, Run: 1}
+	journal := raw(t, s, rf, info.JournalTopic())
+	fence(t, journal, info, by)
+	dead := core.Record{
+		Set: info.Set().ID, Kind: core.Dead, By: by, Seq: 2, ID: core.ID{Round: core.MaxRound}, Key: []byte("k0"), Blocking: true, Reason: core.Permanent,
+	}
+	copied := []commitlog.Record{{Key: []byte("k0"), Value: []byte("v"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&dead)}}}}
+	for _, topic := range []*commitlog.Topic{raw(t, s, rf, info.DeadTopic()), journal} {
+		_, err := topic.Append(ctx, 0, copied, nil)
+		must(t, err)
+	}
+	list, err := rf.DeadLetters(ctx, "billing", nil)
+	if err != nil || len(list) != 1 || string(list[0].Value) != "v" {
+		t.Fatalf("the list is %+v, %v", list, err)
+	}
+	if n, err := rf.Redrive(ctx, "billing", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "discard") {
+		t.Errorf("redrive of %d: %v; expected ErrConflict and what to do", n, err)
+	}
+	if n, err := rf.Discard(ctx, "billing", nil); n != 1 || err != nil {
+		t.Errorf("discard of %d: %v", n, err)
 	}
 }

@@ -27,19 +27,20 @@ type Blockage struct {
 
 // Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
 // parked. With none, the records of the key are delivered as they come; one that fails is held in memory
-// for a while before it is parked, and only its owner knows of that.
+// for a while before it is parked, and only its owner knows of that. With an error it says what could be
+// read.
 func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	lanes, err := j.Lanes(ctx, key)
-	if err != nil || len(lanes) == 0 {
+	if len(lanes) == 0 {
 		return nil, err
 	}
-	g, err := c.DescribeGroup(ctx, j.Definition.Group())
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
+	g, failed := c.DescribeGroup(ctx, j.Definition.Group())
+	if failed != nil && !errors.Is(failed, ErrNotFound) {
+		err = errors.Join(err, failed)
 	}
 	all := make([]Blockage, len(lanes))
 	for i, l := range lanes {
@@ -59,7 +60,7 @@ func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, 
 		}
 		all[i] = b
 	}
-	return all, nil
+	return all, err
 }
 
 // fromMillis is the zero time for 0.

@@ -20,6 +20,10 @@ const (
 // ErrDamaged says that a definition can't be used: somebody has damaged it, or a newer version wrote it.
 var ErrDamaged = fmt.Errorf("%w: no definition that can be used; deleting the subscription with --force (Force in Go) removes it, and all that is its", fault.Corrupt)
 
+// ErrNewer says that a newer version has changed a definition, and with it perhaps what is in the journals:
+// this version must leave both alone.
+var ErrNewer = errors.New("a newer version wrote it: upgrade ringfence")
+
 // decodeDocument reads a definition from a registry that others write to. What a creation would refuse
 // is ErrDamaged: a policy that nobody knows, say, would be taken for one that breaks the order.
 func decodeDocument(e registry.Entry) (*Document, error) {
@@ -31,7 +35,11 @@ func decodeDocument(e registry.Entry) (*Document, error) {
 }
 
 func (d *Document) decode(e registry.Entry) error {
-	if err := json.Unmarshal(e.Value, d); err != nil {
+	err := json.Unmarshal(e.Value, d)
+	if d.Format > documentFormat { // then its fields may be other ones
+		return fmt.Errorf("a subscription of format %d; this version reads format %d: %w", d.Format, documentFormat, ErrNewer)
+	}
+	if err != nil {
 		return err
 	}
 	if d.Format != documentFormat || prefix+d.Name != e.Key {

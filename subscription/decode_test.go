@@ -124,3 +124,18 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 		t.Errorf("a record without a payload: %+v, %v; expected fault.Corrupt", got, err)
 	}
 }
+
+func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
+	t.Parallel()
+	for _, newer := range []string{
+		strings.Replace(sound, `"format":1`, `"format":2`, 1),
+		strings.NewReplacer(`"format":1`, `"format":2`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+	} {
+		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%v; expected ErrNewer", err)
+		}
+	}
+	if _, err := decoded(strings.Replace(sound, `"format":1`, `"format":0`, 1)); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNewer) {
+		t.Errorf("%v; expected ErrDamaged", err)
+	}
+}

@@ -187,8 +187,8 @@ const (
 )
 
 // Follow tells seen how the definition of d is stored, once at first and when that may have changed. It
-// returns nil when ctx ends, and ErrNotFound when the subscription is deleted, whether another has its
-// name by then or not. A registry that does not answer says nothing of the kind.
+// returns nil when ctx ends, ErrNewer when a newer version has changed the definition, and ErrNotFound when
+// the subscription is deleted, whether another has its name by then or not. A registry that does not answer says nothing of the kind.
 func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, seen func(*Document)) error {
 	for lost := false; ctx.Err() == nil; {
 		hints, err := c.reg.Watch(ctx, prefix+d.Name)
@@ -204,6 +204,9 @@ func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, 
 					break
 				}
 			}
+		}
+		if errors.Is(err, ErrNewer) {
+			return err
 		}
 		if err != nil && !lost && ctx.Err() == nil {
 			lost = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -215,18 +216,23 @@ type placedRecord struct {
 func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, int64)) error {
 	t, partition, set := s.cfg.Journal, s.cfg.Shard, s.cfg.Definition.Set().ID
 	var buf []commitlog.Record
+	var strange Strange
 	return s.again(ctx, "read of the journal", func() error {
 		for {
 			recs, next, err := t.Read(ctx, partition, at, buf[:0], &commitlog.ReadOptions{MaxBytes: 256 << 10})
 			if err != nil {
 				return err
 			}
-			out := make([]placedRecord, len(recs))
+			out := make([]placedRecord, 0, len(recs))
 			for i := range recs {
-				if out[i].rec, _, err = unwrap(set, &recs[i]); err != nil {
-					return fmt.Errorf("journal, partition %d offset %d: %w", partition, recs[i].Offset, err)
+				r, _, err := unwrap(set, &recs[i])
+				if err != nil {
+					if strange.note(recs[i].Offset, err); bits.OnesCount(uint(strange.Count)) == 1 { // 1, 2, 4, 8 …
+						s.log.Warn("a record in the journal is none of ours, and counts for nothing", "offset", recs[i].Offset, "so_many", strange.Count, "error", err)
+					}
+					continue
 				}
-				out[i].place = recs[i].Offset
+				out = append(out, placedRecord{recs[i].Offset, r})
 			}
 			if len(recs) > 0 || next > at {
 				take(out, next)

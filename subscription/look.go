@@ -35,6 +35,22 @@ type Journals struct {
 	Definition *Document
 	Journal    *commitlog.Topic
 	Dead       *commitlog.Topic
+	// Strange is told what was found in a journal that is none of ours; nil: nobody asks.
+	Strange func(Strange)
+}
+
+// Strange is what somebody else has written into a journal. It counts for nothing.
+type Strange struct {
+	Shard int
+	Count int
+	First int64 // offset
+	Why   error // of the first
+}
+
+func (s *Strange) note(offset int64, why error) {
+	if s.Count++; s.Count == 1 {
+		s.First, s.Why = offset, why
+	}
 }
 
 // state reads what counts of a shard's journal by now. fault.OutOfRange: it was trimmed meanwhile.
@@ -48,6 +64,7 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 		Set: j.Definition.Set().ID, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: retry.MaxAttempts, MaxPause: retry.longest(),
 	})
 	var buf []commitlog.Record
+	strange := Strange{Shard: shard}
 	for at := b.First; at < b.Next; {
 		recs, next, err := j.Journal.Read(ctx, shard, at, buf[:0], nil)
 		if err != nil {
@@ -56,7 +73,8 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 		for i := range recs {
 			r, _, err := unwrap(j.set(), &recs[i])
 			if err != nil {
-				return nil, fmt.Errorf("journal, partition %d offset %d: %w", shard, recs[i].Offset, err)
+				strange.note(recs[i].Offset, err)
+				continue
 			}
 			st.Read(recs[i].Offset, r)
 		}
@@ -64,6 +82,9 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 			break
 		}
 		at, buf = next, recs
+	}
+	if strange.Count > 0 && j.Strange != nil {
+		j.Strange(strange)
 	}
 	return st, nil
 }
@@ -83,20 +104,22 @@ func (j *Journals) Parked(ctx context.Context) (n int, _ error) {
 func (j *Journals) set() string { return j.Definition.Set().ID }
 
 // Letters are all records that are not delivered because somebody has to decide, in order of their
-// places. Those that are parked and will be tried again are not among them.
+// places. Those that are parked and will be tried again are not among them. With an error they are those
+// of the shards that could be read.
 func (j *Journals) Letters(ctx context.Context) ([]Letter, error) {
 	var all []Letter
+	var errs []error
 	for shard := range j.Definition.Set().Shards {
 		some, err := untrimmed(func() ([]Letter, error) { return j.lettersOf(ctx, shard) })
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
 		}
 		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, func(a, b Letter) int {
 		return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin))
 	})
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ error) {
@@ -119,7 +142,7 @@ func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ er
 			t, place = j.Dead, it.Copy
 		}
 		if l.Record, err = readOne(ctx, t, shard, place, j.set(), it.Origin); err != nil {
-			if !it.Dead || !slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) }) {
+			if !slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) }) {
 				return nil, err
 			}
 			l.Lost, l.Record = err, commitlog.Record{Key: it.Key, Timestamp: it.Timestamp}
@@ -136,12 +159,15 @@ type Lane struct {
 	Head   core.Item // what is delivered, or decided about, before the rest
 }
 
-// Lanes are those of a key, by shard; a shard that holds nothing of it back has none.
+// Lanes are those of a key, by shard; a shard that holds nothing of it back has none. With an error they
+// are those of the shards that could be read.
 func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error) {
+	var errs []error
 	for shard := range j.Definition.Set().Shards {
 		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
 		if err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
+			continue
 		}
 		l := Lane{Shard: shard}
 		for _, it := range st.Items() {
@@ -156,7 +182,7 @@ func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error
 			lanes = append(lanes, l)
 		}
 	}
-	return lanes, nil
+	return lanes, errors.Join(errs...)
 }
 
 // untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -129,13 +130,13 @@ wait behind a failed one of their key. JSON is one object a line.`,
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
-		if err != nil {
+		if err != nil && len(list) == 0 {
 			return err
 		}
 		if limit > 0 && len(list) > limit {
 			list = list[:limit]
 		}
-		return a.showDeadLetters(list)
+		return errors.Join(err, a.showDeadLetters(list)) // the rest is there all the same
 	})
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -139,6 +140,8 @@ type subscriptionView struct {
 	Group *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
 	Dead  int             `json:"dead"`            // records that were given up
 	Wait  int             `json:"blocked"`         // that wait behind those
+	// Problems are what could not be read, or keeps it from being delivered; what they are about is missing.
+	Problems []string `json:"problems,omitempty"`
 }
 
 func (a *app) subscriptionDescribe() *cobra.Command {
@@ -152,15 +155,17 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				return err
 			}
 			v := subscriptionView{SubscriptionInfo: shownSubscription(d)}
+			problems := []error{rf.CheckSubscription(ctx, args[0])}
 			switch g, err := rf.DescribeGroup(ctx, d.Group()); {
 			case err == nil:
 				v.Group = document.DescribeGroup(g)
 			case !errors.Is(err, ringfence.ErrNotFound):
-				return err
+				problems = append(problems, err)
 			}
 			letters, err := rf.DeadLetters(ctx, args[0], nil)
-			if err != nil {
-				return err
+			problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
+			for _, err := range problems {
+				v.Problems = append(v.Problems, err.Error())
 			}
 			for _, l := range letters {
 				if l.Failed {
@@ -169,7 +174,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 					v.Wait++
 				}
 			}
-			return a.emit(v, func(r *report) {
+			return errors.Join(append(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
 				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
 					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
@@ -182,7 +187,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 					r.line("")
 					groupTable(r, []*document.Group{v.Group})
 				}
-			})
+			}))...)
 		}),
 	}
 }

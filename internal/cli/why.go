@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,14 +58,14 @@ record that is held in memory before it is parked only its owner knows.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			all, err := rf.Why(ctx, args[0], []byte(args[1]))
-			if err != nil {
+			if err != nil && len(all) == 0 {
 				return err
 			}
 			out := make([]blockage, len(all))
 			for i := range all {
 				out[i] = blockageOf(&all[i])
 			}
-			return a.emit(out, func(r *report) {
+			return errors.Join(err, a.emit(out, func(r *report) {
 				if len(out) == 0 {
 					r.line("nothing of key %s is parked", args[1])
 				}
@@ -78,7 +79,7 @@ record that is held in memory before it is parked only its owner knows.`,
 					}
 					r.line("%s behind it", plural(int64(b.Followers), "record"))
 				}
-			})
+			}))
 		}),
 	}
 }
@@ -90,13 +91,13 @@ func (a *app) deadLettersShow() *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			list, err := rf.DeadLetters(ctx, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]})
-			if err != nil {
+			if err != nil && len(list) == 0 {
 				return err
 			}
 			if len(list) == 0 {
 				return fmt.Errorf("subscription %q has no record %q that waits for a decision: %w", args[0], args[1], fault.NotFound)
 			}
-			return a.writeDeadLetters(list)
+			return errors.Join(err, a.writeDeadLetters(list))
 		}),
 	}
 }

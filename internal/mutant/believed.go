@@ -161,5 +161,83 @@ func believedMutants() []mutant {
 			find: "	if it.order == Redrive && int(it.round) >= MaxRound {", put: "	if it.order == Redrive && int(it.round) > MaxRound {",
 			pkg: "subscription/core", test: "TestADeadLetterInItsLastRoundIsOnlyDiscarded$",
 		},
+		{
+			name: "stranger-stops-the-shard", breaks: "one record that somebody produced to a journal stops its shard for ever",
+			file: "subscription/journal.go",
+			find: "					continue\n				}\n				out = append(out, placedRecord{", put: "					return err\n				}\n				out = append(out, placedRecord{",
+			pkg: ".", test: "TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing$",
+		},
+		{
+			name: "stranger-hides-the-letters", breaks: "one record that somebody produced to a journal hides all dead letters",
+			file: "subscription/look.go",
+			find: "				strange.note(recs[i].Offset, err)\n				continue\n", put: "				return nil, err\n",
+			pkg: ".", test: "TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing$",
+		},
+		{
+			name: "strangers-unsaid", breaks: "nobody hears that somebody else writes to a journal",
+			file: "subscription/look.go",
+			find: "	if strange.Count > 0 && j.Strange != nil {\n", put: "	if strange.Count < 0 && j.Strange != nil {\n",
+			pkg: ".", test: "TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing$",
+		},
+		{
+			name: "strangers-fill-the-log", breaks: "who writes to a journal writes as much to the log of its owner",
+			file: "subscription/journal.go",
+			find: "bits.OnesCount(uint(strange.Count)) == 1 {", put: "bits.OnesCount(uint(strange.Count)) >= 1 {",
+			pkg: ".", test: "TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing$",
+		},
+		{
+			name: "larger-than-any-parked", breaks: "a record of a stranger that can't be appended again ends its shard again and again",
+			file: "subscription/parked.go",
+			find: " && storable(&user) != nil {", put: " && storable(&user) != nil && i < 0 {",
+			pkg: "subscription", test: "TestACopyThatIsTooLargeToHaveBeenParkedIsNoneOfOurs$",
+		},
+		{
+			name: "name-used-for-ever", breaks: "who writes in the name of a shard has it wait for ever for what it has written itself",
+			file: "subscription/core/state.go",
+			find: "	case own && len(s.flight) > 0 && r.Seq >= s.flight[0].Seq:\n", put: "	case own && len(s.flight) < 0:\n",
+			pkg: "subscription/core", test: "TestAShardWhoseNameWasUsedBeginsAnew$",
+		},
+		{
+			name: "late-twin-ends-a-shard", breaks: "an append that lands a second time ends the shard that made it",
+			file: "subscription/core/state.go",
+			find: "	case own && len(s.flight) > 0 && r.Seq >= s.flight[0].Seq:\n", put: "	case own && len(s.flight) > 0:\n",
+			pkg: "subscription/core", test: "TestALateTwinEndsNobody$",
+		},
+		{
+			name: "older-version-goes-on", breaks: "a member goes on under a definition that it can't read, past what a newer version has parked",
+			file: "subscription/delete.go",
+			find: "		if errors.Is(err, ErrNewer) {\n", put: "		if errors.Is(err, ErrNewer) && d == nil {\n",
+			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
+		},
+		{
+			name: "older-version-deletes-the-group", breaks: "a member that is too old takes the progress of the newer ones with it",
+			file: "subscribe.go",
+			find: "	if errors.Is(gone, ErrNotFound) {\n", put: "	if gone != nil {\n",
+			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
+		},
+		{
+			name: "newer-looks-damaged", breaks: "people are told to delete what they had to upgrade for",
+			file: "subscription/decode.go",
+			find: "	if d.Format > documentFormat {", put: "	if d.Format > documentFormat && err == nil {",
+			pkg: "subscription", test: "TestADefinitionOfANewerVersionIsToldFromADamagedOne$",
+		},
+		{
+			name: "redriven-beyond-the-last-round", breaks: "people are told that a dead letter is delivered again which never is",
+			file: "deadletters.go",
+			find: "l.ID.Round >= core.MaxRound {", put: "l.ID.Round > core.MaxRound {",
+			pkg: ".", test: "TestADeadLetterOfTheLastRoundIsDiscarded$",
+		},
+		{
+			name: "one-fault-hides-a-subscription", breaks: "a group that can't be read hides what else there is of its subscription",
+			file: "internal/cli/subscription.go",
+			find: "				problems = append(problems, err)\n			}\n", put: "				return err\n			}\n",
+			pkg: "internal/cli", test: "TestASubscriptionIsShownButForWhatCantBeRead$",
+		},
+		{
+			name: "undeliverable-looks-sound", breaks: "a subscription whose topic nobody delivers is described as any other",
+			file: "internal/cli/subscription.go",
+			find: "problems := []error{rf.CheckSubscription(ctx, args[0])}", put: "problems := []error{nil}",
+			pkg: "internal/cli", test: "TestASubscriptionIsShownButForWhatCantBeRead$",
+		},
 	}
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // The stored form is a format number, the kind, and then the fields of that kind as variable-length
-// integers and as strings with their length before them. A reader that meets another format, another
-// kind or a byte too many stops: what it does not understand may be what keeps a record from being
-// lost.
+// integers and as strings with their length before them. What has another format, another kind or a byte
+// too many is none of ours: a version that writes such records says so in the definition of the
+// subscription first, which this version refuses.
 const format = 1
 
 // Bounds of what is stored, so that a damaged length can't ask for memory.

@@ -235,3 +235,32 @@ func TestADeadLetterInItsLastRoundIsOnlyDiscarded(t *testing.T) {
 		}
 	}
 }
+
+// Whoever can read a journal can write in the name of its owner, with a sequence that is above all to come.
+func TestAShardWhoseNameWasUsedBeginsAnew(t *testing.T) {
+	t.Parallel()
+	s := owner()
+	by := s.cfg.Tenure
+	s.Read(1, &Record{Kind: Done, By: by, Seq: math.MaxUint64, ID: ID{Origin: Origin{Offset: 9}}})
+	s.Park(Held{Origin: Origin{Offset: 3}, Key: []byte("k")})
+	s.Effects()
+	s.Read(2, &Record{Kind: Park, By: by, Seq: 2, ID: ID{Origin: Origin{Offset: 3}}, Key: []byte("k")})
+	if got := s.Effects(); !reflect.DeepEqual(got, []Effect{Behind{Seen: by}}) {
+		t.Errorf("it is told %+v; expected that its tenure is over", got)
+	}
+}
+
+// What landed a second time is void, and nothing else.
+func TestALateTwinEndsNobody(t *testing.T) {
+	t.Parallel()
+	s := owner()
+	for i := range uint64(3) {
+		s.Park(Held{Origin: Origin{Offset: int64(i)}, Key: []byte("k")})
+	}
+	for place, seq := range []uint64{2, 2, 3, 2, 4, 3, 4} {
+		s.Read(int64(place+1), &Record{Kind: Park, By: s.cfg.Tenure, Seq: seq, ID: ID{Origin: Origin{Offset: int64(seq - 2)}}, Key: []byte("k")})
+	}
+	if !s.Live() || !s.Calm() || len(s.Items()) != 3 {
+		t.Errorf("live: %t, calm: %t, parked are %+v", s.Live(), s.Calm(), s.Items())
+	}
+}

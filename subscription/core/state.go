@@ -180,6 +180,8 @@ func (s *State) Read(place int64, r *Record) {
 		if own {
 			s.landed(r.Seq)
 		}
+	case own && len(s.flight) > 0 && r.Seq >= s.flight[0].Seq:
+		s.stop(s.level) // somebody has written in our name, and nothing of ours counts any more
 	}
 }
 
