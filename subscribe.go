@@ -167,7 +167,8 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if err != nil {
 		return err
 	}
-	of := &shards{Journals: j, group: g, drain: opts.DrainTimeout, logger: c.logger}
+	of := &shards{Journals: j, group: g, drain: opts.DrainTimeout, logger: c.logger, breaker: subscription.NewBreaker(c.logger.With("subscription", name))}
+	defer of.breaker.End()
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
@@ -243,6 +244,25 @@ func RetryAfter(err error, d time.Duration) error {
 	}
 	return timedError{err, d}
 }
+
+// Outage is an error of a handler that says that what it delivers to does not work, whatever the record:
+// no connection, no answer in time, "I am overloaded". When the first attempts at the records of several
+// keys end so one after another, nothing more is delivered, no attempt is counted and nothing is parked;
+// single records are tried, until one gets another answer. So an outage costs no record its attempts.
+// Consume treats it as any other error.
+func Outage(err error) error {
+	if err == nil {
+		err = errors.New("what it is delivered to does not work")
+	}
+	return outageError{err}
+}
+
+type outageError struct{ error }
+
+func (outageError) Outage() bool { return true }
+
+// Unwrap is for errors.Is.
+func (e outageError) Unwrap() error { return e.error }
 
 type timedError struct {
 	error

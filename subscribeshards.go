@@ -17,9 +17,10 @@ import (
 // shards runs the shards of a subscription around the engines of their units.
 type shards struct {
 	*subscription.Journals
-	group  *registry.Group
-	drain  time.Duration
-	logger *slog.Logger
+	group   *registry.Group
+	drain   time.Duration
+	breaker *subscription.Breaker
+	logger  *slog.Logger
 
 	mu     sync.Mutex // held over all shards: one that comes is not missed by a pause
 	paused bool
@@ -42,7 +43,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in[0].Partition, From: from,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Breaker: w.breaker, Logger: w.logger,
 	})
 	defer w.add(s)()
 	running, stop := context.WithCancelCause(ctx)
@@ -88,7 +89,9 @@ func (w *shards) add(s *subscription.Shard) (remove func()) {
 	}
 	w.runs[s] = struct{}{}
 	s.SetPaused(w.paused)
+	leave := w.breaker.Join(s)
 	return func() {
+		leave()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.runs, s)

@@ -110,10 +110,12 @@ const (
 	AtTheEnd      Why = "end"       // its partition has nothing else left
 )
 
-// permanent and timed are what an error of a handler may say of the next attempt.
+// permanent and timed are what an error of a handler may say of the next attempt; uncounted, that this
+// one was none: the record is as it was before, and has its turn again after all that may run.
 type (
 	permanent interface{ Permanent() bool }
 	timed     interface{ RetryAfter() time.Duration }
+	uncounted interface{ Uncounted() bool }
 )
 
 // IsPermanent says whether an error tells that its record can never succeed: it, or one that it wraps,
@@ -132,11 +134,19 @@ func (r *Retry) Longest() time.Duration { return max(r.Max, longestAsked) }
 // Pause is the time before the next attempt after so many failed ones, of which err is the last: what
 // a method RetryAfter() time.Duration of it says, Longest at most, or else one that grows.
 func (r *Retry) Pause(attempts int, err error) time.Duration {
-	var t timed
-	if errors.As(err, &t) && t.RetryAfter() > 0 {
-		return min(t.RetryAfter(), r.Longest())
+	if asked := AskedPause(err); asked > 0 {
+		return min(asked, r.Longest())
 	}
 	return r.pause(attempts)
+}
+
+// AskedPause is the time before the next attempt that an error asks for; 0: it asks for none.
+func AskedPause(err error) time.Duration {
+	var t timed
+	if errors.As(err, &t) {
+		return max(0, t.RetryAfter())
+	}
+	return 0
 }
 
 const (

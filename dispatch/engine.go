@@ -40,6 +40,8 @@ type Engine struct {
 	closed     bool // gone is
 	expelled   bool // the handlers' context was cancelled because a drain took too long
 	paused     bool
+	one        bool  // while it is paused: one handler may start
+	look       bool  // while it is paused: one read may
 	fate       error // what Run is going to return
 	sched      schedule
 	pool       nodePool
@@ -221,7 +223,7 @@ func (e *Engine) enter(p phase) {
 func (e *Engine) Pause() {
 	e.mu.Lock()
 	defer e.unlock()
-	e.paused = true
+	e.paused, e.one, e.look = true, false, false
 	for _, w := range e.workers {
 		e.reclaim(w, time.Now())
 	}
@@ -232,4 +234,14 @@ func (e *Engine) Resume() {
 	e.mu.Lock()
 	defer e.unlock()
 	e.paused = false
+}
+
+// TryOne lets one record be handled while the engine is paused, the one that has waited the longest for
+// its turn. False: there is none, or it is not paused; then one read may bring some, for the next time.
+func (e *Engine) TryOne() bool {
+	e.mu.Lock()
+	defer e.unlock()
+	e.one = e.paused && e.sched.ready > 0
+	e.look = e.paused && e.sched.unfinished == 0
+	return e.one
 }

@@ -38,7 +38,7 @@ type input struct {
 
 // readable is an input that is to be read now; nil: none.
 func (e *Engine) readable() *input {
-	if e.phase != active || e.paused || e.sched.ready >= readAhead || !e.room() {
+	if e.phase != active || e.paused && !e.look || e.sched.ready >= readAhead || !e.room() {
 		return nil
 	}
 	full := e.retained >= e.cfg.MaxBytes && e.sched.unfinished > 0
@@ -72,7 +72,7 @@ func (e *Engine) room() bool {
 
 // take gives the reading role of in to the caller.
 func (e *Engine) take(in *input) {
-	in.busy = true
+	in.busy, e.look = true, false
 	e.turn++
 }
 

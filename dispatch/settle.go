@@ -34,6 +34,8 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 			e.finish(n)
 		case errors.Is(err, errSkipped):
 			e.sched.giveBack(w.batch[w.settled : w.settled+1])
+		case n.uncounted(err):
+			e.sched.pushBack(n)
 		default:
 			e.fail(n, err, now)
 		}
@@ -48,6 +50,12 @@ func (e *Engine) finish(n *node) {
 	e.pool.put(n)
 	e.done++
 	e.moved()
+}
+
+// uncounted says whether an error of the handler makes the attempt one that was never made.
+func (n *node) uncounted(err error) bool {
+	var u uncounted
+	return errors.As(err, &u) && u.Uncounted() && (n.fail == nil || n.fail.why == "")
 }
 
 // fail keeps a record for its next attempt, or for OnHeld.

@@ -139,7 +139,7 @@ func (e *Engine) helper() *worker {
 
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
-	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && !e.paused &&
+	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
 		e.running < e.cfg.Concurrency && e.running-e.blocked < e.pace.width
 }
 
@@ -157,7 +157,11 @@ func (e *Engine) over() bool {
 
 // claim gives w records to run.
 func (e *Engine) claim(w *worker) {
-	w.batch = e.sched.take(w.batch[:0], e.pace.batch)
+	limit := e.pace.batch
+	if e.paused {
+		limit, e.one = 1, false
+	}
+	w.batch = e.sched.take(w.batch[:0], limit)
 	for len(w.errs) < len(w.batch) {
 		w.errs = append(w.errs, nil)
 	}

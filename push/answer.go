@@ -32,6 +32,9 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 	case code >= 300 && code < 400:
 		return fmt.Errorf("%w, which leads elsewhere and is not followed", err)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+		if overloaded(code) {
+			err = ringfence.Outage(err)
+		}
 		if wait := retryAfter(res.Header.Get("Retry-After"), now); wait > 0 {
 			return ringfence.RetryAfter(err, wait)
 		}
@@ -42,6 +45,15 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 		return ringfence.Permanent(err)
 	}
 	return err // 1xx, which can't be
+}
+
+// overloaded says whether an answer is about the endpoint, or who stands before it, and not about the record.
+func overloaded(code int) bool {
+	switch code {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // ErrGone is the answer 410: the endpoint wants nothing more, whatever it is. The record is tried again,
@@ -82,10 +94,10 @@ func quoted(s string) string {
 }
 
 // noAnswer is the error of an attempt that got no answer. What the other side said is in it, quoted; the
-// parameters of the URL, which may be a secret, are not.
+// parameters of the URL, which may be a secret, are not. It is an outage unless the attempt was ended here.
 func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errLate) {
-		return fmt.Errorf("no answer of the endpoint: %w after %s", errLate, e.timeout)
+		return ringfence.Outage(fmt.Errorf("no answer of the endpoint: %w after %s", errLate, e.timeout))
 	} else if cause != nil {
 		return cause
 	}
@@ -93,7 +105,7 @@ func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	if errors.As(err, &of) {
 		err = of.Err
 	}
-	return failure{err}
+	return ringfence.Outage(failure{err})
 }
 
 // failure shows an error that may have in it what a stranger sent.

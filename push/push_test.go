@@ -25,6 +25,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/push"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -149,6 +150,10 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		case errors.As(err, &timed):
 			got = "in " + timed.RetryAfter().String()
 		}
+		outage := code == 429 || code >= 502 && code <= 504
+		if subscription.IsOutage(err) != outage {
+			t.Errorf("%d is an outage: %t; expected %t", code, !outage, outage)
+		}
 		if got != want || errors.Is(err, push.ErrGone) != (code == 410) {
 			t.Errorf("%d is %s (%v); expected %s", code, got, err, want)
 		}
@@ -271,7 +276,7 @@ func TestGarbageIsShownQuotedAndCut(t *testing.T) {
 		}()
 		e := open(t, "http://"+l.Addr().String(), nil)
 		err = e.Deliver(t.Context(), record())
-		if err == nil || dispatch.IsPermanent(err) || len(err.Error()) > 1024 || strings.ContainsAny(err.Error(), "\x1b\x07\r\n") {
+		if err == nil || dispatch.IsPermanent(err) || !subscription.IsOutage(err) || len(err.Error()) > 1024 || strings.ContainsAny(err.Error(), "\x1b\x07\r\n") {
 			t.Errorf("%.2000q", err)
 		}
 		must(t, l.Close())

@@ -30,6 +30,7 @@ type ShardConfig struct {
 	Member     string
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
 	Handler    dispatch.Handler
+	Breaker    *Breaker // nil: what it goes to is always there
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	Logger      *slog.Logger
@@ -48,9 +49,10 @@ type Shard struct {
 	copies  chan core.Copy
 	useless chan struct{} // some of the journal is of no use, once that is stored
 
-	gate   sync.Mutex // guards the next two; it is taken before mu, and before the engine's
-	paused bool
+	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
+	paused pauses
 	engine Engine
+	turn   bool // what tryOne looks at first
 
 	// mu guards all that follows; it is held for work in memory only.
 	mu      sync.Mutex
@@ -256,7 +258,7 @@ func (s *Shard) copyLocked(c core.Copy) {
 // Handle is the engine's handler: it delivers a record, or parks it behind those of its key.
 func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	if s.quiet.Load() {
-		return s.cfg.Handler(ctx, r)
+		return s.deliver(ctx, r)
 	}
 	key, origin := s.key(r.Key), originOf(r)
 	var v core.Verdict
@@ -265,10 +267,13 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	case core.Past:
 		return nil
 	case core.Divert:
+		if b := s.cfg.Breaker; b != nil && b.open() {
+			return errOpen
+		}
 		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
 	}
 	defer s.do(func(st *core.State) { st.Left(origin) })
-	return s.cfg.Handler(ctx, r)
+	return s.deliver(ctx, r)
 }
 
 // Held takes over a record that fails: it is the engine's OnHeld.
@@ -375,6 +380,10 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 		return // nobody knows; the next owner delivers it again
 	}
 	now := time.Now()
+	if errors.As(err, new(spared)) {
+		s.do(func(st *core.State) { st.Spared(d.ID, now.UnixMilli()) })
+		return
+	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}
 	if err != nil {
 		o.Answer, o.Permanent = err.Error(), dispatch.IsPermanent(err)
@@ -390,7 +399,7 @@ func (s *Shard) call(ctx context.Context, r *dispatch.Record) (err error) {
 			s.log.Error("a handler panicked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	return s.cfg.Handler(ctx, r)
+	return s.deliver(ctx, r)
 }
 
 var errMoved = errors.New("nobody waits for it")

@@ -235,8 +235,11 @@ type subscriptionDeletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// exPermanent is what a command exits with for a record that can never succeed: EX_DATAERR.
-const exPermanent = 65
+// What a command says of a record by its exit code, from sysexits.h; any other one but 0: try again.
+const (
+	exPermanent = 65 // EX_DATAERR: it can never succeed
+	exOutage    = 69 // EX_UNAVAILABLE: what is needed for any record is not there
+)
 
 func (a *app) subscriptionRun() *cobra.Command {
 	var f consumeFlags
@@ -247,8 +250,9 @@ func (a *app) subscriptionRun() *cobra.Command {
 		Short: "Deliver a subscription's shards in this process; several processes share them",
 		Long: `Deliver the records of a subscription: to its endpoint if it has one, or else print
 them, or run a command for each with --exec, as "ringfence consume" does. The command
-exits 0 when the record is done, 65 (EX_DATAERR) when it can never succeed, and with
-anything else when it is to be tried again.
+exits 0 when the record is done, 65 (EX_DATAERR) when it can never succeed, 69
+(EX_UNAVAILABLE) when what it needs for any record does not work, which costs the
+record no attempt, and with anything else when it is to be tried again.
 
 An endpoint on this host or in a private network gets nothing unless --allow-net has
 its address.
@@ -293,8 +297,13 @@ time, and what is parked survives its owner.`,
 		err = rf.Subscribe(working, args[0], func(ctx context.Context, m *ringfence.Message) error {
 			err := process(ctx, m)
 			var exit *exec.ExitError
-			if errors.As(err, &exit) && exit.ExitCode() == exPermanent {
-				return ringfence.Permanent(err)
+			if errors.As(err, &exit) {
+				switch exit.ExitCode() {
+				case exPermanent:
+					return ringfence.Permanent(err)
+				case exOutage:
+					return ringfence.Outage(err)
+				}
 			}
 			return err
 		}, &opts)

@@ -80,7 +80,7 @@ func believedMutants() []mutant {
 		{
 			name: "asks-for-years", breaks: "an endpoint's or a handler's error keeps a record back for years",
 			file: "dispatch/config.go",
-			find: "min(t.RetryAfter(), r.Longest())", put: "t.RetryAfter()",
+			find: "min(asked, r.Longest())", put: "asked",
 			pkg: dispatch, test: "TestAnErrorAsksForNoMoreThanTheLongestPause$",
 		},
 		{

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -34,6 +35,35 @@ func TestADeliveryThatEndsAfterItsShardIsLostHarmsNothing(t *testing.T) {
 		t.Fatal("a higher fence is there, and the shard goes on")
 	}
 	s.Left(running)
+}
+
+func TestWhatIsSparedHasItsTurnAfterTheOthers(t *testing.T) {
+	t.Parallel()
+	s := owner()
+	for i := range 3 {
+		s.Read(int64(i+1), &Record{
+			Kind: Park, By: s.cfg.Tenure, Seq: uint64(i + 2), ID: ID{Origin: Origin{Offset: int64(i)}}, Key: fmt.Append(nil, i),
+			Attempts: 1, Due: int64(10 + i),
+		})
+	}
+	var tried []int64
+	for now := int64(100); now < 106; now++ {
+		s.Effects()
+		s.Due(now, 1)
+		for _, e := range s.Effects() {
+			d := e.(Deliver)
+			if tried = append(tried, d.ID.Offset); d.Attempt != 2 {
+				t.Errorf("attempt %d at %d", d.Attempt, d.ID.Offset)
+			}
+			s.Spared(d.ID, now)
+		}
+	}
+	if want := []int64{0, 1, 2, 0, 1, 2}; !slices.Equal(tried, want) {
+		t.Errorf("tried %v; expected %v", tried, want)
+	}
+	if len(s.Effects()) > 0 || !s.Calm() {
+		t.Error("something is written about an attempt that counts for nothing")
+	}
 }
 
 func TestAKeyIsKnownInEachOfItsPartitions(t *testing.T) {

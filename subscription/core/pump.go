@@ -166,6 +166,14 @@ func (s *State) Released(id ID) {
 	}
 }
 
+// Spared takes back a Deliver that counts for nothing: what waits since before now has its turn first.
+func (s *State) Spared(id ID, now int64) {
+	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
+		it.due = max(it.due, now)
+	}
+	s.Released(id)
+}
+
 // about sends an entry about an item.
 func (s *State) about(it *item, e Entry) {
 	it.pending++

@@ -96,12 +96,24 @@ func (w *world) trouble() bool {
 		w.log("paused: %t", w.paused)
 	case k == 15:
 		n.follow()
+	case k == 18 && w.chance(3):
+		w.outage = !w.outage
+		w.log("outage: %t", w.outage)
 	case k < 18 && n.started:
 		n.st.Tidy(1 + w.rnd.IntN(3))
 		n.effects()
 	default:
 		return false
 	}
+	return true
+}
+
+// spares says whether an attempt counts for nothing: in an outage all do, once the breaker is open.
+func (w *world) spares() bool {
+	if !w.outage || w.chance(4) {
+		return false
+	}
+	w.counts.Spared++
 	return true
 }
 
@@ -230,7 +242,7 @@ func (w *world) heal() {
 			w.land(b)
 		}
 	}
-	w.late, w.healed, w.paused = nil, true, false
+	w.late, w.healed, w.paused, w.outage = nil, true, false, false
 	w.reg.epoch++
 	w.claim("healed")
 	for i := range 20000 {

@@ -162,6 +162,12 @@ func (n *node) answer(i int) {
 	o := n.direct[i]
 	n.direct = slices.Delete(n.direct, i, i+1)
 	r := n.w.at(o)
+	if n.w.spares() {
+		n.w.log("node %d: direct %v does not count", n.id, o)
+		n.st.Left(o)
+		n.tried[o]--
+		return
+	}
 	ok := n.w.judge.attempt(r, 0)
 	n.w.log("node %d: direct %v: %t", n.id, o, ok)
 	n.st.Left(o)
@@ -201,6 +207,12 @@ func (n *node) outcome(i int) {
 	d := n.pumped[i]
 	n.pumped = slices.Delete(n.pumped, i, i+1)
 	r := n.w.at(d.ID.Origin)
+	if n.w.spares() {
+		n.w.log("node %d: pump %v does not count", n.id, d.ID)
+		n.st.Spared(d.ID, n.w.now)
+		n.effects()
+		return
+	}
 	o := core.Outcome{Now: n.w.now, Due: n.w.now + int64(n.w.rnd.IntN(20)), Answer: "no"}
 	o.Done = n.w.judge.attempt(r, d.ID.Round)
 	o.Permanent = !o.Done && r.permanent

@@ -38,7 +38,7 @@ type Counts struct {
 	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
 	Twins, Late, Void                                int
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
-	Recalled, Paused, Waited                         int
+	Recalled, Paused, Waited, Spared                 int
 }
 
 // Run runs one history.
@@ -126,6 +126,7 @@ type world struct {
 	rolled  bool
 	healed  bool
 	paused  bool // by its definition; owners hear of it later
+	outage  bool // the endpoint does not work
 	nodes   []*node
 	runs    uint64
 

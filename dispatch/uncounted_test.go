@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type noAttempt struct{ error }
+
+func (noAttempt) Uncounted() bool { return true }
+
+// What counts for nothing leaves a record as it was: it is the first attempt again, no record of its key
+// passes it, and nobody is asked to take it over.
+func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(40, 4)
+		var mu sync.Mutex
+		tries, taken := map[int64]int{}, map[string][]int64{}
+		e := mustNew(t, Config{
+			Inputs: l.input(), Concurrency: 3,
+			Handler: func(_ context.Context, r *Record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Attempt != 1 {
+					t.Errorf("attempt %d at %d", r.Attempt, r.Offset)
+				}
+				if tries[r.Offset]++; tries[r.Offset] < 20 && r.Offset < 8 {
+					return noAttempt{errors.New("down")}
+				}
+				taken[string(r.Key)] = append(taken[string(r.Key)], r.Offset)
+				return nil
+			},
+			Retry: Retry{MaxAttempts: 1, HoldFor: -1, OnHeld: func(_ context.Context, r *Record, _ Held) error {
+				t.Errorf("%d is given away", r.Offset)
+				return nil
+			}},
+		})
+		stop := launch(t, e)
+		rest(time.Minute)
+		for k := range 4 {
+			if got := taken[fmt.Sprintf("k%d", k)]; len(got) != 10 || !slices.IsSorted(got) {
+				t.Errorf("of k%d: %v", k, got)
+			}
+		}
+		if s := e.Stats(); s.Failed != 0 {
+			t.Errorf("%d attempts failed", s.Failed)
+		}
+		drain(t, e, stop)
+	})
+}
+
+// It counts on as before when it had failed already, and an error of OnHeld is never one.
+func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1, 1)
+		var tries []int
+		asked := 0
+		e := mustNew(t, Config{
+			Inputs: l.input(),
+			Handler: func(_ context.Context, r *Record) error {
+				if tries = append(tries, r.Attempt); len(tries) == 2 || len(tries) == 3 {
+					return noAttempt{errors.New("down")}
+				}
+				return errors.New("no")
+			},
+			Retry: Retry{MaxAttempts: 3, OnHeld: func(context.Context, *Record, Held) error {
+				if asked++; asked == 1 {
+					return noAttempt{errors.New("down")}
+				}
+				return nil
+			}},
+		})
+		stop := launch(t, e)
+		rest(time.Minute)
+		if want := []int{1, 2, 2, 2, 3}; !slices.Equal(tries, want) || asked != 2 {
+			t.Errorf("attempts %v, asked %d times; expected %v and 2", tries, asked, want)
+		}
+		drain(t, e, stop)
+	})
+}
+
+// An engine that is paused before it has read anything tries one record each time, of another key.
+func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2000, 4)
+		var tried []string
+		down := true
+		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
+			tried = append(tried, fmt.Sprint(r.Offset))
+			if down {
+				return noAttempt{errors.New("down")}
+			}
+			return nil
+		}})
+		e.Pause()
+		stop := launch(t, e)
+		rest(time.Hour)
+		if e.TryOne() || len(tried) > 0 {
+			t.Errorf("nothing was read, and %v were tried", tried)
+		}
+		rest(time.Second)
+		read := e.Stats().InFlight
+		for range 6 {
+			if !e.TryOne() {
+				t.Error("there is nothing to try")
+			}
+			rest(time.Second)
+		}
+		if want := []string{"0", "1", "2", "3", "0", "1"}; !slices.Equal(tried, want) || read == 0 || e.Stats().InFlight != read {
+			t.Errorf("tried %v; expected %v; read %d and then %d", tried, want, read, e.Stats().InFlight)
+		}
+		down = false
+		if e.Resume(); e.TryOne() {
+			t.Error("one is tried of an engine that is not paused")
+		}
+		rest(time.Second)
+		if n := len(tried); n != 2006 {
+			t.Errorf("%d were tried in the end", n)
+		}
+		drain(t, e, stop)
+	})
+}
