@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-type noAttempt struct{ error }
+type noAttemptError struct{ error }
 
-func (noAttempt) Uncounted() bool { return true }
+func (noAttemptError) Uncounted() bool { return true }
 
 // What counts for nothing leaves a record as it was: it is the first attempt again, no record of its key
 // passes it, and nobody is asked to take it over.
@@ -33,7 +33,7 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 					t.Errorf("attempt %d at %d", r.Attempt, r.Offset)
 				}
 				if tries[r.Offset]++; tries[r.Offset] < 20 && r.Offset < 8 {
-					return noAttempt{errors.New("down")}
+					return noAttemptError{errors.New("down")}
 				}
 				taken[string(r.Key)] = append(taken[string(r.Key)], r.Offset)
 				return nil
@@ -69,13 +69,13 @@ func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 			Inputs: l.input(),
 			Handler: func(_ context.Context, r *Record) error {
 				if tries = append(tries, r.Attempt); len(tries) == 2 || len(tries) == 3 {
-					return noAttempt{errors.New("down")}
+					return noAttemptError{errors.New("down")}
 				}
 				return errors.New("no")
 			},
 			Retry: Retry{MaxAttempts: 3, OnHeld: func(context.Context, *Record, Held) error {
 				if asked++; asked == 1 {
-					return noAttempt{errors.New("down")}
+					return noAttemptError{errors.New("down")}
 				}
 				return nil
 			}},
@@ -100,7 +100,7 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
 			tried = append(tried, fmt.Sprint(r.Offset))
 			if down {
-				return noAttempt{errors.New("down")}
+				return noAttemptError{errors.New("down")}
 			}
 			return nil
 		}})
