@@ -21,10 +21,11 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/fault", "internal/hook", "internal/limits", "internal/storeurl"}
+var leaf = []string{"internal/access", "internal/fault", "internal/hook", "internal/limits", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
+	{"internal/access", nil},
 	{"internal/fault", nil},
 	{"internal/hook", nil},
 	{"internal/limits", nil},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -208,7 +208,7 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 // openFile reads the configuration file, and tells which file that was. One that others than its owner
 // could have written is refused: what stands in it is done, commands of --exec among it. What a command
 // prints, <(command), is waited for as long as --timeout says.
-func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err error) {
+func (a *app) openFile(ctx context.Context) (raw []byte, info access.File, err error) {
 	if a.global.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
@@ -224,15 +224,15 @@ func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err e
 	}()
 	f, err := storeurl.OpenFile(ctx, a.global.config)
 	if err != nil {
-		return nil, nil, err
+		return nil, info, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
+	if info, err = access.Opened(f); err != nil {
+		return nil, info, err
 	}
 	if !a.global.shared {
 		if a.author, err = vfs.CheckWriters(a.global.config, info); err != nil {
-			return nil, nil, err
+			return nil, info, err
 		}
 	}
 	raw, err = storeurl.ReadAll(ctx, f)
@@ -240,11 +240,11 @@ func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err e
 }
 
 // checkSecrecy refuses a file with a password in it that other users can read.
-func checkSecrecy(path string, info fs.FileInfo, tree map[string]any) error {
+func checkSecrecy(path string, info access.File, tree map[string]any) error {
 	if !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
 		return nil
 	}
-	who := storeurl.ForOthers(info)
+	who := info.Exposed()
 	if who == "" {
 		return nil
 	}

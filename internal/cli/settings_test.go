@@ -101,7 +101,20 @@ func TestAConfigurationFileThatOthersCanWriteIsRefused(t *testing.T) {
 			t.Errorf("mode %o, which is allowed: %q", mode, got)
 		}
 	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Share(t, path)
+	if got := try(); !strings.Contains(got, "(mode 0770+)") || !strings.Contains(got, "run chmod go-w "+path) {
+		t.Errorf("a file with a list of rights: %q", got)
+	}
 	stranger := testserver.Stranger(t)
+	if err := os.Chmod(path, 0o660); err != nil { // of root, and of its group
+		t.Fatal(err)
+	}
+	if got := try(); !strings.Contains(got, "run chmod go-w "+path) {
+		t.Errorf("a file that root's group can write: %q", got)
+	}
 	if err := errors.Join(os.Chmod(path, 0o644), os.Chown(path, stranger, -1)); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func strangerMutants() []mutant {
 		{
 			name: "directory-of-others", breaks: "a data directory or file that another user owns is believed",
 			file: "internal/vfs/os_private.go",
-			find: "	if who := strange(info); who != \"\" {\n		return", put: "	if who := strange(info); who == info.Name() {\n		return",
+			find: "	if who := access.Stranger(info); who != \"\" {\n		return", put: "	if who := access.Stranger(info); who == info.Name() {\n		return",
 			pkg: ".", test: "TestADirectoryOfAnotherUserIsRefused$",
 		},
 		{
@@ -66,14 +66,44 @@ func strangerMutants() []mutant {
 		},
 		{
 			name: "configuration-is-for-all", breaks: "every user reads the passwords of a configuration file",
-			file: "internal/storeurl/password.go",
+			file: "internal/access/access.go",
 			find: "	if open == 0 &&", put: "	if open < 0o100 &&",
 			pkg: "internal/cli", test: "TestAConfigurationFileWithAPasswordIsForItsOwnerAlone$",
 		},
 		{
+			name: "list-is-a-group", breaks: "who is named on a list of rights writes what we obey, as the bits of the list pass for those of a group of the owner's own",
+			file: "internal/access/access.go",
+			find: "open&0o070 != 0 && !f.listed() && alone(", put: "open&0o070 != 0 && alone(",
+			pkg: "internal/access", test: "TestTheBitsOfAListOfRightsAreNotForgiven$",
+		},
+		{
+			name: "list-is-not-found", breaks: "an open file with a list of rights passes for one without",
+			file: "internal/access/list_linux.go",
+			find: "	return err != nil || has(asked)\n", put: "	return err != nil && has(asked)\n",
+			pkg: "internal/access", test: "TestTheBitsOfAListOfRightsAreNotForgiven$",
+		},
+		{
+			name: "secret-for-those-on-a-list", breaks: "who is named on a list of rights reads the file of a password that root gave to a group",
+			file: "internal/access/access.go",
+			find: "open&0o040 != 0 && !f.listed() {\n", put: "open&0o040 != 0 {\n",
+			pkg: "internal/storeurl", test: "TestAPasswordFileWithAListOfRightsIsRefused$",
+		},
+		{
+			name: "group-of-many", breaks: "who was put into the group of another user writes what that user obeys",
+			file: "internal/access/group.go",
+			find: "member != \"\" && !slices", put: "member == \"\" && !slices",
+			pkg: "internal/access", test: "TestAGroupIsOneUsersAloneWhenNobodyElseIsInIt$",
+		},
+		{
+			name: "group-of-services", breaks: "who is in root's group, or a service's, puts files beside a registry in SQLite",
+			file: "internal/access/group.go",
+			find: "uid == gid && gid >= firstUser &&", put: "uid == gid &&",
+			pkg: "internal/access", test: "TestAGroupIsOneUsersAloneWhenNobodyElseIsInIt$",
+		},
+		{
 			name: "password-is-for-all", breaks: "every user reads the file of a password",
 			file: "internal/storeurl/password.go",
-			find: "	if who := ForOthers(info); who != \"\" {\n", put: "	if who := ForOthers(info); who == path {\n",
+			find: "	if who := info.Exposed(); who != \"\" {\n", put: "	if who := info.Exposed(); who == path {\n",
 			pkg: "internal/storeurl", test: "TestAPasswordFileIsForItsOwnerAloneAndNotShown$",
 		},
 		{

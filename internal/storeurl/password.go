@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
@@ -48,7 +49,7 @@ func CheckPassword(path string) error {
 }
 
 // ReadPassword is the password in a file: all of it, without the end of the line. The file is one that
-// no other user can read, see ForOthers. Errors name the file, show nothing of what is in it, and have
+// no other user can read, see access.File.Exposed. Errors name the file, show nothing of what is in it, and have
 // no kind: a file that is being replaced may be there again at the next connection.
 func ReadPassword(path string) (string, error) {
 	text, err := ReadPrivate("password file", path)
@@ -62,7 +63,7 @@ func ReadPassword(path string) (string, error) {
 	return string(text), nil
 }
 
-// ReadPrivate reads a file with secrets, which no other user can read, see ForOthers. what says in errors
+// ReadPrivate reads a file with secrets, which no other user can read, see access.File.Exposed. what says in errors
 // what it is; they are as those of ReadPassword.
 func ReadPrivate(what, path string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
@@ -71,14 +72,14 @@ func ReadPrivate(what, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	info, err := access.Opened(f)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
 	case !info.Mode().IsRegular():
 		return fail("is no regular file")
 	}
-	if who := ForOthers(info); who != "" {
+	if who := info.Exposed(); who != "" {
 		return fail("other users can read it " + who + ": run chmod 600 on it as its owner")
 	}
 	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
@@ -89,23 +90,6 @@ func ReadPrivate(what, path string) ([]byte, error) {
 		return fail(fmt.Sprintf("is longer than %d bytes", limits.PasswordFileBytes))
 	}
 	return text, nil
-}
-
-// ForOthers says who besides this user may read a file or change it; "": nobody. The rule is that of
-// PostgreSQL for its keys: the file is this user's, or root's, whose file may be open to a group to be read.
-func ForOthers(info os.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
-	}
-	open := info.Mode().Perm() & 0o077
-	if st.Uid == 0 {
-		open &^= 0o040
-	}
-	if open == 0 && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) {
-		return ""
-	}
-	return fmt.Sprintf("(mode %04o, owner %d)", info.Mode().Perm(), st.Uid)
 }
 
 // Plaintext is called by who is about to log in without TLS, or may be made to by who is in between. If

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 func TestAPasswordFileIsForItsOwnerAloneAndNotShown(t *testing.T) {
@@ -56,6 +57,26 @@ func TestAPasswordFileIsForItsOwnerAloneAndNotShown(t *testing.T) {
 		if _, err := ReadPassword(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// Root may give a file to a group. Who is on a list of rights is somebody else.
+func TestAPasswordFileWithAListOfRightsIsRefused(t *testing.T) {
+	t.Parallel()
+	testserver.Stranger(t)
+	path := filepath.Join(t.TempDir(), "p")
+	if err := os.WriteFile(path, []byte("hunter2"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadPassword(path); err != nil || got != "hunter2" {
+		t.Errorf("root's file for a group: %q, %v", got, err)
+	}
+	testserver.Share(t, path)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPassword(path); err == nil || !strings.Contains(err.Error(), "other users can read it (mode 0640+") {
+		t.Errorf("with a list of rights: %v", err)
 	}
 }
 

@@ -80,8 +80,29 @@ func TestServersAreNotLookedForInAFolderThatOthersCanWriteTo(t *testing.T) {
 	if err := os.Symlink(planted(t, line), link); err != nil {
 		t.Fatal(err)
 	}
-	for state, says := range map[string]string{open: "others can write to " + open, above: "others can write to " + filepath.Dir(above), link: "a link is not followed"} {
+	group := planted(t, line) // of this user, and of whoever else is in it
+	chmod(t, group, 0o770)
+	aboveGroup := planted(t, line)
+	chmod(t, filepath.Dir(aboveGroup), 0o775)
+	for state, says := range map[string]string{open: "others can write to " + open, group: "others can write to " + group, aboveGroup: "others can write to " + filepath.Dir(aboveGroup), above: "others can write to " + filepath.Dir(above), link: "a link is not followed"} {
 		for _, v := range []string{"env", "list", "stop", "start"} {
+			out, errs, err := verb(t, state, v, "redis")
+			if err == nil || out != "" || !strings.Contains(errs, says) {
+				t.Errorf("%s in %s: printed %q, %q (%v); expected %q", v, state, out, errs, err, says)
+			}
+		}
+	}
+}
+
+func TestServersAreNotLookedForInAFolderWithAListOfRights(t *testing.T) {
+	t.Parallel()
+	const line = "RINGFENCE_REDIS_URL=redis://127.0.0.1:1\n"
+	listed, fresh, above := planted(t, line), planted(t, line), planted(t, line)
+	Share(t, listed)
+	ShareNew(t, fresh)
+	Share(t, filepath.Dir(above))
+	for state, says := range map[string]string{listed: listed + " has a list of rights", fresh: fresh + " has a list of rights", above: "others can write to " + filepath.Dir(above)} {
+		for _, v := range []string{"env", "start"} {
 			out, errs, err := verb(t, state, v, "redis")
 			if err == nil || out != "" || !strings.Contains(errs, says) {
 				t.Errorf("%s in %s: printed %q, %q (%v); expected %q", v, state, out, errs, err, says)

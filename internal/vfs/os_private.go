@@ -8,14 +8,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -50,10 +49,10 @@ func (o *OS) checkPurpose(known []string) error {
 		return err
 	}
 	var why string
-	if who := strange(info); who != "" {
+	if who := access.Stranger(info); who != "" {
 		why = "belongs to " + who
 	} else if info.Mode().Perm()&0o077 != 0 {
-		why = "is open to other users (mode " + octal(info) + ")"
+		why = "is open to other users (mode " + access.Octal(info) + ")"
 	}
 	list, err := o.ReadDir(".")
 	if why == "" || err != nil || fresh(list) || slices.ContainsFunc(list, func(e fs.DirEntry) bool { return slices.Contains(known, e.Name()) }) {
@@ -75,13 +74,13 @@ func (o *OS) narrow(log *slog.Logger) error {
 		return err
 	}
 	list, err := o.ReadDir(".")
-	if err != nil || !fresh(list) || info.Mode().Perm()&0o077 == 0 || strange(info) != "" {
+	if err != nil || !fresh(list) || info.Mode().Perm()&0o077 == 0 || access.Stranger(info) != "" {
 		return err
 	}
 	if err := o.root.Chmod(".", 0o700); err != nil {
 		return err
 	}
-	log.Warn("the empty directory was open to other users, and is now for its owner alone", "dir", o.dir, "was", octal(info))
+	log.Warn("the empty directory was open to other users, and is now for its owner alone", "dir", o.dir, "was", access.Octal(info))
 	return nil
 }
 
@@ -150,12 +149,12 @@ const allowShared = "; --allow-shared takes it as it is"
 const allowIt = "; --allow-shared, or allow-shared=true in the URL, takes it as it is"
 
 func checkInfo(path string, info fs.FileInfo, whole string, modes bool) error {
-	if who := strange(info); who != "" {
+	if who := access.Stranger(info); who != "" {
 		return fmt.Errorf("%s belongs to %s, and this process runs as %s: run it as that user, or, if you trust all that is in it, take it over (chown -R %d %s)%s: %w",
-			path, who, name(os.Geteuid()), os.Geteuid(), whole, allowIt, fault.Invalid)
+			path, who, access.UserName(os.Geteuid()), os.Geteuid(), whole, allowIt, fault.Invalid)
 	}
 	if _, kernel := info.Sys().(*syscall.Stat_t); modes && kernel && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
-		return fmt.Errorf("%s is open to other users (mode %s): run chmod -R go= %s%s: %w", path, octal(info), whole, allowIt, fault.Invalid)
+		return fmt.Errorf("%s is open to other users (mode %s): run chmod -R go= %s%s: %w", path, access.Octal(info), whole, allowIt, fault.Invalid)
 	}
 	return nil
 }
@@ -175,10 +174,7 @@ func checkAbove(dir string, log *slog.Logger) error {
 		if err != nil {
 			return nil //nolint:nilerr // one that we can't look at; who can is not us
 		}
-		who := strange(info)
-		if owner(info) == 0 || unmapped(info) {
-			who = ""
-		}
+		who := access.Above(info)
 		if info.Mode()&fs.ModeSymlink != 0 {
 			if who != "" {
 				return fmt.Errorf("%s is a link that %s made: name the directory itself%s: %w", step, who, allowIt, fault.Invalid)
@@ -213,87 +209,36 @@ func steps(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// unmapped tells the owner that a user namespace shows for whom it does not know, such as the root of
-// the system around it.
-func unmapped(info fs.FileInfo) bool {
-	uids, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil || slices.Equal(strings.Fields(string(uids)), []string{"0", "0", "4294967295"}) {
-		return false
-	}
-	nobody, err := os.ReadFile("/proc/sys/kernel/overflowuid")
-	return err == nil && strings.TrimSpace(string(nobody)) == strconv.Itoa(owner(info))
-}
-
 // CheckUnplanted fails (fault.Invalid) when another user could put a file at path or beside it, or
 // everybody another directory in the place of the one that it is in.
 func CheckUnplanted(path string, log *slog.Logger) error {
 	dir := filepath.Dir(path)
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	st, kernel := info.Sys().(*syscall.Stat_t)
-	others := info.Mode().Perm() & 0o022
-	if kernel && st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
-		others &^= 0o020
-	}
+	info, err := access.Named(dir)
 	switch {
-	case !kernel:
+	case err != nil:
+		return err
+	case access.Owner(info) < 0:
 		return nil
-	case owner(info) != 0 && strange(info) != "":
-		return fmt.Errorf("%s, where %s is, belongs to %s: name a directory of your own%s: %w", dir, filepath.Base(path), strange(info), allowIt, fault.Invalid)
-	case others != 0:
-		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, octal(info), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
+	case access.Owner(info) != 0 && access.Stranger(info) != "":
+		return fmt.Errorf("%s, where %s is, belongs to %s: name a directory of your own%s: %w", dir, filepath.Base(path), access.Stranger(info), allowIt, fault.Invalid)
+	case info.Others(access.ToWrite) != 0:
+		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, info.Octal(), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
 	}
 	return checkAbove(dir, log)
 }
 
-// CheckWriters fails (fault.Invalid) when others than its owner could have written the file of info.
-// The owner, when that is another user than this one and root, is told: who gives out files, such as
-// those of a container, may be another user every day.
-func CheckWriters(path string, info fs.FileInfo) (other string, err error) {
-	st, kernel := info.Sys().(*syscall.Stat_t)
-	if !kernel || !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 { // a terminal, for example
+// CheckWriters fails (fault.Invalid) when others than its owner could have written a file. The owner,
+// when that is another user than this one and root, is told: who gives out files, such as those of a
+// container, may be another user every day.
+func CheckWriters(path string, file access.File) (other string, err error) {
+	if !file.Mode().IsRegular() && file.Mode()&fs.ModeNamedPipe == 0 { // a terminal, for example
 		return "", nil
 	}
-	others := info.Mode().Perm() & 0o022
-	if st.Gid == st.Uid { // a group of that user alone, as many systems give everybody
-		others &^= 0o020
+	if file.Others(access.ToWrite) != 0 {
+		return "", fmt.Errorf("other users can write to %s (mode %s), and what is in it would be done by this user: run chmod go-w %s%s: %w", path, file.Octal(), Quoted(path), allowShared, fault.Invalid)
 	}
-	if others != 0 {
-		return "", fmt.Errorf("other users can write to %s (mode %s), and what is in it would be done by this user: run chmod go-w %s%s: %w", path, octal(info), Quoted(path), allowShared, fault.Invalid)
-	}
-	if owner(info) == 0 || unmapped(info) {
-		return "", nil
-	}
-	return strange(info), nil
+	return access.Above(file), nil
 }
-
-// owner is the uid of a file; -1 where there are no users.
-func owner(info fs.FileInfo) int {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Uid)
-	}
-	return -1
-}
-
-// strange names the owner when it is another user than this process's; "" otherwise.
-func strange(info fs.FileInfo) string {
-	if uid := owner(info); uid >= 0 && uid != os.Geteuid() {
-		return name(uid)
-	}
-	return ""
-}
-
-func name(uid int) string {
-	id := strconv.Itoa(uid)
-	if u, err := user.LookupId(id); err == nil {
-		return u.Username + " (uid " + id + ")"
-	}
-	return "uid " + id
-}
-
-func octal(info fs.FileInfo) string { return fmt.Sprintf("%04o", info.Mode().Perm()) }
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
 
