@@ -53,8 +53,9 @@ handed to it again, in order: later records of its key wait, those of other keys
 A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
 "value_encoding" says so.
 
-SIGTERM and SIGINT drain: running records finish, the checkpoint is written, the
-partitions are handed over. A second signal quits at once.`,
+SIGTERM, SIGINT and SIGHUP drain: running records finish, the checkpoint is written,
+the partitions are handed over. A second signal quits at once. With nohup a terminal
+that is closed ends nothing.`,
 		Example: `  ringfence consume payments --group billing
   ringfence consume payments --group audit --max 10 --idle-exit 2s | jq .value
   ringfence consume mails --group sender --exec ./send-mail.sh --concurrency 4

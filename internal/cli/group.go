@@ -126,7 +126,7 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		if a.global.format == "text" && isTerminal(a.stdout) {
+		if a.global.format == "text" && a.draws(a.stdout) {
 			fmt.Fprint(a.stdout, a.stdout.Control("\x1b[H\x1b[2J"))
 		}
 		if err := show(ctx); err != nil {
@@ -143,7 +143,7 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 			return context.Cause(ctx)
 		case <-ticker.C:
 		}
-		if a.global.format == "text" && !isTerminal(a.stdout) {
+		if a.global.format == "text" && !a.draws(a.stdout) {
 			fmt.Fprintln(a.stdout)
 		}
 	}

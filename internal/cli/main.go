@@ -36,12 +36,17 @@ var errSignalled = errors.New("interrupted by a signal")
 // process and then its group, and a shell may pass on what the terminal has sent to both.
 const echo = 200 * time.Millisecond
 
-// untilSignalled returns a context that the first SIGINT or SIGTERM ends, so that the command
-// drains; the second one quits at once, with the exit code of a killed process.
+// untilSignalled returns a context that the first SIGINT, SIGTERM or SIGHUP ends, so that the command
+// drains; a second one quits at once, with the exit code of a killed process. SIGHUP says that the
+// terminal is gone, often more than once (from the kernel, the shell and the session), so it is never
+// the second one; who ignores it (nohup) goes on without a terminal.
 func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() { // joined by stop
 		defer close(done)
@@ -51,13 +56,14 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 		cancel(errSignalled)
 		first := time.Now()
 		second, ok := <-signals
-		for ok && time.Since(first) < echo {
+		for ok && (second == syscall.SIGHUP || time.Since(first) < echo) {
 			second, ok = <-signals
 		}
 		if !ok {
 			return
 		}
 		a.children.kill()
+		a.screen.giveBackWithin(time.Second)
 		fmt.Fprintln(a.stderr, "ringfence: second signal: quitting without a clean end")
 		code := 128
 		if n, ok := second.(syscall.Signal); ok {

@@ -47,15 +47,12 @@ func (a *app) records() io.Writer {
 	return a.stdout.Exact()
 }
 
-// colours says whether w shows colours: a terminal, and nobody objects.
+// colours says whether w shows colours: a terminal that obeys, and nobody objects.
 func (a *app) colours(w io.Writer) bool {
 	if v, _ := a.getenv("NO_COLOR"); v != "" {
 		return false
 	}
-	if v, _ := a.getenv("TERM"); v == "dumb" {
-		return false
-	}
-	return isTerminal(w)
+	return a.draws(w)
 }
 
 func isTerminal(stream any) bool {

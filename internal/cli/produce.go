@@ -39,7 +39,7 @@ line: tail -n +LINE FILE | ringfence produce TOPIC. When lines after it were sto
 ("and 3 after it") these come twice then; when it "may or may not be stored", it may.
 --format json prints the place of each record, in the order of the lines.
 
-SIGINT and SIGTERM stop reading; what is under way is finished, and the message says
+SIGINT, SIGTERM and SIGHUP stop reading; what is under way is finished, and the message says
 how many lines are stored and with which one to go on. The exit code is 1, as the input had not ended.
 
 With --input json a line is a record as "ringfence consume" prints it, with its key,

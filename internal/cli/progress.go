@@ -18,7 +18,7 @@ type progress struct {
 
 // newProgress starts the clock; the first line comes with the first tick.
 func (a *app) newProgress() (*progress, *time.Ticker) {
-	p := &progress{w: a.stderr, terminal: isTerminal(a.stderr), started: time.Now()}
+	p := &progress{w: a.stderr, terminal: a.draws(a.stderr), started: time.Now()}
 	every := 10 * time.Second
 	if p.terminal {
 		every = 200 * time.Millisecond

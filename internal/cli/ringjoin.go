@@ -30,7 +30,7 @@ quit one of them, or kill it, and ask again.
 
   /status    the members, and how the keys are shared
   /refresh   read the ring from the store now
-  /quit      leave; so do Ctrl-C, SIGTERM and the end of the input
+  /quit      leave; so do Ctrl-C, SIGTERM, SIGHUP and the end of the input
 
 A member that leaves drains: in mode anchor it still answers for its keys while the
 others do already (--drain), so that nothing falls in between; in mode table it

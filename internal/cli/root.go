@@ -36,6 +36,7 @@ type app struct {
 	author   string                            // of the configuration file, when that is another user
 	told     sync.Map                          // what is told once in a process, see once
 	children children
+	screen   screen
 	running  bool // a command was found and its flags were accepted
 }
 

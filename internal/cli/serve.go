@@ -29,7 +29,7 @@ of them leaves the others take over. It follows the subscriptions as they are ma
 changed and deleted; one that can't be delivered stops no other.
 
 Endpoints on this host or in private networks get nothing unless --allow-net has their
-address. SIGTERM and SIGINT drain.`,
+address. SIGTERM, SIGINT and SIGHUP drain.`,
 		Example: `  ringfence serve
   ringfence serve --allow-net 10.1.0.0/16 --allow-net fd00::/8 --token-file /etc/ringfence/tokens`,
 		Args: cobra.NoArgs,

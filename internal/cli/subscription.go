@@ -257,8 +257,8 @@ record no attempt, and with anything else when it is to be tried again.
 An endpoint on this host or in a private network gets nothing unless --allow-net has
 its address.
 
-SIGTERM and SIGINT drain. Start it as often as you like: each shard has one owner at a
-time, and what is parked survives its owner.`,
+SIGTERM, SIGINT and SIGHUP drain. Start it as often as you like: each shard has one
+owner at a time, and what is parked survives its owner.`,
 		Example: `  ringfence subscription run billing --exec ./charge
   ringfence subscription run billing --print value
   ringfence subscription run invoices --allow-net 10.1.0.0/16`,

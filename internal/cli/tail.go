@@ -40,8 +40,8 @@ It begins with what comes from now on, or at --from: earliest, latest, an offset
 such as 2026-01-31T12:00:00Z, or an age such as -15m. The records of a partition, and
 those of a key, come in their order.
 
-SIGTERM and SIGINT end it with exit code 0, and so does the end of the partitions that
-were asked for, when they are sealed.`,
+SIGTERM, SIGINT and SIGHUP end it with exit code 0, and so does the end of the
+partitions that were asked for, when they are sealed.`,
 		Example: `  ringfence tail payments
   ringfence tail payments --from -15m --key acct-42
   ringfence tail payments --from earliest --max 10 | jq .value

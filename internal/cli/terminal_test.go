@@ -19,6 +19,22 @@ import (
 // and returns what was written.
 func terminal(t *testing.T) (*os.File, func() string) {
 	t.Helper()
+	screen, program := openTerminal(t)
+	shown := make(chan string)
+	go func() { // joined by the function
+		all, _ := io.ReadAll(screen) // EIO: the program's side is closed
+		shown <- string(all)
+	}()
+	return program, func() string {
+		_ = program.Close()
+		defer screen.Close()
+		return <-shown
+	}
+}
+
+// openTerminal is a new pseudo terminal: the side of who looks at it, and that of programs.
+func openTerminal(t *testing.T) (screen, program *os.File) {
+	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -36,20 +52,11 @@ func terminal(t *testing.T) (*os.File, func() string) {
 	}); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
-	program, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := make(chan string)
-	go func() { // joined by the function
-		all, _ := io.ReadAll(screen) // EIO: the program's side is closed
-		shown <- string(all)
-	}()
-	return program, func() string {
-		_ = program.Close()
-		defer screen.Close()
-		return <-shown
-	}
+	return screen, program
 }
 
 // hostile is what a stranger may give for a name or a value: it sets the title, turns the

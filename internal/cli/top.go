@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -61,13 +60,12 @@ func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f 
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	keys := make(chan byte)
-	live := a.global.format == "text" && isTerminal(a.stdout)
+	live := a.global.format == "text" && a.draws(a.stdout)
 	if live {
-		restore, err := a.takeTerminal()
-		if err != nil {
+		if err := a.takeTerminal(); err != nil {
 			return err
 		}
-		defer restore()
+		defer a.screen.giveBack()
 		if isTerminal(a.stdin) {
 			// It ends with the process: a read of the terminal can't be called off.
 			go readKeys(ctx, a.stdin, keys)
@@ -82,62 +80,42 @@ func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f 
 			return err
 		}
 		last = snap
-		for again := true; again; {
-			if err := a.drawTop(snap, live, f.lag); err != nil {
-				return err
-			}
-			if f.count > 0 && n >= f.count {
-				return nil
-			}
-			again = false
+		if err := a.drawTop(snap, live, f.lag); err != nil {
+			return err
+		}
+		if f.count > 0 && n >= f.count {
+			return nil
+		}
+		var settled <-chan time.Time // since a key has changed the view
+		for waiting := true; waiting; {
 			select {
 			case <-ticker.C:
+				waiting = false
 			case <-ctx.Done():
 				return context.Cause(ctx)
+			case <-settled:
+				settled = nil
+				if err := a.drawTop(snap, live, f.lag); err != nil {
+					return err
+				}
 			case k := <-keys:
 				switch k {
-				case 'q', 'Q', 3, 4: // Ctrl-C and Ctrl-D, which the terminal does not translate now
+				case 'q', 'Q', 3, 4, 28: // Ctrl-C, Ctrl-D and Ctrl-\, which the terminal does not translate now
 					return nil
 				case 's', 'S':
 					f.lag = !f.lag
+					if settled == nil {
+						settled = time.After(settle)
+					}
 				}
-				again = true
 			}
 		}
 	}
 }
 
-// takeTerminal switches to the other screen of the terminal and to keys without Enter, and
-// returns what undoes it.
-func (a *app) takeTerminal() (restore func(), err error) {
-	undo := func() {}
-	if in, ok := a.stdin.(*os.File); ok && isTerminal(in) {
-		state, err := term.MakeRaw(int(in.Fd()))
-		if err != nil {
-			return nil, fmt.Errorf("terminal: %w", err)
-		}
-		undo = func() { _ = term.Restore(int(in.Fd()), state) }
-	}
-	fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?1049h\x1b[?25l\x1b[?7l"))
-	return func() {
-		fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?7h\x1b[?25h\x1b[?1049l"))
-		undo()
-	}, nil
-}
-
-func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
-	var b [1]byte
-	for {
-		if _, err := in.Read(b[:]); err != nil {
-			return
-		}
-		select {
-		case keys <- b[0]:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
+// settle is how long the view waits for more keys before it is drawn for one: whoever holds a key down,
+// or pastes a text, has it drawn twenty times a second and not for each.
+const settle = 50 * time.Millisecond
 
 // drawTop shows a snapshot: in place of the last one on a terminal, else below it.
 func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {

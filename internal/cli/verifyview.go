@@ -18,7 +18,7 @@ type verifyProgress struct {
 }
 
 func (a *app) newVerifyProgress(length time.Duration) *verifyProgress {
-	return &verifyProgress{line: progress{w: a.stderr, terminal: isTerminal(a.stderr)}, every: max(time.Second, length/60)}
+	return &verifyProgress{line: progress{w: a.stderr, terminal: a.draws(a.stderr)}, every: max(time.Second, length/60)}
 }
 
 func (p *verifyProgress) tell(v verify.Progress) {

@@ -118,5 +118,35 @@ func frontDoorMutants() []mutant {
 			find: "		namespace += \"..\"\n", put: "		namespace = \"\"\n",
 			pkg: "topic", test: "TestNamespacesDoNotShareRecords$",
 		},
+		{
+			name: "hangup-kills", breaks: "a terminal that is closed ends a consumer without a hand-over, and leaves what --exec runs behind",
+			file: "internal/cli/main.go",
+			find: "	if !signal.Ignored(syscall.SIGHUP) {\n", put: "	if false {\n",
+			pkg: "internal/cli", test: "TestATerminalThatIsClosedEndsACommandCleanly$",
+		},
+		{
+			name: "nohup-for-nothing", breaks: "a terminal that is closed ends what was to go on without one",
+			file: "internal/cli/main.go",
+			find: "	if !signal.Ignored(syscall.SIGHUP) {\n", put: "	if true {\n",
+			pkg: "internal/cli", test: "TestATerminalThatIsClosedEndsACommandCleanly$",
+		},
+		{
+			name: "quit-keeps-the-terminal", breaks: "top leaves a terminal behind that shows nothing of what is typed",
+			file: "internal/cli/terminal.go",
+			find: "	signal.Notify(quits, syscall.SIGQUIT)\n", put: "",
+			pkg: "internal/cli", test: "TestTopGivesTheTerminalBackHoweverItEnds$",
+		},
+		{
+			name: "drawn-for-each-key", breaks: "whoever leans on a key has top draw megabytes",
+			file: "internal/cli/top.go",
+			find: "						settled = time.After(settle)\n", put: "						_ = a.drawTop(snap, live, f.lag)\n",
+			pkg: "internal/cli", test: "TestTopIsNotDrawnForEachKey$",
+		},
+		{
+			name: "dumb-is-drawn-on", breaks: "a terminal that obeys nothing shows escape sequences",
+			file: "internal/cli/terminal.go",
+			find: "v == \"dumb\" {\n", put: "v == \"dumber\" {\n",
+			pkg: "internal/cli", test: "TestADumbTerminalGetsNoSequences$",
+		},
 	}
 }

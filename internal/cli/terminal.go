@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// draws says whether what is shown on w may be drawn over: a terminal, and one that obeys.
+func (a *app) draws(w io.Writer) bool {
+	if v, _ := a.getenv("TERM"); v == "dumb" {
+		return false
+	}
+	return isTerminal(w)
+}
+
+// screen is a terminal that was changed. However the process ends, it is given back as it was: a shell
+// shows nothing that is typed into one in raw mode.
+type screen struct {
+	mu   sync.Mutex
+	undo func()
+}
+
+// giveBack undoes what was done to the terminal; once, and nothing if that was nothing.
+func (s *screen) giveBack() {
+	s.mu.Lock()
+	undo := s.undo
+	s.undo = nil
+	if undo != nil {
+		undo() // with the lock: who ends the process comes after it
+	}
+	s.mu.Unlock()
+}
+
+// giveBackWithin is giveBack for who can't wait for a terminal that takes nothing any more.
+func (s *screen) giveBackWithin(d time.Duration) {
+	done := make(chan struct{})
+	go func() { // ends with the process, if not before
+		s.giveBack()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}
+
+// takeTerminal switches to the other screen of the terminal and to keys without Enter, until giveBack.
+func (a *app) takeTerminal() error {
+	cooked := func() {}
+	if in, ok := a.stdin.(*os.File); ok && isTerminal(in) {
+		state, err := term.MakeRaw(int(in.Fd()))
+		if err != nil {
+			return fmt.Errorf("terminal: %w", err)
+		}
+		cooked = func() { _ = term.Restore(int(in.Fd()), state) }
+	}
+	quits := make(chan os.Signal, 1)
+	signal.Notify(quits, syscall.SIGQUIT)
+	a.screen.mu.Lock()
+	a.screen.undo = func() {
+		signal.Stop(quits)
+		close(quits)
+		fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?7h\x1b[?25h\x1b[?1049l"))
+		cooked()
+	}
+	a.screen.mu.Unlock()
+	go func() { // ends with giveBack
+		if _, ok := <-quits; ok {
+			a.screen.giveBackWithin(time.Second)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // what Go does then: it shows what every goroutine does
+		}
+	}()
+	fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?1049h\x1b[?25l\x1b[?7l"))
+	return nil
+}
+
+// readKeys passes keys on until ctx ends.
+func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
+	b := make([]byte, 4096)
+	for {
+		n, err := in.Read(b)
+		for _, key := range b[:n] {
+			select {
+			case keys <- key:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
