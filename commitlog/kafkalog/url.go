@@ -29,7 +29,7 @@ var parameters = []string{
 // tls-cert, tls-key, and tls-server-name (each of which turns TLS on); see Config. The port may be
 // left out: 9092. Anything else is fault.Invalid.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
-	c, err := configOf(u)
+	c, err := configOf(u, o.AllowShared)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log,
 	return Open(ctx, c)
 }
 
-func configOf(u *url.URL) (Config, error) {
+func configOf(u *url.URL, shared bool) (Config, error) {
 	q, err := storeurl.Parameters(u, parameters...)
 	if err != nil {
 		return Config{}, err
@@ -80,7 +80,7 @@ func configOf(u *url.URL) (Config, error) {
 			return refuse("delivery-timeout="+v, "a duration such as 30s")
 		}
 	}
-	if c.TLS, err = tlsOf(u, q); err != nil {
+	if c.TLS, err = tlsOf(u, q, shared); err != nil {
 		return Config{}, err
 	}
 	return c, nil
@@ -89,7 +89,7 @@ func configOf(u *url.URL) (Config, error) {
 var tlsNames = storeurl.TLSNames{CA: "tls-ca", Cert: "tls-cert", Key: "tls-key", ServerName: "tls-server-name"}
 
 // tlsOf is nil for a connection in the clear.
-func tlsOf(u *url.URL, q url.Values) (*tls.Config, error) {
+func tlsOf(u *url.URL, q url.Values, shared bool) (*tls.Config, error) {
 	on := len(tlsNames.Given(q)) > 0
 	if v := q.Get("tls"); v != "" {
 		want, err := strconv.ParseBool(v)
@@ -101,5 +101,5 @@ func tlsOf(u *url.URL, q url.Values) (*tls.Config, error) {
 	if !on {
 		return nil, nil //nolint:nilnil // no TLS is a valid answer
 	}
-	return storeurl.TLS(u, q, tlsNames, "")
+	return storeurl.TLS(u, q, tlsNames, "", shared)
 }

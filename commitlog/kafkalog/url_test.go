@@ -23,7 +23,7 @@ func parse(t *testing.T, s string) *url.URL {
 
 func TestURLSaysEverything(t *testing.T) {
 	t.Parallel()
-	c, err := configOf(parse(t, "kafka://me:s%40cret@h1:9093,h2:9094?prefix=eu.&client-id=c&replication=3&flush=true&compression=zstd&sasl=scram-sha-256&delivery-timeout=5s&tls=true&tls-server-name=n"))
+	c, err := configOf(parse(t, "kafka://me:s%40cret@h1:9093,h2:9094?prefix=eu.&client-id=c&replication=3&flush=true&compression=zstd&sasl=scram-sha-256&delivery-timeout=5s&tls=true&tls-server-name=n"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestURLSaysEverything(t *testing.T) {
 		c.Replication != 3 || !c.Flush || c.Compression != Zstd || c.Mechanism != ScramSHA256 || c.DeliveryTimeout != 5*time.Second || c.TLS == nil || c.TLS.ServerName != "n" {
 		t.Errorf("%+v, %v", c, c.Validate())
 	}
-	c, err = configOf(parse(t, "kafka://h"))
+	c, err = configOf(parse(t, "kafka://h"), false)
 	if err != nil || c.Brokers[0] != "h:9092" || c.TLS != nil || c.Validate() != nil {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -321,7 +321,7 @@ func (c Config) tls() (*tls.Config, error) {
 	if !strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") && !strings.HasPrefix(c.AdminURL, "https:") {
 		return nil, nil //nolint:nilnil // no TLS is no configuration
 	}
-	t, err := storeurl.LoadTLS(c.TLSCA, c.TLSCert, c.TLSKey, storeurl.TLSNames{CA: "ca=", Cert: "cert=", Key: "key="})
+	t, err := storeurl.LoadTLS(c.TLSCA, c.TLSCert, c.TLSKey, storeurl.TLSNames{CA: "ca=", Cert: "cert=", Key: "key="}, c.AllowShared)
 	if err != nil {
 		return nil, fmt.Errorf("pulsar log: %w", err)
 	}

@@ -113,6 +113,36 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestThePasswordFileIsReadForEachConnection$",
 		},
 		{
+			name: "ca-of-others", breaks: "who can write the file of a CA says who every server is",
+			file: "internal/storeurl/tls.go",
+			find: "ReadFile(ca, believed)", put: "ReadFile(ca, min(believed, Anybody))",
+			pkg: "internal/storeurl", test: "TestCertificatesThatOthersHaveAHandInAreRefused$",
+		},
+		{
+			name: "key-for-all", breaks: "every user reads the key with which we log in",
+			file: "internal/storeurl/tls.go",
+			find: "ReadFile(key, secret)", put: "ReadFile(key, min(secret, Believed))",
+			pkg: "internal/storeurl", test: "TestCertificatesThatOthersHaveAHandInAreRefused$",
+		},
+		{
+			name: "key-for-postgres", breaks: "every user reads the key with which we log in to PostgreSQL",
+			file: "registry/pgregistry/url.go",
+			find: "		if err := storeurl.CheckTrust(path, trust);", put: "		if err := storeurl.CheckTrust(path, min(trust, storeurl.Anybody));",
+			pkg: "registry/pgregistry", test: "TestFilesThatOthersHaveAHandInAreRefused$",
+		},
+		{
+			name: "judged-by-name", breaks: "who swaps a file while it is opened has another one judged than is read",
+			file: "internal/storeurl/file.go",
+			find: "	file, err := access.Opened(f)\n", put: "	file, err := access.Named(path)\n",
+			pkg: "internal/storeurl", test: "TestAFileIsJudgedByWhatWasOpened$",
+		},
+		{
+			name: "fifo-by-now", breaks: "who puts a FIFO in the place of a file while it is opened is waited for, for ever",
+			file: "internal/storeurl/file.go",
+			find: "		err = checkFile(path, file.FileInfo)\n", put: "		err = error(nil)\n",
+			pkg: "internal/storeurl", test: "TestAFileIsJudgedByWhatWasOpened$",
+		},
+		{
 			name: "strict-is-polite", breaks: "a password goes to another host without TLS though that was forbidden",
 			file: "internal/storeurl/password.go",
 			find: "		if strict {\n", put: "		if strict && log == nil {\n",

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
@@ -24,25 +25,37 @@ func OpenFile(ctx context.Context, path string) (*os.File, error) {
 	if given(path) {
 		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	}
-	err := CheckFile(path) // before it is opened: some devices do something then
+	f, _, err := open(path)
 	if errors.Is(err, errFIFO) {
 		return openFIFO(ctx, path)
 	}
-	if err != nil {
-		return nil, err
+	return f, err
+}
+
+// open opens a regular file, or the null device. What is judged is what is open: what has the name may be
+// another one by then, or soon.
+func open(path string) (*os.File, access.File, error) {
+	return openBy(path, func() (*os.File, error) {
+		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // by now it may be one that would be waited for
+	})
+}
+
+func openBy(path string, opening func() (*os.File, error)) (*os.File, access.File, error) {
+	if err := CheckFile(path); err != nil { // before it is opened: some devices do something then
+		return nil, access.File{}, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := opening()
 	if err != nil {
-		return nil, err
+		return nil, access.File{}, err
 	}
-	info, err := f.Stat()
+	file, err := access.Opened(f)
 	if err == nil {
-		err = checkFile(path, info) // it may be another one by now
+		err = checkFile(path, file.FileInfo)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, access.File{}, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return f, file, nil
 }
 
 // openFIFO waits until somebody writes to a FIFO.
@@ -53,13 +66,23 @@ func openFIFO(ctx context.Context, path string) (*os.File, error) {
 	}
 	done := make(chan opened, 1)
 	go func() { // joined below, unless the FIFO is gone meanwhile or not ours to write to
-		f, err := os.Open(path)
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOCTTY, 0)
 		done <- opened{f, err}
 	}()
 	var o opened
 	select {
 	case o = <-done:
-		return o.f, o.err
+		if o.err != nil {
+			return nil, o.err
+		}
+		info, err := o.f.Stat()
+		if err == nil {
+			err = checkFile(path, info)
+		}
+		if err == nil || errors.Is(err, errFIFO) {
+			return o.f, nil
+		}
+		return nil, errors.Join(err, o.f.Close()) // another one has the name by now
 	case <-ctx.Done():
 	}
 	writer, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0) // ends the wait, also one that is about to begin
@@ -111,18 +134,56 @@ func checkFile(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is %s; expected a file: %w", path, kind, fault.Invalid)
 }
 
-// ReadFile reads a file that the settings name, such as a CA. One of more than limits.SettingsFileBytes
-// is an error, and so is what is no regular file.
-func ReadFile(path string) ([]byte, error) {
-	if err := CheckFile(path); err != nil { // also of what was given open: nobody waits for it here
-		return nil, err
+// Trust is what a file is read for.
+type Trust int
+
+// What a file is read for, and so who else may have a hand in it.
+const (
+	Anybody  Trust = iota // it is taken as it is
+	Believed              // nobody else than its owner can write it
+	Secret                // it is this user's or root's, and nobody else can read or write it, see access.File.Exposed
+)
+
+// check fails when others can do what they must not be able to.
+func (t Trust) check(path string, file access.File) error {
+	if !file.Mode().IsRegular() { // the null device
+		return nil
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	switch t {
+	case Believed:
+		if file.Others(access.ToWrite) != 0 {
+			return fmt.Errorf("other users can write to %s (mode %s): run chmod go-w on it as its owner, after a look at what is in it; --allow-shared takes it as it is: %w", path, file.Octal(), fault.Invalid)
+		}
+	case Secret:
+		if who := file.Exposed(); who != "" {
+			return fmt.Errorf("other users can read %s %s: run chmod 600 on it as its owner; --allow-shared takes it as it is: %w", path, who, fault.Invalid)
+		}
+	case Anybody:
+	}
+	return nil
+}
+
+// ReadFile reads a file that the settings name, such as a CA. One of more than limits.SettingsFileBytes
+// is an error, and so is what is no regular file, or open to others beyond what trust allows.
+func ReadFile(path string, trust Trust) ([]byte, error) {
+	f, file, err := open(path) // also of what was given open: nobody waits for it here
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if err := trust.check(path, file); err != nil {
+		return nil, err
+	}
 	return ReadAll(context.Background(), f)
+}
+
+// CheckTrust is the check of ReadFile for a file that somebody else will read.
+func CheckTrust(path string, trust Trust) error {
+	f, file, err := open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(trust.check(path, file), f.Close())
 }
 
 // ReadAll reads what OpenFile has opened. From a pipe it reads no longer than ctx.

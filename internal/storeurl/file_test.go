@@ -24,7 +24,7 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 	}
 	for path, says := range map[string]string{fifo: "is a FIFO", "/dev/zero": "is a device", t.TempDir(): "is a directory", long: "longer than"} {
 		for _, files := range [][3]string{{path, "", ""}, {"", path, path}} {
-			_, err := LoadTLS(files[0], files[1], files[2], TLSNames{CA: "ca", Cert: "cert", Key: "key"})
+			_, err := LoadTLS(files[0], files[1], files[2], TLSNames{CA: "ca", Cert: "cert", Key: "key"}, false)
 			if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v: %v; expected that it %s", files, err, says)
 			}
@@ -39,7 +39,7 @@ func TestWhatIsNoFileIsNotWaitedFor(t *testing.T) {
 			}
 		}
 	}
-	if text, err := ReadFile(os.DevNull); err != nil || len(text) > 0 {
+	if text, err := ReadFile(os.DevNull, Secret); err != nil || len(text) > 0 {
 		t.Errorf("the null device: %q, %v", text, err)
 	}
 	if _, err := OpenFile(t.Context(), fifo+"x"); !errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,7 @@ func TestAPipeThatWasGivenIsReadForAsLongAsTheContext(t *testing.T) {
 	}
 	defer from.Close()
 	path := fmt.Sprintf("/proc/self/fd/%d", from.Fd())
-	if _, err := ReadFile(path); !errors.Is(err, fault.Invalid) {
+	if _, err := ReadFile(path, Anybody); !errors.Is(err, fault.Invalid) {
 		t.Errorf("%v; expected that nobody waits for a pipe without a context", err)
 	}
 	f, err := OpenFile(t.Context(), path)
@@ -112,5 +112,38 @@ func TestAPipeThatWasGivenIsReadForAsLongAsTheContext(t *testing.T) {
 	}
 	if text, err := ReadAll(t.Context(), g); err != nil || string(text) != "text" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What has a name when it is looked at may be another one when it is opened, and again later.
+func TestAFileIsJudgedByWhatWasOpened(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, fifo, open, good := filepath.Join(dir, "p"), filepath.Join(dir, "fifo"), filepath.Join(dir, "open"), filepath.Join(dir, "good")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(path, nil, 0o600), os.WriteFile(good, nil, 0o600), os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o602)); err != nil {
+		t.Fatal(err)
+	}
+	take := func(name string) (*os.File, error) {
+		if err := os.Rename(name, path); err != nil {
+			return nil, err
+		}
+		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	f, file, err := openBy(path, func() (*os.File, error) {
+		f, err := take(open)
+		return f, errors.Join(err, os.Rename(good, path))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Believed.check(path, file); !errors.Is(err, fault.Invalid) {
+		t.Errorf("%v; expected that the file which is open is judged, and not the one that has the name now", err)
+	}
+	if f, _, err := openBy(path, func() (*os.File, error) { return take(fifo) }); !errors.Is(err, errFIFO) {
+		t.Errorf("%v; expected that a FIFO which has the name by now is refused", err)
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }

@@ -2,17 +2,15 @@ package storeurl
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
-	"syscall"
 
-	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
@@ -67,16 +65,15 @@ func ReadPassword(path string) (string, error) {
 // what it is; they are as those of ReadPassword.
 func ReadPrivate(what, path string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO would be waited for
-	if err != nil {
+	f, info, err := open(path)
+	switch {
+	case errors.Is(err, fault.Invalid):
+		return fail("is no regular file")
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
-	info, err := access.Opened(f)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", what, err)
-	case !info.Mode().IsRegular():
+	if !info.Mode().IsRegular() {
 		return fail("is no regular file")
 	}
 	if who := info.Exposed(); who != "" {

@@ -28,14 +28,15 @@ func (n TLSNames) Given(q url.Values) []string {
 // certificate the CA of the URL vouches for, or one of the system's.
 //
 // unverified is the parameter that asks for no such proof, as it stands in the URL; "": none does.
-// Beside a CA it is a mistake, as the CA would be used for nothing. Errors are fault.Invalid.
-func TLS(u *url.URL, q url.Values, n TLSNames, unverified string) (*tls.Config, error) {
+// Beside a CA it is a mistake, as the CA would be used for nothing. shared is that of LoadTLS. Errors are
+// fault.Invalid.
+func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (*tls.Config, error) {
 	if unverified != "" {
 		if err := UnusedCA(u, q, n.CA, unverified); err != nil {
 			return nil, err
 		}
 	}
-	c, err := LoadTLS(q.Get(n.CA), q.Get(n.Cert), q.Get(n.Key), n)
+	c, err := LoadTLS(q.Get(n.CA), q.Get(n.Cert), q.Get(n.Key), n, shared)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Redact(u), err)
 	}
@@ -52,11 +53,17 @@ func UnusedCA(u *url.URL, q url.Values, ca, setting string) error {
 	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing: no server would be held against it; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
 }
 
-// LoadTLS is TLS of files; the names are for the messages.
-func LoadTLS(ca, cert, key string, n TLSNames) (*tls.Config, error) {
+// LoadTLS is TLS of files; the names are for the messages. What others than their owners could write is
+// no proof of who a server is, and a key that others can read none of who we are: both are refused,
+// unless shared.
+func LoadTLS(ca, cert, key string, n TLSNames, shared bool) (*tls.Config, error) {
+	believed, secret := Believed, Secret
+	if shared {
+		believed, secret = Anybody, Anybody
+	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := ReadFile(ca)
+		pem, err := ReadFile(ca, believed)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.CA, err, fault.Invalid)
 		}
@@ -69,11 +76,11 @@ func LoadTLS(ca, cert, key string, n TLSNames) (*tls.Config, error) {
 		return nil, fmt.Errorf("expected both %s and %s, or none: %w", n.Cert, n.Key, fault.Invalid)
 	}
 	if cert != "" {
-		certPEM, err := ReadFile(cert)
+		certPEM, err := ReadFile(cert, believed)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.Cert, err, fault.Invalid)
 		}
-		keyPEM, err := ReadFile(key)
+		keyPEM, err := ReadFile(key, secret)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.Key, err, fault.Invalid)
 		}

@@ -1,6 +1,7 @@
 package storeurl
 
 import (
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"net/http/httptest"
@@ -11,7 +12,67 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testserver"
 )
+
+// Who can write a CA says who every server is, and who can read a key is who we are.
+func TestCertificatesThatOthersHaveAHandInAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := TLSNames{CA: "ca", Cert: "cert", Key: "key"}
+	path := map[string]string{}
+	for name, block := range map[string]*pem.Block{"ca": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, "cert": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, "key": {Type: "PRIVATE KEY", Bytes: key}} {
+		path[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(path[name], pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(shared bool) error {
+		_, err := LoadTLS(path["ca"], path["cert"], path["key"], n, shared)
+		return err
+	}
+	shut := func(name string) {
+		t.Helper()
+		if err := os.Chmod(path[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		mode os.FileMode
+		says string // "": no error
+	}{
+		{"ca", 0o644, ""}, {"ca", 0o646, "other users can write"},
+		{"cert", 0o644, ""}, {"cert", 0o602, "other users can write"},
+		{"key", 0o400, ""}, {"key", 0o604, "other users can read"}, {"key", 0o602, "other users can read"},
+	} {
+		if err := os.Chmod(path[c.name], c.mode); err != nil {
+			t.Fatal(err)
+		}
+		err := load(false)
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.says+" ") || !strings.Contains(err.Error(), path[c.name])) {
+			t.Errorf("%s with mode %o: %v; expected %q", c.name, c.mode, err, c.says)
+		}
+		if err := load(true); err != nil {
+			t.Errorf("%s with mode %o, which is allowed: %v", c.name, c.mode, err)
+		}
+		shut(c.name)
+	}
+	for name := range path {
+		testserver.Share(t, path[name])
+		if err := load(false); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), path[name]) {
+			t.Errorf("%s with a list of rights: %v", name, err)
+		}
+		shut(name)
+	}
+}
 
 func TestACAIsUsedOrTheMistakeIsTold(t *testing.T) {
 	t.Parallel()
@@ -42,7 +103,7 @@ func TestACAIsUsedOrTheMistakeIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := TLS(u, u.Query(), n, c.unverified)
+		got, err := TLS(u, u.Query(), n, c.unverified, false)
 		if c.says != "" {
 			if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s, %s: %v; expected %q", c.query, c.unverified, err, c.says)

@@ -41,7 +41,7 @@ func config(t testing.TB, raw string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := parse(u)
+	cfg, err := parse(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

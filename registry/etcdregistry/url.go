@@ -20,7 +20,7 @@ import (
 // ca, cert and key, names of PEM files, and server_name, which the server's certificate has to
 // carry when it is not the host. password-file=PATH takes the place of a password, see Config.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
-	cfg, err := parse(u)
+	cfg, err := parse(u, o.AllowShared)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ const (
 	secure      = "etcds" // the scheme
 )
 
-func parse(u *url.URL) (Config, error) {
+func parse(u *url.URL, shared bool) (Config, error) {
 	known := []string{storeurl.PasswordFile}
 	if u.Scheme == secure {
 		known = append(known, "ca", "cert", "key", "server_name")
@@ -61,7 +61,7 @@ func parse(u *url.URL) (Config, error) {
 	}
 	if u.Scheme == secure {
 		names := storeurl.TLSNames{CA: "ca", Cert: "cert", Key: "key", ServerName: "server_name"}
-		if cfg.TLS, err = storeurl.TLS(u, q, names, ""); err != nil {
+		if cfg.TLS, err = storeurl.TLS(u, q, names, "", shared); err != nil {
 			return Config{}, err
 		}
 	}

@@ -19,7 +19,7 @@ func parsed(t *testing.T, raw string) (Config, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parse(u)
+	return parse(u, false)
 }
 
 func TestAURLNamesNodesPrefixAndUser(t *testing.T) {

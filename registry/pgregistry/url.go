@@ -93,7 +93,7 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
-	if err := checkFiles(cfg.URL); err != nil {
+	if err := checkFiles(cfg.URL, cfg.AllowShared); err != nil {
 		return nil, fmt.Errorf("postgres registry: %w", err)
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
@@ -146,24 +146,37 @@ func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// files are the settings that name files, which pgx reads with no regard to what they are.
-var files = map[string]string{
-	"sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE",
+// files are the settings that name files, which pgx reads with no regard to what they are and who else can
+// get at them.
+var files = []struct {
+	name, variable string
+	trust          storeurl.Trust
+}{
+	{"sslrootcert", "PGSSLROOTCERT", storeurl.Believed},
+	{"sslcert", "PGSSLCERT", storeurl.Believed},
+	{"sslkey", "PGSSLKEY", storeurl.Secret},
+	{"passfile", "PGPASSFILE", storeurl.Secret},
+	{"servicefile", "PGSERVICEFILE", storeurl.Believed},
 }
 
-// checkFiles refuses what pgx would wait for, or read without an end. Of what is missing pgx tells.
-func checkFiles(text string) error {
+// checkFiles refuses what pgx would wait for, or read without an end, and, unless shared, what others have
+// a hand in. Of what is missing pgx tells.
+func checkFiles(text string, shared bool) error {
 	u, err := url.Parse(text)
 	if err != nil {
 		u = &url.URL{} // a list of keywords and values
 	}
-	for name, variable := range files {
-		path := cmp.Or(u.Query().Get(name), os.Getenv(variable))
+	for _, f := range files {
+		path := cmp.Or(u.Query().Get(f.name), os.Getenv(f.variable))
 		if path == "" {
 			continue
 		}
-		if err := storeurl.CheckFile(path); errors.Is(err, driver.ErrInvalid) {
-			return fmt.Errorf("%s: %w", name, err)
+		trust := f.trust
+		if shared {
+			trust = storeurl.Anybody
+		}
+		if err := storeurl.CheckTrust(path, trust); errors.Is(err, driver.ErrInvalid) {
+			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package pgregistry
 import (
 	"errors"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,10 +117,29 @@ func TestWhatIsNoFileIsRefusedBeforeItIsRead(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name := range files {
-		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + name + "=" + fifo}
-		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), name+": "+fifo+" is a FIFO") {
-			t.Errorf("%s: %v", name, err)
+	for _, f := range files {
+		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + f.name + "=" + fifo}
+		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), f.name+": "+fifo+" is a FIFO") {
+			t.Errorf("%s: %v", f.name, err)
+		}
+	}
+}
+
+// pgx reads what these name, whoever else can.
+func TestFilesThatOthersHaveAHandInAreRefused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o602)); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + f.name + "=" + path}
+		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), f.name+": other users can") {
+			t.Errorf("%s: %v", f.name, err)
+		}
+		cfg.AllowShared = true
+		if _, err := connConfig(&cfg); err != nil && strings.Contains(err.Error(), "other users can") {
+			t.Errorf("%s, which is allowed: %v", f.name, err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func at(t testing.TB, raw string) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := parseURL(u)
+	cfg, err := parseURL(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func server(t testing.TB) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := parseURL(u)
+	cfg, err := parseURL(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

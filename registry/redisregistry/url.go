@@ -28,7 +28,7 @@ const defaultPort = "6379"
 // Parameters: addr (again and again), master, password-file (in place of a password, see
 // Config), sentinel_user, sentinel_password, timeout (a duration), and for rediss: ca, cert, key (PEM files), server_name, insecure=true.
 func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Registry, error) {
-	cfg, err := parseURL(u)
+	cfg, err := parseURL(u, o.AllowShared)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 	return Open(ctx, cfg)
 }
 
-func parseURL(u *url.URL) (Config, error) {
+func parseURL(u *url.URL, shared bool) (Config, error) {
 	known := []string{"addr", "master", "sentinel_user", "sentinel_password", "timeout", storeurl.PasswordFile}
 	if u.Scheme == "rediss" {
 		known = append(known, "ca", "cert", "key", "server_name", "insecure")
@@ -70,7 +70,7 @@ func parseURL(u *url.URL) (Config, error) {
 		}
 	}
 	if u.Scheme == "rediss" {
-		cfg.TLS, err = tlsConfig(u, q)
+		cfg.TLS, err = tlsConfig(u, q, shared)
 	}
 	return cfg, err
 }
@@ -82,7 +82,7 @@ func withPort(address string) string {
 	return address
 }
 
-func tlsConfig(u *url.URL, q url.Values) (*tls.Config, error) {
+func tlsConfig(u *url.URL, q url.Values, shared bool) (*tls.Config, error) {
 	insecure, err := storeurl.Bool(u, q, "insecure")
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func tlsConfig(u *url.URL, q url.Values) (*tls.Config, error) {
 	if insecure {
 		unverified = "insecure=true"
 	}
-	return storeurl.TLS(u, q, storeurl.TLSNames{CA: "ca", Cert: "cert", Key: "key", ServerName: "server_name"}, unverified)
+	return storeurl.TLS(u, q, storeurl.TLSNames{CA: "ca", Cert: "cert", Key: "key", ServerName: "server_name"}, unverified, shared)
 }
 
 func addresses(c Config) string { return strings.Join(c.Addresses, ", ") }

@@ -37,7 +37,7 @@ func TestURLsSayWhereTheStoreIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseURL(u)
+		got, err := parseURL(u, false)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; expected %+v", raw, got, err, want)
 		}
