@@ -55,7 +55,8 @@ A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
 
 SIGTERM, SIGINT and SIGHUP drain: running records finish, the checkpoint is written,
 the partitions are handed over. A second signal quits at once. With nohup a terminal
-that is closed ends nothing.`,
+that is closed ends nothing. With a member that dies, its commands die too, and what
+they have started.`,
 		Example: `  ringfence consume payments --group billing
   ringfence consume payments --group audit --max 10 --idle-exit 2s | jq .value
   ringfence consume mails --group sender --exec ./send-mail.sh --concurrency 4

@@ -38,8 +38,9 @@ func withoutStores(environ []string) []string {
 
 // children are the commands that run now, for a process that quits without a clean end.
 type children struct {
-	mu   sync.Mutex
-	pids map[int]bool
+	mu    sync.Mutex
+	pids  map[int]bool
+	watch watch
 }
 
 func (c *children) add(pid int) {
@@ -76,10 +77,15 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	if err != nil {
 		return err
 	}
+	mark, err := x.running.guarded()
+	if err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.command)
 	cmd.Stdin = bytes.NewReader(line)
 	cmd.Stdout, cmd.Stderr = x.stdout, x.stderr
 	cmd.Env = append(append([]string{}, x.environ...), recordEnviron(m)...)
+	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = execGrace

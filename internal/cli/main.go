@@ -19,6 +19,9 @@ import (
 // Main runs the command line of this process and returns its exit code. The program is called name
 // and knows the stores of backends besides file: and mem:, which the library brings along.
 func Main(name string, backends []ringfence.Backend) int {
+	if len(os.Args) == 2 && os.Args[1] == watchName {
+		return watchExec(os.Stdin)
+	}
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.name, a.backends, a.environ = name, backends, os.Environ()
 	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The

@@ -148,5 +148,23 @@ func frontDoorMutants() []mutant {
 			find: "v == \"dumb\" {\n", put: "v == \"dumber\" {\n",
 			pkg: "internal/cli", test: "TestADumbTerminalGetsNoSequences$",
 		},
+		{
+			name: "commands-outlive", breaks: "what a command has started goes on with a record that another member has taken over",
+			file: "internal/cli/execwatch_linux.go",
+			find: "!strings.HasPrefix(mark, watchMark+\"=\") || rest == watchDone {\n", put: "!strings.HasPrefix(mark, watchMark+\"=\") || rest != watchMark {\n",
+			pkg: "internal/cli", test: "TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled$",
+		},
+		{
+			name: "group-outlives", breaks: "what dropped the mark goes on in the group of a command",
+			file: "internal/cli/execwatch_linux.go",
+			find: "group != spared && group > 1 {\n", put: "group == spared && group > 1 {\n",
+			pkg: "internal/cli", test: "TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled$",
+		},
+		{
+			name: "clean-end-kills", breaks: "what a command left running on purpose is killed with a consumer that ends",
+			file: "internal/cli/execwatch_linux.go",
+			find: "	_, _ = c.watch.pipe.WriteString(watchDone)", put: "	_, _ = c.watch.pipe.WriteString(\"\")",
+			pkg: "internal/cli", test: "TestWhatACommandLeftRunningOutlivesACleanEnd$",
+		},
 	}
 }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that is killed can't end what its commands have started: the kernel ends the command itself
+// with it (see ownGroup), and nothing below that. So a second process of this program waits at the end of
+// a pipe, which closes with the first one however that ends, and then ends all that has its mark in the
+// environment, in whatever group or session it is by then.
+
+const (
+	// watchName is the command line of the process that waits.
+	watchName = "watch-exec"
+	// watchMark is the variable that marks the commands and what they start.
+	watchMark = envPrefix + "RECORD_WATCH"
+	// watchDone is what is said before a clean end: what commands left running on purpose may go on then.
+	watchDone = "done\n"
+	// watchTime is for how long what does not die is killed again.
+	watchTime = 10 * time.Second
+)
+
+// watch is the process that waits for the end of this one.
+type watch struct {
+	mark  string
+	pipe  *os.File
+	ended chan struct{}
+}
+
+// guarded sees to it that somebody waits for the end of this process, and returns the environment that
+// marks a command.
+func (c *children) guarded() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch.ended != nil {
+		select {
+		case <-c.watch.ended: // somebody has killed it
+			_ = c.watch.pipe.Close()
+		default:
+			return c.watch.mark, nil
+		}
+	}
+	if c.watch.mark == "" {
+		c.watch.mark = watchMark + "=" + rand.Text()
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	cmd := exec.Command("/proc/self/exe", watchName) //nolint:noctx // it outlives every context
+	cmd.Args[0] = "ringfence"
+	cmd.Env = []string{} // nothing of it is needed, and our mark must not be in it
+	cmd.Stdin = from
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed on the terminal is not for it
+	if err = cmd.Start(); err == nil {
+		_, err = fmt.Fprintf(to, "%s %d\n", c.watch.mark, unix.Getpgrp())
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("start what watches over commands: %w", err), to.Close())
+	}
+	c.watch.pipe, c.watch.ended = to, make(chan struct{})
+	go func(ended chan struct{}) { // joined by release
+		_ = cmd.Wait()
+		close(ended)
+	}(c.watch.ended)
+	return c.watch.mark, nil
+}
+
+// release ends the process that waits: no command runs any more.
+func (c *children) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch.ended == nil {
+		return
+	}
+	_, _ = c.watch.pipe.WriteString(watchDone) // gone already: fine
+	_ = c.watch.pipe.Close()
+	<-c.watch.ended
+	c.watch.ended = nil
+}
+
+// watchExec is the process that waits.
+func watchExec(in io.Reader) int {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	said, _ := io.ReadAll(in)
+	line, rest, _ := strings.Cut(string(said), "\n")
+	mark, group, _ := strings.Cut(line, " ")
+	spared, err := strconv.Atoi(group)
+	if err != nil || !strings.HasPrefix(mark, watchMark+"=") || rest == watchDone {
+		return 0
+	}
+	// What is started while one looks may have been missed, so one look that finds nothing is not enough.
+	for end, quiet := time.Now().Add(watchTime), 0; quiet < 2 && time.Now().Before(end); {
+		if quiet++; killMarked(mark, spared) {
+			quiet = 0
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return 0
+}
+
+// killMarked kills every process with a mark in its environment, and its group, but for the group that is
+// spared, which the dead process was in. It tells whether there was any.
+func killMarked(mark string, spared int) bool {
+	found := false
+	list, _ := os.ReadDir("/proc")
+	for _, e := range list {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0) // or the number could be another process by the time it is killed
+		if err != nil {
+			continue
+		}
+		environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark }) {
+			found = true
+			if group, err := unix.Getpgid(pid); err == nil && group != spared && group > 1 {
+				killGroup(group)
+			}
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
+		_ = unix.Close(fd)
+	}
+	return found
+}
