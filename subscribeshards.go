@@ -57,7 +57,10 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	var err error
 	select {
 	case <-s.Started():
-		err = engine(running, consumer.Inner{Handler: s.Handle, Retry: s.Retry(), Journal: s.From, Began: func(e *dispatch.Engine) { s.Uses(e) }})
+		var fits bool
+		if fits, err = s.Fit(running, u.Draining(), in[0].Storage, in[0].Partition, in[0].Source); fits {
+			err = engine(running, consumer.Inner{Handler: s.Handle, Retry: s.Retry(), Journal: s.From, Began: func(e *dispatch.Engine) { s.Uses(e) }})
+		}
 		s.Drain(ctx, w.drain)
 	case <-u.Draining():
 	case <-running.Done():

@@ -361,5 +361,29 @@ func subscriptionMutants() []mutant {
 			find: "	case n > 0:\n", put: "	case n < 0:\n",
 			pkg: ".", test: "TestADeletionWithoutForceTakesNothingThatIsInUse$",
 		},
+		{
+			name: "known-beyond-the-end", breaks: "a record that nobody has handled is passed over, as a journal knew it before it was there",
+			file: "subscription/core/ends.go",
+			find: "		if m.atOrAbove(end) {\n			lost = true\n", put: "		if m.atOrAbove(end) && m.place < 0 {\n			lost = true\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "end-not-written-down", breaks: "what was not believed of a record beyond the end is believed by the heir",
+			file: "subscription/core/state.go",
+			find: "		s.cut(r.ID.Origin)\n", put: "		s.cut(Origin{Storage: -1})\n",
+			pkg: "subscription/core", test: "TestWhatLiesBeyondTheEndIsNotBelieved$",
+		},
+		{
+			name: "end-believed-late", breaks: "what a journal knew of records before they were there counts until the end was read back",
+			file: "subscription/core/ends.go",
+			find: "		s.cut(end)\n", put: "",
+			pkg: "subscription/core", test: "TestWhatLiesBeyondTheEndIsNotBelieved$",
+		},
+		{
+			name: "parked-in-the-place-of-another", breaks: "of a record that is parked and one that comes in its place one is lost",
+			file: "subscription/core/ends.go",
+			find: "			it.torn = true\n", put: "			it.torn = it.dead && it.torn\n",
+			pkg: ".", test: "TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord$",
+		},
 	}
 }

@@ -22,6 +22,7 @@ type item struct {
 	pending  int16 // appends about it that are under way
 	dead     bool
 	blocking bool
+	torn     bool // its partition had not got it; see State.Bound
 	busy     bool // it is being delivered, or what came of that is being written
 	reason   Reason
 	order    Verb // that waits to be carried out

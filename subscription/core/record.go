@@ -47,6 +47,7 @@ const (
 	Dead                  // it is a dead letter; its payload is in the dead-letter topic
 	Known                 // it was finished under an earlier shard set
 	Order                 // what people want done with dead letters; by anybody
+	Ends                  // its partition ended at ID.Offset then: what was said of records from there on is void
 	kinds
 )
 
@@ -88,7 +89,7 @@ type Record struct {
 	By  Tenure
 	Seq uint64
 
-	ID ID // of Park, Try, Done, Dead, Known
+	ID ID // of Park, Try, Done, Dead, Known, Ends
 
 	// Of Park, Dead and Known. Key is nil for a record without one.
 	Key       []byte

@@ -212,6 +212,8 @@ func (s *State) count(place int64, r *Record) {
 		s.keep(place, r)
 	case Known:
 		s.mark(place, r)
+	case Ends:
+		s.cut(r.ID.Origin)
 	case Try:
 		if made := s.made(r); it != nil && it.id() == r.ID && !it.dead && made >= it.attempts {
 			it.attempts, it.due, it.since, it.answer = made, s.clamp(r), r.Since, s.shared(r.Answer)
@@ -229,7 +231,9 @@ func (s *State) count(place int64, r *Record) {
 // mark raises the lane of r.
 func (s *State) mark(place int64, r *Record) *lane {
 	l := s.lane(r.Key, r.ID.Origin)
-	l.raise(r.ID.Origin, place)
+	if it := s.items[r.ID.Origin]; it == nil || !it.torn {
+		l.raise(r.ID.Origin, place)
+	}
 	s.placed = append(s.placed, placed{place, l, r.ID.Origin})
 	return l
 }

@@ -9,6 +9,9 @@ import (
 // step lets one thing happen.
 func (w *world) step() {
 	w.steps++
+	if w.strange && !w.healed && w.other.IntN(100) == 0 {
+		w.stranger()
+	}
 	if !w.healed && w.trouble() {
 		return
 	}
@@ -115,6 +118,20 @@ func (w *world) spares() bool {
 	}
 	w.counts.Spared++
 	return true
+}
+
+// stranger writes to the journal that records of a key are finished which do not exist.
+func (w *world) stranger() {
+	w.reg.epoch++
+	by := core.Tenure{Epoch: w.reg.epoch, Run: 1, Token: 1}
+	r := core.Record{Set: set, Kind: core.Fence, At: w.now, By: by, Seq: 1}
+	known := core.Record{Set: set, Kind: core.Known, At: w.now, By: by, Seq: 2, Key: []byte{byte('a' + w.other.IntN(3))}}
+	p := w.other.IntN(partitions)
+	known.ID.Origin = core.Origin{Partition: int32(p), Offset: int64(len(w.main[p])) + w.other.Int64N(1000)}
+	w.log("a stranger says that %v is finished", known.ID)
+	w.counts.Strangers++
+	w.rolled = true // what was finished may come again
+	w.land([]stored{{header: core.Encode(&r)}, {header: core.Encode(&known), key: known.Key}})
 }
 
 // abandon leaves what a node has under way to the network.

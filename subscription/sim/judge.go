@@ -52,7 +52,7 @@ func (j *judge) landed(at int64, s stored) {
 	j.oracle.Read(at, r)
 	after := j.item(r.ID.Origin)
 	j.w.log("  journal %d: kind %d %v seq %d by %d/%d attempts %d", at, r.Kind, r.ID, r.Seq, r.By.Epoch, r.By.Run, r.Attempts)
-	if r.Kind == core.Fence || r.Kind == core.Order {
+	if r.Kind == core.Fence || r.Kind == core.Order || r.Kind == core.Ends {
 		return
 	}
 	switch {

@@ -103,6 +103,7 @@ func (n *node) effects() {
 			n.started = true
 			n.w.log("node %d has rebuilt %d items", n.id, len(n.st.Items()))
 			n.w.judge.rebuilt(n)
+			n.fit()
 		case core.Trim:
 			n.w.trim(n, e.Before)
 		case core.Behind:
@@ -124,6 +125,17 @@ func (n *node) finish(o core.Origin) {
 
 func (n *node) finished(o core.Origin) bool {
 	return o.Offset < n.next[o.Partition] || n.fin[o.Partition][o.Offset]
+}
+
+// fit holds what the journal says against what there is.
+func (n *node) fit() {
+	for p := range partitions {
+		end := core.Origin{Partition: int32(p), Offset: int64(len(n.w.main[p]))}
+		if n.st.Beyond(end).Any() {
+			n.w.counts.Cut++
+			n.st.Bound(end)
+		}
+	}
 }
 
 // intake takes the next record of a line, or the held one again.

@@ -38,7 +38,7 @@ type Counts struct {
 	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
 	Twins, Late, Void                                int
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
-	Recalled, Paused, Waited, Spared                 int
+	Recalled, Paused, Waited, Spared, Strangers, Cut int
 }
 
 // Run runs one history.
@@ -125,8 +125,10 @@ type world struct {
 	before  []registry // what it was, for a store that goes back
 	rolled  bool
 	healed  bool
-	paused  bool // by its definition; owners hear of it later
-	outage  bool // the endpoint does not work
+	outage  bool       // the endpoint does not work
+	strange bool       // somebody else writes to the journal
+	other   *rand.Rand // of that alone: the other histories stay as they are
+	paused  bool       // by its definition; owners hear of it later
 	nodes   []*node
 	runs    uint64
 
@@ -135,6 +137,8 @@ type world struct {
 
 func newWorld(c Config) *world {
 	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}}
+	w.other = rand.New(rand.NewPCG(c.Seed, 0x737472616e6765))
+	w.strange = w.other.IntN(8) == 0
 	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]
 	for range 5 + w.rnd.IntN(10) {
 		p := w.rnd.IntN(partitions)
