@@ -21,6 +21,14 @@ const EtcdAnswerBytes = 512 << 20
 // Of PostgreSQL, what its server says: one row, or one notification.
 const PostgresMessageBytes = 8 << 20
 
+// Of MariaDB and MySQL, what their server says. The client library makes room for the columns that one declares.
+const (
+	SQLPacketBytes = 8 << 20 // one row
+	SQLAnswerBytes = 512 << 20
+	SQLAnswerRows  = 1<<20 + 1<<16
+	SQLColumns     = 4096
+)
+
 // ScramIterations is of a login by SCRAM at PostgreSQL and Kafka how often it hashes, as the server wishes:
 // nothing ends that before it is done.
 const ScramIterations = 1 << 20

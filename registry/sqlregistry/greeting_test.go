@@ -63,13 +63,9 @@ func TestWhoGivesUpFirstIsNotToldOfAGreeting(t *testing.T) {
 	t.Parallel()
 	c := mysql.NewConfig()
 	c.Net, c.Addr, c.User = "tcp", says(t, "").String(), "rf"
-	base, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := (&mysqlConnector{base, c.Addr, greeting, nil}).Connect(ctx); err == nil || errors.Is(err, errNoGreeting) {
+	if _, err := (&mysqlConnector{c, greeting, nil}).Connect(ctx); err == nil || errors.Is(err, errNoGreeting) {
 		t.Errorf("%v", err)
 	}
 }

@@ -81,12 +81,11 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 		dialer := &net.Dialer{KeepAliveConfig: keepAlive()} // the client bounds the time
 		c.DialFunc = dialer.DialContext
 	}
-	base, err := mysql.NewConnector(c)
-	if err != nil {
+	if err := guarded(c); err != nil {
 		return nil, fmt.Errorf("sql registry: %w: %w", fault.Invalid, err)
 	}
 	pool := func(setup []string) *sql.DB {
-		return sql.OpenDB(&mysqlConnector{base, c.Addr, max(greeting, c.Timeout), setup})
+		return sql.OpenDB(&mysqlConnector{c, max(greeting, c.Timeout), setup})
 	}
 	db, waiting, noWait := pool(setupCalls()), pool(setupWaiting()), pool(setupNoWait())
 	for p, most := range map[*sql.DB]int{db: maxConns, noWait: maxNoWaits} {
@@ -137,25 +136,27 @@ var errNoGreeting = errors.New("expected a MariaDB or MySQL there, which would h
 
 // mysqlConnector prepares each new connection.
 type mysqlConnector struct {
-	sqldriver.Connector
-
-	address  string
+	config   *mysql.Config
 	patience time.Duration // greeting, or what the URL has for connecting if that is more
 	setup    []string
 }
 
+// Driver implements driver.Connector.
+func (c *mysqlConnector) Driver() sqldriver.Driver { return mysql.MySQLDriver{} }
+
+// Connect implements driver.Connector.
 func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, c.patience, errNoGreeting)
 	defer cancel()
-	conn, err := c.Connector.Connect(bounded)
+	conn, err := shield(bounded, c.config)
 	if err != nil && context.Cause(bounded) == errNoGreeting { //nolint:errorlint // this very one
-		return nil, fmt.Errorf("%s: waited for %s: %w", c.address, c.patience, errNoGreeting)
+		return nil, fmt.Errorf("%s: waited for %s: %w", c.config.Addr, c.patience, errNoGreeting)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range c.setup {
-		if _, err := conn.(sqldriver.ExecerContext).ExecContext(ctx, q, nil); err != nil && number(err) != errUnknownVariable {
+		if _, err := conn.ExecContext(ctx, q, nil); err != nil && number(err) != errUnknownVariable {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}

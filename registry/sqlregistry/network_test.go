@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -136,11 +134,8 @@ func TestATransactionThatNobodyGoesOnWithIsEndedByTheServer(t *testing.T) {
 	t.Cleanup(func() { r.Close() })
 	put(t, r, "k", "before")
 	cfg.Logger = quiet{} // the client would tell of the connection's end
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := sql.OpenDB(&mysqlConnector{base, "", greeting, setupCalls()})
+	cfg.InterpolateParams = true
+	stopped := sql.OpenDB(&mysqlConnector{cfg, greeting, setupCalls()})
 	defer stopped.Close()
 	tx, err := stopped.Begin()
 	if err != nil {
