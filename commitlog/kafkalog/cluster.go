@@ -254,7 +254,7 @@ func topicsIn(resp *kmsg.MetadataResponse) (map[string]topicMeta, error) {
 			m.leaders[i], m.epochs[i] = -1, -1
 		}
 		for i, p := range t.Partitions {
-			if int(p.Partition) < n {
+			if p.Partition >= 0 && int(p.Partition) < n {
 				m.leaders[p.Partition], m.epochs[p.Partition] = p.Leader, p.LeaderEpoch
 			}
 			if i == 0 || len(p.Replicas) < m.fewest {

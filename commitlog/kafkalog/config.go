@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -217,7 +218,17 @@ func (c *Config) client() (*kgo.Client, error) {
 	if m := c.mechanism(); m != nil {
 		opts = append(opts, kgo.SASL(m))
 	}
-	client, err := kgo.NewClient(append(opts, c.Client...)...)
+	opts = append(opts, c.Client...)
+	probe, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
+	}
+	dial, ok := probe.OptValue(kgo.Dialer).(func(context.Context, string, string) (net.Conn, error)) // whoever wanted which
+	probe.Close()
+	if !ok {
+		return nil, fmt.Errorf("kafka client: it has no dialer that could be watched: %w", fault.Invalid)
+	}
+	client, err := kgo.NewClient(append(opts, kgo.DialTLSConfig(nil), guarded(dial), kgo.BrokerMaxReadBytes(limits.KafkaFetchBytes))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
 	}

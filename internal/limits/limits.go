@@ -33,6 +33,13 @@ const (
 // nothing ends that before it is done.
 const ScramIterations = 1 << 20
 
+// Of Kafka, what its brokers say.
+const (
+	KafkaFetchBytes  = 100 << 20 // an answer with records
+	KafkaAnswerBytes = 16 << 20  // any other, and what are no records in one with records
+	KafkaTags        = 1 << 16   // its tagged fields
+)
+
 // Of Kafka, what whoever may write to a topic has put into it.
 const (
 	KafkaBatchBytes  = 64 << 20 // a batch, decompressed

@@ -3,7 +3,10 @@ package main
 // wireMutants are bugs that let whoever listens in the place of a server end or fill a process that
 // asks it.
 func wireMutants() []mutant {
-	const sqlregistry = "registry/sqlregistry"
+	const (
+		sqlregistry = "registry/sqlregistry"
+		kafkalog    = "commitlog/kafkalog"
+	)
 	return []mutant{
 		{
 			name: "columns-as-declared", breaks: "who listens in the place of a MariaDB takes all memory with a dozen bytes",
@@ -40,6 +43,48 @@ func wireMutants() []mutant {
 			file: "registry/sqlregistry/mysqlwire.go",
 			find: "	case !c.AllowFallbackToPlaintext:\n", put: "	case !c.AllowFallbackToPlaintext && offers:\n",
 			pkg: sqlregistry, test: "TestAMariaDBThatOffersNoTLSIsRefused$",
+		},
+		{
+			name: "list-without-room", breaks: "who listens in the place of a Kafka fills the memory with an answer of twenty megabytes",
+			file: "commitlog/kafkalog/walk.go",
+			find: "		if n > 0 && n > left/w.least(", put: "		if n > left && n > left/w.least(",
+			pkg: kafkalog, test: "TestWhatAnAnswerOfKafkaTakesIsBounded$",
+		},
+		{
+			name: "counts-what-is-declared", breaks: "who listens in the place of a Kafka has a process count for minutes, past every time-out",
+			file: "commitlog/kafkalog/walk.go",
+			find: "w.tags > limits.KafkaTags || n > left/2 {\n", put: "w.tags < 0 {\n",
+			pkg: kafkalog, test: "TestTaggedFieldsOfAnAnswerAreKeptAsBytes$",
+		},
+		{
+			name: "tagged-fields-are-read", breaks: "as list-without-room, by a list within a tagged field",
+			file: "commitlog/kafkalog/walk.go",
+			find: "			b[0] = 0x7f\n", put: "			b[0] &= 0x7f\n",
+			pkg: kafkalog, test: "TestTaggedFieldsOfAnAnswerAreKeptAsBytes$",
+		},
+		{
+			name: "half-an-answer", breaks: "who listens in the place of a Kafka ends a process with an answer of a byte",
+			file: "commitlog/kafkalog/walk.go",
+			find: "	if w.skip > 0 || w.asking != nothing {\n", put: "	if w.skip < 0 {\n",
+			pkg: kafkalog, test: "TestAnswersOfKafkaAreFollowedHoweverTheyAreCut$",
+		},
+		{
+			name: "answer-of-kafka-without-bound", breaks: "who listens in the place of a Kafka fills the memory with one answer",
+			file: "commitlog/kafkalog/wire.go",
+			find: "	case size > most:\n", put: "	case size > most<<4:\n",
+			pkg: kafkalog, test: "TestAWireKnowsWhatWasAsked$",
+		},
+		{
+			name: "answer-to-something-else", breaks: "what a broker says to one question is taken for the answer to another",
+			file: "commitlog/kafkalog/wire.go",
+			find: "	case binary.BigEndian.Uint32(a.header[4:]) != d.correlation:\n", put: "	case d.key < 0:\n",
+			pkg: kafkalog, test: "TestAWireKnowsWhatWasAsked$",
+		},
+		{
+			name: "partition-below-zero", breaks: "who listens in the place of a Kafka ends every process that looks for topics",
+			file: "commitlog/kafkalog/cluster.go",
+			find: "p.Partition >= 0 && int(p.Partition) < n", put: "int(p.Partition) < n",
+			pkg: kafkalog, test: "TestAPartitionBelowZeroIsNone$",
 		},
 	}
 }
