@@ -413,7 +413,7 @@ func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := mysqlConfig(u, false)
+	c, err := mysqlConfig(u)
 	if err != nil {
 		t.Fatal(err)
 	}
