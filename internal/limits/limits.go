@@ -18,6 +18,13 @@ const (
 // Of etcd, what its server says.
 const EtcdAnswerBytes = 512 << 20
 
+// Of PostgreSQL, what its server says without another request.
+const (
+	PostgresAnswerBytes   = 512 << 20
+	PostgresAnswerRows    = 1<<20 + 1<<16 // and notifications
+	PostgresAnswerNotices = 1 << 16       // settings, notices, whatever else
+)
+
 // Of PostgreSQL, what its server says: one row, or one notification.
 const PostgresMessageBytes = 8 << 20
 

@@ -143,7 +143,11 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.
 		options = append(options, grpc.WithAuthority(cfg.TLS.ServerName))
 	}
+	// The client logs in before it is there, and knows nothing of our context: what is called off is its own.
+	own, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, giveUp)
 	client, err := clientv3.New(clientv3.Config{
+		Context:   own,
 		Endpoints: endpoints, Username: cfg.User, Password: cfg.Password, TLS: cfg.TLS,
 		DialTimeout:       s.timeout,
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
@@ -154,7 +158,11 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		DialOptions: options,
 		Logger:      zap.NewNop(),
 	})
+	if !stop() && err == nil {
+		err = errors.Join(ctx.Err(), client.Close())
+	}
 	if err != nil {
+		giveUp()
 		return kind(ctx, err)
 	}
 	s.client = client

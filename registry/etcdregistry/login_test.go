@@ -2,9 +2,12 @@ package etcdregistry
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -41,5 +44,28 @@ func TestThePasswordFileIsReadForEachLogin(t *testing.T) {
 	}
 	if err := call(&etcdserverpb.AuthenticateRequest{}); err == nil {
 		t.Error("logged in without the file")
+	}
+}
+
+// Who calls an end to it is heard while the client logs in.
+func TestALoginThatIsNotAnsweredEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		<-s.Context().Done() // no answer
+		return s.Context().Err()
+	}))
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	t.Cleanup(func() { server.Stop(); <-done })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begun := time.Now()
+	_, err = Open(ctx, Config{Endpoints: []string{l.Addr().String()}, User: "me", Password: "x", RequestTimeout: time.Minute})
+	if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
+		t.Errorf("%v after %v", err, took)
 	}
 }

@@ -105,7 +105,8 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	}
 	build := cc.BuildFrontend
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		f := build(r, w)
+		bound := &answerBound{from: r, to: w}
+		f := build(bound, bound)
 		f.SetMaxBodyLen(limits.PostgresMessageBytes)
 		return f
 	}
