@@ -35,11 +35,16 @@ func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *regi
 	return a.do(func(ctx context.Context, args []string) (err error) {
 		c := a.clientConfig()
 		c.MustExist = !create
+		a.doing.Store(opening)
 		reg, err := ringfence.OpenRegistry(ctx, c)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, reg.Close()) }()
+		a.doing.Store(working)
+		defer func() {
+			a.doing.Store(closing)
+			err = errors.Join(err, reg.Close())
+		}()
 		return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, reg, args) }))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,8 +37,13 @@ type app struct {
 	author   string                            // of the configuration file, when that is another user
 	told     sync.Map                          // what is told once in a process, see once
 	children children
+<<<<<<< HEAD
 	screen   screen
 	running  bool // a command was found and its flags were accepted
+=======
+	running  bool         // a command was found and its flags were accepted
+	doing    atomic.Value // of string: what part of its work it is at, see within
+>>>>>>> fe240e3 (cli: end a command though its store does not)
 }
 
 // globals are the flags that every command has.
@@ -187,7 +193,10 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 			ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
 			defer cancel()
 		}
-		err := body(ctx, args)
+		err := a.within(ctx, grace(cmd), func() error { return body(ctx, args) })
+		if errors.Is(err, errAbandoned) {
+			return err
+		}
 		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) && !errors.Is(err, errSignalled) {
 			return errSignalled
 		}
@@ -213,11 +222,14 @@ func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfen
 func (a *app) onClient(ctx context.Context, create bool, body func(context.Context, *ringfence.Client) error) (err error) {
 	c := a.clientConfig()
 	c.MustExist = !create
+	a.doing.Store(opening)
 	rf, err := ringfence.Open(ctx, c)
 	if err != nil {
 		return err
 	}
+	a.doing.Store(working)
 	defer func() {
+		a.doing.Store(closing)
 		if late := closed(ctx, rf.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
 			err = errors.Join(err, late)
 		}

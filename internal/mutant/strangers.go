@@ -358,5 +358,17 @@ func strangerMutants() []mutant {
 			find: "|unix.O_NOFOLLOW", put: "",
 			pkg: "registry/fileregistry", test: "TestWhatWakesOthersIsAFileOfItsOwn$",
 		},
+		{
+			name: "waits-for-what-does-not-end", breaks: "a store that does not answer keeps a command past its time-out and signals, for as long as it likes",
+			file: "internal/cli/watchdog.go",
+			find: "	case <-late.C:\n", put: "	case <-context.WithoutCancel(ctx).Done():\n",
+			pkg: "internal/cli", test: "TestACommandEndsThoughAStoreDoesNot$",
+		},
+		{
+			name: "cut-in-the-middle", breaks: "a consumer that is told to end is cut off within its last records",
+			file: "internal/cli/watchdog.go",
+			find: "	return graceDrain + max(drain, 0)\n", put: "	return graceShort + max(drain, 0)\n",
+			pkg: "internal/cli", test: "TestACommandThatEndsInOrderIsNotCut$",
+		},
 	}
 }

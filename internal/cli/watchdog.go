@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// What a command is given beyond --timeout or a signal. A store that does not answer may keep a client
+// library for as long as it likes, whatever context it was given: the command ends all the same.
+const (
+	// graceShort is that of a command that looks at something or changes it: it has nothing to end in
+	// order but connections.
+	graceShort = 2 * time.Second
+	// graceDrain is that of one that has work in hand, besides what --drain-timeout grants it.
+	graceDrain = time.Minute
+)
+
+// grace is that of a command.
+func grace(cmd *cobra.Command) time.Duration {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	first, _, _ := strings.Cut(name, " ")
+	switch {
+	case cmd.Hidden, first == "verify", first == "demo", first == "bench":
+	case name == "consume", name == "produce", name == "serve", name == "subscription run", name == "ring join", name == "topic mirror":
+	default:
+		return graceShort
+	}
+	drain, err := cmd.Flags().GetDuration("drain-timeout")
+	if err != nil {
+		drain = 0
+	}
+	return graceDrain + max(drain, 0)
+}
+
+// The parts of a command's work, for who is told which of them did not end.
+const (
+	opening = "opening"
+	working = "working on"
+	closing = "closing"
+)
+
+// within runs a body until it returns, or until it has not for so long after the end of ctx. What has not
+// returned is left to the end of the process, which is near.
+func (a *app) within(ctx context.Context, grace time.Duration, body func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- body() }() // joined here, or ends with the process
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+	}
+	select {
+	case err := <-done:
+		return err
+	default:
+		return a.abandoned(ctx, grace)
+	}
+}
+
+// errAbandoned is that a command did not end.
+var errAbandoned = errors.New("it is left unfinished")
+
+// abandoned is the error of a command that did not end.
+func (a *app) abandoned(ctx context.Context, grace time.Duration) error {
+	doing, _ := a.doing.Load().(string)
+	if doing == "" {
+		doing = working
+	}
+	text := fmt.Errorf("%s later it was still %s %s: %w", grace, doing, a.whereItWorks(), errAbandoned)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &exitError{fmt.Errorf("gave up after %s (--timeout); %w: %w", a.global.timeout, text, context.DeadlineExceeded), fault.ExitTimeout}
+	}
+	return fmt.Errorf("%w; %w", errSignalled, text)
+}
+
+// whereItWorks is where the commands work, without secrets.
+func (a *app) whereItWorks() string {
+	var names []string
+	for _, s := range []string{a.global.log, a.global.registry} {
+		if s == "" {
+			s = a.global.data
+		} else if u, err := url.Parse(s); err == nil {
+			s = storeurl.Redact(u)
+		} else {
+			s = "a store"
+		}
+		if len(names) == 0 || names[0] != s {
+			names = append(names, s)
+		}
+	}
+	return strings.Join(names, " and ")
+}
