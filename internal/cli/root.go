@@ -37,13 +37,9 @@ type app struct {
 	author   string                            // of the configuration file, when that is another user
 	told     sync.Map                          // what is told once in a process, see once
 	children children
-<<<<<<< HEAD
 	screen   screen
-	running  bool // a command was found and its flags were accepted
-=======
 	running  bool         // a command was found and its flags were accepted
 	doing    atomic.Value // of string: what part of its work it is at, see within
->>>>>>> fe240e3 (cli: end a command though its store does not)
 }
 
 // globals are the flags that every command has.

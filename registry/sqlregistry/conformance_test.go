@@ -47,7 +47,7 @@ func newDatabase(t testing.TB) *mysql.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := mysqlConfig(u)
+	cfg, err := mysqlConfig(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -413,7 +413,7 @@ func TestAURLIsReadOrRefusedWithoutItsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := mysqlConfig(u)
+	c, err := mysqlConfig(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

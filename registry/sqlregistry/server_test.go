@@ -156,7 +156,7 @@ func TestAnIdleGroupCostsTheServerLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := mysqlConfig(u)
+	cfg, err := mysqlConfig(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestStatementsFitIntoThePacketsOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := mysqlConfig(u)
+	c, err := mysqlConfig(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

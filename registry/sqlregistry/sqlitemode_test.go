@@ -100,6 +100,23 @@ func TestFilesOfSQLiteThatOthersCanOpenAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusedFile(t, path, "chmod go-w "+dir)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Share(t, dir)
+	refusedFile(t, path, "(mode 0770+)", "chmod go-w "+dir)
+}
+
+// Root's group is that of other users too, on many hosts and in many containers.
+func TestADirectoryOfRootThatItsGroupCanWriteToIsRefused(t *testing.T) {
+	t.Parallel()
+	testserver.Stranger(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "registry.db")
+	if err := errors.Join(openStore(t, Config{File: path}).Close(), os.Chmod(dir, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	refusedFile(t, path, "other users can put files into "+dir, "chmod go-w "+dir)
 }
 
 // A file of somebody's that was named by mistake, as /etc/passwd, is not to be closed by whoever follows the message.

@@ -62,7 +62,7 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 	var err error
 	switch u.Scheme {
 	case "mysql", "mariadb":
-		cfg.MySQL, err = mysqlConfig(u)
+		cfg.MySQL, err = mysqlConfig(u, o.AllowShared)
 	case "sqlite":
 		cfg, err = sqliteConfig(u)
 	default:

@@ -68,13 +68,18 @@ func TestTLSIsVerifiedAndCarriesTheClientsCertificate(t *testing.T) {
 	serverCert, serverKey := certificate(t, dir, "server")
 	cert, key := certificate(t, dir, "client")
 	otherCert, otherKey := certificate(t, dir, "other")
+	for _, own := range []string{key, otherKey} { // that other users can read is refused
+		if err := os.Chmod(own, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Setenv("RINGFENCE_MARIADB_OPTIONS", fmt.Sprintf("--ssl-cert=%s --ssl-key=%s --ssl-ca=%s", serverCert, serverKey, cert))
 	s := testserver.Private(t, "mariadb")
 	u, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := mysqlConfig(u)
+	root, err := mysqlConfig(u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

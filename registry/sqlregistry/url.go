@@ -25,7 +25,7 @@ const connectTimeout = 5 * time.Second
 //	timeout   for connecting, such as 5s
 //	socket    path of a Unix socket, instead of a host
 //	password-file  in place of a password, see Config
-func mysqlConfig(u *url.URL) (*mysql.Config, error) {
+func mysqlConfig(u *url.URL, shared bool) (*mysql.Config, error) {
 	if u.Opaque != "" { // not shown: it may hold a password
 		return nil, fmt.Errorf("sql registry: expected two slashes behind %s:, as in mysql://user@host:3306/database: %w", u.Scheme, fault.Invalid)
 	}
@@ -69,7 +69,7 @@ func mysqlConfig(u *url.URL) (*mysql.Config, error) {
 			return nil, fmt.Errorf("%s: timeout=%s: expected a duration such as 5s: %w", storeurl.Redact(u), v, fault.Invalid)
 		}
 	}
-	if err := setTLS(c, u, q); err != nil {
+	if err := setTLS(c, u, q, shared); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -87,7 +87,7 @@ func fromFile(c *mysql.Config, file string) (err error) {
 	return errors.Join(read(context.Background(), c), c.Apply(mysql.BeforeConnect(read)))
 }
 
-func setTLS(c *mysql.Config, u *url.URL, q url.Values) (err error) {
+func setTLS(c *mysql.Config, u *url.URL, q url.Values, shared bool) (err error) {
 	names := storeurl.TLSNames{CA: "tls-ca", Cert: "tls-cert", Key: "tls-key"}
 	given := names.Given(q)
 	mode, unverified := q.Get("tls"), ""
@@ -107,7 +107,7 @@ func setTLS(c *mysql.Config, u *url.URL, q url.Values) (err error) {
 	default:
 		return fmt.Errorf("%s: tls=%s: expected true, false, preferred or skip-verify: %w", storeurl.Redact(u), mode, fault.Invalid)
 	}
-	if c.TLS, err = storeurl.TLS(u, q, names, unverified); err != nil {
+	if c.TLS, err = storeurl.TLS(u, q, names, unverified, shared); err != nil {
 		return err
 	}
 	c.TLS.ServerName = u.Hostname()
