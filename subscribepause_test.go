@@ -148,7 +148,7 @@ func TestAMemberThatStartsWhileItIsPausedDeliversNothing(t *testing.T) {
 		return !slices.ContainsFunc(g.Units, func(u ringfence.UnitInfo) bool { return u.Owner == "" })
 	})
 	eventually(t, "the control", func() bool { return control.all(30, 3) })
-	time.Sleep(time.Second) // owners read their journals before they deliver
+	time.Sleep(time.Second)       // owners read their journals before they deliver
 	if stop(); d.attempts() > 0 { // a member ends as ever
 		t.Fatalf("%d attempts while it was paused", d.attempts())
 	}
