@@ -292,11 +292,11 @@ func stores() Play {
 		Notes: []Note{
 			{Of: "ringfence … --registry 'redis://a:26379?addr=b:26379&addr=c:26379&master=NAME'", Exit: 1, Want: []string{"connection refused"}},
 			{Of: "ringfence … --registry 'redis://a:6379?addr=b:6379'", Exit: 1, Want: []string{"connection refused"}},
-			{Of: "ringfence … --registry 'rediss://host:6379?ca=/etc/ssl/redis.pem'", Exit: 2, Want: []string{"stat /etc/ssl/redis.pem: no such file"}},
+			{Of: "ringfence … --registry 'rediss://host:6379?ca=/etc/ssl/redis.pem'", Exit: 2, Want: []string{"open /etc/ssl/redis.pem: no such file"}},
 			{Of: "ringfence … --registry 'postgres://user@host:5432/database?sslmode=verify-full&password-file=/etc/ringfence/postgres'", Exit: 1, Want: []string{"server refused TLS"}},
 			{
 				Of:   "ringfence … --registry 'etcds://host:2379?ca=/etc/ssl/etcd.pem&cert=/etc/ssl/me.pem&key=/etc/ssl/me-key.pem'",
-				Exit: 2, Want: []string{"stat /etc/ssl/etcd.pem: no such file"},
+				Exit: 2, Want: []string{"open /etc/ssl/etcd.pem: no such file"},
 			},
 			{Of: "ringfence … --registry 'mysql://user@host:3306/database?password-file=/etc/ringfence/mariadb&tls-ca=/etc/ssl/mariadb.pem'", Exit: 2, Want: []string{"open /etc/ringfence/mariadb: no such file"}},
 			{Of: "psql -Atc 'SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()'", Want: []string{`^\d+$`}},

@@ -41,7 +41,7 @@ func open(path string) (*os.File, access.File, error) {
 }
 
 func openBy(path string, opening func() (*os.File, error)) (*os.File, access.File, error) {
-	if err := CheckFile(path); err != nil { // before it is opened: some devices do something then
+	if err := CheckFile(path); errors.Is(err, fault.Invalid) { // before it is opened: some devices do something then
 		return nil, access.File{}, err
 	}
 	f, err := opening()
