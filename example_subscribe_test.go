@@ -19,7 +19,7 @@ func deliver(ctx context.Context, rf *ringfence.Client, charge ringfence.Handler
 		if len(m.Value) == 0 {
 			return ringfence.Permanent(errors.New("no amount")) // a dead letter at once
 		}
-		return charge(ctx, m) // ringfence.RetryAfter(err, d) says when to try again
+		return charge(ctx, m) // ringfence.RetryAfter(err, d) says when to try again, Outage(err) that nothing works
 	}, nil)
 }
 

@@ -22,7 +22,8 @@ import (
 // tried one at a time, each time of another key. The first answer that is none of an outage, to an
 // attempt that began since, closes it.
 type Breaker struct {
-	log *slog.Logger
+	log  *slog.Logger
+	seed maphash.Seed // of the lines
 
 	calm   atomic.Bool  // it is closed, and nothing was heard of an outage: an answer changes nothing
 	period atomic.Int64 // how often it has opened and closed; odd: it is open
@@ -57,7 +58,7 @@ const (
 
 // NewBreaker makes one that is closed.
 func NewBreaker(log *slog.Logger) *Breaker {
-	b := &Breaker{log: log, failing: map[uint64]struct{}{}}
+	b := &Breaker{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}}
 	b.calm.Store(true)
 	return b
 }
@@ -261,13 +262,10 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record) error {
 	return err
 }
 
-// lines tells the keys of all subscriptions apart, and records without one.
-var lines = maphash.MakeSeed()
-
 // line is what a record is delivered in order with.
 func (s *Shard) line(r *dispatch.Record) uint64 {
 	if key := s.key(r.Key); key != nil {
-		return maphash.Bytes(lines, key)
+		return maphash.Bytes(s.cfg.Breaker.seed, key)
 	}
-	return maphash.Comparable(lines, originOf(r))
+	return maphash.Comparable(s.cfg.Breaker.seed, originOf(r))
 }

@@ -3,7 +3,6 @@ package kafkalog
 import (
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // shape is what an answer of the protocol consists of, in the order of the wire.
@@ -58,15 +57,12 @@ var shapeTexts = map[int16]struct {
 	72: {0, "4 2"},                                                                                                     // PushTelemetry
 }
 
-// shapes reads them once.
-var shapes = sync.OnceValue(func() map[int16]*shape {
-	all := make(map[int16]*shape, len(shapeTexts))
-	for key, s := range shapeTexts {
-		parts, _ := parseParts(strings.Fields(s.text))
-		all[key] = &shape{s.flexible, parts}
-	}
-	return all
-})
+// shapeOf reads one of them; false: there is none.
+func shapeOf(key int16) (shape, bool) {
+	s, ok := shapeTexts[key]
+	parts, _ := parseParts(strings.Fields(s.text))
+	return shape{s.flexible, parts}, ok
+}
 
 // parseParts reads fields up to the end of their list.
 func parseParts(tokens []string) (parts []part, rest []string) {

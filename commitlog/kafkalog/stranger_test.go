@@ -63,7 +63,7 @@ func say(c net.Conn, correlation, body []byte) {
 func ourVersions(version int16) []byte {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.Version = version
-	for key := range shapes() {
+	for key := range shapeTexts {
 		k := kmsg.NewApiVersionsResponseApiKey()
 		k.ApiKey, k.MaxVersion = key, kmsg.ResponseForKey(key).MaxVersion()
 		resp.ApiKeys = append(resp.ApiKeys, k)

@@ -16,7 +16,7 @@ import (
 
 // eachShape calls f for each kind of answer in each version.
 func eachShape(f func(key, version int16, resp kmsg.Response)) {
-	for key := range shapes() {
+	for key := range shapeTexts {
 		for version := int16(0); version <= kmsg.ResponseForKey(key).MaxVersion(); version++ {
 			resp := kmsg.ResponseForKey(key)
 			resp.SetVersion(version)
@@ -105,7 +105,7 @@ func TestAnswersOfKafkaAreFollowedHoweverTheyAreCut(t *testing.T) {
 // bombs are the beginnings of answers of a kind up to each of their outermost lists, with zeros behind it,
 // and how many elements these have room for.
 func bombs(key, version int16, size int, elements func(least, room int) int) [][]byte {
-	s := shapes()[key]
+	s, _ := shapeOf(key)
 	w := walk{version: version, flexible: version >= s.flexible}
 	var all [][]byte
 	var b []byte

@@ -76,8 +76,8 @@ func (w *wire) asked(b []byte) error {
 			version:     int16(binary.BigEndian.Uint16(r.header[6:])), //nolint:gosec // as it is meant
 			correlation: binary.BigEndian.Uint32(r.header[8:]),
 		}
-		switch {
-		case shapes()[d.key] == nil || r.left < 0:
+		switch _, known := shapeTexts[d.key]; {
+		case !known || r.left < 0:
 			return fmt.Errorf("a request of the kind %d, which a log doesn't send", d.key)
 		case d.key == saslHandshake && d.version == 0:
 			return refusedAnswer("it logs in as before Kafka 1.0")

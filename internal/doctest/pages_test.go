@@ -80,7 +80,7 @@ func pages(endpoint string) []Play {
 					Until: []string{"sent"},
 				},
 				{
-					Of:   "RINGFENCE_RECORD_TOPIC  _STORAGE  _PARTITION  _OFFSET  _EPOCH  _ATTEMPT  _TIMESTAMP  _KEY",
+					Of:   "RINGFENCE_RECORD_TOPIC  _STORAGE  _PARTITION  _OFFSET  _EPOCH  _ATTEMPT  _TIMESTAMP  _KEY  _WATCH",
 					File: "names",
 					After: `for name in $(sed s/RINGFENCE_RECORD// names); do echo "RINGFENCE_RECORD$name"; done | sort >shown
 						sed -n 's/^\(RINGFENCE_RECORD_[A-Z]*\)=.*/\1/p' env | sort | diff shown -`,
