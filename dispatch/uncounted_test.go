@@ -95,20 +95,28 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLog()
 		l.fill(2000, 4)
-		var tried []string
+		var mu sync.Mutex
+		var all []string
 		down := true
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
-			tried = append(tried, fmt.Sprint(r.Offset))
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, fmt.Sprint(r.Offset))
 			if down {
 				return noAttemptError{errors.New("down")}
 			}
 			return nil
 		}})
+		tried := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
 		e.Pause()
 		stop := launch(t, e)
 		rest(time.Hour)
-		if e.TryOne() || len(tried) > 0 {
-			t.Errorf("nothing was read, and %v were tried", tried)
+		if e.TryOne() || len(tried()) > 0 {
+			t.Errorf("nothing was read, and %v were tried", tried())
 		}
 		rest(time.Second)
 		read := e.Stats().InFlight
@@ -118,15 +126,17 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 			}
 			rest(time.Second)
 		}
-		if want := []string{"0", "1", "2", "3", "0", "1"}; !slices.Equal(tried, want) || read == 0 || e.Stats().InFlight != read {
-			t.Errorf("tried %v; expected %v; read %d and then %d", tried, want, read, e.Stats().InFlight)
+		if want := []string{"0", "1", "2", "3", "0", "1"}; !slices.Equal(tried(), want) || read == 0 || e.Stats().InFlight != read {
+			t.Errorf("tried %v; expected %v; read %d and then %d", tried(), want, read, e.Stats().InFlight)
 		}
+		mu.Lock()
 		down = false
+		mu.Unlock()
 		if e.Resume(); e.TryOne() {
 			t.Error("one is tried of an engine that is not paused")
 		}
 		rest(time.Second)
-		if n := len(tried); n != 2006 {
+		if n := len(tried()); n != 2006 {
 			t.Errorf("%d were tried in the end", n)
 		}
 		drain(t, e, stop)

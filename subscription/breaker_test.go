@@ -192,10 +192,14 @@ func TestOneAtATimeIsTriedAndNotBeforeTheEndpointWantsIt(t *testing.T) {
 				e := &counter{b: b, since: time.Now(), err: c.err, hang: c.hang}
 				idle := &Shard{paused: ordered | heldBack, engine: &counter{b: b}}
 				s := &Shard{paused: heldBack, engine: e, turn: true}
-				b.shards = []*Shard{idle, s}
 				s.calm = make(chan struct{}) // nothing parked is tried
+				b.mu.Lock()
+				b.shards = []*Shard{idle, s}
+				b.mu.Unlock()
 				time.Sleep(5 * time.Second)
 				b.End()
+				b.mu.Lock()
+				defer b.mu.Unlock()
 				if got := fmt.Sprint(e.asked); got != c.want {
 					t.Errorf("tried at %s; expected %s", got, c.want)
 				}

@@ -69,7 +69,7 @@ func TestAServerThatSaysMoreAndMoreIsGivenUp(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		begun := time.Now()
-		_, err := open(ctx, Config{URL: "postgres://rf@" + server + "/rf?sslmode=disable"})
+		_, err := open(ctx, Config{URL: "postgres://rf@" + server + "/rf?sslmode=disable&connect_timeout=25"})
 		cancel()
 		t.Log(name, time.Since(begun), err)
 		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "more than") {
