@@ -162,7 +162,7 @@ func (b *Breaker) trip(now time.Time, err error) {
 
 // close has everything go on; the caller holds mu.
 func (b *Breaker) close(now time.Time) {
-	b.log.Info("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
+	b.log.Warn("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
 	b.period.Add(1)
 	b.calm.Store(true)
 	for _, s := range b.shards {
