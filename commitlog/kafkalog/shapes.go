@@ -57,11 +57,11 @@ var shapeTexts = map[int16]struct {
 	72: {0, "4 2"},                                                                                                     // PushTelemetry
 }
 
-// shapeOf reads one of them; false: there is none.
-func shapeOf(key int16) (shape, bool) {
-	s, ok := shapeTexts[key]
+// shapeOf reads one of them; one without parts when there is none.
+func shapeOf(key int16) shape {
+	s := shapeTexts[key]
 	parts, _ := parseParts(strings.Fields(s.text))
-	return shape{s.flexible, parts}, ok
+	return shape{s.flexible, parts}
 }
 
 // parseParts reads fields up to the end of their list.

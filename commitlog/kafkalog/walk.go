@@ -58,7 +58,7 @@ func refusedAnswer(format string, args ...any) error {
 
 // begin begins an answer of so many bytes to a request.
 func (w *walk) begin(key, version int16, size int) error {
-	s, _ := shapeOf(key)
+	s := shapeOf(key)
 	*w = walk{version: version, flexible: version >= s.flexible, left: size, open: w.open[:0]}
 	w.open = append(w.open, level{parts: s.parts})
 	if w.flexible && key != apiVersions { // of which who asks knows no version yet

@@ -105,7 +105,7 @@ func TestAnswersOfKafkaAreFollowedHoweverTheyAreCut(t *testing.T) {
 // bombs are the beginnings of answers of a kind up to each of their outermost lists, with zeros behind it,
 // and how many elements these have room for.
 func bombs(key, version int16, size int, elements func(least, room int) int) [][]byte {
-	s, _ := shapeOf(key)
+	s := shapeOf(key)
 	w := walk{version: version, flexible: version >= s.flexible}
 	var all [][]byte
 	var b []byte
