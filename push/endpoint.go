@@ -36,7 +36,7 @@ type Config struct {
 	SecretFile string // secrets that requests are signed with, as Standard Webhooks has it; read again now and then
 	TokenFile  string // lines of an origin and its bearer token; read again now and then
 
-	AllowNet []netip.Prefix // addresses for special purposes that may be dialed all the same; see ParseNet
+	AllowNet []netip.Prefix // addresses for special purposes, and of this host, that may be dialed all the same; see ParseNet
 	TLS      *tls.Config    // roots to trust, a certificate of this side
 	Resolver *net.Resolver  // default: that of this host
 	Logger   *slog.Logger   // nil discards
@@ -68,7 +68,7 @@ func New(cfg Config) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := guard(cfg.AllowNet)
+	g := newGuard(cfg.AllowNet)
 	if err := g.obvious(u); err != nil {
 		return nil, fmt.Errorf("endpoint %s: %w", shownURL(u), err)
 	}

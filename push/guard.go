@@ -3,6 +3,7 @@ package push
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -81,12 +82,20 @@ func ParseNet(s string) (netip.Prefix, error) {
 }
 
 // guard says which addresses may be dialed.
-type guard []netip.Prefix
+type guard struct {
+	allowed []netip.Prefix
+	own     func() ([]net.Addr, error) // the addresses of this host, as they are at the moment
+}
 
-// check is nil for an address that may be dialed. An IPv4 address in IPv6 is judged as what it is.
+func newGuard(allowed []netip.Prefix) guard {
+	return guard{allowed: allowed, own: net.InterfaceAddrs}
+}
+
+// check is nil for an address that may be dialed. An IPv4 address in IPv6 is judged as what it is. A public
+// address that an interface of this host has leads to what listens here, as loopback does.
 func (g guard) check(addr netip.Addr) error {
 	addr = addr.WithZone("").Unmap()
-	for _, allowed := range g {
+	for _, allowed := range g.allowed {
 		if allowed.Contains(addr) {
 			return nil
 		}
@@ -98,6 +107,15 @@ func (g guard) check(addr netip.Addr) error {
 	}
 	if addr.Is6() && addr.As16()[0]>>5 != 1 { // all that is given out for hosts is in 2000::/3
 		return refusedAddress(addr, "not public")
+	}
+	own, err := g.own()
+	if err != nil {
+		return fmt.Errorf("the address %s may be this host's: its own ones can't be told, and nothing is sent there unless --allow-net has it: %w", addr, err)
+	}
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().WithZone("").Unmap() == addr {
+			return refusedAddress(addr, "this host's own")
+		}
 	}
 	return nil
 }

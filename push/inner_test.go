@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,10 +34,10 @@ func TestAddressesForSpecialPurposesAreRefused(t *testing.T) {
 		"2001::1", "2001:1ff:ffff::1", "2001:db8::1", "2002:7f00:1::", "2620:4f:8000::1", "3fff::1", "4000::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fd20:ce::254",
 		"fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "1::1", "e000::1",
 	} {
-		if err := (guard{}).check(netip.MustParseAddr(a)); err == nil {
+		if err := newGuard(nil).check(netip.MustParseAddr(a)); err == nil {
 			t.Errorf("%s may be dialed", a)
 		}
-		if err := (guard{}).control(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(a), 80).String(), nil); err == nil {
+		if err := newGuard(nil).control(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(a), 80).String(), nil); err == nil {
 			t.Errorf("%s may be dialed", a)
 		}
 	}
@@ -43,11 +45,11 @@ func TestAddressesForSpecialPurposesAreRefused(t *testing.T) {
 		"1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "168.63.129.17", "169.253.255.255", "172.15.255.255", "172.32.0.0",
 		"192.0.1.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255", "::ffff:8.8.8.8", "2001:200::1", "2001:4860:4860::8888", "2606:4700::1111", "2a00::1",
 	} {
-		if err := (guard{}).check(netip.MustParseAddr(a)); err != nil {
+		if err := newGuard(nil).check(netip.MustParseAddr(a)); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
-	g := guard{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}
+	g := newGuard([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")})
 	for a, ok := range map[string]bool{"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "fd12::1": true, "fc00::1": false, "64:ff9b::a01:203": false} {
 		if err := g.check(netip.MustParseAddr(a)); (err == nil) != ok {
 			t.Errorf("%s: %v; allowed: %t", a, err, ok)
@@ -55,9 +57,60 @@ func TestAddressesForSpecialPurposesAreRefused(t *testing.T) {
 	}
 }
 
+// A public address of this host leads to what listens here, its admin interfaces too. Addresses come and
+// go, so they are asked for when one is dialed.
+func TestAPublicAddressOfThisHostIsRefused(t *testing.T) {
+	t.Parallel()
+	var own []net.Addr
+	var fails error
+	g := newGuard([]netip.Prefix{netip.MustParsePrefix("8.8.4.0/24")})
+	at, err := g.own()
+	if err != nil || !slices.ContainsFunc(at, func(a net.Addr) bool { return strings.HasPrefix(a.String(), "127.0.0.1/") }) {
+		t.Errorf("the addresses of this host: %v, %v", at, err)
+	}
+	g.own = func() ([]net.Addr, error) {
+		if fails != nil {
+			return nil, fails
+		}
+		return own, nil
+	}
+	dial := func(a string) error {
+		return g.control(t.Context(), "tcp", netip.AddrPortFrom(netip.MustParseAddr(a), 80).String(), nil)
+	}
+	for _, a := range []string{"8.8.8.8", "2a00::1"} {
+		if err := dial(a); err != nil {
+			t.Errorf("%s, which nobody has: %v", a, err)
+		}
+	}
+	own = []net.Addr{
+		&net.IPNet{IP: net.ParseIP("127.0.0.1"), Mask: net.CIDRMask(8, 32)}, &net.IPNet{IP: net.ParseIP("8.8.8.8"), Mask: net.CIDRMask(24, 32)},
+		&net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2a00::1"), Mask: net.CIDRMask(64, 128)},
+	}
+	for _, a := range []string{"8.8.8.8", "::ffff:8.8.8.8", "2a00::1", "2a00::1%eth0"} {
+		if err := dial(a); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "this host's own") {
+			t.Errorf("%s, which this host has: %v", a, err)
+		}
+	}
+	for _, a := range []string{"8.8.8.9", "8.8.4.4", "2a00::2"} { // a neighbour's, or allowed
+		if err := dial(a); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	if u, err := url.Parse("https://8.8.8.8/in"); err != nil || g.obvious(u) == nil {
+		t.Errorf("a URL with an address of this host: %v, and no refusal", err)
+	}
+	fails = errors.New("no netlink")
+	if err := dial("8.8.8.9"); !errors.Is(err, fails) {
+		t.Errorf("nobody can say what this host has: %v", err)
+	}
+	if err := dial("8.8.4.4"); err != nil {
+		t.Errorf("nobody can say what this host has, and the address is allowed: %v", err)
+	}
+}
+
 func TestNoProxyIsAskedAndNothingIsDecompressed(t *testing.T) {
 	t.Parallel()
-	tr := transport(&Config{}, nil)
+	tr := transport(&Config{}, newGuard(nil))
 	if tr.Proxy != nil || !tr.DisableCompression || tr.MaxResponseHeaderBytes != limits.EndpointAnswerBytes {
 		t.Errorf("a proxy: %t, decompression: %t, %d bytes of headers", tr.Proxy != nil, !tr.DisableCompression, tr.MaxResponseHeaderBytes)
 	}

@@ -23,6 +23,18 @@ func pushMutants() []mutant {
 			pkg: push, test: "TestAddressesForSpecialPurposesAreRefused$",
 		},
 		{
+			name: "public-address-of-this-host-dialed", breaks: "who makes a subscription reaches what listens on this host, past the firewall, by its public address",
+			file: "push/guard.go",
+			find: "netip.ParsePrefix(a.String()); err == nil && p", put: "netip.ParsePrefix(a.String()); err != nil && p",
+			pkg: push, test: "TestAPublicAddressOfThisHostIsRefused$",
+		},
+		{
+			name: "addresses-of-this-host-not-known-are-dialed", breaks: "where nobody can say what this host has, its own addresses are dialed",
+			file: "push/guard.go",
+			find: "	own, err := g.own()\n	if err != nil {\n", put: "	own, err := g.own()\n	if err != nil && own != nil {\n",
+			pkg: push, test: "TestAPublicAddressOfThisHostIsRefused$",
+		},
+		{
 			name: "answer-without-bound", breaks: "an endpoint that answers without end takes all memory",
 			file: "push/answer.go",
 			find: "io.LimitReader(res.Body, limits.EndpointAnswerBytes)", put: "io.LimitReader(res.Body, limits.EndpointAnswerBytes<<20)",
