@@ -193,8 +193,8 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 		if errors.Is(err, errAbandoned) {
 			return err
 		}
-		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && errors.Is(err, context.Canceled) && !errors.Is(err, errSignalled) {
-			return errSignalled
+		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && (errors.Is(err, context.Canceled) || errors.Is(err, errSignalled)) {
+			return interrupted(cmd, err)
 		}
 		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, errPlacesLost) {
 			return nil // the reader has seen enough (| head)

@@ -24,9 +24,29 @@ const (
 	graceDrain = time.Minute
 )
 
+// interrupted is what becomes of the error of a command that a signal has ended. One that goes on until
+// it is ended has done all that it was to do, though the signal came before it had begun: whoever stops a
+// service that just starts is told of no failure.
+func interrupted(cmd *cobra.Command, err error) error {
+	switch nameOf(cmd) {
+	case "consume", "serve", "subscription run", "ring join", "tail", "top":
+		return nil
+	}
+	if errors.Is(err, errSignalled) {
+		return err
+	}
+	return errSignalled
+}
+
+// nameOf is what a command is called behind the name of the program.
+func nameOf(cmd *cobra.Command) string {
+	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	return name
+}
+
 // grace is that of a command.
 func grace(cmd *cobra.Command) time.Duration {
-	_, name, _ := strings.Cut(cmd.CommandPath(), " ")
+	name := nameOf(cmd)
 	first, _, _ := strings.Cut(name, " ")
 	switch {
 	case cmd.Hidden, first == "verify", first == "demo", first == "bench":

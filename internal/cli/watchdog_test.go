@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -68,5 +69,26 @@ func TestACommandThatEndsInOrderIsNotCut(t *testing.T) {
 				t.Errorf("%s: %v, it was done: %t", name, err, done)
 			}
 		})
+	}
+}
+
+// A service that is stopped while it starts has not failed; a job that is stopped is not done.
+func TestWhoIsEndedBeforeItBeganHasNotFailed(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"consume": 0, "serve": 0, "tail": 0, "top": 0, "list": fault.ExitFailure, "produce": fault.ExitFailure, "demo": fault.ExitFailure} {
+		for _, opening := range []error{context.Canceled, errSignalled} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errSignalled)
+			a, err := bodyOf(ctx, name, 0, func(context.Context, []string) error { return fmt.Errorf("open: %w", opening) })
+			if code := a.exitCode(err); code != want {
+				t.Errorf("%s: %v, code %d; expected %d", name, err, code, want)
+			}
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errSignalled)
+		a, err := bodyOf(ctx, name, 0, func(context.Context, []string) error { return fault.Conflict })
+		if code := a.exitCode(err); code != fault.ExitConflict {
+			t.Errorf("%s: %v, code %d; expected what else went wrong to be told", name, err, code)
+		}
 	}
 }

@@ -365,6 +365,12 @@ func strangerMutants() []mutant {
 			pkg: "internal/cli", test: "TestACommandEndsThoughAStoreDoesNot$",
 		},
 		{
+			name: "a-start-that-is-ended-fails", breaks: "a service that is stopped while it starts says that it has failed",
+			file: "internal/cli/watchdog.go",
+			find: "		return nil\n	}\n	if errors.Is(err, errSignalled) {\n", put: "		return err\n	}\n	if errors.Is(err, errSignalled) {\n",
+			pkg: "internal/cli", test: "TestWhoIsEndedBeforeItBeganHasNotFailed$",
+		},
+		{
 			name: "cut-in-the-middle", breaks: "a consumer that is told to end is cut off within its last records",
 			file: "internal/cli/watchdog.go",
 			find: "	return graceDrain + max(drain, 0)\n", put: "	return graceShort + max(drain, 0)\n",
