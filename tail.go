@@ -51,14 +51,14 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 	if err != nil {
 		return err
 	}
-	l := &tail{topic: t, key: opts.Key, handler: h, start: map[place]int64{}}
+	l := &tail{topic: t, key: opts.Key, handler: h, start: map[partitionID]int64{}}
 	for _, n := range units {
-		storage, partition, _ := doc.Place(n)
+		storage, partition, _ := doc.Partition(n)
 		p, err := consumer.SeekPosition(ctx, t, storage, partition, opts.From)
 		if err != nil {
 			return err
 		}
-		l.start[place{storage, partition}] = p.Checkpoint
+		l.start[partitionID{storage, partition}] = p.Checkpoint
 	}
 	known := len(doc.Storage)
 	for storage := doc.Left(); ; storage++ {
@@ -89,7 +89,7 @@ func (l *tail) discover(ctx context.Context, known int) (int, error) {
 			if err != nil {
 				return known, err
 			}
-			l.start[place{known, p}] = first.Checkpoint
+			l.start[partitionID{known, p}] = first.Checkpoint
 		}
 	}
 	return known, nil
@@ -110,15 +110,15 @@ func (c *Client) grown(ctx context.Context, t *topic.Topic, than int) error {
 	return err
 }
 
-// place is a partition of a topic.
-type place struct{ storage, partition int }
+// partitionID is a partition of a topic.
+type partitionID struct{ storage, partition int }
 
 // tail is one call of Tail.
 type tail struct {
 	topic   *topic.Topic
 	key     []byte
 	handler Handler
-	start   map[place]int64
+	start   map[partitionID]int64
 }
 
 // shown is what a partition has for the handler.
@@ -141,7 +141,7 @@ func (l *tail) storage(ctx context.Context, storage int) error {
 	batches := make(chan shown)
 	open := 0
 	for p := range st.Config().Partitions {
-		from, ok := l.start[place{storage, p}]
+		from, ok := l.start[partitionID{storage, p}]
 		if !ok {
 			continue
 		}

@@ -106,8 +106,8 @@ func TestASeekInOneOfTwoPartitionsRepeatsThatOne(t *testing.T) {
 	s.await("the end again", both)
 	must(t, stop())
 	got.expect(t, 0, 0, 0, 6)
-	if n := len(got.of[place{0, 1}]); n != 6+4 || got.of[place{0, 1}][6] != 2 {
-		t.Errorf("of the partition that was sought %v were handled", got.of[place{0, 1}])
+	if n := len(got.of[partitionID{0, 1}]); n != 6+4 || got.of[partitionID{0, 1}][6] != 2 {
+		t.Errorf("of the partition that was sought %v were handled", got.of[partitionID{0, 1}])
 	}
 	infos, err = pairs.seek(t.Context(), s.g, s.top, SeekEarliest, &SeekOptions{}, s.top.Unchanged(), slog.New(slog.DiscardHandler))
 	if err != nil || len(infos) != 2 {

@@ -55,12 +55,12 @@ func (l Layout) LayOut(c *group.Config, doc *topic.Document) {
 // eachPartition makes units of the partitions of a topic, each of one: numbered through all storage
 // topics, each after those that can hold earlier records of its keys.
 func eachPartition(doc *topic.Document) group.Layout {
-	l, places := make(group.Layout, 0, doc.Units()), make([]group.Place, doc.Units())
+	l, inputs := make(group.Layout, 0, doc.Units()), make([]group.UnitInput, doc.Units())
 	for storage, s := range doc.Storage {
 		for p := range s.Partitions {
-			places[0] = group.Place{Storage: storage, Partition: p, End: doc.End(storage, p)}
-			at := group.LayoutUnit{Inputs: places[:1:1]}
-			places = places[1:]
+			inputs[0] = group.UnitInput{Storage: storage, Partition: p, End: doc.End(storage, p)}
+			at := group.LayoutUnit{Inputs: inputs[:1:1]}
+			inputs = inputs[1:]
 			if before, ok := doc.Parents(storage, p); ok {
 				first := doc.Unit(storage-1, 0)
 				at.From, at.To, at.Step = first+before.From, first+before.To, before.Step

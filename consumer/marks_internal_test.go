@@ -44,8 +44,8 @@ func TestACheckpointThatNamesRecordsBeyondTheEndHidesNone(t *testing.T) {
 			s.await("the end again", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 20, 10) })
 			must(t, stop())
 			got.expect(t, 0, 0, 4, 20)
-			if n := len(got.of[place{0, 1}]); n != 4 {
-				t.Errorf("of the other partition %v were handled; expected 4, 5, 8 and 9", got.of[place{0, 1}])
+			if n := len(got.of[partitionID{0, 1}]); n != 4 {
+				t.Errorf("of the other partition %v were handled; expected 4, 5, 8 and 9", got.of[partitionID{0, 1}])
 			}
 		})
 	}

@@ -29,7 +29,7 @@ type watchedLog struct {
 	full    bool // no hold can be stored
 }
 
-func (l *watchedLog) MirrorCheckpoints(_ context.Context, _ string, at []driver.MirrorPosition) error {
+func (l *watchedLog) PublishOffsets(_ context.Context, _ string, at []driver.PublishedOffset) error {
 	if l.refused == nil {
 		l.copies += len(at)
 	}
@@ -143,7 +143,7 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied, failing := map[place]int64{}, false
+	copied, failing := map[partitionID]int64{}, false
 	for i, step := range []struct {
 		refused error
 		copies  int

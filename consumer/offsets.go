@@ -29,14 +29,14 @@ type offsetPublisher struct {
 	logger *slog.Logger
 }
 
-type place struct{ storage, partition int }
+type partitionID struct{ storage, partition int }
 
 // run copies until ctx ends, and then once more.
 func (m offsetPublisher) run(ctx context.Context) {
-	if !m.log.MirrorsCheckpoints() {
+	if !m.log.PublishesOffsets() {
 		return
 	}
-	copied := map[place]int64{}
+	copied := map[partitionID]int64{}
 	failing := false
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
@@ -57,7 +57,7 @@ func (m offsetPublisher) run(ctx context.Context) {
 
 // turn copies once, and logs when that begins to fail and when it works again: a foreign group of the
 // same name can stay for days.
-func (m offsetPublisher) turn(ctx context.Context, copied map[place]int64, failing bool) bool {
+func (m offsetPublisher) turn(ctx context.Context, copied map[partitionID]int64, failing bool) bool {
 	n, err := m.copy(ctx, copied)
 	switch {
 	case ctx.Err() != nil || err == nil && n == 0:
@@ -71,7 +71,7 @@ func (m offsetPublisher) turn(ctx context.Context, copied map[place]int64, faili
 }
 
 // copy copies the positions of this member's units that are not in copied, and says how many.
-func (m offsetPublisher) copy(ctx context.Context, copied map[place]int64) (int, error) {
+func (m offsetPublisher) copy(ctx context.Context, copied map[partitionID]int64) (int, error) {
 	st, err := m.group.Load(ctx, true)
 	if err != nil {
 		return 0, err
@@ -80,14 +80,14 @@ func (m offsetPublisher) copy(ctx context.Context, copied map[place]int64) (int,
 	if st.Meta == nil || st.Meta.Topic != doc.Name {
 		return 0, nil
 	}
-	var at []commitlog.MirrorPosition
-	var keys []place
+	var at []commitlog.PublishedOffset
+	var keys []partitionID
 	for _, u := range st.Units {
 		if u.Checkpoint == nil || u.Owner.Member != m.member && u.Checkpoint.Member != m.member {
 			continue
 		}
 		for _, p := range u.Checkpoint.Positions {
-			key := place{p.Storage, p.Partition}
+			key := partitionID{p.Storage, p.Partition}
 			if next, ok := copied[key]; p.Storage >= len(doc.Storage) || ok && next == p.Next {
 				continue
 			}
@@ -98,11 +98,11 @@ func (m offsetPublisher) copy(ctx context.Context, copied map[place]int64) (int,
 			if err != nil {
 				return 0, err
 			}
-			at = append(at, commitlog.MirrorPosition{Topic: log.Config().Name, Partition: p.Partition, Next: p.Next})
+			at = append(at, commitlog.PublishedOffset{Topic: log.Config().Name, Partition: p.Partition, Next: p.Next})
 			keys = append(keys, key)
 		}
 	}
-	if err := m.log.MirrorCheckpoints(ctx, m.group.Name(), at); err != nil {
+	if err := m.log.PublishOffsets(ctx, m.group.Name(), at); err != nil {
 		return 0, err
 	}
 	for i, key := range keys {

@@ -31,7 +31,7 @@ func (r retirer) run(ctx context.Context) {
 			return
 		}
 		doc := r.worker.Topic.Document()
-		if _, mine := r.worker.running.Load(place{doc.Produce, 0}); !mine || doc.Left() == doc.Produce {
+		if _, mine := r.worker.running.Load(partitionID{doc.Produce, 0}); !mine || doc.Left() == doc.Produce {
 			continue
 		}
 		done, err := r.catalog.RetireSpent(ctx, r.worker.Topic)

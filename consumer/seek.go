@@ -106,7 +106,7 @@ func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, err
 	for _, p := range o.Partitions {
 		switch {
 		case p >= 0 && p < count && first+p < left:
-			storage, partition, _ := doc.Place(p)
+			storage, partition, _ := doc.Partition(p)
 			return nil, fmt.Errorf("partition %d/%d of topic %q is retired with its storage topic; there are storage topics %d to %d: %w", storage, partition, doc.Name, oldest, last, fault.Invalid)
 		case p < 0 || p >= count:
 			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, fault.Invalid)

@@ -29,7 +29,7 @@ var pairs = Layout{Name: "pairs", Of: func(doc *topic.Document) (l group.Layout)
 		for p := 0; p < s.Partitions; p += 2 {
 			u := group.LayoutUnit{From: first, To: before, Step: 1}
 			for q := p; q < min(p+2, s.Partitions); q++ {
-				u.Inputs = append(u.Inputs, group.Place{Storage: storage, Partition: q, End: doc.End(storage, q)})
+				u.Inputs = append(u.Inputs, group.UnitInput{Storage: storage, Partition: q, End: doc.End(storage, q)})
 			}
 			l = append(l, u)
 		}
@@ -183,16 +183,16 @@ func at(units []registry.Unit, unit, storage, first int, next ...int64) bool {
 // seen are the records that were handled, by partition.
 type seen struct {
 	mu sync.Mutex
-	of map[place][]int64
+	of map[partitionID][]int64
 }
 
 func (s *seen) handle(_ *group.Unit, r *dispatch.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
-		s.of = map[place][]int64{}
+		s.of = map[partitionID][]int64{}
 	}
-	at := place{r.Storage, r.Partition}
+	at := partitionID{r.Storage, r.Partition}
 	s.of[at] = append(s.of[at], r.Offset)
 	return nil
 }
@@ -206,7 +206,7 @@ func (s *seen) expect(t *testing.T, storage, partition int, from, to int64) {
 	for o := from; o < to; o++ {
 		want = append(want, o)
 	}
-	if got := s.of[place{storage, partition}]; !slices.Equal(got, want) {
+	if got := s.of[partitionID{storage, partition}]; !slices.Equal(got, want) {
 		t.Errorf("of partition %d of storage topic %d %v were handled; expected %d to %d", partition, storage, got, from, to-1)
 	}
 }

@@ -180,7 +180,7 @@ func Summary(name string, d *group.Description) GroupInfo {
 // alive says whether a unit in that phase has an owner that lives.
 func alive(p group.Phase) bool { return p == group.Owned || p == group.Moving || p == group.Paused }
 
-func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.Place, s *group.Status, now int64) (UnitInfo, error) {
+func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *group.Status, now int64) (UnitInfo, error) {
 	info := UnitInfo{
 		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
 		Why: s.Why, Paused: s.Phase == group.Paused,

@@ -31,7 +31,7 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 		return fmt.Errorf("topic %q has no unit %d: %w", w.Topic.Document().Name, u.Number(), fault.NotFound)
 	}
 	inputs := layout[u.Number()].Inputs
-	first := place{inputs[0].Storage, inputs[0].Partition}
+	first := partitionID{inputs[0].Storage, inputs[0].Partition}
 	w.running.Store(first, nil)
 	defer w.running.Delete(first)
 	in := make([]dispatch.Input, len(inputs))
@@ -57,7 +57,7 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	cfg := w.Engine
 	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
 	cfg.Inputs = in
-	cfg.Handler, cfg.Retry, cfg.Moved, cfg.Logger = inner.Handler, inner.Retry, u.Moved, w.Logger
+	cfg.Handler, cfg.Retry, cfg.Advanced, cfg.Logger = inner.Handler, inner.Retry, u.Advanced, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Place is an end of a partition.
-type Place string
+// StartAt is an end of a partition.
+type StartAt string
 
 // The places.
 const (
-	Earliest Place = "earliest" // the first record that is kept
-	Latest   Place = "latest"   // after the last one
+	Earliest StartAt = "earliest" // the first record that is kept
+	Latest   StartAt = "latest"   // after the last one
 )
 
 // Input is a partition that a unit consumes.
@@ -37,10 +37,10 @@ type Config struct {
 	// Start is how far the unit got. Positions of partitions that are no input are carried along.
 	Start []registry.Position
 	// From is where an input begins that has no position in Start. Zero: Earliest.
-	From Place
+	From StartAt
 	// OutOfRange is where an input goes on whose position was trimmed, or lies beyond the end.
 	// Zero: nowhere, the engine stops with the error, since records were lost.
-	OutOfRange Place
+	OutOfRange StartAt
 
 	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too
 	// MaxInFlight bounds the records read and unfinished (default 8,192, at most 16,384), MaxBytes
@@ -64,9 +64,9 @@ type Config struct {
 	// without them, with a StuckError. Default 5 s.
 	AbandonAfter time.Duration
 
-	// Moved, when not nil, is called whenever Version moves on, also while locks are held: it must
+	// Advanced, when not nil, is called whenever Version moves on, also while locks are held: it must
 	// not block, nor call the engine.
-	Moved func()
+	Advanced func()
 
 	Logger *slog.Logger // nil: discard
 }

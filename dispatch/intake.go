@@ -78,7 +78,7 @@ func (e *Engine) take(in *input) {
 
 // read brings records of in into the schedule, waiting for some.
 func (e *Engine) read(ctx context.Context, in *input) {
-	err := e.place(ctx, in)
+	err := e.begin(ctx, in)
 	if err == nil {
 		err = e.checkMarks(ctx, in)
 	}
@@ -95,8 +95,8 @@ func (e *Engine) read(ctx context.Context, in *input) {
 	e.takeIn(in)
 }
 
-// place finds out where an input without a position begins.
-func (e *Engine) place(ctx context.Context, in *input) error {
+// begin finds out where an input without a position begins.
+func (e *Engine) begin(ctx context.Context, in *input) error {
 	if in.placed { // only the reader writes it
 		return nil
 	}
@@ -112,7 +112,7 @@ func (e *Engine) place(ctx context.Context, in *input) error {
 	defer e.mu.Unlock()
 	in.tracker.begin(registry.Position{Next: at})
 	in.placed, in.fresh = true, true
-	e.moved()
+	e.advanced()
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) barren(ctx context.Context, in *input) error {
 	defer e.mu.Unlock()
 	if in.ended = b.Sealed && in.tracker.next >= b.Next; in.ended {
 		e.finishInput(in, time.Now())
-		e.moved()
+		e.advanced()
 	} else {
 		e.hold(in, time.Millisecond<<min(in.failures, 7))
 	}
@@ -199,7 +199,7 @@ func (e *Engine) takeIn(in *input) {
 		return
 	}
 	in.fresh, in.failures = false, 0
-	e.moved()
+	e.advanced()
 	now := time.Now()
 	if due, ok := e.sched.nextRetry(); ok {
 		e.arm(due)

@@ -30,7 +30,7 @@ func (e *Engine) checkMarks(ctx context.Context, in *input) error {
 	}
 	e.mu.Lock()
 	in.tracker.begin(registry.Position{Next: start.Next})
-	e.moved()
+	e.advanced()
 	e.mu.Unlock()
 	if start.Next <= b.Next { // else the first read says it
 		e.log.Error("the checkpoint names records that the partition has not got: the log went back, or somebody else wrote the checkpoint; none of what it says above its position is believed, and these records are handled again. To go further back, seek",

@@ -39,11 +39,11 @@ func (e *Engine) progress(ranges int) Progress {
 	return p
 }
 
-// moved notes that Progress has changed; the caller holds mu.
-func (e *Engine) moved() {
+// advanced notes that Progress has changed; the caller holds mu.
+func (e *Engine) advanced() {
 	e.version++
-	if e.cfg.Moved != nil {
-		e.cfg.Moved()
+	if e.cfg.Advanced != nil {
+		e.cfg.Advanced()
 	}
 }
 

@@ -104,7 +104,7 @@ func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
 	default: // records above the end of the log are unfinished: it was replaced under us
 		moved = false
 	}
-	e.moved()
+	e.advanced()
 	e.mu.Unlock()
 	if moved {
 		e.log.Warn("the position can't be read any more and was moved: records may have been lost", "storage", in.storage,

@@ -49,7 +49,7 @@ func (e *Engine) finish(n *node) {
 	e.retained -= nodeBytes
 	e.pool.put(n)
 	e.done++
-	e.moved()
+	e.advanced()
 }
 
 // uncounted says whether an error of the handler makes the attempt one that was never made.
@@ -76,7 +76,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 		f.due = now.Add(f.pause)
 		e.judge(n, now)
 		if e.cfg.Retry.OnHeld != nil {
-			e.moved() // an heir has to know
+			e.advanced() // an heir has to know
 		}
 	}
 	e.sched.retry(n)

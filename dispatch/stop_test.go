@@ -295,7 +295,7 @@ func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		policy Place
+		policy StartAt
 		start  []registry.Position
 		next   int64
 		fails  bool
@@ -323,7 +323,7 @@ func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
 				if p := e.Progress().Positions[0]; p.Next != c.next {
 					t.Errorf("progress %+v", p)
 				}
-				if want := map[Place]int{Latest: 0, Earliest: 80, "": 80}[c.policy]; !c.fails && handled != want {
+				if want := map[StartAt]int{Latest: 0, Earliest: 80, "": 80}[c.policy]; !c.fails && handled != want {
 					t.Errorf("%d records were handled; expected %d", handled, want)
 				}
 				if err := stop(); errors.Is(err, fault.OutOfRange) != c.fails {

@@ -92,13 +92,13 @@ func (p *proc) listen() group.Events {
 		p.events = append(p.events, fmt.Sprintf(format, args...))
 	}
 	return group.Events{
-		Joined:   func(string) { note("joined") },
-		Assigned: func(u int, epoch int64, from, why string) { note("assigned %d: %s", u, why) },
-		Revoked:  func(u int, epoch int64, why string) { note("revoked %d: %s", u, why) },
-		Moved:    func(u int, epoch int64, to, why string) { note("moved %d to %q: %s", u, to, why) },
-		Fenced:   func(u int, epoch int64, why string) { note("fenced %d: %s", u, why) },
-		Paused:   func(why string) { note("paused: %s", why) },
-		Trouble:  func(u int, what string, err error) { note("trouble %d: %s: %v", u, what, err) },
+		Joined:     func(string) { note("joined") },
+		Assigned:   func(u int, epoch int64, from, why string) { note("assigned %d: %s", u, why) },
+		Revoked:    func(u int, epoch int64, why string) { note("revoked %d: %s", u, why) },
+		HandedOver: func(u int, epoch int64, to, why string) { note("moved %d to %q: %s", u, to, why) },
+		Fenced:     func(u int, epoch int64, why string) { note("fenced %d: %s", u, why) },
+		Paused:     func(why string) { note("paused: %s", why) },
+		Trouble:    func(u int, what string, err error) { note("trouble %d: %s: %v", u, what, err) },
 	}
 }
 

@@ -60,23 +60,23 @@ type Config struct {
 	Events Events
 }
 
-// Layout, LayoutUnit and Place say what units read and how they hang together.
+// Layout, LayoutUnit and UnitInput say what units read and how they hang together.
 type (
 	Layout     = core.Layout
 	LayoutUnit = core.LayoutUnit
-	Place      = core.Place
+	UnitInput  = core.UnitInput
 )
 
 // Events tell what happens. Each may be nil. They are called one at a time and must not block.
 type Events struct {
-	Joined    func(incarnation string)
-	Assigned  func(unit int, epoch int64, from, why string) // from: the member that had it; "": unknown or nobody
-	Revoked   func(unit int, epoch int64, why string)       // it is being drained or stopped here
-	Moved     func(unit int, epoch int64, to, why string)   // it was given away; epoch is the new owner's; to "": to nobody
-	Fenced    func(unit int, epoch int64, why string)       // it was taken away, or a seek began a new epoch
-	Committed func(unit int, epoch int64)
-	Paused    func(why string) // nothing runs until there is a new session
-	Trouble   func(unit int, what string, err error)
+	Joined     func(incarnation string)
+	Assigned   func(unit int, epoch int64, from, why string) // from: the member that had it; "": unknown or nobody
+	Revoked    func(unit int, epoch int64, why string)       // it is being drained or stopped here
+	HandedOver func(unit int, epoch int64, to, why string)   // it was given away; epoch is the new owner's; to "": to nobody
+	Fenced     func(unit int, epoch int64, why string)       // it was taken away, or a seek began a new epoch
+	Committed  func(unit int, epoch int64)
+	Paused     func(why string) // nothing runs until there is a new session
+	Trouble    func(unit int, what string, err error)
 }
 
 // Sweep is how often a member looks at the store though it was told of no change.

@@ -89,7 +89,7 @@ func busyMember(t *testing.T, d *shaky, f func(handled, running *atomic.Int64)) 
 					return nil
 				case <-time.After(10 * time.Millisecond):
 					next.Add(1)
-					u.Moved()
+					u.Advanced()
 				}
 			}
 		}))

@@ -57,8 +57,8 @@ func (p *pace) rest(calm bool) (begins bool) {
 	return false
 }
 
-// moved ends a rest. Any goroutine may call it.
-func (p *pace) moved() {
+// advanced ends a rest. Any goroutine may call it.
+func (p *pace) advanced() {
 	if p.resting.Load() {
 		select {
 		case p.stirred <- struct{}{}:

@@ -57,7 +57,7 @@ func TestProgressAfterARestIsStoredAsSoonAsAnyOther(t *testing.T) {
 			for step := range int64(20) {
 				want := 1000*round + step
 				next.Store(want)
-				unit.Load().Moved()
+				unit.Load().Advanced()
 				time.Sleep(interval + time.Millisecond)
 				synctest.Wait()
 				if got := stored(); got != want {

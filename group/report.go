@@ -30,10 +30,10 @@ func (m *member) report(r *core.Report) {
 		if ev.Assigned != nil {
 			ev.Assigned(r.Unit, r.Epoch, r.From, r.Text)
 		}
-	case core.Moved:
+	case core.HandedOver:
 		log.Info("partition handed over", "partition", r.Unit, "epoch", r.Epoch, "to", r.To, "why", r.Text)
-		if ev.Moved != nil {
-			ev.Moved(r.Unit, r.Epoch, r.To, r.Text)
+		if ev.HandedOver != nil {
+			ev.HandedOver(r.Unit, r.Epoch, r.To, r.Text)
 		}
 	case core.Fenced:
 		if r.To == m.cfg.Member {

@@ -110,9 +110,9 @@ func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
 // Run numbers the starts of workers under one grant: a later one has a higher number.
 func (u *Unit) Run() uint64 { return u.run }
 
-// Moved says that the worker got further, so that Track's function is asked in the commit interval
+// Advanced says that the worker got further, so that Track's function is asked in the commit interval
 // again after a rest. It takes a nanosecond while there is no rest.
-func (u *Unit) Moved() { u.pace.moved() }
+func (u *Unit) Advanced() { u.pace.advanced() }
 
 func (u *Unit) read() (p Progress, ok bool) {
 	f := u.progress.Load()

@@ -320,7 +320,7 @@ func (tr *translators) of(ctx context.Context, storage, partition int) (*transla
 // empty is the progress of a unit that no group needs a checkpoint of: nothing was ever in it and
 // nothing comes. At the target it may end behind the mark of a seal, and then it needs one.
 func (tr *translators) empty(unit int) []registry.Position {
-	storage, partition, ok := tr.doc.Place(unit)
+	storage, partition, ok := tr.doc.Partition(unit)
 	if !ok || tr.doc.Storage[storage].Retired || tr.doc.End(storage, partition) != 0 {
 		return nil
 	}

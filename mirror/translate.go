@@ -55,13 +55,13 @@ func (t *translator) position(ctx context.Context, p registry.Position) (registr
 	if err != nil {
 		return q, err
 	}
-	places, err := t.places(ctx, ordinals)
+	offsets, err := t.offsetsOf(ctx, ordinals)
 	if err != nil {
 		return q, err
 	}
 	at := make(map[int64]int64, len(sources))
 	for i, source := range sources {
-		at[source] = places[i]
+		at[source] = offsets[i]
 	}
 	q.Next = at[p.Next]
 	for _, r := range p.Done {
@@ -109,9 +109,9 @@ func (t *translator) ordinals(ctx context.Context, sources []int64) ([]int64, er
 	return below, nil
 }
 
-// places are the offsets of the records of the target before which so many were copied, of each of
+// offsetsOf are the offsets of the records of the target before which so many were copied, of each of
 // some numbers that ascend; the end of the target where there is none.
-func (t *translator) places(ctx context.Context, ordinals []int64) ([]int64, error) {
+func (t *translator) offsetsOf(ctx context.Context, ordinals []int64) ([]int64, error) {
 	at := make([]int64, len(ordinals))
 	here := anchor{Target: t.begin} // when nobody remembers where the first append went
 	for i := 0; i < len(ordinals); {

@@ -259,8 +259,8 @@ func (d *Document) Unit(storage, partition int) int {
 	return partition
 }
 
-// Place is the storage topic and the partition of a unit; ok is false when there is no such unit.
-func (d *Document) Place(unit int) (storage, partition int, ok bool) {
+// Partition is the storage topic and the partition of a unit; ok is false when there is no such unit.
+func (d *Document) Partition(unit int) (storage, partition int, ok bool) {
 	for i := range d.Storage {
 		if n := d.Storage[i].Partitions; unit >= n {
 			unit -= n

@@ -48,7 +48,7 @@ func FuzzDocument(f *testing.F) {
 			if p < 0 || p >= st.Partitions || p != v.Router.Route(v.Hash.Sum(key), st.Partitions, st.K) {
 				t.Fatalf("the key %q is in partition %d of %d", key, p, st.Partitions)
 			}
-			if storage, partition, ok := v.Place(v.Unit(s, p)); !ok || storage != s || partition != p {
+			if storage, partition, ok := v.Partition(v.Unit(s, p)); !ok || storage != s || partition != p {
 				t.Fatalf("unit %d is partition %d of %d, not %d of %d", v.Unit(s, p), partition, storage, p, s)
 			}
 			if of, ok := v.Parents(s, p); ok && (of.From < 0 || of.To > v.Storage[s-1].Partitions || of.From >= of.To || of.Step < 1) {

@@ -114,7 +114,7 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 		return t.answer(ctx, m, func() { t.send(ctx, m) })
 	}
 	m.g = g
-	at, err := t.place(g, key, partition)
+	at, err := t.partitionOf(g, key, partition)
 	if err != nil {
 		g.leave()
 		return Position{}, err
@@ -194,7 +194,7 @@ func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
 		return
 	}
 	var err error
-	if m.at, err = m.t.place(g, m.key, m.partition); err != nil {
+	if m.at, err = m.t.partitionOf(g, m.key, m.partition); err != nil {
 		m.end(Position{}, err)
 		return
 	}
@@ -223,7 +223,7 @@ func (m *message) end(at Position, err error) {
 	m.done(at, err)
 }
 
-func (t *Topic) place(g *generation, key []byte, partition int) (int, error) {
+func (t *Topic) partitionOf(g *generation, key []byte, partition int) (int, error) {
 	if partition == AnyPartition {
 		return t.route(g, key), nil
 	}

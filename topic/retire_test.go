@@ -101,7 +101,7 @@ func (w *world) group(name string, units int) *registry.Group {
 	doc, err := w.catalog.Get(w.Context(), "a")
 	w.must(err)
 	for n := range min(units, doc.Unit(doc.Produce, 0)) {
-		storage, p, _ := doc.Place(n)
+		storage, p, _ := doc.Partition(n)
 		w.seek(g, n, doc.End(storage, p))
 	}
 	return g
@@ -109,7 +109,7 @@ func (w *world) group(name string, units int) *registry.Group {
 
 func (w *world) seek(g *registry.Group, unit int, next int64) {
 	w.Helper()
-	storage, p, _ := (&topic.Document{Storage: []topic.Storage{{Partitions: 2}, {Partitions: 4}, {Partitions: 2}}}).Place(unit)
+	storage, p, _ := (&topic.Document{Storage: []topic.Storage{{Partitions: 2}, {Partitions: 4}, {Partitions: 2}}}).Partition(unit)
 	w.must(g.Seek(w.Context(), unit, registry.Checkpoint{Positions: []registry.Position{{Storage: storage, Partition: p, Next: next}}}, "test"))
 }
 

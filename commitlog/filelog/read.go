@@ -18,15 +18,15 @@ const runFrames = 512
 
 // run is a number of frames of one partition that stand in one segment, in order.
 type run struct {
-	g      *seg
-	n      int
-	places [runFrames]place
-	total  int   // bytes of all the frames
-	after  int64 // where the offsets go on behind the run
+	g       *seg
+	n       int
+	entries [runFrames]entry
+	total   int   // bytes of all the frames
+	after   int64 // where the offsets go on behind the run
 }
 
-// place is where a frame stands, and the length it claims.
-type place struct {
+// entry is where a frame stands, and the length it claims.
+type entry struct {
 	segment.Entry
 	length int
 }
@@ -44,7 +44,7 @@ func (r *run) add(base, off int64, budget int) bool {
 		r.after = base
 		return false
 	}
-	p := &r.places[r.n]
+	p := &r.entries[r.n]
 	p.Base, p.Off = base, off
 	p.length = max(segment.Raw(r.g.data, off), segment.FrameHeader)
 	r.total += p.length
@@ -64,7 +64,7 @@ func (r *run) expectFrame(i int) {
 	if i >= r.n {
 		return
 	}
-	p := &r.places[i]
+	p := &r.entries[i]
 	if end := p.Off + int64(p.length); end <= int64(len(r.g.data)) {
 		prefetch.Bytes(r.g.data[p.Off:end])
 	}
@@ -183,7 +183,7 @@ func (s *store) copyOut(r *run, req *driver.ReadRequest, dst []driver.Record) ([
 	}
 	for i := range r.n {
 		r.expectFrame(i + framesAhead)
-		at := &r.places[i]
+		at := &r.entries[i]
 		if at.Base > want {
 			return s.stopAt(r, req, i-1, dst, have, want, missing)
 		}
@@ -253,14 +253,14 @@ func (s *store) corrupt(r *run, req *driver.ReadRequest, i int, detail string) e
 		File: s.fs.Path(".") + "/" + segmentName(r.g.number), Position: r.g.h.Length, Detail: detail,
 	}
 	if i >= 0 && i < r.n {
-		e.Position = r.places[i].Off
+		e.Position = r.entries[i].Off
 	}
 	if at, ok := s.damage.behind(r.g.number, e.Position); ok && detail == missing {
 		e.Position = at
 	}
 	for j := range r.n {
-		if r.places[j].Base > req.Offset {
-			e.Resume = r.places[j].Base
+		if r.entries[j].Base > req.Offset {
+			e.Resume = r.entries[j].Base
 			break
 		}
 	}

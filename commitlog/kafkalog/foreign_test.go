@@ -280,10 +280,10 @@ func TestMirroredCheckpointsAreOffsetsOfAKafkaGroup(t *testing.T) {
 	for i := range 5 {
 		add(t, topic, commitlog.Record{Value: fmt.Append(nil, i)})
 	}
-	if !l.MirrorsCheckpoints() {
-		t.Fatal("the log mirrors no checkpoints")
+	if !l.PublishesOffsets() {
+		t.Fatal("the log publishes no offsets")
 	}
-	if err := l.MirrorCheckpoints(t.Context(), "g", []commitlog.MirrorPosition{{Topic: "t", Partition: 0, Next: 3}}); err != nil {
+	if err := l.PublishOffsets(t.Context(), "g", []commitlog.PublishedOffset{{Topic: "t", Partition: 0, Next: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -299,12 +299,12 @@ func TestMirroredCheckpointsAreOffsetsOfAKafkaGroup(t *testing.T) {
 	if fmt.Sprint(got) != "[3 4]" {
 		t.Errorf("a consumer of the group gets %q; want those from the checkpoint on", got)
 	}
-	err = l.MirrorCheckpoints(t.Context(), "g", []commitlog.MirrorPosition{{Topic: "t", Partition: 0, Next: 4}})
+	err = l.PublishOffsets(t.Context(), "g", []commitlog.PublishedOffset{{Topic: "t", Partition: 0, Next: 4}})
 	if !errors.Is(err, fault.Conflict) {
 		t.Errorf("while Kafka's own consumers are in the group: %v", err)
 	}
 	client.Close()
-	if err := l.MirrorCheckpoints(t.Context(), "g", []commitlog.MirrorPosition{{Topic: "missing", Next: 4}}); !errors.Is(err, commitlog.ErrNotFound) {
+	if err := l.PublishOffsets(t.Context(), "g", []commitlog.PublishedOffset{{Topic: "missing", Next: 4}}); !errors.Is(err, commitlog.ErrNotFound) {
 		t.Errorf("for a topic that is missing: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func everyOperation(ctx context.Context, l *commitlog.Log) error {
 	if err := topic.Hold(ctx, "g", []int64{1}); err != nil {
 		return fmt.Errorf("hold: %w", err)
 	}
-	if err := l.MirrorCheckpoints(ctx, "g", []commitlog.MirrorPosition{{Topic: name, Partition: 0, Next: 1}}); err != nil {
+	if err := l.PublishOffsets(ctx, "g", []commitlog.PublishedOffset{{Topic: name, Partition: 0, Next: 1}}); err != nil {
 		return fmt.Errorf("show a checkpoint: %w", err)
 	}
 	if err := topic.Trim(ctx, 0, 1); err != nil {

@@ -77,14 +77,14 @@ type Kind uint8
 
 // The kinds of reports.
 const (
-	Joined    Kind = iota + 1 // this member is in the group
-	Assigned                  // this member got a unit; From had it
-	Moved                     // this member gave a unit to To
-	Fenced                    // a unit was taken from this member, or began a new epoch here (To)
-	Committed                 // a checkpoint was stored
-	Trouble                   // something failed and is being retried, or needs a person
-	Paused                    // the session was lost: nothing runs until there is a new one
-	Planned                   // this member wrote a new assignment
+	Joined     Kind = iota + 1 // this member is in the group
+	Assigned                   // this member got a unit; From had it
+	HandedOver                 // this member gave a unit to To
+	Fenced                     // a unit was taken from this member, or began a new epoch here (To)
+	Committed                  // a checkpoint was stored
+	Trouble                    // something failed and is being retried, or needs a person
+	Paused                     // the session was lost: nothing runs until there is a new one
+	Planned                    // this member wrote a new assignment
 )
 
 func (k Kind) String() string {

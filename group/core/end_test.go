@@ -14,7 +14,7 @@ func TestEndThatAWorkerTellsBeforeTheLayoutHasItOpensWhatFollows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	layout := func(end int64) Layout {
-		return Layout{{Inputs: []Place{{End: end}}}, {Inputs: []Place{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1}}
+		return Layout{{Inputs: []UnitInput{{End: end}}}, {Inputs: []UnitInput{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1}}
 	}
 	a := w.start("a", func(c *Config) { c.Units, c.Layout, c.WorkersCommit = 2, layout(-1), true })
 	w.pass(time.Second)

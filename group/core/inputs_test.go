@@ -30,8 +30,8 @@ func (n *node) tell(c registry.Checkpoint) {
 // two is a unit that reads two partitions, and one that comes after it.
 func two(ends ...int64) Layout {
 	return Layout{
-		{Inputs: []Place{{End: ends[0]}, {Partition: 1, End: ends[1]}}},
-		{Inputs: []Place{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1},
+		{Inputs: []UnitInput{{End: ends[0]}, {Partition: 1, End: ends[1]}}},
+		{Inputs: []UnitInput{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1},
 	}
 }
 

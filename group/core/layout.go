@@ -15,14 +15,14 @@ type Layout []LayoutUnit
 type LayoutUnit struct {
 	// Inputs are the partitions that the unit reads, each once, all of one storage topic: at least one,
 	// at most registry.MaxInputs. The checkpoint has a position for each.
-	Inputs []Place
+	Inputs []UnitInput
 	// The units From, From+Step, … below To must be finished before this one starts: they may hold
 	// earlier records of its keys. From == To: there are none.
 	From, To, Step int
 }
 
-// Place is a partition that a unit reads.
-type Place struct {
+// UnitInput is a partition that a unit reads.
+type UnitInput struct {
 	Storage, Partition int
 	// End is the position at which nothing is left to do in it for ever; -1: it goes on.
 	End int64
@@ -51,7 +51,7 @@ func (u *LayoutUnit) finishedBy(c *registry.Checkpoint) bool {
 // storage is the storage topic that the unit reads from.
 func (u *LayoutUnit) storage() int { return u.Inputs[0].Storage }
 
-func (p *Place) finishedBy(c *registry.Checkpoint) bool {
+func (p *UnitInput) finishedBy(c *registry.Checkpoint) bool {
 	if p.End <= 0 {
 		return p.End == 0
 	}

@@ -102,7 +102,7 @@ func TestHandoffChecksThatItsTargetLives(t *testing.T) {
 	a.hangs = false
 	w.quiet()
 	for _, r := range a.reports {
-		if r.Kind == Moved && r.To == "b" {
+		if r.Kind == HandedOver && r.To == "b" {
 			t.Errorf("unit %d was given to b, which is dead", r.Unit)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestRetiredUnitsStayFinishedForWhoHasNotHeardOfIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	layout := Layout{{Inputs: []Place{{End: 20}}}, {Inputs: []Place{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1}}
+	layout := Layout{{Inputs: []UnitInput{{End: 20}}}, {Inputs: []UnitInput{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1}}
 	a := w.start("a", func(c *Config) { c.Units, c.Layout = 2, layout })
 	w.pass(time.Second)
 	if _, ok := a.running[1]; ok || len(a.running) != 1 {

@@ -165,7 +165,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	switch {
 	case w.kind == wHandoff:
 		u.granted, u.dirty = false, false
-		s.out = append(s.out, Report{Kind: Moved, Unit: w.unit, Epoch: w.owner.Epoch, From: s.cfg.Member, To: w.owner.Member, Text: w.owner.Reason})
+		s.out = append(s.out, Report{Kind: HandedOver, Unit: w.unit, Epoch: w.owner.Epoch, From: s.cfg.Member, To: w.owner.Member, Text: w.owner.Reason})
 	case current:
 		s.own(w.unit, from)
 	}

@@ -86,7 +86,7 @@ func (w *world) layout() core.Layout {
 		for n := range s.count {
 			at := core.LayoutUnit{Step: 1}
 			for _, p := range w.units[s.first+n].parts {
-				in := core.Place{Storage: i, Partition: p.number, End: -1}
+				in := core.UnitInput{Storage: i, Partition: p.number, End: -1}
 				if s.sealed {
 					in.End = int64(len(p.keys))
 				}

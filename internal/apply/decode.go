@@ -225,8 +225,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// place is where an object, or a field that the file names, stands.
-func (o *Object[C]) place(file, field string) string {
+// where is where an object, or a field that the file names, stands.
+func (o *Object[C]) where(file, field string) string {
 	line := o.line
 	if at, ok := o.named[field]; ok {
 		line = at

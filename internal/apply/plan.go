@@ -43,7 +43,7 @@ type Change struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 	Done       bool `json:"done"` // nothing was left to do, or it was done
 
-	place string
+	where string
 	step  func(context.Context) error // nil: there is nothing to do
 }
 
@@ -78,7 +78,7 @@ func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 	}
 	var errs []error
 	for _, o := range f.Topics {
-		c := &Change{Kind: "topic", Name: o.Name, place: o.place(f.Name, "")}
+		c := &Change{Kind: "topic", Name: o.Name, where: o.where(f.Name, "")}
 		p.Changes = append(p.Changes, c)
 		if i := slices.IndexFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == o.Name }); i >= 0 {
 			errs = append(errs, p.alterTopic(ctx, c, o, &topics[i])...)
@@ -88,7 +88,7 @@ func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 		create(c, o, topicFields(), func(ctx context.Context) error { return s.EnsureTopic(ctx, o.Name, o.Config) })
 	}
 	for _, o := range f.Subscriptions {
-		c := &Change{Kind: "subscription", Name: o.Name, place: o.place(f.Name, "")}
+		c := &Change{Kind: "subscription", Name: o.Name, where: o.where(f.Name, "")}
 		p.Changes = append(p.Changes, c)
 		if i := slices.IndexFunc(subscriptions, func(d *ringfence.SubscriptionInfo) bool { return d.Name == o.Name }); i >= 0 {
 			errs = append(errs, p.keepSubscription(c, o, subscriptions[i])...)
@@ -129,7 +129,7 @@ func differing[C any](o *Object[C], have *C, fields []field[C]) []Field {
 // alterTopic plans what becomes of a topic that is there. Only its retention can be changed.
 func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.TopicConfig], info *ringfence.TopicInfo) (errs []error) {
 	conflict := func(field, text string) {
-		errs = append(errs, fmt.Errorf("%s: topic %q %s: %w", o.place(p.File, field), o.Name, text, fault.Conflict))
+		errs = append(errs, fmt.Errorf("%s: topic %q %s: %w", o.where(p.File, field), o.Name, text, fault.Conflict))
 	}
 	switch {
 	case info.Damaged != "":
@@ -177,7 +177,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 	life, from := info.Life, info.Retention
 	estimate, err := p.store.AlterTopic(ctx, o.Name, want, &ringfence.AlterTopicOptions{DryRun: true})
 	if err != nil {
-		return []error{fmt.Errorf("%s: %w", c.place, err)}
+		return []error{fmt.Errorf("%s: %w", c.where, err)}
 	}
 	for _, d := range estimate.Drops {
 		c.Drops += d.Records
@@ -198,7 +198,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 // keepSubscription plans what becomes of a subscription that is there: it keeps its policy.
 func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
 	if d.Damaged != "" {
-		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.place(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
+		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.where(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
@@ -213,7 +213,7 @@ func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfi
 			f.From = "none"
 		}
 		errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
-			o.place(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
+			o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
 	}
 	c.unchanged()
 	return errs
@@ -226,10 +226,10 @@ func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ring
 	name := o.Config.Topic
 	for _, t := range topics {
 		if t.Name == name && t.Moved != nil {
-			return fmt.Errorf("%s: subscription %q: topic %q was moved to another log; apply it there: %w", o.place(p.File, "topic"), o.Name, name, fault.Conflict)
+			return fmt.Errorf("%s: subscription %q: topic %q was moved to another log; apply it there: %w", o.where(p.File, "topic"), o.Name, name, fault.Conflict)
 		}
 		if t.Name == name && t.Internal != "" {
-			return fmt.Errorf("%s: subscription %q: topic %q is a part of %s, and only topics of users can be delivered: %w", o.place(p.File, "topic"), o.Name, name, t.Internal, fault.Conflict)
+			return fmt.Errorf("%s: subscription %q: topic %q is a part of %s, and only topics of users can be delivered: %w", o.where(p.File, "topic"), o.Name, name, t.Internal, fault.Conflict)
 		}
 		if t.Name == name {
 			return nil
@@ -238,7 +238,7 @@ func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ring
 	if slices.ContainsFunc(p.file.Topics, func(t *Object[ringfence.TopicConfig]) bool { return t.Name == name }) {
 		return nil
 	}
-	return fmt.Errorf("%s: subscription %q: no topic %q, neither here nor in the file: %w", o.place(p.File, "topic"), o.Name, name, fault.NotFound)
+	return fmt.Errorf("%s: subscription %q: no topic %q, neither here nor in the file: %w", o.where(p.File, "topic"), o.Name, name, fault.NotFound)
 }
 
 // Drops is about how many records go when the plan is carried out.
@@ -259,7 +259,7 @@ func (p *Plan) Apply(ctx context.Context) error {
 			continue
 		}
 		if err := c.step(ctx); err != nil {
-			return fmt.Errorf("%s: %w; %d of the changes before it were made; apply the file again to make the rest", c.place, err, steps)
+			return fmt.Errorf("%s: %w; %d of the changes before it were made; apply the file again to make the rest", c.where, err, steps)
 		}
 		c.Done = true
 		steps++

@@ -107,7 +107,7 @@ func (t *teller) events() ringfence.Events {
 		Revoked:  func(unit int, _ int64, _ string) { t.say(kindBroken, unit) },
 		Fenced:   func(unit int, _ int64, _ string) { t.say(kindBroken, unit) },
 		Paused:   func(string) { t.say(kindBroken, -1) },
-		Moved: func(unit int, _ int64, _, _ string) {
+		HandedOver: func(unit int, _ int64, _, _ string) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if h := t.at[unit]; h != nil {

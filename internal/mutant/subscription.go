@@ -26,7 +26,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "attempt-tells-nobody", breaks: "a failed attempt alone makes nobody store a checkpoint",
 			file: "dispatch/settle.go",
-			find: "			e.moved() // an heir has to know\n", put: "			_ = 0\n",
+			find: "			e.advanced() // an heir has to know\n", put: "			_ = 0\n",
 			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
 		},
 		{

@@ -20,7 +20,7 @@ type core struct {
 	j        *journal
 	lock     *locker
 	syncer   *syncer
-	place    *place
+	dir      *directory
 	log      *slog.Logger
 	requests chan *request
 	pokes    chan struct{}   // another process wrote
@@ -139,7 +139,7 @@ func (c *core) read(reads []*request) {
 }
 
 func (c *core) refresh(ch *change) error {
-	if err := c.place.look(time.Now()); err != nil {
+	if err := c.dir.look(time.Now()); err != nil {
 		return err
 	}
 	return c.j.refresh(ch)
@@ -148,7 +148,7 @@ func (c *core) refresh(ch *change) error {
 // turn writes what waits if the lock can be had, and says when to try again.
 func (c *core) turn() {
 	again, now := lockEvery, time.Now()
-	if err := c.place.look(now); err != nil {
+	if err := c.dir.look(now); err != nil {
 		c.refuse(len(c.waiting), err)
 	}
 	c.forget()

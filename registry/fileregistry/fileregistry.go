@@ -131,7 +131,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
 	s.openKernel()
-	s.start(cfg.NoSync, &place{fs: s.fs, info: info, told: make(chan struct{})})
+	s.start(cfg.NoSync, &directory{fs: s.fs, info: info, told: make(chan struct{})})
 	s.keeper.sweep(ctx)
 	return s, nil
 }
@@ -273,7 +273,7 @@ func (s *store) openKernel() {
 	}
 }
 
-func (s *store) start(noSync bool, at *place) {
+func (s *store) start(noSync bool, at *directory) {
 	s.syncer = &syncer{
 		ctl: s.ctl, noSync: noSync, log: s.log, more: make(chan struct{}, 1),
 		open: func(i uint64) (vfs.File, error) {
@@ -285,7 +285,7 @@ func (s *store) start(noSync bool, at *place) {
 	s.core = &core{
 		j:    s.j,
 		lock: &locker{f: s.lockFile, holder: s.ctl.holder, pid: os.Getpid(), log: s.log, patience: lockPatience},
-		log:  s.log, syncer: s.syncer, place: at,
+		log:  s.log, syncer: s.syncer, dir: at,
 		requests: make(chan *request), pokes: make(chan struct{}, 1), closing: s.quit, quit: make(chan struct{}),
 		tableNew: make(chan struct{}, 1),
 	}

@@ -38,8 +38,8 @@ func journalName(i uint64) string { return fmt.Sprintf("journal-%d", i) }
 
 func (j *journal) file(gen uint64) vfs.File { return j.files[gen%2] }
 
-// place names a position for messages.
-func (j *journal) place(gen uint64, off int64) string {
+// path names a position for messages.
+func (j *journal) path(gen uint64, off int64) string {
 	return fmt.Sprintf("%s at byte %d", j.fs.Path(journalName(gen%2)), off)
 }
 
@@ -72,7 +72,7 @@ func (j *journal) refresh(ch *change) error {
 // follow switches the view to a generation.
 func (j *journal) follow(gen uint64, ch *change) error {
 	if err := j.openFile(gen%2, 0); err != nil {
-		return fmt.Errorf("registry journal %s: %w: %w", j.place(gen, 0), err, fault.Unavailable)
+		return fmt.Errorf("registry journal %s: %w: %w", j.path(gen, 0), err, fault.Unavailable)
 	}
 	f := j.file(gen)
 	hdr, err := readHeader(f)
@@ -80,7 +80,7 @@ func (j *journal) follow(gen uint64, ch *change) error {
 		err = fmt.Errorf("it is of generation %d, expected %d: %w", hdr.gen, gen, fault.Corrupt)
 	}
 	if err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(gen, 0), err)
+		return fmt.Errorf("registry journal %s: %w", j.path(gen, 0), err)
 	}
 	size, err := f.Size()
 	if err != nil {
@@ -109,21 +109,21 @@ func readError(err error) error {
 func (j *journal) loadSnapshot(hdr *header) (*state, error) {
 	size, err := j.file(hdr.gen).Size()
 	if err != nil {
-		return nil, fmt.Errorf("registry snapshot %s: %w", j.place(hdr.gen, pageSize), readError(err))
+		return nil, fmt.Errorf("registry snapshot %s: %w", j.path(hdr.gen, pageSize), readError(err))
 	}
 	if hdr.snapLen > uint64(max(size-pageSize, 0)) {
-		return nil, fmt.Errorf("registry snapshot %s: it claims %d bytes, and the file has %d; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), hdr.snapLen, size, fault.Corrupt)
+		return nil, fmt.Errorf("registry snapshot %s: it claims %d bytes, and the file has %d; restore the directory from a backup: %w", j.path(hdr.gen, pageSize), hdr.snapLen, size, fault.Corrupt)
 	}
 	b := make([]byte, hdr.snapLen)
 	if _, err := j.file(hdr.gen).ReadAt(b, pageSize); err != nil && len(b) > 0 {
-		return nil, fmt.Errorf("registry snapshot %s: %w", j.place(hdr.gen, pageSize), readError(err))
+		return nil, fmt.Errorf("registry snapshot %s: %w", j.path(hdr.gen, pageSize), readError(err))
 	}
 	if crc32.Checksum(b, castagnoli) != hdr.snapCRC {
-		return nil, fmt.Errorf("registry snapshot %s: the checksum of its %d bytes is wrong; restore the directory from a backup: %w", j.place(hdr.gen, pageSize), len(b), fault.Corrupt)
+		return nil, fmt.Errorf("registry snapshot %s: the checksum of its %d bytes is wrong; restore the directory from a backup: %w", j.path(hdr.gen, pageSize), len(b), fault.Corrupt)
 	}
 	st, err := decodeState(b, int(min((hdr.snapLen+j.ctl.written.Load()-min(hdr.base, j.ctl.written.Load()))/entryBytes, 1<<16)))
 	if err != nil {
-		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.place(hdr.gen, pageSize), err, fault.Corrupt)
+		return nil, fmt.Errorf("registry snapshot %s: %w: %w", j.path(hdr.gen, pageSize), err, fault.Corrupt)
 	}
 	return st, nil
 }
@@ -132,11 +132,11 @@ func (j *journal) loadSnapshot(hdr *header) (*state, error) {
 func (j *journal) readFrames(end uint64, ch *change) error {
 	off := j.hdr.offset(j.applied)
 	if end-j.applied > uint64(max(j.capacity-off, 0)) {
-		return fmt.Errorf("registry journal %s: it ends before what was written: %w", j.place(j.hdr.gen, off), fault.Corrupt)
+		return fmt.Errorf("registry journal %s: it ends before what was written: %w", j.path(j.hdr.gen, off), fault.Corrupt)
 	}
 	b := j.scratch(int(end - j.applied))
 	if _, err := j.file(j.hdr.gen).ReadAt(b, off); err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, off), readError(err))
+		return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, off), readError(err))
 	}
 	for len(b) > 0 {
 		fr, err := parseFrame(b, j.hdr.nonce, j.applied)
@@ -144,7 +144,7 @@ func (j *journal) readFrames(end uint64, ch *change) error {
 			err = j.applyFrame(&fr, ch)
 		}
 		if err != nil {
-			return fmt.Errorf("registry journal %s: %w; restore the directory from a backup: %w", j.place(j.hdr.gen, j.hdr.offset(j.applied)), err, fault.Corrupt)
+			return fmt.Errorf("registry journal %s: %w; restore the directory from a backup: %w", j.path(j.hdr.gen, j.hdr.offset(j.applied)), err, fault.Corrupt)
 		}
 		b = b[fr.size:]
 	}
@@ -249,7 +249,7 @@ func (j *journal) settle() error {
 	}
 	if gen == j.hdr.gen {
 		if err := writeSynced(j.file(gen), j.hdr.page()); err != nil {
-			return fmt.Errorf("registry journal %s: %w", j.place(gen, 0), err)
+			return fmt.Errorf("registry journal %s: %w", j.path(gen, 0), err)
 		}
 		gen++
 		ok, err := j.nothingNext()

@@ -167,7 +167,7 @@ func (k *keeper) run() {
 		case <-timer.C:
 		case <-k.changed:
 		case <-k.s.core.tableNew:
-		case <-k.s.core.place.told:
+		case <-k.s.core.dir.told:
 			k.lose()
 			return
 		case handle := <-k.died:

@@ -135,9 +135,9 @@ func signer(f vfs.File) int {
 	return pid
 }
 
-// place is where the registry was when this process opened it. The files that it has open are those
-// of that directory for ever; what place looks for is whether anybody else can still find them.
-type place struct {
+// directory is where the registry was when this process opened it. The files that it has open are those
+// of that directory for ever; what it looks for is whether anybody else can still find them.
+type directory struct {
 	fs   vfs.FS // in which the directory has its name
 	info fs.FileInfo
 	lost error         // not nil: it is gone
@@ -145,27 +145,27 @@ type place struct {
 	told chan struct{} // closed when it is gone
 }
 
-// placeEvery is how often a busy process looks.
-const placeEvery = 5 * time.Millisecond
+// lookEvery is how often a busy process looks.
+const lookEvery = 5 * time.Millisecond
 
 // look says whether the directory is still there, by the control file in it.
-func (p *place) look(now time.Time) error {
-	if p.lost != nil || now.Sub(p.last) < placeEvery {
-		return p.lost
+func (d *directory) look(now time.Time) error {
+	if d.lost != nil || now.Sub(d.last) < lookEvery {
+		return d.lost
 	}
-	p.last = now
+	d.last = now
 	name := dirName + "/" + controlName
-	have, err := p.fs.Stat(name)
+	have, err := d.fs.Stat(name)
 	switch {
-	case err == nil && vfs.SameFile(p.info, have):
+	case err == nil && vfs.SameFile(d.info, have):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil // nobody knows; what the files say counts
 	case err == nil:
 		err = errors.New("it is another file now")
 	}
-	p.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
-		p.fs.Path(dirName), p.fs.Path(name), err, fault.Closed)
-	close(p.told)
-	return p.lost
+	d.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
+		d.fs.Path(dirName), d.fs.Path(name), err, fault.Closed)
+	close(d.told)
+	return d.lost
 }

@@ -126,7 +126,7 @@ func (j *journal) newest() (hdr header, found bool, _ error) {
 		case errors.Is(err, errNoHeader):
 			continue // its first generation was never finished
 		case err != nil:
-			return header{}, false, fmt.Errorf("registry journal %s: %w", j.place(i, 0), err)
+			return header{}, false, fmt.Errorf("registry journal %s: %w", j.path(i, 0), err)
 		}
 		if !found || h.gen > hdr.gen {
 			hdr, found = h, true
@@ -152,7 +152,7 @@ func (j *journal) replay(evidence uint64) error {
 	t := tail{f: j.file(j.hdr.gen), start: j.hdr.dataStart(), base: j.hdr.base, nonce: j.hdr.nonce}
 	var err error
 	if t.size, err = t.f.Size(); err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, 0), readError(err))
+		return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, 0), readError(err))
 	}
 	t.size = max(t.size-t.start, 0)
 	var ch change
@@ -167,17 +167,17 @@ func (j *journal) replay(evidence uint64) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, j.hdr.offset(j.applied)), err)
+			return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, j.hdr.offset(j.applied)), err)
 		}
 		ch = change{}
 	}
 	later, err := t.evidence(j.applied)
 	if err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.place(j.hdr.gen, t.start), err)
+		return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, t.start), err)
 	}
 	if evidence = max(evidence, later); evidence > j.applied {
 		return fmt.Errorf("registry journal %s: a damaged frame, followed by %d bytes that were durable; restore the directory from a backup, or remove %s to give them up: %w",
-			j.place(j.hdr.gen, j.hdr.offset(j.applied)), evidence-j.applied, j.fs.Path("."), fault.Corrupt)
+			j.path(j.hdr.gen, j.hdr.offset(j.applied)), evidence-j.applied, j.fs.Path("."), fault.Corrupt)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (k *keeper) lose() {
 		own = append(own, x)
 	}
 	k.mu.Unlock()
-	k.s.log.Error("the registry is gone", "error", k.s.core.place.lost)
+	k.s.log.Error("the registry is gone", "error", k.s.core.dir.lost)
 	for _, x := range own {
 		x.end()
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-var _ driver.CheckpointMirror = (*kafkaLog)(nil)
+var _ driver.OffsetPublisher = (*kafkaLog)(nil)
 
-// MirrorCheckpoints commits offsets to the Kafka group of that name behind the log's prefix, as a
+// PublishOffsets commits offsets to the Kafka group of that name behind the log's prefix, as a
 // consumer that is no member of it: what Kafka allows while the group has no members.
-func (l *kafkaLog) MirrorCheckpoints(ctx context.Context, group string, at []driver.MirrorPosition) error {
+func (l *kafkaLog) PublishOffsets(ctx context.Context, group string, at []driver.PublishedOffset) error {
 	if err := l.usable(ctx); err != nil || len(at) == 0 {
 		return err
 	}
@@ -24,7 +24,7 @@ func (l *kafkaLog) MirrorCheckpoints(ctx context.Context, group string, at []dri
 	index := map[string]int{}
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation = l.c.Prefix+group, -1
-	note := "mirrored by Ringfence"
+	note := "published by Ringfence"
 	for _, p := range at {
 		name := l.kafkaName(p.Topic)
 		i, ok := index[name]
@@ -66,7 +66,7 @@ func (l *kafkaLog) MirrorCheckpoints(ctx context.Context, group string, at []dri
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("mirror the checkpoints of group %q to Kafka's group %q: %w", group, req.Group, err)
+		return fmt.Errorf("publish the offsets of group %q to Kafka's group %q: %w", group, req.Group, err)
 	}
 	return nil
 }
