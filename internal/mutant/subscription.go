@@ -362,6 +362,12 @@ func subscriptionMutants() []mutant {
 			pkg: ".", test: "TestADeletionWithoutForceTakesNothingThatIsInUse$",
 		},
 		{
+			name: "order-behind-a-copy", breaks: "a crash forgets an order that came while its dead letter was being appended once more",
+			file: "subscription/core/state.go",
+			find: "	case it.id() == r.ID && it.order != 0:\n", put: "	case it.id() == r.ID && it.order == verbs:\n",
+			pkg: "subscription/core", test: "TestAnOrderIsNotForgottenByACopyThatIsUnderWay$",
+		},
+		{
 			name: "known-beyond-the-end", breaks: "a record that nobody has handled is passed over, as a journal knew it before it was there",
 			file: "subscription/core/ends.go",
 			find: "		if m.atOrAbove(end) {\n			lost = true\n", put: "		if m.atOrAbove(end) && m.place < 0 {\n			lost = true\n",

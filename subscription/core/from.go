@@ -151,6 +151,7 @@ type Item struct {
 	Due       int64
 	Since     int64
 	Answer    string
+	Order     Verb // that was given and is not carried out yet; 0: none
 }
 
 // Items is all that is parked or dead, in the order of origins.
@@ -175,6 +176,6 @@ func (s *State) Item(o Origin) (Item, bool) {
 func (it *item) item() Item {
 	return Item{
 		ID: it.id(), Key: it.lane.key(), Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
-		Timestamp: it.timestamp, Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
+		Timestamp: it.timestamp, Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer, Order: it.order,
 	}
 }

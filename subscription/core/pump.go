@@ -185,7 +185,7 @@ func (s *State) about(it *item, e Entry) {
 func (s *State) take(r *Record) {
 	var all []*item
 	for _, id := range r.IDs {
-		if it := s.items[id.Origin]; it != nil && it.id() == id && it.dead && it.order == 0 {
+		if it := s.items[id.Origin]; it != nil && it.id() == id && it.dead && it.order == 0 && (r.Verb != Redrive || id.Round < MaxRound) { // none of ours made so many rounds
 			it.order = r.Verb
 			all = append(all, it)
 		}
@@ -200,9 +200,6 @@ func (s *State) take(r *Record) {
 func (s *State) obey(it *item) {
 	if s.phase != live || it.pending > 0 || s.items[it.Origin] != it {
 		return
-	}
-	if it.order == Redrive && int(it.round) >= MaxRound { // none of ours made so many
-		it.order = 0
 	}
 	switch it.order {
 	case Redrive:

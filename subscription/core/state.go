@@ -280,6 +280,8 @@ func (s *State) keep(place int64, r *Record) {
 		s.items[r.ID.Origin] = it
 	case int(it.round) > r.ID.Round || it.id() == r.ID && it.dead && r.Kind == Park:
 		return // what has become of it since lies in front
+	case it.id() == r.ID && it.order != 0:
+		return // a copy that was on its way when the order came: an heir that reads from there would not know of that
 	default:
 		if int(it.round) < r.ID.Round {
 			it.attempts, it.order = 0, 0
