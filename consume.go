@@ -92,11 +92,11 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if err := notForSubscriptions(groupName); err != nil {
 		return err
 	}
-	return c.consume(ctx, topicName, groupName, h, opts, nil)
+	return c.consume(ctx, topicName, groupName, h, opts, consumer.Layout{}, nil)
 }
 
 // consume is Consume, and the delivery of a subscription when it is told what is around its engines.
-func (c *Client) consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions, around consumer.Around) error {
+func (c *Client) consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions, layout consumer.Layout, around consumer.Around) error {
 	if h == nil {
 		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
 	}
@@ -108,7 +108,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h Han
 	if err := t.Document().CheckHere(); err != nil {
 		return err
 	}
-	cfg, err := c.groupConfig(t.Document(), groupName, opts)
+	cfg, err := c.groupConfig(t.Document(), groupName, opts, layout)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h Han
 			ProgressTimeout: opts.HandlerTimeout, DrainTimeout: opts.DrainTimeout,
 		},
 		Handler: func(u *group.Unit) dispatch.Handler { return deliver(topicName, g, u, h, opts.Transactional) },
-		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger, Around: around,
+		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger, Layout: layout, Around: around,
 	})
 }
 
@@ -162,7 +162,7 @@ func deliver(topicName string, g *registry.Group, u *group.Unit, h Handler, tran
 // the memory of its slab, some KiB, beside the bytes it was read with.
 const slabMessages = 32
 
-func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOptions) (group.Config, error) {
+func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOptions, layout consumer.Layout) (group.Config, error) {
 	cfg := group.Config{
 		Registry: c.reg, Group: groupName,
 		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones,
@@ -170,7 +170,7 @@ func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOp
 		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
 		ProgressTimeout: o.HandlerTimeout, WorkersCommit: o.Transactional, Logger: c.logger, Events: o.Events,
 	}
-	consumer.Layout{}.LayOut(&cfg, doc)
+	layout.LayOut(&cfg, doc)
 	if cfg.Member == "" {
 		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
 	}

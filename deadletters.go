@@ -104,8 +104,45 @@ func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetter
 			}
 		}
 	}
-	return len(letters), j.Order(ctx, verb, letters)
+	return len(letters), c.giveOrder(ctx, j, verb, letters)
 }
+
+// giveOrder writes an order down for the shards that carry it out. While the shard set turns, that may be too
+// late for those that end, and too early for those that come: then it is given again to these, for what is
+// still a dead letter. It is carried out once: it names the rounds of its records.
+func (c *Client) giveOrder(ctx context.Context, j *subscription.Journals, verb core.Verb, letters []subscription.Letter) error {
+	name, life := j.Definition.Name, j.Definition.Life()
+	for until := time.Now().Add(turnPatience); ; {
+		if err := j.Order(ctx, verb, letters); err != nil {
+			return err
+		}
+		d, err := c.subscriptions().Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if d.Life() != life || !d.Turning() && d.Set().ID == j.Definition.Set().ID {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("subscription %q: its shards are being changed, and nobody knows whether the order was in time; repeat it when that is over: %w", name, ErrConflict)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(turnEvery):
+		}
+		var now []subscription.Letter
+		if j, now, err = c.letters(ctx, name, nil); err != nil {
+			return err
+		}
+		letters = slices.DeleteFunc(now, func(l subscription.Letter) bool {
+			return !l.Failed || !slices.ContainsFunc(letters, func(was subscription.Letter) bool { return was.ID == l.ID })
+		})
+	}
+}
+
+// turnPatience is how long an order waits for the end of a turn.
+const turnPatience = 30 * time.Second
 
 func (c *Client) letters(ctx context.Context, name string, opts *DeadLetterOptions) (*subscription.Journals, []subscription.Letter, error) {
 	j, err := c.journals(ctx, name)

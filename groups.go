@@ -25,5 +25,9 @@ type PositionInfo = consumer.PositionInfo
 // DescribeGroup describes a group with its members, its units and their lag; it needs no member
 // to be alive.
 func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, error) {
-	return consumer.Describe(ctx, c.reg, name, c.current)
+	layout, err := c.layoutOf(ctx, name)
+	if err != nil {
+		return GroupInfo{}, err
+	}
+	return layout.Describe(ctx, c.reg, name, c.current)
 }

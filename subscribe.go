@@ -156,29 +156,19 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if opts == nil {
 		opts = &SubscribeOptions{}
 	}
-	j, err := c.journals(ctx, name)
+	d, err := c.subscriptions().Get(ctx, name)
 	if err == nil {
-		err = c.subscriptions().CheckTopic(ctx, j.Definition)
+		err = c.subscriptions().CheckTopic(ctx, d)
+	}
+	if err == nil {
+		_, err = c.journals(ctx, name)
 	}
 	if err != nil {
 		return err
 	}
-	g, err := c.reg.Group(j.Definition.Group())
-	if err != nil {
-		return err
-	}
-	of := &shards{Journals: j, group: g, drain: opts.DrainTimeout, logger: c.logger, breaker: subscription.NewBreaker(c.logger.With("subscription", name))}
-	defer of.breaker.End()
-	if of.drain == 0 {
-		of.drain = 10 * time.Second
-	}
-	of.follow(j.Definition)
-	return c.whileItIsThere(ctx, j.Definition, of.follow, func(ctx context.Context) error {
-		return c.consume(ctx, j.Definition.Topic, j.Definition.Group(), h, &ConsumeOptions{
-			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL,
-			HandlerTimeout: opts.HandlerTimeout, Events: opts.Events, From: From(j.Definition.From),
-		}, of.run)
-	})
+	m := newSubscriber(c, d, h, opts)
+	defer m.breaker.End()
+	return c.whileItIsThere(ctx, d, m.heard, m.run)
 }
 
 // whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
@@ -186,9 +176,12 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, seen func(*SubscriptionInfo), member func(context.Context) error) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	followed := make(chan error, 1)
+	followed, last := make(chan error, 1), d
 	go func() { // joined below
-		gone := c.subscriptions().Follow(running, d, c.logger, seen)
+		gone := c.subscriptions().Follow(running, d, c.logger, func(now *SubscriptionInfo) {
+			last = now
+			seen(now)
+		})
 		stop()
 		followed <- gone
 	}()
@@ -199,7 +192,9 @@ func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, seen f
 		return err
 	}
 	if errors.Is(gone, ErrNotFound) {
-		c.leaveDeleted(ctx, d)
+		for _, set := range last.All() {
+			c.leaveDeleted(ctx, set)
+		}
 	}
 	return gone
 }
@@ -210,10 +205,18 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 	if err != nil {
 		return nil, err
 	}
+	if was, closing := d.Closing(); closing {
+		d = d.As(was) // until the shards of the next set have all that is parked
+	}
+	return c.journalsOf(ctx, d)
+}
+
+// journalsOf opens those of the set that delivers.
+func (c *Client) journalsOf(ctx context.Context, d *SubscriptionInfo) (*subscription.Journals, error) {
 	j, err := c.subscriptions().Journals(ctx, d, c.open)
 	if err == nil {
 		j.Strange = func(s subscription.Strange) {
-			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", name,
+			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", d.Name,
 				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
 		}
 	}

@@ -141,13 +141,14 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 	if force {
 		return nil
 	}
-	g, err := c.DescribeGroup(ctx, d.Group())
-	switch {
-	case errors.Is(err, ErrNotFound): // nobody has delivered yet
-	case err != nil:
-		return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
-	case len(g.Members) > 0:
-		return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
+	for _, set := range d.Serving() {
+		switch g, err := c.DescribeGroup(ctx, set.Group()); {
+		case errors.Is(err, ErrNotFound): // nobody has delivered yet
+		case err != nil:
+			return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
+		case len(g.Members) > 0:
+			return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
+		}
 	}
 	j, err := c.journals(ctx, d.Name)
 	n := 0
@@ -167,14 +168,19 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 // releaseSubscription removes the group of a subscription once its members have ended, and lets the main
 // topic go.
 func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) error {
-	g, err := c.reg.Group(d.Group())
-	if err == nil {
-		err = c.endGroup(ctx, d.Name, g)
+	for _, set := range d.All() {
+		g, err := c.reg.Group(set.Group())
+		if err == nil {
+			err = c.endGroup(ctx, d.Name, g)
+		}
+		if err == nil {
+			err = c.letGo(ctx, set.Group(), d.Topic)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return c.letGo(ctx, d.Group(), d.Topic)
+	return nil
 }
 
 // endGroup removes a group of a subscription once its members have ended.

@@ -20,7 +20,7 @@ func (c *Client) ofNoSubscription(ctx context.Context, group string) error {
 		return nil
 	}
 	switch d, err := c.subscriptions().Get(ctx, name); {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), err == nil && d.Set().ID != set:
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), err == nil && !d.Has(set):
 		return nil // what is left of one that was deleted
 	case errors.Is(err, ErrCorrupt):
 		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, ErrConflict)
@@ -46,7 +46,7 @@ func (c *Client) inNoSubscription(ctx context.Context, topicName string, force b
 	errs := []error{err}
 	for _, s := range all {
 		switch {
-		case s.Damaged == "" && slices.Contains([]string{s.Topic, s.JournalTopic(), s.DeadTopic()}, topicName):
+		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
 			errs = append(errs, fmt.Errorf("topic %q is used by subscription %q; delete that first: %w", topicName, s.Name, ErrConflict))
 		case s.Damaged != "" && !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, ErrConflict))

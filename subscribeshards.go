@@ -2,9 +2,9 @@ package ringfence
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
@@ -14,38 +14,77 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
-// shards runs the shards of a subscription around the engines of their units.
+// shards runs the shards of one shard set of a subscription around the engines of their units.
 type shards struct {
 	*subscription.Journals
-	group   *registry.Group
-	drain   time.Duration
-	breaker *subscription.Breaker
-	logger  *slog.Logger
+	client     *Client
+	group      *registry.Group
+	partitions int                    // of the topic
+	before     *subscription.Journals // of the set that this one goes on for; nil: there was none
+	drain      time.Duration
+	breaker    *subscription.Breaker
+	logger     *slog.Logger
+
+	enough chan struct{} // closed when the set is to end
+	once   sync.Once
+
+	retired atomic.Bool // nobody needs the set any more
 
 	mu     sync.Mutex // held over all shards: one that comes is not missed by a pause
 	paused bool
+	next   subscription.Set // that goes on for this one, once enough is closed
+	since  int64            // Unix ms: when it was
 	runs   map[*subscription.Shard]struct{}
+}
+
+// end has all shards end for good, since another set goes on.
+func (w *shards) end(next subscription.Set) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.once.Do(func() {
+		w.next, w.since = next, time.Now().UnixMilli()
+		close(w.enough)
+	})
+}
+
+func (w *shards) ending() bool {
+	select {
+	case <-w.enough:
+		return true
+	default:
+		return false
+	}
 }
 
 // run starts the shard of a unit, and the engine once the shard knows what is parked.
 func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler,
 	engine func(context.Context, consumer.Inner) error,
 ) error {
-	if len(in) != 1 {
-		return fmt.Errorf("subscription %q: shard %d reads %d partitions, and it can deliver those of one only: %w", w.Definition.Name, u.Number(), len(in), ErrInvalid)
+	if err := w.readable(in); err != nil {
+		return err
 	}
-	if in := in[0]; in.Storage > 0 {
-		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
+	have, err := w.group.Unit(ctx, u.Number())
+	if err != nil {
+		return err
+	}
+	var left []*subscription.Left
+	if have.Checkpoint == nil && w.before != nil {
+		if left, err = w.await(ctx, u, in); err != nil || left == nil {
+			return err
+		}
 	}
 	var from int64
-	if ck := u.Checkpoint(); ck != nil {
-		from = ck.From
+	if have.Checkpoint != nil {
+		from = have.Checkpoint.From
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
-		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: in[0].Partition, From: from,
+		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil,
 		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Breaker: w.breaker, Logger: w.logger,
 	})
 	defer w.add(s)()
+	if w.ending() {
+		s.Hush()
+	}
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	over := make(chan error, 1)
@@ -54,22 +93,19 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 		stop(err)
 		over <- err
 	}()
-	var err error
 	select {
 	case <-s.Started():
-		var fits bool
-		if fits, err = s.Fit(running, u.Draining(), in[0].Storage, in[0].Partition, in[0].Source); fits {
-			err = engine(running, consumer.Inner{Handler: s.Handle, Retry: s.Retry(), Journal: s.From, Began: func(e *dispatch.Engine) { s.Uses(e) }})
-		}
+		d := &delivery{shards: w, unit: u, shard: s, in: in, have: have.Checkpoint, left: left}
+		err = d.run(running, engine)
 		s.Drain(ctx, w.drain)
 	case <-u.Draining():
 	case <-running.Done():
 	}
 	stop(nil)
 	if own := <-over; own != nil {
-		return own // the engine only says that its context has ended
+		err = own // the engine only says that its context has ended
 	}
-	return err
+	return w.rest(ctx, u, err)
 }
 
 // stored reads where the journal of a shard is needed from.
@@ -101,26 +137,14 @@ func (w *shards) add(s *subscription.Shard) (remove func()) {
 	}
 }
 
-// follow does what the definition says of a pause.
-func (w *shards) follow(d *SubscriptionInfo) {
-	switch changed := w.setPaused(d.Paused != nil); {
-	case !changed:
-	case d.Paused != nil:
-		w.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
-	default:
-		w.logger.Info("the subscription goes on", "subscription", d.Name)
-	}
-}
-
-func (w *shards) setPaused(paused bool) (changed bool) {
+func (w *shards) setPaused(paused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if paused == w.paused {
-		return false
+		return
 	}
 	w.paused = paused
 	for s := range w.runs {
 		s.SetPaused(paused)
 	}
-	return true
 }

@@ -48,6 +48,8 @@ type Inner struct {
 	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
 	Journal func([]registry.Position) int64
 	Began   func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
+	Start   []registry.Position    // where it begins; nil: at its checkpoint
+	Enough  <-chan struct{}        // closed when it is to drain; nil: only when its unit is
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and

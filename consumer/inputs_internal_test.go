@@ -146,7 +146,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 	s.await("the first partition's end", func(u []registry.Unit) bool { return len(u) == 3 && at(u, 0, 0, 0, 4, 3) })
 	current := func(ctx context.Context, _ string) (*topic.Topic, error) { return s.top, s.top.Refresh(ctx) }
 	s.until("units that wait", func() (string, bool) {
-		info, err := pairs.describe(t.Context(), s.reg, "g", current)
+		info, err := pairs.Describe(t.Context(), s.reg, "g", current)
 		ok := err == nil && len(info.Units) == 3 && info.Lag == 21 && len(info.Units[0].Positions) == 2 && info.Units[0].Lag == 1 && info.Units[2].Lag == 10
 		return fmt.Sprintf("%+v, %v", info, err), ok && info.Units[1].Phase == group.Waiting && info.Units[2].Phase == group.Waiting
 	})
@@ -156,7 +156,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 	for p := range 4 {
 		got.expect(t, 1, p, 0, 5)
 	}
-	info, err := pairs.describe(t.Context(), s.reg, "g", current)
+	info, err := pairs.Describe(t.Context(), s.reg, "g", current)
 	if err != nil || info.Lag != 0 || info.Units[0].Phase != group.Finished {
 		t.Errorf("the group is described as %+v, %v", info, err)
 	}

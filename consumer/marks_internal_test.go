@@ -28,7 +28,7 @@ func TestACheckpointThatNamesRecordsBeyondTheEndHidesNone(t *testing.T) {
 			}
 			_, err := s.reg.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: s.g.CheckpointKey(0), Value: bad.Encode()}}}})
 			must(t, err)
-			info, err := pairs.describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })
+			info, err := pairs.Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })
 			must(t, err)
 			p := info.Units[0].Positions
 			if !strings.Contains(p[0].Damaged, "names records up to offset 17") || p[0].Done != 0 || p[0].Lag != 6 {
@@ -62,7 +62,7 @@ func TestAPositionBeyondTheEndIsNamed(t *testing.T) {
 	bad := registry.Checkpoint{Positions: []registry.Position{{Next: 7}, {Partition: 1}}}
 	_, err := s.reg.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: s.g.CheckpointKey(0), Value: bad.Encode()}}}})
 	must(t, err)
-	info, err := pairs.describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })
+	info, err := pairs.Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })
 	must(t, err)
 	if p := info.Units[0].Positions; !strings.Contains(p[0].Damaged, "is at offset 7, and the partition ends at 3") || p[1].Damaged != "" {
 		t.Errorf("the unit is described as %+v", p)

@@ -87,10 +87,11 @@ type PositionInfo struct {
 // Describe describes a group with its members, its units and their lag; it needs no member to be
 // alive. current opens a topic by its name, as it is now.
 func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
-	return Layout{}.describe(ctx, reg, name, current)
+	return Layout{}.Describe(ctx, reg, name, current)
 }
 
-func (l Layout) describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
+// Describe describes a group with that layout.
+func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
 	d, err := group.Describe(ctx, reg, name)
 	if err == nil {
 		err = l.fits(name, &d.Meta)
@@ -115,7 +116,7 @@ func (l Layout) describe(ctx context.Context, reg *registry.Registry, name strin
 		}
 		u, err := unitInfo(ctx, t, inputs, &d.Units[i], now)
 		if err != nil && t.IsRetired(ctx, inputs[0].Storage, err) {
-			return l.describe(ctx, reg, name, current)
+			return l.Describe(ctx, reg, name, current)
 		}
 		if err != nil {
 			return GroupInfo{}, err

@@ -55,6 +55,9 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 // engine runs the records of a unit through a handler.
 func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.Input, start []registry.Position, inner Inner) error {
 	cfg := w.Engine
+	if inner.Start != nil {
+		start = inner.Start
+	}
 	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
 	cfg.Inputs = in
 	cfg.Handler, cfg.Retry, cfg.Advanced, cfg.Logger = inner.Handler, inner.Retry, u.Advanced, w.Logger
@@ -73,10 +76,12 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 		defer close(drained)
 		select {
 		case <-u.Draining():
-			progress.final.Store(true)
-			engine.Drain()
+		case <-inner.Enough:
 		case <-over:
+			return
 		}
+		progress.final.Store(true)
+		engine.Drain()
 	}()
 	err = engine.Run(ctx)
 	close(over)

@@ -102,7 +102,7 @@ type terms struct {
 }
 
 func termsOf(d *ringfence.SubscriptionInfo) terms {
-	return terms{*d.Endpoint, d.Set().ID, d.Retry, d.DeadLetters}
+	return terms{*d.Endpoint, d.Life(), d.Retry, d.DeadLetters}
 }
 
 // follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything.

@@ -55,6 +55,9 @@ func (p *Position) isAfter(q *Position) bool {
 	return p.Storage > q.Storage || p.Storage == q.Storage && p.Partition > q.Partition
 }
 
+// CheckPositions refuses positions that nobody can have stored, as those of a checkpoint are: fault.Corrupt.
+func CheckPositions(at []Position) error { return (&Checkpoint{Positions: at}).check() }
+
 func (c *Checkpoint) check() error {
 	if c.From < 0 {
 		return fmt.Errorf("a checkpoint with a journal from offset %d on: %w", c.From, fault.Corrupt)

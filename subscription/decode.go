@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -36,17 +35,20 @@ func decodeDocument(e registry.Entry) (*Document, error) {
 
 func (d *Document) decode(e registry.Entry) error {
 	err := json.Unmarshal(e.Value, d)
-	if d.Format > documentFormat { // then its fields may be other ones
-		return fmt.Errorf("a subscription of format %d; this version reads format %d: %w", d.Format, documentFormat, ErrNewer)
+	if d.Format > turnedFormat { // then its fields may be other ones
+		return fmt.Errorf("a subscription of format %d; this version reads up to %d: %w", d.Format, turnedFormat, ErrNewer)
 	}
 	if err != nil {
 		return err
 	}
-	if d.Format != documentFormat || prefix+d.Name != e.Key {
-		return fmt.Errorf("a subscription %.80q of format %d; this version reads format %d", d.Name, d.Format, documentFormat)
+	if d.Format < documentFormat || prefix+d.Name != e.Key {
+		return fmt.Errorf("a subscription %.80q of format %d; this version reads up to %d", d.Name, d.Format, turnedFormat)
 	}
 	if d.Damaged != "" {
 		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
+	}
+	if d.Format == documentFormat && (len(d.Sets) != 1 || d.Sets[0].State != active) {
+		return fmt.Errorf("%d shard sets in a subscription of format %d", len(d.Sets), d.Format)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input
@@ -72,26 +74,3 @@ func (d *Document) checkTimes() error {
 }
 
 func isSetID(id string) bool { return len(id) == setIDBytes && strings.Trim(id, setIDs) == "" }
-
-// checkSets bounds what is done shard by shard, and keeps the internal topics to names that a creation
-// gives. Whose they are says Catalog.parts.
-func checkSets(sets []Set) error {
-	if len(sets) < 1 || len(sets) > maxSets {
-		return fmt.Errorf("%d shard sets; expected 1 to %d", len(sets), maxSets)
-	}
-	seen := map[string]bool{}
-	for i, s := range sets {
-		switch {
-		case seen[s.ID] || s.Set != i:
-			return fmt.Errorf("shard set %.20q is number %d in place %d, or is there twice", s.ID, s.Set, i)
-		case !isSetID(s.ID):
-			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
-		case s.Shards < 1 || s.Shards > commitlog.MaxPartitions:
-			return fmt.Errorf("shard set %s of %d shards; expected 1 to %d", s.ID, s.Shards, commitlog.MaxPartitions)
-		case s.State != active:
-			return fmt.Errorf("shard set %s is %.20q; expected %s", s.ID, s.State, active)
-		}
-		seen[s.ID] = true
-	}
-	return nil
-}

@@ -67,8 +67,51 @@ func TestADefinitionThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 	}
 }
 
+// turned is a definition in the middle of a turn, after an earlier one.
+var turned = strings.NewReplacer(`"format":1`, `"format":2`,
+	`[{"set":0,"id":"abcdefg2","shards":4,"state":"active"}]`,
+	`[{"set":0,"id":"abcdefg2","shards":4,"state":"retired"},{"set":3,"id":"abcdefg3","shards":2,"state":"closing","since":5,"pause_ms":7},`+
+		`{"set":4,"id":"abcdefg4","shards":3,"state":"active","since":5}]`).Replace(sound)
+
+func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
+	t.Parallel()
+	d, err := decoded(turned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, closing := d.Closing()
+	if d.Set().ID != "abcdefg4" || !closing || was.ID != "abcdefg3" || d.Before().Set().ID != "abcdefg3" || d.Life() != "abcdefg2" || len(d.Serving()) != 2 {
+		t.Errorf("it is read as %+v", d)
+	}
+	if as := d.As(was); as.Set().ID != "abcdefg3" || as.Before().Set().ID != "abcdefg2" || as.Life() != d.Life() || as.Group() != "x..abcdefg3" {
+		t.Errorf("its last set but one is %+v", as)
+	}
+	for was, is := range map[string]string{
+		`"format":2`:          `"format":1`,
+		`"set":3`:             `"set":0`,
+		`"set":4`:             `"set":3`,
+		`"abcdefg4"`:          `"abcdefg3"`,
+		`"retired"`:           `"active"`,
+		`"state":"closing"`:   `"state":"active"`,
+		`"active","since":5`:  `"making","since":5`,
+		`"closing","since":5`: `"closing","since":-5`,
+		`"pause_ms":7`:        `"pause_ms":-7`,
+		`"shards":3`:          `"shards":0`,
+		`"since":5}]`:         `"since":5},{"set":5,"id":"abcdefg5","shards":2,"state":"making"}]`,
+	} {
+		forged := strings.Replace(turned, was, is, 1)
+		if forged == turned {
+			t.Fatalf("%s is not in the document", was)
+		}
+		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) {
+			t.Errorf("%s: %+v, %v; expected fault.Corrupt", is, d, err)
+		}
+	}
+}
+
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(sound))
+	f.Add([]byte(turned))
 	f.Add([]byte(strings.Replace(sound, `"shards":4`, `"shards":1099511627776`, 1)))
 	f.Add([]byte(strings.Replace(sound, `"sets":[`, `"endpoint":{"url":"https://h/in","timeout_ms":5},"sets":[`, 1)))
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -128,8 +171,8 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []string{
-		strings.Replace(sound, `"format":1`, `"format":2`, 1),
-		strings.NewReplacer(`"format":1`, `"format":2`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+		strings.Replace(sound, `"format":1`, `"format":3`, 1),
+		strings.NewReplacer(`"format":1`, `"format":3`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
 		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)

@@ -70,8 +70,18 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	return raced(ctx, err)
 }
 
-// dropTopics removes the internal topics of a definition.
+// dropTopics removes the internal topics of all sets of a definition.
 func (c *Catalog) dropTopics(ctx context.Context, d *Document, del Deletion) error {
+	for _, set := range d.All() {
+		if err := c.dropTopicsOf(ctx, set, del); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropTopicsOf removes those of the set that delivers.
+func (c *Catalog) dropTopicsOf(ctx context.Context, d *Document, del Deletion) error {
 	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
 		if err := c.dropTopic(ctx, d.Name, name, del); err != nil {
 			return err

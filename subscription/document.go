@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +17,7 @@ import (
 const (
 	prefix         = "subscriptions/"
 	documentFormat = 1
+	turnedFormat   = 2 // its shard set has turned: the journals have records that format 1 does not know
 	setIDBytes     = 8
 )
 
@@ -57,15 +57,6 @@ const (
 	notHeld = -1 // Retry.HoldMS: a record that fails is parked at once
 )
 
-// Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
-// their names and in each record of theirs, and is never used again.
-type Set struct {
-	Set    int    `json:"set"`
-	ID     string `json:"id"`
-	Shards int    `json:"shards"`
-	State  string `json:"state"` // active
-}
-
 // Document is the definition of a subscription.
 type Document struct {
 	Format      int         `json:"format"`
@@ -88,16 +79,7 @@ const (
 	creating = "creating"
 	ready    = "ready"
 	deleting = "deleting"
-	active   = "active"
 )
-
-// Set is the shard set that delivers; the zero value of a damaged definition.
-func (d *Document) Set() (last Set) {
-	if n := len(d.Sets); n > 0 {
-		last = d.Sets[n-1]
-	}
-	return last
-}
 
 // Group is the name of the consumer group of a set.
 func (d *Document) Group() string { return d.Name + groupMark + d.Set().ID }
@@ -199,7 +181,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			d := want
 			d.Format, d.State, d.Created = documentFormat, creating, time.Now().UnixMilli()
-			d.Sets = []Set{{ID: strings.ToLower(rand.Text()[:setIDBytes]), Shards: main.Storage[0].Partitions, State: active}}
+			d.Sets = []Set{newSet(0, main.Storage[0].Partitions, active)}
 			have, version = &d, ""
 		case err != nil:
 			return nil, err

@@ -53,7 +53,7 @@ func (s *Shard) appendAll(ctx context.Context) {
 				continue
 			}
 			rec, err := s.source(ctx, e.Payload, e.ID.Origin)
-			if err != nil && e.Payload.From == core.InDead && ctx.Err() == nil {
+			if err != nil && lost(e.Payload) && ctx.Err() == nil {
 				s.log.Error("a dead letter can't be delivered again: its copy can't be read", "letter", Name(e.ID), "error", err)
 				lost := e.Lost(lostCopy + err.Error())
 				batch[i] = wrap(&lost.Record, nil)
@@ -102,6 +102,12 @@ func (s *Shard) copyAll(ctx context.Context) {
 		case c = <-s.copies:
 		}
 		rec, err := s.source(ctx, c.Payload, c.ID.Origin)
+		if err != nil && lost(c.Payload) && ctx.Err() == nil {
+			s.log.Error("a dead letter was taken over without its payload, which can't be read", "letter", Name(c.ID), "error", err)
+			c.Answer = lostCopy + err.Error()
+			s.do(func(st *core.State) { st.Copied(c, 0) })
+			continue
+		}
 		if err != nil {
 			return
 		}
@@ -133,6 +139,9 @@ func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (comm
 			return commitlog.Record{}, errMoved
 		}
 		return w.rec, nil
+	}
+	if p.From == core.InParent || p.From == core.InParentDead || p.From == core.AtTheEnd {
+		return s.inherited(ctx, p, o)
 	}
 	return s.payload(ctx, p, o)
 }

@@ -55,7 +55,7 @@ func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.C
 			err = c.parts(d.Name).Check(t.Document())
 		}
 		if err == nil {
-			err = d.fits(t.Document())
+			err = d.fits(t.Document(), d.Set().Shards)
 		}
 		if err == nil {
 			*of.to, err = t.Storage(0)
@@ -72,7 +72,7 @@ func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.C
 func (c *Catalog) CheckTopic(ctx context.Context, d *Document) error {
 	main, err := c.main(ctx, d.Topic)
 	if err == nil {
-		err = d.fits(main)
+		err = d.shares(main)
 	}
 	if err != nil {
 		return fmt.Errorf("subscription %q: %w", d.Name, err)
@@ -90,9 +90,17 @@ func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error
 	return main, err
 }
 
-// fits says whether a topic has a partition for each shard.
-func (d *Document) fits(t *topic.Document) error {
-	if n := t.Storage[0].Partitions; n != d.Set().Shards {
+// shares says whether the shards can share a topic: a set that was never another has one for each partition.
+func (d *Document) shares(t *topic.Document) error {
+	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[0].Partitions) != nil {
+		return d.fits(t, d.Set().Shards)
+	}
+	return nil
+}
+
+// fits says whether a topic has so many partitions.
+func (d *Document) fits(t *topic.Document, shards int) error {
+	if n := t.Storage[0].Partitions; n != shards {
 		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)
 	}
 	return nil

@@ -29,6 +29,7 @@ type ShardConfig struct {
 	Run        uint64 // counts the starts under that grant
 	Member     string
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
+	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Handler    dispatch.Handler
 	Breaker    *Breaker // nil: what it goes to is always there
 	// Concurrency is how many parked records are delivered at once; default 8.
@@ -43,6 +44,8 @@ type Shard struct {
 	retry   dispatch.Retry
 	started chan struct{}     // what earlier owners left is known
 	over    chan struct{}     // Run is at its end
+	adopted chan struct{}     // what was left by an earlier set is in its journal
+	left    []*Left           // that; set before it is asked for
 	quiet   atomic.Bool       // nothing is parked: every record may be delivered at once
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
@@ -64,6 +67,7 @@ type Shard struct {
 	trimmed int64         // what is below was dropped, or is about to be
 	calm    chan struct{} // not nil: no new attempts; closed when all is written that was begun
 	fate    error
+	final   []byte // what the last record of the journal says
 	stop    context.CancelCauseFunc
 }
 
@@ -83,12 +87,12 @@ func NewShard(c ShardConfig) *Shard {
 		cfg: c, log: c.Logger.With("subscription", d.Name, "shard", c.Shard),
 		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
 		useless: make(chan struct{}, 1), trimmed: c.From,
-		started: make(chan struct{}), over: make(chan struct{}), kick: make(chan struct{}, 1),
+		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), kick: make(chan struct{}, 1),
 		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024),
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
 			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
-			MaxAttempts: d.Retry.MaxAttempts, MaxPause: d.Retry.longest(), DeadLetters: d.DeadLetters,
+			MaxAttempts: d.Retry.MaxAttempts, MaxPause: d.Retry.longest(), DeadLetters: d.DeadLetters, Heir: c.Heir,
 		}),
 		pending: map[core.Origin]*parking{},
 	}
@@ -113,10 +117,7 @@ const (
 
 // From is where an heir has to read the journal from that starts at these positions.
 func (s *Shard) From(at []registry.Position) int64 {
-	next := make([]core.Next, len(at))
-	for i, p := range at {
-		next[i] = core.Next{Storage: p.Storage, Partition: p.Partition, Offset: p.Next}
-	}
+	next := nexts(at)
 	var from int64
 	s.do(func(st *core.State) {
 		if from = st.From(next); st.End()-s.fenced >= refenceAfter {
@@ -165,11 +166,7 @@ func (s *Shard) Run(ctx context.Context) error {
 // Drain begins no new attempts at what is parked, waits for those under way and for the journal, and
 // ends Run; after a while it does so anyway, and what was under way is delivered again by the next owner.
 func (s *Shard) Drain(ctx context.Context, patience time.Duration) {
-	s.mu.Lock()
-	calm := make(chan struct{})
-	s.calm = calm
-	s.calmDown()
-	s.mu.Unlock()
+	calm := s.hush()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
@@ -231,6 +228,10 @@ func (s *Shard) do(f func(*core.State)) {
 			s.pumped = append(s.pumped, e)
 		case core.Started:
 			close(s.started)
+		case core.Adopted:
+			close(s.adopted)
+		case core.Closed:
+			s.endLocked(ErrEnded)
 		case core.Trim:
 			s.trimmed = max(s.trimmed, e.Before)
 		case core.Behind:

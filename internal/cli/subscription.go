@@ -28,7 +28,7 @@ discards it; then the rest of the key follows in order.`,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
 	}
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionReshard(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 	return cmd
 }
 
@@ -182,6 +182,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 					r.line("delivered to %s%s", e.URL, endpointTerms(e))
 				}
 				pauseLine(r, d)
+				setsTable(r, d)
 				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))
 				if v.Group != nil {
 					r.line("")

@@ -183,7 +183,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "group-of-a-subscription-moved", breaks: "a seek skips or repeats what a subscription has parked",
 			file: "subscribeguard.go",
-			find: "err == nil && d.Set().ID != set:", put: "err == nil && d.Name != set:",
+			find: "err == nil && !d.Has(set):", put: "err == nil && d.Name != set:",
 			pkg: ".", test: "TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt$",
 		},
 		{

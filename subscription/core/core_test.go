@@ -57,6 +57,7 @@ func samples() []Record {
 		{Kind: Dead, Set: "7f3a", At: 5, By: by, Seq: 6, ID: id, Key: []byte("k"), Attempts: 3, Copy: 12, Blocking: true, Reason: Permanent},
 		{Kind: Known, Set: "7f3a", At: 5, By: by, Seq: 7, ID: id, Key: []byte("k"), Timestamp: 8},
 		{Kind: Ends, Set: "7f3a", At: 5, By: by, Seq: 8, ID: id},
+		{Kind: Close, Set: "7f3a", At: 5, By: by, Seq: 9},
 		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Redrive, IDs: []ID{id, {}}},
 	}
 }

@@ -26,6 +26,7 @@ func (e Entry) Lost(answer string) Entry {
 type Payload struct {
 	From  Place
 	Place int64 // offset in the journal, or in the dead-letter topic
+	Shard int   // of InParent and InParentDead
 }
 
 // Place is where a payload lies.
@@ -37,6 +38,9 @@ const (
 	InMain               // the main record of that origin, which somebody holds
 	InJournal
 	InDead
+	InParent     // in the journal of a shard of the set before
+	InParentDead // among the dead letters of one
+	AtTheEnd     // of the journal: what the shell has to say of the main records
 )
 
 // Copy stores a payload in the dead-letter topic, however often it takes; then State.Copied is called.
@@ -63,6 +67,12 @@ type Started struct{}
 // Behind says that somebody wrote with a higher fence: whatever this shard does counts no more.
 type Behind struct{ Seen Tenure }
 
+// Closed says that the journal has ended for good: nothing of this shard is delivered or written any more.
+type Closed struct{}
+
+// Adopted says that all which the parents have left was taken over: after the first checkpoint, State.Open.
+type Adopted struct{}
+
 // Trim drops the journal below a place.
 type Trim struct{ Before int64 }
 
@@ -73,3 +83,5 @@ func (Deliver) effect() {}
 func (Started) effect() {}
 func (Behind) effect()  {}
 func (Trim) effect()    {}
+func (Closed) effect()  {}
+func (Adopted) effect() {}

@@ -77,14 +77,26 @@ func (s *State) Park(h Held) {
 	l.appending++
 	if giveUp {
 		r.Kind, r.Reason, r.Blocking = Dead, h.Reason, s.cfg.DeadLetters == Block
-		s.emit(Copy{Record: r, Payload: Payload{From: InMain}})
+		s.copy(Copy{Record: r, Payload: Payload{From: InMain}})
 		return
 	}
 	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})
 }
 
+// copy has a payload stored for the dead letters.
+func (s *State) copy(c Copy) {
+	s.copying++
+	s.emit(c)
+}
+
 // Copied says that the payload of a dead letter is stored: now it may be marked as one.
 func (s *State) Copied(c Copy, place int64) {
+	s.copying--
+	if s.phase == adopting {
+		c.Record.Copy = place
+		s.push(entry{Entry: Entry{Record: c.Record}})
+		return
+	}
 	if s.phase != live {
 		return
 	}
@@ -152,7 +164,7 @@ func (s *State) Attempted(id ID, o Outcome) {
 		if o.Permanent {
 			r.Reason = Permanent
 		}
-		s.emit(Copy{Record: r, Payload: Payload{From: InJournal, Place: it.place}})
+		s.copy(Copy{Record: r, Payload: Payload{From: InJournal, Place: it.place}})
 		return
 	}
 	s.about(it, Entry{Record: r})

@@ -48,6 +48,7 @@ const (
 	Known                 // it was finished under an earlier shard set
 	Order                 // what people want done with dead letters; by anybody
 	Ends                  // its partition ended at ID.Offset then: what was said of records from there on is void
+	Close                 // the last that counts: another shard set goes on
 	kinds
 )
 

@@ -15,6 +15,7 @@ type Config struct {
 	DeadLetters DeadLetters // zero: Block
 	Batch       int         // records appended at once; default 256
 	Tidy        int64       // a journal that is shorter stays as it is; default 1024
+	Heir        bool        // it takes over from parents before it goes to work: State.Adopt, State.Open
 }
 
 // DeadLetters says what becomes of a record that is given up.
@@ -30,10 +31,11 @@ const (
 type phase uint8
 
 const (
-	fresh   phase = iota
-	fencing       // reads what is there, up to its own fence
+	fresh    phase = iota
+	fencing        // reads what is there, up to its own fence
+	adopting       // takes over what its parents have left
 	live
-	over // somebody has a higher fence
+	over // somebody has a higher fence, or the journal has ended
 )
 
 // State is one shard.
@@ -46,6 +48,8 @@ type State struct {
 	seq     uint64 // the highest of it that counts
 	end     int64  // all below was read
 	fences  []int64
+	ended   bool // and where:
+	ending  Ending
 	lanes   map[string]*lane
 	items   map[Origin]*item
 	answers map[string]string // see shared
@@ -60,6 +64,8 @@ type State struct {
 	name    []byte           // room for that of a lane
 	next    uint64           // sequence of the next record
 	queue   []entry
+	pulls   []pull  // what is still to be taken over
+	copying int     // dead letters whose copies are on their way
 	flight  []entry // a batch that was not read back yet
 	effects []Effect
 }
@@ -115,7 +121,7 @@ func (s *State) Live() bool { return s.phase == live }
 func (s *State) Quiet() bool { return s.phase == live && len(s.lanes) == 0 }
 
 // Calm says whether nothing that was begun waits for the journal.
-func (s *State) Calm() bool { return len(s.queue) == 0 && len(s.flight) == 0 }
+func (s *State) Calm() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
 
 // Clock tells the time: before what is read, so that a pause is counted from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }
@@ -158,6 +164,9 @@ func (s *State) Read(place int64, r *Record) {
 		return
 	}
 	s.end = place + 1
+	if s.ended {
+		return
+	}
 	switch own := r.By == s.cfg.Tenure; {
 	case r.Kind == Order:
 		s.take(r)
@@ -193,10 +202,21 @@ func (s *State) stop(seen Tenure) {
 	s.emit(Behind{seen})
 }
 
-// begin goes to work once all that counted before the fence is known.
+// begin goes to work once all that counted before the fence is known, and an heir has taken over.
 func (s *State) begin() {
-	s.phase = live
+	if s.cfg.Heir {
+		if s.phase == fencing {
+			s.phase = adopting
+			s.emit(Started{})
+		}
+		return
+	}
 	s.emit(Started{})
+	s.work()
+}
+
+func (s *State) work() {
+	s.phase = live
 	for _, it := range s.sorted() {
 		s.refresh(it.lane)
 		s.obey(it)
@@ -212,6 +232,8 @@ func (s *State) count(place int64, r *Record) {
 		s.keep(place, r)
 	case Known:
 		s.mark(place, r)
+	case Close:
+		s.endAt(place, r)
 	case Ends:
 		s.cut(r.ID.Origin)
 	case Try:
@@ -341,4 +363,5 @@ func (s *State) landed(seq uint64) {
 		}
 	}
 	s.flush()
+	s.pullOn()
 }

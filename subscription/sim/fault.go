@@ -7,7 +7,7 @@ import (
 )
 
 // step lets one thing happen.
-func (w *world) step() {
+func (w *shard) step() {
 	w.steps++
 	if w.strange && !w.healed && w.other.IntN(100) == 0 {
 		w.stranger()
@@ -17,7 +17,9 @@ func (w *world) step() {
 	}
 	n := w.someone()
 	if n == nil {
-		w.claim("nobody is there")
+		if !w.ended() {
+			w.claim("nobody is there")
+		}
 		return
 	}
 	switch k := w.rnd.IntN(20); {
@@ -30,7 +32,12 @@ func (w *world) step() {
 	case k < 9:
 		w.now += int64(w.rnd.IntN(15))
 	case !n.started: // the rest needs the inputs
+		n.takeOver()
 		n.read()
+		if n.adopted && k >= 17 {
+			n.first()
+			w.store(n)
+		}
 	case k < 13:
 		n.intake(w.line())
 	case k < 15 && len(n.direct) > 0:
@@ -41,13 +48,14 @@ func (w *world) step() {
 		n.outcome(w.rnd.IntN(len(n.pumped)))
 	case k < 19:
 		n.checkpoint()
+		n.close()
 	default:
 		w.store(n)
 	}
 }
 
 // trouble is a fault, if it is time for one.
-func (w *world) trouble() bool {
+func (w *shard) trouble() bool {
 	n := w.someone()
 	switch k := w.rnd.IntN(160); {
 	case n == nil:
@@ -121,7 +129,7 @@ func (w *world) spares() bool {
 }
 
 // stranger writes to the journal that records of a key are finished which do not exist.
-func (w *world) stranger() {
+func (w *shard) stranger() {
 	w.reg.epoch++
 	by := core.Tenure{Epoch: w.reg.epoch, Run: 1, Token: 1}
 	r := core.Record{Set: set, Kind: core.Fence, At: w.now, By: by, Seq: 1}
@@ -135,13 +143,13 @@ func (w *world) stranger() {
 }
 
 // abandon leaves what a node has under way to the network.
-func (w *world) abandon(n *node) {
+func (w *shard) abandon(n *node) {
 	if len(n.batch) > 0 {
 		w.late = append(w.late, n.batch[:1+w.rnd.IntN(len(n.batch))])
 	}
 }
 
-func (w *world) claim(why string) {
+func (w *shard) claim(why string) {
 	if w.reg.epoch == 0 {
 		w.reg.epoch = 1
 	}
@@ -150,7 +158,7 @@ func (w *world) claim(why string) {
 }
 
 // behind is a node that met a higher fence: if it has the grant, it claims anew, above that.
-func (w *world) behind(n *node, seen core.Tenure) {
+func (w *shard) behind(n *node, seen core.Tenure) {
 	w.log("node %d is behind %v", n.id, seen)
 	w.counts.Behind++
 	n.alive = false
@@ -160,7 +168,7 @@ func (w *world) behind(n *node, seen core.Tenure) {
 	}
 }
 
-func (w *world) someone() *node {
+func (w *shard) someone() *node {
 	if owner := w.nodes[w.reg.owner]; owner.alive && !w.chance(4) {
 		return owner
 	}
@@ -176,16 +184,19 @@ func (w *world) someone() *node {
 	return alive[w.rnd.IntN(len(alive))]
 }
 
-func (w *world) line() string {
+func (w *shard) line() string {
 	p := w.rnd.IntN(partitions)
-	if len(w.main[p]) == 0 {
+	if len(w.main[p]) == 0 || !w.parts[p] {
 		p = 1 - p
+	}
+	if len(w.main[p]) == 0 || !w.parts[p] {
+		return ""
 	}
 	return w.main[p][w.rnd.IntN(len(w.main[p]))].line
 }
 
 // store ends the storing of a checkpoint.
-func (w *world) store(n *node) {
+func (w *shard) store(n *node) {
 	ck := n.storing
 	if ck == nil {
 		return
@@ -200,18 +211,24 @@ func (w *world) store(n *node) {
 	if fate == 0 && !w.healed {
 		return // it did not get there
 	}
+	if n.adopted && !n.started && w.reg.ck != nil { // an earlier try got there
+		w.claim("its first checkpoint was stored before")
+		n.alive = false
+		return
+	}
 	w.reg.ck = ck
 	w.before = append(w.before, w.reg)
 	w.log("node %d stores %v, from %d", n.id, ck.next, ck.from)
 	w.judge.checkpoint(n, ck)
 	if fate != 1 || w.healed { // else the answer is lost
+		n.open()
 		n.st.Stored(ck.from)
 		n.effects()
 	}
 }
 
 // trim drops the beginning of the journal.
-func (w *world) trim(n *node, before int64) {
+func (w *shard) trim(n *node, before int64) {
 	if before <= w.first {
 		return
 	}
@@ -224,7 +241,7 @@ func (w *world) trim(n *node, before int64) {
 }
 
 // order is what people want done with some of the dead letters.
-func (w *world) order() {
+func (w *shard) order() {
 	r := core.Record{Set: set, Kind: core.Order, At: w.now, Order: "o", Verb: core.Redrive}
 	if !w.healed && w.chance(4) {
 		r.Verb = core.Discard
@@ -243,36 +260,4 @@ func (w *world) order() {
 		w.log("order %d: %v", r.Verb, r.IDs)
 		w.land([]stored{{header: core.Encode(&r)}})
 	}
-}
-
-// heal ends all faults: whatever is under way lands or does not, one owner is left, and it gets on.
-func (w *world) heal() {
-	w.log("healed")
-	for _, n := range w.nodes {
-		if n.alive {
-			w.abandon(n)
-			n.alive = false
-		}
-	}
-	for _, b := range w.late {
-		if w.chance(2) {
-			w.land(b)
-		}
-	}
-	w.late, w.healed, w.paused, w.outage = nil, true, false, false
-	w.reg.epoch++
-	w.claim("healed")
-	for i := range 20000 {
-		if w.step(); w.err != nil {
-			return
-		}
-		if i%64 == 63 {
-			if w.judge.finished() {
-				w.judge.end()
-				return
-			}
-			w.order()
-		}
-	}
-	w.fail("after 20,000 quiet steps it is not finished: %s", w.judge.missing())
 }

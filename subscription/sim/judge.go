@@ -9,17 +9,30 @@ import (
 
 // judge watches from outside. Its oracle has read the whole journal, as if nothing were ever trimmed.
 type judge struct {
-	w         *world
-	oracle    *core.State
+	*facts
+	w       *shard
+	oracle  *core.State
+	due     map[core.Origin]int64
+	letters map[core.ID]int64
+	held    map[heldBy]int
+}
+
+// facts are what it knows of all shards.
+type facts struct {
 	tries     map[core.Origin]int
 	delivered map[core.Origin]int
 	discarded map[core.Origin]bool
 	dropped   map[core.Origin]bool
 	everDead  map[core.Origin]bool
 	over      map[core.Origin]bool // its Done counts
-	due       map[core.Origin]int64
-	letters   map[core.ID]int64
-	held      map[heldBy]int
+	epochs    map[string]int64     // the highest token that was seen of a line
+}
+
+func newFacts() facts {
+	return facts{
+		tries: map[core.Origin]int{}, delivered: map[core.Origin]int{}, discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{},
+		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{},
+	}
 }
 
 // heldBy is a main record and who parks it.
@@ -28,11 +41,9 @@ type heldBy struct {
 	by core.Tenure
 }
 
-func newJudge(w *world) judge {
+func newJudge(w *shard) judge {
 	return judge{
-		w: w, oracle: core.New(core.Config{Set: set}), tries: map[core.Origin]int{}, delivered: map[core.Origin]int{},
-		discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{}, everDead: map[core.Origin]bool{},
-		over: map[core.Origin]bool{}, due: map[core.Origin]int64{}, letters: map[core.ID]int64{}, held: map[heldBy]int{},
+		facts: &w.facts, w: w, oracle: core.New(core.Config{Set: set}), due: map[core.Origin]int64{}, letters: map[core.ID]int64{}, held: map[heldBy]int{},
 	}
 }
 
@@ -52,7 +63,7 @@ func (j *judge) landed(at int64, s stored) {
 	j.oracle.Read(at, r)
 	after := j.item(r.ID.Origin)
 	j.w.log("  journal %d: kind %d %v seq %d by %d/%d attempts %d", at, r.Kind, r.ID, r.Seq, r.By.Epoch, r.By.Run, r.Attempts)
-	if r.Kind == core.Fence || r.Kind == core.Order || r.Kind == core.Ends {
+	if r.Kind == core.Fence || r.Kind == core.Order || r.Kind == core.Ends || r.Kind == core.Close {
 		return
 	}
 	switch {
@@ -137,6 +148,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	if !w.current(n) || w.rolled {
 		return
 	}
+	j.turned(n, r)
 	j.counted(n, r, d)
 	if j.over[r.Origin] {
 		w.fail("node %d delivers %v, which is finished for good", n.id, r.Origin)
@@ -175,6 +187,9 @@ func (j *judge) counted(n *node, r *record, d *core.Deliver) {
 // stored says whether the checkpoint says that o is finished, and no journal that it is not.
 func (j *judge) stored(o core.Origin) bool {
 	ck := j.w.reg.ck
+	if ck == nil {
+		ck = j.w.inherited(o)
+	}
 	return ck != nil && o.Offset < ck.next[o.Partition] && j.item(o) == nil && j.delivered[o] > 0
 }
 
@@ -196,6 +211,9 @@ func (j *judge) rebuilt(n *node) {
 // checkpoint judges one that was stored: all below is accounted for, and an heir knows what we know.
 func (j *judge) checkpoint(n *node, ck *checkpoint) {
 	for p := range partitions {
+		if !j.w.parts[p] {
+			continue
+		}
 		for o := range j.w.main[p] {
 			at := core.Origin{Partition: int32(p), Offset: int64(o)}
 			if (int64(o) < ck.next[p] || ck.done[p][int64(o)]) && !j.passed(at) && j.item(at) == nil {
@@ -211,6 +229,9 @@ func (j *judge) checkpoint(n *node, ck *checkpoint) {
 	j.equal(fmt.Sprintf("an heir from %d to %d", ck.from, n.st.End()), heir.Items(), all.Items())
 	j.equal(fmt.Sprintf("node %d", n.id), n.st.Items(), all.Items())
 	for p := range partitions {
+		if !j.w.parts[p] {
+			continue
+		}
 		for o := ck.next[p]; o < int64(len(j.w.main[p])); o++ {
 			r := &j.w.main[p][o]
 			if a, b := heir.Admit(r.key, r.Origin) == core.Past, all.Admit(r.key, r.Origin) == core.Past; a != b {
@@ -238,7 +259,7 @@ func (j *judge) finished() bool {
 		return false
 	}
 	for p := range partitions {
-		if n.next[p] < int64(len(j.w.main[p])) {
+		if j.w.parts[p] && n.next[p] < int64(len(j.w.main[p])) {
 			return false
 		}
 	}
@@ -255,10 +276,9 @@ func (j *judge) end() {
 			}
 		}
 	}
-	j.w.counts.Discarded += len(j.discarded)
 }
 
 func (j *judge) missing() string {
 	n := j.w.nodes[j.w.reg.owner]
-	return fmt.Sprintf("node %d (alive %t, started %t) is at %v, the journal at %d of %d, live: %+v", n.id, n.alive, n.started, n.next, n.st.End(), len(j.w.journal), j.oracle.Items())
+	return fmt.Sprintf(j.w.name+" node %d (alive %t, started %t) is at %v, the journal at %d of %d, live: %+v", n.id, n.alive, n.started, n.next, n.st.End(), len(j.w.journal), j.oracle.Items())
 }

@@ -5,12 +5,16 @@ import (
 )
 
 // encode makes the stored form of a batch; false: a payload is gone, which only somebody stale meets.
-func (w *world) encode(n *node, batch []core.Entry) ([]stored, bool) {
+func (w *shard) encode(n *node, batch []core.Entry) ([]stored, bool) {
 	out := make([]stored, len(batch))
 	for i := range batch {
 		e := &batch[i]
 		s := stored{header: core.Encode(&e.Record), key: e.Key}
-		if e.Payload.From != core.Nowhere {
+		switch e.Payload.From {
+		case core.Nowhere:
+		case core.AtTheEnd:
+			s.final = n.final
+		default:
 			o, ok := w.payload(n, e.Payload, e.ID.Origin)
 			if !ok {
 				return nil, false
@@ -23,7 +27,7 @@ func (w *world) encode(n *node, batch []core.Entry) ([]stored, bool) {
 }
 
 // payload is whose bytes lie at a place.
-func (w *world) payload(n *node, p core.Payload, want core.Origin) (core.Origin, bool) {
+func (w *shard) payload(n *node, p core.Payload, want core.Origin) (core.Origin, bool) {
 	o := want
 	switch p.From {
 	case core.InJournal:
@@ -40,6 +44,10 @@ func (w *world) payload(n *node, p core.Payload, want core.Origin) (core.Origin,
 		o = *w.journal[p.Place].payload
 	case core.InDead:
 		o = w.dead[p.Place]
+	case core.InParent:
+		o = *w.parents[p.Shard].journal[p.Place].payload
+	case core.InParentDead:
+		o = w.parents[p.Shard].dead[p.Place]
 	}
 	if o != want {
 		w.fail("node %d takes the payload of %v for %v", n.id, o, want)
@@ -48,7 +56,7 @@ func (w *world) payload(n *node, p core.Payload, want core.Origin) (core.Origin,
 }
 
 // land appends to the journal.
-func (w *world) land(batch []stored) {
+func (w *shard) land(batch []stored) {
 	for _, s := range batch {
 		w.journal = append(w.journal, s)
 		w.judge.landed(int64(len(w.journal)-1), s)
@@ -56,7 +64,7 @@ func (w *world) land(batch []stored) {
 }
 
 // replay is what somebody knows who reads the journal from one place to another.
-func (w *world) replay(from, to int64) *core.State {
+func (w *shard) replay(from, to int64) *core.State {
 	st := core.New(core.Config{Set: set, From: from})
 	for at := max(from, 0); at < to; at++ {
 		st.Read(at, w.decode(w.journal[at]))

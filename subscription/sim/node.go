@@ -11,7 +11,7 @@ import (
 // record of a key at a time, holds those that fail, and knows what is finished.
 type node struct {
 	id     int
-	w      *world
+	w      *shard
 	epoch  int64
 	run    uint64
 	tenure core.Tenure
@@ -29,13 +29,18 @@ type node struct {
 	direct   []core.Origin          // being delivered
 	parking  map[core.Origin]bool
 
+	begun   bool // its fence was sent
+	closing bool // as it has heard
+	adopted bool // all was taken over, and the first checkpoint is to be stored
+	final   *checkpoint
+
 	batch   []stored // on its way
 	copies  []core.Copy
 	pumped  []core.Deliver
 	storing *checkpoint
 }
 
-func (w *world) newNode(why string) *node {
+func (w *shard) newNode(why string) *node {
 	w.runs++
 	n := &node{
 		id: len(w.nodes), w: w, epoch: w.reg.epoch, run: w.runs, alive: true, start: w.reg.ck,
@@ -65,12 +70,18 @@ func (w *world) newNode(why string) *node {
 	n.tenure = core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}
 	n.st = core.New(core.Config{
 		Set: set, Tenure: n.tenure, Member: "m", From: from, Now: w.now,
+		Heir:        n.start == nil && len(w.parents) > 0,
 		MaxAttempts: maxAttempts, MaxPause: 20, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
 	})
 	n.follow()
 	w.nodes = append(w.nodes, n)
 	w.reg.owner = n.id
-	w.log("node %d starts in epoch %d, run %d, from %d: %s", n.id, n.epoch, n.run, from, why)
+	w.log("%s node %d starts in epoch %d, run %d, from %d: %s", w.name, n.id, n.epoch, n.run, from, why)
+	if n.start == nil && len(w.parents) > 0 {
+		n.takeOver()
+		return n
+	}
+	n.begun = true
 	n.st.Start()
 	n.effects()
 	return n
@@ -78,6 +89,7 @@ func (w *world) newNode(why string) *node {
 
 // follow hears how the subscription is defined by now.
 func (n *node) follow() {
+	n.closing = n.closing || n.w.closing
 	if n.paused != n.w.paused {
 		n.paused = n.w.paused
 		n.w.log("node %d hears that it is paused: %t", n.id, n.paused)
@@ -85,7 +97,7 @@ func (n *node) follow() {
 	}
 }
 
-func (w *world) current(n *node) bool { return w.reg.owner == n.id && n.alive }
+func (w *shard) current(n *node) bool { return w.reg.owner == n.id && n.alive }
 
 // effects carries out what the core wants, or puts it aside for a later step.
 func (n *node) effects() {
@@ -100,12 +112,23 @@ func (n *node) effects() {
 		case core.Settle:
 			n.finish(e.Origin)
 		case core.Started:
+			if n.start == nil && len(n.w.parents) > 0 {
+				n.adopt()
+				continue
+			}
 			n.started = true
 			n.w.log("node %d has rebuilt %d items", n.id, len(n.st.Items()))
 			n.w.judge.rebuilt(n)
 			n.fit()
 		case core.Trim:
 			n.w.trim(n, e.Before)
+		case core.Adopted:
+			n.adopted = true
+			n.first()
+		case core.Closed:
+			n.w.log("%s node %d: the journal has ended", n.w.name, n.id)
+			n.alive = false
+			return
 		case core.Behind:
 			n.w.behind(n, e.Seen)
 			return
@@ -141,7 +164,7 @@ func (n *node) fit() {
 // intake takes the next record of a line, or the held one again.
 func (n *node) intake(line string) {
 	w := n.w
-	if n.paused {
+	if n.paused || n.closing {
 		w.counts.Waited++
 		return
 	}
@@ -238,6 +261,9 @@ func (n *node) outcome(i int) {
 
 // pump asks for what is due.
 func (n *node) pump() {
+	if n.closing {
+		return
+	}
 	n.st.Due(n.w.now, 1+n.w.rnd.IntN(2))
 	k := len(n.pumped)
 	n.effects()
@@ -291,6 +317,9 @@ func (n *node) copyOut() {
 
 // read takes the next record of the journal.
 func (n *node) read() {
+	if !n.begun {
+		return
+	}
 	at := n.st.End()
 	if at >= int64(len(n.w.journal)) {
 		return
@@ -309,7 +338,7 @@ func (n *node) read() {
 
 // checkpoint begins to store how far the node got.
 func (n *node) checkpoint() {
-	if n.storing != nil {
+	if n.storing != nil || !n.started {
 		return
 	}
 	ck := &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
@@ -318,9 +347,7 @@ func (n *node) checkpoint() {
 			ck.held[o]--
 		}
 	}
-	var next []core.Next
 	for p := range partitions {
-		next = append(next, core.Next{Partition: p, Offset: n.next[p]})
 		ck.done[p] = map[int64]bool{}
 		if n.w.chance(2) { // else the ranges were too many
 			for o := range n.fin[p] {
@@ -330,6 +357,6 @@ func (n *node) checkpoint() {
 			}
 		}
 	}
-	ck.from = n.st.From(next)
+	ck.from = n.st.From(n.inputs())
 	n.storing = ck
 }

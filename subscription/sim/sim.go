@@ -39,6 +39,7 @@ type Counts struct {
 	Twins, Late, Void                                int
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
 	Recalled, Paused, Waited, Spared, Strangers, Cut int
+	Turns, Closings, Adopted, TakenOver, Followed    int
 }
 
 // Run runs one history.
@@ -47,9 +48,12 @@ func Run(c Config) Result {
 		c.Steps = 400
 	}
 	w := newWorld(c)
-	w.claim("the first")
+	if w.turning != nil {
+		c.Steps *= 2 // for several shards
+	}
 	for range c.Steps {
-		w.step()
+		w.turnOn()
+		w.any().step()
 		if w.err != nil {
 			return w.result()
 		}
@@ -80,6 +84,7 @@ type stored struct {
 	header  []byte
 	key     []byte
 	payload *core.Origin // whose payload lies here
+	final   *checkpoint  // of a Close
 }
 
 // checkpoint is what the registry keeps of the shard.
@@ -103,7 +108,7 @@ const (
 	set         = "s1"
 )
 
-// world is everything outside of the shard's owners.
+// world is everything outside of the shards' owners.
 type world struct {
 	seed   uint64
 	rnd    *rand.Rand
@@ -117,18 +122,31 @@ type world struct {
 	main  [partitions][]record
 	byKey map[string][]record
 
-	journal []stored
-	first   int64 // what is not trimmed
-	dead    []core.Origin
-	late    [][]stored // batches on the way from nodes that may be dead
-	reg     registry
-	before  []registry // what it was, for a store that goes back
+	sets    [][]*shard // of each set its shards
+	turning *rand.Rand // of the turns alone; nil: there is none
+	facts   facts
 	rolled  bool
 	healed  bool
 	outage  bool       // the endpoint does not work
 	strange bool       // somebody else writes to the journal
 	other   *rand.Rand // of that alone: the other histories stay as they are
 	paused  bool       // by its definition; owners hear of it later
+}
+
+// shard is what there is of one shard but its owners.
+type shard struct {
+	*world
+	name    string
+	parts   [partitions]bool // those that it reads
+	parents []*shard
+	closing bool // by the definition; owners hear of it later
+
+	journal []stored
+	first   int64 // what is not trimmed
+	dead    []core.Origin
+	late    [][]stored // batches on the way from nodes that may be dead
+	reg     registry
+	before  []registry // what it was, for a store that goes back
 	nodes   []*node
 	runs    uint64
 
@@ -159,7 +177,8 @@ func newWorld(c Config) *world {
 		w.main[p] = append(w.main[p], r)
 		w.byKey[r.line] = append(w.byKey[r.line], r)
 	}
-	w.judge = newJudge(w)
+	w.facts = newFacts()
+	w.begin()
 	return w
 }
 

@@ -1,0 +1,93 @@
+package main
+
+// turnMutants are bugs of the turn of the shard set.
+func turnMutants() []mutant {
+	const sim, simulation, turn = "subscription/sim", "TestSimulation$", "subscription/core/turn.go"
+	const live = "TestShardsAreChangedWhileTheyAreDelivered$"
+	return []mutant{
+		{
+			name: "turn-forgets-the-finished", breaks: "a turn hands over only what is live: records that were parked and delivered are delivered again, after later ones",
+			file: turn,
+			find: "mine && m.Offset >= at && !p.State", put: "mine && m.Offset >= at+1<<40 && !p.State",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "journal-goes-on-after-its-end", breaks: "what a stale owner writes counts though another shard set has gone on",
+			file: "subscription/core/state.go",
+			find: "	if s.ended {\n		return\n	}\n", put: "",
+			pkg: "subscription/core", test: "TestNothingCountsAfterTheEndOfAJournal$",
+		},
+		{
+			name: "heir-begins-before-it-took-over", breaks: "a shard of a new set delivers before it has what its key has parked",
+			file: "subscription/core/state.go",
+			find: "			s.phase = adopting\n", put: "			s.phase = live\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "taken-over-by-the-mark", breaks: "a dead letter is lost when an heir goes on that a later record of its key has passed",
+			file: turn,
+			find: "return s.items[it.Origin] != nil }", put: "l := s.lanes[it.lane.name]; return l != nil && l.known(it.Origin) }",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "owner-goes-on-after-its-end", breaks: "a shard ends for the turn, and its owner goes on",
+			file: turn,
+			find: "	if s.phase != fresh {\n		s.phase, s.queue", put: "	if s.phase == fencing {\n		s.phase, s.queue",
+			pkg: "subscription/core", test: "TestAnOwnerWritesNothingAfterItsEnd$",
+		},
+		{
+			name: "turn-forgets-an-order", breaks: "a dead letter that was discarded right before a turn is one again",
+			file: turn,
+			find: " && !s.has(it) && it.order != Discard {", put: " && !s.has(it) {",
+			pkg: "subscription/core", test: "TestAnHeirTakesOverWhatItsPartitionsHave$",
+		},
+		{
+			name: "turn-begins-anew", breaks: "a new shard set reads its topic from the first record",
+			file: "subscribeturn.go",
+			find: "Positions: final, Next: next}", put: "Next: next}",
+			pkg: ".", test: live,
+		},
+		{
+			name: "pause-of-a-turn-unsaid", breaks: "nobody learns how long a turn has held a key back",
+			file: "subscribeturn.go",
+			find: "d.client.subscriptions().NotePause(ctx, d.Definition, pause)", put: "error(nil)",
+			pkg: ".", test: live,
+		},
+		{
+			name: "turn-begins-at-the-latest", breaks: "a subscription that began at the latest record skips records at a turn",
+			file: "subscribesets.go",
+			find: "		from = Earliest // where", put: "		// where",
+			pkg: ".", test: "TestASubscriptionFromTheLatestSkipsNothingAtATurn$",
+		},
+		{
+			name: "topics-of-old-sets-left", breaks: "the topics of shard sets that turned stay for ever when their subscription is deleted",
+			file: "subscription/delete.go",
+			find: "	for _, set := range d.All() {\n		if err := c.dropTopicsOf", put: "	for _, set := range d.All()[:1] {\n		if err := c.dropTopicsOf",
+			pkg: ".", test: "TestWhatTurnedIsGuardedAndDeleted$",
+		},
+		{
+			name: "old-sets-unguarded", breaks: "the group of a shard set that is ending can be moved, and its topics deleted",
+			file: "subscription/sets.go",
+			find: "func(s Set) bool { return s.ID == set })\n}\n\n// Topics", put: "func(s Set) bool { return s.ID == set && s.State == active })\n}\n\n// Topics",
+			pkg: ".", test: "TestWhatTurnedIsGuardedAndDeleted$",
+		},
+		{
+			name: "two-turns-at-once", breaks: "a turn begins while another one is under way, and its shards wait for what nobody ends",
+			file: "subscription/turn.go",
+			find: "	case d.Turning():\n		return fmt", put: "	case false:\n		return fmt",
+			pkg: ".", test: "TestATurnWaitsForMembersAndBarsAnother$",
+		},
+		{
+			name: "retired-set-never-goes", breaks: "what shard sets have left stays for ever",
+			file: "subscribesets.go",
+			find: "		m.client.sweepSets(ctx, d)\n", put: "",
+			pkg: ".", test: "TestWhatARetiredSetHasLeftGoes$",
+		},
+		{
+			name: "turn-not-remembered", breaks: "a registry that went back over a turn leaves a subscription that delivers nothing any more",
+			file: "subscribeturn.go",
+			find: "		_, err = c.subscriptions().Restore(ctx, w.Definition, next)\n", put: "		_ = next\n",
+			pkg: ".", test: "TestARegistryThatForgetsATurnIsTold$",
+		},
+	}
+}

@@ -1,0 +1,241 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
+// before it.
+type subscriber struct {
+	client  *Client
+	handler Handler
+	opts    *SubscribeOptions
+	breaker *subscription.Breaker
+	news    chan struct{} // the definition may have changed
+	ended   chan *member
+
+	mu   sync.Mutex
+	def  *SubscriptionInfo // as it is stored
+	sets map[string]*member
+}
+
+// member is one of a set.
+type member struct {
+	of   *shards
+	set  string
+	stop context.CancelFunc
+	err  error
+}
+
+// turnEvery is how often a member looks whether a turn is over.
+const turnEvery = 100 * time.Millisecond
+
+func newSubscriber(c *Client, d *SubscriptionInfo, h Handler, opts *SubscribeOptions) *subscriber {
+	m := &subscriber{
+		client: c, handler: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
+		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
+	}
+	m.heard(d)
+	return m
+}
+
+// heard takes the definition as it is stored.
+func (m *subscriber) heard(d *SubscriptionInfo) {
+	m.mu.Lock()
+	was := m.def != nil && m.def.Paused != nil
+	m.def = d
+	for _, set := range m.sets {
+		set.of.setPaused(d.Paused != nil)
+	}
+	m.mu.Unlock()
+	switch paused := d.Paused != nil; {
+	case paused == was:
+	case paused:
+		m.client.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
+	default:
+		m.client.logger.Info("the subscription goes on", "subscription", d.Name)
+	}
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// run is a member of the sets that have to run, until ctx ends or one of them fails.
+func (m *subscriber) run(ctx context.Context) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		for len(m.sets) > 0 {
+			err = errors.Join(err, m.left(<-m.ended))
+		}
+	}()
+	for look := (<-chan time.Time)(nil); ; look = nil {
+		m.mu.Lock()
+		d := m.def
+		m.mu.Unlock()
+		if err := m.follow(ctx, d); err != nil {
+			return err
+		}
+		m.client.sweepSets(ctx, d)
+		if d.Turning() {
+			m.client.turnOn(ctx, d)
+			look = time.After(turnEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.news:
+		case <-look:
+		case set := <-m.ended:
+			asked := set.of.retired.Load()
+			if err := m.left(set); err != nil && !asked || ctx.Err() == nil && !asked {
+				return err
+			}
+		}
+	}
+}
+
+// left takes in that a member of a set has ended, and returns why.
+func (m *subscriber) left(set *member) error {
+	set.stop()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, set.set)
+	return set.err
+}
+
+// follow has the sets run that are to, those end that are closing, and those stop that nobody needs.
+func (m *subscriber) follow(ctx context.Context, d *SubscriptionInfo) error {
+	serving := d.Serving()
+	for _, as := range serving {
+		set := as.Set()
+		m.mu.Lock()
+		have := m.sets[set.ID]
+		m.mu.Unlock()
+		if have == nil {
+			var err error
+			if have, err = m.join(ctx, as); err != nil {
+				return err
+			}
+		}
+		if was, ok := d.Closing(); ok && was.ID == set.ID {
+			have.of.end(d.Set())
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, set := range m.sets {
+		if !slices.ContainsFunc(serving, func(as *SubscriptionInfo) bool { return as.Set().ID == id }) {
+			set.of.retired.Store(true)
+			set.stop()
+		}
+	}
+	return nil
+}
+
+// join begins to be a member of the set that delivers by a definition.
+func (m *subscriber) join(ctx context.Context, as *SubscriptionInfo) (*member, error) {
+	c := m.client
+	j, err := c.journalsOf(ctx, as)
+	if err != nil {
+		return nil, err
+	}
+	main, err := c.catalog.Get(ctx, as.Topic)
+	if err != nil {
+		return nil, err
+	}
+	of := &shards{
+		Journals: j, client: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker,
+		enough: make(chan struct{}),
+	}
+	if of.drain == 0 {
+		of.drain = 10 * time.Second
+	}
+	from := From(as.From)
+	if before := as.Before(); before != nil {
+		from = Earliest // where the one before has ended
+		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, ErrNotFound) {
+			err = nil // nobody needs it any more
+		}
+	}
+	if err == nil {
+		of.group, err = c.reg.Group(as.Group())
+	}
+	if err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(ctx)
+	set := &member{of: of, set: as.Set().ID, stop: stop}
+	m.mu.Lock()
+	m.sets[set.set] = set
+	of.setPaused(m.def.Paused != nil)
+	m.mu.Unlock()
+	go func() { // joined by run, which takes it from ended
+		set.err = c.consume(running, as.Topic, as.Group(), m.handler, &ConsumeOptions{
+			Member: m.opts.Member, Concurrency: m.opts.Concurrency, DrainTimeout: m.opts.DrainTimeout, SessionTTL: m.opts.SessionTTL,
+			HandlerTimeout: m.opts.HandlerTimeout, Events: m.opts.Events, From: from,
+		}, consumer.Shards(as.Set().Shards, of.partitions), of.run)
+		m.ended <- set
+	}()
+	return set, nil
+}
+
+// turnOn takes the next step of a turn that is in nobody's hands: the topics of a set are made, or it is seen
+// that all shards have taken over. What fails is tried again.
+func (c *Client) turnOn(ctx context.Context, d *SubscriptionInfo) {
+	_, err := c.subscriptions().Advance(ctx, d)
+	if was, closing := d.Closing(); err == nil && closing {
+		var all bool
+		if all, err = c.tookOver(ctx, d); err == nil && all {
+			_, err = c.subscriptions().Retire(ctx, d, was.ID)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("a step of the turn of the shard set failed; it is tried again", "subscription", d.Name, "error", err)
+	}
+}
+
+// tookOver says whether each shard of the set that delivers has its first checkpoint.
+func (c *Client) tookOver(ctx context.Context, d *SubscriptionInfo) (bool, error) {
+	g, err := c.reg.Group(d.Group())
+	if err != nil {
+		return false, err
+	}
+	st, err := g.Load(ctx, true)
+	if err != nil || st.Meta == nil || len(st.Units) < d.Set().Shards {
+		return false, err
+	}
+	for _, u := range st.Units[:d.Set().Shards] {
+		if u.Checkpoint == nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sweepSets removes what is left of sets that were retired long ago.
+func (c *Client) sweepSets(ctx context.Context, d *SubscriptionInfo) {
+	for _, set := range d.Spent(time.Now()) {
+		g, err := c.reg.Group(set.Group())
+		if err == nil {
+			err = g.Delete(ctx)
+		}
+		if err == nil {
+			err = c.letGo(ctx, set.Group(), set.Topic)
+		}
+		if err == nil {
+			err = c.subscriptions().Forget(ctx, d, set, c.forget)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
+			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
+		}
+	}
+}

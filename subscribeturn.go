@@ -1,0 +1,229 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// readable says whether the shards can deliver what a unit reads.
+func (w *shards) readable(in []dispatch.Input) error {
+	if in := in[0]; in.Storage > 0 {
+		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
+	}
+	return nil
+}
+
+// await waits until all shards of the set before that had a part of what a unit reads have ended. With
+// neither a result nor an error the unit is to be drained.
+func (w *shards) await(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]*subscription.Left, error) {
+	old, err := w.client.reg.Group(w.before.Definition.Group())
+	if err != nil {
+		return nil, err
+	}
+	count := w.before.Definition.Set().Shards
+	first, last := consumer.ShardOf(in[0].Partition, count, w.partitions), consumer.ShardOf(in[len(in)-1].Partition, count, w.partitions)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	left, errs := make([]*subscription.Left, last-first+1), make([]error, last-first+1)
+	var wg sync.WaitGroup
+	for i := range left {
+		wg.Go(func() { // joined below
+			from := int64(0)
+			was, err := old.Unit(waiting, first+i)
+			if err == nil && was.Checkpoint != nil {
+				from = was.Checkpoint.From
+			}
+			if err == nil {
+				left[i], err = w.before.Await(waiting, first+i, from)
+			}
+			if errs[i] = err; err != nil {
+				stop()
+			}
+		})
+	}
+	all := make(chan struct{})
+	go func() { // joined by the receive
+		defer close(all)
+		wg.Wait()
+	}()
+	select {
+	case <-all:
+	case <-u.Draining():
+		stop()
+		<-all
+		return nil, nil
+	}
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("subscription %q, shard %d: what an earlier shard set has left can't be read: %w", w.Definition.Name, u.Number(), err)
+		}
+	}
+	if waiting.Err() != nil {
+		return nil, context.Cause(waiting)
+	}
+	for _, l := range left {
+		if l.Epoch() >= u.Epoch() { // a receiver that fences would refuse what we deliver
+			return nil, subscription.Outrun(l.Epoch())
+		}
+	}
+	return left, nil
+}
+
+// rest waits, when a shard has ended for good, until its unit is to be drained: it is not started again.
+func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
+	if !errors.Is(err, subscription.ErrEnded) {
+		return err
+	}
+	w.client.endedUnawares(ctx, w)
+	select {
+	case <-u.Draining():
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// endedUnawares is called when the shards of a set end. Where the definition knows of no turn, because the
+// registry went back, it is told again.
+func (c *Client) endedUnawares(ctx context.Context, w *shards) {
+	if w.ending() {
+		return
+	}
+	next, err := w.successor(ctx)
+	if err == nil {
+		_, err = c.subscriptions().Restore(ctx, w.Definition, next)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Error("a journal of the subscription has ended, and the shard set that goes on is not known", "subscription", w.Definition.Name, "error", err)
+	}
+}
+
+// successor is the set that the ends of journals name.
+func (w *shards) successor(ctx context.Context) (subscription.Set, error) {
+	for shard := range w.Definition.Set().Shards {
+		from, err := w.stored(shard)(ctx)
+		if err != nil {
+			return subscription.Set{}, err
+		}
+		looking, stop := context.WithTimeout(ctx, time.Second)
+		l, err := w.Await(looking, shard, from)
+		stop()
+		if err == nil {
+			return l.Final.Next, nil
+		}
+	}
+	return subscription.Set{}, fmt.Errorf("no journal says which: %w", ErrNotFound)
+}
+
+// delivery is what a unit does between the start of its shard and its end.
+type delivery struct {
+	*shards
+	unit  *group.Unit
+	shard *subscription.Shard
+	in    []dispatch.Input
+	have  *registry.Checkpoint // as it was stored; nil: none was
+	left  []*subscription.Left // what the shard takes over before it delivers; nil: nothing
+}
+
+func (d *delivery) run(ctx context.Context, engine func(context.Context, consumer.Inner) error) error {
+	var start []registry.Position
+	if d.left != nil {
+		var err error
+		if start, err = d.takeOver(ctx); err != nil {
+			return err
+		}
+	}
+	for _, in := range d.in {
+		if fits, err := d.shard.Fit(ctx, d.unit.Draining(), in.Storage, in.Partition, in.Source); !fits {
+			return err
+		}
+	}
+	final := start
+	if d.have != nil {
+		final = d.have.Positions
+	}
+	if !d.ending() {
+		var e *dispatch.Engine
+		err := engine(ctx, consumer.Inner{
+			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: d.enough,
+			Began: func(began *dispatch.Engine) { e = began; d.shard.Uses(began) },
+		})
+		if err != nil || !d.ending() || ctx.Err() != nil {
+			return err
+		}
+		final = merged(final, e.Final().Positions)
+	}
+	select {
+	case <-d.unit.Draining():
+		return nil // the next owner ends it
+	default:
+	}
+	d.mu.Lock()
+	next, since := d.next, d.since
+	d.mu.Unlock()
+	return d.shard.End(ctx, subscription.Final{At: since, Positions: final, Next: next}, d.drain)
+}
+
+// merged are positions with newer ones in their places.
+func merged(old, now []registry.Position) []registry.Position {
+	out := slices.Clone(now)
+	for _, p := range old {
+		if !slices.ContainsFunc(now, func(q registry.Position) bool { return q.Storage == p.Storage && q.Partition == p.Partition }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// takeOver makes what earlier shards have left ours, and returns where the main records begin.
+func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
+	var start []registry.Position
+	since := time.Now().UnixMilli()
+	for _, in := range d.in {
+		at, err := d.inherited(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		start = append(start, at)
+	}
+	for _, l := range d.left {
+		since = min(since, l.Final.At)
+	}
+	if err := d.shard.TakeOver(ctx, d.left, start); err != nil {
+		return nil, err
+	}
+	c := registry.Checkpoint{Positions: start, From: d.shard.From(start), Member: d.unit.Member(), Updated: time.Now().UnixMilli()}
+	if err := d.group.Commit(ctx, d.unit.Grant(), c, ""); err != nil {
+		return nil, err
+	}
+	d.shard.Open()
+	pause := time.Duration(max(0, time.Now().UnixMilli()-since)) * time.Millisecond
+	d.logger.Info("a shard goes on for those of another shard set", "subscription", d.Definition.Name, "shard", d.unit.Number(), "of", d.Definition.Set().Shards, "paused_for", pause)
+	if err := d.client.subscriptions().NotePause(ctx, d.Definition, pause); err != nil && ctx.Err() == nil {
+		d.logger.Warn("how long the turn of the shard set took could not be noted", "subscription", d.Definition.Name, "error", err)
+	}
+	return start, nil
+}
+
+// inherited is where the main records of a partition begin that an earlier set has left. One of which
+// nobody knows was begun by nobody.
+func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (registry.Position, error) {
+	for _, l := range d.left {
+		for _, p := range l.Final.Positions {
+			if p.Storage == in.Storage && p.Partition == in.Partition {
+				return p, nil
+			}
+		}
+	}
+	b, err := in.Source.Bounds(ctx)
+	return registry.Position{Storage: in.Storage, Partition: in.Partition, Next: b.First}, err
+}

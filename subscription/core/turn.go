@@ -1,0 +1,141 @@
+package core
+
+import (
+	"slices"
+)
+
+// The turn of the shard set. A shard of the set that goes writes Close when nothing of it is under way
+// any more: the journal ends there, for every reader and for ever. A shard of the set that comes reads the
+// journals of those that had its partitions up to that record, appends what is live in them, and what they
+// know to be finished, to its own, and begins when that was read back.
+
+// Ending is the last record of a journal that counts.
+type Ending struct {
+	Place int64
+	By    Tenure
+}
+
+// Ended says where the journal ends for good; false: it goes on.
+func (s *State) Ended() (Ending, bool) { return s.ending, s.ended }
+
+// Close ends the journal once all that was begun is written: with a record whose payload, which says how
+// far the main records are finished, is the shell's. Closed says when that was read back.
+func (s *State) Close() {
+	if s.phase == live {
+		s.push(entry{Entry: Entry{Record: Record{Kind: Close, At: s.cfg.Now}, Payload: Payload{From: AtTheEnd}}})
+	}
+}
+
+// endAt takes in a Close that counts: nothing after it does.
+func (s *State) endAt(place int64, r *Record) {
+	s.ended, s.ending = true, Ending{Place: place, By: r.By}
+	if s.phase != fresh {
+		s.phase, s.queue, s.flight, s.heads = over, nil, nil, nil
+		s.emit(Closed{})
+	}
+}
+
+// Parent is the journal of a shard of the set before, read up to its end.
+type Parent struct {
+	Shard int
+	State *State
+}
+
+// pull is something of a parent that is to be taken over.
+type pull struct {
+	shard int
+	it    *item // nil: only that all of the lane up to at is finished
+	lane  *lane
+	at    Origin
+}
+
+// Adopt takes over what the parents have of the partitions that are in next, the lowest unfinished offsets
+// by which this shard is going to begin: all that is live, and what is finished at or above that. Adopted
+// says when it was read back. It may be repeated by an heir that knows only a part of it.
+func (s *State) Adopt(parents []Parent, next []Next) {
+	if s.phase != adopting {
+		return
+	}
+	from := map[[2]int]int64{}
+	for _, n := range next {
+		from[[2]int{n.Storage, n.Partition}] = n.Offset
+	}
+	for _, p := range parents {
+		for _, it := range p.State.items {
+			if _, mine := from[it.in()]; mine && !s.has(it) && it.order != Discard {
+				s.pulls = append(s.pulls, pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin})
+			}
+		}
+		for _, l := range p.State.lanes {
+			for m := range l.marks {
+				at, mine := from[m.in()]
+				if own := s.lanes[l.name]; mine && m.Offset >= at && !p.State.holds(m.Origin) && (own == nil || !own.known(m.Origin)) {
+					s.pulls = append(s.pulls, pull{lane: l, at: m.Origin})
+				}
+			}
+		}
+	}
+	slices.SortFunc(s.pulls, func(a, b pull) int { return a.at.Compare(b.at) })
+	s.pullOn()
+}
+
+// in is the partition of an origin.
+func (o Origin) in() [2]int { return [2]int{int(o.Storage), int(o.Partition)} }
+
+// holds says whether there is an item that goes on: one that was discarded does not.
+func (s *State) holds(o Origin) bool {
+	it := s.items[o]
+	return it != nil && it.order != Discard
+}
+
+// has says whether an item of a parent was taken over by somebody before us. That a later one of its lane
+// was says nothing: a dead letter waits for its copy, and others pass it.
+func (s *State) has(it *item) bool { return s.items[it.Origin] != nil }
+
+// pullOn takes the next of what is to be taken over, when nothing is on its way.
+func (s *State) pullOn() {
+	if s.phase != adopting || len(s.queue)+len(s.flight) > 0 || s.copying > 0 {
+		return
+	}
+	k := min(len(s.pulls), s.cfg.Batch)
+	some := s.pulls[:k]
+	if s.pulls = s.pulls[k:]; k == 0 {
+		s.emit(Adopted{})
+		return
+	}
+	for _, p := range some {
+		s.pull(p)
+	}
+}
+
+func (s *State) pull(p pull) {
+	it := p.it
+	if it == nil {
+		s.push(entry{Entry: Entry{Record: Record{Kind: Known, At: s.cfg.Now, ID: ID{Origin: p.at}, Key: p.lane.key()}}})
+		return
+	}
+	r := Record{
+		Kind: Park, At: s.cfg.Now, ID: it.id(), Key: p.lane.key(), Timestamp: it.timestamp,
+		Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
+	}
+	switch {
+	case !it.dead:
+		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParent, Place: it.place, Shard: p.shard}}})
+	case it.order == Redrive:
+		r.ID.Round++
+		r.Attempts, r.Due, r.Since, r.Answer = 0, 0, 0, ""
+		r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost
+		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParentDead, Place: it.copy, Shard: p.shard}}})
+	default:
+		r.Kind, r.Blocking, r.Reason = Dead, it.blocking, it.reason
+		s.copy(Copy{Record: r, Payload: Payload{From: InParentDead, Place: it.copy, Shard: p.shard}})
+	}
+}
+
+// Open lets a shard that has taken over go to work: what it took over from needs nobody any more, as its
+// first checkpoint is stored.
+func (s *State) Open() {
+	if s.phase == adopting {
+		s.work()
+	}
+}

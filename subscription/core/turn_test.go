@@ -1,0 +1,145 @@
+package core
+
+import (
+	"reflect"
+	"testing"
+)
+
+// settle answers the copies that a state wants, and reads back what it appends, until nothing more is wanted.
+func settle(s *State, at int64) (all []Entry, other []Effect) {
+	for {
+		effects := s.Effects()
+		if len(effects) == 0 {
+			return all, other
+		}
+		for _, e := range effects {
+			switch e := e.(type) {
+			case Append:
+				for i := range e.Entries {
+					all = append(all, e.Entries[i])
+					s.Read(at, &e.Entries[i].Record)
+					at++
+				}
+			case Copy:
+				s.Copied(e, 77)
+			default:
+				other = append(other, e)
+			}
+		}
+	}
+}
+
+func TestNothingCountsAfterTheEndOfAJournal(t *testing.T) {
+	t.Parallel()
+	by, heir := Tenure{Epoch: 7, Run: 1}, Tenure{Epoch: 8, Run: 1}
+	park := func(by Tenure, seq uint64, offset int64) Record {
+		return Record{Kind: Park, By: by, Seq: seq, ID: ID{Origin: Origin{Offset: offset}}, Key: []byte("k")}
+	}
+	s := New(Config{Set: "s"})
+	script(s,
+		Record{Kind: Fence, By: by, Seq: 1}, park(by, 2, 4), Record{Kind: Close, By: by, Seq: 3}, park(by, 4, 5),
+		Record{Kind: Fence, By: heir, Seq: 1}, park(heir, 2, 6), Record{Kind: Close, By: heir, Seq: 3},
+	)
+	if items := s.Items(); len(items) != 1 || items[0].Offset != 4 {
+		t.Errorf("parked are %+v; expected what was before the end", items)
+	}
+	if at, ok := s.Ended(); !ok || at != (Ending{Place: 2, By: by}) {
+		t.Errorf("it ended at %+v, %t", at, ok)
+	}
+}
+
+func TestAnOwnerWritesNothingAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Set: "s", Tenure: Tenure{Epoch: 7, Run: 1}})
+	s.Start()
+	s.Close() // before it knows anything: that is no end
+	settle(s, 0)
+	s.Close()
+	if _, other := settle(s, 1); !reflect.DeepEqual(other, []Effect{Closed{}}) {
+		t.Errorf("its owner is told %+v", other)
+	}
+	s.Park(Held{Origin: Origin{Offset: 3}, Key: []byte("k")})
+	s.Refence()
+	if more := s.Effects(); len(more) > 0 || s.Live() {
+		t.Errorf("after its end it wants %+v", more)
+	}
+	late := New(Config{Set: "s", Tenure: Tenure{Epoch: 9, Run: 1}})
+	late.Start()
+	late.Effects()
+	script(late, Record{Kind: Fence, By: Tenure{Epoch: 7, Run: 1}, Seq: 1}, Record{Kind: Close, By: Tenure{Epoch: 7, Run: 1}, Seq: 2})
+	if got := late.Effects(); !reflect.DeepEqual(got, []Effect{Closed{}}) {
+		t.Errorf("a later start is told %+v", got)
+	}
+}
+
+// What a parent has left is taken over: what is parked, what is a dead letter, orders that nobody has carried
+// out, and what is finished at or above where the heir begins; nothing of other partitions, and nothing twice.
+func TestAnHeirTakesOverWhatItsPartitionsHave(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(partition int32, offset int64) ID {
+		return ID{Origin: Origin{Partition: partition, Offset: offset}}
+	}
+	dead := func(seq uint64, offset int64, key string) Record {
+		return Record{Kind: Dead, By: by, Seq: seq, ID: id(1, offset), Key: []byte(key), Copy: offset, Blocking: true, Reason: Permanent, Answer: "no"}
+	}
+	parent := New(Config{Set: "s"})
+	script(parent,
+		Record{Kind: Fence, By: by, Seq: 1},
+		Record{Kind: Park, By: by, Seq: 2, ID: id(0, 3), Key: []byte("other")},
+		Record{Kind: Park, By: by, Seq: 3, ID: id(1, 4), Key: []byte("a"), Attempts: 2, Since: 5, Answer: "later"},
+		dead(4, 5, "b"), dead(5, 6, "c"), dead(6, 11, "d"),
+		Record{Kind: Park, By: by, Seq: 7, ID: id(1, 9), Key: []byte("e")}, Record{Kind: Done, By: by, Seq: 8, ID: id(1, 9)},
+		Record{Kind: Park, By: by, Seq: 9, ID: id(1, 2), Key: []byte("f")}, Record{Kind: Done, By: by, Seq: 10, ID: id(1, 2)},
+		Record{Kind: Order, Verb: Redrive, IDs: []ID{id(1, 6)}}, Record{Kind: Order, Verb: Discard, IDs: []ID{id(1, 11)}},
+		Record{Kind: Close, By: by, Seq: 11},
+	)
+	heir := func(batch int) *State {
+		s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true, Batch: batch})
+		s.Start()
+		settle(s, 0)
+		return s
+	}
+	type row struct {
+		kind  Kind
+		id    ID
+		from  Place
+		place int64
+	}
+	redriven := id(1, 6)
+	redriven.Round = 1
+	want := []row{
+		{Park, id(1, 4), InParent, 2}, {Dead, id(1, 5), Nowhere, 0}, {Park, redriven, InParentDead, 6}, {Known, id(1, 9), Nowhere, 0}, {Known, id(1, 11), Nowhere, 0},
+	}
+	for _, batch := range []int{1, 2, 256} {
+		s := heir(batch)
+		s.Adopt([]Parent{{Shard: 3, State: parent}}, []Next{{Partition: 1, Offset: 8}})
+		if due, waits := s.Due(1<<50, 9); waits {
+			t.Errorf("something is delivered at %d before all is taken over", due)
+		}
+		entries, other := settle(s, 1)
+		got := map[ID]row{}
+		for _, e := range entries {
+			got[e.ID] = row{e.Kind, e.ID, e.Payload.From, e.Payload.Place}
+		}
+		for _, w := range want {
+			if got[w.id] != w {
+				t.Errorf("in batches of %d %v is %+v; expected %+v", batch, w.id, got[w.id], w)
+			}
+		}
+		if len(entries) != len(want) || !reflect.DeepEqual(other, []Effect{Adopted{}}) {
+			t.Errorf("in batches of %d: %d entries, then %+v", batch, len(entries), other)
+		}
+		if it, _ := s.Item(id(1, 4).Origin); it.Attempts != 2 || it.Answer != "later" || it.Since != 5 {
+			t.Errorf("what was tried is taken over as %+v", it)
+		}
+		s.Adopt([]Parent{{Shard: 3, State: parent}}, []Next{{Partition: 1, Offset: 8}})
+		if again, _ := settle(s, 99); len(again) > 0 {
+			t.Errorf("taken over again: %+v", again)
+		}
+		s.Open()
+		if s.Admit([]byte("e"), id(1, 9).Origin) != Past || s.Admit([]byte("a"), id(1, 10).Origin) != Divert || s.Admit([]byte("z"), id(1, 10).Origin) != Direct {
+			t.Error("records are not admitted as in the set before")
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package subscription
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Final is what the last record of a journal says to those who go on.
+type Final struct {
+	At        int64               `json:"at"`        // Unix ms: when the shard began to end
+	Positions []registry.Position `json:"positions"` // how far the main records are finished
+	Next      Set                 `json:"next"`      // the set that goes on
+}
+
+// maxFinalBytes is how large that is at most; with more, the finished ranges are left out.
+const maxFinalBytes = 256 << 10
+
+// ErrEnded is what a shard ends with whose journal has ended for good: another set goes on.
+var ErrEnded = fmt.Errorf("its journal has ended, another shard set goes on: %w", fault.Closed)
+
+// Left is what a shard of an earlier set has left.
+type Left struct {
+	journals *Journals
+	shard    int
+	state    *core.State
+	end      core.Ending
+	Final    Final
+}
+
+// Epoch is that of the owner which ended it.
+func (l *Left) Epoch() int64 { return l.end.By.Epoch }
+
+// Await reads the journal of a shard from a place on, that of its checkpoint, until it has ended.
+func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, error) {
+	b, err := j.Journal.Bounds(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	if from < b.First || from > b.Next {
+		from = b.First // as an owner of it would begin
+	}
+	retry := j.Definition.Retry
+	st := core.New(core.Config{
+		Set: j.set(), From: from, Now: time.Now().UnixMilli(), MaxAttempts: retry.MaxAttempts, MaxPause: retry.longest(),
+	})
+	var buf []commitlog.Record
+	for at := from; ; {
+		recs, next, err := j.Journal.Read(ctx, shard, at, buf[:0], &commitlog.ReadOptions{MaxBytes: 256 << 10})
+		if err != nil {
+			return nil, err
+		}
+		for i := range recs {
+			r, user, err := unwrap(j.set(), &recs[i])
+			if err != nil {
+				continue // none of ours
+			}
+			st.Clock(time.Now().UnixMilli())
+			st.Read(recs[i].Offset, r)
+			if end, ok := st.Ended(); ok {
+				l := &Left{journals: j, shard: shard, state: st, end: end}
+				err := json.Unmarshal(user.Value, &l.Final)
+				if err == nil {
+					err = registry.CheckPositions(l.Final.Positions)
+				}
+				if err != nil {
+					return nil, fmt.Errorf("the end of the journal of shard %d, at %d: %w: %w", shard, end.Place, fault.Corrupt, err)
+				}
+				return l, nil
+			}
+		}
+		if len(recs) > 0 || next > at {
+			at, buf = next, recs
+		} else if err := j.Journal.Wait(ctx, shard, at); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// payload reads the user's record that a shard of an earlier set has.
+func (l *Left) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
+	t := l.journals.Journal
+	if p.From == core.InParentDead {
+		t = l.journals.Dead
+	}
+	return readOne(ctx, t, l.shard, p.Place, l.journals.set(), of)
+}
+
+// TakeOver appends to the journal of a shard, once Started is closed, what those before it have left of the
+// partitions that it begins at these positions, and returns when nobody can undo that. Nothing is delivered
+// before Open.
+func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []registry.Position) error {
+	s.left = left
+	parents := make([]core.Parent, len(left))
+	for i, l := range left {
+		parents[i] = core.Parent{Shard: i, State: l.state}
+	}
+	s.do(func(st *core.State) { st.Adopt(parents, nexts(at)) })
+	select {
+	case <-s.adopted:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.over:
+		return fmt.Errorf("the shard has ended: %w", fault.Closed)
+	}
+}
+
+// Open has a shard that took over deliver: its first checkpoint is stored.
+func (s *Shard) Open() {
+	s.do(func(st *core.State) { st.Open() })
+}
+
+// Hush begins no new attempts at what is parked.
+func (s *Shard) Hush() { s.hush() }
+
+func (s *Shard) hush() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calm == nil {
+		s.calm = make(chan struct{})
+	}
+	s.calmDown()
+	return s.calm
+}
+
+// End ends the journal for good, once the engine has: what it says of the main records stands in its last
+// record. ErrEnded, which Run returns too, says that nobody can undo that. An attempt that takes longer than
+// the patience makes it give up: the next start delivers nothing first.
+func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error {
+	calm := s.hush()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-calm:
+	case <-late.C:
+		return fmt.Errorf("an attempt at a parked record takes longer than %s, and its shard is to end: %w", patience, fault.Unavailable)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.over:
+		return s.ended()
+	}
+	value, err := json.Marshal(f)
+	if err == nil && len(value) > maxFinalBytes {
+		for i := range f.Positions {
+			f.Positions[i].Done = nil
+		}
+		value, err = json.Marshal(f)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.final = value
+	s.mu.Unlock()
+	s.do(func(st *core.State) { st.Close() })
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.over:
+		return s.ended()
+	}
+}
+
+// ended is why the shard has.
+func (s *Shard) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fate == nil {
+		return fmt.Errorf("the shard has ended: %w", fault.Closed)
+	}
+	return s.fate
+}
+
+// inherited is the user's record that goes with an entry which was taken over, or with the end.
+func (s *Shard) inherited(ctx context.Context, p core.Payload, o core.Origin) (rec commitlog.Record, err error) {
+	if p.From == core.AtTheEnd {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return commitlog.Record{Value: s.final}, nil
+	}
+	err = s.again(ctx, "read of what another shard set has left", func() error {
+		rec, err = s.left[p.Shard].payload(ctx, p, o)
+		return err
+	})
+	if err != nil && ctx.Err() == nil && p.From == core.InParent {
+		s.end(err)
+	}
+	return rec, err
+}
+
+// lost says whether only a dead letter is lost with a payload that can't be read, and not the shard.
+func lost(p core.Payload) bool { return p.From == core.InDead || p.From == core.InParentDead }
+
+func nexts(at []registry.Position) []core.Next {
+	next := make([]core.Next, len(at))
+	for i, p := range at {
+		next[i] = core.Next{Storage: p.Storage, Partition: p.Partition, Offset: p.Next}
+	}
+	return next
+}
+
+// Outrun is an error for a worker that has to go on in an epoch above that one.
+func Outrun(epoch int64) error { return behind{epoch} }

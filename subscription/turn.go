@@ -1,0 +1,186 @@
+package subscription
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// The turn of the shard set, as far as it is in the definition: a set is written down and then its topics
+// are made; then it delivers, and the one before it ends; and when it needs that no more, that is retired.
+// Each step can be repeated by anybody. What the shards do for it is in take.go, and ARCHITECTURE.md says
+// how it hangs together.
+
+// RetiredFor is how long the topics of a set stay that nobody needs any more: a registry that goes back may.
+const RetiredFor = time.Hour
+
+// PlanReshard says what a turn to another number of shards begins with; the definition as it is, when it has
+// so many. ErrConflict while a turn is under way, and when the topic has grown.
+func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
+	d, err := c.Get(ctx, name)
+	if err == nil {
+		err = c.mayTurn(ctx, d, shards)
+	}
+	return d, err
+}
+
+func (c *Catalog) mayTurn(ctx context.Context, d *Document, shards int) error {
+	main, err := c.main(ctx, d.Topic)
+	switch {
+	case err != nil:
+		return err
+	case len(main.Storage) > 1:
+		return fmt.Errorf("subscription %q: its topic has grown, and shards of several storage topics can't be delivered yet: %w", d.Name, fault.Conflict)
+	case len(d.Sets) >= maxSets:
+		return fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
+	case d.Turning():
+		return fmt.Errorf("subscription %q: a turn of its shards is under way; its members end it, so repeat this then: %w", d.Name, fault.Conflict)
+	}
+	return CheckShards(shards, main.Storage[0].Partitions)
+}
+
+// Reshard begins the turn to another number of shards, and returns the definition as it is stored. The
+// members do the rest. It is the definition as it was, when it has so many.
+func (c *Catalog) Reshard(ctx context.Context, name string, shards int) (*Document, error) {
+	d, err := c.change(ctx, name, func(d *Document) (bool, error) {
+		if err := c.mayTurn(ctx, d, shards); err != nil || d.Set().Shards == shards {
+			return false, err
+		}
+		d.Format = turnedFormat
+		d.Sets = append(d.Sets, newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making))
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Advance(ctx, d)
+}
+
+func newSet(n, shards int, state string) Set {
+	s := Set{Set: n, ID: strings.ToLower(rand.Text()[:setIDBytes]), Shards: shards, State: state}
+	if n > 0 {
+		s.Since = time.Now().UnixMilli()
+	}
+	return s
+}
+
+// Advance makes the topics of a set that is being made, and has it deliver and the one before it end.
+func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
+	next := d.Sets[len(d.Sets)-1]
+	if next.State != making {
+		return d, nil
+	}
+	as := d.As(next)
+	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
+		if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
+			return nil, err
+		}
+	}
+	return c.changeSets(ctx, d, func(now *Document) bool {
+		last := &now.Sets[len(now.Sets)-1]
+		if last.ID != next.ID || last.State != making {
+			return false
+		}
+		at := time.Now().UnixMilli()
+		for i := range now.Sets {
+			if s := &now.Sets[i]; s.State == active {
+				s.State, s.Since = closing, at
+			}
+		}
+		last.State, last.Since = active, at
+		return true
+	})
+}
+
+// Retire says that nobody needs a set any more that was closing.
+func (c *Catalog) Retire(ctx context.Context, d *Document, set string) (*Document, error) {
+	return c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set && s.State == closing })
+		if i >= 0 {
+			now.Sets[i].State, now.Sets[i].Since = retired, time.Now().UnixMilli()
+		}
+		return i >= 0
+	})
+}
+
+// NotePause stores how long a shard of the set that delivers delivered nothing, if that is the longest.
+func (c *Catalog) NotePause(ctx context.Context, d *Document, pause time.Duration) error {
+	ms := min(max(1, pause.Milliseconds()), lastMillis)
+	_, err := c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == d.Set().ID })
+		if i < 0 || now.Sets[i].Pause >= ms {
+			return false
+		}
+		now.Sets[i].Pause = ms
+		return true
+	})
+	return err
+}
+
+// Spent are the sets that were retired so long ago that their topics and groups can go.
+func (d *Document) Spent(now time.Time) (all []*Document) {
+	for _, s := range d.Sets {
+		if s.State == retired && !s.gone() && now.Sub(time.UnixMilli(s.Since)) >= RetiredFor {
+			all = append(all, d.As(s))
+		}
+	}
+	return all
+}
+
+// gone is the first set once its topics went: its ID stays, for it is the life of the subscription.
+func (s Set) gone() bool { return s.State == retired && s.Since == 0 }
+
+// Forget removes the topics of a set that was retired, and that set from the definition. Its group is the
+// caller's.
+func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document, gone func(topic string)) error {
+	if err := c.dropTopicsOf(ctx, set, Deletion{Gone: gone}); err != nil {
+		return err
+	}
+	_, err := c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set.Set().ID && s.State == retired })
+		switch {
+		case i < 0:
+			return false
+		case i == 0:
+			now.Sets[0].Since = 0
+		default:
+			now.Sets = slices.Delete(now.Sets, i, i+1)
+		}
+		return true
+	})
+	return err
+}
+
+// changeSets is change for the subscription of that life.
+func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document) bool) (*Document, error) {
+	return c.change(ctx, d.Name, func(now *Document) (bool, error) {
+		if now.Life() != d.Life() {
+			return false, fmt.Errorf("subscription %q was deleted: %w", d.Name, fault.NotFound)
+		}
+		return f(now), nil
+	})
+}
+
+// Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
+// that went back has forgotten a turn which the journals know of.
+func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
+	if !isSetID(next.ID) || next.Shards < 1 {
+		return nil, fmt.Errorf("subscription %q: a journal ends with the shard set %.20q of %d shards: %w", d.Name, next.ID, next.Shards, fault.Corrupt)
+	}
+	return c.changeSets(ctx, d, func(now *Document) bool {
+		last := now.Sets[len(now.Sets)-1]
+		if now.Turning() || last.ID != d.Set().ID || next.Set <= last.Set || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID }) {
+			return false
+		}
+		now.Format = turnedFormat
+		next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0
+		now.Sets = append(now.Sets, next)
+		return true
+	})
+}
