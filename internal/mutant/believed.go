@@ -38,7 +38,7 @@ func believedMutants() []mutant {
 		{
 			name: "delivers-what-a-definition-says", breaks: "a member runs a definition whose topic nobody would have let it have",
 			file: "subscribe.go",
-			find: "		err = c.subscriptions().CheckTopic(ctx, j.Definition)\n", put: "		err = error(nil)\n",
+			find: "	if err == nil {\n		err = c.subscriptions().CheckTopic(ctx, d)\n	}\n	if err == nil {\n		_, err", put: "	if err == nil {\n		_, err",
 			pkg: ".", test: "TestASetOfAnotherSizeThanTheMainTopicIsDamaged$",
 		},
 		{
@@ -158,7 +158,7 @@ func believedMutants() []mutant {
 		{
 			name: "round-that-nobody-reads", breaks: "a redrive of what a stranger wrote stops its shard for ever",
 			file: "subscription/core/pump.go",
-			find: "	if it.order == Redrive && int(it.round) >= MaxRound {", put: "	if it.order == Redrive && int(it.round) > MaxRound {",
+			find: "id.Round < MaxRound)", put: "id.Round <= MaxRound)",
 			pkg: "subscription/core", test: "TestADeadLetterInItsLastRoundIsOnlyDiscarded$",
 		},
 		{
@@ -218,7 +218,7 @@ func believedMutants() []mutant {
 		{
 			name: "newer-looks-damaged", breaks: "people are told to delete what they had to upgrade for",
 			file: "subscription/decode.go",
-			find: "	if d.Format > documentFormat {", put: "	if d.Format > documentFormat && err == nil {",
+			find: "	if d.Format > turnedFormat {", put: "	if d.Format > turnedFormat && err == nil {",
 			pkg: "subscription", test: "TestADefinitionOfANewerVersionIsToldFromADamagedOne$",
 		},
 		{

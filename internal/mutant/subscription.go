@@ -165,7 +165,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "dead-mark-before-its-copy", breaks: "a dead letter has no payload",
 			file: "subscription/core/pump.go",
-			find: "		s.emit(Copy{Record: r, Payload: Payload{From: InMain}})\n", put: "		s.Copied(Copy{Record: r, Payload: Payload{From: InMain}}, 0)\n",
+			find: "		s.copy(Copy{Record: r, Payload: Payload{From: InMain}})\n", put: "		s.copying++\n		s.Copied(Copy{Record: r, Payload: Payload{From: InMain}}, 0)\n",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -194,7 +194,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "shards-without-bound", breaks: "a forged definition makes everybody go through 2^40 shards",
-			file: "subscription/decode.go",
+			file: "subscription/sets.go",
 			find: "s.Shards < 1 || s.Shards > commitlog.MaxPartitions:", put: "s.Shards < 1:",
 			pkg: "subscription", test: "TestADefinitionThatNobodyCanHaveMadeIsRefused$",
 		},
