@@ -283,3 +283,28 @@ func TestWhatARetiredSetHasLeftGoes(t *testing.T) {
 	produceKeys(t, rf, "1")
 	eventually(t, "all records", d.each("1"))
 }
+
+func TestAPausedSubscriptionTurns(t *testing.T) {
+	t.Parallel()
+	_, rf := reshardable(t, "")
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(fine))
+	produceKeys(t, rf, "1")
+	eventually(t, "the first", d.each("1"))
+	_, err := rf.Pause(t.Context(), "billing", nil)
+	must(t, err)
+	produceKeys(t, rf, "2")
+	_, err = rf.Reshard(t.Context(), "billing", 3, nil)
+	must(t, err)
+	turned(t, rf, "billing")
+	before := len(d.of("k1")) // a pause is heard of later than it is stored
+	_, err = rf.Reshard(t.Context(), "billing", 1, nil)
+	must(t, err)
+	turned(t, rf, "billing")
+	if len(d.of("k1")) > max(before, 1) {
+		t.Errorf("k1 was delivered in a pause: %v", d.of("k1"))
+	}
+	_, err = rf.Resume(t.Context(), "billing")
+	must(t, err)
+	eventually(t, "the second", d.each("1", "2"))
+}

@@ -206,6 +206,7 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 		return nil, err
 	}
 	d.shard.Open()
+	d.left = nil // it may be large
 	pause := time.Duration(max(0, time.Now().UnixMilli()-since)) * time.Millisecond
 	d.logger.Info("a shard goes on for those of another shard set", "subscription", d.Definition.Name, "shard", d.unit.Number(), "of", d.Definition.Set().Shards, "paused_for", pause)
 	if err := d.client.subscriptions().NotePause(ctx, d.Definition, pause); err != nil && ctx.Err() == nil {

@@ -104,6 +104,7 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []registry.Positi
 	s.do(func(st *core.State) { st.Adopt(parents, nexts(at)) })
 	select {
 	case <-s.adopted:
+		s.left = nil // nothing that was to be read of it is left
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
