@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/apache/pulsar-client-go/pulsar/auth"
 	plog "github.com/apache/pulsar-client-go/pulsar/log"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,6 +44,8 @@ type Config struct {
 	Compression string // none, lz4, zlib, zstd or snappy; "": none
 	// MaxMessageBytes is the broker's maxMessageSize: no append is larger. 0: 5 MiB, its default.
 	MaxMessageBytes int
+
+	logins *logins // nil: newClient makes one
 }
 
 const (
@@ -171,6 +174,7 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		a.close()
 		return nil, err
 	}
+	c.logins = newLogins(c) // one for all of its clients
 	client, err := c.newClient()
 	if err != nil {
 		a.close()
@@ -181,38 +185,53 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 
 // checkPlaintext is about the token, which goes to the brokers and to the REST interface.
 func (c Config) checkPlaintext() error {
-	if c.Token == "" && c.TokenFile == "" {
+	if !c.hasToken() {
 		return nil
 	}
+	return storeurl.Plaintext("pulsar log", c.plainHosts(), c.StrictTLS, c.Logger)
+}
+
+func (c Config) hasToken() bool { return c.Token != "" || c.TokenFile != "" }
+
+// token is the one for the next connection.
+func (c Config) token() (string, error) {
+	if c.TokenFile != "" {
+		return storeurl.ReadPassword(c.TokenFile)
+	}
+	return c.Token, nil
+}
+
+func (c Config) encrypted() bool { return strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") }
+
+// plainHosts are those of the configuration that are spoken to without TLS.
+func (c Config) plainHosts() []string {
 	var hosts []string
-	if strings.HasPrefix(c.ServiceURL, "pulsar:") {
+	if !c.encrypted() {
 		hosts = strings.Split(c.host(), ",")
 	}
-	bases, err := webHosts(c.AdminURL)
-	if err != nil {
-		return err
-	}
+	bases, _ := webHosts(c.AdminURL) // Validate has looked at it
 	for _, base := range bases {
 		if u, err := url.Parse(base); err == nil && u.Scheme == "http" {
 			hosts = append(hosts, u.Host)
 		}
 	}
-	return storeurl.Plaintext("pulsar log", hosts, c.StrictTLS, c.Logger)
+	return hosts
 }
 
 // newClient makes a client with connections of its own; it connects when it is used.
 func (c Config) newClient() (pulsar.Client, error) {
+	if c.logins == nil {
+		c.logins = newLogins(c)
+	}
 	options := pulsar.ClientOptions{
 		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: 30 * time.Second,
 		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
-		Logger: plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), MetricsCardinality: pulsar.MetricsCardinalityNone,
+		Logger: overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
 		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,
 	}
 	switch {
-	case c.Token != "":
-		options.Authentication = pulsar.NewAuthenticationToken(c.Token)
-	case c.TokenFile != "":
-		options.Authentication = pulsar.NewAuthenticationTokenFromSupplier(func() (string, error) { return storeurl.ReadPassword(c.TokenFile) })
+	case c.hasToken():
+		options.Authentication = &tokenLogin{Provider: auth.NewAuthenticationToken(""), logins: c.logins}
 	case c.TLSCert != "":
 		options.Authentication = pulsar.NewAuthenticationTLS(c.TLSCert, c.TLSKey)
 	}
@@ -238,7 +257,7 @@ func (c Config) checkBrokers(ctx context.Context) error {
 	for host := range strings.SplitSeq(c.host(), ",") {
 		if _, _, err := net.SplitHostPort(host); err != nil {
 			port := "6650"
-			if strings.HasPrefix(c.ServiceURL, "pulsar+ssl:") {
+			if c.encrypted() {
 				port = "6651"
 			}
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
@@ -268,13 +287,9 @@ func (c Config) admin(t *tls.Config) *admin {
 	transport := &http.Transport{
 		TLSClientConfig: t, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
 	}
-	token := func() (string, error) { return c.Token, nil }
-	if c.TokenFile != "" {
-		token = func() (string, error) { return storeurl.ReadPassword(c.TokenFile) }
-	}
 	w := &web{
 		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect(c.StrictTLS)}, transport: transport,
-		token: token, patience: hostPatience,
+		token: c.token, patience: hostPatience,
 	}
 	return &admin{web: w, tenant: c.Tenant, namespace: c.Namespace}
 }

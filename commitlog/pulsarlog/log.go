@@ -48,6 +48,9 @@ type log struct {
 var _ driver.Log = (*log)(nil)
 
 func newLog(c Config, client pulsar.Client, a *admin) *log {
+	if c.logins == nil {
+		c.logins = newLogins(c)
+	}
 	return &log{config: c, client: client, admin: a, sendTimeout: defaultSendTimeout, retainEvery: retainEvery, topics: map[string]*topic{}}
 }
 

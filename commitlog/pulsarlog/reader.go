@@ -92,7 +92,7 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 		if isGone(err) {
 			return nil, p.fail("read", fmt.Errorf("it was deleted: %w", fault.NotFound))
 		}
-		return nil, p.fail("read", fmt.Errorf("%w: %w", fault.Unavailable, err))
+		return nil, p.fail("read", p.topic.log.config.logins.explain(err))
 	}
 	return r, nil
 }

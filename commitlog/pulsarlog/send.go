@@ -95,7 +95,7 @@ func (w *writer) tryConnect(l *line) error {
 	case isGone(err):
 		return fmt.Errorf("it was deleted: %w", fault.NotFound)
 	}
-	return fmt.Errorf("%w: %w: %w", fault.NotDone, fault.Unavailable, err)
+	return fmt.Errorf("%w: %w", fault.NotDone, c.logins.explain(err))
 }
 
 var errSealed = fmt.Errorf("it is %w and takes no more records", fault.Sealed)

@@ -17,6 +17,25 @@ func pulsarMutants() []mutant {
 			pkg: pulsar, test: "TestATokenFollowsARedirectOnlyWhereItMayGo$",
 		},
 		{
+			name: "token-follows-a-lookup", breaks: "a broker on this host that names one on another has the token sent there in the clear, though TLS is strict",
+			file: pulsar + "/logins.go",
+			find: "		l.refused = away\n", put: "		l.told = true\n",
+			pkg: pulsar, test: "TestATokenFollowsALookupOnlyWhereItMayGo$",
+		},
+		{
+			name: "address-of-a-login-not-heard", breaks: "where a client connects to is not looked at, and the token goes anywhere",
+			file: pulsar + "/logins.go",
+			find: "	case !known:\n", put: "	case known && refused != nil:\n",
+			pkg: pulsar, test: "TestNoTokenIsGivenOutWhenNobodySaysForWhom$",
+		},
+		{
+			name: "token-to-a-web-service", breaks: "a broker that says that its cluster has moved has the token sent to a web service of its choice",
+			file: pulsar + "/logins.go",
+			find: "	return nil, fmt.Errorf(\"a broker named the web service %s in its place: %w\", r.URL.Host, fault.Invalid)\n",
+			put:  "	r.Header.Set(\"Authorization\", \"Bearer \"+t.logins.config.Token)\n	return t.Transport().RoundTrip(r)\n",
+			pkg:  pulsar, test: "TestATokenGoesToNoWebServiceThatABrokerNames$",
+		},
+		{
 			name: "pulsar-end-by-statistics", breaks: "a reader of a partition that is being sealed stops before records that were acknowledged",
 			file: pulsar + "/seal.go",
 			find: "		end, err := p.admin().end(ctx, p.name)\n", put: "		ledger, entry, err := parsePosition(s.LastConfirmed)\n		end := &position{Ledger: ledger, Entry: entry}\n",
