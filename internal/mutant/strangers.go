@@ -125,9 +125,34 @@ func strangerMutants() []mutant {
 			pkg: "internal/storeurl", test: "TestCertificatesThatOthersHaveAHandInAreRefused$",
 		},
 		{
+			name: "ca-of-the-environment-unused", breaks: "a CA of the environment or a service is used for nothing, and anybody passes for the PostgreSQL server",
+			file: "registry/pgregistry/sources.go",
+			find: "	ca, from := s.get(\"sslrootcert\", \"PGSSLROOTCERT\")\n", put: "	ca, from := s.query.Get(\"sslrootcert\"), \"sslrootcert\"\n",
+			pkg: "registry/pgregistry", test: "TestACAIsUsedWhereverItComesFromOrTheMistakeIsTold$",
+		},
+		{
+			name: "ca-judged-by-the-text-of-a-url", breaks: "a CA is refused though the environment asks for verify-full",
+			file: "registry/pgregistry/sources.go",
+			find: "		if t != nil && (!t.InsecureSkipVerify || t.VerifyPeerCertificate != nil) {\n",
+			put:  "		if t != nil && s.query.Has(\"sslmode\") {\n",
+			pkg:  "registry/pgregistry", test: "TestACAIsUsedWhereverItComesFromOrTheMistakeIsTold$",
+		},
+		{
+			name: "files-of-a-service-unjudged", breaks: "a CA that anybody can write, named by a service of libpq, is believed",
+			file: "registry/pgregistry/sources.go",
+			find: "			s.service = service.Settings\n", put: "			s.service = map[string]string{\"name\": service.Name}\n",
+			pkg: "registry/pgregistry", test: "TestFilesOfAServiceThatOthersHaveAHandInAreRefused$",
+		},
+		{
+			name: "keywords-taken-for-a-url", breaks: "a list of keywords and values is taken, of which nobody knows what is secret, or a file",
+			file: "registry/pgregistry/sources.go",
+			find: "	if err != nil || text != \"\" && u.Scheme", put: "	if err != nil || u.Host != \"\" && u.Scheme",
+			pkg: "registry/pgregistry", test: "TestAListOfKeywordsIsNoURL$",
+		},
+		{
 			name: "key-for-postgres", breaks: "every user reads the key with which we log in to PostgreSQL",
-			file: "registry/pgregistry/url.go",
-			find: "		if err := storeurl.CheckTrust(path, trust);", put: "		if err := storeurl.CheckTrust(path, min(trust, storeurl.Anybody));",
+			file: "registry/pgregistry/sources.go",
+			find: "	if err := storeurl.CheckTrust(path, trust);", put: "	if err := storeurl.CheckTrust(path, min(trust, storeurl.Anybody));",
 			pkg: "registry/pgregistry", test: "TestFilesThatOthersHaveAHandInAreRefused$",
 		},
 		{

@@ -32,7 +32,7 @@ func (n TLSNames) Given(q url.Values) []string {
 // fault.Invalid.
 func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (*tls.Config, error) {
 	if unverified != "" {
-		if err := UnusedCA(u, q, n.CA, unverified); err != nil {
+		if err := unusedCA(u, q, n.CA, unverified); err != nil {
 			return nil, err
 		}
 	}
@@ -44,9 +44,9 @@ func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (
 	return c, nil
 }
 
-// UnusedCA is the error for a CA beside a setting with which no server is held against it; nil when
+// unusedCA is the error for a CA beside a setting with which no server is held against it; nil when
 // the URL has no CA.
-func UnusedCA(u *url.URL, q url.Values, ca, setting string) error {
+func unusedCA(u *url.URL, q url.Values, ca, setting string) error {
 	if q.Get(ca) == "" {
 		return nil
 	}

@@ -1,13 +1,11 @@
 package pgregistry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -57,16 +55,6 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 			return nil, fmt.Errorf("%s: pool_max_conns is %q; expected a number from 1 on: %w", storeurl.Redact(u), text, driver.ErrInvalid)
 		}
 	}
-	switch mode := q.Get("sslmode"); mode {
-	case "require", "verify-ca", "verify-full":
-	case "":
-		err = storeurl.UnusedCA(u, q, "sslrootcert", "the default sslmode=prefer")
-	default:
-		err = storeurl.UnusedCA(u, q, "sslrootcert", "sslmode="+mode)
-	}
-	if err != nil {
-		return nil, err
-	}
 	if cfg.PasswordFile, err = storeurl.FileOfPassword(u, q); err != nil {
 		return nil, err
 	}
@@ -93,7 +81,11 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
-	if err := checkFiles(cfg.URL, cfg.AllowShared); err != nil {
+	given, err := readSources(cfg.URL, cfg.AllowShared)
+	if err == nil {
+		err = given.checkFiles(cfg.AllowShared)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("postgres registry: %w", err)
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
@@ -102,6 +94,9 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		text := err.Error()
 		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
+	}
+	if err := given.unusedCA(cc); err != nil {
+		return nil, fmt.Errorf("postgres registry: %w", err)
 	}
 	build := cc.BuildFrontend
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
@@ -143,42 +138,6 @@ func writable(ctx context.Context, conn *pgconn.PgConn) error {
 		return errors.New("the server does not say whether it takes writes: expected one row of one column")
 	case string(results[0].Rows[0][0]) == "on":
 		return errors.New("the server takes no writes: it is a replica, or default_transaction_read_only is on")
-	}
-	return nil
-}
-
-// files are the settings that name files, which pgx reads with no regard to what they are and who else can
-// get at them.
-var files = []struct {
-	name, variable string
-	trust          storeurl.Trust
-}{
-	{"sslrootcert", "PGSSLROOTCERT", storeurl.Believed},
-	{"sslcert", "PGSSLCERT", storeurl.Believed},
-	{"sslkey", "PGSSLKEY", storeurl.Secret},
-	{"passfile", "PGPASSFILE", storeurl.Secret},
-	{"servicefile", "PGSERVICEFILE", storeurl.Believed},
-}
-
-// checkFiles refuses what pgx would wait for, or read without an end, and, unless shared, what others have
-// a hand in. Of what is missing pgx tells.
-func checkFiles(text string, shared bool) error {
-	u, err := url.Parse(text)
-	if err != nil {
-		u = &url.URL{} // a list of keywords and values
-	}
-	for _, f := range files {
-		path := cmp.Or(u.Query().Get(f.name), os.Getenv(f.variable))
-		if path == "" {
-			continue
-		}
-		trust := f.trust
-		if shared {
-			trust = storeurl.Anybody
-		}
-		if err := storeurl.CheckTrust(path, trust); errors.Is(err, driver.ErrInvalid) {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
 	}
 	return nil
 }

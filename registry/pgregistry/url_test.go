@@ -23,8 +23,8 @@ func TestWrongURLsAreRefusedWithoutTheirSecrets(t *testing.T) {
 		"postgres://me:hunter2@127.0.0.1:1/db?pool_max_conns=none":                                       "pool_max_conns",
 		"postgres://me:hunter2@127.0.0.1:1/db?pool_max_conns=0":                                          "pool_max_conns",
 		"postgres://me:hunter2@127.0.0.1:1/db?sslmode=maybe":                                             "sslmode",
-		"postgres://me:hunter2@127.0.0.1:1/db?sslrootcert=/none":                                         "used for nothing",
-		"postgres://me:hunter2@127.0.0.1:1/db?sslrootcert=/none&sslmode=allow":                           "used for nothing",
+		"postgres://me:hunter2@127.0.0.1:1/db?sslrootcert=/none":                                         "open /none",
+		"postgres://me:hunter2@127.0.0.1:1/db?sslrootcert=/none&sslmode=allow":                           "open /none",
 		"postgres://me:hunter2@127.0.0.1:1/db?connect_timeout=soon":                                      "connect_timeout",
 		"postgres://me:hunter2@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/none&sslpassword=hunter3": "none",
 	} {
