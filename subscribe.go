@@ -31,6 +31,7 @@ const (
 type SubscriptionConfig struct {
 	Topic       string
 	Order       Order            // default OrderByKey
+	Shards      int              // that share the partitions of the topic; default one for each, see Client.Reshard
 	From        From             // where it begins; default Earliest
 	MaxAttempts int              // then a record is given up; default 10, at most 2^20
 	Initial     time.Duration    // pause after the first failure of a record; default 1 s
@@ -87,13 +88,17 @@ func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg Subscr
 func (cfg SubscriptionConfig) Validate(name string) error { return cfg.definition(name).Validate() }
 
 func (cfg SubscriptionConfig) definition(name string) subscription.Document {
-	return subscription.Document{
+	d := subscription.Document{
 		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
 		Retry: subscription.Retry{
 			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
 		},
 		Endpoint: cfg.Endpoint.stored(),
 	}
+	if cfg.Shards != 0 {
+		d.Sets = []subscription.Set{{Shards: cfg.Shards}}
+	}
+	return d
 }
 
 // millis is a duration in milliseconds that is 0 only when d is.

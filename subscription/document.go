@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
@@ -17,7 +18,7 @@ import (
 const (
 	prefix         = "subscriptions/"
 	documentFormat = 1
-	turnedFormat   = 2 // its shard set has turned: the journals have records that format 1 does not know
+	turnedFormat   = 2 // its shard set has turned, or has fewer shards than its topic partitions: format 1 knows neither
 	setIDBytes     = 8
 )
 
@@ -150,6 +151,7 @@ func (d *Document) validate() error {
 	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
 	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= LongestPause.Milliseconds(), "a pause or a hold of %d ms; expected at most %d, which is a year", max(d.Retry.MaxMS, d.Retry.HoldMS), LongestPause.Milliseconds())
 	demand(d.Retry.HoldMS >= notHeld, "a hold of %d ms; expected a time, or %d for none", d.Retry.HoldMS, notHeld)
+	demand(d.Set().Shards >= 0 && d.Set().Shards <= commitlog.MaxPartitions, "%d shards; expected 1 to %d, or 0 for one for each partition", d.Set().Shards, commitlog.MaxPartitions)
 	demand(d.Retry.MaxAttempts > 0 && d.Retry.MaxAttempts <= MaxAttempts, "%d attempts; expected 1 to %d", d.Retry.MaxAttempts, MaxAttempts)
 	return errors.Join(errs...)
 }
@@ -181,7 +183,12 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			d := want
 			d.Format, d.State, d.Created = documentFormat, creating, time.Now().UnixMilli()
-			d.Sets = []Set{newSet(0, main.Storage[0].Partitions, active)}
+			if d.Sets, err = firstSet(&d, main.Storage[0].Partitions); err != nil {
+				return nil, err
+			}
+			if d.Set().Shards != main.Storage[0].Partitions {
+				d.Format = turnedFormat // units read several partitions
+			}
 			have, version = &d, ""
 		case err != nil:
 			return nil, err
@@ -200,6 +207,15 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			return nil, err
 		}
 	}
+}
+
+// firstSet is the one that a creation makes: of so many shards as it asks for, or of one for each partition.
+func firstSet(want *Document, partitions int) ([]Set, error) {
+	shards := partitions
+	if n := want.Set().Shards; n != 0 {
+		shards = n
+	}
+	return []Set{newSet(0, shards, active)}, CheckShards(shards, partitions)
 }
 
 // advance takes the next step of a creation.

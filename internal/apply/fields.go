@@ -63,6 +63,7 @@ func subscriptionFields() []field[ringfence.SubscriptionConfig] {
 		text("topic", "the name of a topic", func(c *config) *string { return &c.Topic }),
 		text("order", "key or none", func(c *config) *string { return (*string)(&c.Order) }),
 		text("from", "earliest or latest", func(c *config) *string { return (*string)(&c.From) }),
+		number("shards", 1, func(c *config) *int { return &c.Shards }),
 		number("attempts", 1, func(c *config) *int { return &c.MaxAttempts }),
 		duration("retry-initial", false, func(c *config) *time.Duration { return &c.Initial }),
 		duration("retry-max", false, func(c *config) *time.Duration { return &c.Max }),

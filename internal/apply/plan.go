@@ -203,6 +203,7 @@ func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfi
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
 		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,
+		Shards:  d.Set().Shards,
 		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
@@ -211,6 +212,11 @@ func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfi
 	for _, f := range differing(o, &have, subscriptionFields()) {
 		if f.From == "" {
 			f.From = "none"
+		}
+		if f.Field == "shards" {
+			errs = append(errs, fmt.Errorf("%s: subscription %q has %s shards, and a file changes no number of shards; use \"ringfence subscription reshard %s --shards %s\": %w",
+				o.where(p.File, f.Field), o.Name, f.From, o.Name, f.To, fault.Conflict))
+			continue
 		}
 		errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
 			o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))

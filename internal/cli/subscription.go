@@ -50,6 +50,7 @@ topic or order it is a conflict (exit code 4).`,
 	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
 	fl.StringVar(&order, "order", "key", "what is delivered in order: the records of a key, or none")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
+	fl.IntVar(&cfg.Shards, "shards", 0, "how many shards share the partitions of the topic (default: one for each)")
 	fl.IntVar(&cfg.MaxAttempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
 	fl.DurationVar(&cfg.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
 	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
@@ -88,6 +89,9 @@ topic or order it is a conflict (exit code 4).`,
 // checkRetry refuses what would be taken for the default though something was asked for.
 func checkRetry(fl *pflag.FlagSet, cfg *ringfence.SubscriptionConfig) error {
 	var errs []error
+	if fl.Changed("shards") && cfg.Shards < 1 {
+		errs = append(errs, fmt.Errorf("--shards %d: expected at least 1: %w", cfg.Shards, fault.Invalid))
+	}
 	if fl.Changed("attempts") && cfg.MaxAttempts < 1 {
 		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.MaxAttempts, fault.Invalid))
 	}

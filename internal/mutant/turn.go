@@ -84,6 +84,12 @@ func turnMutants() []mutant {
 			pkg: ".", test: "TestWhatARetiredSetHasLeftGoes$",
 		},
 		{
+			name: "fewer-shards-than-asked-for", breaks: "a subscription is made with another number of shards than was asked for",
+			file: "subscription/document.go",
+			find: "	if n := want.Set().Shards; n != 0 {\n", put: "	if n := want.Set().Shards; n < 0 {\n",
+			pkg: "internal/cli", test: "TestScripts/reshard$",
+		},
+		{
 			name: "turn-not-remembered", breaks: "a registry that went back over a turn leaves a subscription that delivers nothing any more",
 			file: "subscribeturn.go",
 			find: "		_, err = c.subscriptions().Restore(ctx, w.Definition, next)\n", put: "		_ = next\n",
