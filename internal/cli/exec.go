@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,8 +40,30 @@ func withoutStores(environ []string) []string {
 // children are the commands that run now, for a process that quits without a clean end.
 type children struct {
 	mu    sync.Mutex
+	busy  int // commands that are about to start, run, or are being ended
+	count int // of all that were started
 	pids  map[int]bool
 	watch watch
+}
+
+// begin is called before a command starts, and end when nothing of it is to go on. It returns the
+// variable that marks the command and what it starts.
+func (c *children) begin() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mark, err := c.guarded()
+	if err != nil {
+		return "", err
+	}
+	c.busy++
+	c.count++
+	return mark + "." + strconv.Itoa(c.count), nil
+}
+
+func (c *children) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
 }
 
 func (c *children) add(pid int) {
@@ -71,16 +94,19 @@ func (c *children) kill() {
 const execGrace = 2 * time.Second
 
 // process runs the command with the record on stdin. It ends with ctx: the partition is lost
-// then, and the command must not go on beside that of the new owner.
+// then, and the command must not go on beside that of the new owner. When it has failed, nothing that it
+// has started goes on beside the next attempt, or after the record was given up; what a command leaves
+// that passed for done goes on.
 func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	line, err := document.RecordLine(m)
 	if err != nil {
 		return err
 	}
-	mark, err := x.running.guarded()
+	mark, err := x.running.begin()
 	if err != nil {
 		return err
 	}
+	defer x.running.end()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.command)
 	cmd.Stdin = bytes.NewReader(line)
 	cmd.Stdout, cmd.Stderr = x.stdout, x.stderr
@@ -93,12 +119,18 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 		x.running.add(cmd.Process.Pid)
 		err = cmd.Wait()
 		x.running.remove(cmd.Process.Pid)
-		if ctx.Err() != nil {
-			killGroup(cmd.Process.Pid) // what the shell had started and that outlived it
+		if ctx.Err() != nil || err != nil {
+			killGroup(cmd.Process.Pid)
+			if !endMarked(mark) {
+				x.logger.Warn("what a command has started does not end, and may go on beside the next attempt", "partition", m.Partition, "offset", m.Offset, "after", killTime)
+			}
 		}
 	}
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = fmt.Errorf("it ended, and %s later what it had started still held its output: redirect that, or wait for it: %w", execGrace, err)
 	}
 	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
 	if ctx.Err() == nil {

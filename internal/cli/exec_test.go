@@ -26,7 +26,7 @@ func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
 		return len(p), nil
 	})
 	x := &execRunner{command: "sleep 1000 & echo begun; wait", stdout: out, stderr: io.Discard, logger: slog.New(slog.DiscardHandler), running: &children{}}
-	defer x.running.release()
+	released(t, x.running)
 	began := time.Now()
 	if err := x.process(ctx, &ringfence.Message{Value: []byte("v")}); err == nil {
 		t.Error("a command that was cut off passed for done")
@@ -39,6 +39,16 @@ func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
 	}
 }
 
+// released ends what watches over the commands of a test.
+func released(t *testing.T, c *children) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
@@ -47,7 +57,7 @@ func TestExecFailsWithTheCommand(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	x := &execRunner{command: "exit 3", stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.NewTextHandler(&log, nil)), running: &children{}}
-	defer x.running.release()
+	released(t, x.running)
 	err := x.process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
 	if err == nil || !strings.Contains(err.Error(), "partition 4 offset 17: exit status 3") {
 		t.Errorf("error %v", err)

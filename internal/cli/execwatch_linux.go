@@ -30,22 +30,24 @@ const (
 	watchMark = envPrefix + "RECORD_WATCH"
 	// watchDone is what is said before a clean end: what commands left running on purpose may go on then.
 	watchDone = "done\n"
-	// watchTime is for how long what does not die is killed again.
-	watchTime = 10 * time.Second
+	// killTime is for how long what does not die is killed again.
+	killTime = 10 * time.Second
+	// releaseTime is for how long a clean end waits for the process that waits.
+	releaseTime = 2 * time.Second
 )
 
 // watch is the process that waits for the end of this one.
 type watch struct {
 	mark  string
 	pipe  *os.File
+	pid   int
+	kill  func() error
 	ended chan struct{}
 }
 
 // guarded sees to it that somebody waits for the end of this process, and returns the environment that
-// marks a command.
+// marks commands. Who calls it has the lock.
 func (c *children) guarded() (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.watch.ended != nil {
 		select {
 		case <-c.watch.ended: // somebody has killed it
@@ -73,7 +75,7 @@ func (c *children) guarded() (string, error) {
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("start what watches over commands: %w", err), to.Close())
 	}
-	c.watch.pipe, c.watch.ended = to, make(chan struct{})
+	c.watch.pipe, c.watch.pid, c.watch.kill, c.watch.ended = to, cmd.Process.Pid, cmd.Process.Kill, make(chan struct{})
 	go func(ended chan struct{}) { // joined by release
 		_ = cmd.Wait()
 		close(ended)
@@ -81,17 +83,35 @@ func (c *children) guarded() (string, error) {
 	return c.watch.mark, nil
 }
 
-// release ends the process that waits: no command runs any more.
-func (c *children) release() {
+// release ends the process that waits: no command runs any more. Where one does, because whoever ran it was
+// left behind, that process is told nothing, and does what it is for. One that was stopped (SIGSTOP) hears
+// nothing; it is killed then, and named in the error.
+func (c *children) release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watch.ended == nil {
-		return
+		return nil
 	}
-	_, _ = c.watch.pipe.WriteString(watchDone) // gone already: fine
+	clean := c.busy == 0
+	if clean {
+		_, _ = c.watch.pipe.WriteString(watchDone) // gone already: fine
+	}
 	_ = c.watch.pipe.Close()
-	<-c.watch.ended
+	late := time.NewTimer(releaseTime)
+	defer late.Stop()
+	select {
+	case <-c.watch.ended:
+	case <-late.C:
+		if !clean {
+			return fmt.Errorf("commands still run, and process %d, which ends them, is not done after %s", c.watch.pid, releaseTime)
+		}
+		_ = c.watch.kill() // ended meanwhile: fine
+		<-c.watch.ended    // nobody can put off this signal
+		c.watch.ended = nil
+		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, watchName, releaseTime)
+	}
 	c.watch.ended = nil
+	return nil
 }
 
 // watchExec is the process that waits.
@@ -100,23 +120,30 @@ func watchExec(in io.Reader) int {
 	said, _ := io.ReadAll(in)
 	line, rest, _ := strings.Cut(string(said), "\n")
 	mark, group, _ := strings.Cut(line, " ")
-	spared, err := strconv.Atoi(group)
+	spared, err := strconv.Atoi(group) // the group that the dead process was in
 	if err != nil || !strings.HasPrefix(mark, watchMark+"=") || rest == watchDone {
 		return 0
 	}
-	// What is started while one looks may have been missed, so one look that finds nothing is not enough.
-	for end, quiet := time.Now().Add(watchTime), 0; quiet < 2 && time.Now().Before(end); {
-		if quiet++; killMarked(mark, spared) {
+	endMarked(mark, spared)
+	return 0
+}
+
+// endMarked kills what has a mark, and says whether nothing is left. What is started while one looks may
+// have been missed, so one look that finds nothing is not enough.
+func endMarked(mark string, spared ...int) bool {
+	quiet := 0
+	for end := time.Now().Add(killTime); quiet < 2 && time.Now().Before(end); {
+		if quiet++; killMarked(mark, append(spared, unix.Getpgrp())) {
 			quiet = 0
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return 0
+	return quiet == 2
 }
 
-// killMarked kills every process with a mark in its environment, and its group, but for the group that is
-// spared, which the dead process was in. It tells whether there was any.
-func killMarked(mark string, spared int) bool {
+// killMarked kills every process with a mark in its environment, be it that of one command or of all, and
+// its group, but for groups that are spared. It tells whether there was any.
+func killMarked(mark string, spared []int) bool {
 	found := false
 	list, _ := os.ReadDir("/proc")
 	for _, e := range list {
@@ -129,9 +156,9 @@ func killMarked(mark string, spared int) bool {
 			continue
 		}
 		environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
-		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark }) {
+		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark || bytes.HasPrefix(kv, []byte(mark+".")) }) {
 			found = true
-			if group, err := unix.Getpgid(pid); err == nil && group != spared && group > 1 {
+			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 {
 				killGroup(group)
 			}
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)

@@ -67,7 +67,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(nameFirst(args))
 	err := root.ExecuteContext(ctx)
-	a.children.release()
+	if late := a.children.release(); late != nil {
+		a.logger().Warn("what watches over commands", "error", late)
+	}
 	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // who wrote it did not look
 		if err = nil; !errors.Is(lost, syscall.EPIPE) {
 			err = &exitError{fmt.Errorf("standard output: %w", lost), fault.ExitFailure}

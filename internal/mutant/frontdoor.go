@@ -157,8 +157,38 @@ func frontDoorMutants() []mutant {
 		{
 			name: "group-outlives", breaks: "what dropped the mark goes on in the group of a command",
 			file: "internal/cli/execwatch_linux.go",
-			find: "group != spared && group > 1 {\n", put: "group == spared && group > 1 {\n",
+			find: "!slices.Contains(spared, group) && group > 1 {\n", put: "slices.Contains(spared, group) && group > 1 {\n",
 			pkg: "internal/cli", test: "TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled$",
+		},
+		{
+			name: "failed-command-goes-on", breaks: "what a command that failed has started goes on beside the next attempt at its record",
+			file: "internal/cli/exec.go",
+			find: "		if ctx.Err() != nil || err != nil {\n", put: "		if ctx.Err() != nil {\n",
+			pkg: "internal/cli", test: "TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt$",
+		},
+		{
+			name: "failed-command-hides-in-a-session", breaks: "what a command that failed has started in a session of its own goes on beside the next attempt",
+			file: "internal/cli/exec.go",
+			find: "			if !endMarked(mark) {\n", put: "			if mark == \"\" {\n",
+			pkg: "internal/cli", test: "TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt$",
+		},
+		{
+			name: "failed-command-takes-others-along", breaks: "a command that fails has those of other records killed",
+			file: "internal/cli/execwatch_linux.go",
+			find: "bytes.HasPrefix(kv, []byte(mark+\".\"))", put: "bytes.HasPrefix(kv, []byte(mark))",
+			pkg: "internal/cli", test: "TestACommandThatFailedTakesNoOtherAlong$",
+		},
+		{
+			name: "stopped-watch-keeps-all", breaks: "who stops the process that watches over commands keeps a consumer from ending",
+			file: "internal/cli/execwatch_linux.go",
+			find: "	late := time.NewTimer(releaseTime)\n", put: "	late := time.NewTimer(releaseTime << 12)\n",
+			pkg: "internal/cli", test: "TestAStoppedWatchKeepsNobody$",
+		},
+		{
+			name: "left-behind-is-clean", breaks: "commands of a consumer that was given up, as its store does not answer, go on after it",
+			file: "internal/cli/execwatch_linux.go",
+			find: "	clean := c.busy == 0\n", put: "	clean := c.busy >= 0\n",
+			pkg: "internal/cli", test: "TestCommandsThatStillRunEndWithTheProcess$",
 		},
 		{
 			name: "clean-end-kills", breaks: "what a command left running on purpose is killed with a consumer that ends",

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// The record is tried again, or given up, as soon as the command has failed.
+func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	const left = `sleep 1000 >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & (set -m; sleep 1000 >/dev/null 2>&1 &); `
+	for _, c := range []struct {
+		command string
+		fails   bool
+		left    int
+	}{
+		{left + "exit 1", true, 0},
+		{left + "kill -9 $$", true, 0},
+		{"sleep 1000 & exit 0", true, 0}, // its output stays open: nobody knows whether it is done
+		{left + "exit 0", false, 3},      // on purpose
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			t.Parallel()
+			mark := "EXEC_TEST=" + rand.Text()
+			x := &execRunner{command: c.command, environ: append(os.Environ(), mark), stdout: writerFunc(func(p []byte) (int, error) { return len(p), nil }), stderr: io.Discard, logger: slog.New(slog.DiscardHandler), running: &children{}}
+			released(t, x.running)
+			if err := x.process(t.Context(), &ringfence.Message{Value: []byte("v")}); (err != nil) != c.fails {
+				t.Errorf("error %v", err)
+			}
+			pids := withEnviron(t, mark)
+			if len(pids) != c.left {
+				t.Errorf("%d processes go on; expected %d", len(pids), c.left)
+			}
+			for _, pid := range pids {
+				_ = exec.CommandContext(t.Context(), "kill", "-9", pid).Run() // which may be ending
+			}
+		})
+	}
+}
+
+// What ends one command ends nothing of another.
+func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
+	t.Parallel()
+	c := &children{}
+	released(t, c)
+	c.count = 11 // so that the marks begin alike
+	other, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	sleep := exec.CommandContext(t.Context(), "sleep", "1000")
+	sleep.Env, sleep.SysProcAttr = []string{other}, ownGroup()
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !endMarked(strings.TrimSuffix(other, "2")) {
+		t.Error("there was nothing to end, and no end to it")
+	}
+	if err := sleep.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Error("another command was killed:", exit)
+	}
+}
+
+// Somebody may have stopped the process that watches; the end must not wait for it.
+func TestAStoppedWatchKeepsNobody(t *testing.T) {
+	t.Parallel()
+	c := &children{}
+	if _, err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	pid, ended := c.watch.pid, c.watch.ended
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.release() }() // joined below
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "was it stopped?") {
+			t.Errorf("error %v", err)
+		}
+		<-ended
+	case <-time.After(time.Minute):
+		t.Error("the end waits for a process that is stopped")
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+// A command whose runner was left behind, because its store does not answer, runs when the process ends.
+func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
+	t.Parallel()
+	c := &children{}
+	mark, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep := exec.CommandContext(t.Context(), "sleep", "1000")
+	sleep.Env, sleep.SysProcAttr = []string{mark}, &syscall.SysProcAttr{Setsid: true}
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = sleep.Process.Signal(syscall.SIGTERM) })
+	defer late.Stop()
+	_ = c.release() // how long the other process takes is the machine's
+	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Error("a command outlived the end:", exit)
+	}
+}
