@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"strings"
 	"sync"
 
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -13,7 +17,26 @@ func (a *app) logger() *slog.Logger {
 	if err := level.UnmarshalText([]byte(a.global.logLevel)); err != nil {
 		level = slog.LevelWarn // settle has refused it already
 	}
-	return slog.New(once{slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}), &a.told})
+	return slog.New(once{slog.NewTextHandler(redacted{a.stderr}, &slog.HandlerOptions{Level: level}), &a.told})
+}
+
+// redacted passes lines of a log on without the passwords in them: an attribute may be anybody's error.
+type redacted struct{ io.Writer }
+
+func (r redacted) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(r.Writer, storeurl.RedactAll(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// library is where packages write that know of no other logger than the standard library's, as net/http does:
+// each message becomes a line of ours, and shows what an error would.
+type library struct{ app *app }
+
+func (l library) Write(text []byte) (int, error) {
+	_, err := fmt.Fprintln(l.app.stderr, "ringfence: a library says: "+l.app.shown(strings.TrimRight(string(text), "\n")))
+	return len(text), err
 }
 
 // once tells of a directory that another user owns a single time: a log and a registry that lie in the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -115,10 +114,8 @@ func (a *app) whereItWorks() string {
 	for _, s := range []string{a.global.log, a.global.registry} {
 		if s == "" {
 			s = a.global.data
-		} else if u, err := url.Parse(s); err == nil {
-			s = storeurl.Redact(u)
 		} else {
-			s = "a store"
+			s = storeurl.RedactText(s)
 		}
 		if len(names) == 0 || names[0] != s {
 			names = append(names, s)

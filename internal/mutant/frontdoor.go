@@ -161,6 +161,30 @@ func frontDoorMutants() []mutant {
 			pkg: "internal/cli", test: "TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled$",
 		},
 		{
+			name: "keywords-shown", breaks: "who gives a list of settings, or a token before a host, as a store sees the secret in the error",
+			file: "internal/storeurl/redact.go",
+			find: "	if strings.ContainsAny(text, \"@=:?# \\t\\r\\n\") {\n", put: "	if strings.ContainsAny(text, \":?#\") {\n",
+			pkg: "internal/storeurl", test: "TestNoFormOfAURLShowsASecret$",
+		},
+		{
+			name: "rest-of-a-password-is-a-name", breaks: "a password with a ? in it is shown as an unknown parameter",
+			file: "internal/storeurl/redact.go",
+			find: "		if !parameter.MatchString(name) || misplaced(u) {\n", put: "		if name == \"\" {\n",
+			pkg: "internal/storeurl", test: "TestNoMessageAboutAStoreShowsItsSecret$",
+		},
+		{
+			name: "bare-user-shown", breaks: "an error of a driver shows the password of an address without a scheme",
+			file: "internal/storeurl/redact.go",
+			find: "	text = barePart.ReplaceAllString(text, \"${1}${2}:xxxxx@\")\n", put: "",
+			pkg: "internal/storeurl", test: "TestNoMessageShowsASecretThatStandsInTheWrongPlace$",
+		},
+		{
+			name: "log-shows-secrets", breaks: "an error in the log shows what the same error does not show at the end",
+			file: "internal/cli/logger.go",
+			find: "storeurl.RedactAll(string(line))", put: "string(line)+storeurl.RedactAll(\"\")",
+			pkg: "internal/cli", test: "TestNoLogShowsASecret$",
+		},
+		{
 			name: "failed-command-goes-on", breaks: "what a command that failed has started goes on beside the next attempt at its record",
 			file: "internal/cli/exec.go",
 			find: "		if ctx.Err() != nil || err != nil {\n", put: "		if ctx.Err() != nil {\n",

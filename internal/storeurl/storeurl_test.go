@@ -75,9 +75,17 @@ func TestNoFormOfAURLShowsASecret(t *testing.T) {
 		"sqlite:///var/lib/a@b.db?durability=os":          "sqlite:///var/lib/a@b.db?…",
 		"file:///var/lib/rf":                              "file:///var/lib/rf",
 		"mem:":                                            "mem:",
-		"me:s3cret@host":                                  "me:…",
-		"//me:s3cret@host":                                "//me:…",
+		"me:s3cret@host":                                  "…",
+		"//me:s3cret@host":                                "…",
 		"host.example.org/s3cret":                         "host.example.org/s3cret",
+		"host=h user=me password=s3cret":                  "…",
+		"s3cret@host":                                     "…",
+		"s3cret:@host":                                    "…",
+		"addr=me:s3cret@host":                             "…",
+		"postgres://h/db&password=s3cret":                 "postgres:…",
+		"postgres://h;password=s3cret/db":                 "postgres:…",
+		"postgres://me;password=s3cret@h/db":              "postgres://xxxxx@h/db",
+		"postgres://me;password=s3cret:x@h/db":            "postgres://xxxxx@h/db",
 	} {
 		got := RedactText(raw)
 		if got != want {
@@ -117,6 +125,8 @@ func TestNoMessageShowsASecretThatStandsInTheWrongPlace(t *testing.T) {
 		"postgres://me:hunter2@h/db?password=hun": `"postgres://me:xxxxx@h/db?…"`,
 		"redis:hunter2@h":                         `"redis:…"`,
 		"12x":                                     `"12x"`,
+		"host=h password=hunter2":                 `"…"`,
+		"hunter2@h":                               `"…"`,
 		"12:30":                                   `"12:30"`,
 		"a\nb\x1b":                                `"a\nb\x1b"`,
 		strings.Repeat("é", mostQuoted):           `"` + strings.Repeat("é", mostQuoted) + `"`,
@@ -135,6 +145,11 @@ func TestNoMessageShowsASecretThatStandsInTheWrongPlace(t *testing.T) {
 		"postgres://me:xxxxx@h?password-file=/a at http://h:80/x=y":       "postgres://me:xxxxx@h?password-file=/a at http://h:80/x=y",
 		"/data/redis:/:hunter2@h/x and file:///a:b@c":                     "/data/redis:/:xxxxx@h/x and file:///a:b@c",
 		"mail a@b": "mail a@b",
+		"dial tcp: address me:hunter2@h:6379: too many colons":     "dial tcp: address me:xxxxx@h:6379: too many colons",
+		"addr=me:hunter2@h and (x:hunter2@y)":                      "addr=me:xxxxx@h and (x:xxxxx@y)",
+		"cannot parse `host=h password=hunter2 port=x`":            "cannot parse `host=h password=xxxxx port=x`",
+		`cannot parse "host=h Password = 'hunter2 \'x' port=x" so`: `cannot parse "host=h Password = xxxxx port=x" so`,
+		"token-file=/a password-file=/b, sslmode=require":          "token-file=/a password-file=/b, sslmode=require",
 	} {
 		if got := RedactAll(text); got != want {
 			t.Errorf("%q is shown as %q; expected %q", text, got, want)

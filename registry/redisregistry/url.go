@@ -56,6 +56,11 @@ func parseURL(u *url.URL, shared bool) (Config, error) {
 	if u.Host == "" {
 		return Config{}, fmt.Errorf("%s: expected redis://host:port: %w", storeurl.Redact(u), fault.Invalid)
 	}
+	for _, a := range q["addr"] {
+		if strings.Contains(a, "@") {
+			return Config{}, fmt.Errorf("%s: addr: a user and a password stand before the first host alone; expected host:port: %w", storeurl.Redact(u), fault.Invalid)
+		}
+	}
 	for _, a := range append([]string{u.Host}, q["addr"]...) {
 		cfg.Addresses = append(cfg.Addresses, withPort(a))
 	}
