@@ -150,7 +150,8 @@ func (c Config) Validate() error {
 		}
 	}
 	demand(c.Weight > 0, "weight %d; expected at least 1 (0: default)", c.Weight)
-	demand(c.SessionTTL >= registry.MinSessionTTL, "session TTL %s; expected at least %s", c.SessionTTL, registry.MinSessionTTL)
+	demand(c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
+		"session TTL %s; expected %s to %s", c.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	for _, d := range []struct {
 		name  string
 		value time.Duration

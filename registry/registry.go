@@ -43,6 +43,7 @@ const (
 	MaxKeyBytes   = 512
 	MaxValueBytes = 1 << 20
 	MinSessionTTL = 100 * time.Millisecond
+	MaxSessionTTL = driver.MaxSessionTTL
 )
 
 // Registry is an open registry. Its methods may be called concurrently.
@@ -150,8 +151,8 @@ func (r *Registry) Watch(ctx context.Context, prefix string) (<-chan struct{}, e
 
 // OpenSession starts a session that renews itself until it is closed.
 func (r *Registry) OpenSession(ctx context.Context, ttl time.Duration) (Session, error) {
-	if ttl < MinSessionTTL {
-		return nil, fmt.Errorf("session TTL %s; expected at least %s: %w", ttl, MinSessionTTL, ErrInvalid)
+	if ttl < MinSessionTTL || ttl > MaxSessionTTL {
+		return nil, fmt.Errorf("session TTL %s; expected %s to %s: %w", ttl, MinSessionTTL, MaxSessionTTL, ErrInvalid)
 	}
 	return r.d.OpenSession(ctx, ttl)
 }

@@ -98,6 +98,6 @@ func (c Config) Validate() error {
 	demand(c.Mode == "" || c.Mode == Anchor || c.Mode == Table, "mode %q; expected %q or %q", c.Mode, Anchor, Table)
 	demand(c.Slots >= 0 && c.Slots <= maxSlots, "%d slots; expected 1 to %d (0: default)", c.Slots, maxSlots)
 	demand(c.Slots == 0 || c.Mode != Anchor, "%d slots in mode %q; only %q has slots", c.Slots, Anchor, Table)
-	demand(c.TTL == 0 || c.TTL >= registry.MinSessionTTL, "TTL %s; expected at least %s", c.TTL, registry.MinSessionTTL)
+	demand(c.TTL == 0 || c.TTL >= registry.MinSessionTTL && c.TTL <= registry.MaxSessionTTL, "TTL %s; expected %s to %s", c.TTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	return errors.Join(errs...)
 }

@@ -141,7 +141,8 @@ func (f *consumeFlags) check() error {
 	} {
 		demand(d.value >= 0, "--%s %s is negative", d.flag, d.value)
 	}
-	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL, "--session-ttl %s: expected at least %s", o.SessionTTL, registry.MinSessionTTL)
+	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL && o.SessionTTL <= registry.MaxSessionTTL,
+		"--session-ttl %s: expected %s to %s", o.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
 	if f.group != "" { // otherwise that is said by who finds that it is required
 		errs = append(errs, registry.CheckID("--group", f.group))

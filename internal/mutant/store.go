@@ -73,7 +73,7 @@ func storeMutants() []mutant {
 		},
 		{
 			name: "sql-ignores-expiry", breaks: "a process that is stopped for good keeps its units on MariaDB and SQLite",
-			file: "registry/internal/sqlstore/keeper.go",
+			file: "registry/internal/sqlstore/sighting.go",
 			find: "{ return x.left <= 0 }", put: "{ return false }",
 			pkg: "registry/sqlregistry", test: "TestSQLiteConformance$/a_frozen_process's_sessions_end",
 		},

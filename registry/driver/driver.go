@@ -106,6 +106,10 @@ type Registry interface {
 	Close() error
 }
 
+// MaxSessionTTL is the longest TTL of a session. What would live longer in a store was put there by
+// somebody else, or before a clock was set back, and is ended.
+const MaxSessionTTL = 24 * time.Hour
+
 // Session is liveness.
 type Session interface {
 	// ID is unique for ever; puts name it.

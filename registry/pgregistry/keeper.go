@@ -36,6 +36,7 @@ type keeper struct {
 	shown   int // the number of the one that peers are from
 	peers   reading
 	changed chan struct{} // closed and replaced when peers change
+	odd     pgtype.UUID   // the session of nobody that was named last
 }
 
 func newKeeper(s *store) *keeper {
@@ -122,7 +123,9 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 		dead = []pgtype.UUID{}
 	}
 	var peers reading
-	wait := look
+	var odd []any // of the first that none of ours opened
+	var first pgtype.UUID
+	strange, wait := 0, look
 	err := k.s.urgent(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, k.s.q.sweep, dead)
 		if err != nil {
@@ -132,7 +135,15 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 		var holder int64
 		var held bool // the process had its lock just now
 		var left float64
-		_, err = pgx.ForEachRow(rows, []any{&session, &holder, &held, &left}, func() error {
+		var ttl, expires *string
+		_, err = pgx.ForEachRow(rows, []any{&session, &holder, &held, &left, &ttl, &expires}, func() error {
+			if expires != nil {
+				if strange++; strange == 1 {
+					first = session
+					odd = []any{"first", id{session}.text(), "lock", holder, "ttl", *ttl, "expires", *expires}
+				}
+				return nil
+			}
 			peers = append(peers, peer{Session: session, Process: holder, Silent: !held})
 			wait = min(wait, time.Duration(left*float64(time.Millisecond)))
 			return nil
@@ -142,8 +153,31 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
+	if strange > 0 && k.isNew(first) {
+		k.s.log.Warn("sessions that none of ours can have opened, or that are from before a clock was set back, were ended", append(odd, "sessions", strange)...)
+	}
 	k.learn(n, peers, before)
 	return wait + 5*time.Millisecond, nil
+}
+
+// endOdd ends sessions that none of ours opened, for processes that have none themselves and only
+// look: what is bound to such a one would be there for them as long as nobody else comes.
+func (k *keeper) endOdd(ctx context.Context) error {
+	found := false
+	if err := k.s.urgent(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, k.s.q.odd).Scan(&found) }); err != nil || !found {
+		return err
+	}
+	_, err := k.sweep(ctx, nil)
+	return err
+}
+
+// isNew says whether a session of nobody is not yet named: two sweeps at once may see the same.
+func (k *keeper) isNew(odd pgtype.UUID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.odd
+	k.odd = odd
+	return was != odd
 }
 
 // begin gives a sweep its number, and the sessions of this process.

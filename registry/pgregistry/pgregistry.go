@@ -119,6 +119,10 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	}
 	s.keeper = newKeeper(s)
 	s.link = newLink(s)
+	if err := s.keeper.endOdd(ctx); err != nil {
+		s.pool.Close()
+		return nil, unavailable("postgres registry: sessions of schema "+s.schema, err)
+	}
 	return s, nil
 }
 

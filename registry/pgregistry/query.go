@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // queries are the statements, with the schema's name filled in.
@@ -20,6 +21,7 @@ type queries struct {
 	locked             string
 	open, renew, sweep string
 	changes, updates   string
+	odd                string
 }
 
 const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
@@ -40,6 +42,15 @@ const patienceHere = "{patience}"
 const locked = `WITH free AS MATERIALIZED (SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) FOR SHARE SKIP LOCKED)
 	SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) EXCEPT SELECT key FROM free`
 
+// odd is a session that none of ours can have opened, such as one that never ends: sweep_1, which
+// reckons with all of them, would fail for each. An expiry may be null where somebody changed the table.
+const odd = `(x.expires <= clock_timestamp() + interval '{longest}') IS NOT TRUE`
+
+// sweep ends odd sessions together with those that are given, and names them.
+const sweep = `WITH odd AS MATERIALIZED (SELECT x.id, x.holder, x.ttl::text AS ttl, x.expires::text AS expires FROM {schema}.session x WHERE ` + odd + `)
+	SELECT session_id, held_by, held, left_ms, NULL, NULL FROM {schema}.sweep_1($1 || ARRAY(SELECT o.id FROM odd o))
+	UNION ALL SELECT o.id, o.holder, false, 0, coalesce(o.ttl, 'null'), coalesce(o.expires, 'null') FROM odd o`
+
 func newQueries(schema string) queries {
 	q := queries{name: schema, schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
 	q.list = q.fill(strings.Replace(list, "{range}", "e.key >= $1 AND e.key < $2", 1))
@@ -51,7 +62,8 @@ func newQueries(schema string) queries {
 			INSERT INTO {schema}.session VALUES ($1, $2, make_interval(secs => $3), clock_timestamp() + make_interval(secs => $3)) RETURNING id
 		) SELECT {schema}.tell_1('s ') FROM opened`)
 	q.renew = q.fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
-	q.sweep = q.fill(`SELECT session_id, held_by, held, left_ms FROM {schema}.sweep_1($1)`)
+	q.sweep = q.fill(sweep)
+	q.odd = q.fill(`SELECT EXISTS (SELECT FROM {schema}.session x WHERE ` + odd + `)`)
 	q.changes = q.fill(`SELECT sum(n)::bigint FROM {schema}.change`)
 	q.updates = q.fill(`SELECT pg_stat_get_tuples_updated('{schema}.entry'::regclass)`)
 	return q
@@ -62,6 +74,7 @@ func (q queries) fill(text string) string {
 	return strings.NewReplacer(
 		"{schema}", q.schema,
 		"{channel}", "'"+channel(q.name)+"'",
+		"{longest}", strconv.Itoa(int(driver.MaxSessionTTL.Seconds()))+" s",
 		"{most}", strconv.Itoa(registry.MaxValueBytes+1),
 		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off",
 	).Replace(text)

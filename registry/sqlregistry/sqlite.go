@@ -154,9 +154,11 @@ func sqliteDialect() *sqlstore.Dialect {
 		Orphans:  "INSERT OR IGNORE INTO ringfence_sessions (id, process, ttl, expires) SELECT DISTINCT session_id, '', 0, 0 FROM ringfence_entries WHERE " + orphaned,
 		Ignore:   func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
 		Begin:    "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
-		Bind:    sqlstore.Question,
-		Now:     func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
-		Day:     func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
+		Bind: sqlstore.Question,
+		Now:  func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
+		Day:  func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
+		Named: "typeof(ttl) = 'integer' AND typeof(expires) = 'integer' AND typeof(id) = 'text' AND typeof(process) = 'text'" +
+			" AND octet_length(id) <= 40 AND octet_length(process) <= 40 AND id NOT GLOB '*[^0-9A-Za-z-]*' AND process NOT GLOB '*[^0-9A-Za-z-]*'",
 		Content: content(),
 		LockAll: "UPDATE ringfence_revision SET revision = revision",
 		Upsert: func(rows int) string {

@@ -45,6 +45,10 @@ type Dialect struct {
 	// bound to and that is in no table: sessions lie in a file of their own, which may be lost, or be
 	// another's. Orphaned counts them. Empty: that can't be.
 	Orphaned, Orphans string
+	// Named is a condition that id and process of a session are such as ours, of their types and no
+	// longer than 40 bytes, and ttl and expires are numbers: what the types of the columns leave open.
+	// Empty: they leave nothing open.
+	Named string
 	// Content is an expression for the content of an entry e, of which a value that is too large for one of
 	// ours gives no more than shows that; empty: all of it.
 	Content string

@@ -22,14 +22,6 @@ const (
 	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
-// sighting is one session as the database has it.
-type sighting struct {
-	id, process string
-	ttl, left   time.Duration
-}
-
-func (x sighting) expired() bool { return x.left <= 0 }
-
 // keeper ends the sessions that ran out and those of processes that died, and keeps this one's
 // presence. Each process watches its neighbours in the ring of those with sessions.
 func (s *Store) keeper() {
@@ -59,10 +51,11 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	defer cancel()
 	s.keepPresence(ctx)
 	before := s.ownIDs()
-	all, err := s.sessions(ctx)
+	all, odd, err := s.sessions(ctx)
 	if err != nil {
 		return time.Second, nil // the listener tells of it
 	}
+	s.endOdd(ctx, odd)
 	var seen presence.Reading[string, string]
 	next = longRound
 	var expired []string
@@ -118,18 +111,6 @@ func (s *Store) expire(ctx context.Context, ids []string) {
 	}
 }
 
-func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
-	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
-		var x sighting
-		var ttl, left int64
-		err := scan(&x.id, &x.process, &ttl, &left)
-		x.ttl, x.left = time.Duration(ttl)*time.Microsecond, time.Duration(left)*time.Microsecond
-		all = append(all, x)
-		return err
-	}, "SELECT id, process, ttl, expires - "+s.d.Now()+" FROM ringfence_sessions")
-	return all, err
-}
-
 // await ends the sessions of a process once it has died.
 func (s *Store) await(ctx context.Context, handle string) {
 	warned := false
@@ -156,13 +137,7 @@ func (s *Store) await(ctx context.Context, handle string) {
 func (s *Store) endSessionsOf(watching context.Context, handle string) {
 	ctx, cancel := context.WithTimeout(watching, patience)
 	defer cancel()
-	all, err := s.sessions(ctx)
-	var ids []string
-	for _, x := range all {
-		if x.process == handle {
-			ids = append(ids, x.id)
-		}
-	}
+	ids, err := Column[string](ctx, s.cfg.Reads, s.d.bind("SELECT id FROM ringfence_sessions WHERE process = %s AND "+s.named(), 1), handle)
 	if err == nil && len(ids) > 0 {
 		err = s.endSessions(ctx, ids)
 	}
@@ -171,35 +146,38 @@ func (s *Store) endSessionsOf(watching context.Context, handle string) {
 	}
 }
 
-// sweep ends what nobody watched: sessions that ran out, and those of dead processes.
+// sweep ends what nobody watched: the sessions of dead processes, those that ran out, and what none
+// of ours wrote. The dead come first: what they left may look as if nobody could have written it, on
+// a host that was started anew.
 func (s *Store) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	all, err := s.sessions(ctx)
+	processes, err := Column[string](ctx, s.cfg.Reads, "SELECT DISTINCT process FROM ringfence_sessions WHERE expires > "+s.d.Now()+" AND "+s.named())
 	if err != nil {
 		return s.wrap(ctx, "read sessions", err)
 	}
+	for _, handle := range processes {
+		dead, err := s.cfg.Signals.Gone(ctx, handle)
+		if err != nil {
+			s.log.Warn("whether a process is alive can't be told; the TTL of its sessions has to do", "error", err)
+		}
+		if dead {
+			s.endSessionsOf(ctx, handle)
+		}
+	}
+	all, odd, err := s.sessions(ctx)
+	if err != nil {
+		return s.wrap(ctx, "read sessions", err)
+	}
+	s.endOdd(ctx, odd)
 	var expired []string
-	gone := make(map[string]bool)
 	for _, x := range all {
 		if x.expired() {
 			expired = append(expired, x.id)
-			continue
-		}
-		if _, asked := gone[x.process]; !asked {
-			gone[x.process], err = s.cfg.Signals.Gone(ctx, x.process)
-			if err != nil {
-				s.log.Warn("whether a process is alive can't be told; the TTL of its sessions has to do", "error", err)
-			}
 		}
 	}
 	if len(expired) > 0 {
 		s.expire(ctx, expired)
-	}
-	for handle, dead := range gone {
-		if dead {
-			s.endSessionsOf(ctx, handle)
-		}
 	}
 	return nil
 }

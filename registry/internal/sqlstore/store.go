@@ -69,6 +69,7 @@ type Store struct {
 	counter atomic.Uint64
 	watches kv.Watchers
 	ringing atomic.Bool // the ringer is at it
+	odd     bool        // that sessions are not sound was told, and they are there still; the keeper's
 	gate    *hook.Gate
 
 	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close

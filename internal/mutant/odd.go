@@ -1,0 +1,55 @@
+package main
+
+// oddMutants are bugs by which what somebody else wrote into a store stops, hides or keeps what is ours.
+func oddMutants() []mutant {
+	return []mutant{
+		{
+			name: "postgres-session-for-ever", breaks: "one row of a session that never ends stops all takeovers on PostgreSQL",
+			file: "registry/pgregistry/query.go",
+			find: ".sweep_1($1 || ARRAY(SELECT o.id FROM odd o))", put: ".sweep_1($1 || ARRAY(SELECT o.id FROM odd o WHERE false))",
+			pkg: "registry/pgregistry", test: "TestASessionThatNoneOfUsOpenedIsEndedAndTheOthersAreSeen$", server: "postgres",
+		},
+		{
+			name: "postgres-null-is-no-end", breaks: "a session whose end is null is never ended on PostgreSQL, nor named",
+			file: "registry/pgregistry/query.go",
+			find: "interval '{longest}') IS NOT TRUE", put: "interval '{longest}') IS FALSE",
+			pkg: "registry/pgregistry", test: "TestWhoOnlyLooksEndsASessionThatNoneOfUsOpened$", server: "postgres",
+		},
+		{
+			name: "postgres-lookers-believe-for-ever", breaks: "what is bound to a session that never ends is there for who only looks, on PostgreSQL",
+			file: "registry/pgregistry/keeper.go",
+			find: "err != nil || !found {\n		return err", put: "err != nil || found || !found {\n		return err",
+			pkg: "registry/pgregistry", test: "TestWhoOnlyLooksEndsASessionThatNoneOfUsOpened$", server: "postgres",
+		},
+		{
+			name: "sql-session-for-ever", breaks: "a session that somebody made up lives for 292,000 years on MariaDB and SQLite, or one stops all rounds",
+			file: "registry/internal/sqlstore/sighting.go",
+			find: "AND expires BETWEEN 0 AND %s + %d THEN", put: "AND %s + %d > 0 THEN",
+			pkg: "registry/sqlregistry", test: "TestSessionsThatNoneOfUsOpenedAreEndedAndTheOthersAreSeen$/SQLite",
+		},
+		{
+			name: "sql-any-type-of-a-session", breaks: "a session with a text for a time stops all rounds on SQLite",
+			file: "registry/sqlregistry/sqlite.go",
+			find: "\"typeof(ttl) = 'integer' AND typeof(expires) = 'integer' AND typeof(id) = 'text' AND", put: "\"typeof(id) <> '' AND",
+			pkg: "registry/sqlregistry", test: "TestSessionsThatNoneOfUsOpenedAreEndedAndTheOthersAreSeen$/SQLite",
+		},
+		{
+			name: "sql-odd-session-keeps-its-entries", breaks: "what is bound to a session that somebody made up stays, on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/sighting.go",
+			find: "WHERE session_id IN (SELECT id FROM ringfence_sessions WHERE \" + s.sound()", put: "WHERE session_id IN (SELECT id FROM ringfence_sessions WHERE 1 + \" + s.sound()",
+			pkg: "registry/sqlregistry", test: "TestWhatIsBoundToASessionThatNoneOfUsOpenedIsGoneAtOpen$/SQLite",
+		},
+		{
+			name: "mariadb-keeps-orphans", breaks: "what is bound to a session that is not there stays for ever on MariaDB",
+			file: "registry/sqlregistry/mysql.go",
+			find: "'', 0, 0 FROM ringfence_entries WHERE \" + orphaned", put: "'', 0, 0 FROM ringfence_entries WHERE FALSE AND \" + orphaned",
+			pkg: "registry/sqlregistry", test: "TestWhatIsBoundToASessionThatNoneOfUsOpenedIsGoneAtOpen$/MariaDB", server: "mariadb",
+		},
+		{
+			name: "sessions-of-any-length", breaks: "a TTL is accepted that every store takes for one that somebody made up",
+			file: "registry/registry.go",
+			find: "ttl < MinSessionTTL || ttl > MaxSessionTTL {", put: "ttl < MinSessionTTL {",
+			pkg: "registry", test: "TestASessionHasALongestTTL$",
+		},
+	}
+}
