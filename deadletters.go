@@ -2,16 +2,43 @@ package ringfence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// DeadLetter is a record of a subscription that is not delivered until somebody decides.
+// DeadLetterStatus says what holds a record back, or what was decided about it.
+type DeadLetterStatus string
+
+// The statuses.
+const (
+	StatusFailed    DeadLetterStatus = "failed"    // it was given up
+	StatusBlocked   DeadLetterStatus = "blocked"   // it waits behind one of its key that was
+	StatusRedriven  DeadLetterStatus = "redriven"  // it was delivered again, or is as soon as it may be
+	StatusSkipped   DeadLetterStatus = "skipped"   // it was passed over
+	StatusDiscarded DeadLetterStatus = "discarded" // it was finished as it is
+	StatusEdited    DeadLetterStatus = "edited"    // it was delivered again with another value, or is as soon as it may be
+)
+
+// decided are the statuses by what was ordered.
+var decided = map[core.Verb]DeadLetterStatus{
+	core.Redrive: StatusRedriven, core.Pass: StatusSkipped, core.Discard: StatusDiscarded, core.Edit: StatusEdited,
+}
+
+// HeaderEdited is the header of a record whose value Edit has changed: the ID of the dead letter in whose
+// place it was put.
+const HeaderEdited = subscription.Edited
+
+// DeadLetter is a record of a subscription that is not delivered until somebody decides, or of which
+// somebody has decided.
 type DeadLetter struct {
 	ID        string
 	Topic     string
@@ -23,10 +50,12 @@ type DeadLetter struct {
 	Headers   []Header
 	Timestamp time.Time
 	Attempts  int
-	Failed    bool   // it was given up; else it waits behind one of its key that was
+	Status    DeadLetterStatus
+	Failed    bool   // its status is StatusFailed
 	Reason    string // attempts or permanent; "" while it waits
 	Answer    string // the last error
 	FailedAt  time.Time
+	DecidedAt time.Time // when somebody decided about it; zero: nobody has
 	// Lost says why Value and Headers are missing: the log has them no more, and it can only be discarded.
 	// "": they are there.
 	Lost string
@@ -37,6 +66,8 @@ type DeadLetterOptions struct {
 	IDs   []string
 	Key   []byte    // nil: any
 	Since time.Time // only those that failed for the first time then or later; zero: any
+	// Decided has DeadLetters list those too of which somebody has decided: redriven, skipped, discarded, edited.
+	Decided bool
 }
 
 func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
@@ -48,95 +79,179 @@ func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
 // it lists what could be read.
 func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterOptions) ([]DeadLetter, error) {
 	j, letters, err := c.letters(ctx, name, opts)
-	out := make([]DeadLetter, 0, len(letters))
-	for _, l := range letters {
-		d := DeadLetter{
-			ID: subscription.Name(l.ID), Topic: j.Definition.Topic, Storage: int(l.ID.Storage), Partition: int(l.ID.Partition), Offset: l.ID.Offset,
-			Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
-			Attempts: l.Item.Attempts, Failed: l.Failed, Answer: l.Item.Answer,
-		}
-		if l.Lost != nil {
-			d.Lost = l.Lost.Error()
-		}
-		if l.Failed {
-			d.Reason = l.Item.Reason.String()
-		}
-		if l.Item.Since > 0 {
-			d.FailedAt = time.UnixMilli(l.Item.Since)
-		}
-		out = append(out, d)
+	if j != nil && opts != nil && opts.Decided {
+		history, also := j.History(ctx)
+		err = errors.Join(err, also)
+		letters = slices.DeleteFunc(letters, func(l subscription.Letter) bool { // it was carried out between the two looks
+			return slices.ContainsFunc(history, func(h subscription.Letter) bool { return h.ID == l.ID })
+		})
+		letters = append(letters, opts.choose(history)...)
+		slices.SortStableFunc(letters, func(a, b subscription.Letter) int {
+			return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.ID.Round, b.ID.Round))
+		})
+	}
+	out := make([]DeadLetter, len(letters))
+	for i := range letters {
+		out[i] = deadLetterOf(j.Definition.Topic, &letters[i])
 	}
 	return out, err
 }
 
+func deadLetterOf(topic string, l *subscription.Letter) DeadLetter {
+	d := DeadLetter{
+		ID: subscription.Name(l.ID), Topic: topic, Storage: int(l.ID.Storage), Partition: int(l.ID.Partition), Offset: l.ID.Offset,
+		Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
+		Attempts: l.Item.Attempts, Status: StatusBlocked, Failed: l.Failed, Answer: l.Item.Answer,
+	}
+	if l.Lost != nil {
+		d.Lost = l.Lost.Error()
+	}
+	if l.Failed {
+		d.Status = StatusFailed
+	}
+	if l.Verb != 0 {
+		d.Status, d.DecidedAt = decided[l.Verb], time.UnixMilli(l.Decided)
+	}
+	if d.Status != StatusBlocked {
+		d.Reason = l.Item.Reason.String()
+	}
+	if l.Item.Since > 0 {
+		d.FailedAt = time.UnixMilli(l.Item.Since)
+	}
+	return d
+}
+
 // Redrive orders that dead letters be delivered again, each in its place in the order of its key, before
 // what waits behind it. It returns how many that are; the members of the subscription do it as soon as
-// there are some. ErrNotFound when an ID is none.
+// there are some. ErrNotFound when an ID is none; ErrConflict when it was one and somebody has decided about
+// it, or when it waits behind one: nothing is ordered then. ErrConflict, with how many it was in time for, when
+// somebody else's order about some of them came first. Without IDs it passes over those that have one already.
 func (c *Client) Redrive(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
-	return c.orderLetters(ctx, name, opts, core.Redrive)
+	return c.orderLetters(ctx, name, opts, core.Redrive, nil)
 }
 
-// Discard orders that dead letters be finished as they are: the keys that they block go on without them.
+// Discard orders that dead letters be finished as they are: the keys that they block go on without them. Its
+// errors are those of Redrive.
 func (c *Client) Discard(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
-	return c.orderLetters(ctx, name, opts, core.Discard)
+	return c.orderLetters(ctx, name, opts, core.Discard, nil)
 }
 
-func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetterOptions, verb core.Verb) (int, error) {
+// Skip is Discard for what is dealt with in another way: it is remembered as skipped.
+func (c *Client) Skip(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
+	return c.orderLetters(ctx, name, opts, core.Pass, nil)
+}
+
+// Edit is Redrive of one dead letter with another value. The record keeps its key, its place in the order of
+// that and its headers, and has HeaderEdited besides. ErrInvalid when it is too large.
+func (c *Client) Edit(ctx context.Context, name, id string, value []byte) error {
+	_, err := c.orderLetters(ctx, name, &DeadLetterOptions{IDs: []string{id}}, core.Edit, value)
+	return err
+}
+
+func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetterOptions, verb core.Verb, value []byte) (int, error) {
 	j, letters, err := c.letters(ctx, name, opts)
 	if err != nil {
 		return 0, err
 	}
-	letters = slices.DeleteFunc(letters, func(l subscription.Letter) bool { return !l.Failed })
+	waiting := letters
+	letters = slices.DeleteFunc(slices.Clone(letters), func(l subscription.Letter) bool { return !l.Failed || l.Item.Order != 0 })
 	if opts != nil {
 		for _, id := range opts.IDs {
 			if !slices.ContainsFunc(letters, func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }) {
-				return 0, fmt.Errorf("subscription %q has no failed record %q: %w", name, id, ErrNotFound)
+				return 0, fmt.Errorf("subscription %q: %w", name, notFailed(ctx, j, waiting, id))
 			}
 		}
 	}
-	if verb == core.Redrive {
-		for _, l := range letters {
-			if l.ID.Round >= core.MaxRound {
-				return 0, fmt.Errorf("subscription %q: dead letter %s was delivered again as often as it can be, and can only be discarded: %w", name, subscription.Name(l.ID), ErrConflict)
+	var edited *commitlog.Record
+	for i := range letters {
+		l := &letters[i]
+		if err := deliverable(l, verb); err != nil {
+			return 0, fmt.Errorf("subscription %q: dead letter %s %w", name, subscription.Name(l.ID), err)
+		}
+		if verb == core.Edit {
+			rec, err := l.Edit(value)
+			if err != nil {
+				return 0, fmt.Errorf("subscription %q: the new value of %s: %w", name, subscription.Name(l.ID), err)
 			}
-			if l.Lost != nil {
-				return 0, fmt.Errorf("subscription %q: dead letter %s can't be delivered again, only discarded: %w: %w", name, subscription.Name(l.ID), ErrConflict, l.Lost)
-			}
+			edited = &rec
 		}
 	}
-	return len(letters), c.giveOrder(ctx, j, verb, letters)
+	late, err := c.giveOrder(ctx, j, verb, letters, edited)
+	if err == nil && len(late) > 0 {
+		names := make([]string, len(late))
+		for i, id := range late {
+			names[i] = subscription.Name(id)
+		}
+		err = fmt.Errorf("subscription %q: of %d dead letters, for %d the order came too late, as another one was first: %.200s: %w", name, len(letters), len(late), strings.Join(names, " "), ErrConflict)
+	}
+	return len(letters) - len(late), err
 }
 
-// giveOrder writes an order down for the shards that carry it out. While the shard set turns, that may be too
-// late for those that end, and too early for those that come: then it is given again to these, for what is
-// still a dead letter. It is carried out once: it names the rounds of its records.
-func (c *Client) giveOrder(ctx context.Context, j *subscription.Journals, verb core.Verb, letters []subscription.Letter) error {
+// deliverable says what is in the way of an order.
+func deliverable(l *subscription.Letter, verb core.Verb) error {
+	switch {
+	case verb != core.Redrive && verb != core.Edit:
+	case l.ID.Round >= core.MaxRound:
+		return fmt.Errorf("was delivered again as often as it can be, and can only be discarded: %w", ErrConflict)
+	case l.Lost != nil:
+		return fmt.Errorf("can't be delivered again, only discarded: %w: %w", ErrConflict, l.Lost)
+	}
+	return nil
+}
+
+// notFailed says why nothing can be ordered about an ID.
+func notFailed(ctx context.Context, j *subscription.Journals, waiting []subscription.Letter, id string) error {
+	named := func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }
+	if at := slices.IndexFunc(waiting, named); at >= 0 && waiting[at].Item.Order != 0 {
+		return fmt.Errorf("dead letter %s is to be %s already, as soon as a member of the subscription is there: %w", id, decided[waiting[at].Item.Order], ErrConflict)
+	} else if at >= 0 {
+		return fmt.Errorf("record %s has not failed: it waits behind one of its key that has, and goes on once that is decided about: %w", id, ErrConflict)
+	}
+	history, err := j.History(ctx)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(history, named); at >= 0 {
+		return fmt.Errorf("dead letter %s was %s already: %w", id, decided[history[at].Verb], ErrConflict)
+	}
+	return fmt.Errorf("there is no failed record %q: %w", id, ErrNotFound)
+}
+
+// giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
+// While the shard set turns, that may be so of shards that end, and of those that come it may be too early: then
+// it is given again to these, for what is still a dead letter.
+func (c *Client) giveOrder(ctx context.Context, j *subscription.Journals, verb core.Verb, letters []subscription.Letter, edited *commitlog.Record) ([]core.ID, error) {
 	name, life := j.Definition.Name, j.Definition.Life()
+	var late []core.ID
 	for until := time.Now().Add(turnPatience); ; {
-		if err := j.Order(ctx, verb, letters); err != nil {
-			return err
+		var err error
+		if len(letters) > 0 {
+			late, err = j.Order(ctx, verb, letters, edited)
+		}
+		if err != nil || len(late) == 0 {
+			return nil, err
 		}
 		d, err := c.subscriptions().Get(ctx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if d.Life() != life || !d.Turning() && d.Set().ID == j.Definition.Set().ID {
-			return nil
+			return late, nil
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("subscription %q: its shards are being changed, and nobody knows whether the order was in time; repeat it when that is over: %w", name, ErrConflict)
+			return nil, fmt.Errorf("subscription %q: its shards are being changed, and the order was too late for those that end; repeat it when that is over: %w", name, ErrConflict)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(turnEvery):
 		}
 		var now []subscription.Letter
 		if j, now, err = c.letters(ctx, name, nil); err != nil {
-			return err
+			return nil, err
 		}
 		letters = slices.DeleteFunc(now, func(l subscription.Letter) bool {
-			return !l.Failed || !slices.ContainsFunc(letters, func(was subscription.Letter) bool { return was.ID == l.ID })
+			return !l.Failed || l.Item.Order != 0 || !slices.Contains(late, l.ID)
 		})
 	}
 }
@@ -150,5 +265,10 @@ func (c *Client) letters(ctx context.Context, name string, opts *DeadLetterOptio
 		return nil, nil, err
 	}
 	all, err := j.Letters(ctx)
-	return j, slices.DeleteFunc(all, func(l subscription.Letter) bool { return !opts.match(&l, subscription.Name(l.ID)) }), err
+	return j, opts.choose(all), err
+}
+
+// choose are those of the letters that match.
+func (o *DeadLetterOptions) choose(all []subscription.Letter) []subscription.Letter {
+	return slices.DeleteFunc(all, func(l subscription.Letter) bool { return !o.match(&l, subscription.Name(l.ID)) })
 }

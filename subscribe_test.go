@@ -205,7 +205,7 @@ func TestAPermanentErrorIsADeadLetterAtOnceThatMayBeSkipped(t *testing.T) {
 		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 0
 	})
-	if _, err := rf.Redrive(t.Context(), "billing", &ringfence.DeadLetterOptions{IDs: []string{letters[0].ID}}); !errors.Is(err, ringfence.ErrNotFound) {
+	if _, err := rf.Redrive(t.Context(), "billing", &ringfence.DeadLetterOptions{IDs: []string{letters[0].ID}}); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("a redrive of what is gone: %v", err)
 	}
 }

@@ -178,7 +178,7 @@ func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64
 		return commitlog.Record{}, fmt.Errorf("no record is at %d: %w", place, fault.Corrupt)
 	}
 	r, user, err := unwrap(set, &recs[0])
-	if err == nil && (r.ID.Origin != of || r.Kind != core.Park && r.Kind != core.Dead) {
+	if err == nil && (r.Kind != core.Park && r.Kind != core.Dead || r.ID.Origin != of) && !edits(r, of) {
 		err = fmt.Errorf("at %d lies no copy of record %d of partition %d: %w", place, of.Offset, of.Partition, fault.Corrupt)
 	}
 	return user, err

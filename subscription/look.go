@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +22,9 @@ type Letter struct {
 	Lost   error            // why the record can't be read; nil: it is there
 	Failed bool             // else it waits
 	Item   core.Item
+
+	Verb    core.Verb // what was ordered, of one that is done with
+	Decided int64     // when, in Unix milliseconds
 }
 
 // Name is how people name a letter: storage topic, partition, offset and round.
@@ -59,6 +61,11 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	return j.stateAt(ctx, shard, b)
+}
+
+// stateAt reads what counted of it when the journal ended at b.Next.
+func (j *Journals) stateAt(ctx context.Context, shard int, b commitlog.Bounds) (*core.State, error) {
 	retry := j.Definition.Retry
 	st := core.New(core.Config{
 		Set: j.Definition.Set().ID, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: retry.MaxAttempts, MaxPause: retry.longest(),
@@ -71,6 +78,9 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 			return nil, err
 		}
 		for i := range recs {
+			if recs[i].Offset >= b.Next {
+				break
+			}
 			r, _, err := unwrap(j.set(), &recs[i])
 			if err != nil {
 				strange.note(recs[i].Offset, err)
@@ -193,22 +203,4 @@ func untrimmed[T any](look func() (T, error)) (out T, err error) {
 		}
 	}
 	return out, err
-}
-
-// Order writes down what is to be done with dead letters. The owners of the shards do it.
-func (j *Journals) Order(ctx context.Context, verb core.Verb, letters []Letter) error {
-	byShard := map[int][]core.ID{}
-	for _, l := range letters {
-		byShard[l.Shard] = append(byShard[l.Shard], l.ID)
-	}
-	id := rand.Text()[:12]
-	for shard := range j.Definition.Set().Shards {
-		for some := range slices.Chunk(byShard[shard], core.MaxIDs) {
-			r := core.Record{Set: j.set(), Kind: core.Order, At: time.Now().UnixMilli(), Order: id, Verb: verb, IDs: some}
-			if _, err := j.Journal.Append(ctx, shard, []commitlog.Record{wrap(&r, nil)}, nil); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -41,7 +41,7 @@ func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, 
 			err = fmt.Errorf("a record of shard set %q, not of %q: %w", r.Set, set, fault.Corrupt)
 		}
 		user.Headers = slices.Delete(slices.Clone(rec.Headers), i, i+1)
-		if err == nil && (r.Kind == core.Park || r.Kind == core.Dead) && storable(&user) != nil {
+		if err == nil && (r.Kind == core.Park || r.Kind == core.Dead || r.Kind == core.Order && r.Verb == core.Edit) && storable(&user) != nil {
 			err = fmt.Errorf("a record that is too large to have been parked: %w", fault.Corrupt)
 		}
 		if err == nil {

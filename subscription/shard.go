@@ -50,6 +50,7 @@ type Shard struct {
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
 	copies  chan core.Copy
+	noting  chan struct{} // notes has some
 	useless chan struct{} // some of the journal is of no use, once that is stored
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
@@ -62,6 +63,7 @@ type Shard struct {
 	st      *core.State
 	pending map[core.Origin]*parking
 	pumped  []core.Deliver
+	notes   []core.Note
 	running int
 	fenced  int64         // where the fence was repeated last, about
 	trimmed int64         // what is below was dropped, or is about to be
@@ -88,7 +90,7 @@ func NewShard(c ShardConfig) *Shard {
 		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
 		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), kick: make(chan struct{}, 1),
-		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024),
+		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024), noting: make(chan struct{}, 1),
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
 			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
@@ -153,6 +155,7 @@ func (s *Shard) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.appendAll(inner) })
 	wg.Go(func() { s.copyAll(inner) })
+	wg.Go(func() { s.noteAll(inner) })
 	wg.Go(func() { s.tail(inner) })
 	wg.Go(func() { s.trim(inner) })
 	wg.Go(func() { s.pump(inner, &wg) })
@@ -219,6 +222,8 @@ func (s *Shard) do(f func(*core.State)) {
 			s.batches <- e.Entries // never two at a time
 		case core.Copy:
 			s.copyLocked(e)
+		case core.Note:
+			s.noteLocked(e)
 		case core.Settle:
 			if p := s.pending[e.Origin]; p != nil {
 				delete(s.pending, e.Origin)

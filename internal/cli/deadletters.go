@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -28,19 +31,17 @@ type deadLetter struct {
 	Headers       []document.Header `json:"headers"`
 	Attempts      int               `json:"attempts"`
 	Reason        string            `json:"reason"`
-	Status        string            `json:"status"` // failed, or blocked behind one
+	Status        string            `json:"status"` // failed, or blocked behind one; or what was decided: redriven, skipped, discarded, edited
 	Answer        string            `json:"answer"`
 	FailedAt      string            `json:"failed_at"`
+	DecidedAt     string            `json:"decided_at,omitempty"`
 	Lost          string            `json:"lost,omitempty"` // why the value and the headers can't be read
 }
 
 func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
 	d := deadLetter{
 		ID: l.ID, Topic: l.Topic, Storage: l.Storage, Partition: l.Partition, Offset: l.Offset, Headers: []document.Header{},
-		Attempts: l.Attempts, Reason: l.Reason, Status: "blocked", Answer: l.Answer, Lost: l.Lost,
-	}
-	if l.Failed {
-		d.Status = "failed"
+		Attempts: l.Attempts, Reason: l.Reason, Status: string(l.Status), Answer: l.Answer, Lost: l.Lost,
 	}
 	if l.Key != nil {
 		var key string
@@ -55,6 +56,9 @@ func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
 	if !l.FailedAt.IsZero() {
 		d.FailedAt = document.Time(l.FailedAt.UnixMilli())
 	}
+	if !l.DecidedAt.IsZero() {
+		d.DecidedAt = document.Time(l.DecidedAt.UnixMilli())
+	}
 	return d
 }
 
@@ -63,6 +67,8 @@ type chosen struct {
 	ids []string
 	key string
 	all bool
+
+	decided bool // list those too that somebody has decided about
 
 	since string
 	after time.Time // what since says
@@ -90,7 +96,7 @@ func (c *chosen) check(cmd *cobra.Command) error {
 }
 
 func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
-	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after}
+	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after, Decided: c.decided}
 	if cmd.Flags().Changed("key") {
 		o.Key = []byte(c.key)
 	}
@@ -100,15 +106,20 @@ func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
 func (a *app) deadLetters() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead-letters",
-		Short: "List, show, redrive and discard the records that were given up",
-		Long: `List, show, redrive and discard the records of a subscription that were given up. The
-name may come before the verb too: "dead-letters billing list".`,
+		Short: "List, show, redrive, skip, edit and discard the records that were given up",
+		Long: `List, show, redrive, skip, edit and discard the records of a subscription that were
+given up. The name may come before the verb too: "dead-letters billing list". An order is
+written down, and the members of the subscription carry it out as soon as there are some.
+One about a record that somebody has decided about already, or that only waits behind one
+that failed, is a conflict (exit code 4), one about a record that was never given up is
+"not found" (3).`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"dlq"},
 	}
-	cmd.AddCommand(a.deadLettersList(), a.deadLettersShow(),
+	cmd.AddCommand(a.deadLettersList(), a.deadLettersShow(), a.deadLettersExport(), a.deadLettersEdit(),
 		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*ringfence.Client).Redrive),
+		a.deadLettersOrder("skip", "Pass dead letters over, as they are dealt with in another way; their keys go on", (*ringfence.Client).Skip),
 		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*ringfence.Client).Discard))
 	return cmd
 }
@@ -121,9 +132,11 @@ func (a *app) deadLettersList() *cobra.Command {
 		Short: "List what is not delivered until somebody decides",
 		Long: `List the records of a subscription that are not delivered until somebody decides, in
 order of key and place: "failed" ones, which were given up, and "blocked" ones, which
-wait behind a failed one of their key. JSON is one object a line.`,
+wait behind a failed one of their key. With --all also those about which somebody has
+decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line.`,
 		Args: cobra.ExactArgs(1),
 	}
+	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.sinceFlag(cmd)
 	a.checkedBy(cmd, func() error { return c.check(cmd) })
@@ -184,19 +197,20 @@ type ordered struct {
 func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
 	cmd := &cobra.Command{
-		Use:   verb + " NAME (--id ID | --key K | --since T | --all)",
+		Use:   verb + " NAME ([--id] ID... | --key K | --since T | --all)",
 		Short: short,
 		Long: short + `. The order is written down, and the
 members of the subscription carry it out as soon as there are some.`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&c.ids, "id", nil, "that of this `ID`; may be repeated")
 	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
 	c.sinceFlag(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
 	a.checkedBy(cmd, func() error {
+		c.ids = append(c.ids, cmd.Flags().Args()[1:]...)
 		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since")) {
-			return fmt.Errorf("expected --all, or which ones: --id, --key or --since: %w", fault.Invalid)
+			return fmt.Errorf("expected --all, or which ones: an ID, --key or --since: %w", fault.Invalid)
 		}
 		return c.check(cmd)
 	})
@@ -208,4 +222,61 @@ members of the subscription carry it out as soon as there are some.`,
 		return a.emit(ordered{args[0], verb, n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
 	})
 	return cmd
+}
+
+func (a *app) deadLettersExport() *cobra.Command {
+	var c chosen
+	cmd := &cobra.Command{
+		Use:   "export NAME",
+		Short: "Write what is not delivered as lines of JSON, whatever --format says",
+		Args:  cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
+	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
+	c.sinceFlag(cmd)
+	a.checkedBy(cmd, func() error { return c.check(cmd) })
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
+		return errors.Join(err, a.writeDeadLetters(list))
+	})
+	return cmd
+}
+
+func (a *app) deadLettersEdit() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "edit NAME ID --value-file FILE",
+		Short: "Deliver a dead letter again with another value, in its place in the order of its key",
+		Long: `Deliver a dead letter again with the value that is in a file ("-": stdin), byte for
+byte, before what waits behind it. Key and headers stay; the header ringfence-edited says
+which dead letter it was. The topic keeps the record as it is.`,
+		Example: `  ringfence subscription dead-letters edit billing 0.3.668.0 --value-file fixed.json`,
+		Args:    cobra.ExactArgs(2),
+	}
+	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
+	_ = cmd.MarkFlagRequired("value-file") // made just above
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		value, err := a.valueOf(file)
+		if err == nil {
+			err = rf.Edit(ctx, args[0], args[1], value)
+		}
+		if err != nil {
+			return err
+		}
+		return a.emit(ordered{args[0], "edit", 1}, func(r *report) { r.line("edit: 1 record") })
+	})
+	return cmd
+}
+
+// valueOf reads the value of a record, or a little more than the longest.
+func (a *app) valueOf(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(io.LimitReader(a.stdin, commitlog.MaxRecordBytes+1))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.Invalid)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, commitlog.MaxRecordBytes+1))
 }

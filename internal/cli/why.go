@@ -75,7 +75,7 @@ record that is held in memory before it is parked only its owner knows.`,
 					if b.Status == "retrying" {
 						r.line("next attempt %s", dash(b.Due))
 					} else {
-						r.line("until it is redriven or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
+						r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
 					}
 					r.line("%s behind it", plural(int64(b.Followers), "record"))
 				}
@@ -108,7 +108,9 @@ func nameFirst(args []string) []string {
 	if at < 1 || !slices.Contains([]string{"subscription", "subscriptions", "sub"}, args[at-1]) || at+2 >= len(args) {
 		return args
 	}
-	verb := func(s string) bool { return slices.Contains([]string{"list", "show", "redrive", "discard"}, s) }
+	verb := func(s string) bool {
+		return slices.Contains([]string{"list", "show", "export", "redrive", "skip", "edit", "discard"}, s)
+	}
 	if verb(args[at+1]) || !verb(args[at+2]) {
 		return args
 	}

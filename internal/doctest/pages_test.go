@@ -259,6 +259,7 @@ func deliver(endpoint string) Play {
 				Of: "ringfence subscription dead-letters redrive billing --key acct-42", Want: []string{"^redrive: 1 record$"},
 				Before: "touch mended", After: fmt.Sprintf(beside, "test ! -s list"),
 			},
+			{Of: "ringfence subscription dead-letters list billing --all", Want: []string{"acct-42 +redriven"}},
 			{Of: "ringfence subscription dead-letters discard billing --all", Want: []string{"^discard: 0 records$"}},
 			{Of: "ringfence subscription delete billing --force", After: "! ringfence subscription describe billing"},
 		},

@@ -157,8 +157,8 @@ func believedMutants() []mutant {
 		},
 		{
 			name: "round-that-nobody-reads", breaks: "a redrive of what a stranger wrote stops its shard for ever",
-			file: "subscription/core/pump.go",
-			find: "id.Round < MaxRound)", put: "id.Round <= MaxRound)",
+			file: "subscription/core/orders.go",
+			find: "id.Round >= MaxRound:", put: "id.Round > MaxRound:",
 			pkg: "subscription/core", test: "TestADeadLetterInItsLastRoundIsOnlyDiscarded$",
 		},
 		{
@@ -224,7 +224,7 @@ func believedMutants() []mutant {
 		{
 			name: "redriven-beyond-the-last-round", breaks: "people are told that a dead letter is delivered again which never is",
 			file: "deadletters.go",
-			find: "l.ID.Round >= core.MaxRound {", put: "l.ID.Round > core.MaxRound {",
+			find: "l.ID.Round >= core.MaxRound:", put: "l.ID.Round > core.MaxRound:",
 			pkg: ".", test: "TestADeadLetterOfTheLastRoundIsDiscarded$",
 		},
 		{

@@ -207,7 +207,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "payload-of-another-record", breaks: "a wrong place in a journal delivers another record under this one's name",
 			file: "subscription/journal.go",
-			find: "(r.ID.Origin != of || ", put: "(",
+			find: " || r.ID.Origin != of) &&", put: ") &&",
 			pkg: "subscription", test: "TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload$",
 		},
 		{
@@ -360,6 +360,60 @@ func subscriptionMutants() []mutant {
 			file: "subscribedelete.go",
 			find: "	case n > 0:\n", put: "	case n < 0:\n",
 			pkg: ".", test: "TestADeletionWithoutForceTakesNothingThatIsInUse$",
+		},
+		{
+			name: "decided-before-it-is-noted", breaks: "a crash leaves a dead letter of which nobody knows what became",
+			file: "subscription/core/orders.go",
+			find: "	if !o.noted {\n", put: "	if !o.noted && o.place < 0 {\n",
+			pkg: "subscription/core", test: "TestNothingIsDoneWithADeadLetterBeforeThatIsNoted$",
+		},
+		{
+			name: "second-order-counts", breaks: "who decides about a dead letter second undoes what the first was told to be done",
+			file: "subscription/core/orders.go",
+			find: "!it.dead || it.order != 0 || r.Verb == 0:", put: "!it.dead || r.Verb == 0:",
+			pkg: "subscription/core", test: "TestOfTwoOrdersTheFirstCounts$",
+		},
+		{
+			name: "edited-to-the-old-value", breaks: "an edited record is delivered with the value that failed",
+			file: "subscription/core/orders.go",
+			find: "	if it.order == Edit {\n", put: "	if it.order == Edit && it.copy < 0 {\n",
+			pkg: "subscription/core", test: "TestAnEditedRecordIsDeliveredInItsPlaceWithTheNewValue$",
+		},
+		{
+			name: "edited-under-another-key", breaks: "a forged order brings the records of two keys into one order",
+			file: "subscription/core/orders.go",
+			find: "	return r.Verb != Edit || ", put: "	return r.Verb == Edit || ",
+			pkg: "subscription/core", test: "TestAnEditWithAnotherKeyIsNone$",
+		},
+		{
+			name: "orders-before-a-start-forgotten", breaks: "an order that was given before a takeover is never carried out",
+			file: "subscription/core/orders.go",
+			find: "	for _, o := range slices.Compact(all) {\n", put: "	for _, o := range all[:0] {\n",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "late-order-unsaid", breaks: "who decides about a dead letter too late is told that it is done",
+			file: "subscription/orders.go",
+			find: "				if !slices.Contains(took, id) {\n", put: "				if len(took) > len(some) {\n",
+			pkg: "subscription", test: "TestOfTwoWhoOrderTheSecondIsToldThatItIsTooLate$",
+		},
+		{
+			name: "noted-is-decided", breaks: "a dead letter that waits for a decision is shown as decided",
+			file: "subscription/orders.go",
+			find: "l.Verb != 0 && !(open && it.ID == id)", put: "l.Verb != 0 && !(open && it.ID != id)",
+			pkg: "subscription", test: "TestADeadLetterIsOpenUntilTheJournalSaysOtherwise$",
+		},
+		{
+			name: "value-of-another-edit", breaks: "a wrong place in a journal delivers the new value of another record",
+			file: "subscription/orders.go",
+			find: " && r.Verb == core.Edit && r.IDs[0].Origin == of", put: " && r.Verb == core.Edit",
+			pkg: "subscription", test: "TestAnEditKeepsKeyAndHeadersAndSaysWhatItWas$",
+		},
+		{
+			name: "waiting-record-skipped", breaks: "a record that only waits is told to be unknown",
+			file: "deadletters.go",
+			find: "	} else if at >= 0 {\n", put: "	} else if at < -1 {\n",
+			pkg: ".", test: "TestAnOrderThatComesTooLateIsTold$",
 		},
 		{
 			name: "order-behind-a-copy", breaks: "a crash forgets an order that came while its dead letter was being appended once more",

@@ -38,7 +38,19 @@ func turnMutants() []mutant {
 		{
 			name: "turn-forgets-an-order", breaks: "a dead letter that was discarded right before a turn is one again",
 			file: turn,
-			find: " && !s.has(it) && it.order != Discard {", put: " && !s.has(it) {",
+			find: " && !s.has(it) && !it.order.ends() {", put: " && !s.has(it) {",
+			pkg: "subscription/core", test: "TestAnHeirTakesOverWhatItsPartitionsHave$",
+		},
+		{
+			name: "turn-forgets-an-edit", breaks: "a dead letter that was edited right before a turn is delivered with the old value",
+			file: turn,
+			find: "		if it.order == Edit {\n", put: "		if it.order == Edit && p.edited == 0 {\n",
+			pkg: "subscription/core", test: "TestAnHeirTakesOverWhatItsPartitionsHave$",
+		},
+		{
+			name: "turn-forgets-a-skip", breaks: "a dead letter that was skipped right before a turn is one again",
+			file: "subscription/core/orders.go",
+			find: "return v == Discard || v == Pass }", put: "return v == Discard }",
 			pkg: "subscription/core", test: "TestAnHeirTakesOverWhatItsPartitionsHave$",
 		},
 		{

@@ -43,6 +43,9 @@ func Encode(r *Record) []byte {
 		for _, id := range r.IDs {
 			w.id(id)
 		}
+		if r.Verb == Edit {
+			w.flag(r.Key != nil)
+		}
 		return w.b
 	}
 	w.num(r.By.Epoch)
@@ -90,6 +93,14 @@ func Decode(b, key []byte) (*Record, error) {
 		r.Verb = Verb(d.byte(byte(verbs) - 1))
 		for range d.count(MaxIDs) {
 			r.IDs = append(r.IDs, d.id())
+		}
+		if r.Verb == Edit {
+			if d.flag() {
+				r.Key = append([]byte{}, key...)
+			}
+			if len(r.IDs) != 1 {
+				d.fail("one value for several records, or for none")
+			}
 		}
 		return r, d.end()
 	}

@@ -59,6 +59,9 @@ func samples() []Record {
 		{Kind: Ends, Set: "7f3a", At: 5, By: by, Seq: 8, ID: id},
 		{Kind: Close, Set: "7f3a", At: 5, By: by, Seq: 9},
 		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Redrive, IDs: []ID{id, {}}},
+		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Pass, IDs: []ID{id}},
+		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Edit, IDs: []ID{id}, Key: []byte("k")},
+		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Edit, IDs: []ID{id}},
 	}
 }
 
@@ -213,14 +216,14 @@ func TestWhateverIsWrittenIsRead(t *testing.T) {
 
 func TestADeadLetterInItsLastRoundIsOnlyDiscarded(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []Verb{Redrive, Discard} {
+	for _, verb := range []Verb{Redrive, Discard, Pass, Edit} {
 		s := owner()
 		id := ID{Origin: Origin{Offset: 5}, Round: MaxRound}
 		s.Read(1, &Record{Kind: Dead, By: s.cfg.Tenure, Seq: 2, ID: id, Key: []byte("k"), Blocking: true, Reason: Permanent})
 		s.Effects()
-		s.Read(2, &Record{Kind: Order, Verb: verb, IDs: []ID{id}})
+		s.Read(2, &Record{Kind: Order, Verb: verb, IDs: []ID{id}, Key: []byte("k")})
 		var written []Entry
-		for _, e := range s.Effects() {
+		for _, e := range carriedOut(s) {
 			written = append(written, e.(Append).Entries...)
 		}
 		for _, e := range written {
@@ -228,12 +231,12 @@ func TestADeadLetterInItsLastRoundIsOnlyDiscarded(t *testing.T) {
 				t.Errorf("verb %d: %+v is written: %v", verb, e, err)
 			}
 		}
-		if verb == Redrive && len(written) > 0 || verb == Discard && (len(written) != 1 || written[0].Kind != Done) {
+		if verb.again() && len(written) > 0 || !verb.again() && (len(written) != 1 || written[0].Kind != Done) {
 			t.Errorf("verb %d: written is %+v", verb, written)
 		}
 		s.Read(3, &Record{Kind: Order, Verb: Discard, IDs: []ID{id}})
-		if verb == Redrive && len(s.Effects()) != 1 {
-			t.Error("after a redrive that was refused it can't be discarded")
+		if verb.again() && len(carriedOut(s)) != 1 {
+			t.Error("after an order that was refused it can't be discarded")
 		}
 	}
 }

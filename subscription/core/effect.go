@@ -49,6 +49,13 @@ type Copy struct {
 	Payload Payload
 }
 
+// Note is stored with the dead letters, however often it takes, before an order is carried out: what became
+// of them is known from that when the journal says nothing of them any more. Then State.Noted is called.
+type Note struct {
+	Place int64 // of the order
+	Record
+}
+
 // Settle finishes a main record: what became of it can't be lost any more.
 type Settle struct{ Origin Origin }
 
@@ -78,6 +85,7 @@ type Trim struct{ Before int64 }
 
 func (Append) effect()  {}
 func (Copy) effect()    {}
+func (Note) effect()    {}
 func (Settle) effect()  {}
 func (Deliver) effect() {}
 func (Started) effect() {}

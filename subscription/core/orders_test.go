@@ -1,6 +1,106 @@
 package core
 
-import "testing"
+import (
+	"reflect"
+	"testing"
+)
+
+// carriedOut is what a shard does once what it notes is stored.
+func carriedOut(s *State) (out []Effect) {
+	for all := s.Effects(); len(all) > 0; all = s.Effects() {
+		for _, e := range all {
+			if n, ok := e.(Note); ok {
+				s.Noted(n)
+			} else {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// letter is an owner with a dead letter, at place 1, and a record that waits behind it.
+func letter(id ID) *State {
+	s := owner()
+	s.Read(1, &Record{Kind: Dead, By: s.cfg.Tenure, Seq: 2, ID: id, Key: []byte("k"), Blocking: true, Reason: Permanent, Copy: 7})
+	s.Read(2, &Record{Kind: Park, By: s.cfg.Tenure, Seq: 3, ID: ID{Origin: Origin{Offset: id.Offset + 1}}, Key: []byte("k")})
+	s.next = 3
+	s.Effects()
+	return s
+}
+
+// What became of a dead letter is known from the note alone when the journal says nothing of it any more.
+func TestNothingIsDoneWithADeadLetterBeforeThatIsNoted(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []Verb{Redrive, Discard, Pass, Edit} {
+		id := ID{Origin: Origin{Offset: 5}}
+		s := letter(id)
+		it := s.items[id.Origin]
+		s.about(it, Entry{Record: Record{Kind: Dead, ID: id, Key: []byte("k"), Copy: it.copy}}) // it is appended once more
+		again := s.Effects()[0].(Append).Entries[0].Record
+		s.Read(3, &Record{Kind: Order, Order: "o", Verb: verb, IDs: []ID{id}, Key: []byte("k")})
+		s.Read(4, &again)
+		effects := s.Effects()
+		want := Note{Place: 3, Record: Record{Set: "s", Kind: Order, Order: "o", Verb: verb, IDs: []ID{id}, Key: []byte("k")}}
+		if len(effects) != 1 || !reflect.DeepEqual(effects[0], want) {
+			t.Fatalf("verb %d: %+v; expected only %+v", verb, effects, want)
+		}
+		s.Noted(want)
+		if effects = s.Effects(); len(effects) != 1 || len(effects[0].(Append).Entries) != 1 {
+			t.Errorf("verb %d, once it is noted: %+v", verb, effects)
+		}
+	}
+}
+
+// An edited record takes the place of the dead letter, before what waits behind it.
+func TestAnEditedRecordIsDeliveredInItsPlaceWithTheNewValue(t *testing.T) {
+	t.Parallel()
+	id := ID{Origin: Origin{Offset: 5}}
+	s := letter(id)
+	s.Read(3, &Record{Kind: Order, Verb: Edit, IDs: []ID{id}, Key: []byte("k")})
+	e := carriedOut(s)[0].(Append).Entries[0]
+	if e.Kind != Park || e.ID != (ID{id.Origin, 1}) || e.Payload != (Payload{From: InJournal, Place: 3}) {
+		t.Errorf("written is %+v; expected the second round of %v with what lies at 3", e, id)
+	}
+	s.Read(4, &e.Record)
+	s.Due(1, 10)
+	if got := s.Effects(); len(got) != 1 || got[0].(Deliver).ID != e.ID || got[0].(Deliver).Place != 4 {
+		t.Errorf("%+v is to be done; expected the delivery of %v from 4", got, e.ID)
+	}
+}
+
+// The new value lies in the order, with a key: that of another record would bring the two into one order.
+func TestAnEditWithAnotherKeyIsNone(t *testing.T) {
+	t.Parallel()
+	id := ID{Origin: Origin{Offset: 5}}
+	for _, key := range [][]byte{nil, {}, []byte("other")} {
+		s := letter(id)
+		s.Read(3, &Record{Kind: Order, Verb: Edit, IDs: []ID{id}, Key: key})
+		if got := carriedOut(s); len(got) > 0 {
+			t.Errorf("key %q: %+v", key, got)
+		}
+	}
+}
+
+func TestOfTwoOrdersTheFirstCounts(t *testing.T) {
+	t.Parallel()
+	id := ID{Origin: Origin{Offset: 5}}
+	s := letter(id)
+	s.Read(3, &Record{Kind: Order, Verb: Pass, IDs: []ID{id}})
+	s.Read(4, &Record{Kind: Order, Verb: Edit, IDs: []ID{id}, Key: []byte("k")})
+	if a, b := s.Took(3), s.Took(4); !reflect.DeepEqual(a, []ID{id}) || len(b) > 0 {
+		t.Errorf("the first took %v, the second %v", a, b)
+	}
+	effects := carriedOut(s)
+	if e := effects[0].(Append).Entries[0]; len(effects) != 1 || e.Kind != Done {
+		t.Errorf("written is %+v; expected that it is finished", e)
+	}
+	s.Read(5, &effects[0].(Append).Entries[0].Record)
+	s.Due(1, 10)
+	if got := s.Effects(); len(got) != 1 || got[0].(Deliver).ID.Offset != 6 {
+		t.Errorf("%+v is to be done; expected that what waited is delivered", got)
+	}
+}
 
 // A dead letter is appended once more while an order for it comes. An heir that read the journal from the
 // copy on would not know of the order.

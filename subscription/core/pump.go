@@ -1,9 +1,6 @@
 package core
 
-import (
-	"container/heap"
-	"slices"
-)
+import "container/heap"
 
 // Verdict is what becomes of a main record.
 type Verdict uint8
@@ -191,36 +188,6 @@ func (s *State) about(it *item, e Entry) {
 	it.pending++
 	s.refresh(it.lane)
 	s.push(entry{Entry: e, lane: it.lane, item: it})
-}
-
-// take notes what an order wants, and does it once this start is the owner.
-func (s *State) take(r *Record) {
-	var all []*item
-	for _, id := range r.IDs {
-		if it := s.items[id.Origin]; it != nil && it.id() == id && it.dead && it.order == 0 && (r.Verb != Redrive || id.Round < MaxRound) { // none of ours made so many rounds
-			it.order = r.Verb
-			all = append(all, it)
-		}
-	}
-	slices.SortFunc(all, func(a, b *item) int { return a.Compare(b.Origin) })
-	for _, it := range all {
-		s.obey(it)
-	}
-}
-
-// obey carries out what was ordered about a dead letter.
-func (s *State) obey(it *item) {
-	if s.phase != live || it.pending > 0 || s.items[it.Origin] != it {
-		return
-	}
-	switch it.order {
-	case Redrive:
-		r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, int(it.round) + 1}, Key: it.lane.key(), Timestamp: it.timestamp}
-		r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost: a Park has neither
-		s.about(it, Entry{Record: r, Payload: Payload{From: InDead, Place: it.copy}})
-	case Discard:
-		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.id()}})
-	}
 }
 
 func cut(s string, limit int) string { return s[:min(len(s), limit)] }

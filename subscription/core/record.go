@@ -77,6 +77,8 @@ type Verb uint8
 const (
 	Redrive Verb = iota + 1 // deliver it again, in its place in the order of its key
 	Discard                 // finish it as it is; its key goes on
+	Pass                    // the same, of one that is dealt with in another way
+	Edit                    // deliver it again, with the value that the order has
 	verbs
 )
 
@@ -92,7 +94,7 @@ type Record struct {
 
 	ID ID // of Park, Try, Done, Dead, Known, Ends
 
-	// Of Park, Dead and Known. Key is nil for a record without one.
+	// Of Park, Dead and Known, and of an Order to Edit. Key is nil for a record without one.
 	Key       []byte
 	Timestamp int64 // of the main record
 

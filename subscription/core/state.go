@@ -52,6 +52,7 @@ type State struct {
 	ending  Ending
 	lanes   map[string]*lane
 	items   map[Origin]*item
+	orders  map[Origin]*order // of dead letters, that are not carried out yet
 	answers map[string]string // see shared
 	placed  []placed          // what keeps the journal's beginning, in order of place
 	tidyTo  int64             // what lies below is being appended once more; see Tidy
@@ -89,7 +90,7 @@ func New(c Config) *State {
 	if c.DeadLetters == "" {
 		c.DeadLetters = Block
 	}
-	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, answers: map[string]string{}, direct: map[Origin]*lane{}, passed: map[[2]int]int64{}}
+	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, orders: map[Origin]*order{}, answers: map[string]string{}, direct: map[Origin]*lane{}, passed: map[[2]int]int64{}}
 }
 
 // Effects takes what is to be done, in that order.
@@ -169,7 +170,7 @@ func (s *State) Read(place int64, r *Record) {
 	}
 	switch own := r.By == s.cfg.Tenure; {
 	case r.Kind == Order:
-		s.take(r)
+		s.take(place, r)
 	case r.Kind == Fence && r.By.above(s.level):
 		s.level, s.seq = r.By, r.Seq
 		s.fences = append(s.fences, place)
@@ -219,8 +220,8 @@ func (s *State) work() {
 	s.phase = live
 	for _, it := range s.sorted() {
 		s.refresh(it.lane)
-		s.obey(it)
 	}
+	s.resume()
 }
 
 // count is what a record that counts changes.
@@ -244,6 +245,7 @@ func (s *State) count(place int64, r *Record) {
 	case Done:
 		if it != nil && it.id() == r.ID {
 			delete(s.items, it.Origin)
+			delete(s.orders, it.Origin)
 			it.lane.remove(it)
 			s.refresh(it.lane)
 		}
@@ -307,6 +309,7 @@ func (s *State) keep(place int64, r *Record) {
 	default:
 		if int(it.round) < r.ID.Round {
 			it.attempts, it.order = 0, 0
+			delete(s.orders, it.Origin)
 		}
 		l.remove(it)
 	}

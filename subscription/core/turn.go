@@ -47,6 +47,8 @@ type pull struct {
 	it    *item // nil: only that all of the lane up to at is finished
 	lane  *lane
 	at    Origin
+
+	edited int64 // where the order for it lies, with the value that it may have
 }
 
 // Adopt takes over what the parents have of the partitions that are in next, the lowest unfinished offsets
@@ -62,8 +64,12 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 	}
 	for _, p := range parents {
 		for _, it := range p.State.items {
-			if _, mine := from[it.in()]; mine && !s.has(it) && it.order != Discard {
-				s.pulls = append(s.pulls, pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin})
+			if _, mine := from[it.in()]; mine && !s.has(it) && !it.order.ends() {
+				one := pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin}
+				if o := p.State.orders[it.Origin]; o != nil {
+					one.edited = o.place
+				}
+				s.pulls = append(s.pulls, one)
 			}
 		}
 		for _, l := range p.State.lanes {
@@ -82,10 +88,10 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 // in is the partition of an origin.
 func (o Origin) in() [2]int { return [2]int{int(o.Storage), int(o.Partition)} }
 
-// holds says whether there is an item that goes on: one that was discarded does not.
+// holds says whether there is an item that goes on: one that was discarded or skipped does not.
 func (s *State) holds(o Origin) bool {
 	it := s.items[o]
-	return it != nil && it.order != Discard
+	return it != nil && !it.order.ends()
 }
 
 // has says whether an item of a parent was taken over by somebody before us. That a later one of its lane
@@ -121,11 +127,15 @@ func (s *State) pull(p pull) {
 	switch {
 	case !it.dead:
 		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParent, Place: it.place, Shard: p.shard}}})
-	case it.order == Redrive:
+	case it.order.again():
 		r.ID.Round++
 		r.Attempts, r.Due, r.Since, r.Answer = 0, 0, 0, ""
 		r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost
-		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParentDead, Place: it.copy, Shard: p.shard}}})
+		from := Payload{From: InParentDead, Place: it.copy, Shard: p.shard}
+		if it.order == Edit {
+			from.From, from.Place = InParent, p.edited
+		}
+		s.push(entry{Entry: Entry{Record: r, Payload: from}})
 	default:
 		r.Kind, r.Blocking, r.Reason = Dead, it.blocking, it.reason
 		s.copy(Copy{Record: r, Payload: Payload{From: InParentDead, Place: it.copy, Shard: p.shard}})

@@ -92,7 +92,9 @@ func TestAnHeirTakesOverWhatItsPartitionsHave(t *testing.T) {
 		Record{Kind: Park, By: by, Seq: 7, ID: id(1, 9), Key: []byte("e")}, Record{Kind: Done, By: by, Seq: 8, ID: id(1, 9)},
 		Record{Kind: Park, By: by, Seq: 9, ID: id(1, 2), Key: []byte("f")}, Record{Kind: Done, By: by, Seq: 10, ID: id(1, 2)},
 		Record{Kind: Order, Verb: Redrive, IDs: []ID{id(1, 6)}}, Record{Kind: Order, Verb: Discard, IDs: []ID{id(1, 11)}},
-		Record{Kind: Close, By: by, Seq: 11},
+		dead(11, 12, "g"), dead(12, 13, "h"), Record{Kind: Order, Verb: Pass, IDs: []ID{id(1, 12)}},
+		Record{Kind: Order, Verb: Edit, IDs: []ID{id(1, 13)}, Key: []byte("h")},
+		Record{Kind: Close, By: by, Seq: 13},
 	)
 	heir := func(batch int) *State {
 		s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true, Batch: batch})
@@ -108,8 +110,11 @@ func TestAnHeirTakesOverWhatItsPartitionsHave(t *testing.T) {
 	}
 	redriven := id(1, 6)
 	redriven.Round = 1
+	edited := id(1, 13)
+	edited.Round = 1
 	want := []row{
 		{Park, id(1, 4), InParent, 2}, {Dead, id(1, 5), Nowhere, 0}, {Park, redriven, InParentDead, 6}, {Known, id(1, 9), Nowhere, 0}, {Known, id(1, 11), Nowhere, 0},
+		{Known, id(1, 12), Nowhere, 0}, {Park, edited, InParent, 15}, // from the order
 	}
 	for _, batch := range []int{1, 2, 256} {
 		s := heir(batch)

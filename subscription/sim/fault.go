@@ -29,6 +29,7 @@ func (w *shard) step() {
 		n.send()
 	case k < 8:
 		n.copyOut()
+		n.noteOut()
 	case k < 9:
 		w.now += int64(w.rnd.IntN(15))
 	case !n.started: // the rest needs the inputs
@@ -238,26 +239,4 @@ func (w *shard) trim(n *node, before int64) {
 		w.fail("node %d trims the journal to %d, the stored checkpoint needs it from %v", n.id, before, ck)
 	}
 	w.first = before
-}
-
-// order is what people want done with some of the dead letters.
-func (w *shard) order() {
-	r := core.Record{Set: set, Kind: core.Order, At: w.now, Order: "o", Verb: core.Redrive}
-	if !w.healed && w.chance(4) {
-		r.Verb = core.Discard
-	}
-	for _, it := range w.judge.oracle.Items() {
-		if it.Dead && (w.healed || w.chance(2)) {
-			r.IDs = append(r.IDs, it.ID)
-			if r.Verb == core.Discard {
-				w.judge.discarded[it.Origin] = true
-			} else {
-				w.counts.Redriven++
-			}
-		}
-	}
-	if len(r.IDs) > 0 {
-		w.log("order %d: %v", r.Verb, r.IDs)
-		w.land([]stored{{header: core.Encode(&r)}})
-	}
 }

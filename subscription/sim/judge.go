@@ -26,12 +26,13 @@ type facts struct {
 	everDead  map[core.Origin]bool
 	over      map[core.Origin]bool // its Done counts
 	epochs    map[string]int64     // the highest token that was seen of a line
+	value     map[core.ID]int      // which one of a round is to be delivered; 0: that of the topic
 }
 
 func newFacts() facts {
 	return facts{
 		tries: map[core.Origin]int{}, delivered: map[core.Origin]int{}, discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{},
-		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{},
+		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{}, value: map[core.ID]int{},
 	}
 }
 
@@ -64,8 +65,10 @@ func (j *judge) landed(at int64, s stored) {
 	after := j.item(r.ID.Origin)
 	j.w.log("  journal %d: kind %d %v seq %d by %d/%d attempts %d", at, r.Kind, r.ID, r.Seq, r.By.Epoch, r.By.Run, r.Attempts)
 	if r.Kind == core.Fence || r.Kind == core.Order || r.Kind == core.Ends || r.Kind == core.Close {
+		j.ordered(at, s, r)
 		return
 	}
+	j.decided(before, after)
 	switch {
 	case before != nil && after == nil:
 		j.over[r.ID.Origin] = true
@@ -82,6 +85,7 @@ func (j *judge) landed(at int64, s stored) {
 		j.w.fail("%v was tried %d times, and is parked with %d attempts", r.ID, n, after.Attempts)
 	}
 	j.due[r.ID.Origin] = r.Due
+	j.valued(after)
 	if !after.Dead {
 		j.w.counts.Parked++
 		return
@@ -93,7 +97,7 @@ func (j *judge) landed(at int64, s stored) {
 	} else if first != after.Copy && !j.w.rolled {
 		j.w.fail("%v has two dead letters, %d and %d", after.ID, first, after.Copy)
 	}
-	if after.Copy >= int64(len(j.w.dead)) || j.w.dead[after.Copy] != after.Origin {
+	if after.Copy >= int64(len(j.w.dead)) || j.w.dead[after.Copy].Origin != after.Origin {
 		j.w.fail("%v is marked as a dead letter, and its copy %d is not there", after.ID, after.Copy)
 	}
 }
@@ -263,7 +267,7 @@ func (j *judge) finished() bool {
 			return false
 		}
 	}
-	return len(n.batch) == 0 && len(n.copies) == 0 && n.st.End() == int64(len(j.w.journal))
+	return len(n.batch) == 0 && len(n.copies)+len(n.notes) == 0 && n.st.End() == int64(len(j.w.journal))
 }
 
 // end judges a finished history.

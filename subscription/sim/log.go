@@ -27,8 +27,8 @@ func (w *shard) encode(n *node, batch []core.Entry) ([]stored, bool) {
 }
 
 // payload is whose bytes lie at a place.
-func (w *shard) payload(n *node, p core.Payload, want core.Origin) (core.Origin, bool) {
-	o := want
+func (w *shard) payload(n *node, p core.Payload, want core.Origin) (copied, bool) {
+	o := copied{Origin: want}
 	switch p.From {
 	case core.InJournal:
 		if p.Place < w.first {
@@ -49,7 +49,7 @@ func (w *shard) payload(n *node, p core.Payload, want core.Origin) (core.Origin,
 	case core.InParentDead:
 		o = w.parents[p.Shard].dead[p.Place]
 	}
-	if o != want {
+	if o.Origin != want {
 		w.fail("node %d takes the payload of %v for %v", n.id, o, want)
 	}
 	return o, true

@@ -36,6 +36,7 @@ type node struct {
 
 	batch   []stored // on its way
 	copies  []core.Copy
+	notes   []core.Note
 	pumped  []core.Deliver
 	storing *checkpoint
 }
@@ -107,6 +108,8 @@ func (n *node) effects() {
 			n.batch, _ = n.w.encode(n, e.Entries)
 		case core.Copy:
 			n.copies = append(n.copies, e)
+		case core.Note:
+			n.notes = append(n.notes, e)
 		case core.Deliver:
 			n.pumped = append(n.pumped, e)
 		case core.Settle:

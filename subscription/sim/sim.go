@@ -40,6 +40,7 @@ type Counts struct {
 	Parked, Dead, Redriven, Discarded, Past, Trimmed int
 	Recalled, Paused, Waited, Spared, Strangers, Cut int
 	Turns, Closings, Adopted, TakenOver, Followed    int
+	Skipped, Edited, Renoted                         int
 }
 
 // Run runs one history.
@@ -83,8 +84,14 @@ type record struct {
 type stored struct {
 	header  []byte
 	key     []byte
-	payload *core.Origin // whose payload lies here
-	final   *checkpoint  // of a Close
+	payload *copied     // that lies here
+	final   *checkpoint // of a Close
+}
+
+// copied is a copy of a main record, with its value (0) or with that of an edit.
+type copied struct {
+	core.Origin
+	value int
 }
 
 // checkpoint is what the registry keeps of the shard.
@@ -125,6 +132,8 @@ type world struct {
 	sets    [][]*shard // of each set its shards
 	turning *rand.Rand // of the turns alone; nil: there is none
 	facts   facts
+	noted   map[core.ID]core.Verb // what became of dead letters
+	edits   int
 	rolled  bool
 	healed  bool
 	outage  bool       // the endpoint does not work
@@ -143,7 +152,7 @@ type shard struct {
 
 	journal []stored
 	first   int64 // what is not trimmed
-	dead    []core.Origin
+	dead    []copied
 	late    [][]stored // batches on the way from nodes that may be dead
 	reg     registry
 	before  []registry // what it was, for a store that goes back
@@ -154,7 +163,7 @@ type shard struct {
 }
 
 func newWorld(c Config) *world {
-	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}}
+	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}, noted: map[core.ID]core.Verb{}}
 	w.other = rand.New(rand.NewPCG(c.Seed, 0x737472616e6765))
 	w.strange = w.other.IntN(8) == 0
 	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]

@@ -92,7 +92,7 @@ func TestHistoriesAreFullOfTrouble(t *testing.T) {
 		}
 	}
 	for i := range sum.NumField() {
-		if n := sum.Field(i).Int(); n < 40 {
+		if n := sum.Field(i).Int(); n < 25 {
 			t.Errorf("500 histories have %d of %s", n, sum.Type().Field(i).Name)
 		}
 	}
