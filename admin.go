@@ -56,12 +56,50 @@ func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...in
 	return g.Resume(ctx, whoami(), partitions...)
 }
 
+// DeleteGroupOptions are the options of DeleteGroup.
+type DeleteGroupOptions struct {
+	// Force removes also a group that has members, which end with ErrNotFound, and one whose documents
+	// can't be read.
+	Force bool
+}
+
 // DeleteGroup removes a group and its progress. ErrConflict while it has live members.
-func (c *Client) DeleteGroup(ctx context.Context, group string) error {
+func (c *Client) DeleteGroup(ctx context.Context, group string, opts *DeleteGroupOptions) error {
 	if err := c.ofNoSubscription(ctx, group); err != nil {
 		return err
 	}
+	if opts != nil && opts.Force {
+		return c.destroyGroup(ctx, group)
+	}
 	return c.deleteGroup(ctx, group, false)
+}
+
+// destroyGroup removes what there is of a group. What it held is released where its topic is known, and
+// else in every topic that can be read: it may have been any.
+func (c *Client) destroyGroup(ctx context.Context, group string) error {
+	g, t, err := c.group(ctx, group)
+	damaged := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalid)
+	if err != nil && (!damaged && !errors.Is(err, ErrNotFound) || g == nil && !damaged) {
+		return err
+	}
+	if g == nil {
+		if g, err = c.reg.Group(group); err != nil {
+			return err
+		}
+	}
+	if err := g.Destroy(ctx); err != nil || !damaged && t == nil {
+		return err
+	}
+	if t != nil {
+		return consumer.ReleaseHold(ctx, group, t)
+	}
+	all, err := c.catalog.List(ctx)
+	for i := range all {
+		if t, unread := c.current(ctx, all[i].Name); unread == nil {
+			err = errors.Join(err, consumer.ReleaseHold(ctx, group, t))
+		}
+	}
+	return err
 }
 
 // deleteGroup is DeleteGroup. given: its topic is deleted next, and may be damaged.

@@ -84,7 +84,7 @@ func retentionWorks(t *testing.T, rf *ringfence.Client) {
 // goesOnWithoutTheGroup wants retention to take of the held topic what only group g has kept.
 func goesOnWithoutTheGroup(t *testing.T, rf *ringfence.Client) {
 	t.Helper()
-	if err := rf.DeleteGroup(t.Context(), "g"); err != nil {
+	if err := rf.DeleteGroup(t.Context(), "g", nil); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "retention to go on without the group", func() bool {

@@ -289,7 +289,7 @@ func TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt(t *testing.T) {
 			_, err := rf.SeekGroup(t.Context(), info.Group(), to, nil)
 			return err
 		}(),
-		"delete of the group":   rf.DeleteGroup(t.Context(), info.Group()),
+		"delete of the group":   rf.DeleteGroup(t.Context(), info.Group(), nil),
 		"delete of the topic":   rf.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true}),
 		"delete of the journal": rf.DeleteTopic(t.Context(), info.JournalTopic(), nil),
 		"delete of the copies":  rf.DeleteTopic(t.Context(), info.DeadTopic(), nil),

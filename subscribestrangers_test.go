@@ -132,7 +132,7 @@ func TestADamagedDefinitionHarmsNoOtherAndCanBeRemoved(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"its group": rf.DeleteGroup(ctx, group), "a topic that it may deliver": rf.DeleteTopic(ctx, "news", nil),
+		"its group": rf.DeleteGroup(ctx, group, nil), "a topic that it may deliver": rf.DeleteTopic(ctx, "news", nil),
 	} {
 		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("delete of %s: %v; expected ErrConflict and what to do", what, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
@@ -71,7 +73,20 @@ func (m *member) load(ctx context.Context, joined bool) (*registry.State, error)
 			st, err = m.group.Load(ctx, true)
 		}
 	}
+	if err == nil && st.Meta != nil {
+		m.tellStrays(st)
+	}
 	return st, silent(err, registry.ErrUnavailable)
+}
+
+// tellStrays tells people, once, of what is in the places of members, and is none. One reading at a time
+// is under way.
+func (m *member) tellStrays(st *registry.State) {
+	ids := slices.Sorted(maps.Keys(st.Strays))
+	if len(ids) > 0 && !slices.Equal(ids, m.strays) {
+		m.log().Warn("the store has entries of members that can't be read, or are bound to no session; they count for nothing. A member of that ID takes its place; a deletion of the group with --force removes it", "ids", ids)
+	}
+	m.strays = ids
 }
 
 func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Result, error) {

@@ -40,6 +40,7 @@ type member struct {
 	group  *registry.Group
 	worker Worker
 	core   *core.State
+	strays []string // what people were told of
 	began  time.Time
 
 	messages chan message

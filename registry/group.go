@@ -264,8 +264,21 @@ type State struct {
 	Control           Control
 	ControlVersion    Version
 	// Strange are the keys of entries that should not be there: of units that the group has not got,
-	// of a unit or member by another name than its own, or of a group that was deleted. They do no harm; see Heal for those of no group.
+	// of a unit or member by another name than its own, of a member that can't be read or is bound to no
+	// session, or of a group that was deleted. They do no harm; see Heal for those of no group.
 	Strange []string
+	// Strays are the versions of those in the places of members, by the member's ID: who takes the place
+	// of such a member, or goes by its absence, goes by that.
+	Strays map[string]Version
+}
+
+// stray notes what is in the place of a member, and is none.
+func (st *State) stray(e Entry, id string) {
+	st.Strange = append(st.Strange, e.Key)
+	if st.Strays == nil {
+		st.Strays = map[string]Version{}
+	}
+	st.Strays[id] = e.Version
 }
 
 // Load reads the group's state in one consistent list; with checkpoints it takes a second one,
@@ -286,8 +299,8 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			err = decode(e, st.Meta)
 		case "members":
 			var m Member
-			if err = decode(e, &m); err == nil && e.Key != g.MemberKey(m.ID) {
-				st.Strange = append(st.Strange, e.Key)
+			if e.Session == "" || decode(e, &m) != nil || e.Key != g.MemberKey(m.ID) {
+				st.stray(e, strings.TrimPrefix(rest, "members/"))
 				continue
 			}
 			st.Members = append(st.Members, m)

@@ -135,7 +135,7 @@ func (g *Group) Delete(ctx context.Context) error {
 				e = x
 			case x.Key == plan.Key:
 				plan.Version = x.Version
-			case strings.HasPrefix(x.Key, members):
+			case strings.HasPrefix(x.Key, members) && x.Session != "":
 				member, live = strings.TrimPrefix(x.Key, members), live+1
 			}
 		}
@@ -163,6 +163,39 @@ func (g *Group) Delete(ctx context.Context) error {
 			done, err = g.sweep(ctx, mark)
 		}
 		if err != nil || done {
+			return err
+		}
+	}
+	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, ErrConflict)
+}
+
+// Destroy is Delete of whatever there is: also of a group that has members, which end as after any deletion,
+// and of one whose documents can't be read.
+func (g *Group) Destroy(ctx context.Context) error {
+	for range settleTries {
+		e, err := g.r.lookup(ctx, g.MetaKey())
+		if err != nil {
+			return err
+		}
+		if e.Version != "" {
+			var m Meta
+			if decode(e, &m) != nil {
+				m = Meta{Format: metaFormat, Life: rand.Text(), Units: 1} // of what is to be removed it need say no more
+			} else if g.over(m) {
+				return nil
+			}
+			m.Deleting = true
+			e.Value = Encode(m)
+			res, err := g.r.settle(ctx, Txn{Checks: []Check{{Key: e.Key, Version: e.Version}}, Puts: []Put{{Key: e.Key, Value: e.Value}}})
+			if errors.Is(res.Err, ErrConflict) {
+				continue
+			}
+			if err = errors.Join(err, res.Err); err != nil {
+				return err
+			}
+			e.Version = res.Versions[0]
+		}
+		if done, err := g.sweep(ctx, e); err != nil || done {
 			return err
 		}
 	}

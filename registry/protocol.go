@@ -51,11 +51,11 @@ func (g *Group) AnnounceTxn(m Member, session string, seen Version) Txn {
 	return Txn{Checks: []Check{{Key: key, Version: seen}}, Puts: []Put{{Key: key, Value: Encode(m), Session: session}}}
 }
 
-// ForgetTxn ends the restart window of a static member that has not come back. Checks: that it is
-// absent, the document.
-func (g *Group) ForgetTxn(member string, meta Version) Txn {
+// ForgetTxn ends the restart window of a static member that has not come back. Checks: that there is
+// nothing in its place but the stray of that version ("": nothing at all), the document.
+func (g *Group) ForgetTxn(member string, stray, meta Version) Txn {
 	return Txn{
-		Checks:  []Check{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},
+		Checks:  []Check{{Key: g.MemberKey(member), Version: stray}, {Key: g.MetaKey(), Version: meta}},
 		Deletes: []string{g.StaticKey(member)},
 	}
 }

@@ -67,11 +67,16 @@ func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Member, len(snap.Entries))
-	for i, e := range snap.Entries {
-		if err := decode(e, &out[i]); err != nil {
+	out := make([]Member, 0, len(snap.Entries))
+	for _, e := range snap.Entries {
+		if e.Session == "" {
+			continue // see State.Strange
+		}
+		var m Member
+		if err := decode(e, &m); err != nil {
 			return nil, err
 		}
+		out = append(out, m)
 	}
 	return out, nil
 }

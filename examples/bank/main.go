@@ -157,7 +157,7 @@ func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for { // the workers that were killed last are still members for a moment
-		err := rf.DeleteGroup(ctx, group)
+		err := rf.DeleteGroup(ctx, group, nil)
 		if err == nil || errors.Is(err, ringfence.ErrNotFound) {
 			break
 		}

@@ -59,7 +59,7 @@ func (s *State) expireAbsent() {
 			continue
 		}
 		a.sent = true
-		s.batch = append(s.batch, write{kind: wExpire, txn: s.cfg.Group.ForgetTxn(a.id, s.view.MetaVersion)})
+		s.batch = append(s.batch, write{kind: wExpire, txn: s.cfg.Group.ForgetTxn(a.id, s.view.Strays[a.id], s.view.MetaVersion)})
 	}
 }
 

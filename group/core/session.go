@@ -109,6 +109,14 @@ func (s *State) find(id string) (int, bool) {
 	})
 }
 
+// placeOf is the version of what is in the place of a member: its entry, a stray, or nothing.
+func (s *State) placeOf(id string) registry.Version {
+	if i, ok := s.find(id); ok {
+		return s.view.MemberVersions[i]
+	}
+	return s.view.Strays[id]
+}
+
 // join puts the member entry, in a group that is there: the group's document goes with it when there
 // is none yet, and what was deleted meanwhile is not begun again by halves.
 func (s *State) join() {
@@ -116,9 +124,7 @@ func (s *State) join() {
 		return
 	}
 	j := registry.Join{Member: s.document(), Session: s.session, Meta: s.view.MetaVersion, Restart: s.cfg.RestartWindow}
-	if i, ok := s.find(s.cfg.Member); ok {
-		j.Seen = s.view.MemberVersions[i]
-	}
+	j.Seen = s.placeOf(s.cfg.Member)
 	s.joining = true
 	s.tried++
 	meta := s.view.Meta

@@ -97,8 +97,8 @@ func (s *State) claim(n int, why, dead string) {
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
 	}
 	claim := registry.Claim{Unit: n, Owner: owner, Last: v.OwnerVersion, Checkpoint: v.CheckpointVersion, Self: s.member, Dead: dead}
-	if i, ok := s.find(dead); ok { // in another incarnation
-		claim.DeadVersion = s.view.MemberVersions[i]
+	if dead != "" { // gone, or in another incarnation
+		claim.DeadVersion = s.placeOf(dead)
 	}
 	u.write = wClaim
 	s.batch = append(s.batch, write{kind: wClaim, unit: n, owner: owner, txn: s.cfg.Group.ClaimTxn(claim)})

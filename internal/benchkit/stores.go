@@ -98,7 +98,7 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 	}
 	for _, g := range groups {
 		for {
-			if err = rf.DeleteGroup(ctx, g.Name); !errors.Is(err, fault.Conflict) || ctx.Err() != nil {
+			if err = rf.DeleteGroup(ctx, g.Name, nil); !errors.Is(err, fault.Conflict) || ctx.Err() != nil {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

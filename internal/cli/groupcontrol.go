@@ -155,26 +155,31 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 }
 
 func (a *app) groupDelete() *cobra.Command {
-	var dryRun, yes bool
+	var dryRun, yes, force bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a group and its progress",
 		Long: `Delete a group and its progress; its topic stays. While it has live members that is a
-conflict (exit code 4). On a terminal it asks first; --yes answers. Without a
+conflict (exit code 4); --force deletes it all the same, and one whose documents can't
+be read. On a terminal it asks first; --yes answers. Without a
 terminal it never asks.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeGroupArg,
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
+	cmd.Flags().BoolVar(&force, "force", false, "also with members, or with documents that can't be read")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.DescribeGroup(ctx, args[0])
+		if force && unreadableDocument(err) {
+			g, err = ringfence.GroupInfo{Name: args[0], Topic: "(unknown)"}, nil
+		}
 		if err != nil {
 			return err
 		}
 		result := deletion{What: "group", Name: g.Name, Deleted: !dryRun}
 		if dryRun {
-			if n := len(g.Members); n > 0 {
+			if n := len(g.Members); n > 0 && !force {
 				return fmt.Errorf("group %q has %s, %q among them; it would not be deleted before they are stopped: %w", g.Name, plural(int64(n), "live member"), g.Members[0].ID, fault.Conflict)
 			}
 			return a.emitDeletion(result)
@@ -182,7 +187,7 @@ terminal it never asks.`,
 		if !yes && !a.confirm(fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
 			return fmt.Errorf("group %q was not deleted: nobody said yes: %w", g.Name, fault.NotDone)
 		}
-		if err := rf.DeleteGroup(ctx, args[0]); err != nil {
+		if err := rf.DeleteGroup(ctx, args[0], &ringfence.DeleteGroupOptions{Force: force}); err != nil {
 			return err
 		}
 		return a.emitDeletion(result)

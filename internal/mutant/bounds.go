@@ -88,5 +88,41 @@ func boundMutants() []mutant {
 			find: "	if hdr.snapLen > uint64(max(size-pageSize, 0)) {\n", put: "	if false {\n",
 			pkg: "registry/fileregistry", test: "TestTheLengthThatASnapshotClaimsIsNotBelieved$",
 		},
+		{
+			name: "member-without-a-session", breaks: "an entry that a stranger wrote has a share of the units for ever, and nobody works on them",
+			file: "registry/group.go",
+			find: "			if e.Session == \"\" || decode(", put: "			if decode(",
+			pkg: "registry", test: "TestWhatIsBoundToNoSessionOrCannotBeReadIsNoMember$",
+		},
+		{
+			name: "member-that-cannot-be-read", breaks: "one entry of a member that can't be read has a member of no name in every reading",
+			file: "registry/group.go",
+			find: " || decode(e, &m) != nil || e.Key != g.MemberKey(m.ID) {", put: " || decode(e, &m) != nil && m.ID != \"\" {",
+			pkg: "registry", test: "TestWhatIsBoundToNoSessionOrCannotBeReadIsNoMember$",
+		},
+		{
+			name: "stray-keeps-its-units", breaks: "units of an entry that no member wrote are claimed in vain, for ever",
+			file: "group/core/unit.go",
+			find: "		claim.DeadVersion = s.placeOf(dead)\n", put: "		if _, ok := s.find(dead); ok {\n			claim.DeadVersion = s.placeOf(dead)\n		}\n",
+			pkg: "group", test: "TestAMemberWithoutASessionHasNoShare$",
+		},
+		{
+			name: "stray-keeps-its-place", breaks: "a member can't join where an entry of its ID is that no member wrote",
+			file: "group/core/session.go",
+			find: "	j.Seen = s.placeOf(s.cfg.Member)\n", put: "	if _, ok := s.find(s.cfg.Member); ok {\n		j.Seen = s.placeOf(s.cfg.Member)\n	}\n",
+			pkg: "group", test: "TestAMemberWithoutASessionHasNoShare$",
+		},
+		{
+			name: "ghost-stops-a-deletion", breaks: "an entry that no member wrote keeps a group from being deleted",
+			file: "registry/meta.go",
+			find: " && x.Session != \"\":", put: ":",
+			pkg: "registry", test: "TestADeletionWaitsForNoMemberWithoutASession$",
+		},
+		{
+			name: "force-reads-first", breaks: "a group whose document can't be read can't be removed by any command",
+			file: "registry/meta.go",
+			find: "			if decode(e, &m) != nil {\n", put: "			if err := decode(e, &m); err != nil {\n				return err\n			} else if m.Units < 0 {\n",
+			pkg: "registry", test: "TestDestroyRemovesWhateverThereIs$",
+		},
 	}
 }

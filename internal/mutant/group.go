@@ -166,7 +166,7 @@ func groupMutants() []mutant {
 		{
 			name: "static-member-expired-though-back", breaks: "a static member that is back in time loses its place",
 			file: "registry/protocol.go",
-			find: "{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MetaKey(), Version: meta}},\n",
+			find: "{{Key: g.MemberKey(member), Version: stray}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MetaKey(), Version: meta}},\n",
 			pkg: sim, test: simulation,
 		},
 		{
