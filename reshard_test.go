@@ -200,7 +200,7 @@ func TestWhatTurnedIsGuardedAndDeleted(t *testing.T) {
 	must(t, err)
 	info := turned(t, rf, "billing")
 	old := info.As(info.Sets[0])
-	if err := rf.DeleteGroup(t.Context(), old.Group()); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.DeleteGroup(t.Context(), old.Group(), nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of the group that ended: %v; expected ErrConflict", err)
 	}
 	if err := rf.DeleteTopic(t.Context(), old.JournalTopic(), nil); !errors.Is(err, ringfence.ErrConflict) {

@@ -58,10 +58,9 @@ func (l *holdLog) at() int64 {
 	return l.held
 }
 
-// The hold comes first: what is dropped between the seek and a later hold is what the group was sent
-// to. And what was dropped before the hold is not where it is sent.
-func TestASeekHoldsBeforeItMoves(t *testing.T) {
-	t.Parallel()
+// heldGroup is a group that has processed the ten records of its topic, and holds what comes.
+func heldGroup(t *testing.T) (*holdLog, *memregistry.Handle, *ringfence.Client) {
+	t.Helper()
 	log := &holdLog{Log: memlog.NewStore(nil).Driver()}
 	h := memregistry.NewStore().Open()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "held:", Registry: "held:", Backends: []ringfence.Backend{{
@@ -76,7 +75,7 @@ func TestASeekHoldsBeforeItMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rf.Close()
+	t.Cleanup(func() { _ = rf.Close() })
 	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +87,14 @@ func TestASeekHoldsBeforeItMoves(t *testing.T) {
 	if at := log.at(); at != 10 {
 		t.Fatalf("the group holds what lies from %d on; expected 10", at)
 	}
+	return log, h, rf
+}
 
+// The hold comes first: what is dropped between the seek and a later hold is what the group was sent
+// to. And what was dropped before the hold is not where it is sent.
+func TestASeekHoldsBeforeItMoves(t *testing.T) {
+	t.Parallel()
+	log, h, rf := heldGroup(t)
 	log.trims = 4
 	h.OnApply(func(keys []string) error {
 		for _, k := range keys {
@@ -102,5 +108,35 @@ func TestASeekHoldsBeforeItMoves(t *testing.T) {
 	h.OnApply(nil)
 	if err != nil || to[0].Checkpoint != 4 || log.at() != 4 {
 		t.Errorf("sent to %+v, %v, while what lies from %d on is held; expected 4, the first that is left", to, err, log.at())
+	}
+}
+
+// Nobody knows what a group needs of a partition whose checkpoint can't be read: it is where it is sent.
+func TestASeekOfWhatCannotBeReadHoldsBeforeItMoves(t *testing.T) {
+	t.Parallel()
+	log, h, rf := heldGroup(t)
+	g, err := h.Group("g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := h.Get(t.Context(), g.CheckpointKey(0))
+	if err == nil {
+		_, err = h.Txn(t.Context(), registry.Txn{Checks: []registry.Check{{Key: e.Key, Version: e.Version}}, Puts: []registry.Put{{Key: e.Key, Value: []byte("{")}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.OnApply(func(keys []string) error {
+		for _, k := range keys {
+			if strings.Contains(k, "/owner") && log.at() != 6 {
+				t.Errorf("%s is written while what lies from %d on is held; expected 6", k, log.at())
+			}
+		}
+		return nil
+	})
+	to, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(6), nil)
+	h.OnApply(nil)
+	if err != nil || to[0].Checkpoint != 6 || log.at() != 6 {
+		t.Errorf("sent to %+v, %v, while what lies from %d on is held", to, err, log.at())
 	}
 }

@@ -96,7 +96,7 @@ func (h Hold) warn(ctx context.Context, err error) {
 // store tells the log the lowest offsets that the group needs. A group that does not exist yet is
 // going to need everything.
 func (h Hold) store(ctx context.Context, first bool) error {
-	st, err := h.group.Load(ctx, true)
+	st, err := h.group.Survey(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -121,17 +121,18 @@ func (h Hold) store(ctx context.Context, first bool) error {
 }
 
 // Descend stores the hold of a group that is about to be sent to these positions, where one lies
-// below what the group needed until now. From then on they stay.
-func (h Hold) Descend(ctx context.Context, to []PositionInfo) error {
-	st, err := h.group.Load(ctx, true)
+// below what the group needed until now, or what it needed can't be read (unread, by position). From then
+// on they stay.
+func (h Hold) Descend(ctx context.Context, to []PositionInfo, unread []bool) error {
+	st, err := h.group.Survey(ctx, true)
 	if err != nil {
 		return err
 	}
 	for storage, s := range h.topic.Document().Storage {
 		offsets := registry.LowestNeeded(st.Units, storage, s.Partitions)
 		lower := false
-		for _, p := range to {
-			if p.Storage == storage && p.Checkpoint < offsets[p.Partition] {
+		for i, p := range to {
+			if p.Storage == storage && (p.Checkpoint < offsets[p.Partition] || unread[i]) {
 				offsets[p.Partition], lower = p.Checkpoint, true
 			}
 		}

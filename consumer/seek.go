@@ -36,22 +36,23 @@ func (l Layout) seek(ctx context.Context, g *registry.Group, t *topic.Topic, to 
 		return nil, err
 	}
 	// All targets are found before the first unit moves: a bad one must leave the group as it was.
-	infos, _, err := l.seekTargets(ctx, g, t, to, partitions)
+	goal, err := l.seekTargets(ctx, g, t, to, partitions)
 	if err != nil || opts.DryRun {
-		return infos, err
+		return goal.infos, err
 	}
 	if err := g.Grow(ctx, len(l.of(t.Document()))); err != nil {
 		return nil, err
 	}
 	hold := NewHold(g, t, logger)
 	defer hold.End(ctx) // where the group is then, whatever came of it
-	if err := hold.Descend(ctx, infos); err != nil {
+	if err := hold.Descend(ctx, goal.infos, goal.unread); err != nil {
 		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", g.Name(), err)
 	}
-	infos, units, err := l.seekTargets(ctx, g, t, to, partitions) // retention may have been at work until the hold was stored
+	goal, err = l.seekTargets(ctx, g, t, to, partitions) // retention may have been at work until the hold was stored
 	if err != nil {
 		return nil, err
 	}
+	infos, units := goal.infos, goal.units
 	for i := 0; i < len(infos); { // earlier storage topics first: the later ones then wait for them
 		from, unit := i, units[i]
 		var target registry.Checkpoint // all that is sought in a unit in one write
@@ -122,20 +123,27 @@ func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, err
 	return slices.Compact(units), nil
 }
 
-// seekTargets finds the new positions in the partitions, and in those that must follow them back, and
-// the unit of each.
-func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, partitions []int) (infos []PositionInfo, units []int, _ error) {
+// seekGoal is where a seek goes, by partition.
+type seekGoal struct {
+	infos  []PositionInfo
+	units  []int  // that read them
+	unread []bool // what is stored of the unit can't be read
+}
+
+// seekTargets finds the new positions in the partitions, and in those that must follow them back.
+func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, partitions []int) (goal seekGoal, _ error) {
 	meta, err := g.Meta(ctx)
 	if err == nil {
 		err = l.fits(g.Name(), &meta)
 	}
 	if err != nil {
-		return nil, nil, err
+		return goal, err
 	}
-	have, err := g.Units(ctx)
+	st, err := g.Survey(ctx, true)
 	if err != nil {
-		return nil, nil, err
+		return goal, err
 	}
+	have := st.Units
 	doc := t.Document()
 	layout := l.of(doc)
 	back := make([]bool, len(layout))
@@ -143,12 +151,13 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 		for q := unit.From; q < unit.To; q += unit.Step {
 			back[n] = back[n] || back[q]
 		}
-		follows := back[n]
+		follows, named := back[n], len(goal.infos)
 		for _, in := range unit.Inputs {
 			if in.Storage < doc.Left() {
 				continue
 			}
 			var was *registry.Position
+			unread := n < len(have) && have[n].Damage() != nil
 			if n < len(have) {
 				was = have[n].Checkpoint.Position(in.Storage, in.Partition)
 			}
@@ -162,13 +171,16 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 			}
 			p, err := SeekPosition(ctx, t, in.Storage, in.Partition, target)
 			if err != nil {
-				return nil, nil, err
+				return goal, err
 			}
-			back[n] = back[n] || was != nil && p.Checkpoint < was.Next
-			infos, units = append(infos, p), append(units, n)
+			back[n] = back[n] || was != nil && p.Checkpoint < was.Next || unread && p.Checkpoint < in.End // what follows has begun, or may have
+			goal.infos, goal.units, goal.unread = append(goal.infos, p), append(goal.units, n), append(goal.unread, unread)
+		}
+		if some := len(goal.infos) - named; some > 0 && some < len(unit.Inputs) && goal.unread[named] {
+			return goal, fmt.Errorf("what group %q stored of unit %d can't be read, and it reads %d partitions; seek them all at once: %w", g.Name(), n, len(unit.Inputs), fault.Invalid)
 		}
 	}
-	return infos, units, nil
+	return goal, nil
 }
 
 // SeekPosition finds where a target lies in a partition.

@@ -43,6 +43,8 @@ type MemberInfo struct {
 	Draining    bool   `json:"draining,omitempty"`
 	Joined      int64  `json:"joined"` // Unix ms
 	Units       int    `json:"units"`  // how many it owns
+	// Unreadable: a newer version wrote its entry, or somebody else. It keeps what it owns while its session lives.
+	Unreadable bool `json:"unreadable,omitempty"`
 }
 
 // AssignmentInfo says who computed the current assignment, and why.
@@ -172,7 +174,7 @@ func Summary(name string, d *group.Description) GroupInfo {
 	for _, m := range d.Members {
 		info.Members = append(info.Members, MemberInfo{
 			ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Weight: max(m.Weight, 1), Zone: m.Zone,
-			Static: m.Static, Draining: m.Draining, Joined: m.Joined, Units: owned[m.ID],
+			Static: m.Static, Draining: m.Draining && !m.Unreadable, Joined: m.Joined, Units: owned[m.ID], Unreadable: m.Unreadable,
 		})
 	}
 	return info
@@ -229,6 +231,9 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *reg
 				p.Done += r[1] - r[0]
 			}
 		}
+	}
+	if err := u.Damage(); err != nil {
+		p.Damaged = err.Error() + "; nothing is read before a seek"
 	}
 	p.Lag = max(0, b.Next-from-p.Done)
 	if from < b.Next {

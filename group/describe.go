@@ -58,7 +58,7 @@ func read(ctx context.Context, r *registry.Registry, name string, checkpoints bo
 	if err != nil {
 		return nil, err
 	}
-	st, err := g.Load(ctx, checkpoints)
+	st, err := g.Survey(ctx, checkpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,8 @@ func (d *Description) status(st *registry.State, u *registry.Unit) Status {
 	switch {
 	case u.Number < d.Meta.First:
 		s.Phase, s.Target = Finished, ""
+	case u.OwnerDamage != nil:
+		s.Phase, s.Target, s.Why = Unowned, "", "its owner can't be read, so nobody takes it; a seek gives it a new epoch"
 	case o.Member == "":
 		s.Phase = Unowned
 		if o.Epoch == 0 {

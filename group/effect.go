@@ -67,10 +67,10 @@ func silent(err, kind error) error {
 func (m *member) load(ctx context.Context, joined bool) (*registry.State, error) {
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
-	st, err := m.group.Load(ctx, true)
+	st, err := m.group.Survey(ctx, true)
 	if err == nil && st.Meta == nil && len(st.Strange) > 0 && !joined {
 		if err = m.group.Heal(ctx); err == nil {
-			st, err = m.group.Load(ctx, true)
+			st, err = m.group.Survey(ctx, true)
 		}
 	}
 	if err == nil && st.Meta != nil {
@@ -79,14 +79,24 @@ func (m *member) load(ctx context.Context, joined bool) (*registry.State, error)
 	return st, silent(err, registry.ErrUnavailable)
 }
 
-// tellStrays tells people, once, of what is in the places of members, and is none. One reading at a time
+// tellStrays tells people, once, of what is in the places of members and is none, or can't be read. One reading at a time
 // is under way.
 func (m *member) tellStrays(st *registry.State) {
 	ids := slices.Sorted(maps.Keys(st.Strays))
 	if len(ids) > 0 && !slices.Equal(ids, m.strays) {
-		m.log().Warn("the store has entries of members that can't be read, or are bound to no session; they count for nothing. A member of that ID takes its place; a deletion of the group with --force removes it", "ids", ids)
+		m.log().Warn("the store has entries of members that no session keeps; they count for nothing. A member of that ID takes its place; a deletion of the group removes it", "ids", ids)
 	}
 	m.strays = ids
+	var unread []string
+	for i := range st.Members {
+		if st.Members[i].Unreadable {
+			unread = append(unread, st.Members[i].ID)
+		}
+	}
+	if len(unread) > 0 && !slices.Equal(unread, m.unread) {
+		m.log().Warn("the entries of some members can't be read (of a newer version?); they keep what they own while their sessions live, and are given nothing", "ids", unread)
+	}
+	m.unread = unread
 }
 
 func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Result, error) {

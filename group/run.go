@@ -41,6 +41,7 @@ type member struct {
 	worker Worker
 	core   *core.State
 	strays []string // what people were told of
+	unread []string // and these
 	began  time.Time
 
 	messages chan message

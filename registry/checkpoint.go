@@ -62,6 +62,13 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		}
 		var o Owner
 		e, err := g.r.read(ctx, g.OwnerKey(unit), &o)
+		if errors.Is(err, fault.Corrupt) { // whoever owns it by that is fenced, as any owner
+			o, err = Owner{}, nil
+			var last Checkpoint
+			if _, unread := g.r.read(ctx, g.CheckpointKey(unit), &last); unread == nil {
+				o.Epoch = last.Epoch
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -63,6 +63,11 @@ type Member struct {
 	Host        string `json:"host,omitempty"`
 	PID         int    `json:"pid,omitempty"`
 	Joined      int64  `json:"joined"` // Unix ms, informative
+
+	// Unreadable: a session keeps the entry, which holds no valid document; a newer version may have
+	// written it. It is a member of which nothing but the ID is known: what it owns stays its own, and it
+	// is given nothing.
+	Unreadable bool `json:"-"`
 }
 
 // StaticMember keeps the units of a static member through its restart window.
@@ -151,6 +156,28 @@ type Unit struct {
 	OwnerVersion      Version
 	Checkpoint        *Checkpoint // nil: none was ever written
 	CheckpointVersion Version
+
+	// What is stored in the place of the owner or of the checkpoint, and is none: nobody may claim the unit,
+	// or begin it, as nobody knows who owns it and how far it got. A seek puts both in order.
+	OwnerDamage, CheckpointDamage error
+}
+
+// DamagedUnitError says that what is stored of a unit can't be read.
+type DamagedUnitError struct {
+	Unit int
+	Err  error // names the key
+}
+
+func (e *DamagedUnitError) Error() string { return e.Err.Error() }
+
+func (e *DamagedUnitError) Unwrap() error { return e.Err }
+
+// Damage is what keeps a unit from being worked on; nil: nothing does.
+func (u *Unit) Damage() error {
+	if u.OwnerDamage != nil {
+		return u.OwnerDamage
+	}
+	return u.CheckpointDamage
 }
 
 // Grant is the right to write the checkpoint of a unit, as it was given at a claim or handoff.
@@ -264,13 +291,16 @@ type State struct {
 	Control           Control
 	ControlVersion    Version
 	// Strange are the keys of entries that should not be there: of units that the group has not got,
-	// of a unit or member by another name than its own, of a member that can't be read or is bound to no
-	// session, or of a group that was deleted. They do no harm; see Heal for those of no group.
+	// of a unit or member by another name than its own, of a member that is bound to no session, or of a
+	// group that was deleted. They do no harm; see Heal for those of no group.
 	Strange []string
 	// Strays are the versions of those in the places of members, by the member's ID: who takes the place
 	// of such a member, or goes by its absence, goes by that.
 	Strays map[string]Version
 }
+
+// unreadable is a member of whose entry only the key says anything.
+func unreadable(id string) Member { return Member{ID: id, Draining: true, Unreadable: true} }
 
 // stray notes what is in the place of a member, and is none.
 func (st *State) stray(e Entry, id string) {
@@ -282,8 +312,23 @@ func (st *State) stray(e Entry, id string) {
 }
 
 // Load reads the group's state in one consistent list; with checkpoints it takes a second one,
-// of which each checkpoint is at least as new as its owner entry.
+// of which each checkpoint is at least as new as its owner entry. An owner or a checkpoint that can't be
+// read is an error that names its key, see Survey.
 func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
+	st, err := g.Survey(ctx, checkpoints)
+	if err != nil {
+		return nil, err
+	}
+	for i := range st.Units {
+		if err := st.Units[i].Damage(); err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+// Survey is Load for who can do without the units that can't be read: those say so, and stop no other.
+func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	snap, err := g.r.List(ctx, g.WatchPrefix())
 	if err != nil {
 		return nil, err
@@ -299,9 +344,13 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			err = decode(e, st.Meta)
 		case "members":
 			var m Member
-			if e.Session == "" || decode(e, &m) != nil || e.Key != g.MemberKey(m.ID) {
-				st.stray(e, strings.TrimPrefix(rest, "members/"))
+			id := strings.TrimPrefix(rest, "members/")
+			switch failed := decode(e, &m); {
+			case e.Session == "" || failed == nil && m.ID != id:
+				st.stray(e, id)
 				continue
+			case failed != nil:
+				m = unreadable(id)
 			}
 			st.Members = append(st.Members, m)
 			st.MemberVersions = append(st.MemberVersions, e.Version)
@@ -336,9 +385,10 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 			st.Strange = append(st.Strange, e.Key)
 			continue
 		}
-		st.Units[n].OwnerVersion = e.Version
-		if err := decode(e, &st.Units[n].Owner); err != nil {
-			return nil, err
+		u := &st.Units[n]
+		u.OwnerVersion = e.Version
+		if err := decode(e, &u.Owner); err != nil {
+			u.Owner, u.OwnerDamage = Owner{}, &DamagedUnitError{n, err}
 		}
 	}
 	if checkpoints {
@@ -370,11 +420,13 @@ func (g *Group) loadCheckpoints(ctx context.Context, st *State) error {
 			st.Strange = append(st.Strange, e.Key)
 			continue
 		}
-		c := new(Checkpoint)
+		u, c := &st.Units[n], new(Checkpoint)
+		u.CheckpointVersion = e.Version
 		if err := decode(e, c); err != nil {
-			return err
+			u.CheckpointDamage = &DamagedUnitError{n, err}
+			continue
 		}
-		st.Units[n].Checkpoint, st.Units[n].CheckpointVersion = c, e.Version
+		u.Checkpoint = c
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Member returns the live member of that ID and the version of its entry.
@@ -18,7 +19,7 @@ func (st *State) Member(id string) (Member, Version, bool) {
 // Alive says whether an owner is a live member, in the same incarnation.
 func (st *State) Alive(o Owner) bool {
 	m, _, ok := st.Member(o.Member)
-	return ok && o.Member != "" && m.Incarnation == o.Incarnation
+	return ok && o.Member != "" && (m.Unreadable || m.Incarnation == o.Incarnation)
 }
 
 // Grant is the right of the unit's present owner. It is for that owner itself, to go on under
@@ -73,8 +74,8 @@ func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
 			continue // see State.Strange
 		}
 		var m Member
-		if err := decode(e, &m); err != nil {
-			return nil, err
+		if decode(e, &m) != nil {
+			m = unreadable(strings.TrimPrefix(e.Key, g.MemberKey("")))
 		}
 		out = append(out, m)
 	}

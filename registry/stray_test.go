@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -66,5 +67,50 @@ func TestDestroyRemovesWhateverThereIs(t *testing.T) {
 	}
 	if _, err := f.g.EnsureMeta(t.Context(), registry.Meta{Topic: "payments", Units: 3, Assignor: "sticky"}); err != nil {
 		t.Errorf("the next group of the name: %v", err)
+	}
+}
+
+// A member of which only a session is known is one all the same.
+func TestAMemberThatCannotBeReadIsOneWhileItsSessionLives(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, 2)
+	h, m := f.join("a", "a1")
+	e, err := h.Get(t.Context(), f.g.MemberKey("a"))
+	must(t, err)
+	_, err = h.Txn(t.Context(), registry.Txn{Checks: []registry.Check{{Key: e.Key, Version: e.Version}}, Puts: []registry.Put{
+		{Key: f.g.MemberKey("a"), Value: []byte(`{"id":`), Session: m.Session.ID()},
+	}})
+	must(t, err)
+	st, err := f.g.Load(t.Context(), true)
+	must(t, err)
+	if len(st.Members) != 1 || st.Members[0].ID != "a" || !st.Members[0].Unreadable || !st.Members[0].Draining || len(st.Strays) != 0 {
+		t.Errorf("the members are %+v, strays %v", st.Members, st.Strays)
+	}
+	if !st.Alive(registry.Owner{Member: "a", Incarnation: "whichever"}) {
+		t.Error("what it owns counts as nobody's")
+	}
+	if all, err := f.g.ActiveMembers(t.Context()); err != nil || len(all) != 1 || all[0].ID != "a" {
+		t.Errorf("active are %+v, %v", all, err)
+	}
+}
+
+// Who moves a group elsewhere, say, must not take what can't be read for a beginning.
+func TestWhatCannotBeReadIsAnErrorWhereAllIsNeeded(t *testing.T) {
+	t.Parallel()
+	for _, key := range []func(*registry.Group, int) string{(*registry.Group).OwnerKey, (*registry.Group).CheckpointKey} {
+		f := newFixture(t, 2)
+		_, err := f.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key(f.g, 1), Value: []byte("{")}}})
+		must(t, err)
+		var damaged *registry.DamagedUnitError
+		if _, err := f.g.Load(t.Context(), true); !errors.As(err, &damaged) || damaged.Unit != 1 || !errors.Is(err, fault.Corrupt) {
+			t.Errorf("%v; expected that unit 1 can't be read", err)
+		}
+		if _, err := f.g.Units(t.Context()); !errors.As(err, &damaged) {
+			t.Errorf("%v; expected that unit 1 can't be read", err)
+		}
+		st, err := f.g.Survey(t.Context(), true)
+		if err != nil || st.Units[0].Damage() != nil || st.Units[1].Damage() == nil {
+			t.Errorf("%+v, %v; expected that only unit 1 can't be read", st, err)
+		}
 	}
 }

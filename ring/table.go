@@ -213,7 +213,7 @@ func (t *tableRing) look(ctx context.Context) (time.Duration, error) {
 	if err := t.newest(ctx); err != nil {
 		return 0, err
 	}
-	st, err := t.group.Load(ctx, false)
+	st, err := t.group.Survey(ctx, false)
 	if err != nil {
 		return 0, err
 	}

@@ -119,7 +119,7 @@ func Look(ctx context.Context, reg *registry.Registry, name string) (*View, erro
 	if err != nil {
 		return nil, err
 	}
-	group, err := g.Load(ctx, false)
+	group, err := g.Survey(ctx, false)
 	if err != nil {
 		return nil, fmt.Errorf("ring %q: %w", name, err)
 	}

@@ -14,10 +14,16 @@ func (s *State) reconcile(n int) {
 		return // its fate is not known yet
 	}
 	if u.granted && v.OwnerVersion != u.grant.Version {
-		s.lose(n, v.Owner.Member, fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason))
+		why := fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason)
+		if v.OwnerDamage != nil {
+			why = "something that can't be read was written over its owner"
+		}
+		s.lose(n, v.Owner.Member, why)
 	}
 	u.seen = max(u.seen, v.Owner.Epoch)
 	switch {
+	case !u.granted && v.Damage() != nil:
+		s.tellDamage(n)
 	case !u.granted:
 		s.acquire(n)
 	case u.stored != v.CheckpointVersion && (u.checkpoint == nil || s.cfg.WorkersCommit && !u.told):
@@ -31,6 +37,16 @@ func (s *State) reconcile(n int) {
 		s.hold(n)
 	} else if u.worker == abandoned {
 		s.evict(n)
+	}
+}
+
+// tellDamage says, once, why nobody takes the unit: whoever owns it by what can't be read must not be
+// overtaken, and where it is to be begun nobody knows. The other units go on.
+func (s *State) tellDamage(n int) {
+	u, v := &s.units[n], &s.view.Units[n]
+	if seen := [2]registry.Version{v.OwnerVersion, v.CheckpointVersion}; u.damaged != seen {
+		u.damaged = seen
+		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: u.seen, Text: "nobody works on it before a seek", Err: v.Damage()})
 	}
 }
 
@@ -51,6 +67,8 @@ func (s *State) acquire(n int) {
 	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)
+	case s.unknown(o.Member):
+		// Of its owner nothing is known but that its session lives; a newer version may have written it.
 	case s.plan.current:
 		// Its owner lives and should hand it over. When it doesn't, though its own deadline must
 		// have passed, it hangs: the fence makes taking it safe.
@@ -176,6 +194,8 @@ func (s *State) hold(n int) {
 		case s.leaving:
 		case (u.worker == abandoned || u.hung) && s.evict(n):
 		case u.worker == abandoned:
+		case s.forgotten(n):
+			s.tellDamage(n)
 		case (mine || s.plan.current || s.now < s.calmUntil) && !s.paused(n) && s.mayRun(n) && s.now >= u.retryAt:
 			switch {
 			case u.leftBehind:
@@ -187,6 +207,12 @@ func (s *State) hold(n int) {
 			}
 		}
 	}
+}
+
+// forgotten says whether what a unit of ours would go on from was overwritten, and is not known here either.
+func (s *State) forgotten(n int) bool {
+	u, v := &s.units[n], &s.view.Units[n]
+	return v.CheckpointDamage != nil && (u.checkpoint == nil || s.cfg.WorkersCommit)
 }
 
 func (s *State) start(n int) {

@@ -90,11 +90,11 @@ func (s *State) merge(st *registry.State) {
 	for n := range s.units {
 		u, v := &s.units[n], &st.Units[n]
 		if keep(&u.owner, v.OwnerVersion) {
-			v.Owner, v.OwnerVersion = old.Units[n].Owner, old.Units[n].OwnerVersion
+			v.Owner, v.OwnerVersion, v.OwnerDamage = old.Units[n].Owner, old.Units[n].OwnerVersion, old.Units[n].OwnerDamage
 		}
 		// What we stored under an owner entry that was replaced since is known to who replaced it, or lost.
 		if keep(&u.point, v.CheckpointVersion) && old.Units[n].OwnerVersion == v.OwnerVersion {
-			v.Checkpoint, v.CheckpointVersion = old.Units[n].Checkpoint, old.Units[n].CheckpointVersion
+			v.Checkpoint, v.CheckpointVersion, v.CheckpointDamage = old.Units[n].Checkpoint, old.Units[n].CheckpointVersion, old.Units[n].CheckpointDamage
 		}
 		if old != nil && old.Meta != nil && old.Units[n].OwnerVersion != v.OwnerVersion {
 			u.from = old.Units[n].Owner.Member
@@ -107,6 +107,9 @@ func (s *State) merge(st *registry.State) {
 func (s *State) checkSelf() {
 	i, ok := s.find(s.cfg.Member)
 	switch {
+	case ok && s.view.Members[i].Unreadable && s.everJoined:
+		s.exit(fmt.Errorf("what is stored of member %q of group %q can't be read and belongs to another session: somebody replaced this one: member ids must be unique: %w",
+			s.cfg.Member, s.cfg.Group.Name(), registry.ErrFenced))
 	case ok && s.view.Members[i].Incarnation != s.cfg.Incarnation && s.everJoined:
 		m := &s.view.Members[i]
 		s.exit(fmt.Errorf("member %q of group %q was started again as incarnation %s (host %q, process %d) and replaces this one, %s: member ids must be unique: %w",
@@ -125,7 +128,13 @@ func (s *State) alive(o *registry.Owner) bool {
 		return false
 	}
 	i, ok := s.find(o.Member)
-	return ok && s.view.Members[i].Incarnation == o.Incarnation
+	return ok && (s.view.Members[i].Unreadable || s.view.Members[i].Incarnation == o.Incarnation)
+}
+
+// unknown says whether a live member's entry can't be read.
+func (s *State) unknown(id string) bool {
+	i, ok := s.find(id)
+	return ok && s.view.Members[i].Unreadable
 }
 
 // taker returns the index of a member that can be given units now.

@@ -149,7 +149,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	u, v := &s.units[w.unit], &s.view.Units[w.unit]
 	if w.checkpoint != nil {
 		if s.stored(&u.point, w, v.CheckpointVersion, w.txn.Checks[1].Version, versions[0]) {
-			v.Checkpoint, v.CheckpointVersion, u.stored = w.checkpoint, versions[0], versions[0]
+			v.Checkpoint, v.CheckpointVersion, v.CheckpointDamage, u.stored = w.checkpoint, versions[0], nil, versions[0]
 		}
 		versions = versions[1:]
 		s.out = append(s.out, Report{Kind: Committed, Unit: w.unit, Epoch: w.epoch})
@@ -159,7 +159,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	}
 	from, current := v.Owner.Member, s.stored(&u.owner, w, v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
 	if current {
-		v.Owner, v.OwnerVersion = w.owner, versions[0]
+		v.Owner, v.OwnerVersion, v.OwnerDamage = w.owner, versions[0], nil
 	}
 	u.seen = max(u.seen, w.owner.Epoch)
 	switch {

@@ -230,6 +230,9 @@ func why(u ringfence.UnitInfo) string {
 
 func traits(m ringfence.MemberInfo) string {
 	var t []string
+	if m.Unreadable {
+		t = append(t, "can't be read")
+	}
 	if m.Static {
 		t = append(t, "static")
 	}

@@ -51,7 +51,7 @@ func deletionMutants() []mutant {
 		{
 			name: "window-of-another-life", breaks: "a static member loses its place by a write of the life before",
 			file: "registry/protocol.go",
-			find: "{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MemberKey(member)}},\n",
+			find: "{{Key: g.MemberKey(member), Version: stray}, {Key: g.MetaKey(), Version: meta}},\n", put: "{{Key: g.MemberKey(member), Version: stray}},\n",
 			pkg: core, test: "TestTheEndOfAWindowOfAnotherLifeIsNotStored$",
 		},
 		{

@@ -12,7 +12,7 @@ func frontDoorMutants() []mutant {
 		{
 			name: "seek-holds-nothing", breaks: "a group that is sent back finds that retention dropped what it was sent to",
 			file: "consumer/seek.go",
-			find: "	if err := hold.Descend(ctx, infos); err != nil {\n", put: "	if err := hold.Descend(ctx, infos[:0]); err != nil {\n",
+			find: "	if err := hold.Descend(ctx, goal.infos, goal.unread); err != nil {\n", put: "	if err := hold.Descend(ctx, goal.infos[:0], nil); err != nil {\n",
 			pkg: ".", test: "TestASeekHoldsBeforeItMoves$",
 		},
 		{
