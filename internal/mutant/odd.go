@@ -51,5 +51,41 @@ func oddMutants() []mutant {
 			find: "ttl < MinSessionTTL || ttl > MaxSessionTTL {", put: "ttl < MinSessionTTL {",
 			pkg: "registry", test: "TestASessionHasALongestTTL$",
 		},
+		{
+			name: "damaged-reads-as-empty", breaks: "a registry without the row of its revision reads as one without anything in it, on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/store.go",
+			find: "	if err == nil && !whole {", put: "	if err == nil && !whole && from == nil {",
+			pkg: "registry/sqlregistry", test: "TestARegistryThatLacksARowIsDamagedAndNotEmpty$/SQLite",
+		},
+		{
+			name: "changes-without-a-number", breaks: "without the row of the revision writes go on and nobody is told, on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/listen.go",
+			find: "err != nil || n == 0 {\n		return cmp.Or", put: "err != nil || n < 0 {\n		return cmp.Or",
+			pkg: "registry/sqlregistry", test: "TestARegistryThatLacksARowIsDamagedAndNotEmpty$/SQLite",
+		},
+		{
+			name: "used-schema-is-made-again", breaks: "a registry in use without its schema's row is made whole in silence, on MariaDB and SQLite",
+			file: "registry/internal/sqlstore/schema.go",
+			find: "	return err == nil && n > 0\n", put: "	return err == nil && n < 0\n",
+			pkg: "registry/sqlregistry", test: "TestARegistryThatLacksARowIsDamagedAndNotEmpty$/SQLite",
+		},
+		{
+			name: "absent-keys-without-locks", breaks: "without the rows of its slots nothing keeps two from making one key on MariaDB",
+			file: "registry/internal/sqlstore/rows.go",
+			find: "	if err == nil && len(found) < len(ids) {", put: "	if err == nil && len(found) > len(ids) {",
+			pkg: "registry/sqlregistry", test: "TestARegistryThatLacksARowIsDamagedAndNotEmpty$/MariaDB", server: "mariadb",
+		},
+		{
+			name: "postgres-without-a-format", breaks: "a schema without the row of its format is taken for whole on PostgreSQL",
+			file: "registry/pgregistry/schema.go",
+			find: "	if level < 1 {", put: "	if level < 0 {",
+			pkg: "registry/pgregistry", test: "TestASchemaThatLacksARowIsDamaged$", server: "postgres",
+		},
+		{
+			name: "postgres-tells-some-changes", breaks: "without a row of its counters some changes are told to nobody behind a proxy, on PostgreSQL",
+			file: "registry/pgregistry/schema.go",
+			find: "	if counters < 16 {", put: "	if counters < 1 {",
+			pkg: "registry/pgregistry", test: "TestASchemaThatLacksARowIsDamaged$", server: "postgres",
+		},
 	}
 }

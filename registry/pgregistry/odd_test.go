@@ -1,10 +1,13 @@
 package pgregistry
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -69,5 +72,25 @@ func TestWhoOnlyLooksEndsASessionThatNoneOfUsOpened(t *testing.T) {
 		if e := get(t, s, "odd"); e.Version != "" || log.count(x.ID()) != 1 {
 			t.Errorf("expires %s: the entry has version %q, and the session is named %d times", expires, e.Version, log.count(x.ID()))
 		}
+	}
+}
+
+// A schema without a row that it has since it was made is damaged, and told what puts it back.
+func TestASchemaThatLacksARowIsDamaged(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	put(t, d.open(t, driver.Options{}), "k", "v")
+	for _, damage := range []string{".format", ".change WHERE slot = 7"} {
+		execute(t, d.url, "DELETE FROM "+d.schema+damage)
+		s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema})
+		if err == nil {
+			_ = s.Close()
+		}
+		_, mends, _ := strings.Cut(fmt.Sprint(err), "run ")
+		if mends, _, _ = strings.Cut(mends, ": "); !errors.Is(err, fault.Corrupt) || !strings.HasPrefix(mends, "INSERT INTO ") {
+			t.Fatalf("without %s: %v; expected that it is damaged, and what mends it", damage, err)
+		}
+		execute(t, d.url, mends)
+		d.open(t, driver.Options{})
 	}
 }

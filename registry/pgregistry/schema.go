@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -31,9 +32,21 @@ func (s *store) prepare(ctx context.Context) error {
 	if err != nil {
 		return unavailable("postgres registry: schema "+s.schema, err)
 	}
+	if level < 1 {
+		return fmt.Errorf("postgres registry: schema %s: the table format has no row, which it has since it was made: somebody has deleted it, or a backup was put back in part; put the whole of it back, or, if you know that nothing else is missing, run INSERT INTO %s.format VALUES (%d): %w",
+			s.schema, s.q.schema, formatLevel, fault.Corrupt)
+	}
 	if level > formatLevel {
 		return fmt.Errorf("postgres registry: schema %s: a newer version of this program made it (format %d, this one knows up to %d); upgrade this program: %w",
 			s.schema, level, formatLevel, driver.ErrInvalid)
+	}
+	var counters int
+	if err := c.QueryRow(ctx, `SELECT count(*) FROM `+s.q.schema+`.change WHERE slot BETWEEN 0 AND 15`).Scan(&counters); err != nil {
+		return unavailable("postgres registry: schema "+s.schema, err)
+	}
+	if counters < 16 {
+		return fmt.Errorf("postgres registry: schema %s: the table change has %d rows with a slot from 0 to 15; expected 16, or some changes are told to nobody: put back the backup, or run INSERT INTO %s.change SELECT slot, 0 FROM generate_series(0, 15) slot ON CONFLICT DO NOTHING: %w",
+			s.schema, counters, s.q.schema, fault.Corrupt)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func sqliteDialect() *sqlstore.Dialect {
 		Named: "typeof(ttl) = 'integer' AND typeof(expires) = 'integer' AND typeof(id) = 'text' AND typeof(process) = 'text'" +
 			" AND octet_length(id) <= 40 AND octet_length(process) <= 40 AND id NOT GLOB '*[^0-9A-Za-z-]*' AND process NOT GLOB '*[^0-9A-Za-z-]*'",
 		Content: content(),
-		LockAll: "UPDATE ringfence_revision SET revision = revision",
+		LockAll: "UPDATE ringfence_revision SET revision = revision WHERE id = 1",
 		Upsert: func(rows int) string {
 			return "INSERT INTO ringfence_entries (k, version, session_id, content) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
 				"(?,?,?,?) ON CONFLICT (k) DO UPDATE SET version = excluded.version, session_id = excluded.session_id, content = excluded.content"

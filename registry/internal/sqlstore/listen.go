@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -24,16 +25,18 @@ func (s *Store) publish(ctx context.Context, q Querier, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	if _, err := q.ExecContext(ctx, "UPDATE ringfence_revision SET revision = revision + 1"); err != nil {
+	if res, err := q.ExecContext(ctx, "UPDATE ringfence_revision SET revision = revision + 1 WHERE id = 1"); err != nil {
 		return err
+	} else if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return cmp.Or(err, errNoRevision)
 	}
-	if _, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_changes (revision, change_keys) VALUES ((SELECT revision FROM ringfence_revision), %s)", 1), s.d.blob(encodeKeys(keys))); err != nil {
+	if _, err := q.ExecContext(ctx, s.d.bind("INSERT INTO ringfence_changes (revision, change_keys) VALUES ((SELECT revision FROM ringfence_revision WHERE id = 1), %s)", 1), s.d.blob(encodeKeys(keys))); err != nil {
 		return err
 	}
 	if s.counter.Add(1)%pruneEvery != 0 {
 		return nil
 	}
-	_, err := q.ExecContext(ctx, fmt.Sprintf("DELETE FROM ringfence_changes WHERE revision < (SELECT revision FROM ringfence_revision) - %d", keptChanges))
+	_, err := q.ExecContext(ctx, fmt.Sprintf("DELETE FROM ringfence_changes WHERE revision < (SELECT revision FROM ringfence_revision WHERE id = 1) - %d", keptChanges))
 	return err
 }
 

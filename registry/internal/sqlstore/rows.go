@@ -95,7 +95,10 @@ func (s *Store) lockSlots(ctx context.Context, q Querier, keys []string) error {
 		set[int(h.Sum32()%slots)] = true
 	}
 	ids := slices.Sorted(maps.Keys(set))
-	_, err := Column[int](ctx, q, "SELECT id FROM ringfence_slots WHERE id IN "+s.d.list(len(ids))+" ORDER BY id"+s.d.ForUpdate, anys(ids)...)
+	found, err := Column[int](ctx, q, "SELECT id FROM ringfence_slots WHERE id IN "+s.d.list(len(ids))+" ORDER BY id"+s.d.ForUpdate, anys(ids)...)
+	if err == nil && len(found) < len(ids) {
+		return errNoSlots // nothing would keep two from making one key
+	}
 	return err
 }
 

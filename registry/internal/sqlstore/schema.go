@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,7 +25,7 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 	for try := 0; ; try++ {
 		found, err := s.schemaVersion(ctx)
 		if err == nil && found == schemaVersion {
-			return nil
+			return s.checkWhole(ctx)
 		}
 		if err == nil {
 			return fmt.Errorf("%s registry: the tables have the schema version %d; this program knows %d: upgrade it, or name another database: %w",
@@ -31,6 +33,13 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 		}
 		if err := s.cfg.DB.PingContext(ctx); err != nil { // not reached at all
 			return s.wrap(ctx, "open", err)
+		}
+		if errors.Is(err, sql.ErrNoRows) && s.used(ctx) {
+			if _, err := s.schemaVersion(ctx); err == nil {
+				continue // others have just made it
+			}
+			return s.wrap(ctx, "open", fmt.Errorf("ringfence_schema has no row, but entries are there: "+putBack,
+				fmt.Sprintf("INSERT INTO ringfence_schema (id, version) VALUES (1, %d)", schemaVersion), fault.Corrupt))
 		}
 		err = s.createSchema(ctx)
 		if err == nil {
@@ -48,6 +57,39 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 func (s *Store) schemaVersion(ctx context.Context) (n int, err error) {
 	err = s.cfg.DB.QueryRowContext(ctx, "SELECT version FROM ringfence_schema").Scan(&n)
 	return n, err
+}
+
+// What is missing in a registry that was in use: somebody has deleted it, or put half of a backup back.
+const putBack = "a row was deleted, or a backup put back in part; put the whole of it back, or, if you know that nothing else is missing, run %s: %w"
+
+var (
+	errNoRevision = fmt.Errorf("ringfence_revision has no row with id 1: "+putBack,
+		"INSERT INTO ringfence_revision (id, revision) SELECT 1, COALESCE(MAX(revision), 0) + 1 FROM ringfence_changes", fault.Corrupt)
+	errNoSlots = fmt.Errorf("ringfence_slots has not all rows from 0 to %d: "+putBack, slots-1,
+		"INSERT INTO ringfence_slots (id, used) VALUES (N, 0) for each number N that is missing", fault.Corrupt)
+)
+
+// used says whether entries are there.
+func (s *Store) used(ctx context.Context) bool {
+	var n int
+	err := s.cfg.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM ringfence_entries").Scan(&n)
+	return err == nil && n > 0
+}
+
+// checkWhole refuses tables that lack a row which is there since they were made.
+func (s *Store) checkWhole(ctx context.Context) error {
+	if _, err := s.revision(ctx); err != nil || !s.d.Slots {
+		return err
+	}
+	var n int
+	err := s.cfg.Reads.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM ringfence_slots WHERE id BETWEEN 0 AND %d", slots-1)).Scan(&n)
+	if err == nil && n < slots {
+		err = errNoSlots
+	}
+	if err != nil {
+		return s.wrap(ctx, "open", err)
+	}
+	return nil
 }
 
 func (s *Store) createSchema(ctx context.Context) error {

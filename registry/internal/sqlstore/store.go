@@ -137,9 +137,11 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 		on, args = s.d.bind("e.k >= %s", 1), []any{from}
 	}
 	var snap driver.Snapshot
+	whole := false
 	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
 		var key, value []byte
 		var version, session sql.NullString
+		whole = true
 		if err := scan(&snap.Revision, &snap.Time, &key, &version, &session, &value); err != nil {
 			return err
 		}
@@ -147,7 +149,10 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
 		}
 		return nil
-	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, "+cmp.Or(s.d.Content, "e.content")+" FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on, args...)
+	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, "+cmp.Or(s.d.Content, "e.content")+" FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on+" WHERE r.id = 1", args...)
+	if err == nil && !whole {
+		err = errNoRevision // it looks like a registry without anything in it
+	}
 	if err != nil {
 		return driver.Snapshot{}, s.wrap(ctx, "list", err)
 	}
@@ -206,7 +211,11 @@ func (s *Store) start(ctx context.Context) error {
 }
 
 func (s *Store) revision(ctx context.Context) (n int64, err error) {
-	if err := s.cfg.Reads.QueryRowContext(ctx, "SELECT revision FROM ringfence_revision").Scan(&n); err != nil {
+	err = s.cfg.Reads.QueryRowContext(ctx, "SELECT revision FROM ringfence_revision WHERE id = 1").Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoRevision
+	}
+	if err != nil {
 		return 0, s.wrap(ctx, "revision", err)
 	}
 	return n, nil
@@ -238,7 +247,7 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 		return s.closedError()
 	case errors.Is(err, context.Canceled) || errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%s registry: %s: %w", s.d.Name, what, context.Canceled)
-	case errors.Is(err, fault.Closed):
+	case errors.Is(err, fault.Closed), errors.Is(err, fault.Corrupt):
 		return fmt.Errorf("%s registry: %s: %w", s.d.Name, what, err)
 	case s.d.Fate(err) == Damaged:
 		return fmt.Errorf("%s registry: %s: %w: %w", s.d.Name, what, fault.Corrupt, err)
