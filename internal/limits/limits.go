@@ -15,8 +15,11 @@ const (
 	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
 )
 
-// Of etcd, what its server says.
-const EtcdAnswerBytes = 512 << 20
+// Of etcd, what its server says. The client makes room for all parts of an answer, however short they are.
+const (
+	EtcdAnswerBytes = 512 << 20
+	EtcdAnswerParts = 1<<20 + 1<<16
+)
 
 // Of PostgreSQL, what its server says without another request.
 const (

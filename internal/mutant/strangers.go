@@ -300,6 +300,24 @@ func strangerMutants() []mutant {
 			pkg: "registry/etcdregistry", test: "TestAStrangersAnswersEndNoProcess$",
 		},
 		{
+			name: "parts-without-end", breaks: "32 MiB of who listens in the place of an etcd take gigabytes",
+			file: "registry/etcdregistry/parts.go",
+			find: "		if *left--; *left < 0 {\n", put: "		if *left--; *left < 0 && part == nil {\n",
+			pkg: "registry/etcdregistry", test: "TestAnAnswerOfTooManyPartsIsNotDecoded$",
+		},
+		{
+			name: "parts-of-parts", breaks: "a transaction's answer by who listens in the place of an etcd takes gigabytes",
+			file: "registry/etcdregistry/parts.go",
+			find: "	opShape    = shape{1: rangeShape, ", put: "	opShape    = shape{1: pairShape, ",
+			pkg: "registry/etcdregistry", test: "TestThePartsOfAnAnswerAreCountedWhereverTheyAre$",
+		},
+		{
+			name: "change-without-end", breaks: "who listens in the place of an etcd has a watch grow without end, and nobody hears of a change",
+			file: "registry/etcdregistry/answer.go",
+			find: "		if a.Fragment {\n", put: "		if a.Fragment && a.Canceled {\n",
+			pkg: "registry/etcdregistry", test: "TestAPartOfAChangeIsRefused$",
+		},
+		{
 			name: "password-to-whom-a-server-names", breaks: "a server on this host has passwords sent in the clear to another one, where that is forbidden",
 			file: "registry/redisregistry/conn.go",
 			find: "	if t == nil && c.strict {\n", put: "	if t == nil && c.strict && c.closed {\n",

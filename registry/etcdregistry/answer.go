@@ -81,6 +81,9 @@ func checkAnswer(request, reply any) error {
 		if a.Header == nil {
 			return errNoHead
 		}
+		if a.Fragment {
+			return errors.New("a part of a change, which nobody asked for")
+		}
 		for _, e := range a.Events {
 			if e == nil || e.Kv == nil {
 				return errors.New("a change of nothing")

@@ -138,7 +138,8 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		options = append(options, grpc.WithChainUnaryInterceptor(freshPassword(cfg.PasswordFile)))
 	}
 	// The last of the chain, next to the server.
-	options = append(options, grpc.WithChainUnaryInterceptor(sound), grpc.WithChainStreamInterceptor(soundStream))
+	options = append(options, grpc.WithChainUnaryInterceptor(sound), grpc.WithChainStreamInterceptor(soundStream),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec())))
 	if cfg.TLS != nil && cfg.TLS.ServerName != "" {
 		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.
 		options = append(options, grpc.WithAuthority(cfg.TLS.ServerName))
