@@ -121,12 +121,13 @@ func transport(c *Config, g guard) *http.Transport {
 		secured = c.TLS.Clone()
 	}
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            bounded(dialer.DialContext),
 		TLSClientConfig:        secured,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ResponseHeaderTimeout:  c.HeaderTimeout,
 		MaxResponseHeaderBytes: limits.EndpointAnswerBytes,
 		MaxIdleConnsPerHost:    128,
+		MaxConnsPerHost:        limits.EndpointConnections / 2, // where requests wait for one; with HTTP/2 it holds nothing
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,

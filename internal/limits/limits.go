@@ -74,5 +74,8 @@ const (
 	SettingsFileBytes = 4 << 20  // a configuration file, certificates, a key
 )
 
-// Of an endpoint of a subscription, what it answers: its headers, and as much again of what follows.
-const EndpointAnswerBytes = 64 << 10
+// Of an endpoint of a subscription.
+const (
+	EndpointAnswerBytes = 64 << 10 // what it answers: its headers, and as much again of what follows
+	EndpointConnections = 2048     // it may take no second request of any
+)

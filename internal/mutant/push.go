@@ -5,6 +5,24 @@ func pushMutants() []mutant {
 	const push = "push"
 	return []mutant{
 		{
+			name: "connections-without-end", breaks: "an endpoint takes all descriptors of a daemon, one connection a delivery",
+			file: "push/endpoint.go",
+			find: "bounded(dialer.DialContext)", put: "dialer.DialContext",
+			pkg: "push", test: "TestATransportBoundsItsConnections$",
+		},
+		{
+			name: "connections-that-failed-count", breaks: "an endpoint that was away for long gets no connection ever again",
+			file: "push/bounded.go",
+			find: "		if err != nil {\n			open.Add(-1)\n", put: "		if err != nil {\n",
+			pkg: "push", test: "TestAnEndpointHasNoMoreConnectionsThanTheLimitSays$",
+		},
+		{
+			name: "connections-freed-twice", breaks: "a connection that is closed twice makes room for two",
+			file: "push/bounded.go",
+			find: "closed: sync.OnceFunc(func() { open.Add(-1) })", put: "closed: func() { sync.OnceFunc(func() { open.Add(-1) })() }",
+			pkg: "push", test: "TestAnEndpointHasNoMoreConnectionsThanTheLimitSays$",
+		},
+		{
 			name: "redirection-followed", breaks: "an endpoint makes us send a record to where it likes",
 			file: "push/endpoint.go",
 			find: "return http.ErrUseLastResponse", put: "return nil",
