@@ -182,3 +182,15 @@ func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 		t.Errorf("%v; expected ErrDamaged", err)
 	}
 }
+
+// A set that delivers no more is gone through as the others are.
+func TestNoSetOfADefinitionHasMoreShardsThanAnyTopic(t *testing.T) {
+	t.Parallel()
+	turned := strings.Replace(strings.Replace(sound, `"format":1`, `"format":2`, 1), `"sets":[{"set":0,`, `"sets":[{"set":0,"id":"abcdefg3","shards":4,"state":"closing"},{"set":1,`, 1)
+	if _, err := decoded(turned); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := decoded(strings.Replace(turned, `"shards":4`, `"shards":1099511627776`, 1)); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
+	}
+}

@@ -196,7 +196,7 @@ func subscriptionMutants() []mutant {
 			name: "shards-without-bound", breaks: "a forged definition makes everybody go through 2^40 shards",
 			file: "subscription/sets.go",
 			find: "s.Shards < 1 || s.Shards > commitlog.MaxPartitions:", put: "s.Shards < 1:",
-			pkg: "subscription", test: "TestADefinitionThatNobodyCanHaveMadeIsRefused$",
+			pkg: "subscription", test: "TestNoSetOfADefinitionHasMoreShardsThanAnyTopic$",
 		},
 		{
 			name: "unknown-policy-obeyed", breaks: "a dead-letter policy that nobody knows lets later records of a key pass",

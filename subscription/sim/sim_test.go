@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this history, with a trace")
-	countFlag = flag.Int("histories", 2000, "how many histories to run; RINGFENCE_SIM overrides it")
+	countFlag = flag.Int("histories", 8000, "how many histories to run; RINGFENCE_SIM overrides it")
 )
 
 func TestSimulation(t *testing.T) {
