@@ -138,7 +138,7 @@ func fileLogMutants() []mutant {
 			name: "close-waits-for-a-stopped-writer", breaks: "a process can't be closed while another one is stopped with the write lock",
 			file: "commitlog/filelog/committer.go",
 			find: "s.lockWrite(s.writeLock, s.over)", put: "s.lockWrite(s.writeLock, nil)",
-			pkg: "commitlog/filelog", test: "TestCloseDoesNotWaitForAStoppedProcess$", limit: "20s",
+			pkg: "commitlog/filelog", test: "TestCloseDoesNotWaitForAStoppedProcess$",
 		},
 		{
 			name: "a-doubt-is-cleared-by-a-failure", breaks: "after a rewrite that failed, the second fdatasync is believed",

@@ -219,7 +219,7 @@ func fileRegistryMutants() []mutant {
 			name: "registry-generation-too-early", breaks: "others are sent to a generation that is not there, and can't read",
 			file: dir + "journal.go",
 			find: "	j.ctl.rotating.Store(hdr.gen)\n", put: "	j.ctl.rotating.Store(hdr.gen)\n	j.ctl.gen.Store(hdr.gen)\n",
-			test: "TestAGenerationIsInForceOnlyWhenItIsThere$", limit: "30s",
+			test: "TestAGenerationIsInForceOnlyWhenItIsThere$",
 		},
 		{
 			name: "registry-nonce-again", breaks: "versions are given out twice, when chance wants it",

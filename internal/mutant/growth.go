@@ -106,7 +106,7 @@ func growthMutants() []mutant {
 			name: "one-try-at-a-hold", breaks: "an error at the first look leaves the source unheld while it is copied",
 			file: "mirror/hold.go",
 			find: "		case err != nil:\n			pause = retryPause\n		case once:\n", put: "		case err != nil && !once:\n			pause = retryPause\n		case once:\n",
-			pkg: "mirror", test: "TestAHoldOfAMirrorThatEndsIsTriedAgain$", limit: "30s",
+			pkg: "mirror", test: "TestAHoldOfAMirrorThatEndsIsTriedAgain$",
 		},
 		{
 			name: "one-hold-for-both-ways", breaks: "of two mirrors at one log, one ends the hold of the other",

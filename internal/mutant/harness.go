@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -23,7 +23,6 @@ type mutant struct {
 	pkg    string // with the test that catches it
 	test   string // regular expression of the test's name
 	server string // that the test needs; else none
-	limit  string // of the test's time, when its failure is that it waits for ever; else 60s
 }
 
 // outcome is what came of a test run.
@@ -84,21 +83,21 @@ func (h harness) overlay(m mutant) (string, error) {
 	return list, errors.Join(os.WriteFile(changed, src, 0o600), os.WriteFile(list, doc, 0o600))
 }
 
-// expect runs the mutant's test, once more when it does not come to what is expected: some tests
+// expect runs the mutant's test within the limit, once more when it does not come to what is expected: some tests
 // look for a bug at places that they choose at random, and some depend on a server.
-func (h harness) expect(ctx context.Context, m mutant, overlay string, want outcome) (verdict, error) {
-	v, err := h.test(ctx, m, overlay)
+func (h harness) expect(ctx context.Context, m mutant, overlay string, limit time.Duration, want outcome) (verdict, error) {
+	v, err := h.test(ctx, m, overlay, limit)
 	if err != nil || v.outcome == want || v.outcome == broken || v.outcome == absent {
 		return v, err
 	}
-	v, err = h.test(ctx, m, overlay)
+	v, err = h.test(ctx, m, overlay, limit)
 	v.again = " the second time"
 	return v, err
 }
 
-// test runs the mutant's test, with the overlay if there is one.
-func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, error) {
-	args := []string{"test", "-count=1", "-run=" + m.test, "-timeout=" + patience(m, overlay)}
+// test runs the mutant's test, with the overlay if there is one. Vet has seen the code without the bug.
+func (h harness) test(ctx context.Context, m mutant, overlay string, limit time.Duration) (verdict, error) {
+	args := []string{"test", "-count=1", "-vet=off", "-run=" + m.test, "-timeout=" + limit.String()}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
@@ -128,14 +127,23 @@ func (h harness) test(ctx context.Context, m mutant, overlay string) (verdict, e
 	return v, nil
 }
 
-// patience is the limit of a test. Without the bug nothing waits for ever: there a test that starts servers
-// on a busy machine is slow, and no more.
-func patience(m mutant, overlay string) string {
-	if overlay == "" {
-		return "10m"
+// Without the bug nothing waits for ever: a test that starts servers on a busy machine is slow, and no more.
+const soundLimit = 10 * time.Minute
+
+// patience is the limit of a test with the bug, whose failure may be that it waits for ever: some times of
+// what it took without the bug, on the machine as it is.
+func patience(sound verdict) time.Duration {
+	took := sound.took
+	if ok := testTime.FindStringSubmatch(sound.output); ok != nil { // without what building took
+		if d, err := time.ParseDuration(ok[1]); err == nil {
+			took = d
+		}
 	}
-	return cmp.Or(m.limit, "60s")
+	return (10*time.Second + 4*took).Round(time.Second)
 }
+
+// testTime finds in the output of go test how long a package's tests took.
+var testTime = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)$`)
 
 // module is the folder of the module that a package belongs to, and the package as seen from there.
 func (h harness) module(pkg string) (dir, from string) {

@@ -54,7 +54,8 @@ func judge(ctx context.Context, root string, chosen []mutant, parallel int, out 
 			})
 		}
 	})
-	wrong, left := 0, 0
+	var wrong []string
+	left := 0
 	for i := range answers {
 		a := <-answers[i]
 		if a.err != nil {
@@ -63,14 +64,14 @@ func judge(ctx context.Context, root string, chosen []mutant, parallel int, out 
 		}
 		fmt.Fprint(out, a.line)
 		if a.wrong {
-			wrong++
+			wrong = append(wrong, a.line)
 		}
 		if a.left {
 			left++
 		}
 	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of %d bugs were not caught", wrong, len(chosen))
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d of %d bugs were not caught:\n%s", len(wrong), len(chosen), strings.Join(wrong, ""))
 	}
 	fmt.Fprintf(out, "%d of %d bugs were caught\n", len(chosen)-left, len(chosen))
 	return nil
@@ -91,7 +92,7 @@ func (j *judgement) baseline(ctx context.Context, m mutant) (verdict, error) {
 	j.mu.Lock()
 	look, ok := j.healthy[key]
 	if !ok {
-		look = sync.OnceValues(func() (verdict, error) { return j.expect(ctx, m, "", passed) })
+		look = sync.OnceValues(func() (verdict, error) { return j.expect(ctx, m, "", soundLimit, passed) })
 		j.healthy[key] = look
 	}
 	j.mu.Unlock()
@@ -116,7 +117,7 @@ func (j *judgement) try(ctx context.Context, m mutant) (trial, error) {
 	if err != nil {
 		return trial{}, err
 	}
-	if v, err = j.expect(ctx, m, overlay, failed); err != nil {
+	if v, err = j.expect(ctx, m, overlay, patience(v), failed); err != nil {
 		return trial{}, err
 	}
 	if v.outcome == failed {

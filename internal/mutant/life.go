@@ -26,13 +26,13 @@ func lifeMutants() []mutant {
 			name: "files-removed-under-the-lock", breaks: "nobody can make a topic while the files of another are removed",
 			file: "commitlog/filelog/delete.go",
 			find: "	unlock()\n	return errors.Join(err, l.sweep(ctx))\n", put: "	defer unlock()\n	return errors.Join(err, l.sweep(ctx))\n",
-			pkg: pkg, test: "TestNobodyWaitsForFilesToBeRemoved$", limit: "20s",
+			pkg: pkg, test: "TestNobodyWaitsForFilesToBeRemoved$",
 		},
 		{
 			name: "one-bad-topic-hides-all", breaks: "a damaged topic file makes all topics unlistable",
 			file: "commitlog/filelog/topics.go",
 			find: "		default:\n			l.c.Logger.Error(", put: "		default:\n			return nil, err\n			l.c.Logger.Error(",
-			pkg: pkg, test: "TestADamagedTopicFileCostsOnlyItself$", limit: "15s",
+			pkg: pkg, test: "TestADamagedTopicFileCostsOnlyItself$",
 		},
 		{
 			name: "name-of-a-dead-maker", breaks: "a topic whose maker was killed is gone after a power loss, with what was acknowledged in it",

@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	pattern := flags.String("run", "", "only the mutants whose name matches this regular expression")
 	list := flags.Bool("list", false, "name them, and run nothing")
 	root := flags.String("root", ".", "the module's directory")
-	parallel := flags.Int("parallel", max(1, runtime.GOMAXPROCS(0)), "how many bugs are tried at once")
+	parallel := flags.Int("parallel", 2*runtime.GOMAXPROCS(0), "how many bugs are tried at once; many tests wait more than they compute")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

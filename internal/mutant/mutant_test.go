@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestEveryMutantFitsTheCode(t *testing.T) {
@@ -47,6 +48,21 @@ func testExists(t *testing.T, m mutant) bool {
 		}
 	}
 	return false
+}
+
+func TestATestWithABugGetsTimeByItsSoundRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sound verdict
+		want  time.Duration
+	}{
+		{verdict{took: 30 * time.Second, output: "ok  \texample.org/a/b\t2.500s\n"}, 20 * time.Second},
+		{verdict{took: 30 * time.Second, output: "nothing of the kind"}, 130 * time.Second},
+	} {
+		if got := patience(c.sound); got != c.want {
+			t.Errorf("%+v: %v; expected %v", c.sound, got, c.want)
+		}
+	}
 }
 
 func TestAnUnknownMutantIsAnError(t *testing.T) {
