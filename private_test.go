@@ -194,6 +194,18 @@ func TestTheWayToADirectoryIsLookedAt(t *testing.T) {
 	must(t, os.Lchown(link, stranger, -1))
 	refused(t, filepath.Join(link, filepath.Base(dir)), "a link on the way", link+" is a link that nobody")
 	refused(t, own, "a link to a link on the way", link+" is a link that nobody")
+
+	// Nothing is made where such a link leads to.
+	elsewhere := t.TempDir()
+	must(t, os.Remove(link))
+	must(t, os.Symlink(elsewhere, link))
+	must(t, os.Lchown(link, stranger, -1))
+	if _, err := ringfence.Open(t.Context(), ringfence.Config{Dir: filepath.Join(link, "new/data")}); err == nil {
+		t.Error("a directory behind a link of a stranger was made")
+	}
+	if made, err := os.ReadDir(elsewhere); err != nil || len(made) > 0 {
+		t.Errorf("what was made behind a link of a stranger: %v, %v", made, err)
+	}
 }
 
 func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {

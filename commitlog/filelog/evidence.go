@@ -238,7 +238,7 @@ func (s *store) examineBare(n uint64, why string) (f *found, err error) {
 		return nil, headerFault(err)
 	}
 	defer file.Close()
-	size, err := file.Size()
+	size, err := segmentSize(file)
 	if err != nil {
 		return nil, headerFault(err)
 	}

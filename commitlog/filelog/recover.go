@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -19,7 +20,7 @@ func (s *store) recover() error {
 	}
 	p, ok := decide(ev)
 	if !ok {
-		return s.hopeless(ev)
+		return s.hopeless(ev, p)
 	}
 	s.log.Debug("recovered: nobody had the topic open", "end", p.cut.String(), "promised", p.synced.String(), "damaged", len(p.damage))
 	for i := range p.damage {
@@ -50,7 +51,11 @@ func (s *store) recover() error {
 	return nil
 }
 
-func (s *store) hopeless(ev *evidence) error {
+func (s *store) hopeless(ev *evidence, p *plan) error {
+	if p.far != 0 {
+		return fmt.Errorf("topic %q: segment %d was durable, says the file control, or a header or frame in %s, and more than %d segments in front of it are not there: %w",
+			s.name, p.far, s.fs.Path("."), limits.MissingSegments, fault.Corrupt)
+	}
 	if len(ev.numbers) == 0 {
 		return fmt.Errorf("topic %q: no segment in %s, which begins with number %d: %w", s.name, s.fs.Path("."), max(1, ev.oldest), fault.Corrupt)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // deadLetter is one as a line of JSON. Scripts depend on the names.
@@ -256,7 +257,7 @@ which dead letter it was. The topic keeps the record as it is.`,
 	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
 	_ = cmd.MarkFlagRequired("value-file") // made just above
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		value, err := a.valueOf(file)
+		value, err := a.valueOf(ctx, file)
 		if err == nil {
 			err = rf.Edit(ctx, args[0], args[1], value)
 		}
@@ -269,14 +270,23 @@ which dead letter it was. The topic keeps the record as it is.`,
 }
 
 // valueOf reads the value of a record, or a little more than the longest.
-func (a *app) valueOf(file string) ([]byte, error) {
+func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(a.stdin, commitlog.MaxRecordBytes+1))
 	}
-	f, err := os.Open(file)
-	if err != nil {
+	f, err := storeurl.OpenFile(ctx, file)
+	switch {
+	case err != nil && ctx.Err() != nil: // a FIFO that nobody writes to
+		return nil, fmt.Errorf("--value-file: %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.Invalid)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	return io.ReadAll(io.LimitReader(f, commitlog.MaxRecordBytes+1))
+	defer func() { _ = f.Close() }()                                                  // it was only read
+	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // of a pipe
+	defer stop()
+	value, err := io.ReadAll(io.LimitReader(f, commitlog.MaxRecordBytes+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("--value-file: %s gave no end: %w", file, context.Cause(ctx))
+	}
+	return value, err
 }

@@ -25,6 +25,8 @@ func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 	for _, args := range [][]string{
 		{"produce", "t", "--file", fifo, "--data", data},
 		{"topic", "list", "--config", fifo, "--data", data},
+		{"apply", "--file", fifo, "--data", data},
+		{"subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", fifo, "--data", data},
 	} {
 		if code, _, stderr := runLine(t, append(args, "--timeout", "100ms")...); code != 124 || !strings.Contains(stderr, "--timeout") {
 			t.Errorf("%v: exit code %d and %q", args, code, stderr)
@@ -39,6 +41,9 @@ func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 		t.Errorf("a FIFO that others can write to: exit code %d and %q", code, stderr)
 	}
 	<-written // it may have lost its reader before
+	if code, _, stderr := runLine(t, "subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
+		t.Errorf("a device: exit code %d and %q", code, stderr)
+	}
 	if code, _, stderr := runLine(t, "produce", "t", "--file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
 		t.Errorf("a device: exit code %d and %q", code, stderr)
 	}
@@ -85,5 +90,30 @@ func TestAPipeOfTheShellIsAFile(t *testing.T) {
 	}
 	if _, stdout, stderr := runLine(t, "topic", "describe", "t", "--data", data, "--format", "json"); !strings.Contains(stdout, `"kept": 2,`) {
 		t.Errorf("%q and %q; expected the two records", stdout, stderr)
+	}
+}
+
+// What stands in a file of apply is done, as what stands in a configuration file.
+func TestAFileToApplyThatOthersCanWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "f.yaml")
+	if err := errors.Join(os.WriteFile(file, []byte("topics:\n  t: {partitions: 2}\n"), 0o600), os.Chmod(file, 0o602)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+file) {
+		t.Errorf("a file that others can write to: exit code %d and %q", code, stderr)
+	}
+	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data, "--allow-shared"); code != 0 {
+		t.Errorf("one that is allowed: exit code %d and %q", code, stderr)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(file, 0o600), os.Chown(file, 65534, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data); code != 0 || !strings.Contains(stderr, "another user owns this file") {
+		t.Errorf("a file of another user: exit code %d and %q", code, stderr)
 	}
 }

@@ -205,6 +205,21 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
+// checkAuthor refuses a file that others than its owner could have written, as what is in it is done, and
+// tells an owner who is another user.
+func (a *app) checkAuthor(path string, f *os.File) error {
+	file, err := access.Opened(f)
+	if err != nil || a.global.shared {
+		return err
+	}
+	author, err := vfs.CheckWriters(path, file)
+	if err == nil && author != "" {
+		a.logger().Warn("another user owns this file, and what is in it is done by this user", "file", path, "owner", author,
+			"to_mend", "take a copy of your own", "to_accept", "--allow-shared")
+	}
+	return err
+}
+
 // openFile reads the configuration file, and tells which file that was. One that others than its owner
 // could have written is refused: what stands in it is done, commands of --exec among it. What a command
 // prints, <(command), is waited for as long as --timeout says.

@@ -68,6 +68,12 @@ const (
 	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
 )
 
+// Of a topic in a directory.
+const (
+	SegmentFileBytes = 1<<30 + 64<<20 + 4<<20 // the largest segment, a frame beyond it, the header and its copy
+	MissingSegments  = 1 << 16                // of which a page, a header or a frame says that they were there
+)
+
 // Of what the settings name.
 const (
 	PasswordFileBytes = 64 << 10 // a token may be long

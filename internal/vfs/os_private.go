@@ -28,7 +28,14 @@ import (
 // ours is closed to others, which is logged. One with other things in it than those named known has
 // another purpose (/, /etc, a home), and no command is shown that would close it.
 func CreatePrivate(dir string, log *slog.Logger, known ...string) (*OS, error) {
-	o, err := CreateOS(dir, 0o700)
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		err = checkAbove(abs, nil) // before anything is made where a link leads to
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := CreateOS(abs, 0o700)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +228,8 @@ func CheckUnplanted(path string, log *slog.Logger) error {
 		return nil
 	case access.Owner(info) != 0 && access.Stranger(info) != "":
 		return fmt.Errorf("%s, where %s is, belongs to %s: name a directory of your own%s: %w", dir, filepath.Base(path), access.Stranger(info), allowIt, fault.Invalid)
+	case info.Mode()&fs.ModeSticky != 0 && info.Others(access.ToWrite) != 0: // /tmp, which has to stay what it is
+		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: name a directory of your own%s: %w", dir, info.Octal(), filepath.Base(path), allowIt, fault.Invalid)
 	case info.Others(access.ToWrite) != 0:
 		return fmt.Errorf("other users can put files into %s (mode %s), where %s is: run chmod go-w %s, or name a directory of your own%s: %w", dir, info.Octal(), filepath.Base(path), Quoted(dir), allowIt, fault.Invalid)
 	}

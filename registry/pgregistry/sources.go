@@ -20,8 +20,10 @@ import (
 // sources are what says how to connect, in the order in which libpq and pgx go by it: the URL, the service
 // that is named, the environment.
 type sources struct {
-	query   url.Values
-	service map[string]string
+	query    url.Values
+	service  map[string]string
+	password bool   // the URL has one before its host, or a file is named for it
+	home     string // in which there are files that count although nobody names them; "": not known
 }
 
 // readSources reads them. What pgx can't read either it leaves to pgx.
@@ -31,11 +33,13 @@ func readSources(text string, shared bool) (sources, error) {
 		return sources{}, fmt.Errorf("the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
 	}
 	s := sources{query: u.Query()}
+	_, s.password = u.User.Password()
+	if me, err := user.Current(); err == nil {
+		s.home = me.HomeDir
+	}
 	path, _ := s.get("servicefile", "PGSERVICEFILE")
-	if path == "" {
-		if me, err := user.Current(); err == nil {
-			path = filepath.Join(me.HomeDir, ".pg_service.conf")
-		}
+	if path == "" && s.home != "" {
+		path = filepath.Join(s.home, ".pg_service.conf")
 	}
 	name, _ := s.get("service", "PGSERVICE")
 	if name == "" || path == "" {
@@ -65,22 +69,46 @@ func (s sources) get(name, variable string) (value, from string) {
 
 // files are the settings that name files, which pgx reads with no regard to what they are and who else can
 // get at them.
-var files = []struct {
+var files = []namedFile{
+	{"sslrootcert", "PGSSLROOTCERT", ".postgresql/root.crt", storeurl.Believed},
+	{"sslcert", "PGSSLCERT", ".postgresql/postgresql.crt", storeurl.Believed},
+	{"sslkey", "PGSSLKEY", ".postgresql/postgresql.key", storeurl.Secret},
+	{"passfile", "PGPASSFILE", ".pgpass", storeurl.Secret},
+	{"servicefile", "PGSERVICEFILE", "", storeurl.Believed}, // that of the home is looked at when a service is named
+}
+
+type namedFile struct {
 	name, variable string
+	home           string // the one below the home, which counts where nobody names another
 	trust          storeurl.Trust
-}{
-	{"sslrootcert", "PGSSLROOTCERT", storeurl.Believed},
-	{"sslcert", "PGSSLCERT", storeurl.Believed},
-	{"sslkey", "PGSSLKEY", storeurl.Secret},
-	{"passfile", "PGPASSFILE", storeurl.Secret},
-	{"servicefile", "PGSERVICEFILE", storeurl.Believed},
+}
+
+// file is the path that a setting comes to, and where it comes from; "": none is read.
+func (s sources) file(f namedFile) (path, from string) {
+	path, from = s.get(f.name, f.variable)
+	_, ofService := s.service[f.name]
+	if path != "" || s.query.Has(f.name) || ofService || f.home == "" || s.home == "" || !s.wants(f.name) {
+		return path, from
+	}
+	return filepath.Join(s.home, f.home), "the default for " + f.name
+}
+
+// wants tells whether a file that nobody names is used: that of passwords where none is given, those for
+// TLS where there may be any.
+func (s sources) wants(name string) bool {
+	if name == "passfile" {
+		password, _ := s.get("password", "PGPASSWORD")
+		return password == "" && !s.password
+	}
+	mode, _ := s.get("sslmode", "PGSSLMODE")
+	return mode != "disable"
 }
 
 // checkFiles refuses what pgx would wait for, or read without an end, and, unless shared, what others have
 // a hand in. Of what is missing pgx tells.
 func (s sources) checkFiles(shared bool) error {
 	for _, f := range files {
-		path, from := s.get(f.name, f.variable)
+		path, from := s.file(f)
 		if path == "" {
 			continue
 		}

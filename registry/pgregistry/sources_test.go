@@ -2,7 +2,9 @@ package pgregistry
 
 import (
 	"errors"
+	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,5 +101,52 @@ func TestAListOfKeywordsIsNoURL(t *testing.T) {
 		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "expected postgres://") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// Files that count although nobody names them are read like those that are named.
+func TestFilesOfTheHomeThatOthersHaveAHandInAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, f := range files {
+		if f.home == "" {
+			continue
+		}
+		home := t.TempDir()
+		path := filepath.Join(home, f.home)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		check := func(query string, password, shared bool) error {
+			q, err := url.ParseQuery(query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sources{query: q, home: home, password: password}.checkFiles(shared)
+		}
+		if err := check("", false, false); err != nil {
+			t.Errorf("%s of this user alone: %v", f.name, err)
+		}
+		if err := os.Chmod(path, 0o602); err != nil {
+			t.Fatal(err)
+		}
+		if err := check("", false, false); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "the default for "+f.name+": other users can") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s that others have a hand in: %v", f.name, err)
+		}
+		if err := check("", false, true); err != nil {
+			t.Errorf("%s, shared: %v", f.name, err)
+		}
+		if err := check(f.name+"=", false, false); err != nil {
+			t.Errorf("%s that the URL takes back: %v", f.name, err)
+		}
+		if err := check("sslmode=disable", true, false); err != nil {
+			t.Errorf("%s that nothing needs: %v", f.name, err)
+		}
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := readSources("postgres://h/db", false); err != nil || s.home != me.HomeDir {
+		t.Errorf("the home is %q, %v; expected %q", s.home, err, me.HomeDir)
 	}
 }

@@ -82,6 +82,7 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
 	given, err := readSources(cfg.URL, cfg.AllowShared)
+	given.password = given.password || cfg.PasswordFile != ""
 	if err == nil {
 		err = given.checkFiles(cfg.AllowShared)
 	}

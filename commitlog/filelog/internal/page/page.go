@@ -53,6 +53,9 @@ const (
 	magic = 0x3265_6761_5066_5231
 )
 
+// mostPartitions is how many a topic has at most.
+const mostPartitions = 4096
+
 // Size is the size of the page of a topic with so many partitions.
 func Size(partitions int) int64 {
 	return (wordFirst + 8*int64(partitions) + 4095) &^ 4095
@@ -78,6 +81,7 @@ func Open(ctx context.Context, fsys vfs.FS, name string, partitions int) (*Page,
 		// It was lost or cut short by a crash or by hand. Nothing in it is needed.
 		size, err = want, f.Truncate(want)
 	}
+	size = min(size, Size(mostPartitions)) // what is mapped gets its blocks
 	if err != nil {
 		f.Close()
 		return nil, err
