@@ -95,7 +95,7 @@ func (c *Client) destroyGroup(ctx context.Context, group string) error {
 	}
 	all, err := c.catalog.List(ctx)
 	for i := range all {
-		if t, unread := c.current(ctx, all[i].Name); unread == nil {
+		if t, unread := c.topics.Current(ctx, all[i].Name); unread == nil {
 			err = errors.Join(err, consumer.ReleaseHold(ctx, group, t))
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Client) group(ctx context.Context, name string) (*registry.Group, *topi
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.current(ctx, meta.Topic)
+	t, err := c.topics.Current(ctx, meta.Topic)
 	return g.Within(meta.Life), t, err
 }
 

@@ -55,7 +55,7 @@ type RetentionDrop struct {
 // Errors: ErrNotFound for an unknown topic, ErrInvalid for a negative retention, ErrConflict when the
 // topic was moved to another log.
 func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts *AlterTopicOptions) (*RetentionChange, error) {
-	t, err := c.current(ctx, name)
+	t, err := c.topics.Current(ctx, name)
 	if err == nil {
 		err = errors.Join(t.Document().CheckHere(), t.Document().CheckPublic(), r.Validate(name))
 	}

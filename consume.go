@@ -101,7 +101,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h Han
 		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
 	}
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
-	t, err := c.current(ctx, topicName)
+	t, err := c.topics.Current(ctx, topicName)
 	if err != nil && (t == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict)) {
 		return err
 	}

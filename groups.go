@@ -29,5 +29,5 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 	if err != nil {
 		return GroupInfo{}, err
 	}
-	return layout.Describe(ctx, c.reg, name, c.current)
+	return layout.Describe(ctx, c.reg, name, c.topics.Current)
 }

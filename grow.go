@@ -37,7 +37,7 @@ func (c *Client) SwitchProduce(ctx context.Context, name string) (TopicInfo, err
 // holdNext keeps retention from dropping records of the storage topics to come before the groups
 // that consume the topic have seen them, also those of which no member runs.
 func (c *Client) holdNext(ctx context.Context, name string) error {
-	t, err := c.current(ctx, name)
+	t, err := c.topics.Current(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ type PlanOptions struct {
 // PlanTopic says what growing a topic would do, and whether the order of keys would hold: see
 // topic.Plan.Err. It changes nothing. ErrConflict when there is nothing to switch to.
 func (c *Client) PlanTopic(ctx context.Context, name string, opts *PlanOptions) (*topic.Plan, error) {
-	t, err := c.current(ctx, name)
+	t, err := c.topics.Current(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // when nobody can say.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
 	for {
-		t, err := c.open(ctx, topicName)
+		t, err := c.topics.Open(ctx, topicName)
 		if err != nil {
 			return Position{}, err
 		}
@@ -57,7 +57,7 @@ type ProduceOptions struct {
 // to another log.
 func (c *Client) ProducerHome(ctx context.Context, topicName string) (int, error) {
 	for {
-		t, err := c.open(ctx, topicName)
+		t, err := c.topics.Open(ctx, topicName)
 		if err != nil {
 			return 0, err
 		}
@@ -75,7 +75,7 @@ func (c *Client) ProducerHome(ctx context.Context, topicName string) (int, error
 // untouched until done. It blocks only while the log's write buffer is full, or very many messages
 // wait for the end of a switch.
 func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, opts *ProduceOptions, done func(Position, error)) {
-	t, err := c.open(ctx, topicName)
+	t, err := c.topics.Open(ctx, topicName)
 	if err != nil {
 		done(Position{}, err)
 		return

@@ -26,7 +26,7 @@ type Retirement struct {
 // Members do the same by themselves, every ten minutes or so. It can be repeated after a failure.
 // ErrNotFound for an unknown topic, ErrConflict when it was moved to another log.
 func (c *Client) RetireStorage(ctx context.Context, name string, opts *RetireOptions) (*Retirement, error) {
-	t, err := c.current(ctx, name)
+	t, err := c.topics.Current(ctx, name)
 	if err != nil {
 		return nil, err
 	}

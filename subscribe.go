@@ -218,7 +218,7 @@ func (c *Client) journals(ctx context.Context, name string) (*subscription.Journ
 
 // journalsOf opens those of the set that delivers.
 func (c *Client) journalsOf(ctx context.Context, d *SubscriptionInfo) (*subscription.Journals, error) {
-	j, err := c.subscriptions().Journals(ctx, d, c.open)
+	j, err := c.subscriptions().Journals(ctx, d, c.topics.Open)
 	if err == nil {
 		j.Strange = func(s subscription.Strange) {
 			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", d.Name,

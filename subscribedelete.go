@@ -30,7 +30,7 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *Dele
 		opts = &DeleteSubscriptionOptions{}
 	}
 	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
-		Gone: c.forget, Kept: c.tellKept,
+		Gone: c.topics.Forget, Kept: c.tellKept,
 		Sure: func(ctx context.Context, d *SubscriptionInfo) error {
 			if err := c.deletable(ctx, d, opts.Force); err != nil || !opts.DryRun {
 				return err
@@ -78,7 +78,7 @@ func (c *Client) deleteRest(ctx context.Context, name string, why error, dry boo
 			return err
 		}
 	}
-	topics, err := c.subscriptions().DeleteStrays(ctx, name, subscription.Deletion{Gone: c.forget, Kept: c.tellKept})
+	topics, err := c.subscriptions().DeleteStrays(ctx, name, subscription.Deletion{Gone: c.topics.Forget, Kept: c.tellKept})
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
 	}
@@ -117,7 +117,7 @@ func (c *Client) deleteStray(ctx context.Context, name, group string) error {
 // finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
 func (c *Client) finishDeletion(ctx context.Context, name string) error {
 	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
-		Gone:    c.forget,
+		Gone:    c.topics.Forget,
 		Kept:    c.tellKept,
 		Sure:    func(context.Context, *SubscriptionInfo) error { return errNothing },
 		Release: c.releaseSubscription,
@@ -199,7 +199,7 @@ func (c *Client) endGroup(ctx context.Context, name string, g *registry.Group) e
 
 // letGo ends what a group holds of a topic.
 func (c *Client) letGo(ctx context.Context, group, topicName string) error {
-	switch t, err := c.current(ctx, topicName); {
+	switch t, err := c.topics.Current(ctx, topicName); {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict): // it is gone, or has moved away: it holds nothing
 		return nil
 	case err != nil:

@@ -232,7 +232,7 @@ func (c *Client) sweepSets(ctx context.Context, d *SubscriptionInfo) {
 			err = c.letGo(ctx, set.Group(), set.Topic)
 		}
 		if err == nil {
-			err = c.subscriptions().Forget(ctx, d, set, c.forget)
+			err = c.subscriptions().Forget(ctx, d, set, c.topics.Forget)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
 			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)

@@ -42,7 +42,7 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 	if opts == nil {
 		opts = &TailOptions{}
 	}
-	t, err := c.current(ctx, topicName)
+	t, err := c.topics.Current(ctx, topicName)
 	if err != nil {
 		return err
 	}

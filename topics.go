@@ -90,7 +90,7 @@ type DeleteTopicOptions struct {
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
 // consumer group has progress in it, and when there is one that can't be read, which may.
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
-	if _, err := c.current(ctx, name); errors.Is(err, ErrConflict) {
+	if _, err := c.topics.Current(ctx, name); errors.Is(err, ErrConflict) {
 		return err // it was moved to another log: what is defined is not ours to delete
 	}
 	life, err := c.catalog.Life(ctx, name)
@@ -128,7 +128,7 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if err := c.catalog.Delete(ctx, name, life); err != nil {
 		return err
 	}
-	c.forget(name)
+	c.topics.Forget(name)
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (c *Client) Topics(ctx context.Context) ([]TopicInfo, error) {
 
 // DescribeTopic describes a topic with the ranges of its partitions.
 func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, error) {
-	t, err := c.current(ctx, name)
+	t, err := c.topics.Current(ctx, name)
 	if err != nil {
 		return TopicInfo{}, err
 	}

@@ -24,7 +24,7 @@ func livesMutants() []mutant {
 		},
 		{
 			name: "handle-of-a-topic-that-is-gone", breaks: "a client never produces again to a topic that was made anew",
-			file: "ringfence.go",
+			file: "topic/handles.go",
 			find: "	case t.Gone():\n", put: "	case t == nil:\n",
 			pkg: ".", test: "TestAClientGoesOnWithTheNextTopicOfAName$",
 		},

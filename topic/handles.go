@@ -1,0 +1,120 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Handles keeps the topics that a client has open, one handle of each name. A handle is of one life of
+// its topic: when another one has the name, the next use opens that, and whoever still uses the old handle
+// keeps it until Close. Its methods may be called concurrently.
+type Handles struct {
+	catalog *Catalog
+
+	mu     sync.Mutex
+	topics map[string]*Topic // by name
+	ended  []*Topic          // of topics that are gone; Close closes them
+	closed bool
+}
+
+// NewHandles keeps topics of a catalog. The caller closes them.
+func NewHandles(c *Catalog) *Handles {
+	return &Handles{catalog: c, topics: make(map[string]*Topic)}
+}
+
+// Catalog is where the topics are defined.
+func (h *Handles) Catalog() *Catalog { return h.catalog }
+
+// Close closes all; then nothing can be opened any more, which is fault.Closed.
+func (h *Handles) Close() error {
+	h.mu.Lock()
+	all := h.ended
+	for _, t := range h.topics {
+		all = append(all, t)
+	}
+	h.topics, h.ended, h.closed = nil, nil, true
+	h.mu.Unlock()
+	var errs []error
+	for _, t := range all {
+		errs = append(errs, t.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Open returns the handle of a topic. Its definition may be older than what is stored, see Current.
+func (h *Handles) Open(ctx context.Context, name string) (*Topic, error) {
+	h.mu.Lock()
+	t, closed := h.topics[name], h.closed
+	h.mu.Unlock()
+	if closed {
+		return nil, fmt.Errorf("client: %w", fault.Closed)
+	}
+	switch {
+	case t == nil:
+	case t.Gone():
+		h.leave(name, t)
+	default:
+		return t, nil
+	}
+	t, err := h.catalog.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	other, closed := h.topics[name], h.closed
+	if other == nil && !closed {
+		h.topics[name] = t
+	}
+	h.mu.Unlock()
+	switch {
+	case closed:
+		return nil, errors.Join(fmt.Errorf("client: %w", fault.Closed), t.Close())
+	case other != nil:
+		return other, t.Close()
+	}
+	return t, nil
+}
+
+// Current is Open, with the definition as it is now. When that can't be read, the handle comes with the
+// error.
+func (h *Handles) Current(ctx context.Context, name string) (*Topic, error) {
+	for {
+		t, err := h.Open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		err = t.Refresh(ctx)
+		if !errors.Is(err, ErrAnotherLife) {
+			return t, err
+		}
+		h.leave(name, t)
+	}
+}
+
+// leave lets the next use of a topic open it anew, as this one may be gone. Whoever uses the handle
+// keeps it until Close.
+func (h *Handles) leave(name string, t *Topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.topics[name] == t {
+		delete(h.topics, name)
+		h.ended = append(h.ended, t)
+	}
+}
+
+// Forget closes the handle of a topic that was deleted, so that the next use opens anew.
+func (h *Handles) Forget(name string) {
+	h.mu.Lock()
+	t := h.topics[name]
+	if t != nil {
+		delete(h.topics, name)
+	}
+	h.mu.Unlock()
+	if t != nil {
+		_ = t.Close()
+	}
+}
