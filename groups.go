@@ -2,6 +2,8 @@ package ringfence
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/ringfence/ringfence/consumer"
 )
@@ -22,6 +24,10 @@ type UnitInfo = consumer.UnitInfo
 // PositionInfo is how far a unit got in one partition.
 type PositionInfo = consumer.PositionInfo
 
+// Groups lists the consumer groups, sorted by name, with their members, without units and lag: it reads
+// no checkpoints. One that can't be read says so in Damaged, and has only a name.
+func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) { return c.groups.List(ctx) }
+
 // DescribeGroup describes a group with its members, its units and their lag; it needs no member
 // to be alive.
 func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, error) {
@@ -30,4 +36,50 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 		return GroupInfo{}, err
 	}
 	return layout.Describe(ctx, c.reg, name, c.topics.Current)
+}
+
+// PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
+// finish, the partitions keep their owners.
+func (c *Client) PauseGroup(ctx context.Context, group string, partitions ...int) error {
+	g, err := c.reg.Group(group)
+	if err != nil {
+		return err
+	}
+	return g.Pause(ctx, whoami(), partitions...)
+}
+
+// ResumeGroup ends a pause of the given partitions, or every pause with none given.
+func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...int) error {
+	g, err := c.reg.Group(group)
+	if err != nil {
+		return err
+	}
+	return g.Resume(ctx, whoami(), partitions...)
+}
+
+// DeleteGroupOptions are the options of DeleteGroup.
+type DeleteGroupOptions struct {
+	// Force removes also a group that has members, which end with ErrNotFound, and one whose documents
+	// can't be read.
+	Force bool
+}
+
+// DeleteGroup removes a group and its progress. ErrConflict while it has live members.
+func (c *Client) DeleteGroup(ctx context.Context, group string, opts *DeleteGroupOptions) error {
+	if err := c.ofNoSubscription(ctx, group); err != nil {
+		return err
+	}
+	if opts != nil && opts.Force {
+		return c.groups.Destroy(ctx, group)
+	}
+	return c.groups.Delete(ctx, group, false)
+}
+
+// whoami names this process in documents, for people.
+func whoami() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "host"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -24,6 +25,7 @@ type Client struct {
 	reg     *registry.Registry
 	catalog *topic.Catalog
 	topics  *topic.Handles
+	groups  *consumer.Groups
 	close   sync.Once
 }
 
@@ -55,6 +57,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	}
 	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
 	cl.topics = topic.NewHandles(cl.catalog)
+	cl.groups = &consumer.Groups{Registry: cl.reg, Log: cl.log, Topics: cl.topics, Logger: c.Logger}
 	return cl, nil
 }
 

@@ -46,7 +46,7 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 		return nil, err
 	}
 	for {
-		g, t, err := c.group(ctx, group)
+		g, t, err := c.groups.Open(ctx, group)
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -103,27 +102,8 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if err := c.inNoSubscription(ctx, name, opts != nil && opts.Force); err != nil {
 		return err
 	}
-	groups, err := c.Groups(ctx)
-	if err != nil {
+	if err := c.groups.DeleteAllOf(ctx, name, opts != nil && opts.Force); err != nil {
 		return err
-	}
-	force := opts != nil && opts.Force
-	var using []string
-	for _, g := range groups {
-		if g.Damaged != "" && !force {
-			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", name, g.Name, g.Damaged, ErrConflict)
-		}
-		if g.Topic == name {
-			using = append(using, g.Name)
-		}
-	}
-	if len(using) > 0 && !force {
-		return fmt.Errorf("topic %q is consumed by group %s; --force (Force in Go) drops its progress too: %w", name, strings.Join(using, ", "), ErrConflict)
-	}
-	for _, g := range using {
-		if err := c.deleteGroup(ctx, g, true); err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
 	}
 	if err := c.catalog.Delete(ctx, name, life); err != nil {
 		return err

@@ -59,8 +59,8 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "damaged-group-hides-all", breaks: "one damaged document of one group makes every group unlistable",
-			file: "admin.go",
-			find: "		if errors.Is(err, ErrCorrupt) ||", put: "		if errors.Is(err, ErrSealed) ||",
+			file: "consumer/admin.go",
+			find: "		if errors.Is(err, fault.Corrupt) ||", put: "		if errors.Is(err, fault.Sealed) ||",
 			pkg: ".", test: "TestADamagedGroupHidesNoOther$",
 		},
 		{

@@ -1,0 +1,135 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Groups are the groups of one registry that consume topics of one log: who is to be a member in this
+// process, and what admins do with them.
+type Groups struct {
+	Registry *registry.Registry
+	Log      *commitlog.Log
+	Topics   *topic.Handles
+	Logger   *slog.Logger
+}
+
+// List lists the groups, sorted by name, with their members, without units and lag: it reads
+// no checkpoints. One that can't be read says so in Damaged, and has only a name.
+func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
+	names, err := c.Registry.ListGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]GroupInfo, 0, len(names))
+	for _, name := range names {
+		d, err := group.Outline(ctx, c.Registry, name)
+		if errors.Is(err, fault.NotFound) {
+			continue // deleted since it was listed
+		}
+		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged, or of a newer version
+			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, Summary(name, d))
+	}
+	return infos, nil
+}
+
+// Destroy removes what there is of a group. What it held is released where its topic is known, and
+// else in every topic that can be read: it may have been any.
+func (c *Groups) Destroy(ctx context.Context, group string) error {
+	g, t, err := c.Open(ctx, group)
+	damaged := errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid)
+	if err != nil && (!damaged && !errors.Is(err, fault.NotFound) || g == nil && !damaged) {
+		return err
+	}
+	if g == nil {
+		if g, err = c.Registry.Group(group); err != nil {
+			return err
+		}
+	}
+	if err := g.Destroy(ctx); err != nil || !damaged && t == nil {
+		return err
+	}
+	if t != nil {
+		return ReleaseHold(ctx, group, t)
+	}
+	all, err := c.Topics.Catalog().List(ctx)
+	for i := range all {
+		if t, unread := c.Topics.Current(ctx, all[i].Name); unread == nil {
+			err = errors.Join(err, ReleaseHold(ctx, group, t))
+		}
+	}
+	return err
+}
+
+// Delete removes a group and its progress. fault.Conflict while it has live members. given: its topic is
+// deleted next, and may be damaged.
+func (c *Groups) Delete(ctx context.Context, group string, given bool) error {
+	g, t, err := c.Open(ctx, group)
+	switch {
+	case g != nil && (errors.Is(err, fault.NotFound) || given && errors.Is(err, fault.Corrupt)): // there is nothing to release
+		return g.Delete(ctx)
+	case err != nil:
+		return err
+	}
+	if err := g.Delete(ctx); err != nil {
+		return err
+	}
+	return ReleaseHold(ctx, group, t)
+}
+
+// Open opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the
+// group is returned with fault.NotFound.
+func (c *Groups) Open(ctx context.Context, name string) (*registry.Group, *topic.Topic, error) {
+	g, err := c.Registry.Group(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta, err := g.Meta(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := c.Topics.Current(ctx, meta.Topic)
+	return g.Within(meta.Life), t, err
+}
+
+// DeleteAllOf removes the groups that consume a topic, which is deleted next. Without force it is
+// fault.Conflict when there is one, and when there is one that can't be read, which may.
+func (c *Groups) DeleteAllOf(ctx context.Context, name string, force bool) error {
+	groups, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	var using []string
+	for _, g := range groups {
+		if g.Damaged != "" && !force {
+			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", name, g.Name, g.Damaged, fault.Conflict)
+		}
+		if g.Topic == name {
+			using = append(using, g.Name)
+		}
+	}
+	if len(using) > 0 && !force {
+		return fmt.Errorf("topic %q is consumed by group %s; --force (Force in Go) drops its progress too: %w", name, strings.Join(using, ", "), fault.Conflict)
+	}
+	for _, g := range using {
+		if err := c.Delete(ctx, g, true); err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
