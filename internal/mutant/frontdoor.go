@@ -53,7 +53,7 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "tail-ahead-of-the-seal", breaks: "a look at a topic shows a key's records of the next storage topic before its earlier ones",
-			file: "tail.go",
+			file: "consumer/tail.go",
 			find: "			if errors.Is(b.err, io.EOF) {\n				open--\n", put: "			if errors.Is(b.err, io.EOF) {\n				open = 0\n",
 			pkg: ".", test: "TestTailFollowsATopicThatGrows$",
 		},
