@@ -1,0 +1,92 @@
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/topic"
+)
+
+// TopicConfig is what a topic is created with. Only Partitions is required.
+type TopicConfig = topic.Config
+
+// TopicInfo describes a topic.
+type TopicInfo = topic.Info
+
+// StorageInfo describes one storage topic of a topic.
+type StorageInfo = topic.StorageInfo
+
+// PartitionInfo is the readable range of a partition.
+type PartitionInfo = topic.PartitionInfo
+
+// EnsureTopic makes a topic unless it exists. ErrExists when the name is taken by a topic with
+// other partitions, router or hash. One that is there with another retention keeps that, which is
+// logged as a warning; AlterTopic changes it.
+func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
+	doc, err := c.catalog.Ensure(ctx, name, cfg)
+	if err == nil && doc.Retention() != cfg.Retention() {
+		c.logger.Warn("the topic was there already, with another retention, which was not changed: AlterTopic does that, or ringfence topic alter", "topic", name,
+			"retention_bytes", doc.RetentionBytes, "retention_age", time.Duration(doc.RetentionAgeMS)*time.Millisecond, "retention_force", doc.RetentionForce,
+			"asked_bytes", cfg.RetentionBytes, "asked_age", time.Duration(cfg.RetentionAgeMS)*time.Millisecond, "asked_force", cfg.RetentionForce)
+	}
+	return err
+}
+
+// CreateTopic makes a topic; ErrExists when the name is taken, by whatever topic.
+func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) error {
+	if _, err := c.catalog.Get(ctx, name); err == nil {
+		return fmt.Errorf("topic %q: %w", name, ErrExists)
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return c.catalog.Create(ctx, name, cfg)
+}
+
+// DeleteTopicOptions are the options of DeleteTopic.
+type DeleteTopicOptions struct {
+	// Force deletes also while groups have progress in the topic; their state goes with it.
+	Force bool
+	// Life, when not "", is the one that is meant, see TopicInfo: another topic of the name stays.
+	Life string
+}
+
+// DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
+// consumer group has progress in it, and when there is one that can't be read, which may.
+func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
+	if _, err := c.topics.Current(ctx, name); errors.Is(err, ErrConflict) {
+		return err // it was moved to another log: what is defined is not ours to delete
+	}
+	life, err := c.catalog.Life(ctx, name)
+	if err != nil {
+		return err
+	}
+	if opts != nil && opts.Life != "" && opts.Life != life {
+		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
+	}
+	if err := c.inNoSubscription(ctx, name, opts != nil && opts.Force); err != nil {
+		return err
+	}
+	if err := c.groups.DeleteAllOf(ctx, name, opts != nil && opts.Force); err != nil {
+		return err
+	}
+	if err := c.catalog.Delete(ctx, name, life); err != nil {
+		return err
+	}
+	c.topics.Forget(name)
+	return nil
+}
+
+// Topics lists the topics, sorted by name, without the ranges of their partitions. One whose definition
+// can't be read says so in Damaged, and has only a name.
+func (c *Client) Topics(ctx context.Context) ([]TopicInfo, error) { return c.catalog.Infos(ctx) }
+
+// DescribeTopic describes a topic with the ranges of its partitions.
+func (c *Client) DescribeTopic(ctx context.Context, name string) (TopicInfo, error) {
+	t, err := c.topics.Current(ctx, name)
+	if err != nil {
+		return TopicInfo{}, err
+	}
+	return t.Describe(ctx)
+}
