@@ -25,50 +25,13 @@ func (c *Client) AddStorage(ctx context.Context, name string, partitions int) (T
 // A switch that was interrupted is finished by it, or by the first producer that meets it.
 // Errors: ErrConflict when there is no next storage topic.
 func (c *Client) SwitchProduce(ctx context.Context, name string) (TopicInfo, error) {
-	if err := c.holdNext(ctx, name); err != nil {
+	if err := c.groups.HoldNext(ctx, name); err != nil {
 		return TopicInfo{}, err
 	}
 	if _, err := c.catalog.Switch(ctx, name); err != nil {
 		return TopicInfo{}, err
 	}
 	return c.DescribeTopic(ctx, name)
-}
-
-// holdNext keeps retention from dropping records of the storage topics to come before the groups
-// that consume the topic have seen them, also those of which no member runs.
-func (c *Client) holdNext(ctx context.Context, name string) error {
-	t, err := c.topics.Current(ctx, name)
-	if err != nil {
-		return err
-	}
-	doc := t.Document()
-	groups, err := c.Groups(ctx)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if g.Topic != name {
-			continue
-		}
-		if err := holdAll(ctx, g.Name, t, doc); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// holdAll stores that a group needs all records of the storage topics that are not produced to yet.
-func holdAll(ctx context.Context, group string, t *topic.Topic, doc *topic.Document) error {
-	for i := doc.Produce + 1; i < len(doc.Storage); i++ {
-		st, err := t.Storage(i)
-		if err != nil {
-			return err
-		}
-		if err := st.Hold(ctx, group, make([]int64, doc.Storage[i].Partitions)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // PlanOptions are the options of PlanTopic.

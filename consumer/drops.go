@@ -1,38 +1,12 @@
-package ringfence
+package consumer
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
-
-// Retention bounds what each storage topic of a topic keeps. The zero value keeps all.
-type Retention = topic.Retention
-
-// AlterTopicOptions are the options of AlterTopic.
-type AlterTopicOptions struct {
-	DryRun bool // only say what would be done
-	// Estimate is the result of a dry run. What is due to go is taken from it, and not found out again.
-	Estimate *RetentionChange
-	// Life and From, when not empty, are what is meant to be changed: ErrNotFound when the name has another
-	// topic by now, ErrConflict when that has another retention.
-	Life string
-	From *Retention
-}
-
-// RetentionChange says what a change of a topic's retention did, or would do.
-type RetentionChange struct {
-	Topic  string    `json:"topic"`
-	Before Retention `json:"before"`
-	After  Retention `json:"after"`
-	Done   bool      `json:"done"` // false: a dry run
-	// Drops are the partitions of which something is due to go by the new retention, or would be if no
-	// group needed it.
-	Drops []RetentionDrop `json:"drops"`
-}
 
 // RetentionDrop is what a retention drops of one partition. The numbers are estimates: a log drops in
 // units of its own, some of it later, and the bytes are those of samples.
@@ -47,44 +21,8 @@ type RetentionDrop struct {
 	Held int64 `json:"held"`
 }
 
-// AlterTopic changes the retention of a topic that is there, in all its storage topics and for good.
-// Other processes that have it open go by the new one within a minute. Before it changes anything it
-// finds out what is due to go then, which the result has; what a group has not processed stays, unless
-// r says otherwise. Interrupted, it is finished by the next one, or by a consumer of the topic.
-//
-// Errors: ErrNotFound for an unknown topic, ErrInvalid for a negative retention, ErrConflict when the
-// topic was moved to another log.
-func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts *AlterTopicOptions) (*RetentionChange, error) {
-	t, err := c.topics.Current(ctx, name)
-	if err == nil {
-		err = errors.Join(t.Document().CheckHere(), t.Document().CheckPublic(), r.Validate(name))
-	}
-	if err != nil {
-		return nil, err
-	}
-	change := &RetentionChange{Topic: name, Before: t.Document().Retention(), After: r}
-	if opts != nil && opts.Estimate != nil {
-		change.Drops = opts.Estimate.Drops
-	} else if change.Drops, err = c.drops(ctx, t, r); err != nil {
-		return nil, err
-	}
-	if opts != nil && opts.DryRun {
-		return change, nil
-	}
-	var life string
-	var from *Retention
-	if opts != nil {
-		life, from = opts.Life, opts.From
-	}
-	if _, err := c.catalog.AlterFrom(ctx, name, life, from, r); err != nil {
-		return nil, err
-	}
-	change.Done = true
-	return change, t.Refresh(ctx)
-}
-
-// drops is what a retention would drop of a topic.
-func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]RetentionDrop, error) {
+// Drops is what a retention would drop of a topic, by partition.
+func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) ([]RetentionDrop, error) {
 	needed, err := c.neededBy(ctx, t)
 	if err != nil {
 		return nil, err
@@ -126,7 +64,7 @@ func (c *Client) drops(ctx context.Context, t *topic.Topic, r Retention) ([]Rete
 }
 
 // neededBy is the lowest offset of each partition that a group still needs, by storage topic.
-func (c *Client) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error) {
+func (c *Groups) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error) {
 	doc := t.Document()
 	needed := make([][]int64, len(doc.Storage))
 	for i, s := range doc.Storage {
@@ -135,7 +73,7 @@ func (c *Client) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 			needed[i][p] = math.MaxInt64
 		}
 	}
-	groups, err := c.Groups(ctx)
+	groups, err := c.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +81,7 @@ func (c *Client) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 		if info.Topic != doc.Name {
 			continue
 		}
-		g, err := c.reg.Group(info.Name)
+		g, err := c.Registry.Group(info.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -178,3 +178,40 @@ func holdAt(ctx context.Context, t *topic.Topic, storage int, name string, offse
 	}
 	return err
 }
+
+// HoldNext keeps retention from dropping records of the storage topics to come before the groups
+// that consume the topic have seen them, also those of which no member runs.
+func (c *Groups) HoldNext(ctx context.Context, name string) error {
+	t, err := c.Topics.Current(ctx, name)
+	if err != nil {
+		return err
+	}
+	doc := t.Document()
+	groups, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.Topic != name {
+			continue
+		}
+		if err := holdAll(ctx, g.Name, t, doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdAll stores that a group needs all records of the storage topics that are not produced to yet.
+func holdAll(ctx context.Context, group string, t *topic.Topic, doc *topic.Document) error {
+	for i := doc.Produce + 1; i < len(doc.Storage); i++ {
+		st, err := t.Storage(i)
+		if err != nil {
+			return err
+		}
+		if err := st.Hold(ctx, group, make([]int64, doc.Storage[i].Partitions)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
