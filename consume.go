@@ -2,19 +2,13 @@ package ringfence
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/topic"
 )
 
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
@@ -24,12 +18,12 @@ import (
 type Handler func(ctx context.Context, m *Message) error
 
 // From says where a group starts in a partition that it has no checkpoint of.
-type From string
+type From = consumer.From
 
 // Where to start.
 const (
-	Earliest From = "earliest" // the oldest record that is kept
-	Latest   From = "latest"   // records produced from now on
+	Earliest From = consumer.Earliest // the oldest record that is kept
+	Latest   From = consumer.Latest   // records produced from now on
 )
 
 // ConsumeOptions are the options of Consume; the zero value of each field is its default.
@@ -92,105 +86,52 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if err := notForSubscriptions(groupName); err != nil {
 		return err
 	}
-	return c.consume(ctx, topicName, groupName, h, opts, consumer.Layout{}, nil)
-}
-
-// consume is Consume, and the delivery of a subscription when it is told what is around its engines.
-func (c *Client) consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions, layout consumer.Layout, around consumer.Around) error {
-	if h == nil {
-		return fmt.Errorf("consume topic %q: no handler: %w", topicName, ErrInvalid)
-	}
-	// The handle may be older than a switch. A registry that does not answer is waited for later.
-	t, err := c.topics.Current(ctx, topicName)
-	if err != nil && (t == nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict)) {
-		return err
-	}
-	if err := t.Document().CheckHere(); err != nil {
-		return err
-	}
-	cfg, err := c.groupConfig(t.Document(), groupName, opts, layout)
-	if err != nil {
-		return err
-	}
-	if opts.Transactional && !c.reg.Transactional() {
-		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", topicName, ErrInvalid)
-	}
-	g, err := c.reg.Group(groupName)
-	if err != nil {
-		return err
-	}
-	return consumer.Run(ctx, consumer.Config{
-		Group: cfg, Topic: t, Catalog: c.catalog, Log: c.log,
+	return c.groups.Consume(ctx, consumer.Member{
+		Topic: topicName, Handlers: handlers(h, opts.Transactional), From: opts.From, Assignor: opts.Assignor, Transactional: opts.Transactional,
+		Group: group.Config{
+			Group: groupName, Member: opts.Member, Incarnation: opts.Incarnation,
+			Weight: opts.Weight, Zone: opts.Zone, Zones: opts.PartitionZones, Static: opts.Static, RestartWindow: opts.RestartWindow,
+			SessionTTL: opts.SessionTTL, DrainTimeout: opts.DrainTimeout, CommitInterval: opts.CommitInterval,
+			ProgressTimeout: opts.HandlerTimeout, Events: opts.Events,
+		},
 		Engine: dispatch.Config{
 			Concurrency: opts.Concurrency, MaxInFlight: opts.MaxInFlight, MaxBytes: int64(opts.MaxInFlightBytes),
 			Retry:           dispatch.Retry{Initial: opts.RetryInitial, Max: opts.RetryMax},
 			ProgressTimeout: opts.HandlerTimeout, DrainTimeout: opts.DrainTimeout,
 		},
-		Handler: func(u *group.Unit) dispatch.Handler { return deliver(topicName, g, u, h, opts.Transactional) },
-		Latest:  opts.From == Latest, Transactional: opts.Transactional, Logger: c.logger, Layout: layout, Around: around,
 	})
 }
 
-// deliver makes messages of the records of a unit.
-func deliver(topicName string, g *registry.Group, u *group.Unit, h Handler, transactional bool) dispatch.Handler {
-	epoch := u.Epoch()
-	if transactional {
-		h = demandCommit(h)
+// handlers makes messages of the records of a unit.
+func handlers(h Handler, transactional bool) consumer.Handlers {
+	if h == nil {
+		return nil
 	}
-	var slabs sync.Pool
-	return func(ctx context.Context, r *dispatch.Record) error {
-		slab, _ := slabs.Get().(*[]Message)
-		if slab == nil || len(*slab) == 0 {
-			fresh := make([]Message, slabMessages)
-			slab = &fresh
+	return func(topicName string, g *registry.Group, u *group.Unit) dispatch.Handler {
+		epoch := u.Epoch()
+		var slabs sync.Pool
+		return func(ctx context.Context, r *dispatch.Record) error {
+			slab, _ := slabs.Get().(*[]Message)
+			if slab == nil || len(*slab) == 0 {
+				fresh := make([]Message, slabMessages)
+				slab = &fresh
+			}
+			m := &(*slab)[0]
+			*slab = (*slab)[1:]
+			slabs.Put(slab)
+			*m = Message{
+				Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
+				Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
+			}
+			if !transactional {
+				return h(ctx, m)
+			}
+			m.commit = consumer.NewCommitment(g, u, r)
+			return m.commit.Outcome(h(ctx, m))
 		}
-		m := &(*slab)[0]
-		*slab = (*slab)[1:]
-		slabs.Put(slab)
-		*m = Message{
-			Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
-			Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
-		}
-		if transactional {
-			m.commit = commitmentOf(g, u, r)
-		}
-		return h(ctx, m)
 	}
 }
 
 // slabMessages is how many messages are allocated at once. A handler that keeps one message keeps
 // the memory of its slab, some KiB, beside the bytes it was read with.
 const slabMessages = 32
-
-func (c *Client) groupConfig(doc *topic.Document, groupName string, o *ConsumeOptions, layout consumer.Layout) (group.Config, error) {
-	cfg := group.Config{
-		Registry: c.reg, Group: groupName,
-		Member: o.Member, Incarnation: o.Incarnation, Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones,
-		Static: o.Static, RestartWindow: o.RestartWindow,
-		SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
-		ProgressTimeout: o.HandlerTimeout, WorkersCommit: o.Transactional, Logger: c.logger, Events: o.Events,
-	}
-	layout.LayOut(&cfg, doc)
-	if cfg.Member == "" {
-		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
-	}
-	var err error
-	if o.Assignor != "" {
-		cfg.Assignor, err = assign.ByName(o.Assignor)
-	}
-	return cfg, errors.Join(o.validate(), err, cfg.Validate())
-}
-
-// validate reports every fault of the options that the group does not check itself.
-func (o *ConsumeOptions) validate() error {
-	var errs []error
-	demand := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("consume: %s: %w", fmt.Sprintf(format, args...), ErrInvalid))
-		}
-	}
-	demand(o.From == "" || o.From == Earliest || o.From == Latest, "from %q; expected %q or %q", o.From, Earliest, Latest)
-	demand(o.Concurrency >= 0 && o.MaxInFlight >= 0 && o.MaxInFlightBytes >= 0, "a negative Concurrency, MaxInFlight or MaxInFlightBytes")
-	demand(o.RetryInitial >= 0 && o.RetryMax >= 0, "a negative RetryInitial or RetryMax")
-	return errors.Join(errs...)
-}

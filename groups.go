@@ -2,10 +2,9 @@ package ringfence
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/group"
 )
 
 // GroupInfo describes a consumer group.
@@ -40,21 +39,21 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 
 // PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
 // finish, the partitions keep their owners.
-func (c *Client) PauseGroup(ctx context.Context, group string, partitions ...int) error {
-	g, err := c.reg.Group(group)
+func (c *Client) PauseGroup(ctx context.Context, name string, partitions ...int) error {
+	g, err := c.reg.Group(name)
 	if err != nil {
 		return err
 	}
-	return g.Pause(ctx, whoami(), partitions...)
+	return g.Pause(ctx, group.Process(), partitions...)
 }
 
 // ResumeGroup ends a pause of the given partitions, or every pause with none given.
-func (c *Client) ResumeGroup(ctx context.Context, group string, partitions ...int) error {
-	g, err := c.reg.Group(group)
+func (c *Client) ResumeGroup(ctx context.Context, name string, partitions ...int) error {
+	g, err := c.reg.Group(name)
 	if err != nil {
 		return err
 	}
-	return g.Resume(ctx, whoami(), partitions...)
+	return g.Resume(ctx, group.Process(), partitions...)
 }
 
 // DeleteGroupOptions are the options of DeleteGroup.
@@ -73,13 +72,4 @@ func (c *Client) DeleteGroup(ctx context.Context, group string, opts *DeleteGrou
 		return c.groups.Destroy(ctx, group)
 	}
 	return c.groups.Delete(ctx, group, false)
-}
-
-// whoami names this process in documents, for people.
-func whoami() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "host"
-	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -29,7 +30,7 @@ type Message struct {
 	Headers   []Header
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
 
-	commit *commitment // of a transactional consumer
+	commit *consumer.Commitment // of a transactional consumer
 }
 
 // Position is the place of a record.

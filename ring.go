@@ -2,11 +2,10 @@ package ringfence
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -48,7 +47,7 @@ func (c *Client) JoinRing(ctx context.Context, name string, opts *RingOptions) (
 		Mode: opts.Mode, Slots: opts.Slots, TTL: opts.TTL, Drain: opts.Drain, Events: opts.Events, Logger: c.logger,
 	}
 	if cfg.Member == "" {
-		cfg.Member = fmt.Sprintf("%s-%s", whoami(), strings.ToLower(rand.Text()[:6]))
+		cfg.Member = group.NewMember()
 	}
 	return ring.Join(ctx, cfg)
 }

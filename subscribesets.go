@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/subscription"
 )
 
 // subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
 // before it.
 type subscriber struct {
-	client  *Client
-	handler Handler
-	opts    *SubscribeOptions
-	breaker *subscription.Breaker
-	news    chan struct{} // the definition may have changed
-	ended   chan *member
+	client   *Client
+	handlers consumer.Handlers
+	opts     *SubscribeOptions
+	breaker  *subscription.Breaker
+	news     chan struct{} // the definition may have changed
+	ended    chan *member
 
 	mu   sync.Mutex
 	def  *SubscriptionInfo // as it is stored
@@ -39,7 +41,7 @@ const turnEvery = 100 * time.Millisecond
 
 func newSubscriber(c *Client, d *SubscriptionInfo, h Handler, opts *SubscribeOptions) *subscriber {
 	m := &subscriber{
-		client: c, handler: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
+		client: c, handlers: handlers(h, false), opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
 		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
@@ -179,10 +181,14 @@ func (m *subscriber) join(ctx context.Context, as *SubscriptionInfo) (*member, e
 	of.setPaused(m.def.Paused != nil)
 	m.mu.Unlock()
 	go func() { // joined by run, which takes it from ended
-		set.err = c.consume(running, as.Topic, as.Group(), m.handler, &ConsumeOptions{
-			Member: m.opts.Member, Concurrency: m.opts.Concurrency, DrainTimeout: m.opts.DrainTimeout, SessionTTL: m.opts.SessionTTL,
-			HandlerTimeout: m.opts.HandlerTimeout, Events: m.opts.Events, From: from,
-		}, consumer.Shards(as.Set().Shards, of.partitions), of.run)
+		set.err = c.groups.Consume(running, consumer.Member{
+			Topic: as.Topic, Handlers: m.handlers, From: from, Layout: consumer.Shards(as.Set().Shards, of.partitions), Around: of.run,
+			Group: group.Config{
+				Group: as.Group(), Member: m.opts.Member, SessionTTL: m.opts.SessionTTL, DrainTimeout: m.opts.DrainTimeout,
+				ProgressTimeout: m.opts.HandlerTimeout, Events: m.opts.Events,
+			},
+			Engine: dispatch.Config{Concurrency: m.opts.Concurrency, ProgressTimeout: m.opts.HandlerTimeout, DrainTimeout: m.opts.DrainTimeout},
+		})
 		m.ended <- set
 	}()
 	return set, nil

@@ -79,11 +79,11 @@ var layers = []layer{
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
 	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
-	{"consumer", []string{"commitlog", "dispatch", "group", "registry", "topic"}},
+	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "registry", "topic"}},
 
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
-		"assign", "commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
+		"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
 		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "subscription", "subscription/core", "topic",
 	}},
 

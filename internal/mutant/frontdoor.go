@@ -35,20 +35,20 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "failed-commit-counts", breaks: "a record whose CommitIn failed is skipped",
-			file: "transaction.go",
+			file: "consumer/commit.go",
 			find: "	c.written, c.before = c.written || err == nil,", put: "	c.written, c.before = true,",
 			pkg: ".", test: "TestACommitInThatFailedCountsForNothing$",
 		},
 		{
 			name: "second-commit-counts", breaks: "a record whose handler calls CommitIn twice in one transaction is skipped, and its effect lost",
-			file: "transaction.go",
+			file: "consumer/commit.go",
 			find: "	if c.called && errors.Is(err, fault.Exists) {\n", put: "	if false && errors.Is(err, fault.Exists) {\n",
 			pkg: ".", test: "TestCommitInTwiceInOneTransactionLosesNothing$/sqlite$",
 		},
 		{
 			name: "committed-and-tried-again", breaks: "a record that is committed blocks its key for ever",
-			file: "transaction.go",
-			find: "		case m.commit.before:\n			return nil\n", put: "		case m.commit.before:\n			return err\n",
+			file: "consumer/commit.go",
+			find: "	case c.before:\n		return nil\n", put: "	case c.before:\n		return err\n",
 			pkg: ".", test: "TestWhatWasCommittedBeforeIsNotTriedAgain$",
 		},
 		{

@@ -1,0 +1,59 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Commitment is one attempt of a handler at a record whose checkpoint it stores itself, in a transaction of
+// its own.
+//
+// A record counts as done when its handler returned nil after a write into a transaction, which it has
+// committed then, or when the store says that an earlier attempt has. What a second call of In meets in one
+// attempt may be what the first one wrote, and nobody has committed that yet: it counts for nothing.
+type Commitment struct {
+	group    *registry.Group
+	grant    registry.Grant
+	member   string
+	finished registry.Finished
+	called   bool // in this attempt, with a transaction
+	written  bool // into a transaction of this attempt
+	before   bool // by a transaction of an earlier attempt
+}
+
+// NewCommitment is the one of a record in a unit.
+func NewCommitment(g *registry.Group, u *group.Unit, r *dispatch.Record) *Commitment {
+	return &Commitment{group: g, grant: u.Grant(), member: u.Member(), finished: registry.Finished{
+		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, From: r.From, To: r.To, Start: r.Start,
+	}}
+}
+
+// In writes the checkpoint inside tx, a transaction of the caller's on the database that holds the registry.
+// fault.Fenced when the unit is somebody else's by now, fault.Exists when it was written before.
+func (c *Commitment) In(ctx context.Context, tx any) error {
+	err := c.group.FinishIn(ctx, tx, c.grant, c.member, c.finished)
+	// Only the first call can't have met a write of this attempt, whatever that was answered.
+	if c.called && errors.Is(err, fault.Exists) {
+		return fmt.Errorf("CommitIn was called before while this message was handled; call it once, as the last statement of its transaction: %w", err)
+	}
+	c.called = c.called || !errors.Is(err, fault.Invalid)
+	c.written, c.before = c.written || err == nil, c.before || errors.Is(err, fault.Exists)
+	return err
+}
+
+// Outcome is what becomes of the record when its handler has returned err.
+func (c *Commitment) Outcome(err error) error {
+	switch {
+	case c.before:
+		return nil
+	case err == nil && !c.written:
+		return fmt.Errorf("the handler returned nil without Message.CommitIn, which ConsumeOptions.Transactional asks for: nothing was stored: %w", fault.Invalid)
+	}
+	return err
+}

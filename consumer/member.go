@@ -1,0 +1,97 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// From says where a group starts in a partition that it has no checkpoint of.
+type From string
+
+// Where to start.
+const (
+	Earliest From = "earliest" // the oldest record that is kept
+	Latest   From = "latest"   // records produced from now on
+)
+
+// Handlers makes the handler of a unit, each time the unit comes.
+type Handlers func(topicName string, g *registry.Group, u *group.Unit) dispatch.Handler
+
+// Member is a member of a group as a caller of Consume describes it.
+type Member struct {
+	Topic    string
+	Group    group.Config    // its name, and what users may choose; all else is set by Consume
+	Assignor string          // by its name; "": the default
+	Engine   dispatch.Config // as Config has it
+	From     From            // default Earliest
+	Handlers Handlers
+	Layout   Layout
+	Around   Around // nil: nothing is
+
+	Transactional bool // as Config has it
+}
+
+// Consume is a member of a group until ctx ends: see Run. Errors: fault.Invalid with every fault of m,
+// fault.NotFound for an unknown topic, fault.Conflict for one that was moved to another log, and those of
+// Run.
+func (c *Groups) Consume(ctx context.Context, m Member) error {
+	if m.Handlers == nil {
+		return fmt.Errorf("consume topic %q: no handler: %w", m.Topic, fault.Invalid)
+	}
+	// The handle may be older than a switch. A registry that does not answer is waited for later.
+	t, err := c.Topics.Current(ctx, m.Topic)
+	if err != nil && (t == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict)) {
+		return err
+	}
+	doc := t.Document()
+	if err := doc.CheckHere(); err != nil {
+		return err
+	}
+	cfg := m.Group
+	cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry, m.Transactional, c.Logger
+	m.Layout.LayOut(&cfg, doc)
+	if cfg.Member == "" {
+		cfg.Member = group.NewMember()
+	}
+	var unknown error
+	if m.Assignor != "" {
+		cfg.Assignor, unknown = assign.ByName(m.Assignor)
+	}
+	if err := errors.Join(m.validate(), unknown, cfg.Validate()); err != nil {
+		return err
+	}
+	if m.Transactional && !c.Registry.Transactional() {
+		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", m.Topic, fault.Invalid)
+	}
+	g, err := c.Registry.Group(cfg.Group)
+	if err != nil {
+		return err
+	}
+	return Run(ctx, Config{
+		Group: cfg, Topic: t, Catalog: c.Topics.Catalog(), Log: c.Log, Engine: m.Engine,
+		Handler: func(u *group.Unit) dispatch.Handler { return m.Handlers(m.Topic, g, u) },
+		Latest:  m.From == Latest, Transactional: m.Transactional, Logger: c.Logger, Layout: m.Layout, Around: m.Around,
+	})
+}
+
+// validate reports every fault that the group does not check itself.
+func (m *Member) validate() error {
+	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("consume: %s: %w", fmt.Sprintf(format, args...), fault.Invalid))
+		}
+	}
+	e := &m.Engine
+	demand(m.From == "" || m.From == Earliest || m.From == Latest, "from %q; expected %q or %q", m.From, Earliest, Latest)
+	demand(e.Concurrency >= 0 && e.MaxInFlight >= 0 && e.MaxBytes >= 0, "a negative Concurrency, MaxInFlight or MaxInFlightBytes")
+	demand(e.Retry.Initial >= 0 && e.Retry.Max >= 0, "a negative RetryInitial or RetryMax")
+	return errors.Join(errs...)
+}
