@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/delivery"
 )
 
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
@@ -83,7 +84,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 	if opts == nil {
 		opts = &ConsumeOptions{}
 	}
-	if err := notForSubscriptions(groupName); err != nil {
+	if err := delivery.CheckGroupName(groupName); err != nil {
 		return err
 	}
 	return c.groups.Consume(ctx, consumer.Member{

@@ -1,37 +1,26 @@
 package ringfence
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/delivery"
 )
 
 // DeadLetterStatus says what holds a record back, or what was decided about it.
-type DeadLetterStatus string
+type DeadLetterStatus = delivery.Status
 
 // The statuses.
 const (
-	StatusFailed    DeadLetterStatus = "failed"    // it was given up
-	StatusBlocked   DeadLetterStatus = "blocked"   // it waits behind one of its key that was
-	StatusRedriven  DeadLetterStatus = "redriven"  // it was delivered again, or is as soon as it may be
-	StatusSkipped   DeadLetterStatus = "skipped"   // it was passed over
-	StatusDiscarded DeadLetterStatus = "discarded" // it was finished as it is
-	StatusEdited    DeadLetterStatus = "edited"    // it was delivered again with another value, or is as soon as it may be
+	StatusFailed    DeadLetterStatus = delivery.StatusFailed    // it was given up
+	StatusBlocked   DeadLetterStatus = delivery.StatusBlocked   // it waits behind one of its key that was
+	StatusRedriven  DeadLetterStatus = delivery.StatusRedriven  // it was delivered again, or is as soon as it may be
+	StatusSkipped   DeadLetterStatus = delivery.StatusSkipped   // it was passed over
+	StatusDiscarded DeadLetterStatus = delivery.StatusDiscarded // it was finished as it is
+	StatusEdited    DeadLetterStatus = delivery.StatusEdited    // it was delivered again with another value, or is as soon as it may be
 )
-
-// decided are the statuses by what was ordered.
-var decided = map[core.Verb]DeadLetterStatus{
-	core.Redrive: StatusRedriven, core.Pass: StatusSkipped, core.Discard: StatusDiscarded, core.Edit: StatusEdited,
-}
 
 // HeaderEdited is the header of a record whose value Edit has changed: the ID of the dead letter in whose
 // place it was put.
@@ -39,27 +28,7 @@ const HeaderEdited = subscription.Edited
 
 // DeadLetter is a record of a subscription that is not delivered until somebody decides, or of which
 // somebody has decided.
-type DeadLetter struct {
-	ID        string
-	Topic     string
-	Storage   int
-	Partition int
-	Offset    int64
-	Key       []byte // nil: none
-	Value     []byte
-	Headers   []Header
-	Timestamp time.Time
-	Attempts  int
-	Status    DeadLetterStatus
-	Failed    bool   // its status is StatusFailed
-	Reason    string // attempts or permanent; "" while it waits
-	Answer    string // the last error
-	FailedAt  time.Time
-	DecidedAt time.Time // when somebody decided about it; zero: nobody has
-	// Lost says why Value and Headers are missing: the log has them no more, and it can only be discarded.
-	// "": they are there.
-	Lost string
-}
+type DeadLetter = delivery.DeadLetter
 
 // DeadLetterOptions choose among dead letters; the zero value chooses all.
 type DeadLetterOptions struct {
@@ -70,55 +39,10 @@ type DeadLetterOptions struct {
 	Decided bool
 }
 
-func (o *DeadLetterOptions) match(l *subscription.Letter, name string) bool {
-	return o == nil || (len(o.IDs) == 0 || slices.Contains(o.IDs, name)) && (o.Key == nil || l.Item.Key != nil && bytes.Equal(o.Key, l.Item.Key)) &&
-		(o.Since.IsZero() || l.Item.Since > 0 && !time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond)))
-}
-
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
 // it lists what could be read.
 func (c *Client) DeadLetters(ctx context.Context, name string, opts *DeadLetterOptions) ([]DeadLetter, error) {
-	j, letters, err := c.letters(ctx, name, opts)
-	if j != nil && opts != nil && opts.Decided {
-		history, also := j.History(ctx)
-		err = errors.Join(err, also)
-		letters = slices.DeleteFunc(letters, func(l subscription.Letter) bool { // it was carried out between the two looks
-			return slices.ContainsFunc(history, func(h subscription.Letter) bool { return h.ID == l.ID })
-		})
-		letters = append(letters, opts.choose(history)...)
-		slices.SortStableFunc(letters, func(a, b subscription.Letter) int {
-			return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.ID.Round, b.ID.Round))
-		})
-	}
-	out := make([]DeadLetter, len(letters))
-	for i := range letters {
-		out[i] = deadLetterOf(j.Definition.Topic, &letters[i])
-	}
-	return out, err
-}
-
-func deadLetterOf(topic string, l *subscription.Letter) DeadLetter {
-	d := DeadLetter{
-		ID: subscription.Name(l.ID), Topic: topic, Storage: int(l.ID.Storage), Partition: int(l.ID.Partition), Offset: l.ID.Offset,
-		Key: l.Record.Key, Value: l.Record.Value, Headers: l.Record.Headers, Timestamp: time.UnixMilli(l.Record.Timestamp),
-		Attempts: l.Item.Attempts, Status: StatusBlocked, Failed: l.Failed, Answer: l.Item.Answer,
-	}
-	if l.Lost != nil {
-		d.Lost = l.Lost.Error()
-	}
-	if l.Failed {
-		d.Status = StatusFailed
-	}
-	if l.Verb != 0 {
-		d.Status, d.DecidedAt = decided[l.Verb], time.UnixMilli(l.Decided)
-	}
-	if d.Status != StatusBlocked {
-		d.Reason = l.Item.Reason.String()
-	}
-	if l.Item.Since > 0 {
-		d.FailedAt = time.UnixMilli(l.Item.Since)
-	}
-	return d
+	return c.subs.DeadLetters(ctx, name, (*delivery.Choice)(opts))
 }
 
 // Redrive orders that dead letters be delivered again, each in its place in the order of its key, before
@@ -127,148 +51,34 @@ func deadLetterOf(topic string, l *subscription.Letter) DeadLetter {
 // it, or when it waits behind one: nothing is ordered then. ErrConflict, with how many it was in time for, when
 // somebody else's order about some of them came first. Without IDs it passes over those that have one already.
 func (c *Client) Redrive(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
-	return c.orderLetters(ctx, name, opts, core.Redrive, nil)
+	return c.subs.Order(ctx, name, (*delivery.Choice)(opts), core.Redrive, nil)
 }
 
 // Discard orders that dead letters be finished as they are: the keys that they block go on without them. Its
 // errors are those of Redrive.
 func (c *Client) Discard(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
-	return c.orderLetters(ctx, name, opts, core.Discard, nil)
+	return c.subs.Order(ctx, name, (*delivery.Choice)(opts), core.Discard, nil)
 }
 
 // Skip is Discard for what is dealt with in another way: it is remembered as skipped.
 func (c *Client) Skip(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
-	return c.orderLetters(ctx, name, opts, core.Pass, nil)
+	return c.subs.Order(ctx, name, (*delivery.Choice)(opts), core.Pass, nil)
 }
 
 // Edit is Redrive of one dead letter with another value. The record keeps its key, its place in the order of
 // that and its headers, and has HeaderEdited besides. ErrInvalid when it is too large.
 func (c *Client) Edit(ctx context.Context, name, id string, value []byte) error {
-	_, err := c.orderLetters(ctx, name, &DeadLetterOptions{IDs: []string{id}}, core.Edit, value)
+	_, err := c.subs.Order(ctx, name, &delivery.Choice{IDs: []string{id}}, core.Edit, value)
 	return err
 }
 
-func (c *Client) orderLetters(ctx context.Context, name string, opts *DeadLetterOptions, verb core.Verb, value []byte) (int, error) {
-	j, letters, err := c.letters(ctx, name, opts)
-	if err != nil {
-		return 0, err
-	}
-	waiting := letters
-	letters = slices.DeleteFunc(slices.Clone(letters), func(l subscription.Letter) bool { return !l.Failed || l.Item.Order != 0 })
-	if opts != nil {
-		for _, id := range opts.IDs {
-			if !slices.ContainsFunc(letters, func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }) {
-				return 0, fmt.Errorf("subscription %q: %w", name, notFailed(ctx, j, waiting, id))
-			}
-		}
-	}
-	var edited *commitlog.Record
-	for i := range letters {
-		l := &letters[i]
-		if err := deliverable(l, verb); err != nil {
-			return 0, fmt.Errorf("subscription %q: dead letter %s %w", name, subscription.Name(l.ID), err)
-		}
-		if verb == core.Edit {
-			rec, err := l.Edit(value)
-			if err != nil {
-				return 0, fmt.Errorf("subscription %q: the new value of %s: %w", name, subscription.Name(l.ID), err)
-			}
-			edited = &rec
-		}
-	}
-	late, err := c.giveOrder(ctx, j, verb, letters, edited)
-	if err == nil && len(late) > 0 {
-		names := make([]string, len(late))
-		for i, id := range late {
-			names[i] = subscription.Name(id)
-		}
-		err = fmt.Errorf("subscription %q: of %d dead letters, for %d the order came too late, as another one was first: %.200s: %w", name, len(letters), len(late), strings.Join(names, " "), ErrConflict)
-	}
-	return len(letters) - len(late), err
-}
+// Blockage is what holds records of a key back in one shard of a subscription.
+type Blockage = delivery.Blockage
 
-// deliverable says what is in the way of an order.
-func deliverable(l *subscription.Letter, verb core.Verb) error {
-	switch {
-	case verb != core.Redrive && verb != core.Edit:
-	case l.ID.Round >= core.MaxRound:
-		return fmt.Errorf("was delivered again as often as it can be, and can only be discarded: %w", ErrConflict)
-	case l.Lost != nil:
-		return fmt.Errorf("can't be delivered again, only discarded: %w: %w", ErrConflict, l.Lost)
-	}
-	return nil
-}
-
-// notFailed says why nothing can be ordered about an ID.
-func notFailed(ctx context.Context, j *subscription.Journals, waiting []subscription.Letter, id string) error {
-	named := func(l subscription.Letter) bool { return subscription.Name(l.ID) == id }
-	if at := slices.IndexFunc(waiting, named); at >= 0 && waiting[at].Item.Order != 0 {
-		return fmt.Errorf("dead letter %s is to be %s already, as soon as a member of the subscription is there: %w", id, decided[waiting[at].Item.Order], ErrConflict)
-	} else if at >= 0 {
-		return fmt.Errorf("record %s has not failed: it waits behind one of its key that has, and goes on once that is decided about: %w", id, ErrConflict)
-	}
-	history, err := j.History(ctx)
-	if err != nil {
-		return err
-	}
-	if at := slices.IndexFunc(history, named); at >= 0 {
-		return fmt.Errorf("dead letter %s was %s already: %w", id, decided[history[at].Verb], ErrConflict)
-	}
-	return fmt.Errorf("there is no failed record %q: %w", id, ErrNotFound)
-}
-
-// giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
-// While the shard set turns, that may be so of shards that end, and of those that come it may be too early: then
-// it is given again to these, for what is still a dead letter.
-func (c *Client) giveOrder(ctx context.Context, j *subscription.Journals, verb core.Verb, letters []subscription.Letter, edited *commitlog.Record) ([]core.ID, error) {
-	name, life := j.Definition.Name, j.Definition.Life()
-	var late []core.ID
-	for until := time.Now().Add(turnPatience); ; {
-		var err error
-		if len(letters) > 0 {
-			late, err = j.Order(ctx, verb, letters, edited)
-		}
-		if err != nil || len(late) == 0 {
-			return nil, err
-		}
-		d, err := c.subscriptions().Get(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if d.Life() != life || !d.Turning() && d.Set().ID == j.Definition.Set().ID {
-			return late, nil
-		}
-		if time.Now().After(until) {
-			return nil, fmt.Errorf("subscription %q: its shards are being changed, and the order was too late for those that end; repeat it when that is over: %w", name, ErrConflict)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(turnEvery):
-		}
-		var now []subscription.Letter
-		if j, now, err = c.letters(ctx, name, nil); err != nil {
-			return nil, err
-		}
-		letters = slices.DeleteFunc(now, func(l subscription.Letter) bool {
-			return !l.Failed || l.Item.Order != 0 || !slices.Contains(late, l.ID)
-		})
-	}
-}
-
-// turnPatience is how long an order waits for the end of a turn.
-const turnPatience = 30 * time.Second
-
-func (c *Client) letters(ctx context.Context, name string, opts *DeadLetterOptions) (*subscription.Journals, []subscription.Letter, error) {
-	j, err := c.journals(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := j.Letters(ctx)
-	return j, opts.choose(all), err
-}
-
-// choose are those of the letters that match.
-func (o *DeadLetterOptions) choose(all []subscription.Letter) []subscription.Letter {
-	return slices.DeleteFunc(all, func(l subscription.Letter) bool { return !o.match(&l, subscription.Name(l.ID)) })
+// Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
+// parked. With none, the records of the key are delivered as they come; one that fails is held in memory
+// for a while before it is parked, and only its owner knows of that. With an error it says what could be
+// read.
+func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
+	return c.subs.Why(ctx, name, key)
 }

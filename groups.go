@@ -30,11 +30,7 @@ func (c *Client) Groups(ctx context.Context) ([]GroupInfo, error) { return c.gro
 // DescribeGroup describes a group with its members, its units and their lag; it needs no member
 // to be alive.
 func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, error) {
-	layout, err := c.layoutOf(ctx, name)
-	if err != nil {
-		return GroupInfo{}, err
-	}
-	return layout.Describe(ctx, c.reg, name, c.topics.Current)
+	return c.subs.DescribeGroup(ctx, name)
 }
 
 // PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
@@ -65,7 +61,7 @@ type DeleteGroupOptions struct {
 
 // DeleteGroup removes a group and its progress. ErrConflict while it has live members.
 func (c *Client) DeleteGroup(ctx context.Context, group string, opts *DeleteGroupOptions) error {
-	if err := c.ofNoSubscription(ctx, group); err != nil {
+	if err := c.subs.GuardGroup(ctx, group); err != nil {
 		return err
 	}
 	if opts != nil && opts.Force {

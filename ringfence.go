@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/subscription/delivery"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -26,6 +27,7 @@ type Client struct {
 	catalog *topic.Catalog
 	topics  *topic.Handles
 	groups  *consumer.Groups
+	subs    *delivery.Subscriptions
 	close   sync.Once
 }
 
@@ -58,6 +60,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
 	cl.topics = topic.NewHandles(cl.catalog)
 	cl.groups = &consumer.Groups{Registry: cl.reg, Log: cl.log, Topics: cl.topics, Logger: c.Logger}
+	cl.subs = delivery.New(cl.groups)
 	return cl, nil
 }
 

@@ -42,7 +42,7 @@ func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opt
 	if opts == nil {
 		opts = &SeekOptions{}
 	}
-	if err := c.ofNoSubscription(ctx, group); err != nil {
+	if err := c.subs.GuardGroup(ctx, group); err != nil {
 		return nil, err
 	}
 	for {

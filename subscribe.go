@@ -2,10 +2,10 @@ package ringfence
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/delivery"
 )
 
 // Order says what a subscription delivers in order.
@@ -66,21 +66,7 @@ type SubscriptionInfo = subscription.Document
 // for and is not so is logged as a warning. ErrNotFound for an unknown topic; ErrExists when the name is
 // taken by one of another topic or order. A deletion that was interrupted is finished first.
 func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*SubscriptionInfo, error) {
-	want := cfg.definition(name)
-	for {
-		d, err := c.subscriptions().Ensure(ctx, want)
-		if err == nil {
-			if differ := d.Differences(want); len(differ) > 0 {
-				c.logger.Warn("the subscription was there already, with other settings, which were not changed: delete it first, or use another name", "subscription", name, "it_has", differ)
-			}
-		}
-		if !errors.Is(err, subscription.ErrDeleting) {
-			return d, err
-		}
-		if err := c.finishDeletion(ctx, name); err != nil {
-			return nil, err
-		}
-	}
+	return c.subs.Ensure(ctx, cfg.definition(name))
 }
 
 // Validate reports every fault of a configuration for a subscription of the name, as EnsureSubscription
@@ -115,26 +101,22 @@ func millis(d time.Duration) int64 {
 // Subscriptions lists the subscriptions, sorted by name. One whose definition can't be read says so in
 // Damaged, and has only a name.
 func (c *Client) Subscriptions(ctx context.Context) ([]*SubscriptionInfo, error) {
-	return c.subscriptions().List(ctx)
+	return c.subs.List(ctx)
 }
 
 // DescribeSubscription describes one; ErrNotFound when there is none.
 func (c *Client) DescribeSubscription(ctx context.Context, name string) (*SubscriptionInfo, error) {
-	return c.subscriptions().Get(ctx, name)
+	return c.subs.Get(ctx, name)
 }
 
 // CheckSubscription says what of its topic keeps a subscription from being delivered; nil: nothing does.
 // ErrConflict for a topic that is a part of another subscription, or moved away; ErrNotFound for none.
 func (c *Client) CheckSubscription(ctx context.Context, name string) error {
-	d, err := c.subscriptions().Get(ctx, name)
+	d, err := c.subs.Get(ctx, name)
 	if err != nil {
 		return err
 	}
-	return c.subscriptions().CheckTopic(ctx, d)
-}
-
-func (c *Client) subscriptions() *subscription.Catalog {
-	return subscription.NewCatalog(c.reg, c.catalog)
+	return c.subs.CheckTopic(ctx, d)
 }
 
 // SubscribeOptions are the options of Subscribe; the zero value of each field is its default.
@@ -161,123 +143,26 @@ func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *Su
 	if opts == nil {
 		opts = &SubscribeOptions{}
 	}
-	d, err := c.subscriptions().Get(ctx, name)
-	if err == nil {
-		err = c.subscriptions().CheckTopic(ctx, d)
-	}
-	if err == nil {
-		_, err = c.journals(ctx, name)
-	}
-	if err != nil {
-		return err
-	}
-	m := newSubscriber(c, d, h, opts)
-	defer m.breaker.End()
-	return c.whileItIsThere(ctx, d, m.heard, m.run)
+	return c.subs.Deliver(ctx, name, handlers(h, false), (*delivery.Options)(opts))
 }
 
-// whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
-// seen is told how the definition is stored.
-func (c *Client) whileItIsThere(ctx context.Context, d *SubscriptionInfo, seen func(*SubscriptionInfo), member func(context.Context) error) error {
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	followed, last := make(chan error, 1), d
-	go func() { // joined below
-		gone := c.subscriptions().Follow(running, d, c.logger, func(now *SubscriptionInfo) {
-			last = now
-			seen(now)
-		})
-		stop()
-		followed <- gone
-	}()
-	err := member(running)
-	stop()
-	gone := <-followed
-	if gone == nil {
-		return err
-	}
-	if errors.Is(gone, ErrNotFound) {
-		for _, set := range last.All() {
-			c.leaveDeleted(ctx, set)
-		}
-	}
-	return gone
+// DeleteSubscriptionOptions are the options of DeleteSubscription.
+type DeleteSubscriptionOptions struct {
+	// Force deletes also while members run, which end with ErrNotFound, and while records are parked
+	// or dead letters: those are not delivered any more.
+	Force bool
+	// DryRun only says whether it would be refused.
+	DryRun bool
 }
 
-// journals opens the internal topics of a subscription.
-func (c *Client) journals(ctx context.Context, name string) (*subscription.Journals, error) {
-	d, err := c.subscriptions().Get(ctx, name)
-	if err != nil {
-		return nil, err
+// DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic
+// stays. Without Force it is ErrConflict while it has live members, and while something is parked.
+//
+// It waits until members that still run have ended. Once it has begun, the subscription is not there
+// any more for anybody; when it was interrupted, another call, or EnsureSubscription, finishes it.
+func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
+	if opts == nil {
+		opts = &DeleteSubscriptionOptions{}
 	}
-	if was, closing := d.Closing(); closing {
-		d = d.As(was) // until the shards of the next set have all that is parked
-	}
-	return c.journalsOf(ctx, d)
+	return c.subs.Delete(ctx, name, opts.Force, opts.DryRun)
 }
-
-// journalsOf opens those of the set that delivers.
-func (c *Client) journalsOf(ctx context.Context, d *SubscriptionInfo) (*subscription.Journals, error) {
-	j, err := c.subscriptions().Journals(ctx, d, c.topics.Open)
-	if err == nil {
-		j.Strange = func(s subscription.Strange) {
-			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", d.Name,
-				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
-		}
-	}
-	return j, err
-}
-
-// Permanent is an error of a handler that says that the record can never succeed: it becomes a dead
-// letter at once. Consume treats it as any other error.
-func Permanent(err error) error {
-	if err == nil {
-		err = errors.New("refused")
-	}
-	return permanentError{err}
-}
-
-type permanentError struct{ error }
-
-func (permanentError) Permanent() bool { return true }
-
-// Unwrap is for errors.Is.
-func (e permanentError) Unwrap() error { return e.error }
-
-// RetryAfter is an error of a handler that says when the record is to be tried again: in a day at most, or
-// after the longest pause that there is without it, if that is longer.
-func RetryAfter(err error, d time.Duration) error {
-	if err == nil {
-		err = errors.New("try again later")
-	}
-	return timedError{err, d}
-}
-
-// Outage is an error of a handler that says that what it delivers to does not work, whatever the record:
-// no connection, no answer in time, "I am overloaded". When the first attempts at the records of several
-// keys end so one after another, nothing more is delivered, no attempt is counted and nothing is parked;
-// single records are tried, until one gets another answer. So an outage costs no record its attempts.
-// Consume treats it as any other error.
-func Outage(err error) error {
-	if err == nil {
-		err = errors.New("what it is delivered to does not work")
-	}
-	return outageError{err}
-}
-
-type outageError struct{ error }
-
-func (outageError) Outage() bool { return true }
-
-// Unwrap is for errors.Is.
-func (e outageError) Unwrap() error { return e.error }
-
-type timedError struct {
-	error
-	after time.Duration
-}
-
-func (e timedError) RetryAfter() time.Duration { return e.after }
-
-// Unwrap is for errors.Is.
-func (e timedError) Unwrap() error { return e.error }

@@ -18,10 +18,10 @@ func (c *Client) Pause(ctx context.Context, name string, opts *PauseOptions) (*S
 	if opts == nil {
 		opts = &PauseOptions{}
 	}
-	return c.subscriptions().Pause(ctx, name, opts.Life, opts.Reason)
+	return c.subs.Pause(ctx, name, opts.Life, opts.Reason)
 }
 
 // Resume ends a pause of a subscription: it goes on where it was. ErrNotFound when there is none.
 func (c *Client) Resume(ctx context.Context, name string) (*SubscriptionInfo, error) {
-	return c.subscriptions().Resume(ctx, name)
+	return c.subs.Resume(ctx, name)
 }

@@ -65,7 +65,7 @@ func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopic
 	if opts != nil && opts.Life != "" && opts.Life != life {
 		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
-	if err := c.inNoSubscription(ctx, name, opts != nil && opts.Force); err != nil {
+	if err := c.subs.GuardTopic(ctx, name, opts != nil && opts.Force); err != nil {
 		return err
 	}
 	if err := c.groups.DeleteAllOf(ctx, name, opts != nil && opts.Force); err != nil {

@@ -80,11 +80,12 @@ var layers = []layer{
 
 	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
 	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "registry", "topic"}},
+	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "topic"}},
 
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
 		"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
-		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "subscription", "subscription/core", "topic",
+		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "subscription", "subscription/core", "subscription/delivery", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},

@@ -37,8 +37,8 @@ func believedMutants() []mutant {
 		},
 		{
 			name: "delivers-what-a-definition-says", breaks: "a member runs a definition whose topic nobody would have let it have",
-			file: "subscribe.go",
-			find: "	if err == nil {\n		err = c.subscriptions().CheckTopic(ctx, d)\n	}\n	if err == nil {\n		_, err", put: "	if err == nil {\n		_, err",
+			file: "subscription/delivery/delivery.go",
+			find: "	if err == nil {\n		err = c.CheckTopic(ctx, d)\n	}\n	if err == nil {\n		_, err", put: "	if err == nil {\n		_, err",
 			pkg: ".", test: "TestASetOfAnotherSizeThanTheMainTopicIsDamaged$",
 		},
 		{
@@ -211,8 +211,8 @@ func believedMutants() []mutant {
 		},
 		{
 			name: "older-version-deletes-the-group", breaks: "a member that is too old takes the progress of the newer ones with it",
-			file: "subscribe.go",
-			find: "	if errors.Is(gone, ErrNotFound) {\n", put: "	if gone != nil {\n",
+			file: "subscription/delivery/delivery.go",
+			find: "	if errors.Is(gone, fault.NotFound) {\n", put: "	if gone != nil {\n",
 			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
 		},
 		{
@@ -223,7 +223,7 @@ func believedMutants() []mutant {
 		},
 		{
 			name: "redriven-beyond-the-last-round", breaks: "people are told that a dead letter is delivered again which never is",
-			file: "deadletters.go",
+			file: "subscription/delivery/letters.go",
 			find: "l.ID.Round >= core.MaxRound:", put: "l.ID.Round > core.MaxRound:",
 			pkg: ".", test: "TestADeadLetterOfTheLastRoundIsDiscarded$",
 		},

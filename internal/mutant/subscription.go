@@ -55,13 +55,13 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "other-settings-unsaid", breaks: "a subscription is made again with other settings, and nobody hears that it keeps the old ones",
-			file: "subscribe.go",
+			file: "subscription/delivery/delivery.go",
 			find: "len(differ) > 0 {", put: "len(differ) < 0 {",
 			pkg: "internal/cli", test: "TestScripts/subscription$",
 		},
 		{
 			name: "redriven-whenever-they-failed", breaks: "an order for what failed since a time is given for all dead letters",
-			file: "deadletters.go",
+			file: "subscription/delivery/letters.go",
 			find: "!time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond))", put: "true",
 			pkg: "internal/cli", test: "TestScripts/subscription$",
 		},
@@ -79,7 +79,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "new-shard-misses-a-pause", breaks: "a member that starts while its subscription is paused delivers all the same",
-			file: "subscribeshards.go",
+			file: "subscription/delivery/shards.go",
 			find: "	s.SetPaused(w.paused)\n", put: "	s.SetPaused(false)\n",
 			pkg: ".", test: "TestAMemberThatStartsWhileItIsPausedDeliversNothing$",
 		},
@@ -182,7 +182,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "group-of-a-subscription-moved", breaks: "a seek skips or repeats what a subscription has parked",
-			file: "subscribeguard.go",
+			file: "subscription/delivery/guard.go",
 			find: "err == nil && !d.Has(set):", put: "err == nil && d.Name != set:",
 			pkg: ".", test: "TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt$",
 		},
@@ -242,7 +242,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "subscription-group-for-all", breaks: "a plain consumer commits progress past what a subscription has parked",
-			file: "subscribeguard.go",
+			file: "subscription/delivery/guard.go",
 			find: "	name, _, ok := subscription.OfGroup(group)\n", put: "	name, _, ok := subscription.OfGroup(\"\")\n",
 			pkg: ".", test: "TestNobodyElseConsumesByTheGroupOfASubscription$",
 		},
@@ -357,7 +357,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "parked-records-dropped-without-force", breaks: "records that were never delivered go with a subscription, and nobody is asked",
-			file: "subscribedelete.go",
+			file: "subscription/delivery/delete.go",
 			find: "	case n > 0:\n", put: "	case n < 0:\n",
 			pkg: ".", test: "TestADeletionWithoutForceTakesNothingThatIsInUse$",
 		},
@@ -411,7 +411,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "waiting-record-skipped", breaks: "a record that only waits is told to be unknown",
-			file: "deadletters.go",
+			file: "subscription/delivery/letters.go",
 			find: "	} else if at >= 0 {\n", put: "	} else if at < -1 {\n",
 			pkg: ".", test: "TestAnOrderThatComesTooLateIsTold$",
 		},

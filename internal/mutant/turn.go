@@ -55,20 +55,20 @@ func turnMutants() []mutant {
 		},
 		{
 			name: "turn-begins-anew", breaks: "a new shard set reads its topic from the first record",
-			file: "subscribeturn.go",
+			file: "subscription/delivery/turn.go",
 			find: "Positions: final, Next: next}", put: "Next: next}",
 			pkg: ".", test: live,
 		},
 		{
 			name: "pause-of-a-turn-unsaid", breaks: "nobody learns how long a turn has held a key back",
-			file: "subscribeturn.go",
-			find: "d.client.subscriptions().NotePause(ctx, d.Definition, pause)", put: "error(nil)",
+			file: "subscription/delivery/turn.go",
+			find: "d.of.NotePause(ctx, d.Definition, pause)", put: "error(nil)",
 			pkg: ".", test: live,
 		},
 		{
 			name: "turn-begins-at-the-latest", breaks: "a subscription that began at the latest record skips records at a turn",
-			file: "subscribesets.go",
-			find: "		from = Earliest // where", put: "		// where",
+			file: "subscription/delivery/subscriber.go",
+			find: "		from = consumer.Earliest // where", put: "		// where",
 			pkg: ".", test: "TestASubscriptionFromTheLatestSkipsNothingAtATurn$",
 		},
 		{
@@ -91,8 +91,8 @@ func turnMutants() []mutant {
 		},
 		{
 			name: "retired-set-never-goes", breaks: "what shard sets have left stays for ever",
-			file: "subscribesets.go",
-			find: "		m.client.sweepSets(ctx, d)\n", put: "",
+			file: "subscription/delivery/subscriber.go",
+			find: "		m.of.sweepSets(ctx, d)\n", put: "",
 			pkg: ".", test: "TestWhatARetiredSetHasLeftGoes$",
 		},
 		{
@@ -103,8 +103,8 @@ func turnMutants() []mutant {
 		},
 		{
 			name: "turn-not-remembered", breaks: "a registry that went back over a turn leaves a subscription that delivers nothing any more",
-			file: "subscribeturn.go",
-			find: "		_, err = c.subscriptions().Restore(ctx, w.Definition, next)\n", put: "		_ = next\n",
+			file: "subscription/delivery/turn.go",
+			find: "		_, err = c.Restore(ctx, w.Definition, next)\n", put: "		_ = next\n",
 			pkg: ".", test: "TestARegistryThatForgetsATurnIsTold$",
 		},
 	}

@@ -1,4 +1,4 @@
-package ringfence
+package delivery
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // shards runs the shards of one shard set of a subscription around the engines of their units.
 type shards struct {
 	*subscription.Journals
-	client     *Client
+	of         *Subscriptions
 	group      *registry.Group
 	partitions int                    // of the topic
 	before     *subscription.Journals // of the set that this one goes on for; nil: there was none

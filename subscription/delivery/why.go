@@ -1,10 +1,11 @@
-package ringfence
+package delivery
 
 import (
 	"context"
 	"errors"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -29,7 +30,7 @@ type Blockage struct {
 // parked. With none, the records of the key are delivered as they come; one that fails is held in memory
 // for a while before it is parked, and only its owner knows of that. With an error it says what could be
 // read.
-func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
+func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, 
 		return nil, err
 	}
 	g, failed := c.DescribeGroup(ctx, j.Definition.Group())
-	if failed != nil && !errors.Is(failed, ErrNotFound) {
+	if failed != nil && !errors.Is(failed, fault.NotFound) {
 		err = errors.Join(err, failed)
 	}
 	all := make([]Blockage, len(lanes))

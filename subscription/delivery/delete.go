@@ -1,4 +1,4 @@
-package ringfence
+package delivery
 
 import (
 	"context"
@@ -7,38 +7,28 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 )
 
-// DeleteSubscriptionOptions are the options of DeleteSubscription.
-type DeleteSubscriptionOptions struct {
-	// Force deletes also while members run, which end with ErrNotFound, and while records are parked
-	// or dead letters: those are not delivered any more.
-	Force bool
-	// DryRun only says whether it would be refused.
-	DryRun bool
-}
-
-// DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic
-// stays. Without Force it is ErrConflict while it has live members, and while something is parked.
+// Delete removes a subscription, its progress and its internal topics, for good; its topic stays. Without
+// force it is fault.Conflict while it has live members, and while something is parked; a dry run only says
+// whether it would be refused.
 //
 // It waits until members that still run have ended. Once it has begun, the subscription is not there
-// any more for anybody; when it was interrupted, another call, or EnsureSubscription, finishes it.
-func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
-	if opts == nil {
-		opts = &DeleteSubscriptionOptions{}
-	}
-	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+// any more for anybody; when it was interrupted, another call, or Ensure, finishes it.
+func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool) error {
+	err := c.Catalog.Delete(ctx, name, subscription.Deletion{
 		Gone: c.topics.Forget, Kept: c.tellKept,
-		Sure: func(ctx context.Context, d *SubscriptionInfo) error {
-			if err := c.deletable(ctx, d, opts.Force); err != nil || !opts.DryRun {
+		Sure: func(ctx context.Context, d *subscription.Document) error {
+			if err := c.deletable(ctx, d, force); err != nil || !dry {
 				return err
 			}
 			return errNothing
 		},
-		Release: func(ctx context.Context, d *SubscriptionInfo) error {
-			if opts.DryRun {
+		Release: func(ctx context.Context, d *subscription.Document) error {
+			if dry {
 				return errNothing
 			}
 			return c.releaseSubscription(ctx, d)
@@ -47,8 +37,8 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *Dele
 	switch {
 	case errors.Is(err, errNothing):
 		return nil
-	case opts.Force && (errors.Is(err, subscription.ErrDamaged) || errors.Is(err, ErrNotFound)):
-		return c.deleteRest(ctx, name, err, opts.DryRun)
+	case force && (errors.Is(err, subscription.ErrDamaged) || errors.Is(err, fault.NotFound)):
+		return c.deleteRest(ctx, name, err, dry)
 	}
 	return err
 }
@@ -56,10 +46,10 @@ func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *Dele
 // deleteRest removes what there is of a subscription that has no definition which could be used, as why
 // says: that definition, and the groups and internal topics that go by its name. When there is nothing,
 // why is the error.
-func (c *Client) deleteRest(ctx context.Context, name string, why error, dry bool) error {
+func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, dry bool) error {
 	damaged := errors.Is(why, subscription.ErrDamaged)
 	if damaged && !dry {
-		if err := c.subscriptions().DeleteDamaged(ctx, name); err != nil {
+		if err := c.DeleteDamaged(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -78,7 +68,7 @@ func (c *Client) deleteRest(ctx context.Context, name string, why error, dry boo
 			return err
 		}
 	}
-	topics, err := c.subscriptions().DeleteStrays(ctx, name, subscription.Deletion{Gone: c.topics.Forget, Kept: c.tellKept})
+	topics, err := c.DeleteStrays(ctx, name, subscription.Deletion{Gone: c.topics.Forget, Kept: c.tellKept})
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
 	}
@@ -87,9 +77,9 @@ func (c *Client) deleteRest(ctx context.Context, name string, why error, dry boo
 
 // deleteStray removes a group that goes by the name of a subscription, unless that has been made anew and
 // the group is its.
-func (c *Client) deleteStray(ctx context.Context, name, group string) error {
+func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) error {
 	_, set, _ := subscription.OfGroup(group)
-	if has, err := c.subscriptions().Has(ctx, name, set); err != nil || has {
+	if has, err := c.Has(ctx, name, set); err != nil || has {
 		return err
 	}
 	g, err := c.reg.Group(group)
@@ -100,7 +90,7 @@ func (c *Client) deleteStray(ctx context.Context, name, group string) error {
 	switch meta, err := g.Meta(ctx); {
 	case err == nil:
 		topicName = meta.Topic
-	case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrCorrupt): // it is half deleted, or damaged too
+	case !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Corrupt): // it is half deleted, or damaged too
 		return err
 	}
 	if topicName != "" { // before too: afterwards nobody may know the topic
@@ -115,21 +105,21 @@ func (c *Client) deleteStray(ctx context.Context, name, group string) error {
 }
 
 // finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
-func (c *Client) finishDeletion(ctx context.Context, name string) error {
-	err := c.subscriptions().Delete(ctx, name, subscription.Deletion{
+func (c *Subscriptions) finishDeletion(ctx context.Context, name string) error {
+	err := c.Catalog.Delete(ctx, name, subscription.Deletion{
 		Gone:    c.topics.Forget,
 		Kept:    c.tellKept,
-		Sure:    func(context.Context, *SubscriptionInfo) error { return errNothing },
+		Sure:    func(context.Context, *subscription.Document) error { return errNothing },
 		Release: c.releaseSubscription,
 	})
-	if errors.Is(err, errNothing) || errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errNothing) || errors.Is(err, fault.NotFound) {
 		return nil
 	}
 	return err
 }
 
 // tellKept is told of a topic that a deletion leaves, though it goes by the name of the subscription.
-func (c *Client) tellKept(topicName string, why error) {
+func (c *Subscriptions) tellKept(topicName string, why error) {
 	c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
 }
 
@@ -137,17 +127,17 @@ func (c *Client) tellKept(topicName string, why error) {
 var errNothing = errors.New("nothing is to be done")
 
 // deletable says what speaks against the deletion of a subscription.
-func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool) error {
+func (c *Subscriptions) deletable(ctx context.Context, d *subscription.Document, force bool) error {
 	if force {
 		return nil
 	}
 	for _, set := range d.Serving() {
 		switch g, err := c.DescribeGroup(ctx, set.Group()); {
-		case errors.Is(err, ErrNotFound): // nobody has delivered yet
+		case errors.Is(err, fault.NotFound): // nobody has delivered yet
 		case err != nil:
 			return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 		case len(g.Members) > 0:
-			return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, ErrConflict)
+			return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, fault.Conflict)
 		}
 	}
 	j, err := c.journals(ctx, d.Name)
@@ -156,18 +146,18 @@ func (c *Client) deletable(ctx context.Context, d *SubscriptionInfo, force bool)
 		n, err = j.Parked(ctx)
 	}
 	switch {
-	case errors.Is(err, ErrNotFound): // it is half made
+	case errors.Is(err, fault.NotFound): // it is half made
 	case err != nil:
 		return fmt.Errorf("nobody knows what subscription %q has parked; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 	case n > 0:
-		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, ErrConflict)
+		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, fault.Conflict)
 	}
 	return nil
 }
 
 // releaseSubscription removes the group of a subscription once its members have ended, and lets the main
 // topic go.
-func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) error {
+func (c *Subscriptions) releaseSubscription(ctx context.Context, d *subscription.Document) error {
 	for _, set := range d.All() {
 		g, err := c.reg.Group(set.Group())
 		if err == nil {
@@ -184,9 +174,9 @@ func (c *Client) releaseSubscription(ctx context.Context, d *SubscriptionInfo) e
 }
 
 // endGroup removes a group of a subscription once its members have ended.
-func (c *Client) endGroup(ctx context.Context, name string, g *registry.Group) error {
+func (c *Subscriptions) endGroup(ctx context.Context, name string, g *registry.Group) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		if err := g.Delete(ctx); !errors.Is(err, ErrConflict) {
+		if err := g.Delete(ctx); !errors.Is(err, fault.Conflict) {
 			return err
 		}
 		select {
@@ -198,9 +188,9 @@ func (c *Client) endGroup(ctx context.Context, name string, g *registry.Group) e
 }
 
 // letGo ends what a group holds of a topic.
-func (c *Client) letGo(ctx context.Context, group, topicName string) error {
+func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) error {
 	switch t, err := c.topics.Current(ctx, topicName); {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict): // it is gone, or has moved away: it holds nothing
+	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Conflict): // it is gone, or has moved away: it holds nothing
 		return nil
 	case err != nil:
 		return err
@@ -211,14 +201,14 @@ func (c *Client) letGo(ctx context.Context, group, topicName string) error {
 
 // leaveDeleted removes the group that a member has made anew which began before the subscription was
 // deleted. While others are in it, the last of them does.
-func (c *Client) leaveDeleted(ctx context.Context, d *SubscriptionInfo) {
+func (c *Subscriptions) leaveDeleted(ctx context.Context, d *subscription.Document) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	g, err := c.reg.Group(d.Group())
 	if err == nil {
 		err = g.Delete(ctx)
 	}
-	if err != nil && !errors.Is(err, ErrConflict) {
+	if err != nil && !errors.Is(err, fault.Conflict) {
 		c.logger.Warn("what is left of the group of a deleted subscription could not be removed: group delete does that", "subscription", d.Name, "group", d.Group(), "error", err)
 	}
 }

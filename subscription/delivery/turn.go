@@ -1,4 +1,4 @@
-package ringfence
+package delivery
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 )
@@ -18,7 +19,7 @@ import (
 // readable says whether the shards can deliver what a unit reads.
 func (w *shards) readable(in []dispatch.Input) error {
 	if in := in[0]; in.Storage > 0 {
-		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, ErrInvalid)
+		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, fault.Invalid)
 	}
 	return nil
 }
@@ -26,7 +27,7 @@ func (w *shards) readable(in []dispatch.Input) error {
 // await waits until all shards of the set before that had a part of what a unit reads have ended. With
 // neither a result nor an error the unit is to be drained.
 func (w *shards) await(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]*subscription.Left, error) {
-	old, err := w.client.reg.Group(w.before.Definition.Group())
+	old, err := w.of.reg.Group(w.before.Definition.Group())
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 	if !errors.Is(err, subscription.ErrEnded) {
 		return err
 	}
-	w.client.endedUnawares(ctx, w)
+	w.of.endedUnawares(ctx, w)
 	select {
 	case <-u.Draining():
 	case <-ctx.Done():
@@ -94,13 +95,13 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 
 // endedUnawares is called when the shards of a set end. Where the definition knows of no turn, because the
 // registry went back, it is told again.
-func (c *Client) endedUnawares(ctx context.Context, w *shards) {
+func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) {
 	if w.ending() {
 		return
 	}
 	next, err := w.successor(ctx)
 	if err == nil {
-		_, err = c.subscriptions().Restore(ctx, w.Definition, next)
+		_, err = c.Restore(ctx, w.Definition, next)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.logger.Error("a journal of the subscription has ended, and the shard set that goes on is not known", "subscription", w.Definition.Name, "error", err)
@@ -121,7 +122,7 @@ func (w *shards) successor(ctx context.Context) (subscription.Set, error) {
 			return l.Final.Next, nil
 		}
 	}
-	return subscription.Set{}, fmt.Errorf("no journal says which: %w", ErrNotFound)
+	return subscription.Set{}, fmt.Errorf("no journal says which: %w", fault.NotFound)
 }
 
 // delivery is what a unit does between the start of its shard and its end.
@@ -209,7 +210,7 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 	d.left = nil // it may be large
 	pause := time.Duration(max(0, time.Now().UnixMilli()-since)) * time.Millisecond
 	d.logger.Info("a shard goes on for those of another shard set", "subscription", d.Definition.Name, "shard", d.unit.Number(), "of", d.Definition.Set().Shards, "paused_for", pause)
-	if err := d.client.subscriptions().NotePause(ctx, d.Definition, pause); err != nil && ctx.Err() == nil {
+	if err := d.of.NotePause(ctx, d.Definition, pause); err != nil && ctx.Err() == nil {
 		d.logger.Warn("how long the turn of the shard set took could not be noted", "subscription", d.Definition.Name, "error", err)
 	}
 	return start, nil

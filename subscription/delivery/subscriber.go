@@ -1,4 +1,4 @@
-package ringfence
+package delivery
 
 import (
 	"context"
@@ -10,21 +10,22 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
 // subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
 // before it.
 type subscriber struct {
-	client   *Client
+	of       *Subscriptions
 	handlers consumer.Handlers
-	opts     *SubscribeOptions
+	opts     *Options
 	breaker  *subscription.Breaker
 	news     chan struct{} // the definition may have changed
 	ended    chan *member
 
 	mu   sync.Mutex
-	def  *SubscriptionInfo // as it is stored
+	def  *subscription.Document // as it is stored
 	sets map[string]*member
 }
 
@@ -39,9 +40,9 @@ type member struct {
 // turnEvery is how often a member looks whether a turn is over.
 const turnEvery = 100 * time.Millisecond
 
-func newSubscriber(c *Client, d *SubscriptionInfo, h Handler, opts *SubscribeOptions) *subscriber {
+func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts *Options) *subscriber {
 	m := &subscriber{
-		client: c, handlers: handlers(h, false), opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
+		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
 		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
@@ -49,7 +50,7 @@ func newSubscriber(c *Client, d *SubscriptionInfo, h Handler, opts *SubscribeOpt
 }
 
 // heard takes the definition as it is stored.
-func (m *subscriber) heard(d *SubscriptionInfo) {
+func (m *subscriber) heard(d *subscription.Document) {
 	m.mu.Lock()
 	was := m.def != nil && m.def.Paused != nil
 	m.def = d
@@ -60,9 +61,9 @@ func (m *subscriber) heard(d *SubscriptionInfo) {
 	switch paused := d.Paused != nil; {
 	case paused == was:
 	case paused:
-		m.client.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
+		m.of.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
 	default:
-		m.client.logger.Info("the subscription goes on", "subscription", d.Name)
+		m.of.logger.Info("the subscription goes on", "subscription", d.Name)
 	}
 	select {
 	case m.news <- struct{}{}:
@@ -86,9 +87,9 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		if err := m.follow(ctx, d); err != nil {
 			return err
 		}
-		m.client.sweepSets(ctx, d)
+		m.of.sweepSets(ctx, d)
 		if d.Turning() {
-			m.client.turnOn(ctx, d)
+			m.of.turnOn(ctx, d)
 			look = time.After(turnEvery)
 		}
 		select {
@@ -115,7 +116,7 @@ func (m *subscriber) left(set *member) error {
 }
 
 // follow has the sets run that are to, those end that are closing, and those stop that nobody needs.
-func (m *subscriber) follow(ctx context.Context, d *SubscriptionInfo) error {
+func (m *subscriber) follow(ctx context.Context, d *subscription.Document) error {
 	serving := d.Serving()
 	for _, as := range serving {
 		set := as.Set()
@@ -135,7 +136,7 @@ func (m *subscriber) follow(ctx context.Context, d *SubscriptionInfo) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, set := range m.sets {
-		if !slices.ContainsFunc(serving, func(as *SubscriptionInfo) bool { return as.Set().ID == id }) {
+		if !slices.ContainsFunc(serving, func(as *subscription.Document) bool { return as.Set().ID == id }) {
 			set.of.retired.Store(true)
 			set.stop()
 		}
@@ -144,27 +145,27 @@ func (m *subscriber) follow(ctx context.Context, d *SubscriptionInfo) error {
 }
 
 // join begins to be a member of the set that delivers by a definition.
-func (m *subscriber) join(ctx context.Context, as *SubscriptionInfo) (*member, error) {
-	c := m.client
+func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*member, error) {
+	c := m.of
 	j, err := c.journalsOf(ctx, as)
 	if err != nil {
 		return nil, err
 	}
-	main, err := c.catalog.Get(ctx, as.Topic)
+	main, err := c.topics.Catalog().Get(ctx, as.Topic)
 	if err != nil {
 		return nil, err
 	}
 	of := &shards{
-		Journals: j, client: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker,
+		Journals: j, of: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker,
 		enough: make(chan struct{}),
 	}
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
-	from := From(as.From)
+	from := consumer.From(as.From)
 	if before := as.Before(); before != nil {
-		from = Earliest // where the one before has ended
-		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, ErrNotFound) {
+		from = consumer.Earliest // where the one before has ended
+		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
 			err = nil // nobody needs it any more
 		}
 	}
@@ -196,12 +197,12 @@ func (m *subscriber) join(ctx context.Context, as *SubscriptionInfo) (*member, e
 
 // turnOn takes the next step of a turn that is in nobody's hands: the topics of a set are made, or it is seen
 // that all shards have taken over. What fails is tried again.
-func (c *Client) turnOn(ctx context.Context, d *SubscriptionInfo) {
-	_, err := c.subscriptions().Advance(ctx, d)
+func (c *Subscriptions) turnOn(ctx context.Context, d *subscription.Document) {
+	_, err := c.Advance(ctx, d)
 	if was, closing := d.Closing(); err == nil && closing {
 		var all bool
 		if all, err = c.tookOver(ctx, d); err == nil && all {
-			_, err = c.subscriptions().Retire(ctx, d, was.ID)
+			_, err = c.Retire(ctx, d, was.ID)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -210,7 +211,7 @@ func (c *Client) turnOn(ctx context.Context, d *SubscriptionInfo) {
 }
 
 // tookOver says whether each shard of the set that delivers has its first checkpoint.
-func (c *Client) tookOver(ctx context.Context, d *SubscriptionInfo) (bool, error) {
+func (c *Subscriptions) tookOver(ctx context.Context, d *subscription.Document) (bool, error) {
 	g, err := c.reg.Group(d.Group())
 	if err != nil {
 		return false, err
@@ -228,7 +229,7 @@ func (c *Client) tookOver(ctx context.Context, d *SubscriptionInfo) (bool, error
 }
 
 // sweepSets removes what is left of sets that were retired long ago.
-func (c *Client) sweepSets(ctx context.Context, d *SubscriptionInfo) {
+func (c *Subscriptions) sweepSets(ctx context.Context, d *subscription.Document) {
 	for _, set := range d.Spent(time.Now()) {
 		g, err := c.reg.Group(set.Group())
 		if err == nil {
@@ -238,9 +239,9 @@ func (c *Client) sweepSets(ctx context.Context, d *SubscriptionInfo) {
 			err = c.letGo(ctx, set.Group(), set.Topic)
 		}
 		if err == nil {
-			err = c.subscriptions().Forget(ctx, d, set, c.topics.Forget)
+			err = c.Forget(ctx, d, set, c.topics.Forget)
 		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, fault.Conflict) {
 			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
 		}
 	}

@@ -1,0 +1,142 @@
+// Package delivery delivers subscriptions: it makes a process a member of one, and does what admins order.
+//
+// A member consumes the topic as the group of the subscription's shard set, see package consumer: what is
+// around the engine of each unit is a shard (package subscription), which parks what fails, and delivers it
+// again. When the number of shards changes, another set with a group of its own goes on, and for a while a
+// member is in both: the shards of the old one end, each with a last record in its journal, and those of
+// the new one begin with what these have left.
+//
+// What is parked is named by offsets of the topic, and nobody knows of it but the journals. So whatever
+// moves or deletes groups and topics asks here first (guard.go).
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Subscriptions are the subscriptions of a client: their definitions, and all that makes them run.
+type Subscriptions struct {
+	*subscription.Catalog
+	groups *consumer.Groups
+	reg    *registry.Registry
+	topics *topic.Handles
+	logger *slog.Logger
+}
+
+// New is for the subscriptions whose groups are among these.
+func New(groups *consumer.Groups) *Subscriptions {
+	return &Subscriptions{
+		Catalog: subscription.NewCatalog(groups.Registry, groups.Topics.Catalog()),
+		groups:  groups, reg: groups.Registry, topics: groups.Topics, logger: groups.Logger,
+	}
+}
+
+// Ensure makes a subscription unless it exists: then it keeps its policy, and what was asked for and is not
+// so is logged as a warning. A deletion that was interrupted is finished first.
+func (c *Subscriptions) Ensure(ctx context.Context, want subscription.Document) (*subscription.Document, error) {
+	for {
+		d, err := c.Catalog.Ensure(ctx, want)
+		if err == nil {
+			if differ := d.Differences(want); len(differ) > 0 {
+				c.logger.Warn("the subscription was there already, with other settings, which were not changed: delete it first, or use another name", "subscription", want.Name, "it_has", differ)
+			}
+		}
+		if !errors.Is(err, subscription.ErrDeleting) {
+			return d, err
+		}
+		if err := c.finishDeletion(ctx, want.Name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Options are what a member of a subscription can be told.
+type Options struct {
+	Member         string
+	Concurrency    int
+	DrainTimeout   time.Duration
+	SessionTTL     time.Duration
+	HandlerTimeout time.Duration
+	Events         group.Events
+}
+
+// Deliver is a member of a subscription until ctx ends: then it drains and returns nil. It blocks, and joins
+// all that it started. Errors are those of consumer.Groups.Consume; fault.NotFound too for an unknown
+// subscription, and when it is deleted.
+func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts *Options) error {
+	d, err := c.Get(ctx, name)
+	if err == nil {
+		err = c.CheckTopic(ctx, d)
+	}
+	if err == nil {
+		_, err = c.journals(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	m := newSubscriber(c, d, h, opts)
+	defer m.breaker.End()
+	return c.whileItIsThere(ctx, d, m.heard, m.run)
+}
+
+// whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
+// seen is told how the definition is stored.
+func (c *Subscriptions) whileItIsThere(ctx context.Context, d *subscription.Document, seen func(*subscription.Document), member func(context.Context) error) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	followed, last := make(chan error, 1), d
+	go func() { // joined below
+		gone := c.Follow(running, d, c.logger, func(now *subscription.Document) {
+			last = now
+			seen(now)
+		})
+		stop()
+		followed <- gone
+	}()
+	err := member(running)
+	stop()
+	gone := <-followed
+	if gone == nil {
+		return err
+	}
+	if errors.Is(gone, fault.NotFound) {
+		for _, set := range last.All() {
+			c.leaveDeleted(ctx, set)
+		}
+	}
+	return gone
+}
+
+// journals opens the internal topics of a subscription.
+func (c *Subscriptions) journals(ctx context.Context, name string) (*subscription.Journals, error) {
+	d, err := c.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if was, closing := d.Closing(); closing {
+		d = d.As(was) // until the shards of the next set have all that is parked
+	}
+	return c.journalsOf(ctx, d)
+}
+
+// journalsOf opens those of the set that delivers.
+func (c *Subscriptions) journalsOf(ctx context.Context, d *subscription.Document) (*subscription.Journals, error) {
+	j, err := c.Journals(ctx, d, c.topics.Open)
+	if err == nil {
+		j.Strange = func(s subscription.Strange) {
+			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", d.Name,
+				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
+		}
+	}
+	return j, err
+}

@@ -1,0 +1,57 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// What a subscription has parked is named by offsets of its topic, and its group knows nothing of that:
+// whoever moved or deleted the group, or a topic, under it would lose records or deliver them out of
+// order.
+
+// GuardGroup is fault.Conflict for the group of a subscription that is there.
+func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
+	name, set, ok := subscription.OfGroup(group)
+	if !ok {
+		return nil
+	}
+	switch d, err := c.Get(ctx, name); {
+	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
+		return nil // what is left of one that was deleted
+	case errors.Is(err, fault.Corrupt):
+		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, fault.Conflict)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved or deleted by itself: %w", group, name, fault.Conflict)
+}
+
+// CheckGroupName is fault.Invalid for a name that groups of subscriptions have.
+func CheckGroupName(group string) error {
+	name, _, ok := subscription.OfGroup(group)
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("group %.80q: expected a name without \"..\", as the groups of subscriptions have it; \"ringfence subscription run %.60s\" (Subscribe in Go) delivers a subscription: %w", group, name, fault.Invalid)
+}
+
+// GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps what it parks in, and
+// without force when there is one that can't be read, which may.
+func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force bool) error {
+	all, err := c.List(ctx)
+	errs := []error{err}
+	for _, s := range all {
+		switch {
+		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
+			errs = append(errs, fmt.Errorf("topic %q is used by subscription %q; delete that first: %w", topicName, s.Name, fault.Conflict))
+		case s.Damaged != "" && !force:
+			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
+		}
+	}
+	return errors.Join(errs...)
+}
