@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -45,18 +46,21 @@ func hasPostgres() bool {
 }
 
 func openPostgres(ctx context.Context, o Options) (Store, error) {
-	server, port, err := startPostgres(ctx, o)
+	password := rand.Text()
+	server, port, err := startPostgres(ctx, o, password)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := connectPostgres(ctx, port, min(max(o.InFlight, 1), postgresConns))
+	pool, err := connectPostgres(ctx, port, password, min(max(o.InFlight, 1), postgresConns))
 	if err != nil {
 		return nil, errors.Join(err, server.stop())
 	}
 	return &postgresStore{server: server, pool: pool}, nil
 }
 
-func startPostgres(ctx context.Context, o Options) (*process, string, error) {
+// startPostgres starts a server that asks for a password: everybody on this machine reaches it, and its
+// superuser may run commands.
+func startPostgres(ctx context.Context, o Options, password string) (*process, string, error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return nil, "", err
@@ -67,7 +71,16 @@ func startPostgres(ctx context.Context, o Options) (*process, string, error) {
 	}
 	data := filepath.Join(o.Dir, "data")
 	setup := func(cmd *exec.Cmd) { cmd.Dir, cmd.SysProcAttr = o.Dir, &syscall.SysProcAttr{Credential: cred} }
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", data)
+	first := filepath.Join(o.Dir, "password")
+	if err := os.WriteFile(first, []byte(password), 0o600); err != nil {
+		return nil, "", err
+	}
+	if cred != nil {
+		if err := os.Chown(first, int(cred.Uid), -1); err != nil {
+			return nil, "", err
+		}
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-A", "scram-sha-256", "--pwfile", first, "-U", "postgres", "-E", "UTF8", "--no-sync", "-D", data)
 	setup(initdb)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, "", fmt.Errorf("initdb: %w: %s", err, out)
@@ -114,8 +127,8 @@ func postgresUser(dir string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
 }
 
-func connectPostgres(ctx context.Context, port string, conns int) (*pgxpool.Pool, error) {
-	c, err := pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=disable", port))
+func connectPostgres(ctx context.Context, port, password string, conns int) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port))
 	if err != nil {
 		return nil, err
 	}

@@ -68,11 +68,15 @@ func syncAlways(t *testing.T, raw string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	if _, err := io.WriteString(c, "CONFIG SET appendfsync always\r\n"); err != nil {
+	password, _ := u.User.Password()
+	if _, err := io.WriteString(c, "AUTH "+password+"\r\nCONFIG SET appendfsync always\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := bufio.NewReader(c).ReadString('\n'); err != nil || answer != "+OK\r\n" {
-		t.Fatalf("CONFIG SET appendfsync always: %q, %v", answer, err)
+	in := bufio.NewReader(c)
+	for _, what := range []string{"AUTH", "CONFIG SET appendfsync always"} {
+		if answer, err := in.ReadString('\n'); err != nil || answer != "+OK\r\n" {
+			t.Fatalf("%s: %q, %v", what, answer, err)
+		}
 	}
 }
 

@@ -31,10 +31,15 @@ func command(t *testing.T, raw, line string, within time.Duration) (string, erro
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(within))
-	if _, err := c.Write([]byte(line + "\r\n")); err != nil {
+	password, _ := u.User.Password()
+	if _, err := c.Write([]byte("AUTH " + password + "\r\n" + line + "\r\n")); err != nil {
 		return "", err
 	}
-	answer, err := bufio.NewReader(c).ReadString('\n')
+	in := bufio.NewReader(c)
+	if answer, err := in.ReadString('\n'); err != nil || answer != "+OK\r\n" {
+		return strings.TrimSpace(answer), err
+	}
+	answer, err := in.ReadString('\n')
 	return strings.TrimSpace(answer), err
 }
 

@@ -203,6 +203,12 @@ func TestRequireAuthWithAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := server.URL()
+	stranger := *u // anybody on this machine, who as a superuser could run commands as the server's user
+	stranger.User = url.User(u.User.Username())
+	if c, err := pgx.Connect(t.Context(), stranger.String()); err == nil {
+		_ = c.Close(t.Context())
+		t.Error("a server for tests lets its superuser in without a password")
+	}
 	execute(t, admin, "SET password_encryption = 'scram-sha-256'; CREATE ROLE byscram LOGIN SUPERUSER PASSWORD 'hunter2'; CREATE ROLE inclear LOGIN SUPERUSER PASSWORD 'hunter2'")
 	execute(t, admin, `COPY (SELECT unnest(ARRAY['host all byscram all scram-sha-256', 'host all inclear all password'])
 		UNION ALL SELECT * FROM unnest(string_to_array(pg_read_file(current_setting('hba_file')), E'\n')) WHERE true) TO PROGRAM 'cat > pg_hba.new && mv pg_hba.new pg_hba.conf'`)

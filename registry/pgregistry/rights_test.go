@@ -28,7 +28,7 @@ func TestTheRightsThatTheGuideNamesAreEnoughAndNoneTooMany(t *testing.T) {
 			d := newStore(t, testserver.URL(t, "postgres"))
 			d.open(t, driver.Options{})
 			role := "rights_" + d.schema
-			execute(t, d.url, "CREATE ROLE "+role+" LOGIN")
+			execute(t, d.url, "CREATE ROLE "+role+" LOGIN PASSWORD '"+secret+"'")
 			t.Cleanup(func() { execute(t, d.url, "DROP OWNED BY "+role); execute(t, d.url, "DROP ROLE "+role) })
 			if lacks != "USAGE" {
 				execute(t, d.url, "GRANT USAGE ON SCHEMA "+d.schema+" TO "+role)
@@ -39,7 +39,7 @@ func TestTheRightsThatTheGuideNamesAreEnoughAndNoneTooMany(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u.User = url.User(role)
+			u.User = url.UserPassword(role, secret)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			s, err := open(ctx, Config{URL: u.String(), Schema: d.schema})

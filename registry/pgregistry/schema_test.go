@@ -89,12 +89,12 @@ func TestTheFirstNeedsToCreateInTheDatabaseOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := "first_" + strings.ToLower(rand.Text()[:12])
-	execute(t, admin, "CREATE ROLE "+name+" LOGIN")
+	execute(t, admin, "CREATE ROLE "+name+" LOGIN PASSWORD '"+secret+"'")
 	t.Cleanup(func() { execute(t, admin, "DROP OWNED BY "+name+" CASCADE"); execute(t, admin, "DROP ROLE "+name) })
 	for _, grant := range testserver.Rights(t, "PostgreSQL, the first", "app", strings.Trim(u.Path, "/"), "rf", name) {
 		execute(t, admin, grant)
 	}
-	u.User = url.User(name)
+	u.User = url.UserPassword(name, secret)
 	s := schemaStore{u.String(), name}.open(t, driver.Options{})
 	bind(t, s, session(t, s, soon), "member")
 }
@@ -105,13 +105,13 @@ func TestRightsThatSufficeAndRightsThatLack(t *testing.T) {
 	d := newStore(t, testserver.URL(t, "postgres"))
 	owner := d.open(t, driver.Options{})
 	role := "role_" + d.schema
-	execute(t, d.url, "CREATE ROLE "+role+" LOGIN")
+	execute(t, d.url, "CREATE ROLE "+role+" LOGIN PASSWORD '"+secret+"'")
 	t.Cleanup(func() { execute(t, d.url, "DROP OWNED BY "+role); execute(t, d.url, "DROP ROLE "+role) })
 	u, err := url.Parse(d.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
+	u.User = url.UserPassword(role, secret)
 	limited := schemaStore{u.String(), d.schema}
 
 	_, err = open(t.Context(), Config{URL: limited.url, Schema: limited.schema})
@@ -134,7 +134,7 @@ func TestDefaultsOfTheDatabaseDoNotMatter(t *testing.T) {
 	admin := testserver.URL(t, "postgres")
 	d := newStore(t, admin)
 	role := "hard_" + d.schema
-	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER")
+	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD '"+secret+"'")
 	t.Cleanup(func() { execute(t, admin, "DROP OWNED BY "+role+" CASCADE"); execute(t, admin, "DROP ROLE "+role) })
 	for _, setting := range []string{"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = pg_temp", "bytea_output = escape", "statement_timeout = '5s'", "extra_float_digits = -5", "DateStyle = German"} {
 		execute(t, admin, "ALTER ROLE "+role+" SET "+setting)
@@ -143,7 +143,7 @@ func TestDefaultsOfTheDatabaseDoNotMatter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
+	u.User = url.UserPassword(role, secret)
 	hard := schemaStore{u.String(), d.schema}
 	a, b := hard.open(t, driver.Options{}), hard.open(t, driver.Options{})
 	var wg sync.WaitGroup
@@ -187,14 +187,14 @@ func TestAServerThatAcceptsNoWritesIsNotReadFrom(t *testing.T) {
 	d := newStore(t, admin)
 	put(t, d.open(t, driver.Options{}), "k", "v")
 	role := "replica_" + d.schema
-	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER")
+	execute(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD '"+secret+"'")
 	t.Cleanup(func() { execute(t, admin, "DROP ROLE "+role) })
 	execute(t, admin, "ALTER ROLE "+role+" SET default_transaction_read_only = on")
 	u, err := url.Parse(admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.User(role)
+	u.User = url.UserPassword(role, secret)
 	for _, wanted := range []string{"", "any", "prefer-standby", "read-only"} {
 		q := u.Query()
 		if q.Del("target_session_attrs"); wanted != "" {

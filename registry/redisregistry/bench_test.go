@@ -105,12 +105,21 @@ func benchCheckpoints(b *testing.B, batch int, prepare func(*store, []driver.Txn
 
 // bare sends the same call of the same script over a connection of its own, made up beforehand.
 func bare(b *testing.B, s *store, txns []driver.Txn) func(context.Context) error {
-	u := strings.TrimPrefix(server(b).Addresses[0], "redis://")
-	c, err := net.Dial("tcp", u)
+	cfg := server(b)
+	c, err := net.Dial("tcp", cfg.Addresses[0])
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { c.Close() })
+	in := bufio.NewReaderSize(c, 1<<16)
+	if cfg.Password != "" {
+		if _, err := fmt.Fprintf(c, "AUTH %s\r\n", cfg.Password); err != nil {
+			b.Fatal(err)
+		}
+		if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+			b.Fatalf("AUTH: %q, %v", line, err)
+		}
+	}
 	sha, err := s.client.Do(b.Context(), s.client.B().ScriptLoad().Script(applyScript).Build()).ToString()
 	if err != nil {
 		b.Fatal(err)
@@ -122,7 +131,7 @@ func bare(b *testing.B, s *store, txns []driver.Txn) func(context.Context) error
 	for _, a := range args {
 		fmt.Fprintf(&request, "$%d\r\n%s\r\n", len(a), a)
 	}
-	out, in := []byte(request.String()), bufio.NewReaderSize(c, 1<<16)
+	out := []byte(request.String())
 	return func(context.Context) error {
 		if _, err := c.Write(out); err != nil {
 			return err

@@ -99,7 +99,7 @@ func TestASlowNetworkIsNoReasonToEndASession(t *testing.T) {
 // TestAServerThatIsAwayForLong: longer than sessions live; with RINGFENCE_SOAK for a minute.
 func TestAServerThatIsAwayForLong(t *testing.T) {
 	t.Parallel()
-	const ttl, secret = time.Second, "hunter2"
+	const ttl = time.Second
 	away := 2 * ttl
 	if os.Getenv("RINGFENCE_SOAK") != "" {
 		away = time.Minute
@@ -109,7 +109,16 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.User = url.UserPassword("", secret) // the server demands none, and takes any
+	secret, ok := u.User.Password()
+	if !ok {
+		t.Fatal("a server for tests without a password")
+	}
+	stranger := at(t, u.String()) // anybody on this machine
+	stranger.Username, stranger.Password = "", ""
+	if s, err := open(t.Context(), stranger); err == nil {
+		_ = s.Close()
+		t.Error("a server for tests lets in who has no password")
+	}
 	cfg := at(t, u.String())
 	var log logBuffer
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -83,7 +83,7 @@ type member struct {
 func spawn(t *testing.T, cfg Config, ttl time.Duration) *member {
 	t.Helper()
 	m := &member{t: t, cmd: exec.Command(os.Args[0])}
-	m.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=redis://%s/%d %s %s", memberVariable, cfg.Addresses[0], cfg.DB, cfg.Namespace, ttl))
+	m.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=redis://:%s@%s/%d %s %s", memberVariable, cfg.Password, cfg.Addresses[0], cfg.DB, cfg.Namespace, ttl))
 	in, err1 := m.cmd.StdinPipe()
 	out, err2 := m.cmd.StdoutPipe()
 	if err := errors.Join(err1, err2, m.cmd.Start()); err != nil {

@@ -135,7 +135,7 @@ func TestTLSIsVerified(t *testing.T) {
 		"":              false,
 		"ca=" + ca + "&server_name=other.example": false,
 	} {
-		u := &url.URL{Scheme: "rediss", Host: address, RawQuery: query}
+		u := &url.URL{Scheme: "rediss", User: url.UserPassword("", server(t).Password), Host: address, RawQuery: query}
 		r, err := OpenURL(t.Context(), u, driver.Options{Namespace: "test-" + newID()})
 		if (err == nil) != ok {
 			t.Errorf("%s: error %v", u, err)

@@ -291,12 +291,25 @@ func sqlDB(t *testing.T, cfg *mysql.Config) *sql.DB {
 	return db
 }
 
-// asRoot runs statements as root of the server of cfg, who has no password on the servers for tests.
-func asRoot(t *testing.T, cfg *mysql.Config) func(format string, args ...any) {
+// rootOf is root of the server of cfg, who on the servers for tests has the same password; on one that
+// somebody else started, maybe none.
+func rootOf(t *testing.T, cfg *mysql.Config) *sql.DB {
 	t.Helper()
 	root := cfg.Clone()
-	root.User, root.Passwd = "root", ""
+	root.User = "root"
 	admin := sqlDB(t, root)
+	var denied *mysql.MySQLError
+	if err := admin.PingContext(t.Context()); errors.As(err, &denied) {
+		root.Passwd = ""
+		return sqlDB(t, root)
+	}
+	return admin
+}
+
+// asRoot runs statements as root of the server of cfg.
+func asRoot(t *testing.T, cfg *mysql.Config) func(format string, args ...any) {
+	t.Helper()
+	admin := rootOf(t, cfg)
 	return func(format string, args ...any) {
 		t.Helper()
 		if _, err := admin.Exec(fmt.Sprintf(format, args...)); err != nil {

@@ -53,9 +53,7 @@ func TestTheRightsThatTheGuideNamesAreEnoughAndNoneTooMany(t *testing.T) {
 func withRights(t *testing.T, rights []string) error {
 	t.Helper()
 	cfg := newDatabase(t)
-	root := cfg.Clone() // of the servers for tests, without a password
-	root.User, root.Passwd = "root", ""
-	admin := sqlDB(t, root)
+	admin := rootOf(t, cfg)
 	user := "rr" + strings.TrimPrefix(cfg.DBName, "ringfence_")
 	exec := func(format string, args ...any) {
 		t.Helper()

@@ -83,8 +83,14 @@ func TestTLSIsVerifiedAndCarriesTheClientsCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root.User, root.Passwd = "root", ""
-	admin := sqlDB(t, root)
+	for _, user := range []string{"root", "ringfence", ""} { // anybody on this machine
+		stranger := root.Clone()
+		stranger.User, stranger.Passwd = user, ""
+		if err := sqlDB(t, stranger).PingContext(t.Context()); err == nil {
+			t.Errorf("a server for tests lets %q in without a password", user)
+		}
+	}
+	admin := rootOf(t, root)
 	for _, demand := range []string{"NONE", "SSL", "X509"} {
 		for _, q := range []string{"CREATE USER u_%[1]s@'%%' IDENTIFIED BY 's3cret' REQUIRE %[1]s", "GRANT ALL ON ringfence.* TO u_%[1]s@'%%'"} {
 			if _, err := admin.Exec(fmt.Sprintf(q, demand)); err != nil {

@@ -9,9 +9,8 @@ h2_install() { maven h2-2.3.232 com.h2database:h2:2.3.232; }
 
 # The database "first" is there from the start; in it tests make theirs.
 h2_prepare() {
-	od -An -N16 -tx1 /dev/urandom | tr -d ' \n' >password
 	cat >first.sql <<-SQL
-		ALTER USER SA SET PASSWORD '$(cat password)';
+		ALTER USER SA SET PASSWORD '$(secret)';
 		CREATE ALIAS SERVE FOR "org.h2.tools.Server.main";
 		CALL SERVE('-pg', '-pgPort', '$(port)', '-baseDir', '$dir', '-ifExists');
 	SQL
@@ -23,4 +22,4 @@ h2_start() {
 }
 
 h2_ready() { (exec 3<>"/dev/tcp/127.0.0.1/$(port)"); }
-h2_env() { echo "RINGFENCE_H2_URL=postgres://sa:$(cat "$dir/password")@127.0.0.1:$(port)/mem:first"; }
+h2_env() { echo "RINGFENCE_H2_URL=postgres://sa:$(secret)@127.0.0.1:$(port)/mem:first"; }

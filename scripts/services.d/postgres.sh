@@ -16,7 +16,10 @@ postgres_bin() {
 
 postgres_prepare() {
 	own postgres
-	as postgres "$(postgres_bin)/initdb" -A trust -U postgres -E UTF8 --no-sync -D "$dir/data"
+	secret >first
+	hand postgres first
+	as postgres "$(postgres_bin)/initdb" -A scram-sha-256 --pwfile="$dir/first" -U postgres -E UTF8 --no-sync -D "$dir/data"
+	rm first
 }
 
 # The lock files of a killed server are removed: where nobody reaps orphans (some containers) it
@@ -28,4 +31,4 @@ postgres_start() {
 }
 
 postgres_ready() { "$(postgres_bin)/pg_isready" -h 127.0.0.1 -p "$(port)"; }
-postgres_env() { echo "RINGFENCE_POSTGRES_URL=postgres://postgres@127.0.0.1:$(port)/postgres?sslmode=disable"; }
+postgres_env() { echo "RINGFENCE_POSTGRES_URL=postgres://postgres:$(secret)@127.0.0.1:$(port)/postgres?sslmode=disable"; }
