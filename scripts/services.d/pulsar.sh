@@ -59,7 +59,9 @@ pulsar_start() {
 		anonymousUserRole=anonymous
 		superUserRoles=anonymous
 	EOF
-	run java -Xmx768m -XX:MaxDirectMemorySize=768m -XX:+UseSerialGC "${opens[@]}" \
+	# Libraries that Java unpacks go with the folder: a server that is killed would leave them in /tmp.
+	mkdir -p "$dir/tmp"
+	run java -Djava.io.tmpdir="$dir/tmp" -Xmx768m -XX:MaxDirectMemorySize=768m -XX:+UseSerialGC "${opens[@]}" \
 		-Dio.netty.tryReflectionSetAccessible=true -Dlog4j.configurationFile="$dir/log4j2.xml" \
 		-Dbookkeeper.metadata.bookie.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataBookieDriver \
 		-Dbookkeeper.metadata.client.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataClientDriver \
