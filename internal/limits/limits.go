@@ -52,9 +52,11 @@ const (
 
 // Of Kafka, what whoever may write to a topic has put into it.
 const (
-	KafkaBatchBytes  = 64 << 20 // a batch, decompressed
-	KafkaHeaders     = 1 << 16  // of one record
-	KafkaReadRecords = 1 << 16  // of one reading: records without bytes cost memory, too
+	KafkaBatchBytes  = 64 << 20  // a batch, decompressed
+	KafkaHeaders     = 1 << 16   // of one record
+	KafkaReadRecords = 1 << 16   // of one reading: records without bytes cost memory, too
+	KafkaHoldBytes   = 256 << 10 // a hold, or its key: offsets of 4096 partitions need a third
+	KafkaHoldsBytes  = 64 << 20  // the holds of all topics of a log, with their keys
 )
 
 // Of Pulsar, what its web service says.

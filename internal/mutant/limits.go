@@ -106,5 +106,17 @@ func limitMutants() []mutant {
 			find: "strings.HasPrefix(e.Name(), m.id)", put: "strings.HasPrefix(e.Name(), strings.TrimSuffix(m.id, \"-\"))",
 			pkg: "internal/vfs", test: "TestPagesOfOtherFilesAreLeftInMemory$",
 		},
+		{
+			name: "holds-without-end", breaks: "who may write to the topic of Kafka's holds fills the memory of all processes",
+			file: "commitlog/kafkalog/hold.go",
+			find: "h.bytes > limits.KafkaHoldsBytes {\n", put: "h.bytes > limits.KafkaHoldsBytes<<4 {\n",
+			pkg: "commitlog/kafkalog", test: "TestHoldsTakeNoMoreMemoryThanTheyMay$",
+		},
+		{
+			name: "hold-of-any-key", breaks: "keys that are none of a hold are kept in memory",
+			file: "commitlog/kafkalog/hold.go",
+			find: "	if !isHoldKey(key) {\n", put: "	if !isHoldKey(key) && len(key) == 0 {\n",
+			pkg: "commitlog/kafkalog", test: "TestHoldsTakeNoMoreMemoryThanTheyMay$",
+		},
 	}
 }
