@@ -39,6 +39,11 @@ type SubscriptionConfig struct {
 	Hold        time.Duration    // how long a failing record is held before it is parked; default 5 s, negative: not at all
 	DeadLetters DeadLetterPolicy // default BlockKey
 	Endpoint    SubscriptionEndpoint
+	// Filter is an expression such as `headers.region == "eu" && value.amount > 100`; a record that it is false
+	// of is finished undelivered, and one that it can't be computed for is given up. Its language is a part of
+	// that of expr-lang.org, see the guide; key, headers, value (of JSON), topic, partition, offset and timestamp
+	// are what it sees. Default: everything is delivered.
+	Filter string
 }
 
 // SubscriptionEndpoint is where a subscription is delivered to by HTTP, see package push. With no URL a
@@ -79,7 +84,7 @@ func (cfg SubscriptionConfig) definition(name string) subscription.Document {
 		Retry: subscription.Retry{
 			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
 		},
-		Endpoint: cfg.Endpoint.stored(),
+		Endpoint: cfg.Endpoint.stored(), Filter: cfg.Filter,
 	}
 	if cfg.Shards != 0 {
 		d.Sets = []subscription.Set{{Shards: cfg.Shards}}
@@ -127,6 +132,9 @@ type SubscribeOptions struct {
 	SessionTTL     time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout time.Duration // a handler that runs longer gives its shard up; default 0: never
 	Events         Events        // they must not block
+	// Filter says whether a record is to be delivered; one that is not is finished. All members have to have the
+	// same. It comes after that of the definition. Nil: all are.
+	Filter func(*Message) bool
 }
 
 // Subscribe shares the shards of a subscription with the other members and calls h for each record,

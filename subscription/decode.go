@@ -35,20 +35,23 @@ func decodeDocument(e registry.Entry) (*Document, error) {
 
 func (d *Document) decode(e registry.Entry) error {
 	err := json.Unmarshal(e.Value, d)
-	if d.Format > turnedFormat { // then its fields may be other ones
-		return fmt.Errorf("a subscription of format %d; this version reads up to %d: %w", d.Format, turnedFormat, ErrNewer)
+	if d.Format > newestFormat { // then its fields may be other ones
+		return fmt.Errorf("a subscription of format %d; this version reads up to %d: %w", d.Format, newestFormat, ErrNewer)
 	}
 	if err != nil {
 		return err
 	}
 	if d.Format < documentFormat || prefix+d.Name != e.Key {
-		return fmt.Errorf("a subscription %.80q of format %d; this version reads up to %d", d.Name, d.Format, turnedFormat)
+		return fmt.Errorf("a subscription %.80q of format %d; this version reads up to %d", d.Name, d.Format, newestFormat)
 	}
 	if d.Damaged != "" {
 		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
 	}
 	if d.Format == documentFormat && (len(d.Sets) != 1 || d.Sets[0].State != active) {
 		return fmt.Errorf("%d shard sets in a subscription of format %d", len(d.Sets), d.Format)
+	}
+	if d.Filter != "" && d.Format < filteredFormat {
+		return fmt.Errorf("a filter in a subscription of format %d, whose readers would not heed it", d.Format)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input

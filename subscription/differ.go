@@ -16,6 +16,7 @@ func (d *Document) Differences(want Document) (all []string) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	note(want.From != "", "from", d.From, want.From)
 	note(want.Set().Shards != 0, "shards", d.Set().Shards, want.Set().Shards)
+	note(want.Filter != "", "filter", d.Filter, want.Filter)
 	note(want.DeadLetters != "", "dead letters", d.DeadLetters, want.DeadLetters)
 	note(want.Retry.MaxAttempts != 0, "attempts", d.Retry.MaxAttempts, want.Retry.MaxAttempts)
 	note(want.Retry.InitialMS != 0, "first pause", ms(d.Retry.InitialMS), ms(want.Retry.InitialMS))

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/filter"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -19,6 +20,8 @@ const (
 	prefix         = "subscriptions/"
 	documentFormat = 1
 	turnedFormat   = 2 // its shard set has turned, or has fewer shards than its topic partitions: format 1 knows neither
+	filteredFormat = 3 // it has a filter, which the formats before would not heed
+	newestFormat   = filteredFormat
 	setIDBytes     = 8
 )
 
@@ -69,6 +72,7 @@ type Document struct {
 	Retry       Retry       `json:"retry"`
 	DeadLetters DeadLetters `json:"dead_letters"`
 	Endpoint    *Endpoint   `json:"endpoint,omitempty"` // nil: a handler or a command delivers
+	Filter      string      `json:"filter,omitempty"`   // an expression, see package filter: what it is false of is finished undelivered
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
@@ -153,8 +157,22 @@ func (d *Document) validate() error {
 	demand(d.Retry.HoldMS >= notHeld, "a hold of %d ms; expected a time, or %d for none", d.Retry.HoldMS, notHeld)
 	demand(d.Set().Shards >= 0 && d.Set().Shards <= commitlog.MaxPartitions, "%d shards; expected 1 to %d, or 0 for one for each partition", d.Set().Shards, commitlog.MaxPartitions)
 	demand(d.Retry.MaxAttempts > 0 && d.Retry.MaxAttempts <= MaxAttempts, "%d attempts; expected 1 to %d", d.Retry.MaxAttempts, MaxAttempts)
+	if _, err := d.Matcher(); err != nil {
+		errs = append(errs, fmt.Errorf("subscription %q: %w", d.Name, err))
+	}
 	return errors.Join(errs...)
 }
+
+// Matcher is the filter of a definition; nil: it has none, and everything is delivered.
+func (d *Document) Matcher() (*filter.Filter, error) {
+	if d.Filter == "" {
+		return nil, nil
+	}
+	return filter.Compile(d.Filter)
+}
+
+// atLeast gives a definition the format that what it has needs.
+func (d *Document) atLeast(format int) { d.Format = max(d.Format, format) }
 
 // Catalog keeps the subscriptions of a registry. It has no state of its own.
 type Catalog struct {
@@ -187,7 +205,10 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 				return nil, err
 			}
 			if d.Set().Shards != main.Storage[0].Partitions {
-				d.Format = turnedFormat // units read several partitions
+				d.atLeast(turnedFormat) // units read several partitions
+			}
+			if d.Filter != "" {
+				d.atLeast(filteredFormat)
 			}
 			have, version = &d, ""
 		case err != nil:

@@ -31,6 +31,7 @@ type ShardConfig struct {
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Handler    dispatch.Handler
+	Filter     func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
 	Breaker    *Breaker // nil: what it goes to is always there
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
@@ -261,8 +262,18 @@ func (s *Shard) copyLocked(c core.Copy) {
 	}
 }
 
-// Handle is the engine's handler: it delivers a record, or parks it behind those of its key.
+// Handle is the engine's handler: it delivers a record, or parks it behind those of its key. One that the
+// filter is false of is finished, whatever is parked: nothing waits for it. One that the filter can't be
+// computed for is given up at once, as nobody knows whether it was to be delivered. What is parked is not
+// judged again.
 func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
+	if f := s.cfg.Filter; f != nil && r.Attempt == 1 {
+		if wanted, err := f(r); err != nil {
+			return unfit{err}
+		} else if !wanted {
+			return nil
+		}
+	}
 	if s.quiet.Load() {
 		return s.deliver(ctx, r)
 	}
@@ -409,3 +420,12 @@ func (s *Shard) call(ctx context.Context, r *dispatch.Record) (err error) {
 }
 
 var errMoved = errors.New("nobody waits for it")
+
+// unfit is the error of a record that the filter can't be computed for.
+type unfit struct{ error }
+
+// Permanent says that another attempt would come to the same.
+func (unfit) Permanent() bool { return true }
+
+// Unwrap is for errors.Is.
+func (e unfit) Unwrap() error { return e.error }

@@ -52,7 +52,7 @@ func (c *Catalog) Reshard(ctx context.Context, name string, shards int) (*Docume
 		if err := c.mayTurn(ctx, d, shards); err != nil || d.Set().Shards == shards {
 			return false, err
 		}
-		d.Format = turnedFormat
+		d.atLeast(turnedFormat)
 		d.Sets = append(d.Sets, newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making))
 		return true, nil
 	})
@@ -178,7 +178,7 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 		if now.Turning() || last.ID != d.Set().ID || next.Set <= last.Set || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID }) {
 			return false
 		}
-		now.Format = turnedFormat
+		now.atLeast(turnedFormat)
 		next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0
 		now.Sets = append(now.Sets, next)
 		return true

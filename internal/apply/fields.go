@@ -69,6 +69,7 @@ func subscriptionFields() []field[ringfence.SubscriptionConfig] {
 		duration("retry-max", false, func(c *config) *time.Duration { return &c.Max }),
 		duration("hold", true, func(c *config) *time.Duration { return &c.Hold }),
 		text("dead-letters", "block, skip or drop", func(c *config) *string { return (*string)(&c.DeadLetters) }),
+		text("filter", "an expression", func(c *config) *string { return &c.Filter }),
 		endpoint,
 		duration("timeout", false, func(c *config) *time.Duration { return &c.Endpoint.Timeout }),
 		text("secret-file", "an absolute path", func(c *config) *string { return &c.Endpoint.SecretFile }),

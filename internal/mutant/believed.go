@@ -218,7 +218,7 @@ func believedMutants() []mutant {
 		{
 			name: "newer-looks-damaged", breaks: "people are told to delete what they had to upgrade for",
 			file: "subscription/decode.go",
-			find: "	if d.Format > turnedFormat {", put: "	if d.Format > turnedFormat && err == nil {",
+			find: "	if d.Format > newestFormat {", put: "	if d.Format > newestFormat && err == nil {",
 			pkg: "subscription", test: "TestADefinitionOfANewerVersionIsToldFromADamagedOne$",
 		},
 		{
