@@ -37,6 +37,9 @@ type DeadLetterOptions struct {
 	Since time.Time // only those that failed for the first time then or later; zero: any
 	// Decided has DeadLetters list those too of which somebody has decided: redriven, skipped, discarded, edited.
 	Decided bool
+	// Filter is an expression such as `answer contains "404"`, see SubscriptionConfig.Filter: it sees status,
+	// reason, attempts and answer too. Those that it can't be computed for are not chosen. "": all.
+	Filter string
 }
 
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error

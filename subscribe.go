@@ -132,9 +132,6 @@ type SubscribeOptions struct {
 	SessionTTL     time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout time.Duration // a handler that runs longer gives its shard up; default 0: never
 	Events         Events        // they must not block
-	// Filter says whether a record is to be delivered; one that is not is finished. All members have to have the
-	// same. It comes after that of the definition. Nil: all are.
-	Filter func(*Message) bool
 }
 
 // Subscribe shares the shards of a subscription with the other members and calls h for each record,

@@ -171,8 +171,8 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []string{
-		strings.Replace(sound, `"format":1`, `"format":3`, 1),
-		strings.NewReplacer(`"format":1`, `"format":3`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+		strings.Replace(sound, `"format":1`, `"format":4`, 1),
+		strings.NewReplacer(`"format":1`, `"format":4`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
 		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)
@@ -192,5 +192,20 @@ func TestNoSetOfADefinitionHasMoreShardsThanAnyTopic(t *testing.T) {
 	}
 	if d, err := decoded(strings.Replace(turned, `"shards":4`, `"shards":1099511627776`, 1)); !errors.Is(err, fault.Corrupt) {
 		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
+	}
+}
+
+func TestAFilterIsReadOnlyFromAFormatThatEverybodyHeeds(t *testing.T) {
+	t.Parallel()
+	filtered := strings.Replace(sound, `"order"`, `"filter":"key == \"a\"","order"`, 1)
+	if _, err := decoded(filtered); !errors.Is(err, ErrDamaged) {
+		t.Errorf("format 1: %v; expected ErrDamaged", err)
+	}
+	newer := strings.Replace(filtered, `"format":1`, `"format":3`, 1)
+	if d, err := decoded(newer); err != nil || d.Filter != `key == "a"` {
+		t.Errorf("format 3: %+v, %v", d, err)
+	}
+	if _, err := decoded(strings.Replace(newer, "key ==", "repeat(key, 9) ==", 1)); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a filter that is none: %v; expected ErrDamaged", err)
 	}
 }

@@ -32,7 +32,7 @@ type ShardConfig struct {
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Handler    dispatch.Handler
 	Filter     func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
-	Breaker    *Breaker // nil: what it goes to is always there
+	Breaker    *Breaker                             // nil: what it goes to is always there
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	Logger      *slog.Logger
@@ -262,74 +262,6 @@ func (s *Shard) copyLocked(c core.Copy) {
 	}
 }
 
-// Handle is the engine's handler: it delivers a record, or parks it behind those of its key. One that the
-// filter is false of is finished, whatever is parked: nothing waits for it. One that the filter can't be
-// computed for is given up at once, as nobody knows whether it was to be delivered. What is parked is not
-// judged again.
-func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
-	if f := s.cfg.Filter; f != nil && r.Attempt == 1 {
-		if wanted, err := f(r); err != nil {
-			return unfit{err}
-		} else if !wanted {
-			return nil
-		}
-	}
-	if s.quiet.Load() {
-		return s.deliver(ctx, r)
-	}
-	key, origin := s.key(r.Key), originOf(r)
-	var v core.Verdict
-	s.do(func(st *core.State) { v = st.Admit(key, origin) })
-	switch v {
-	case core.Past:
-		return nil
-	case core.Divert:
-		if b := s.cfg.Breaker; b != nil && b.open() {
-			return errOpen
-		}
-		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
-	}
-	defer s.do(func(st *core.State) { st.Left(origin) })
-	return s.deliver(ctx, r)
-}
-
-// Held takes over a record that fails: it is the engine's OnHeld.
-func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) error {
-	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: h.Next.UnixMilli(), Answer: h.Err.Error()}
-	switch h.Why {
-	case dispatch.Refused:
-		held.Dead, held.Reason = true, core.Permanent
-	case dispatch.SpentAttempts:
-		held.Dead, held.Reason = true, core.Attempts
-	}
-	return s.park(ctx, r, held)
-}
-
-// park writes a record down and waits until nobody can undo that.
-func (s *Shard) park(ctx context.Context, r *dispatch.Record, h core.Held) error {
-	if err := storable(&r.Record); err != nil {
-		s.log.Warn("a record can't be parked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "error", err)
-		return err
-	}
-	h.Origin, h.Key, h.Timestamp, h.Now = originOf(r), s.key(r.Key), r.Timestamp, time.Now().UnixMilli()
-	var p *parking
-	s.do(func(st *core.State) {
-		if p = s.pending[h.Origin]; p == nil {
-			p = &parking{rec: r.Record, done: make(chan struct{})}
-			s.pending[h.Origin] = p
-			st.Park(h)
-		}
-	})
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.over:
-		return fmt.Errorf("the shard has ended: %w", fault.Closed)
-	}
-}
-
 // key is the ordering key of a record.
 func (s *Shard) key(key []byte) []byte {
 	if s.cfg.Definition.Order == None {
@@ -420,12 +352,3 @@ func (s *Shard) call(ctx context.Context, r *dispatch.Record) (err error) {
 }
 
 var errMoved = errors.New("nobody waits for it")
-
-// unfit is the error of a record that the filter can't be computed for.
-type unfit struct{ error }
-
-// Permanent says that another attempt would come to the same.
-func (unfit) Permanent() bool { return true }
-
-// Unwrap is for errors.Is.
-func (e unfit) Unwrap() error { return e.error }

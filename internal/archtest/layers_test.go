@@ -73,14 +73,15 @@ var layers = []layer{
 	{"group/core", []string{"assign", "registry", "registry/driver"}},
 	{"dispatch", []string{"commitlog", "registry"}},
 	{"subscription/core", nil},
+	{"subscription/filter", []string{"commitlog"}},
 	{"subscription/sim", []string{"subscription/core"}},
-	{"subscription", []string{"commitlog", "dispatch", "registry", "subscription/core", "topic"}},
+	{"subscription", []string{"commitlog", "dispatch", "registry", "subscription/core", "subscription/filter", "topic"}},
 	{"group", []string{"assign", "group/core", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
 	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
 	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "registry", "topic"}},
-	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "topic"}},
+	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "subscription/filter", "topic"}},
 
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
 	{"", []string{
@@ -233,6 +234,7 @@ var (
 	coreModules = []string{
 		"golang.org/x/sys",             // fdatasync, flock, futex, inotify
 		"github.com/cespare/xxhash/v2", // the router's hash
+		"github.com/expr-lang/expr",    // filters of subscriptions; it pulls in nothing
 	}
 )
 

@@ -73,15 +73,21 @@ type chosen struct {
 
 	since string
 	after time.Time // what since says
+
+	filter string
 }
 
-// sinceFlag adds the flag that chooses by time.
-func (c *chosen) sinceFlag(cmd *cobra.Command) {
+// moreFlags adds the flags that choose by time and by an expression.
+func (c *chosen) moreFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.filter, "filter", "", "only those that this `expression` is true of, such as 'answer contains \"404\" and attempts > 3'")
 	cmd.Flags().StringVar(&c.since, "since", "", "only those that failed first at this `time` (2026-01-31T12:00:00Z) or later, or so long ago at most (15m)")
 }
 
 // check understands since.
 func (c *chosen) check(cmd *cobra.Command) error {
+	if err := checkFilter(cmd.Flags()); err != nil {
+		return err
+	}
 	if !cmd.Flags().Changed("since") {
 		return nil
 	}
@@ -97,7 +103,7 @@ func (c *chosen) check(cmd *cobra.Command) error {
 }
 
 func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
-	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after, Decided: c.decided}
+	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after, Decided: c.decided, Filter: c.filter}
 	if cmd.Flags().Changed("key") {
 		o.Key = []byte(c.key)
 	}
@@ -139,7 +145,7 @@ decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line
 	}
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
-	c.sinceFlag(cmd)
+	c.moreFlags(cmd)
 	a.checkedBy(cmd, func() error { return c.check(cmd) })
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -198,7 +204,7 @@ type ordered struct {
 func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
 	cmd := &cobra.Command{
-		Use:   verb + " NAME ([--id] ID... | --key K | --since T | --all)",
+		Use:   verb + " NAME ([--id] ID... | --key K | --since T | --filter EXPR | --all)",
 		Short: short,
 		Long: short + `. The order is written down, and the
 members of the subscription carry it out as soon as there are some.`,
@@ -206,12 +212,12 @@ members of the subscription carry it out as soon as there are some.`,
 	}
 	cmd.Flags().StringSliceVar(&c.ids, "id", nil, "that of this `ID`; may be repeated")
 	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
-	c.sinceFlag(cmd)
+	c.moreFlags(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
 	a.checkedBy(cmd, func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[1:]...)
-		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since")) {
-			return fmt.Errorf("expected --all, or which ones: an ID, --key or --since: %w", fault.Invalid)
+		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since") || cmd.Flags().Changed("filter")) {
+			return fmt.Errorf("expected --all, or which ones: an ID, --key, --since or --filter: %w", fault.Invalid)
 		}
 		return c.check(cmd)
 	})
@@ -234,7 +240,7 @@ func (a *app) deadLettersExport() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
-	c.sinceFlag(cmd)
+	c.moreFlags(cmd)
 	a.checkedBy(cmd, func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))

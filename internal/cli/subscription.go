@@ -55,13 +55,14 @@ topic or order it is a conflict (exit code 4).`,
 	fl.DurationVar(&cfg.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
 	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
 	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
+	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")
 	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
 	_ = cmd.MarkFlagRequired("topic") // made just above
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeTopics)
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
-	a.checkedBy(cmd, func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint)) })
+	a.checkedBy(cmd, func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint), checkFilter(fl)) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		cfg.Order = ringfence.Order(order)
 		if fl.Changed("dead-letters") { // else it is not asked for
@@ -84,6 +85,14 @@ topic or order it is a conflict (exit code 4).`,
 		})
 	})
 	return cmd
+}
+
+// checkFilter refuses an empty filter, which would be taken for none.
+func checkFilter(fl *pflag.FlagSet) error {
+	if text, _ := fl.GetString("filter"); fl.Changed("filter") && text == "" {
+		return fmt.Errorf("--filter is empty: expected an expression: %w", fault.Invalid)
+	}
+	return nil
 }
 
 // checkRetry refuses what would be taken for the default though something was asked for.
@@ -184,6 +193,9 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
 				if e := v.Endpoint; e != nil {
 					r.line("delivered to %s%s", e.URL, endpointTerms(e))
+				}
+				if d.Filter != "" {
+					r.line("only what this is true of: %s", d.Filter)
 				}
 				pauseLine(r, d)
 				setsTable(r, d)

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -58,20 +57,6 @@ type DeadLetter struct {
 	Lost string
 }
 
-// Choice is a choice among dead letters; the zero value chooses all.
-type Choice struct {
-	IDs   []string
-	Key   []byte    // nil: any
-	Since time.Time // only those that failed for the first time then or later; zero: any
-	// Decided has DeadLetters list those too of which somebody has decided: redriven, skipped, discarded, edited.
-	Decided bool
-}
-
-func (o *Choice) match(l *subscription.Letter, name string) bool {
-	return o == nil || (len(o.IDs) == 0 || slices.Contains(o.IDs, name)) && (o.Key == nil || l.Item.Key != nil && bytes.Equal(o.Key, l.Item.Key)) &&
-		(o.Since.IsZero() || l.Item.Since > 0 && !time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond)))
-}
-
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
 // it lists what could be read.
 func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]DeadLetter, error) {
@@ -82,7 +67,8 @@ func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choi
 		letters = slices.DeleteFunc(letters, func(l subscription.Letter) bool { // it was carried out between the two looks
 			return slices.ContainsFunc(history, func(h subscription.Letter) bool { return h.ID == l.ID })
 		})
-		letters = append(letters, opts.choose(history)...)
+		more, unfit := opts.choose(j.Definition.Topic, history)
+		letters, err = append(letters, more...), errors.Join(err, unfit)
 		slices.SortStableFunc(letters, func(a, b subscription.Letter) int {
 			return cmp.Or(slices.Compare(a.Item.Key, b.Item.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.ID.Round, b.ID.Round))
 		})
@@ -241,10 +227,6 @@ func (c *Subscriptions) letters(ctx context.Context, name string, opts *Choice) 
 		return nil, nil, err
 	}
 	all, err := j.Letters(ctx)
-	return j, opts.choose(all), err
-}
-
-// choose are those of the letters that match.
-func (o *Choice) choose(all []subscription.Letter) []subscription.Letter {
-	return slices.DeleteFunc(all, func(l subscription.Letter) bool { return !o.match(&l, subscription.Name(l.ID)) })
+	all, unfit := opts.choose(j.Definition.Topic, all)
+	return j, all, errors.Join(err, unfit)
 }

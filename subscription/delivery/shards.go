@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/filter"
 )
 
 // shards runs the shards of one shard set of a subscription around the engines of their units.
@@ -56,6 +57,17 @@ func (w *shards) ending() bool {
 	}
 }
 
+// wanted is the filter of the definition for a shard; nil: it has none.
+func (w *shards) wanted() (func(*dispatch.Record) (bool, error), error) {
+	f, err := w.Definition.Matcher()
+	if f == nil {
+		return nil, err
+	}
+	return func(r *dispatch.Record) (bool, error) {
+		return f.Match(&r.Record, filter.Origin{Topic: w.Definition.Topic, Partition: r.Partition, Offset: r.Offset})
+	}, nil
+}
+
 // run starts the shard of a unit, and the engine once the shard knows what is parked.
 func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler,
 	engine func(context.Context, consumer.Inner) error,
@@ -77,9 +89,13 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	if have.Checkpoint != nil {
 		from = have.Checkpoint.From
 	}
+	wanted, err := w.wanted()
+	if err != nil {
+		return err
+	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Breaker: w.breaker, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, Breaker: w.breaker, Logger: w.logger,
 	})
 	defer w.add(s)()
 	if w.ending() {

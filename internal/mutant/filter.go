@@ -1,0 +1,62 @@
+package main
+
+// filterMutants are bugs of what a subscription delivers and what not.
+func filterMutants() []mutant {
+	const pkg, front = "subscription/filter", "TestOnlyWhatTheFilterIsTrueOfIsDelivered$"
+	return []mutant{
+		{
+			name: "filter-unheeded", breaks: "a record is delivered that the filter is false of",
+			file: "subscription/admit.go",
+			find: "		} else if !wanted {", put: "		} else if false && !wanted {",
+			pkg: ".", test: front,
+		},
+		{
+			name: "unjudged-is-skipped", breaks: "a record that the filter can't be computed for is finished in silence",
+			file: "subscription/admit.go",
+			find: "			return unfit{err}", put: "			return nil",
+			pkg: ".", test: front,
+		},
+		{
+			name: "unjudged-is-tried-again", breaks: "a record that the filter can't be computed for is tried again, and its key waits in memory",
+			file: "subscription/admit.go",
+			find: "			return unfit{err}", put: "			return err",
+			pkg: "subscription", test: "TestWhatAFilterCannotJudgeIsGivenUpAtOnce$",
+		},
+		{
+			name: "filter-in-an-old-format", breaks: "a version that knows no filter delivers all records of a subscription that has one",
+			file: "subscription/document.go",
+			find: "				d.atLeast(filteredFormat)\n", put: "				d.atLeast(documentFormat)\n",
+			pkg: ".", test: front,
+		},
+		{
+			name: "filter-of-any-language", breaks: "an expression of a stranger takes all memory or time",
+			file: "subscription/filter/filter.go",
+			find: "	seen, err := check(text)\n	if err != nil {", put: "	seen, err := check(text)\n	if err != nil && text == \"\" {",
+			pkg: pkg, test: "TestWhatIsNoFilterIsRefused$",
+		},
+		{
+			name: "loops-in-loops", breaks: "an expression of a stranger takes all time",
+			file: "subscription/filter/check.go",
+			find: "nested(n) <= 1", put: "nested(n) <= 9",
+			pkg: pkg, test: "TestWhatIsNoFilterIsRefused$",
+		},
+		{
+			name: "nil-is-false", breaks: "what a filter can't be computed for is taken for false",
+			file: "subscription/filter/filter.go",
+			find: "expr.Compile(text, options...) //", put: "expr.Compile(text, append(options, expr.AsBool())...) //",
+			pkg: pkg, test: "TestWhatCannotBeComputedIsAnError$",
+		},
+		{
+			name: "numbers-as-floats", breaks: "a filter takes two large numbers for one",
+			file: "subscription/filter/filter.go",
+			find: "		if n, err := v.Int64(); err == nil {", put: "		if n, err := v.Int64(); err == nil && n < 0 {",
+			pkg: pkg, test: "TestAnExpressionChoosesRecords$",
+		},
+		{
+			name: "filter-chooses-the-unknown", breaks: "an order about dead letters means those that its filter can't be computed for",
+			file: "subscription/delivery/choice.go",
+			find: "return err == nil && yes", put: "return err != nil || yes",
+			pkg: ".", test: front,
+		},
+	}
+}
