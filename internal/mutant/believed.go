@@ -212,7 +212,7 @@ func believedMutants() []mutant {
 		{
 			name: "older-version-deletes-the-group", breaks: "a member that is too old takes the progress of the newer ones with it",
 			file: "subscription/delivery/delivery.go",
-			find: "	if errors.Is(gone, fault.NotFound) {\n", put: "	if gone != nil {\n",
+			find: "	if errors.Is(gone, fault.NotFound) {\n", put: "	if !errors.Is(gone, fault.Closed) {\n",
 			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
 		},
 		{
