@@ -61,7 +61,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "redriven-whenever-they-failed", breaks: "an order for what failed since a time is given for all dead letters",
-			file: "subscription/delivery/letters.go",
+			file: "subscription/delivery/choice.go",
 			find: "!time.UnixMilli(l.Item.Since).Before(o.Since.Truncate(time.Millisecond))", put: "true",
 			pkg: "internal/cli", test: "TestScripts/subscription$",
 		},
