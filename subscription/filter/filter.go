@@ -101,20 +101,12 @@ func (f *Filter) String() string { return f.text }
 // Match says whether it is true of a record. The error is that the expression can't be computed for that
 // record: a field that it compares is not there, say, or not of that type. Nothing is known of the record then.
 func (f *Filter) Match(r *commitlog.Record, from Origin) (bool, error) {
-	rec, err := f.see(r, from)
-	if err != nil {
-		return false, err
-	}
-	return f.run(rec)
+	return f.run(f.see(r, from))
 }
 
 // MatchDeadLetter is Match with what is known of a dead letter.
 func (f *Filter) MatchDeadLetter(r *commitlog.Record, from Origin, d Details) (bool, error) {
-	rec, err := f.see(r, from)
-	if err != nil {
-		return false, err
-	}
-	return f.run(letter{record: rec, Status: d.Status, Reason: d.Reason, Answer: d.Answer, Attempts: d.Attempts})
+	return f.run(letter{record: f.see(r, from), Status: d.Status, Reason: d.Reason, Answer: d.Answer, Attempts: d.Attempts})
 }
 
 func (f *Filter) run(sight any) (bool, error) {
@@ -129,7 +121,7 @@ func (f *Filter) run(sight any) (bool, error) {
 	return yes, nil
 }
 
-func (f *Filter) see(r *commitlog.Record, from Origin) (record, error) {
+func (f *Filter) see(r *commitlog.Record, from Origin) record {
 	rec := record{Key: string(r.Key), Topic: from.Topic, Partition: from.Partition, Offset: from.Offset, Timestamp: r.Timestamp}
 	if len(r.Headers) > 0 {
 		rec.Headers = make(map[string]string, len(r.Headers))
@@ -140,7 +132,7 @@ func (f *Filter) see(r *commitlog.Record, from Origin) (record, error) {
 	if f.value {
 		rec.Value = decode(r.Value)
 	}
-	return rec, nil
+	return rec
 }
 
 // decode is what JSON says; nil when it is none. Numbers that are whole are exact up to 64 bits.
