@@ -106,7 +106,7 @@ func (p *producerProcess) signal(s os.Signal) {
 }
 
 // sleep stops the process at a moment at which others can write: one that is stopped inside of the
-// log's lock would keep the switch waiting too.
+// log's lock, or of the registry's, would keep the switch waiting too.
 func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
 	for patience := 300 * time.Millisecond; ; patience *= 2 {
@@ -115,6 +115,9 @@ func (p *producerProcess) sleep(rf *ringfence.Client) {
 		}
 		ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 		_, err := rf.Produce(ctx, "a", ringfence.Message{Key: []byte("probe"), Value: []byte("probe")})
+		if err == nil {
+			err = rf.EnsureTopic(ctx, fmt.Sprintf("probe-%d-%s", p.cmd.Process.Pid, patience), ringfence.TopicConfig{Partitions: 1})
+		}
 		cancel()
 		if err == nil {
 			return
