@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -170,7 +171,7 @@ func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document)
 // Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
 // that went back has forgotten a turn which the journals know of.
 func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
-	if !isSetID(next.ID) || next.Shards < 1 {
+	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions {
 		return nil, fmt.Errorf("subscription %q: a journal ends with the shard set %.20q of %d shards: %w", d.Name, next.ID, next.Shards, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {

@@ -90,6 +90,12 @@ func turnMutants() []mutant {
 			pkg: ".", test: "TestATurnWaitsForMembersAndBarsAnother$",
 		},
 		{
+			name: "journal-names-any-set", breaks: "the end of a journal that somebody forged makes a definition that nobody can read",
+			file: "subscription/turn.go",
+			find: " || next.Shards > commitlog.MaxPartitions {", put: " || next.Shards > commitlog.MaxPartitions<<40 {",
+			pkg: "subscription", test: "TestAJournalPutsNoSetBackThatNobodyCanRead$",
+		},
+		{
 			name: "retired-set-never-goes", breaks: "what shard sets have left stays for ever",
 			file: "subscription/delivery/subscriber.go",
 			find: "		m.of.sweepSets(ctx, d)\n", put: "",
