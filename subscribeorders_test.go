@@ -97,6 +97,11 @@ func TestAnOrderThatComesTooLateIsTold(t *testing.T) {
 	if n, err := rf.Redrive(t.Context(), "billing", id); n != 1 || err != nil {
 		t.Errorf("redriven: %d, %v", n, err)
 	}
+	now, err := rf.DeadLetters(t.Context(), "billing", nil)
+	must(t, err)
+	if len(now) != 2 || now[0].Status != ringfence.StatusFailed || now[0].Ordered != ringfence.StatusRedriven || now[1].Ordered != "" {
+		t.Errorf("%+v; expected that the first is to be redriven", now)
+	}
 	if n, err := skip(t.Context(), "billing", id); n != 0 || !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("skipped after it was redriven: %d, %v", n, err)
 	}

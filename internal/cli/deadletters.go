@@ -32,7 +32,8 @@ type deadLetter struct {
 	Headers       []document.Header `json:"headers"`
 	Attempts      int               `json:"attempts"`
 	Reason        string            `json:"reason"`
-	Status        string            `json:"status"` // failed, or blocked behind one; or what was decided: redriven, skipped, discarded, edited
+	Status        string            `json:"status"`            // failed, or blocked behind one; or what was decided: redriven, skipped, discarded, edited
+	Ordered       string            `json:"ordered,omitempty"` // what was decided, and is done as soon as a member is there
 	Answer        string            `json:"answer"`
 	FailedAt      string            `json:"failed_at"`
 	DecidedAt     string            `json:"decided_at,omitempty"`
@@ -42,7 +43,7 @@ type deadLetter struct {
 func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
 	d := deadLetter{
 		ID: l.ID, Topic: l.Topic, Storage: l.Storage, Partition: l.Partition, Offset: l.Offset, Headers: []document.Header{},
-		Attempts: l.Attempts, Reason: l.Reason, Status: string(l.Status), Answer: l.Answer, Lost: l.Lost,
+		Attempts: l.Attempts, Reason: l.Reason, Status: string(l.Status), Ordered: string(l.Ordered), Answer: l.Answer, Lost: l.Lost,
 	}
 	if l.Key != nil {
 		var key string
@@ -175,6 +176,9 @@ func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 			key := "-"
 			if d.Key != nil {
 				key = *d.Key
+			}
+			if d.Ordered != "" {
+				d.Status += ", to be " + d.Ordered
 			}
 			rows[i] = []cell{left(d.ID), left(key), alarmIf(list[i].Failed, left(d.Status)), number(int64(d.Attempts)), left(dash(d.Reason)), left(dash(d.FailedAt)), left(dash(d.Answer))}
 		}

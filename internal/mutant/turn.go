@@ -90,6 +90,12 @@ func turnMutants() []mutant {
 			pkg: ".", test: "TestATurnWaitsForMembersAndBarsAnother$",
 		},
 		{
+			name: "orders-out-of-sight", breaks: "nobody sees that an order about a dead letter waits for a process that carries it out",
+			file: "subscription/delivery/letters.go",
+			find: "		d.Ordered = decided[l.Item.Order]\n", put: "",
+			pkg: ".", test: "TestAnOrderThatComesTooLateIsTold$",
+		},
+		{
 			name: "journal-names-any-set", breaks: "the end of a journal that somebody forged makes a definition that nobody can read",
 			file: "subscription/turn.go",
 			find: " || next.Shards > commitlog.MaxPartitions {", put: " || next.Shards > commitlog.MaxPartitions<<40 {",

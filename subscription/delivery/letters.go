@@ -48,6 +48,7 @@ type DeadLetter struct {
 	Attempts  int
 	Status    Status
 	Failed    bool   // its status is StatusFailed
+	Ordered   Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
 	Reason    string // attempts or permanent; "" while it waits
 	Answer    string // the last error
 	FailedAt  time.Time
@@ -91,6 +92,9 @@ func deadLetterOf(topic string, l *subscription.Letter) DeadLetter {
 	}
 	if l.Failed {
 		d.Status = StatusFailed
+	}
+	if l.Verb == 0 {
+		d.Ordered = decided[l.Item.Order]
 	}
 	if l.Verb != 0 {
 		d.Status, d.DecidedAt = decided[l.Verb], time.UnixMilli(l.Decided)
