@@ -52,6 +52,21 @@ func TestOnlyWhatTheFilterIsTrueOfIsDelivered(t *testing.T) {
 	if n, err := rf.Discard(t.Context(), "billing", &ringfence.DeadLetterOptions{Filter: `answer contains "filter"`}); n != 1 || err != nil {
 		t.Errorf("%d, %v; expected one order", n, err)
 	}
+	send(t, rf, "other", `{"n":10}`, `{"n":"y"}`, `{"n":"z"}`, `{"n":12}`)
+	letters := lettersOf(t, rf, 3, nil) // the second that can't be judged waits behind the first
+	if string(letters[0].Value) != `{"n":"y"}` || !letters[0].Failed || letters[1].Failed {
+		t.Errorf("%+v; expected the first to hold back the others", letters)
+	}
+	if n, err := rf.Redrive(t.Context(), "billing", nil); n != 1 || err != nil { // somebody has decided: it is delivered
+		t.Errorf("%d, %v; expected one order", n, err)
+	}
+	letters = lettersOf(t, rf, 2, nil)
+	if string(letters[0].Value) != `{"n":"z"}` || !letters[0].Failed {
+		t.Errorf("%+v; expected that nobody can judge the next either", letters)
+	}
+	if got, want := d.of("other"), []string{`{"n":10}`, `{"n":"y"}`}; !slices.Equal(got, want) {
+		t.Errorf("%q; expected %q", got, want)
+	}
 	eventually(t, "the rest", func() bool { return len(d.of("k")) == 3 })
 	if got, want := d.of("k"), []string{`{"n":2}`, `{"n":4}`, `{"n":8}`}; !slices.Equal(got, want) {
 		t.Errorf("%q; expected %q", got, want)

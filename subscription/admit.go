@@ -11,19 +11,14 @@ import (
 )
 
 // Handle is the engine's handler: it delivers a record, or parks it behind those of its key. One that the
-// filter is false of is finished, whatever is parked: nothing waits for it. One that the filter can't be
-// computed for is given up at once, as nobody knows whether it was to be delivered. What is parked is not
-// judged again.
+// filter is false of is finished, whatever is parked: nothing waits for it.
 func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
-	if f := s.cfg.Filter; f != nil {
-		if wanted, err := f(r); err != nil {
-			return unfit{err}
-		} else if !wanted {
-			return nil
-		}
+	wanted, err := s.judge(r)
+	if err == nil && !wanted {
+		return nil
 	}
 	if s.quiet.Load() {
-		return s.deliver(ctx, r)
+		return s.direct(ctx, r, err)
 	}
 	key, origin := s.key(r.Key), originOf(r)
 	var v core.Verdict
@@ -38,7 +33,39 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
 	}
 	defer s.do(func(st *core.State) { st.Left(origin) })
+	return s.direct(ctx, r, err)
+}
+
+// judge says whether the filter is true of a record. The error is that it can't be computed for it: nobody
+// knows whether it was to be delivered, so it is given up at once, in its place in the order of its key.
+func (s *Shard) judge(r *dispatch.Record) (bool, error) {
+	if s.cfg.Filter == nil {
+		return true, nil
+	}
+	wanted, err := s.cfg.Filter(r)
+	if err != nil {
+		return false, unfit{err}
+	}
+	return wanted, nil
+}
+
+// direct delivers a record that waits for nothing of its key; unfit, when it is not nil, is what judge said.
+func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) error {
+	if unfit != nil {
+		return unfit
+	}
 	return s.deliver(ctx, r)
+}
+
+// parked delivers one that was parked. Somebody has decided that what is redriven or edited is to be
+// delivered; of the others the filter was true, or nobody could say.
+func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error {
+	if round == 0 {
+		if _, err := s.judge(r); err != nil {
+			return err
+		}
+	}
+	return s.call(ctx, r)
 }
 
 // Held takes over a record that fails: it is the engine's OnHeld.

@@ -43,7 +43,8 @@ type modelPartition struct {
 // forgets says whether a log may refuse what the producer appends, as nothing of it is there any more.
 func (part *modelPartition) forgets(f Features, err error) bool {
 	n := len(part.acked)
-	if !f.SequencesInRecords || !errors.Is(err, commitlog.ErrInvalid) || n == 0 || part.acked[n-1] >= part.first {
+	refused := errors.Is(err, commitlog.ErrForgotten) || errors.Is(err, commitlog.ErrInvalid) // a log that knows nothing of it takes it for a gap
+	if !f.SequencesInRecords || !refused || n == 0 || part.acked[n-1] >= part.first {
 		return false
 	}
 	part.producer++

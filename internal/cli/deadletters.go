@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,46 @@ type chosen struct {
 	after time.Time // what since says
 
 	filter string
+	wait   time.Duration // for members to carry an order out
+}
+
+// waitFlag adds the flag that waits.
+func (c *chosen) waitFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&c.wait, "wait", 0, "wait so long for the members of the subscription to carry it out; exit code 124 when they have not (0: don't wait)")
+}
+
+func (c *chosen) checkWait() error {
+	if c.wait < 0 {
+		return fmt.Errorf("--wait %s: expected a time, or 0 for none: %w", c.wait, fault.Invalid)
+	}
+	return nil
+}
+
+// carriedOut waits until no order about what was chosen is left. An order that was written down stays so.
+func (c *chosen) carriedOut(ctx context.Context, rf *ringfence.Client, name string, o *ringfence.DeadLetterOptions) error {
+	if c.wait <= 0 {
+		return nil
+	}
+	late := time.NewTimer(c.wait)
+	defer late.Stop()
+	for {
+		left, err := rf.DeadLetters(ctx, name, o)
+		if err != nil {
+			return err
+		}
+		left = slices.DeleteFunc(left, func(l ringfence.DeadLetter) bool { return l.Ordered == "" })
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			return &exitError{fmt.Errorf("after %s (--wait) %s of subscription %q waits to be %s; that is written down, and carried out as soon as a member is there: %w",
+				c.wait, plural(int64(len(left)), "dead letter"), name, left[0].Ordered, context.DeadlineExceeded), fault.ExitTimeout}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // moreFlags adds the flags that choose by time and by an expression.
@@ -86,7 +127,7 @@ func (c *chosen) moreFlags(cmd *cobra.Command) {
 
 // check understands since.
 func (c *chosen) check(cmd *cobra.Command) error {
-	if err := checkFilter(cmd.Flags()); err != nil {
+	if err := errors.Join(checkFilter(cmd.Flags()), c.checkWait()); err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("since") {
@@ -218,6 +259,7 @@ members of the subscription carry it out as soon as there are some.`,
 	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
 	c.moreFlags(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
+	c.waitFlag(cmd)
 	a.checkedBy(cmd, func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[1:]...)
 		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since") || cmd.Flags().Changed("filter")) {
@@ -226,11 +268,13 @@ members of the subscription carry it out as soon as there are some.`,
 		return c.check(cmd)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		n, err := order(rf, ctx, args[0], c.options(cmd))
+		o := c.options(cmd)
+		n, err := order(rf, ctx, args[0], o)
 		if err != nil {
 			return err
 		}
-		return a.emit(ordered{args[0], verb, n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
+		err = a.emit(ordered{args[0], verb, n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
+		return errors.Join(err, c.carriedOut(ctx, rf, args[0], o))
 	})
 	return cmd
 }
@@ -255,6 +299,7 @@ func (a *app) deadLettersExport() *cobra.Command {
 
 func (a *app) deadLettersEdit() *cobra.Command {
 	var file string
+	var c chosen
 	cmd := &cobra.Command{
 		Use:   "edit NAME ID --value-file FILE",
 		Short: "Deliver a dead letter again with another value, in its place in the order of its key",
@@ -266,6 +311,8 @@ which dead letter it was. The topic keeps the record as it is.`,
 	}
 	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
 	_ = cmd.MarkFlagRequired("value-file") // made just above
+	c.waitFlag(cmd)
+	a.checkedBy(cmd, c.checkWait)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		value, err := a.valueOf(ctx, file)
 		if err == nil {
@@ -274,7 +321,8 @@ which dead letter it was. The topic keeps the record as it is.`,
 		if err != nil {
 			return err
 		}
-		return a.emit(ordered{args[0], "edit", 1}, func(r *report) { r.line("edit: 1 record") })
+		err = a.emit(ordered{args[0], "edit", 1}, func(r *report) { r.line("edit: 1 record") })
+		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]}))
 	})
 	return cmd
 }

@@ -7,20 +7,32 @@ func filterMutants() []mutant {
 		{
 			name: "filter-unheeded", breaks: "a record is delivered that the filter is false of",
 			file: "subscription/admit.go",
-			find: "		} else if !wanted {", put: "		} else if false && !wanted {",
+			find: "	if err == nil && !wanted {", put: "	if false && !wanted {",
 			pkg: ".", test: front,
 		},
 		{
 			name: "unjudged-is-skipped", breaks: "a record that the filter can't be computed for is finished in silence",
 			file: "subscription/admit.go",
-			find: "			return unfit{err}", put: "			return nil",
-			pkg: ".", test: front,
+			find: "	if err == nil && !wanted {", put: "	if !wanted {",
+			pkg: "subscription", test: "TestWhatAFilterCannotJudgeIsGivenUpAtOnce$",
 		},
 		{
 			name: "unjudged-is-tried-again", breaks: "a record that the filter can't be computed for is tried again, and its key waits in memory",
 			file: "subscription/admit.go",
-			find: "			return unfit{err}", put: "			return err",
+			find: "		return false, unfit{err}", put: "		return false, err",
 			pkg: "subscription", test: "TestWhatAFilterCannotJudgeIsGivenUpAtOnce$",
+		},
+		{
+			name: "unjudged-is-delivered", breaks: "a record that the filter can't be computed for is delivered when it has waited for others of its key",
+			file: "subscription/admit.go",
+			find: "	if round == 0 {", put: "	if round < 0 {",
+			pkg: ".", test: front,
+		},
+		{
+			name: "decided-is-judged", breaks: "what somebody has redriven is given up by the filter, for ever",
+			file: "subscription/admit.go",
+			find: "	if round == 0 {", put: "	if round >= 0 {",
+			pkg: ".", test: front,
 		},
 		{
 			name: "filter-in-an-old-format", breaks: "a version that knows no filter delivers all records of a subscription that has one",

@@ -96,6 +96,12 @@ func turnMutants() []mutant {
 			pkg: ".", test: "TestAnOrderThatComesTooLateIsTold$",
 		},
 		{
+			name: "waits-for-nothing", breaks: "a command that was to wait for an order says that it is carried out, and nobody has",
+			file: "internal/cli/deadletters.go",
+			find: "	if c.wait <= 0 {\n", put: "	if c.wait != 1 {\n",
+			pkg: "internal/cli", test: "TestScripts/filter$",
+		},
+		{
 			name: "journal-names-any-set", breaks: "the end of a journal that somebody forged makes a definition that nobody can read",
 			file: "subscription/turn.go",
 			find: " || next.Shards > commitlog.MaxPartitions {", put: " || next.Shards > commitlog.MaxPartitions<<40 {",
