@@ -324,7 +324,7 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 	}
 	rec.Offset = d.ID.Offset
 	r := dispatch.Record{Record: rec, Storage: int(d.ID.Storage), Partition: int(d.ID.Partition), Attempt: d.Attempt}
-	err = s.parked(ctx, &r, int(d.ID.Round))
+	err = s.parked(ctx, &r, d.ID.Round)
 	if ctx.Err() != nil && err != nil {
 		return // nobody knows; the next owner delivers it again
 	}
