@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/embedded"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -118,8 +119,13 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// backends are the stores that need no client library, and those that were given.
 func (c Config) backends() []Backend {
-	return append(builtin(c.MustExist), c.Backends...)
+	dirs := embedded.Directories{MustExist: c.MustExist}
+	return append([]Backend{
+		{Scheme: "file", OpenLog: dirs.OpenLog, OpenRegistry: dirs.OpenRegistry},
+		{Scheme: "mem", OpenLog: embedded.OpenMemLog, OpenRegistry: embedded.OpenMemRegistry},
+	}, c.Backends...)
 }
 
 // unescaped is what to do about a URL whose password is likely not written as one: the parser stumbles over it.

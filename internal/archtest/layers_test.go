@@ -84,9 +84,10 @@ var layers = []layer{
 	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "subscription/filter", "topic"}},
 
 	// The front door opens the embedded backends itself; clients of servers come in from outside.
+	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
 	{"", []string{
-		"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog",
-		"consumer", "group", "dispatch", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry", "ring", "subscription", "subscription/core", "subscription/delivery", "topic",
+		"commitlog", "commitlog/driver", "consumer", "dispatch", "group", "internal/embedded", "registry", "registry/driver", "ring",
+		"subscription", "subscription/core", "subscription/delivery", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},

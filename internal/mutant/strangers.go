@@ -199,7 +199,7 @@ func strangerMutants() []mutant {
 		},
 		{
 			name: "link-to-nowhere", breaks: "with a disk that is not mounted a directory is told to be empty",
-			file: "builtin.go",
+			file: "internal/embedded/embedded.go",
 			find: "	if noLink == nil && errors.Is(absent,", put: "	if noLink == nil && absent == nil && errors.Is(absent,",
 			pkg: "internal/cli", test: "TestScripts$/^usage$",
 		},

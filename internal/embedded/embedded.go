@@ -1,4 +1,5 @@
-package ringfence
+// Package embedded opens the stores that need no server and no client library: a directory, and memory.
+package embedded
 
 import (
 	"context"
@@ -14,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -21,19 +23,13 @@ import (
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
-// builtin are the stores that need no client library: a directory, and memory.
-func builtin(mustExist bool) []Backend {
-	dirs := directories{mustExist: mustExist}
-	return []Backend{
-		{Scheme: "file", OpenLog: dirs.openLog, OpenRegistry: dirs.openRegistry},
-		{Scheme: "mem", OpenLog: openMemLog, OpenRegistry: openMemRegistry},
-	}
+// Directories opens file: URLs.
+type Directories struct {
+	MustExist bool // a directory without data is fault.NotFound, and not made
 }
 
-// directories opens file: URLs.
-type directories struct{ mustExist bool }
-
-func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
+// OpenLog opens the log in a directory.
+func (d Directories) OpenLog(ctx context.Context, u *url.URL, o driver.Options) (*commitlog.Log, error) {
 	q, err := storeurl.Parameters(u, "durability", "segment", "allow-shared")
 	if err != nil {
 		return nil, err
@@ -47,7 +43,7 @@ func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) 
 	}
 	if v := q.Get("segment"); v != "" {
 		if cfg.SegmentBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: segment=%s: expected a number of bytes: %w", storeurl.Redact(u), v, ErrInvalid)
+			return nil, fmt.Errorf("%s: segment=%s: expected a number of bytes: %w", storeurl.Redact(u), v, fault.Invalid)
 		}
 	}
 	if cfg.Dir, err = d.find(u, "log"); err != nil {
@@ -56,7 +52,8 @@ func (d directories) openLog(ctx context.Context, u *url.URL, o driver.Options) 
 	return filelog.Open(ctx, cfg)
 }
 
-func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
+// OpenRegistry opens the registry in a directory.
+func (d Directories) OpenRegistry(ctx context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
 	q, err := storeurl.Parameters(u, "durability", "allow-shared")
 	if err != nil {
 		return nil, err
@@ -65,12 +62,12 @@ func (d directories) openRegistry(ctx context.Context, u *url.URL, o registrydri
 	if err := allowShared(u, q, &cfg.AllowShared); err != nil {
 		return nil, err
 	}
-	switch v := Durability(q.Get("durability")); v {
-	case "", Sync:
-	case OS:
+	switch v := driver.Durability(q.Get("durability")); v {
+	case "", driver.Sync:
+	case driver.OS:
 		cfg.NoSync = true
 	default:
-		return nil, fmt.Errorf("%s: durability=%s: expected %q or %q: %w", storeurl.Redact(u), v, Sync, OS, ErrInvalid)
+		return nil, fmt.Errorf("%s: durability=%s: expected %q or %q: %w", storeurl.Redact(u), v, driver.Sync, driver.OS, fault.Invalid)
 	}
 	if cfg.Dir, err = d.find(u, "registry"); err != nil {
 		return nil, err
@@ -87,16 +84,16 @@ func allowShared(u *url.URL, q url.Values, allow *bool) error {
 
 // find returns the directory that a file: URL names: file:///abs, or file:rel below the working
 // directory. part is what has to be in it when it must exist.
-func (d directories) find(u *url.URL, part string) (string, error) {
+func (d Directories) find(u *url.URL, part string) (string, error) {
 	dir := u.Path
 	if u.Opaque != "" {
 		dir = u.Opaque
 	}
 	if dir == "" || u.Host != "" {
-		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", storeurl.Redact(u), ErrInvalid)
+		return "", fmt.Errorf("%s: expected file:///an/absolute/directory: %w", storeurl.Redact(u), fault.Invalid)
 	}
 	dir = filepath.FromSlash(dir)
-	if !d.mustExist {
+	if !d.MustExist {
 		return dir, nil
 	}
 	_, noLink := os.Readlink(dir)
@@ -105,19 +102,21 @@ func (d directories) find(u *url.URL, part string) (string, error) {
 		return dir, nil // a link to nothing
 	}
 	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, ErrNotFound)
+		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, fault.NotFound)
 	}
 	return dir, nil // other errors are told better by whoever opens it
 }
 
-func openMemLog(_ context.Context, u *url.URL, _ driver.Options) (*commitlog.Log, error) {
+// OpenMemLog makes a log in memory.
+func OpenMemLog(_ context.Context, u *url.URL, _ driver.Options) (*commitlog.Log, error) {
 	if _, err := storeurl.Parameters(u); err != nil {
 		return nil, err
 	}
 	return memlog.New(), nil
 }
 
-func openMemRegistry(_ context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
+// OpenMemRegistry makes a registry in memory.
+func OpenMemRegistry(_ context.Context, u *url.URL, o registrydriver.Options) (*registry.Registry, error) {
 	if _, err := storeurl.Parameters(u); err != nil {
 		return nil, err
 	}
