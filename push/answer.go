@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -101,10 +100,6 @@ func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	} else if cause != nil {
 		return cause
 	}
-	var of *url.Error
-	if errors.As(err, &of) {
-		err = of.Err
-	}
 	return ringfence.Outage(failure{err})
 }
 
@@ -129,6 +124,9 @@ var errLate = errors.New("time-out")
 func (e *Endpoint) read(res *http.Response, cut func()) []byte {
 	if res.StatusCode < http.StatusOK {
 		return nil // 101 hands out the connection, which no end of the request's context closes
+	}
+	if res.Body == http.NoBody {
+		return nil
 	}
 	late := time.AfterFunc(e.body, cut)
 	defer late.Stop()

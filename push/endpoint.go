@@ -47,14 +47,13 @@ type Config struct {
 
 // Endpoint delivers to one URL.
 type Endpoint struct {
-	url          string
+	request      http.Request // what all have in common
 	subscription string
 	timeout      time.Duration
 	body         time.Duration
 	secrets      *kept[[][]byte]
 	token        *kept[string]
-	client       *http.Client
-	close        func()
+	transport    *http.Transport // itself: a client would follow what leads elsewhere, unless told not to
 	gone         func(context.Context, string) error
 	log          *slog.Logger
 	told         atomic.Int64 // when a failure was logged last, in Unix ms
@@ -77,7 +76,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{url: cfg.URL, subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
+	e := &Endpoint{subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
 		return nil, err
 	}
@@ -88,12 +87,8 @@ func New(cfg Config) (*Endpoint, error) {
 	if e.token.value != "" && u.Scheme == "http" && !loopback(u) {
 		return nil, fmt.Errorf("endpoint %s: its token would go over the network in the open; expected https: %w", shownURL(u), fault.Invalid)
 	}
-	t := transport(&cfg, g)
-	e.close = t.CloseIdleConnections
-	e.client = &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	e.transport = transport(&cfg, g)
+	e.request = http.Request{Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	return e, nil
 }
 
@@ -120,11 +115,15 @@ func transport(c *Config, g guard) *http.Transport {
 	if c.TLS != nil {
 		secured = c.TLS.Clone()
 	}
+	beginsWithin := c.HeaderTimeout
+	if beginsWithin == c.Timeout {
+		beginsWithin = 0 // which ends the attempt no later, without a timer of its own
+	}
 	return &http.Transport{
 		DialContext:            bounded(dialer.DialContext),
 		TLSClientConfig:        secured,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
-		ResponseHeaderTimeout:  c.HeaderTimeout,
+		ResponseHeaderTimeout:  beginsWithin,
 		MaxResponseHeaderBytes: limits.EndpointAnswerBytes,
 		MaxIdleConnsPerHost:    128,
 		MaxConnsPerHost:        limits.EndpointConnections / 2, // where requests wait for one; with HTTP/2 it holds nothing
@@ -165,14 +164,8 @@ func (e *Endpoint) tell(m *ringfence.Message, err error) {
 func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.timeout, errLate)
 	defer cancel()
-	var body io.Reader = http.NoBody
-	if len(m.Value) > 0 {
-		body = bytes.NewReader(m.Value)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, body)
-	if err != nil {
-		return e.noAnswer(ctx, err)
-	}
+	req := e.request.WithContext(ctx)
+	with(req, m.Value)
 	now := time.Now()
 	req.Header = header(e.subscription, m)
 	if keys := e.secrets.current(now); len(keys) > 0 {
@@ -182,7 +175,7 @@ func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 	if token := e.token.current(now); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	res, err := e.client.Do(req)
+	res, err := e.transport.RoundTrip(req)
 	if err != nil {
 		return e.noAnswer(ctx, err)
 	}
@@ -190,8 +183,20 @@ func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 	return judge(res, e.read(res, cancel), time.Now())
 }
 
+// with gives a request its body, also for another try on a new connection when none of it had been sent.
+func with(req *http.Request, value []byte) {
+	req.ContentLength = int64(len(value))
+	req.GetBody = func() (io.ReadCloser, error) {
+		if len(value) == 0 {
+			return http.NoBody, nil
+		}
+		return io.NopCloser(bytes.NewReader(value)), nil
+	}
+	req.Body, _ = req.GetBody()
+}
+
 // Close closes the connections that nobody uses.
-func (e *Endpoint) Close() { e.close() }
+func (e *Endpoint) Close() { e.transport.CloseIdleConnections() }
 
 func shownURL(u *url.URL) string {
 	return subscription.Endpoint{URL: u.String()}.Shown().URL

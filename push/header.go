@@ -37,32 +37,45 @@ const (
 // header is what a request says of a record. All names and values that come from the record are checked,
 // or encoded.
 func header(subscription string, m *ringfence.Message) http.Header {
-	h := http.Header{}
-	h.Set("Ringfence-Subscription", legible(subscription))
-	h.Set("Ringfence-Topic", legible(m.Topic))
-	h.Set("Ringfence-Storage", strconv.Itoa(m.Storage))
-	h.Set("Ringfence-Partition", strconv.Itoa(m.Partition))
-	h.Set("Ringfence-Offset", strconv.FormatInt(m.Offset, 10))
-	h.Set("Ringfence-Attempt", strconv.Itoa(m.Attempt))
-	h.Set("Ringfence-Epoch", strconv.FormatInt(m.Epoch, 10))
-	h.Set("User-Agent", "Ringfence")
-	h.Set("Content-Type", contentType(m.Headers))
-	h.Set("Webhook-Id", id(subscription, m))
+	f := fields{h: make(http.Header, 16), values: make([]string, 0, 16)}
+	f.set("Ringfence-Subscription", legible(subscription))
+	f.set("Ringfence-Topic", legible(m.Topic))
+	f.set("Ringfence-Storage", strconv.Itoa(m.Storage))
+	f.set("Ringfence-Partition", strconv.Itoa(m.Partition))
+	f.set("Ringfence-Offset", strconv.FormatInt(m.Offset, 10))
+	f.set("Ringfence-Attempt", strconv.Itoa(m.Attempt))
+	f.set("Ringfence-Epoch", strconv.FormatInt(m.Epoch, 10))
+	f.set("User-Agent", "Ringfence")
+	f.set("Content-Type", contentType(m.Headers))
+	f.set("Webhook-Id", id(subscription, m))
 	switch key := string(m.Key); {
 	case m.Key == nil:
 	case len(key) > longestKey:
 		sum := sha256.Sum256(m.Key)
-		h.Set(keyHeader, hex.EncodeToString(sum[:]))
-		h.Set(keyEncoding, "sha256")
+		f.set(keyHeader, hex.EncodeToString(sum[:]))
+		f.set(keyEncoding, "sha256")
 	case plain(key):
-		h.Set(keyHeader, key)
+		f.set(keyHeader, key)
 	default:
-		h.Set(keyHeader, base64.StdEncoding.EncodeToString(m.Key))
-		h.Set(keyEncoding, "base64")
+		f.set(keyHeader, base64.StdEncoding.EncodeToString(m.Key))
+		f.set(keyEncoding, "base64")
 	}
-	own(h, m.Headers)
-	trace(h, m.Headers)
-	return h
+	own(f.h, m.Headers)
+	trace(f.h, m.Headers)
+	return f.h
+}
+
+// fields are headers whose names are in canonical form as they are written here; their values share an
+// array, since every delivery has a dozen of them.
+type fields struct {
+	h      http.Header
+	values []string
+}
+
+func (f *fields) set(name, value string) {
+	f.values = append(f.values, value)
+	n := len(f.values)
+	f.h[name] = f.values[n-1 : n : n]
 }
 
 // own adds the headers of a record, as many as there is room for.
@@ -130,7 +143,7 @@ func contentType(all []ringfence.Header) string {
 // id names a record for ever, also when its place is used again by a topic that was made anew: it is
 // what a receiver knows a repeated delivery by. It has no full stop, which ends it where it is signed.
 func id(subscription string, m *ringfence.Message) string {
-	var b []byte
+	b := make([]byte, 0, 256)
 	for _, s := range []string{subscription, m.Topic} {
 		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
@@ -138,7 +151,7 @@ func id(subscription string, m *ringfence.Message) string {
 		b = binary.AppendVarint(b, n)
 	}
 	sum := sha256.Sum256(b)
-	return "msg_" + hex.EncodeToString(sum[:16])
+	return string(hex.AppendEncode([]byte("msg_"), sum[:16]))
 }
 
 // plain says whether a text may stand in a header as it is, and comes out as it was.

@@ -25,7 +25,7 @@ func pushMutants() []mutant {
 		{
 			name: "redirection-followed", breaks: "an endpoint makes us send a record to where it likes",
 			file: "push/endpoint.go",
-			find: "return http.ErrUseLastResponse", put: "return nil",
+			find: "e.transport.RoundTrip(req)", put: "(&http.Client{Transport: e.transport}).Do(req)",
 			pkg: push, test: "TestARedirectionIsNotFollowed$",
 		},
 		{
