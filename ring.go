@@ -2,13 +2,10 @@ package ringfence
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
-	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/ring"
 )
 
@@ -39,12 +36,10 @@ type RingOptions struct {
 // Errors: ErrInvalid with every fault; ErrExists when the ring has another mode or number of
 // slots; what the store says otherwise.
 func (c *Client) JoinRing(ctx context.Context, name string, opts *RingOptions) (*ring.Ring, error) {
-	if opts == nil {
-		opts = &RingOptions{}
-	}
+	o := orDefault(opts)
 	cfg := ring.Config{
-		Registry: c.reg, Name: name, Member: opts.Member, Incarnation: opts.Incarnation,
-		Mode: opts.Mode, Slots: opts.Slots, TTL: opts.TTL, Drain: opts.Drain, Events: opts.Events, Logger: c.logger,
+		Registry: c.reg, Name: name, Member: o.Member, Incarnation: o.Incarnation,
+		Mode: o.Mode, Slots: o.Slots, TTL: o.TTL, Drain: o.Drain, Events: o.Events, Logger: c.logger,
 	}
 	if cfg.Member == "" {
 		cfg.Member = group.NewMember()
@@ -70,20 +65,9 @@ func OpenRegistry(ctx context.Context, c Config) (*registry.Registry, error) {
 	if c.Registry == "mem:" {
 		c.Log = "mem:"
 	}
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	c, err := c.withDefaults()
+	s, err := c.stores()
 	if err != nil {
 		return nil, err
 	}
-	u, b, err := lookUp("registry", c.Registry, c.backends())
-	if err != nil {
-		return nil, err
-	}
-	reg, err := b.OpenRegistry(ctx, u, registrydriver.Options{Namespace: c.Namespace, Logger: c.Logger, AllowShared: c.AllowShared, StrictTLS: c.StrictTLS})
-	if err != nil {
-		return nil, fmt.Errorf("open registry %s: %w", storeurl.RedactText(c.Registry), err)
-	}
-	return reg, nil
+	return s.OpenRegistry(ctx)
 }

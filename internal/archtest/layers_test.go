@@ -83,10 +83,11 @@ var layers = []layer{
 	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "registry", "topic"}},
 	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "subscription/filter", "topic"}},
 
-	// The front door opens the embedded backends itself; clients of servers come in from outside.
+	// The front door knows the embedded backends by itself; clients of servers come in from outside.
 	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
+	{"internal/stores", []string{"commitlog", "commitlog/driver", "internal/embedded", "registry", "registry/driver"}},
 	{"", []string{
-		"commitlog", "commitlog/driver", "consumer", "dispatch", "group", "internal/embedded", "registry", "registry/driver", "ring",
+		"commitlog", "commitlog/driver", "consumer", "dispatch", "group", "internal/stores", "registry", "registry/driver", "ring",
 		"subscription", "subscription/core", "subscription/delivery", "topic",
 	}},
 

@@ -1,0 +1,91 @@
+package stores
+
+import (
+	"fmt"
+	"net/url"
+	"sort"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// kind is what a URL has to name.
+type kind string
+
+const (
+	kindLog      kind = "log"
+	kindRegistry kind = "registry"
+)
+
+// opens says whether a backend has such stores.
+func (k kind) opens(b Backend) bool {
+	if k == kindLog {
+		return b.OpenLog != nil
+	}
+	return b.OpenRegistry != nil
+}
+
+func (k kind) String() string {
+	if k == kindLog {
+		return "commit log"
+	}
+	return string(k)
+}
+
+// find parses a store's URL and finds who opens it. Errors never show credentials.
+func (c Config) find(k kind, raw string) (*url.URL, Backend, error) {
+	bad := func(format string, args ...any) (*url.URL, Backend, error) {
+		return nil, Backend{}, fmt.Errorf("%s %q: %s: %w", string(k), storeurl.RedactText(raw), fmt.Sprintf(format, args...), fault.Invalid)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" {
+		return bad("expected a URL such as file:///var/lib/rf%s", unescaped(raw))
+	}
+	for _, b := range c.Backends {
+		switch {
+		case b.Scheme != u.Scheme:
+		case !k.opens(b):
+			return bad("%s: is no %s; expected one of %s", b.Scheme, k, c.schemes(k))
+		default:
+			return u, b, nil
+		}
+	}
+	if how := elsewhere(u.Scheme); how != "" {
+		return bad("this program has no client for %s: %s", u.Scheme, how)
+	}
+	return bad("unknown scheme %q; expected one of %s", u.Scheme, c.schemes(k))
+}
+
+// unescaped is what to do about a URL whose password is likely not written as one: the parser stumbles over it.
+func unescaped(raw string) string {
+	if strings.Contains(raw, "@") {
+		return "; in a user or password write / as %2F, @ as %40, : as %3A, % as %25"
+	}
+	return ""
+}
+
+// elsewhere says how a program gets the client of a store that it does not have.
+func elsewhere(scheme string) string {
+	switch scheme {
+	case "kafka", "etcd", "etcds", "postgres", "postgresql", "redis", "rediss", "mysql", "mariadb", "sqlite":
+		return `the program ringfence has it (make build); in Go set Config.Backends to backends.All() of "github.com/ringfence/ringfence/backends"`
+	case "pulsar", "pulsar+ssl":
+		return `the program ringfence-pulsar has it (make build-pulsar); in Go it is the module "github.com/ringfence/ringfence/commitlog/pulsarlog", whose OpenURL goes into Config.Backends`
+	case "oracle":
+		return `in Go it is the module "github.com/ringfence/ringfence/registry/sqlregistry/oracle", whose OpenURL goes into Config.Backends; no program of ours has it`
+	}
+	return ""
+}
+
+// schemes are those that name such a store, for people.
+func (c Config) schemes(k kind) string {
+	var names []string
+	for _, b := range c.Backends {
+		if k.opens(b) {
+			names = append(names, b.Scheme+":")
+		}
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}
