@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/topic"
@@ -45,30 +44,9 @@ type RetentionDrop = consumer.RetentionDrop
 // Errors: ErrNotFound for an unknown topic, ErrInvalid for a negative retention, ErrConflict when the
 // topic was moved to another log.
 func (c *Client) AlterTopic(ctx context.Context, name string, r Retention, opts *AlterTopicOptions) (*RetentionChange, error) {
-	t, err := c.topics.Current(ctx, name)
-	if err == nil {
-		err = errors.Join(t.Document().CheckHere(), t.Document().CheckPublic(), r.Validate(name))
-	}
-	if err != nil {
-		return nil, err
-	}
-	change := &RetentionChange{Topic: name, Before: t.Document().Retention(), After: r}
-	if opts != nil && opts.Estimate != nil {
-		change.Drops = opts.Estimate.Drops
-	} else if change.Drops, err = c.groups.Drops(ctx, t, r); err != nil {
-		return nil, err
-	}
-	if opts != nil && opts.DryRun {
-		return change, nil
-	}
-	var life string
-	var from *Retention
-	if opts != nil {
-		life, from = opts.Life, opts.From
-	}
-	if _, err := c.catalog.AlterFrom(ctx, name, life, from, r); err != nil {
-		return nil, err
-	}
-	change.Done = true
-	return change, t.Refresh(ctx)
+	o := orDefault(opts)
+	change, err := c.groups.Alter(ctx, name, r, consumer.AlterOptions{
+		DryRun: o.DryRun, Estimate: (*consumer.RetentionChange)(o.Estimate), Life: o.Life, From: o.From,
+	})
+	return (*RetentionChange)(change), err
 }

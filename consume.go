@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
@@ -81,24 +80,22 @@ type Events = group.Events
 // ID was started elsewhere; ErrConflict when the topic was moved to another log. It is ErrNotFound
 // too when the topic is deleted and made anew meanwhile: call it again for that one. A store that does not answer is no error: Consume waits for it.
 func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions) error {
-	if opts == nil {
-		opts = &ConsumeOptions{}
-	}
 	if err := delivery.CheckGroupName(groupName); err != nil {
 		return err
 	}
+	o := orDefault(opts)
 	return c.groups.Consume(ctx, consumer.Member{
-		Topic: topicName, Handlers: handlers(h, opts.Transactional), From: opts.From, Assignor: opts.Assignor, Transactional: opts.Transactional,
+		Topic: topicName, Handlers: handlers(h, o.Transactional), From: o.From, Assignor: o.Assignor, Transactional: o.Transactional,
 		Group: group.Config{
-			Group: groupName, Member: opts.Member, Incarnation: opts.Incarnation,
-			Weight: opts.Weight, Zone: opts.Zone, Zones: opts.PartitionZones, Static: opts.Static, RestartWindow: opts.RestartWindow,
-			SessionTTL: opts.SessionTTL, DrainTimeout: opts.DrainTimeout, CommitInterval: opts.CommitInterval,
-			ProgressTimeout: opts.HandlerTimeout, Events: opts.Events,
+			Group: groupName, Member: o.Member, Incarnation: o.Incarnation,
+			Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones, Static: o.Static, RestartWindow: o.RestartWindow,
+			SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
+			ProgressTimeout: o.HandlerTimeout, Events: o.Events,
 		},
 		Engine: dispatch.Config{
-			Concurrency: opts.Concurrency, MaxInFlight: opts.MaxInFlight, MaxBytes: int64(opts.MaxInFlightBytes),
-			Retry:           dispatch.Retry{Initial: opts.RetryInitial, Max: opts.RetryMax},
-			ProgressTimeout: opts.HandlerTimeout, DrainTimeout: opts.DrainTimeout,
+			Concurrency: o.Concurrency, MaxInFlight: o.MaxInFlight, MaxBytes: int64(o.MaxInFlightBytes),
+			Retry:           dispatch.Retry{Initial: o.RetryInitial, Max: o.RetryMax},
+			ProgressTimeout: o.HandlerTimeout, DrainTimeout: o.DrainTimeout,
 		},
 	})
 }
@@ -110,16 +107,9 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 	}
 	return func(topicName string, g *registry.Group, u *group.Unit) dispatch.Handler {
 		epoch := u.Epoch()
-		var slabs sync.Pool
+		var messages consumer.Slab[Message]
 		return func(ctx context.Context, r *dispatch.Record) error {
-			slab, _ := slabs.Get().(*[]Message)
-			if slab == nil || len(*slab) == 0 {
-				fresh := make([]Message, slabMessages)
-				slab = &fresh
-			}
-			m := &(*slab)[0]
-			*slab = (*slab)[1:]
-			slabs.Put(slab)
+			m := messages.Take()
 			*m = Message{
 				Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
 				Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
@@ -132,7 +122,3 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 		}
 	}
 }
-
-// slabMessages is how many messages are allocated at once. A handler that keeps one message keeps
-// the memory of its slab, some KiB, beside the bytes it was read with.
-const slabMessages = 32

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ringfence/ringfence/consumer"
-	"github.com/ringfence/ringfence/group"
 )
 
 // GroupInfo describes a consumer group.
@@ -36,20 +35,12 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 // PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
 // finish, the partitions keep their owners.
 func (c *Client) PauseGroup(ctx context.Context, name string, partitions ...int) error {
-	g, err := c.reg.Group(name)
-	if err != nil {
-		return err
-	}
-	return g.Pause(ctx, group.Process(), partitions...)
+	return c.groups.Pause(ctx, name, partitions...)
 }
 
 // ResumeGroup ends a pause of the given partitions, or every pause with none given.
 func (c *Client) ResumeGroup(ctx context.Context, name string, partitions ...int) error {
-	g, err := c.reg.Group(name)
-	if err != nil {
-		return err
-	}
-	return g.Resume(ctx, group.Process(), partitions...)
+	return c.groups.Resume(ctx, name, partitions...)
 }
 
 // DeleteGroupOptions are the options of DeleteGroup.
@@ -64,7 +55,7 @@ func (c *Client) DeleteGroup(ctx context.Context, group string, opts *DeleteGrou
 	if err := c.subs.GuardGroup(ctx, group); err != nil {
 		return err
 	}
-	if opts != nil && opts.Force {
+	if orDefault(opts).Force {
 		return c.groups.Destroy(ctx, group)
 	}
 	return c.groups.Delete(ctx, group, false)

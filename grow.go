@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ringfence/ringfence/topic"
 )
@@ -47,18 +46,6 @@ type PlanOptions struct {
 // PlanTopic says what growing a topic would do, and whether the order of keys would hold: see
 // topic.Plan.Err. It changes nothing. ErrConflict when there is nothing to switch to.
 func (c *Client) PlanTopic(ctx context.Context, name string, opts *PlanOptions) (*topic.Plan, error) {
-	t, err := c.topics.Current(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(t.Document().CheckHere(), t.Document().CheckPublic()); err != nil {
-		return nil, err
-	}
-	if opts == nil {
-		opts = &PlanOptions{}
-	}
-	if opts.Partitions != 0 {
-		return t.Document().PlanAdd(opts.Partitions, opts.Shards)
-	}
-	return t.Document().PlanSwitch(opts.Shards)
+	o := orDefault(opts)
+	return c.topics.Plan(ctx, name, o.Partitions, o.Shards)
 }

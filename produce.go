@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/topic"
@@ -16,16 +15,7 @@ import (
 // away, ErrInvalid for what can't be stored, ErrNotAppended when it is certainly not stored, ErrUnknown
 // when nobody can say.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
-	for {
-		t, err := c.topics.Open(ctx, topicName)
-		if err != nil {
-			return Position{}, err
-		}
-		at, err := t.Produce(ctx, m.Key, topic.AnyPartition, []commitlog.Record{record(&m)}, nil)
-		if !errors.Is(err, ErrNotFound) || !errors.Is(t.Refresh(ctx), topic.ErrAnotherLife) {
-			return at, err
-		}
-	} // it is not stored, and another topic has the name: this message is meant for that
+	return c.topics.Produce(ctx, topicName, record(&m))
 }
 
 // record is a message as it is stored.
@@ -56,16 +46,7 @@ type ProduceOptions struct {
 // idempotent producer that begins now belongs, see ProduceOptions. ErrConflict when the topic was moved
 // to another log.
 func (c *Client) ProducerHome(ctx context.Context, topicName string) (int, error) {
-	for {
-		t, err := c.topics.Open(ctx, topicName)
-		if err != nil {
-			return 0, err
-		}
-		home, err := t.Home(ctx)
-		if !errors.Is(err, topic.ErrAnotherLife) {
-			return home, err
-		}
-	} // another topic has the name: open that one
+	return c.topics.Home(ctx, topicName)
 }
 
 // ProduceAsync queues a message and returns; done is called exactly once, from any goroutine,
@@ -80,13 +61,13 @@ func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, 
 		done(Position{}, err)
 		return
 	}
-	partition := topic.AnyPartition
-	var po *topic.ProduceOptions
-	if opts != nil && opts.Partition != nil {
-		partition = *opts.Partition
+	o, partition := orDefault(opts), topic.AnyPartition
+	if o.Partition != nil {
+		partition = *o.Partition
 	}
-	if opts != nil && opts.Producer.ID != 0 {
-		po = &topic.ProduceOptions{Producer: opts.Producer, Home: opts.Home}
+	var as *topic.ProduceOptions
+	if o.Producer.ID != 0 {
+		as = &topic.ProduceOptions{Producer: o.Producer, Home: o.Home}
 	}
-	t.ProduceAsync(ctx, partition, record(&m), po, done)
+	t.ProduceAsync(ctx, partition, record(&m), as, done)
 }

@@ -25,5 +25,5 @@ type NewShard = delivery.NewShard
 // ErrConflict while an earlier change is under way, and when the topic has grown; ErrInvalid for a number
 // that is too high.
 func (c *Client) Reshard(ctx context.Context, name string, shards int, opts *ReshardOptions) (*Resharding, error) {
-	return c.subs.Reshard(ctx, name, shards, opts != nil && opts.DryRun)
+	return c.subs.Reshard(ctx, name, shards, orDefault(opts).DryRun)
 }

@@ -26,17 +26,8 @@ type Retirement struct {
 // Members do the same by themselves, every ten minutes or so. It can be repeated after a failure.
 // ErrNotFound for an unknown topic, ErrConflict when it was moved to another log.
 func (c *Client) RetireStorage(ctx context.Context, name string, opts *RetireOptions) (*Retirement, error) {
-	t, err := c.topics.Current(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	dry := opts != nil && opts.DryRun
-	var done *topic.Retirement
-	if dry {
-		done, err = c.catalog.PlanRetirement(ctx, name)
-	} else {
-		done, err = c.catalog.RetireSpent(ctx, t)
-	}
+	dry := orDefault(opts).DryRun
+	done, err := c.topics.Retire(ctx, name, dry)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
@@ -39,21 +38,9 @@ type SeekOptions = consumer.SeekOptions
 // Retention keeps the records from the new positions on, as it keeps what the group has not
 // processed, also when no member runs.
 func (c *Client) SeekGroup(ctx context.Context, group string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
-	if opts == nil {
-		opts = &SeekOptions{}
-	}
 	if err := c.subs.GuardGroup(ctx, group); err != nil {
 		return nil, err
 	}
-	for {
-		g, t, err := c.groups.Open(ctx, group)
-		if err != nil {
-			return nil, err
-		}
-		unchanged := t.Unchanged()
-		infos, err := consumer.Seek(ctx, g, t, to, opts, unchanged, c.logger)
-		if !errors.Is(err, ErrConflict) || t.Refresh(ctx) != nil || t.Unchanged() == unchanged {
-			return infos, err
-		}
-	} // the topic has grown, or some of it was retired: what was found is old
+	o := orDefault(opts)
+	return c.groups.Seek(ctx, group, to, &o)
 }

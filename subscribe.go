@@ -56,14 +56,6 @@ type SubscriptionEndpoint struct {
 	SecretFile string
 }
 
-// stored is an endpoint as definitions have it; nil: there is none.
-func (e SubscriptionEndpoint) stored() *subscription.Endpoint {
-	if e == (SubscriptionEndpoint{}) {
-		return nil
-	}
-	return &subscription.Endpoint{URL: e.URL, TimeoutMS: millis(e.Timeout), SecretFile: e.SecretFile}
-}
-
 // SubscriptionInfo describes a subscription.
 type SubscriptionInfo = subscription.Document
 
@@ -79,28 +71,12 @@ func (c *Client) EnsureSubscription(ctx context.Context, name string, cfg Subscr
 func (cfg SubscriptionConfig) Validate(name string) error { return cfg.definition(name).Validate() }
 
 func (cfg SubscriptionConfig) definition(name string) subscription.Document {
-	d := subscription.Document{
-		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters,
-		Retry: subscription.Retry{
-			InitialMS: millis(cfg.Initial), MaxMS: millis(cfg.Max), HoldMS: millis(cfg.Hold), MaxAttempts: cfg.MaxAttempts,
-		},
-		Endpoint: cfg.Endpoint.stored(), Filter: cfg.Filter,
+	return subscription.Document{
+		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters, Filter: cfg.Filter,
+		Retry:    subscription.NewRetry(cfg.Initial, cfg.Max, cfg.Hold, cfg.MaxAttempts),
+		Endpoint: subscription.NewEndpoint(cfg.Endpoint.URL, cfg.Endpoint.Timeout, cfg.Endpoint.SecretFile),
+		Sets:     subscription.OfShards(cfg.Shards),
 	}
-	if cfg.Shards != 0 {
-		d.Sets = []subscription.Set{{Shards: cfg.Shards}}
-	}
-	return d
-}
-
-// millis is a duration in milliseconds that is 0 only when d is.
-func millis(d time.Duration) int64 {
-	switch {
-	case d < 0:
-		return -1
-	case d > 0:
-		return max(1, d.Milliseconds())
-	}
-	return 0
 }
 
 // Subscriptions lists the subscriptions, sorted by name. One whose definition can't be read says so in
@@ -145,10 +121,7 @@ type SubscribeOptions struct {
 //
 // Errors are those of Consume; ErrNotFound too for an unknown subscription, and when it is deleted.
 func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *SubscribeOptions) error {
-	if opts == nil {
-		opts = &SubscribeOptions{}
-	}
-	return c.subs.Deliver(ctx, name, handlers(h, false), (*delivery.Options)(opts))
+	return c.subs.Deliver(ctx, name, handlers(h, false), delivery.Options(orDefault(opts)))
 }
 
 // DeleteSubscriptionOptions are the options of DeleteSubscription.
@@ -166,8 +139,6 @@ type DeleteSubscriptionOptions struct {
 // It waits until members that still run have ended. Once it has begun, the subscription is not there
 // any more for anybody; when it was interrupted, another call, or EnsureSubscription, finishes it.
 func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
-	if opts == nil {
-		opts = &DeleteSubscriptionOptions{}
-	}
-	return c.subs.Delete(ctx, name, opts.Force, opts.DryRun)
+	o := orDefault(opts)
+	return c.subs.Delete(ctx, name, o.Force, o.DryRun)
 }

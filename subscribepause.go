@@ -15,10 +15,8 @@ type PauseOptions struct {
 // parked stay. Members that start later deliver nothing either. A subscription that is paused already
 // keeps its reason. ErrNotFound when there is none.
 func (c *Client) Pause(ctx context.Context, name string, opts *PauseOptions) (*SubscriptionInfo, error) {
-	if opts == nil {
-		opts = &PauseOptions{}
-	}
-	return c.subs.Pause(ctx, name, opts.Life, opts.Reason)
+	o := orDefault(opts)
+	return c.subs.Pause(ctx, name, o.Life, o.Reason)
 }
 
 // Resume ends a pause of a subscription: it goes on where it was. ErrNotFound when there is none.

@@ -33,15 +33,13 @@ type TailOptions struct {
 // ErrNotFound for an unknown topic, ErrOutOfRange when retention was faster, ErrCorrupt before a
 // damaged record.
 func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *TailOptions) error {
-	if opts == nil {
-		opts = &TailOptions{}
-	}
 	t, err := c.topics.Current(ctx, topicName)
 	if err != nil {
 		return err
 	}
-	o := consumer.TailOptions{SeekOptions: SeekOptions{Partitions: opts.Partitions, Storage: opts.Storage}, From: opts.From, Key: opts.Key, Logger: c.logger}
-	return consumer.Tail(ctx, t, o, func(ctx context.Context, storage, partition int, r *commitlog.Record) error {
+	o := orDefault(opts)
+	what := consumer.TailOptions{SeekOptions: SeekOptions{Partitions: o.Partitions, Storage: o.Storage}, From: o.From, Key: o.Key, Logger: c.logger}
+	return consumer.Tail(ctx, t, what, func(ctx context.Context, storage, partition int, r *commitlog.Record) error {
 		return h(ctx, &Message{
 			Topic: topicName, Storage: storage, Partition: partition, Offset: r.Offset, Attempt: 1,
 			Key: r.Key, Value: r.Value, Headers: slices.Clip(r.Headers), Timestamp: time.UnixMilli(r.Timestamp),

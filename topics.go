@@ -2,9 +2,6 @@ package ringfence
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/ringfence/ringfence/topic"
 )
@@ -26,22 +23,15 @@ type PartitionInfo = topic.PartitionInfo
 // logged as a warning; AlterTopic changes it.
 func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
 	doc, err := c.catalog.Ensure(ctx, name, cfg)
-	if err == nil && doc.Retention() != cfg.Retention() {
-		c.logger.Warn("the topic was there already, with another retention, which was not changed: AlterTopic does that, or ringfence topic alter", "topic", name,
-			"retention_bytes", doc.RetentionBytes, "retention_age", time.Duration(doc.RetentionAgeMS)*time.Millisecond, "retention_force", doc.RetentionForce,
-			"asked_bytes", cfg.RetentionBytes, "asked_age", time.Duration(cfg.RetentionAgeMS)*time.Millisecond, "asked_force", cfg.RetentionForce)
+	if err == nil {
+		doc.TellRetention(c.logger, cfg)
 	}
 	return err
 }
 
 // CreateTopic makes a topic; ErrExists when the name is taken, by whatever topic.
 func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) error {
-	if _, err := c.catalog.Get(ctx, name); err == nil {
-		return fmt.Errorf("topic %q: %w", name, ErrExists)
-	} else if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	return c.catalog.Create(ctx, name, cfg)
+	return c.catalog.CreateNew(ctx, name, cfg)
 }
 
 // DeleteTopicOptions are the options of DeleteTopic.
@@ -55,27 +45,8 @@ type DeleteTopicOptions struct {
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
 // consumer group has progress in it, and when there is one that can't be read, which may.
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
-	if _, err := c.topics.Current(ctx, name); errors.Is(err, ErrConflict) {
-		return err // it was moved to another log: what is defined is not ours to delete
-	}
-	life, err := c.catalog.Life(ctx, name)
-	if err != nil {
-		return err
-	}
-	if opts != nil && opts.Life != "" && opts.Life != life {
-		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
-	}
-	if err := c.subs.GuardTopic(ctx, name, opts != nil && opts.Force); err != nil {
-		return err
-	}
-	if err := c.groups.DeleteAllOf(ctx, name, opts != nil && opts.Force); err != nil {
-		return err
-	}
-	if err := c.catalog.Delete(ctx, name, life); err != nil {
-		return err
-	}
-	c.topics.Forget(name)
-	return nil
+	o := orDefault(opts)
+	return c.subs.DeleteTopic(ctx, name, o.Life, o.Force)
 }
 
 // Topics lists the topics, sorted by name, without the ranges of their partitions. One whose definition

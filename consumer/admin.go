@@ -48,6 +48,24 @@ func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
 	return infos, nil
 }
 
+// Pause stops intake of the given partitions of a group, or of all with none given.
+func (c *Groups) Pause(ctx context.Context, name string, partitions ...int) error {
+	g, err := c.Registry.Group(name)
+	if err != nil {
+		return err
+	}
+	return g.Pause(ctx, group.Process(), partitions...)
+}
+
+// Resume ends a pause of the given partitions, or every pause with none given.
+func (c *Groups) Resume(ctx context.Context, name string, partitions ...int) error {
+	g, err := c.Registry.Group(name)
+	if err != nil {
+		return err
+	}
+	return g.Resume(ctx, group.Process(), partitions...)
+}
+
 // Destroy removes what there is of a group. What it held is released where its topic is known, and
 // else in every topic that can be read: it may have been any.
 func (c *Groups) Destroy(ctx context.Context, group string) error {

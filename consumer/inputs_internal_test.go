@@ -196,7 +196,7 @@ func TestAGroupHasOneLayout(t *testing.T) {
 		want error
 	}{
 		{"a member", Run(t.Context(), s.config("b", Layout{}, got.handle)), fault.Exists},
-		{"a seek", second(Seek(t.Context(), s.g, s.top, SeekEarliest, &SeekOptions{}, s.top.Unchanged(), slog.Default())), fault.Invalid},
+		{"a seek", second(Layout{}.seek(t.Context(), s.g, s.top, SeekEarliest, &SeekOptions{}, s.top.Unchanged(), slog.Default())), fault.Invalid},
 		{"a description", second(Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })), fault.Invalid},
 	} {
 		if !errors.Is(c.err, c.want) {

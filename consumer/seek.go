@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,12 +25,22 @@ type SeekOptions struct {
 	DryRun bool
 }
 
-// Seek sends a group, live or not, to a place in its topic, as long as a check holds, and returns the new
-// positions. ErrConflict when it does not hold any more: what was found is old.
-func Seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
-	return Layout{}.seek(ctx, g, t, to, opts, unchanged, logger)
+// Seek sends a group, live or not, to a place in its topic and returns the new positions.
+func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
+	for {
+		g, t, err := c.Open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		unchanged := t.Unchanged()
+		infos, err := Layout{}.seek(ctx, g, t, to, opts, unchanged, c.Logger)
+		if !errors.Is(err, fault.Conflict) || t.Refresh(ctx) != nil || t.Unchanged() == unchanged {
+			return infos, err
+		}
+	} // the topic has grown, or some of it was retired: what was found is old
 }
 
+// seek is Seek as long as a check holds. fault.Conflict when it does not hold any more.
 func (l Layout) seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
 	partitions, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {

@@ -52,6 +52,22 @@ type Retry struct {
 	MaxAttempts int   `json:"max_attempts"`
 }
 
+// NewRetry is a policy of durations; what is 0 is the default, and a hold below it is none.
+func NewRetry(initial, longest, hold time.Duration, attempts int) Retry {
+	return Retry{InitialMS: millis(initial), MaxMS: millis(longest), HoldMS: millis(hold), MaxAttempts: attempts}
+}
+
+// millis is a duration in milliseconds that is 0 only when d is.
+func millis(d time.Duration) int64 {
+	switch {
+	case d < 0:
+		return -1
+	case d > 0:
+		return max(1, d.Milliseconds())
+	}
+	return 0
+}
+
 // The bounds of a policy. Nothing that is computed from it comes near the ends of the numbers that others
 // read.
 const (

@@ -26,6 +26,15 @@ const (
 	longestAttempt = time.Hour
 )
 
+// NewEndpoint is what a definition has of an endpoint; nil: there is none.
+func NewEndpoint(address string, timeout time.Duration, secretFile string) *Endpoint {
+	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile}
+	if e == (Endpoint{}) {
+		return nil
+	}
+	return &e
+}
+
 // Shown is the endpoint for people: the parameters of its URL, which may be a secret, are left out.
 func (e Endpoint) Shown() Endpoint {
 	e.URL = storeurl.RedactText(e.URL)

@@ -19,6 +19,14 @@ type Set struct {
 	Pause  int64  `json:"pause_ms,omitempty"` // at the turn to it: how long a shard of it delivered nothing, at most
 }
 
+// OfShards is what a definition has that asks for so many shards; 0: for the default.
+func OfShards(n int) []Set {
+	if n == 0 {
+		return nil
+	}
+	return []Set{{Shards: n}}
+}
+
 // The life of a shard set. One is active, from the second to the third step of a turn together with the one
 // before it, which is closing: that delivers what it has begun, and ends.
 const (

@@ -36,6 +36,16 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 	return err
 }
 
+// CreateNew is Create, but ErrExists when the name is taken by whatever topic.
+func (c *Catalog) CreateNew(ctx context.Context, name string, cfg Config) error {
+	if _, err := c.Get(ctx, name); err == nil {
+		return fmt.Errorf("topic %q: %w", name, fault.Exists)
+	} else if !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	return c.Create(ctx, name, cfg)
+}
+
 // Ensure is Create, and returns the definition. One that was there already keeps its retention, whatever
 // cfg says, see Alter.
 func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {

@@ -1,6 +1,8 @@
 package topic
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -32,6 +34,23 @@ type ShardPlan struct {
 	Order  bool    `json:"order"` // every key stays in its shard
 	Moved  float64 `json:"moved"` // share of the keys that change their shard
 	Even   bool    `json:"even"`  // all shards have as many partitions of To
+}
+
+// Plan plans a new storage topic of so many partitions and the switch to it, or with 0 the switch to the
+// next one that there is.
+func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards []int) (*Plan, error) {
+	t, err := h.Current(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	d := t.Document()
+	if err := errors.Join(d.CheckHere(), d.CheckPublic()); err != nil {
+		return nil, err
+	}
+	if partitions != 0 {
+		return d.PlanAdd(partitions, shards)
+	}
+	return d.PlanSwitch(shards)
 }
 
 // PlanAdd plans a storage topic of that many partitions behind those that there are, and the switch

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -26,6 +27,16 @@ func (c Config) Retention() Retention {
 // Retention is the one that the topic has.
 func (d *Document) Retention() Retention {
 	return Retention{d.RetentionBytes, d.RetentionAgeMS, d.RetentionForce}
+}
+
+// TellRetention warns when a topic that was to be made was there already, with another retention.
+func (d *Document) TellRetention(logger *slog.Logger, asked Config) {
+	if d.Retention() == asked.Retention() {
+		return
+	}
+	logger.Warn("the topic was there already, with another retention, which was not changed: AlterTopic does that, or ringfence topic alter", "topic", d.Name,
+		"retention_bytes", d.RetentionBytes, "retention_age", time.Duration(d.RetentionAgeMS)*time.Millisecond, "retention_force", d.RetentionForce,
+		"asked_bytes", asked.RetentionBytes, "asked_age", time.Duration(asked.RetentionAgeMS)*time.Millisecond, "asked_force", asked.RetentionForce)
 }
 
 // Validate says whether a topic can have the retention.

@@ -102,6 +102,18 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) 
 	}
 }
 
+// Retire is RetireSpent of the topic of a name, or only says what it would do.
+func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*Retirement, error) {
+	t, err := h.Current(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case dry:
+		return h.catalog.PlanRetirement(ctx, name)
+	}
+	return h.catalog.RetireSpent(ctx, t)
+}
+
 // RetireSpent is Retire of an open topic. What a limit in bytes keeps in each of its storage topics, and
 // the topic as a whole need not, goes before.
 func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*Retirement, error) {

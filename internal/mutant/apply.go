@@ -38,7 +38,7 @@ func applyMutants() []mutant {
 		{
 			name: "apply-another-life", breaks: "a plan changes another topic that got the name",
 			file: "alter.go",
-			find: "		life, from = opts.Life, opts.From\n", put: "		from = opts.From\n",
+			find: "Life: o.Life, From: o.From", put: "From: o.From",
 			pkg: pkg, test: "TestATopicOfTheNameThatIsAnotherByNowIsNotChanged$",
 		},
 		{

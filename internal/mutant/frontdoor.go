@@ -29,8 +29,8 @@ func frontDoorMutants() []mutant {
 		},
 		{
 			name: "dry-run-alters", breaks: "a dry run changes the retention of a topic",
-			file: "alter.go",
-			find: "	if opts != nil && opts.DryRun {\n", put: "	if opts == nil && change.Done {\n",
+			file: "consumer/alter.go",
+			find: "	if o.DryRun {\n", put: "	if o.DryRun && change.Done {\n",
 			pkg: ".", test: "TestADryRunSaysWhatAShorterRetentionDrops$",
 		},
 		{

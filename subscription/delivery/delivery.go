@@ -73,7 +73,7 @@ type Options struct {
 // Deliver is a member of a subscription until ctx ends: then it drains and returns nil. It blocks, and joins
 // all that it started. Errors are those of consumer.Groups.Consume; fault.NotFound too for an unknown
 // subscription, and when it is deleted.
-func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts *Options) error {
+func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts Options) error {
 	d, err := c.Get(ctx, name)
 	if err == nil {
 		err = c.CheckTopic(ctx, d)

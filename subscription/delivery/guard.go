@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // What a subscription has parked is named by offsets of its topic, and its group knows nothing of that:
@@ -54,4 +55,30 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is
+// fault.Conflict while a group has progress in it.
+func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, force bool) error {
+	if _, err := c.topics.Current(ctx, name); errors.Is(err, fault.Conflict) {
+		return err // it was moved to another log: what is defined is not ours to delete
+	}
+	has, err := c.topics.Catalog().Life(ctx, name)
+	if err != nil {
+		return err
+	}
+	if life != "" && life != has {
+		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
+	}
+	if err := c.GuardTopic(ctx, name, force); err != nil {
+		return err
+	}
+	if err := c.groups.DeleteAllOf(ctx, name, force); err != nil {
+		return err
+	}
+	if err := c.topics.Catalog().Delete(ctx, name, has); err != nil {
+		return err
+	}
+	c.topics.Forget(name)
+	return nil
 }

@@ -19,7 +19,7 @@ import (
 type subscriber struct {
 	of       *Subscriptions
 	handlers consumer.Handlers
-	opts     *Options
+	opts     Options
 	breaker  *subscription.Breaker
 	news     chan struct{} // the definition may have changed
 	ended    chan *member
@@ -40,7 +40,7 @@ type member struct {
 // turnEvery is how often a member looks whether a turn is over.
 const turnEvery = 100 * time.Millisecond
 
-func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts *Options) *subscriber {
+func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts Options) *subscriber {
 	m := &subscriber{
 		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
 		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},

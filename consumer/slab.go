@@ -1,0 +1,23 @@
+package consumer
+
+import "sync"
+
+// slabValues is how many values are allocated at once. Who keeps one of them keeps the memory of its slab.
+const slabValues = 32
+
+// Slab allocates values for records, several at a time. Its zero value is ready, and its methods may be
+// called concurrently.
+type Slab[T any] struct{ slabs sync.Pool }
+
+// Take returns a value that nobody else has, zero.
+func (s *Slab[T]) Take() *T {
+	slab, _ := s.slabs.Get().(*[]T)
+	if slab == nil || len(*slab) == 0 {
+		fresh := make([]T, slabValues)
+		slab = &fresh
+	}
+	v := &(*slab)[0]
+	*slab = (*slab)[1:]
+	s.slabs.Put(slab)
+	return v
+}
