@@ -26,7 +26,7 @@ func (Sticky) Assign(req Request) Assignment {
 		return next
 	}
 	p := newPlan(req)
-	p.favourKeepers()
+	p.favourHolders()
 	p.collect()
 	p.favourZones()
 	p.place()
@@ -83,14 +83,14 @@ func newPlan(req Request) *plan {
 // match says whether the unit is in its zone with the member.
 func (p *plan) match(u, member int) bool { return p.zone[u] != 0 && p.zone[u] == p.home[member] }
 
-// favourKeepers gives the spare places first to the tied members that hold more than their
+// favourHolders gives the spare places first to the tied members that hold more than their
 // certain share, as each of these places saves a move; among them to those that would otherwise
 // have to part with a unit of their own zone.
-func (p *plan) favourKeepers() {
-	var keepers, others []int
+func (p *plan) favourHolders() {
+	var holders, others []int
 	for _, i := range p.ent.tied {
 		if len(p.held[i]) > p.ent.share[i] {
-			keepers = append(keepers, i)
+			holders = append(holders, i)
 		} else {
 			others = append(others, i)
 		}
@@ -104,8 +104,8 @@ func (p *plan) favourKeepers() {
 		}
 		return min(0, p.ent.share[i]-n) // below zero when one of them would have to go
 	}
-	slices.SortStableFunc(keepers, func(a, b int) int { return cmp.Compare(atHome(a), atHome(b)) })
-	for _, i := range keepers[:min(p.ent.spare, len(keepers))] {
+	slices.SortStableFunc(holders, func(a, b int) int { return cmp.Compare(atHome(a), atHome(b)) })
+	for _, i := range holders[:min(p.ent.spare, len(holders))] {
 		p.ent.share[i]++
 		p.ent.spare--
 	}

@@ -15,6 +15,6 @@
 // that becomes readable is one goroutine wake-up away from its handler, and nothing is handed
 // over a channel.
 //
-// When handlers are fast, a worker claims many records at once. A claim is not a lane: claimed
+// When handlers are fast, a worker claims many records at once. A claim is no queue of its own: claimed
 // records that were not started are taken back as soon as their worker turns out to be slow.
 package dispatch

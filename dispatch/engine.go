@@ -134,7 +134,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return e.result()
 		case <-over:
 			over = nil
-			e.halt(fmt.Errorf("unit %s: stopped: %w", e.cfg.Name, context.Cause(ctx)))
+			e.abort(fmt.Errorf("unit %s: stopped: %w", e.cfg.Name, context.Cause(ctx)))
 		case <-e.kick:
 		case <-timer.C:
 		}
@@ -188,8 +188,8 @@ func (e *Engine) Drain() {
 	e.enter(draining)
 }
 
-// halt freezes progress at once.
-func (e *Engine) halt(why error) {
+// abort stops the unit at once: its progress stays as it is.
+func (e *Engine) abort(why error) {
 	e.mu.Lock()
 	defer e.unlock()
 	if e.phase == stopped {

@@ -11,17 +11,17 @@ const (
 )
 
 // pace says when progress is collected: every commit interval while there is some, and seldom
-// during a rest, as each time wakes the processor. All but moved is the loop's.
+// during a rest, as each time wakes the processor. All but advanced is the loop's.
 type pace struct {
 	interval time.Duration
 	ticker   *time.Ticker
 	calm     int           // rounds without progress
 	resting  atomic.Bool   // workers tell that they move
-	stirred  chan struct{} // one did
+	wake     chan struct{} // one did
 }
 
 func newPace(interval time.Duration) *pace {
-	p := &pace{interval: interval, ticker: time.NewTicker(time.Hour), stirred: make(chan struct{}, 1)}
+	p := &pace{interval: interval, ticker: time.NewTicker(time.Hour), wake: make(chan struct{}, 1)}
 	p.stop()
 	return p
 }
@@ -61,7 +61,7 @@ func (p *pace) rest(calm bool) (begins bool) {
 func (p *pace) advanced() {
 	if p.resting.Load() {
 		select {
-		case p.stirred <- struct{}{}:
+		case p.wake <- struct{}{}:
 		default:
 		}
 	}

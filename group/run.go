@@ -122,7 +122,7 @@ func (m *member) run(ctx context.Context) error {
 			if calm := m.collect(inner); m.pace.rest(calm) {
 				m.pace.rest(m.collect(inner)) // what moved just now did not see that it had to tell
 			}
-		case <-m.pace.stirred:
+		case <-m.pace.wake:
 			m.pace.start()
 		case <-stop:
 			stop = nil

@@ -170,7 +170,7 @@ func (s *Shard) Run(ctx context.Context) error {
 // Drain begins no new attempts at what is parked, waits for those under way and for the journal, and
 // ends Run; after a while it does so anyway, and what was under way is delivered again by the next owner.
 func (s *Shard) Drain(ctx context.Context, patience time.Duration) {
-	calm := s.hush()
+	calm := s.quiesce()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {

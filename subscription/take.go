@@ -118,10 +118,10 @@ func (s *Shard) Open() {
 	s.do(func(st *core.State) { st.Open() })
 }
 
-// Hush begins no new attempts at what is parked.
-func (s *Shard) Hush() { s.hush() }
+// Quiesce begins no new attempts at what is parked.
+func (s *Shard) Quiesce() { s.quiesce() }
 
-func (s *Shard) hush() <-chan struct{} {
+func (s *Shard) quiesce() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calm == nil {
@@ -135,7 +135,7 @@ func (s *Shard) hush() <-chan struct{} {
 // record. ErrEnded, which Run returns too, says that nobody can undo that. An attempt that takes longer than
 // the patience makes it give up: the next start delivers nothing first.
 func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error {
-	calm := s.hush()
+	calm := s.quiesce()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {

@@ -85,7 +85,7 @@ type kafkaLog struct {
 	stores    map[string]*store
 	senders   map[int32]*sender
 	pollers   map[int32]*poller
-	lanes     [lanes]*kgo.Client
+	polls     [longPolls]*kgo.Client
 	held      heldSoFar
 }
 
@@ -173,7 +173,7 @@ func (l *kafkaLog) Close() error {
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
-	for _, c := range append(l.lanes[:], l.main) {
+	for _, c := range append(l.polls[:], l.main) {
 		if c != nil {
 			c.Close()
 		}

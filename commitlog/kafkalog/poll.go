@@ -13,17 +13,17 @@ import (
 
 // A broker answers the requests of one connection one after another, so a long poll keeps its
 // connection busy until something comes, and a partition that somebody begins to wait for
-// meanwhile can't join it. So there are a few lanes, each with its own connections: the first one
-// polls for long and for nearly everything; the others take in what comes in between, and hand it
+// meanwhile can't join it. So there are a few polls to a broker, each with its own connections: the first
+// one polls for long and for nearly everything; the others take in what comes in between, and hand it
 // over when the first one polls again.
-const lanes = 3
+const longPolls = 3
 
-func laneWait(k int) time.Duration {
-	return [lanes]time.Duration{10 * time.Second, time.Second, 250 * time.Millisecond}[k]
+func longestWait(k int) time.Duration {
+	return [longPolls]time.Duration{10 * time.Second, time.Second, 250 * time.Millisecond}[k]
 }
 
-// firstWait is how long the first poll of a lane takes; each one after it takes twice as long, up
-// to laneWait.
+// firstWait is how long the first request of a long poll takes; each one after it takes twice as long, up
+// to longestWait.
 const firstWait = 125 * time.Millisecond
 
 // keepPolling is for how long after the last Wait a partition stays in the poll, so that a reader
@@ -32,30 +32,30 @@ const keepPolling = 30 * time.Second
 
 // interest is a partition's part in the long polls. It is guarded by reads.mu.
 type interest struct {
-	on     bool      // it belongs to a lane
+	on     bool      // it belongs to one
 	last   time.Time // of Wait
 	beyond bool      // who waits, waits for an offset above the end
 }
 
-// poller holds the lanes to one broker.
+// poller holds the long polls to one broker.
 type poller struct {
 	l      *kafkaLog
 	broker int32
 
 	mu    sync.Mutex
-	lanes [lanes]lane
+	polls [longPolls]longPoll
 }
 
-type lane struct {
+type longPoll struct {
 	parts   map[*partition]struct{}
 	polling bool
 }
 
-func (la *lane) add(p *partition) {
-	if la.parts == nil {
-		la.parts = map[*partition]struct{}{}
+func (lp *longPoll) add(p *partition) {
+	if lp.parts == nil {
+		lp.parts = map[*partition]struct{}{}
 	}
-	la.parts[p] = struct{}{}
+	lp.parts[p] = struct{}{}
 }
 
 // watch makes p part of a long poll.
@@ -78,26 +78,26 @@ func (l *kafkaLog) watch(p *partition) {
 	po.add(p)
 }
 
-// add gives p to the first lane that is idle, or else to the one that comes back soonest.
+// add gives p to the first long poll that is idle, or else to the one that comes back soonest.
 func (po *poller) add(p *partition) {
 	po.mu.Lock()
 	k := 0
-	for k < lanes-1 && po.lanes[k].polling {
+	for k < longPolls-1 && po.polls[k].polling {
 		k++
 	}
-	la := &po.lanes[k]
-	la.add(p)
-	begin := !la.polling
-	la.polling = true
+	lp := &po.polls[k]
+	lp.add(p)
+	begin := !lp.polling
+	lp.polling = true
 	po.mu.Unlock()
 	if begin && !po.l.start(func() { po.run(k) }) {
 		po.mu.Lock()
-		la.polling = false
+		lp.polling = false
 		po.mu.Unlock()
 	}
 }
 
-// run polls for a lane until nobody is left in it. It is joined by the log's Close.
+// run is a long poll until nobody is left in it. It is joined by the log's Close.
 func (po *poller) run(k int) {
 	// The first polls are short: those who begin to wait at the same time come together soon.
 	wait := firstWait
@@ -108,7 +108,7 @@ func (po *poller) run(k int) {
 		}
 		err := po.round(k, wait, list)
 		if err == nil {
-			n, wait = 0, min(2*wait, laneWait(k))
+			n, wait = 0, min(2*wait, longestWait(k))
 			continue
 		}
 		if po.l.ctx.Err() == nil {
@@ -120,26 +120,26 @@ func (po *poller) run(k int) {
 	}
 }
 
-// gather is what lane k polls for next. The first lane takes over what the others have.
+// gather is what long poll k asks for next. The first one takes over what the others have.
 func (po *poller) gather(k int) []want {
 	po.mu.Lock()
 	defer po.mu.Unlock()
-	la := &po.lanes[k]
-	for j := k + 1; k == 0 && j < lanes; j++ {
-		for p := range po.lanes[j].parts {
-			la.add(p)
+	lp := &po.polls[k]
+	for j := k + 1; k == 0 && j < longPolls; j++ {
+		for p := range po.polls[j].parts {
+			lp.add(p)
 		}
-		clear(po.lanes[j].parts)
+		clear(po.polls[j].parts)
 	}
 	var list []want
-	for p := range la.parts {
+	for p := range lp.parts {
 		if from, ok := p.pollFrom(po.l.ctx); ok {
 			list = append(list, want{p, from})
 		} else {
-			delete(la.parts, p)
+			delete(lp.parts, p)
 		}
 	}
-	la.polling = len(list) > 0
+	lp.polling = len(list) > 0
 	return list
 }
 
@@ -164,7 +164,7 @@ func (p *partition) pollFrom(ctx context.Context) (from int64, ok bool) {
 
 // round is one long poll.
 func (po *poller) round(k int, wait time.Duration, list []want) error {
-	client, err := po.l.lane(k)
+	client, err := po.l.pollClient(k)
 	if err != nil {
 		return err
 	}
@@ -254,17 +254,17 @@ func (p *partition) beyond(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// scatter takes partitions out of a lane after a failure; those who wait bring them back, to the
+// scatter takes partitions out of a long poll after a failure; those who wait bring them back, to the
 // broker that leads them then.
 func (po *poller) scatter(k int, list []want) {
 	po.mu.Lock()
 	for _, w := range list {
-		delete(po.lanes[k].parts, w.p)
+		delete(po.polls[k].parts, w.p)
 	}
 	po.mu.Unlock()
 	ctx, cancel := context.WithTimeout(po.l.ctx, requestTimeout)
 	defer cancel()
-	if client, err := po.l.lane(k); err == nil {
+	if client, err := po.l.pollClient(k); err == nil {
 		// Each client knows the brokers' addresses by itself, and they may have changed.
 		req := kmsg.NewPtrMetadataRequest()
 		req.Topics = []kmsg.MetadataRequestTopic{} // no topics: brokers only
@@ -285,19 +285,19 @@ func (po *poller) scatter(k int, list []want) {
 	}
 }
 
-// lane is the client whose connections lane k polls on.
-func (l *kafkaLog) lane(k int) (*kgo.Client, error) {
+// pollClient is the client whose connections long poll k uses.
+func (l *kafkaLog) pollClient(k int) (*kgo.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done {
 		return nil, errClosed
 	}
-	if l.lanes[k] == nil {
+	if l.polls[k] == nil {
 		c, err := l.c.client()
 		if err != nil {
 			return nil, err
 		}
-		l.lanes[k] = c
+		l.polls[k] = c
 	}
-	return l.lanes[k], nil
+	return l.polls[k], nil
 }

@@ -14,12 +14,12 @@ const concurrency = 3
 
 // worker processes the records of one unit.
 type worker struct {
-	n     *node
-	unit  int
-	run   uint64
-	epoch int64
-	lanes []*lane // by input
-	curt  bool    // it tells only of inputs that have moved
+	n      *node
+	unit   int
+	run    uint64
+	epoch  int64
+	inputs []*input // by input
+	curt   bool     // it tells only of inputs that have moved
 
 	running  int
 	moved    bool
@@ -34,8 +34,8 @@ type worker struct {
 	ended       bool
 }
 
-// lane is how far a worker is in one of the unit's partitions.
-type lane struct {
+// input is how far a worker is in one of the unit's partitions.
+type input struct {
 	*partition
 	next  int64  // the lowest unfinished
 	state []byte // by offset, from 0
@@ -54,8 +54,8 @@ const (
 func newWorker(n *node, e core.StartUnit) *worker {
 	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch}
 	for _, p := range n.w.units[k.unit].parts {
-		l := &lane{partition: p}
-		k.lanes = append(k.lanes, l)
+		l := &input{partition: p}
+		k.inputs = append(k.inputs, l)
 		if e.Checkpoint == nil {
 			continue
 		}
@@ -71,7 +71,7 @@ func newWorker(n *node, e core.StartUnit) *worker {
 			}
 		}
 	}
-	k.curt = len(k.lanes) > 1 && n.w.which.IntN(2) == 0
+	k.curt = len(k.inputs) > 1 && n.w.which.IntN(2) == 0
 	if k.outrun() {
 		return k
 	}
@@ -99,7 +99,7 @@ func (k *worker) outrun() bool {
 	return true
 }
 
-func (l *lane) grow() {
+func (l *input) grow() {
 	for int64(len(l.state)) < max(int64(len(l.keys)), l.next) {
 		l.state = append(l.state, waiting)
 	}
@@ -114,12 +114,12 @@ func (k *worker) pump() {
 		k.n.in(50*time.Millisecond, k.pump)
 		return
 	}
-	for _, l := range k.lanes {
+	for _, l := range k.inputs {
 		k.pumpOf(l)
 	}
 }
 
-func (k *worker) pumpOf(l *lane) {
+func (k *worker) pumpOf(l *input) {
 	l.grow()
 	var blocked uint64 // keys with an unfinished record before
 	for o := l.next; o < int64(len(l.state)) && k.running < concurrency; o++ {
@@ -137,7 +137,7 @@ func (k *worker) pumpOf(l *lane) {
 	}
 }
 
-func (k *worker) handle(l *lane, o int64) {
+func (k *worker) handle(l *input, o int64) {
 	w := k.n.w
 	l.state[o], l.begun = busy, true
 	k.running++
@@ -164,7 +164,7 @@ func (k *worker) handle(l *lane, o int64) {
 	}
 }
 
-func (k *worker) handled(l *lane, o int64, ok bool) {
+func (k *worker) handled(l *input, o int64, ok bool) {
 	k.running--
 	w := k.n.w
 	if ok {
@@ -191,7 +191,7 @@ func (k *worker) handled(l *lane, o int64, ok bool) {
 }
 
 // watchdog tells the core of a handler that has been at work for too long.
-func (k *worker) watchdog(l *lane, o int64) {
+func (k *worker) watchdog(l *input, o int64) {
 	if l.state[o] == busy && !k.ended && !k.stuck {
 		k.stuck = true
 		k.n.step(core.UnitStuck{Unit: k.unit, Run: k.run, For: k.n.w.plan.watchdog})
@@ -252,8 +252,8 @@ func (k *worker) end(err error) {
 
 // checkpoint is how far it got, of the inputs where it is anywhere. A unit of one has always a position.
 func (k *worker) checkpoint(all bool) (c registry.Checkpoint) {
-	for _, l := range k.lanes {
-		if len(k.lanes) == 1 || l.begun && (all || !k.curt || l.moved) {
+	for _, l := range k.inputs {
+		if len(k.inputs) == 1 || l.begun && (all || !k.curt || l.moved) {
 			l.moved = false
 			c.Positions = append(c.Positions, l.position())
 		}
@@ -261,7 +261,7 @@ func (k *worker) checkpoint(all bool) (c registry.Checkpoint) {
 	return c
 }
 
-func (l *lane) position() registry.Position {
+func (l *input) position() registry.Position {
 	pos := registry.Position{Storage: l.unit.storage, Partition: l.number, Next: l.next}
 	for o := l.next; o < int64(len(l.state)); o++ {
 		if l.state[o] != finished {
@@ -276,7 +276,7 @@ func (l *lane) position() registry.Position {
 	return pos
 }
 
-func (k *worker) tell(kind history.Kind, l *lane, o int64) {
+func (k *worker) tell(kind history.Kind, l *input, o int64) {
 	k.n.w.tell(history.Event{
 		Kind: kind, Member: k.n.name, Incarnation: k.n.incarnation, Unit: k.unit, Epoch: k.epoch,
 		Storage: l.unit.storage, Partition: l.number, Offset: o, Key: l.keys[o],

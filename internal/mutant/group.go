@@ -98,7 +98,7 @@ func groupMutants() []mutant {
 		{
 			name: "rest-not-ended-by-progress", breaks: "after a quiet time progress is stored a second late",
 			file: "group/pace.go",
-			find: "		case p.stirred <- struct{}{}:\n", put: "		case make(chan struct{}) <- struct{}{}:\n",
+			find: "		case p.wake <- struct{}{}:\n", put: "		case make(chan struct{}) <- struct{}{}:\n",
 			pkg: "group", test: "TestProgressAfterARestIsStoredAsSoonAsAnyOther$",
 		},
 		{

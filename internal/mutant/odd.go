@@ -17,7 +17,7 @@ func oddMutants() []mutant {
 		},
 		{
 			name: "postgres-lookers-believe-for-ever", breaks: "what is bound to a session that never ends is there for who only looks, on PostgreSQL",
-			file: "registry/pgregistry/keeper.go",
+			file: "registry/pgregistry/sessionkeeper.go",
 			find: "err != nil || !found {\n		return err", put: "err != nil || found || !found {\n		return err",
 			pkg: "registry/pgregistry", test: "TestWhoOnlyLooksEndsASessionThatNoneOfUsOpened$", server: "postgres",
 		},

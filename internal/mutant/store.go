@@ -97,7 +97,7 @@ func storeMutants() []mutant {
 		},
 		{
 			name: "postgres-lease-from-the-answer", breaks: "a process believes in a session that has ended, on PostgreSQL",
-			file: "registry/pgregistry/keeper.go",
+			file: "registry/pgregistry/sessionkeeper.go",
 			find: "	l := s.keeper.keep(x, ttl, opened)\n", put: "	opened, _ = lease.Ask(s.link.shown, func() error { return nil })\n	l := s.keeper.keep(x, ttl, opened)\n",
 			pkg: "registry/pgregistry", test: deadlines, server: "postgres",
 		},

@@ -72,7 +72,7 @@ func judged(t *testing.T, s *store, x *session, jump time.Duration) {
 	t.Helper()
 	word := x.slot.Load()
 	other := &store{handle: "other", ctl: s.ctl, core: s.core, quit: s.quit, log: s.log}
-	k := newKeeper(other)
+	k := newSessionKeeper(other)
 	defer k.cancel()
 	for ago, dead := range map[time.Duration]bool{time.Second: false, 2 * time.Minute: true} {
 		since := asIfWallJumped(t, time.Now().Add(-ago), jump)

@@ -83,7 +83,7 @@ type store struct {
 	j        *journal
 	core     *core
 	syncer   *syncer
-	keeper   *keeper
+	keeper   *sessionKeeper
 	waker    waker
 	fifo     io.Closer // others see its end when this process dies; nil: they can't
 
@@ -289,7 +289,7 @@ func (s *store) start(noSync bool, at *directory) {
 		requests: make(chan *request), pokes: make(chan struct{}, 1), closing: s.quit, quit: make(chan struct{}),
 		tableNew: make(chan struct{}, 1),
 	}
-	s.keeper = newKeeper(s)
+	s.keeper = newSessionKeeper(s)
 	s.core.fenced = s.keeper.fenced
 	s.core.publish(&change{sessions: true})
 	s.syncWG.Go(s.syncer.run) // these are joined by Close

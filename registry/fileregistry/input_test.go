@@ -304,7 +304,7 @@ func TestAnObserverThatDidNotRunItselfJudgesNobody(t *testing.T) {
 	}
 	a.gate.Shut()
 	b.keeper.stop(false) // this test plays its rounds
-	k := newKeeper(b)
+	k := newSessionKeeper(b)
 	defer k.cancel()
 	info := x.(*session).info
 	word := a.ctl.slot(info.slot).Load()
@@ -320,7 +320,7 @@ func TestAnObserverThatDidNotRunItselfJudgesNobody(t *testing.T) {
 	if w := a.ctl.slot(info.slot).Load(); w&dead == 0 {
 		t.Fatal("a heartbeat that stood still for the TTL was not noticed")
 	}
-	b.keeper = newKeeper(b) // for Close
+	b.keeper = newSessionKeeper(b) // for Close
 }
 
 // Somebody wrote into the page what no process of ours does. A reader must not wait for ever for

@@ -14,10 +14,10 @@ import (
 
 const successors = 2 // how many processes this one watches through the kernel
 
-func (k *keeper) path(handle string) string { return k.s.self.Path(livePrefix + handle) }
+func (k *sessionKeeper) path(handle string) string { return k.s.self.Path(livePrefix + handle) }
 
 // ring are the handles that this process watches: its successors among those with sessions.
-func (k *keeper) ring(table []sessionInfo) []string {
+func (k *sessionKeeper) ring(table []sessionInfo) []string {
 	if !k.s.real {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (k *keeper) ring(table []sessionInfo) []string {
 }
 
 // await waits for the death of a process, and tells the keeper.
-func (k *keeper) await(ctx context.Context, handle string) {
+func (k *sessionKeeper) await(ctx context.Context, handle string) {
 	switch err := local.Await(ctx, k.path(handle)); {
 	case err == nil:
 		select {
@@ -43,7 +43,7 @@ func (k *keeper) await(ctx context.Context, handle string) {
 }
 
 // announceDeath announces the end of the sessions of a dead process.
-func (k *keeper) announceDeath(handle string) {
+func (k *sessionKeeper) announceDeath(handle string) {
 	k.gone[handle] = struct{}{}
 	for _, info := range *k.s.core.sessions.Load() {
 		if info.handle == handle {
@@ -55,7 +55,7 @@ func (k *keeper) announceDeath(handle string) {
 
 // tidy removes the FIFOs of dead processes that have no session any more. The others are needed:
 // whoever sees a session of theirs later learns from the FIFO that it is over.
-func (k *keeper) tidy(table []sessionInfo) {
+func (k *sessionKeeper) tidy(table []sessionInfo) {
 	for handle := range k.gone {
 		if !slices.ContainsFunc(table, func(i sessionInfo) bool { return i.handle == handle }) {
 			delete(k.gone, handle)
@@ -69,7 +69,7 @@ const sweepPatience = 50 * time.Millisecond
 
 // sweep ends the sessions of processes that died while nobody watched, and removes what FIFOs
 // they left. What can't be written soon is announced all the same, and the rounds write it.
-func (k *keeper) sweep(ctx context.Context) {
+func (k *sessionKeeper) sweep(ctx context.Context) {
 	if !k.s.real {
 		return
 	}

@@ -31,7 +31,7 @@ type sighting struct {
 }
 
 // round renews, looks at the others, and says when the next one is due; 0: when something changes.
-func (k *keeper) round() time.Duration {
+func (k *sessionKeeper) round() time.Duration {
 	if k.s.gate.Pass(k.ctx) != nil {
 		return minBeat
 	}
@@ -60,7 +60,7 @@ func (k *keeper) round() time.Duration {
 }
 
 // mine renews this process's sessions and finds those that are over.
-func (k *keeper) mine(table []sessionInfo) (over []string) {
+func (k *sessionKeeper) mine(table []sessionInfo) (over []string) {
 	k.mu.Lock()
 	own := make([]*session, 0, len(k.own))
 	held := make(map[string]bool, len(k.own)+len(k.opened))
@@ -96,7 +96,7 @@ func (k *keeper) mine(table []sessionInfo) (over []string) {
 }
 
 // others finds the sessions of other processes that are over.
-func (k *keeper) others(table []sessionInfo, shortest time.Duration) (over []string) {
+func (k *sessionKeeper) others(table []sessionInfo, shortest time.Duration) (over []string) {
 	now := time.Now()
 	late := now.Sub(k.last) > shortest/2+minBeat // this process itself did not run: it can't judge
 	k.last = now
@@ -127,7 +127,7 @@ func (k *keeper) others(table []sessionInfo, shortest time.Duration) (over []str
 
 // end writes the end of sessions, without keeping the keeper from its rounds. One request is under
 // way at a time: what is not in it, and what fails, a later round sees again.
-func (k *keeper) end(ids []string) {
+func (k *sessionKeeper) end(ids []string) {
 	if len(ids) == 0 || k.ending || time.Now().Before(k.notBefore) {
 		return
 	}
@@ -142,7 +142,7 @@ func (k *keeper) end(ids []string) {
 }
 
 // ended is told the fate of the request under way.
-func (k *keeper) ended(err error) {
+func (k *sessionKeeper) ended(err error) {
 	if err != nil {
 		k.notBefore = time.Now().Add(minBeat)
 		if !k.failed && k.ctx.Err() == nil {
@@ -153,7 +153,7 @@ func (k *keeper) ended(err error) {
 }
 
 // lose ends this process's sessions: the directory that they are in is nobody's any more.
-func (k *keeper) lose() {
+func (k *sessionKeeper) lose() {
 	k.mu.Lock()
 	own := make([]*session, 0, len(k.own))
 	for _, x := range k.own {

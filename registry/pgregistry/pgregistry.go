@@ -5,7 +5,7 @@
 // waits for the client in between. Checkpoints, which change existing entries under a check of
 // others, go by hundreds through one statement. Changes are told by LISTEN and NOTIFY, checkpoints
 // never. A process holds an advisory lock as long as it lives, and a peer waits for it (link.go,
-// deathwatcher.go); sessions have a TTL by the server's clock below that (keeper.go).
+// deathwatcher.go); sessions have a TTL by the server's clock below that (sessionkeeper.go).
 // Behind a proxy that pools transactions neither locks nor LISTEN work: Open notices, and the
 // registry then uses the TTL and looks for changes once a second (proxy.go).
 package pgregistry
@@ -82,7 +82,7 @@ type store struct {
 	pool         *pgxpool.Pool
 	slots        chan struct{} // one a call that may use the pool
 	watches      kv.Watchers
-	keeper       *keeper
+	keeper       *sessionKeeper
 	link         *link
 
 	mu       sync.Mutex
@@ -117,7 +117,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := s.openPool(ctx, cfg.MaxConns); err != nil {
 		return nil, err
 	}
-	s.keeper = newKeeper(s)
+	s.keeper = newSessionKeeper(s)
 	s.link = newLink(s)
 	if err := s.keeper.endOdd(ctx); err != nil {
 		s.pool.Close()

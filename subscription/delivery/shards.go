@@ -99,7 +99,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	})
 	defer w.add(s)()
 	if w.ending() {
-		s.Hush()
+		s.Quiesce()
 	}
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -60,7 +60,7 @@ func Start(cfg Config) *Session {
 	s.renewed.Store(&cfg.Opened)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.wg.Go(func() { s.run(ctx) }) // joined by halt
+	s.wg.Go(func() { s.run(ctx) }) // joined by stopRenewals
 	return s
 }
 
@@ -86,16 +86,16 @@ func (s *Session) Lost() { s.lose.Do(func() { close(s.lost) }) }
 // Close implements driver.Session. The first call removes the session from the store; when the
 // store can't be reached it ends there after its TTL.
 func (s *Session) Close(ctx context.Context) error {
-	if !s.halt() {
+	if !s.stopRenewals() {
 		return nil
 	}
 	return s.cfg.End(ctx)
 }
 
 // Abandon stops the renewals and tells the store nothing, as the death of the process would.
-func (s *Session) Abandon() { s.halt() }
+func (s *Session) Abandon() { s.stopRenewals() }
 
-func (s *Session) halt() (first bool) {
+func (s *Session) stopRenewals() (first bool) {
 	s.once.Do(func() { first = true })
 	s.stop()
 	s.wg.Wait()

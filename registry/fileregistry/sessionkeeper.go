@@ -11,11 +11,11 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
-// keeper keeps this process's sessions alive and notices the end of others': a crash at once,
+// sessionKeeper keeps this process's sessions alive and notices the end of others': a crash at once,
 // through the FIFOs of its successors in the ring of processes (ring.go), so that one watcher wakes
 // and not all; a stopped or hung process by its heartbeat, which everybody looks at (round.go). One
 // goroutine owns the state; mu guards only the process's own sessions.
-type keeper struct {
+type sessionKeeper struct {
 	s       *store
 	changed chan struct{}
 	died    chan string
@@ -41,8 +41,8 @@ type keeper struct {
 	notBefore time.Time // of the next one
 }
 
-func newKeeper(s *store) *keeper {
-	k := &keeper{
+func newSessionKeeper(s *store) *sessionKeeper {
+	k := &sessionKeeper{
 		s: s, changed: make(chan struct{}, 1), died: make(chan string), written: make(chan error), quit: make(chan struct{}),
 		own: make(map[string]*session), opened: make(map[string]struct{}),
 		seen: make(map[string]sighting), gone: make(map[string]struct{}),
@@ -52,11 +52,11 @@ func newKeeper(s *store) *keeper {
 	return k
 }
 
-func (k *keeper) start() { k.wg.Go(k.run) } // joined by stop
+func (k *sessionKeeper) start() { k.wg.Go(k.run) } // joined by stop
 
 // stop ends the goroutines, and openings that are under way; with end, it ends all sessions that
 // this process has in the journal then.
-func (k *keeper) stop(end bool) {
+func (k *sessionKeeper) stop(end bool) {
 	close(k.quit)
 	k.cancel()
 	k.wg.Wait()
@@ -98,7 +98,7 @@ func endOf(ids []string) *request { return &request{end: ids, size: 2 * opOverhe
 
 // enter announces a session that is being opened: the control file stays mapped until leave. False
 // once the keeper was stopped.
-func (k *keeper) enter(id string) bool {
+func (k *sessionKeeper) enter(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {
@@ -110,7 +110,7 @@ func (k *keeper) enter(id string) bool {
 
 // leave is for the end of an opening; x is nil when nobody has the session. If it is in the journal
 // nonetheless, or comes to be, the rounds end it.
-func (k *keeper) leave(id string, x *session) (kept bool) {
+func (k *sessionKeeper) leave(id string, x *session) (kept bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.opening.Done()
@@ -123,13 +123,13 @@ func (k *keeper) leave(id string, x *session) (kept bool) {
 	return kept
 }
 
-func (k *keeper) remove(x *session) {
+func (k *sessionKeeper) remove(x *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.own, x.info.id)
 }
 
-func (k *keeper) session(id string) *session {
+func (k *sessionKeeper) session(id string) *session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.own[id]
@@ -137,7 +137,7 @@ func (k *keeper) session(id string) *session {
 
 // fenced refuses a write in the name of a session of this process that is past its deadline,
 // even when nobody else has noticed yet.
-func (k *keeper) fenced(id string) error {
+func (k *sessionKeeper) fenced(id string) error {
 	x := k.session(id)
 	if x == nil || x.alive() {
 		return nil
@@ -153,7 +153,7 @@ func signal(ch chan struct{}) {
 	}
 }
 
-func (k *keeper) run() {
+func (k *sessionKeeper) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	defer k.watched.Stop()

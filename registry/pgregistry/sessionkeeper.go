@@ -25,8 +25,8 @@ type (
 	reading = presence.Reading[pgtype.UUID, int64]
 )
 
-// keeper keeps the sessions of this process, knows those of others, and ends what has expired.
-type keeper struct {
+// sessionKeeper keeps the sessions of this process, knows those of others, and ends what has expired.
+type sessionKeeper struct {
 	s     *store
 	pokes chan struct{}
 
@@ -39,12 +39,12 @@ type keeper struct {
 	odd     pgtype.UUID   // the session of nobody that was named last
 }
 
-func newKeeper(s *store) *keeper {
-	return &keeper{s: s, pokes: make(chan struct{}, 1), own: make(map[pgtype.UUID]*lease.Session), changed: make(chan struct{})}
+func newSessionKeeper(s *store) *sessionKeeper {
+	return &sessionKeeper{s: s, pokes: make(chan struct{}, 1), own: make(map[pgtype.UUID]*lease.Session), changed: make(chan struct{})}
 }
 
 // poke has the sessions read again.
-func (k *keeper) poke() {
+func (k *sessionKeeper) poke() {
 	select {
 	case k.pokes <- struct{}{}:
 	default:
@@ -52,7 +52,7 @@ func (k *keeper) poke() {
 }
 
 // view is who was alive when somebody looked last; changed is closed when that is outdated.
-func (k *keeper) view() (peers reading, changed <-chan struct{}) {
+func (k *sessionKeeper) view() (peers reading, changed <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.peers, k.changed
@@ -60,7 +60,7 @@ func (k *keeper) view() (peers reading, changed <-chan struct{}) {
 
 // run ends expired sessions: it looks when the first of those it knows should expire, and that
 // moves as they are renewed.
-func (k *keeper) run(ctx context.Context) {
+func (k *sessionKeeper) run(ctx context.Context) {
 	next := time.NewTimer(look)
 	defer next.Stop()
 	for {
@@ -83,7 +83,7 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // judge ends the sessions of processes that died while nobody waited for them.
-func (k *keeper) judge(ctx context.Context) {
+func (k *sessionKeeper) judge(ctx context.Context) {
 	if k.s.pooled || k.s.link.age() < settled {
 		return
 	}
@@ -101,7 +101,7 @@ func (k *keeper) judge(ctx context.Context) {
 }
 
 // end ends the sessions of a process that died.
-func (k *keeper) end(ctx context.Context, holder int64) {
+func (k *sessionKeeper) end(ctx context.Context, holder int64) {
 	if k.s.gate.Pass(ctx) != nil {
 		return
 	}
@@ -115,7 +115,7 @@ func (k *keeper) end(ctx context.Context, holder int64) {
 
 // sweep ends sessions, and all that have expired, and learns who is alive. It returns when to
 // look again.
-func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, error) {
+func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
 	n, before := k.begin()
@@ -162,7 +162,7 @@ func (k *keeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, 
 
 // endOdd ends sessions that none of ours opened, for processes that have none themselves and only
 // look: what is bound to such a one would be there for them as long as nobody else comes.
-func (k *keeper) endOdd(ctx context.Context) error {
+func (k *sessionKeeper) endOdd(ctx context.Context) error {
 	found := false
 	if err := k.s.urgent(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, k.s.q.odd).Scan(&found) }); err != nil || !found {
 		return err
@@ -172,7 +172,7 @@ func (k *keeper) endOdd(ctx context.Context) error {
 }
 
 // isNew says whether a session of nobody is not yet named: two sweeps at once may see the same.
-func (k *keeper) isNew(odd pgtype.UUID) bool {
+func (k *sessionKeeper) isNew(odd pgtype.UUID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.odd
@@ -181,7 +181,7 @@ func (k *keeper) isNew(odd pgtype.UUID) bool {
 }
 
 // begin gives a sweep its number, and the sessions of this process.
-func (k *keeper) begin() (n int, own []pgtype.UUID) {
+func (k *sessionKeeper) begin() (n int, own []pgtype.UUID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.begun++
@@ -195,7 +195,7 @@ func (k *keeper) begin() (n int, own []pgtype.UUID) {
 // learn publishes who is alive, unless a sweep that began later has done so: two run at once now
 // and then. Those of this process's sessions that were open before the reading, and are not in it,
 // were ended by others.
-func (k *keeper) learn(n int, peers reading, before []pgtype.UUID) {
+func (k *sessionKeeper) learn(n int, peers reading, before []pgtype.UUID) {
 	k.mu.Lock()
 	if n > k.shown {
 		k.shown, k.peers = n, peers
@@ -237,7 +237,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 }
 
 // keep has a session renewed; nil when the store is closed.
-func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lease.Session {
+func (k *sessionKeeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lease.Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.own == nil {
@@ -253,13 +253,13 @@ func (k *keeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lea
 	return l
 }
 
-func (k *keeper) forget(x pgtype.UUID) {
+func (k *sessionKeeper) forget(x pgtype.UUID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.own, x)
 }
 
-func (k *keeper) renew(ctx context.Context, x pgtype.UUID) error {
+func (k *sessionKeeper) renew(ctx context.Context, x pgtype.UUID) error {
 	return k.s.urgent(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, k.s.q.renew, x)
 		if err == nil && tag.RowsAffected() == 0 {
@@ -269,7 +269,7 @@ func (k *keeper) renew(ctx context.Context, x pgtype.UUID) error {
 	})
 }
 
-func (k *keeper) close(ctx context.Context, x pgtype.UUID) error {
+func (k *sessionKeeper) close(ctx context.Context, x pgtype.UUID) error {
 	if _, err := k.sweep(ctx, []pgtype.UUID{x}); err != nil {
 		return k.s.refused("close a session", err)
 	}
@@ -280,7 +280,7 @@ func (k *keeper) close(ctx context.Context, x pgtype.UUID) error {
 const closeMax = 2 * time.Second
 
 // endAll closes the sessions of this process and opens no more.
-func (k *keeper) endAll() error {
+func (k *sessionKeeper) endAll() error {
 	k.mu.Lock()
 	own := k.own
 	k.own = nil
