@@ -8,17 +8,17 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// below is the part of a registry below a prefix, as a registry of its own: what keeps the slots
+// prefixed is the part of a registry below a prefix, as a registry of its own: what keeps the slots
 // of a ring from being taken for a consumer group of the user. It belongs to somebody else, so
 // that closing it does nothing.
-type below struct {
+type prefixed struct {
 	reg    *registry.Registry
 	prefix string
 	open   func(context.Context) (registry.Session, error) // opens the sessions
 	enters func(key string) []registry.Check               // what else is checked when a key is made
 }
 
-func (b *below) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
+func (b *prefixed) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
 	snap, err := b.reg.List(ctx, b.prefix+prefix)
 	for i := range snap.Entries {
 		snap.Entries[i].Key = snap.Entries[i].Key[len(b.prefix):]
@@ -26,7 +26,7 @@ func (b *below) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	return snap, err
 }
 
-func (b *below) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
+func (b *prefixed) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	inner := make([]driver.Txn, len(txns))
 	for i, t := range txns {
 		in := driver.Txn{Quiet: t.Quiet}
@@ -51,12 +51,12 @@ func (b *below) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 	return b.reg.Apply(ctx, inner)
 }
 
-func (b *below) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
+func (b *prefixed) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
 	return b.reg.Watch(ctx, b.prefix+prefix)
 }
 
-func (b *below) OpenSession(ctx context.Context, _ time.Duration) (driver.Session, error) {
+func (b *prefixed) OpenSession(ctx context.Context, _ time.Duration) (driver.Session, error) {
 	return b.open(ctx)
 }
 
-func (b *below) Close() error { return nil }
+func (b *prefixed) Close() error { return nil }

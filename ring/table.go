@@ -17,7 +17,7 @@ const slotsName = "slots"
 
 // slotGroup is that group, for looking only.
 func slotGroup(reg *registry.Registry, name string) (*registry.Group, error) {
-	return registry.New(&below{reg: reg, prefix: keys{name}.table()}).Group(slotsName)
+	return registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}).Group(slotsName)
 }
 
 // tableRing is a member of a table ring: of a consumer group whose workers do nothing but keep a
@@ -38,7 +38,7 @@ type tableRing struct {
 
 func newTable(r *Ring, began announcement) (*tableRing, error) {
 	t := &tableRing{r: r, first: began, quit: make(chan struct{}), over: make(chan struct{})}
-	reg := registry.New(&below{reg: r.cfg.Registry, prefix: r.keys.table(), open: t.open, enters: t.enters})
+	reg := registry.New(&prefixed{reg: r.cfg.Registry, prefix: r.keys.table(), open: t.open, enters: t.enters})
 	var err error
 	if t.group, err = reg.Group(slotsName); err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type found struct {
 	limit  int64 // where the room for frames ends
 	closed bool  // the next segment says where the frames end
 	began  bool  // the first frame stands behind the header, and names it
-	tears  []tear
+	gaps   []gap
 	end    int64 // behind the last sound frame
 	beyond int64 // behind the last frame that an error left behind the end; 0: none, or nothing is torn
 	frames int
@@ -44,8 +44,8 @@ type found struct {
 	claims segment.Pos // the highest position that a sound frame or the header calls synced
 }
 
-// tear is a range without a sound frame, and what was known in front of it.
-type tear struct {
+// gap is a range without a sound frame, and what was known in front of it.
+type gap struct {
 	segment.Damage
 	before tally
 }
@@ -67,12 +67,12 @@ func examine(h *segment.Header, data []byte, end int64, closed bool, hint segmen
 			return nil, fmt.Errorf("at byte %d: %w: %w", off, fault.Invalid, err)
 		case err != nil:
 			f.dropTail()
-			if len(f.tears) > 0 {
+			if len(f.gaps) > 0 {
 				f.beyond = lastFrame(data[:h.Limit(int64(len(data)))], walk.Epoch, end)
 			}
 			return f, nil
 		case bad != nil:
-			f.tears = append(f.tears, tear{*bad, f.after.copy()})
+			f.gaps = append(f.gaps, gap{*bad, f.after.copy()})
 			f.after.lost(bad, &fr)
 		default:
 			f.after.saw(&fr)
@@ -86,10 +86,10 @@ func examine(h *segment.Header, data []byte, end int64, closed bool, hint segmen
 // dropTail takes back what is no damage: that nothing more stands behind the last frame of a
 // segment whose end nobody knows.
 func (f *found) dropTail() {
-	n := len(f.tears)
-	if !f.closed && n > 0 && f.tears[n-1].To == f.limit && !f.tears[n-1].Named {
-		f.after = f.tears[n-1].before
-		f.tears = f.tears[:n-1]
+	n := len(f.gaps)
+	if !f.closed && n > 0 && f.gaps[n-1].To == f.limit && !f.gaps[n-1].Named {
+		f.after = f.gaps[n-1].before
+		f.gaps = f.gaps[:n-1]
 	}
 }
 

@@ -147,8 +147,8 @@ func (w *weighing) segment(n uint64, newest bool) {
 	}
 	w.tally = newTally(f.header.Bases)
 	w.fresh = false
-	for i := range f.tears {
-		t := &f.tears[i]
+	for i := range f.gaps {
+		t := &f.gaps[i]
 		if from := segment.At(n, t.From); from >= w.p.synced {
 			w.p.cut, w.over = from, true
 			w.tally = t.before.copy()
@@ -160,8 +160,8 @@ func (w *weighing) segment(n uint64, newest bool) {
 	}
 	w.tally = f.after.copy()
 	w.p.cut = segment.At(n, f.end)
-	if last := len(f.tears) - 1; last >= 0 {
-		w.p.cut = max(w.p.cut, segment.At(n, f.tears[last].To))
+	if last := len(f.gaps) - 1; last >= 0 {
+		w.p.cut = max(w.p.cut, segment.At(n, f.gaps[last].To))
 	}
 	if newest {
 		w.tail(n, f)
@@ -213,9 +213,9 @@ func (w *weighing) tail(n uint64, f *found) {
 // lastSound is the end of the last frame of a segment when that lies behind the cut; else 0.
 func (f *found) lastSound(cut int64) int64 {
 	end := max(f.end, f.beyond)
-	for i := range f.tears {
-		if f.tears[i].Named {
-			end = max(end, f.tears[i].To)
+	for i := range f.gaps {
+		if f.gaps[i].Named {
+			end = max(end, f.gaps[i].To)
 		}
 	}
 	if end <= cut {

@@ -28,7 +28,7 @@ func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
 	b, _, _ = p.form()
 	for try := 0; ; try++ {
 		s := &sender{l: l, broker: h.s.leader(0)}
-		errs, _ := s.exchange([]parcel{{p, b}})
+		errs, _ := s.exchange([]outgoing{{p, b}})
 		switch {
 		case errs[0] == nil:
 			return b, answer

@@ -180,7 +180,7 @@ func (s *soak) disturb(ctx context.Context) {
 		}
 		how, end := "killed", s.server.Kill
 		if n%2 == 1 {
-			how, end = "halted", s.server.Halt
+			how, end = "halted", s.server.Stop
 		}
 		end()
 		s.server.Restart()

@@ -108,19 +108,19 @@ func (s *sender) run() {
 	}
 }
 
-// parcel is a batch and where it goes.
-type parcel struct {
+// outgoing is a batch and where it goes.
+type outgoing struct {
 	p *partition
 	*batch
 }
 
 // gather forms the batches of one request.
-func (s *sender) gather() []parcel {
+func (s *sender) gather() []outgoing {
 	s.mu.Lock()
 	list := s.list
 	s.list = nil
 	s.mu.Unlock()
-	var parcels []parcel
+	var batches []outgoing
 	total := 0
 	for i, p := range list {
 		if total >= requestBytes {
@@ -133,7 +133,7 @@ func (s *sender) gather() []parcel {
 		b, ask, depth := p.form()
 		switch {
 		case b != nil:
-			parcels = append(parcels, parcel{p, b})
+			batches = append(batches, outgoing{p, b})
 			total += len(b.data)
 		case ask != nil:
 			if !s.l.start(func() { p.learn(ask, depth) }) {
@@ -143,16 +143,16 @@ func (s *sender) gather() []parcel {
 			p.rest()
 		}
 	}
-	return parcels
+	return batches
 }
 
 // ship sends one request, waits for the answer, and deals with it. It runs beside run, at most
 // slots times, and is joined by the log's Close.
-func (s *sender) ship(parcels []parcel) {
-	errs, firsts := s.exchange(parcels)
+func (s *sender) ship(batches []outgoing) {
+	errs, firsts := s.exchange(batches)
 	<-s.slots
 	var again []*partition
-	for i, x := range parcels {
+	for i, x := range batches {
 		if errs[i] == nil {
 			x.recycle(s.l)
 			x.p.remember(x.batch, firsts[i])
@@ -160,7 +160,7 @@ func (s *sender) ship(parcels []parcel) {
 			x.p.tell(x.batch, firsts[i])
 		}
 	}
-	for i, x := range parcels {
+	for i, x := range batches {
 		switch {
 		case errs[i] == nil:
 		case x.p.outcome(x.batch, errs[i]):
@@ -200,14 +200,14 @@ func (s *sender) ship(parcels []parcel) {
 	}
 }
 
-// exchange gives the outcome of each parcel: an error, or the first offset.
-func (s *sender) exchange(parcels []parcel) (errs []error, firsts []int64) {
-	errs, firsts = make([]error, len(parcels)), make([]int64, len(parcels))
+// exchange gives the outcome of each batch: an error, or the first offset.
+func (s *sender) exchange(batches []outgoing) (errs []error, firsts []int64) {
+	errs, firsts = make([]error, len(batches)), make([]int64, len(batches))
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks = -1
 	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 	at := map[*store]int{}
-	for _, x := range parcels {
+	for _, x := range batches {
 		x.broker = s.broker
 		i, ok := at[x.p.s]
 		if !ok {
@@ -224,7 +224,7 @@ func (s *sender) exchange(parcels []parcel) (errs []error, firsts []int64) {
 	ctx, cancel := context.WithTimeout(s.l.ctx, 2*requestTimeout)
 	defer cancel()
 	resp, err := ask[*kmsg.ProduceResponse](ctx, s.l.main, s.broker, req)
-	for i, x := range parcels {
+	for i, x := range batches {
 		if errs[i] = err; err == nil {
 			firsts[i], errs[i] = answerFor(resp, x.p)
 		}

@@ -18,7 +18,7 @@ func TestThePageAboutPulsar(t *testing.T) {
 	doctest.Play{
 		Page: page,
 		Path: doctest.Build(t, "commitlog/pulsarlog", "./cmd/ringfence-pulsar"),
-		Stands: []doctest.Stand{
+		Substitutes: []doctest.Substitute{
 			{Text: "pulsar://h1:6650,h2:6650/public/orders?web=http://h1:8080", Server: "pulsar", For: "pulsar://$HOST/" + own + "?$QUERY"},
 			{Text: "pulsar-admin namespaces create public/orders", Server: "pulsar", For: `web='$QUERY' && curl -fsS -X PUT "${web#web=}/admin/v2/namespaces/` + own + `"`},
 		},

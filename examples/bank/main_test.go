@@ -47,7 +47,7 @@ func TestTheBankOutlivesARestartOfItsDatabase(t *testing.T) {
 			t.Parallel()
 			server := testserver.Private(t, store)
 			const transfers = 200
-			harms, down := []func(){server.Kill, server.Halt}, false
+			harms, down := []func(){server.Kill, server.Stop}, false
 			c := config{registry: database(t, store, server.URL()), accounts: 10, transfers: transfers, workers: 3, kills: 3}
 			c.harm = func(lag int64) (over bool) {
 				switch {

@@ -34,7 +34,7 @@ func pages(endpoint string) []Play {
 		{
 			Page: "README.md",
 			Env:  []string{"RINGFENCE_NAMESPACE=" + readme},
-			Stands: []Stand{
+			Substitutes: []Substitute{
 				{Text: "kafka://h1:9092,h2:9092", Server: "kafka", For: "$URL?prefix=" + readme + "."},
 				{Text: "postgres://rf@db/rf", Server: "postgres", For: "'$URL'"},
 			},
@@ -107,8 +107,8 @@ func pages(endpoint string) []Play {
 		{
 			Page: "docs/guide/benchmarks.md",
 			// Short: the figures are not looked at, and stand for hours of calm.
-			Env:    []string{"RINGFENCE_ROUNDS=1", "RINGFENCE_FOR=200ms", "RINGFENCE_RECORDS=2000", "RINGFENCE_KILLS=1"},
-			Stands: []Stand{{Text: "/mnt/disk", For: "."}},
+			Env:         []string{"RINGFENCE_ROUNDS=1", "RINGFENCE_FOR=200ms", "RINGFENCE_RECORDS=2000", "RINGFENCE_KILLS=1"},
+			Substitutes: []Substitute{{Text: "/mnt/disk", For: "."}},
 			Notes: []Note{
 				{Of: "ringfence bench all --dir /mnt/disk --format json", Want: []string{`"bench": "all"`}},
 				{Of: "cd bench && go run ./cmd/peers -run latency", Skip: "the peers take minutes to build and are a module of their own, with tests of their own"},
@@ -119,7 +119,7 @@ func pages(endpoint string) []Play {
 		{
 			Page: "docs/guide/grow.md",
 			Env:  []string{"RINGFENCE_NAMESPACE=" + grow},
-			Stands: []Stand{
+			Substitutes: []Substitute{
 				{Text: "file:///var/lib/rf", For: "file:$HOME/rf"},
 				{Text: "kafka://k1:9092,k2:9092", Server: "kafka", For: "$URL?prefix=" + grow + "-moved."},
 				{Text: "postgres://db/rf", Server: "postgres", For: "$URL"},
@@ -156,7 +156,7 @@ func pages(endpoint string) []Play {
 		},
 		{
 			Page: "docs/guide/kafka.md",
-			Stands: []Stand{
+			Substitutes: []Substitute{
 				{Text: "kafka://h1:9092,h2:9092", Server: "kafka", For: "$URL"},
 				{Text: "prod.", For: kafka + "-prod."},
 				{Text: "topic create payments --partitions 8", For: "topic create payments --partitions 8 --life k3m9q2xt"},
@@ -192,8 +192,8 @@ func pages(endpoint string) []Play {
 			},
 		},
 		{
-			Page:   "docs/guide/operations.md",
-			Stands: []Stand{{Text: "4711", For: "$PID"}},
+			Page:        "docs/guide/operations.md",
+			Substitutes: []Substitute{{Text: "4711", For: "$PID"}},
 			Notes: []Note{
 				{
 					Of: `time=… level=WARN msg="a process does not let go of the write lock, …" topic=payments..0.k3m9q2xt pid=4711 for=1s`,
@@ -239,8 +239,8 @@ func deliver(endpoint string) Play {
 	const beside = `ringfence subscription run billing --exec ./charge & RUN=$!
 		until ringfence subscription dead-letters list billing --format json >list; %s; do sleep 0.1; done; kill $RUN; wait $RUN`
 	return Play{
-		Page:   "docs/guide/deliver.md",
-		Stands: []Stand{{Text: "http://127.0.0.1:8080/in", For: endpoint + "/in"}},
+		Page:        "docs/guide/deliver.md",
+		Substitutes: []Substitute{{Text: "http://127.0.0.1:8080/in", For: endpoint + "/in"}},
 		Notes: []Note{
 			{
 				Of:    "ringfence serve --allow-net 127.0.0.0/8",
@@ -270,7 +270,7 @@ func deliver(endpoint string) Play {
 func stores() Play {
 	return Play{
 		Page: "docs/guide/stores.md",
-		Stands: []Stand{
+		Substitutes: []Substitute{
 			{Text: "ringfence … ", For: "ringfence ring list "},
 			{Text: "redis://user@host:6379/0?password-file=/etc/ringfence/redis", Server: "redis", For: "$URL/0"},
 			{Text: "redis://a:26379?addr=b:26379&addr=c:26379", For: "redis://127.0.0.1:1?addr=127.0.0.1:2&addr=127.0.0.1:3"},

@@ -16,17 +16,17 @@ import (
 
 // Play is how a page is run.
 type Play struct {
-	Page   string   // below the root of the checkout
-	Path   string   // the folder of the programs that it uses
-	Env    []string // of its shell
-	Stands []Stand
-	Notes  []Note
-	Needs  map[string][]string // by heading: the servers without which nothing below it is run
+	Page        string   // below the root of the checkout
+	Path        string   // the folder of the programs that it uses
+	Env         []string // of its shell
+	Substitutes []Substitute
+	Notes       []Note
+	Needs       map[string][]string // by heading: the servers without which nothing below it is run
 }
 
-// Stand is a text in commands that stands for something else: a server or a file of the reader's,
+// Substitute is a text in commands that stands for something else: a server or a file of the reader's,
 // a part that the page leaves open.
-type Stand struct {
+type Substitute struct {
 	Text   string
 	Server string // of testserver; a command with the text is not run without it
 	For    string // $URL in it is the server's URL; $HOST, $NAME, $PORT, $USER, $PASSWORD and $QUERY are parts of it
@@ -63,9 +63,9 @@ func (p Play) play(t *testing.T, root string, shell *session, s step, told strin
 	for _, server := range slices.Concat(s.note.Needs, p.Needs[s.section]) {
 		testserver.URL(t, server)
 	}
-	for _, stand := range p.Stands {
-		if s.kind == command && strings.Contains(text, stand.Text) {
-			text = strings.ReplaceAll(text, stand.Text, stand.value(t))
+	for _, substitute := range p.Substitutes {
+		if s.kind == command && strings.Contains(text, substitute.Text) {
+			text = strings.ReplaceAll(text, substitute.Text, substitute.value(t))
 		}
 	}
 	printed := p.aside(t, shell, s.note.Before)
@@ -105,9 +105,9 @@ func (p Play) aside(t *testing.T, shell *session, commands string) string {
 	if commands == "" {
 		return ""
 	}
-	for _, stand := range p.Stands {
-		if strings.Contains(commands, stand.Text) {
-			commands = strings.ReplaceAll(commands, stand.Text, stand.value(t))
+	for _, substitute := range p.Substitutes {
+		if strings.Contains(commands, substitute.Text) {
+			commands = strings.ReplaceAll(commands, substitute.Text, substitute.value(t))
 		}
 	}
 	// Subshells would lose what is set; && and the last code are what counts.
@@ -118,7 +118,7 @@ func (p Play) aside(t *testing.T, shell *session, commands string) string {
 	return out
 }
 
-func (s Stand) value(t *testing.T) string {
+func (s Substitute) value(t *testing.T) string {
 	t.Helper()
 	if s.Server == "" {
 		return s.For

@@ -16,18 +16,18 @@ type Trouble struct {
 	Hold  [2]time.Duration // how long it lasts, at least and at most
 }
 
-// Ill is a trouble at a time.
-type Ill struct {
+// Injection is a trouble at a time.
+type Injection struct {
 	Trouble
 	Hold time.Duration
 	Pick int // chooses the victim
 }
 
-// Step is one or two ills at once, and the quiet after them.
+// Step is one or two injections at once, and the quiet after them.
 type Step struct {
-	Round int
-	Ills  []Ill
-	Calm  time.Duration
+	Round      int
+	Injections []Injection
+	Calm       time.Duration
 }
 
 // Plan is an endless list of steps, the same for the same seed. In each round every trouble comes
@@ -40,14 +40,14 @@ func Plan(seed uint64, troubles []Trouble, calm time.Duration) iter.Seq[Step] {
 			random.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 			for len(bag) > 0 {
 				first := bag[0]
-				s := Step{Round: round, Ills: []Ill{first.at(random)}, Calm: upTo(random, calm)}
+				s := Step{Round: round, Injections: []Injection{first.at(random)}, Calm: upTo(random, calm)}
 				bag = bag[1:]
 				i := slices.IndexFunc(bag, func(k Trouble) bool { return !first.Alone && !k.Alone && k.Hurts != first.Hurts })
 				if i >= 0 && random.IntN(3) > 0 {
-					s.Ills = append(s.Ills, bag[i].at(random))
+					s.Injections = append(s.Injections, bag[i].at(random))
 					bag = slices.Delete(bag, i, i+1)
 				}
-				slices.SortFunc(s.Ills, func(a, b Ill) int { return cmp.Compare(a.Hurts, b.Hurts) })
+				slices.SortFunc(s.Injections, func(a, b Injection) int { return cmp.Compare(a.Hurts, b.Hurts) })
 				if !yield(s) {
 					return
 				}
@@ -56,8 +56,8 @@ func Plan(seed uint64, troubles []Trouble, calm time.Duration) iter.Seq[Step] {
 	}
 }
 
-func (k Trouble) at(random *rand.Rand) Ill {
-	return Ill{Trouble: k, Hold: k.Hold[0] + upTo(random, k.Hold[1]-k.Hold[0]), Pick: random.IntN(1 << 16)}
+func (k Trouble) at(random *rand.Rand) Injection {
+	return Injection{Trouble: k, Hold: k.Hold[0] + upTo(random, k.Hold[1]-k.Hold[0]), Pick: random.IntN(1 << 16)}
 }
 
 func upTo(random *rand.Rand, most time.Duration) time.Duration {

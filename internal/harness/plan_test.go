@@ -28,16 +28,16 @@ func TestASeedRepeatsThePlanAndEachRoundHasEveryTrouble(t *testing.T) {
 			if again, _ := next(); !reflect.DeepEqual(s, again) {
 				t.Fatalf("seed %d: %v the first time, and then %v", seed, s, again)
 			}
-			for _, x := range s.Ills {
+			for _, x := range s.Injections {
 				met[s.Round][x.Name]++
 				if x.Hold < x.Trouble.Hold[0] || x.Hold > x.Trouble.Hold[1] {
 					t.Errorf("seed %d: %q lasts %s", seed, x.Name, x.Hold)
 				}
 			}
-			if len(s.Ills) > 1 {
+			if len(s.Injections) > 1 {
 				pairs++
-				if s.Ills[0].Hurts >= s.Ills[1].Hurts || s.Ills[0].Alone || s.Ills[1].Alone {
-					t.Errorf("seed %d: %q and %q come at once", seed, s.Ills[0].Name, s.Ills[1].Name)
+				if s.Injections[0].Hurts >= s.Injections[1].Hurts || s.Injections[0].Alone || s.Injections[1].Alone {
+					t.Errorf("seed %d: %q and %q come at once", seed, s.Injections[0].Name, s.Injections[1].Name)
 				}
 			}
 		}

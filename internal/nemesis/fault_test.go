@@ -22,7 +22,7 @@ var troubles = []trouble{
 	{Trouble: harness.Trouble{Name: "a member leaves", Hurts: aMember, Hold: upToASecond}, begin: leave},
 
 	{Trouble: harness.Trouble{Name: "kill the server", Hurts: theServer, Hold: upToASecond}, begin: silence((*testserver.Server).Kill, (*testserver.Server).Restart)},
-	{Trouble: harness.Trouble{Name: "stop the server", Hurts: theServer, Hold: [2]time.Duration{time.Second, 2 * time.Second}}, soak: time.Minute, begin: silence((*testserver.Server).Halt, (*testserver.Server).Restart)},
+	{Trouble: harness.Trouble{Name: "stop the server", Hurts: theServer, Hold: [2]time.Duration{time.Second, 2 * time.Second}}, soak: time.Minute, begin: silence((*testserver.Server).Stop, (*testserver.Server).Restart)},
 	{Trouble: harness.Trouble{Name: "freeze the server", Hurts: theServer, Hold: [2]time.Duration{0, ttl + time.Second}}, begin: silence((*testserver.Server).Freeze, (*testserver.Server).Thaw)},
 
 	{Trouble: harness.Trouble{Name: "lose replies", Hurts: aNetwork, Hold: aWhile}, begin: network(func(p *testserver.Proxy) { p.Down(testserver.Fault{Drop: true}) }, lostReplies)},
@@ -210,7 +210,7 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 		w.await("the regular members are there", func(_ scene, g ringfence.GroupInfo) bool { return has(g, regulars) })
 		var hold time.Duration
 		var ends []func()
-		for _, x := range s.Ills {
+		for _, x := range s.Injections {
 			w.t.Logf("%6.2f s: %s, for %s", time.Since(began).Seconds(), x.Name, x.Hold.Round(time.Millisecond))
 			ends = append(ends, named(kinds, x.Name).begin(w, x.Pick))
 			hold = max(hold, x.Hold)

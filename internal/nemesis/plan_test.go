@@ -54,7 +54,7 @@ func TestAFullRunStopsTheServerForAMinute(t *testing.T) {
 		if s.Round > 0 {
 			break
 		}
-		for _, x := range s.Ills {
+		for _, x := range s.Injections {
 			longest = max(longest, x.Hold)
 		}
 	}

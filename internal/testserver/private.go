@@ -99,10 +99,10 @@ func (s *Server) Part(part string) *Server {
 // Kill ends it with SIGKILL, and with it all of its processes. Its data stay.
 func (s *Server) Kill() { s.t.Helper(); s.services("kill", s.name) }
 
-// Halt ends it in order. Its data stay.
-func (s *Server) Halt() { s.t.Helper(); s.services("halt", s.name) }
+// Stop ends it in order. Its data stay.
+func (s *Server) Stop() { s.t.Helper(); s.services("halt", s.name) }
 
-// Restart starts it after Kill or Halt, on the same port and data, and returns when it answers.
+// Restart starts it after Kill or Stop, on the same port and data, and returns when it answers.
 func (s *Server) Restart() { s.t.Helper(); s.services("start", s.name) }
 
 // Save keeps a copy of the server's data, for which it is halted and started again. What it returns
@@ -115,12 +115,12 @@ func (s *Server) Save() (restore func()) {
 			s.t.Error(err)
 		}
 	})
-	s.Halt()
+	s.Stop()
 	s.copy(data, kept)
 	s.Restart()
 	return func() {
 		s.t.Helper()
-		s.Halt()
+		s.Stop()
 		if err := os.RemoveAll(data); err != nil {
 			s.t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func TestAPrivateServerKeepsItsDataThroughKillAndFreeze(t *testing.T) {
 	if got, err := command(t, s.URL(), "EXISTS k", 10*time.Second); err != nil || got != ":1" {
 		t.Fatalf("after the restart: %q, %v", got, err)
 	}
-	s.Halt()
+	s.Stop()
 	s.Restart()
 	if got, err := command(t, s.URL(), "STRLEN k", 10*time.Second); err != nil || got != ":2" {
 		t.Fatalf("after the second restart: %q, %v", got, err)

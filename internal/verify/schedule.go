@@ -61,14 +61,14 @@ func (c *Config) schedule() (faults []*Fault) {
 	at, grown := quiet, c.Partitions
 	for step := range harness.Plan(c.Seed, troubles, calm) {
 		longest := time.Duration(0)
-		for _, ill := range step.Ills {
-			longest = max(longest, ill.Hold)
-			f := &Fault{AtMillis: at.Milliseconds(), Kind: ill.Name, HoldMillis: ill.Hold.Milliseconds()}
-			switch ill.Hurts {
+		for _, in := range step.Injections {
+			longest = max(longest, in.Hold)
+			f := &Fault{AtMillis: at.Milliseconds(), Kind: in.Name, HoldMillis: in.Hold.Milliseconds()}
+			switch in.Hurts {
 			case hurtsConsumer:
-				f.Process = consumerName(ill.Pick % c.Consumers)
+				f.Process = consumerName(in.Pick % c.Consumers)
 			case hurtsProducer:
-				f.Process = producerName(ill.Pick % c.Producers)
+				f.Process = producerName(in.Pick % c.Producers)
 			case hurtsTopic:
 				if f.Kind == Grow {
 					if grown*2 > min(c.Partitions<<maxGrowth, maxUnits) {
@@ -78,7 +78,7 @@ func (c *Config) schedule() (faults []*Fault) {
 					f.Partitions = grown
 				}
 			}
-			if at+ill.Hold < c.For {
+			if at+in.Hold < c.For {
 				faults = append(faults, f)
 			}
 		}

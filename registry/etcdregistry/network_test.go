@@ -144,7 +144,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := time.After(away)
-	server.Halt()
+	server.Stop()
 	until(t, "the session ends without the store", func() bool { return ended(x) })
 	if _, err := b.List(t.Context(), ""); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a list: %v; expected unavailable", err)

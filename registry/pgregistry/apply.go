@@ -126,7 +126,7 @@ func plain(txns []driver.Txn) bool {
 
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
-	a, news := checkpoints(s.mint, txns)
+	a, news := checkpoints(s.ids, txns)
 	done, err := s.write(ctx, patienceMax, a, s.q.commit)
 	if err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Resu
 }
 
 // checkpoints are plain transactions as the arguments of commit_1, and the versions that they give.
-func checkpoints(m *mint, txns []driver.Txn) (a *args, news []pgtype.UUID) {
+func checkpoints(m *idSource, txns []driver.Txn) (a *args, news []pgtype.UUID) {
 	n := len(txns)
 	checked, keys, values := make([]string, n), make([]string, n), make([][]byte, n)
 	versions, afters := make([]pgtype.UUID, n), make([]pgtype.UUID, n)
@@ -173,7 +173,7 @@ func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Re
 
 // applyBy applies transactions by one call of apply_1.
 func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driver.Txn, out []driver.Result) error {
-	b := newBatch(s.mint, txns)
+	b := newBatch(s.ids, txns)
 	fates, err := s.write(ctx, patience, b.args(), s.q.apply)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ type batch struct {
 	pv         [][]byte
 }
 
-func newBatch(m *mint, txns []driver.Txn) *batch {
+func newBatch(m *idSource, txns []driver.Txn) *batch {
 	b := &batch{}
 	for i := range txns {
 		b.add(m, int32(i+1), &txns[i]) //nolint:gosec // a chunk is small
@@ -251,7 +251,7 @@ func newBatch(m *mint, txns []driver.Txn) *batch {
 	return b
 }
 
-func (b *batch) add(m *mint, n int32, t *driver.Txn) {
+func (b *batch) add(m *idSource, n int32, t *driver.Txn) {
 	b.loud = append(b.loud, !t.Quiet)
 	for _, c := range t.Checks {
 		b.ct, b.ck, b.cv = append(b.ct, n), append(b.ck, c.Key), append(b.cv, expected(c.Version))

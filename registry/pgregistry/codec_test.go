@@ -55,7 +55,7 @@ func TestAfterIsTheEndOfAPrefix(t *testing.T) {
 func TestIDsAreDistinctAndKeepTheirText(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, m := range []*mint{newMint(), newMint()} {
+	for _, m := range []*idSource{newIDSource(), newIDSource()} {
 		for range 1000 {
 			x := m.next()
 			text := id{x}.text()
@@ -77,7 +77,7 @@ func TestIDsAreDistinctAndKeepTheirText(t *testing.T) {
 
 func TestOnlyIndependentCheckpointsTakeTheShortWay(t *testing.T) {
 	t.Parallel()
-	v := driver.Version(id{newMint().next()}.text())
+	v := driver.Version(id{newIDSource().next()}.text())
 	one := func(change func(*driver.Txn)) driver.Txn {
 		txn := driver.Txn{Quiet: true, Checks: []driver.Check{{Key: "owner", Version: v}}, Puts: []driver.Put{{Key: "checkpoint"}}}
 		change(&txn)

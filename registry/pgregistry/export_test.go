@@ -36,7 +36,7 @@ type schemaStore struct {
 
 func newStore(t testing.TB, url string) schemaStore {
 	t.Helper()
-	d := schemaStore{url: url, schema: "test_" + id{newMint().next()}.text()}
+	d := schemaStore{url: url, schema: "test_" + id{newIDSource().next()}.text()}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()

@@ -253,7 +253,7 @@ func TestAServerThatStopsIsAPause(t *testing.T) {
 	back("a kill")
 	await(t, "it has ended in the store too", func() bool { return get(t, a, "member/short").Version == "" })
 
-	server.Halt()
+	server.Stop()
 	server.Restart()
 	back("a restart")
 

@@ -41,20 +41,20 @@ func nobody() pgtype.UUID {
 	return x
 }
 
-// mint makes versions and session IDs: 80 random bits of this handle and a count. They need
+// idSource makes versions and session IDs: 80 random bits of this handle and a count. They need
 // nothing from the store, so one that lost its last seconds in a failover can't repeat them.
-type mint struct {
+type idSource struct {
 	nonce [10]byte
 	n     atomic.Uint64
 }
 
-func newMint() *mint {
-	m := &mint{}
+func newIDSource() *idSource {
+	m := &idSource{}
 	_, _ = rand.Read(m.nonce[:]) // it never fails
 	return m
 }
 
-func (m *mint) next() pgtype.UUID {
+func (m *idSource) next() pgtype.UUID {
 	x := pgtype.UUID{Valid: true}
 	binary.BigEndian.PutUint64(x.Bytes[8:], m.n.Add(1))
 	copy(x.Bytes[:], m.nonce[:]) // over the count's two highest bytes

@@ -184,7 +184,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := time.After(away)
-	server.Halt()
+	server.Stop()
 	await(t, "the session ends without the store", func() bool { return ended(x) })
 	if err := listed(t, b); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a list: %v", err)

@@ -38,7 +38,7 @@ func TestASessionThatNoneOfUsOpenedIsEndedAndTheOthersAreSeen(t *testing.T) {
 			bound(t, a, time.Minute, "a")
 			bound(t, b, time.Minute, "b")
 			put(t, a, "odd", "")
-			x := id{newMint().next()}.text()
+			x := id{newIDSource().next()}.text()
 			execute(t, d.url, "INSERT INTO "+d.schema+".session VALUES ($1::uuid, 0, "+set+")", x)
 			execute(t, d.url, "UPDATE "+d.schema+".entry SET session = $1::uuid WHERE key = 'odd'", x)
 			dead.kill() // noticed although that row is there

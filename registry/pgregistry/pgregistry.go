@@ -77,7 +77,7 @@ type store struct {
 	schema       string
 	pooled       bool  // sessions of the database are not ours: a proxy pools transactions
 	holder       int64 // the advisory lock of this process
-	mint         *mint
+	ids          *idSource
 	gate         *hook.Gate
 	pool         *pgxpool.Pool
 	slots        chan struct{} // one a call that may use the pool
@@ -99,7 +99,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), mint: newMint(), gate: hook.GateOf(ctx)}
+	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), ids: newIDSource(), gate: hook.GateOf(ctx)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

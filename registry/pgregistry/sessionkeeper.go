@@ -219,7 +219,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.attach(ctx); err != nil {
 		return nil, err
 	}
-	x := s.mint.next()
+	x := s.ids.next()
 	opened, err := lease.Ask(s.link.shown, func() error {
 		return s.urgent(ctx, func(c *pgx.Conn) error {
 			_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())

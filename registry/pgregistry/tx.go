@@ -112,7 +112,7 @@ func (e *txEntries) Put(ctx context.Context, key string, value []byte) (driver.V
 	if value == nil {
 		value = []byte{}
 	}
-	v := driver.Version(id{e.s.mint.next()}.text())
+	v := driver.Version(id{e.s.ids.next()}.text())
 	n, err := e.tx.exec(ctx, strings.Replace(txPut, "{schema}", e.s.q.schema, 1), []byte(key), string(v), value)
 	switch {
 	case err != nil:

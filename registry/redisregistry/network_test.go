@@ -131,7 +131,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 	}
 	drain(watch)
 	back := time.After(away)
-	srv.Halt()
+	srv.Stop()
 	eventually(t, "the session ends without the store", func() error { return over(x) })
 	if _, err := other.List(t.Context(), ""); !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), secret) {
 		t.Errorf("a list: %v; expected unavailable, and no password", err)

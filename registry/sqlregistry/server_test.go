@@ -112,7 +112,7 @@ func TestAServerThatIsDownBeyondTheTTLEndsSessionsAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Halt()
+	s.Stop()
 	select { // by its own clock: the server can't say so
 	case <-x.Done():
 	case <-time.After(30 * time.Second):
