@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -52,6 +53,9 @@ func (d *Document) decode(e registry.Entry) error {
 	}
 	if d.Filter != "" && d.Format < filteredFormat {
 		return fmt.Errorf("a filter in a subscription of format %d, whose readers would not heed it", d.Format)
+	}
+	if d.Format < resetFormat && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.Starts != nil }) {
+		return fmt.Errorf("a reset in a subscription of format %d, whose readers would not heed it", d.Format)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input

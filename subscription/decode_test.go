@@ -109,9 +109,45 @@ func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
 	}
 }
 
+// reset is a definition in the middle of a reset.
+var reset = strings.NewReplacer(`"format":2`, `"format":4`, `"active","since":5`, `"active","since":5,"starts":[-1,7,0],"shed":true`).Replace(turned)
+
+func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
+	t.Parallel()
+	d, err := decoded(reset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := d.Set()
+	if at, ok := set.Start(1); !ok || at != 7 {
+		t.Errorf("it begins at %d, %t in partition 1", at, ok)
+	}
+	for _, p := range []int{0, 3} {
+		if at, ok := set.Start(p); ok {
+			t.Errorf("it begins at %d in partition %d, which was not reset", at, p)
+		}
+	}
+	for was, is := range map[string]string{
+		`"format":4`:         `"format":2`, // whose readers would begin where the set before has ended
+		`"starts":[-1,7,0],`: ``,
+		`[-1,7,0]`:           `[]`,
+		`-1,7`:               `-2,7`,
+		`"starts":[-1,7,0]`:  `"starts":[0` + strings.Repeat(",0", commitlog.MaxPartitions) + `]`,
+	} {
+		forged := strings.Replace(reset, was, is, 1)
+		if forged == reset {
+			t.Fatalf("%s is not in the document", was)
+		}
+		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) {
+			t.Errorf("%.40s: %+v, %v; expected fault.Corrupt", is, d, err)
+		}
+	}
+}
+
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(sound))
 	f.Add([]byte(turned))
+	f.Add([]byte(reset))
 	f.Add([]byte(strings.Replace(sound, `"shards":4`, `"shards":1099511627776`, 1)))
 	f.Add([]byte(strings.Replace(sound, `"sets":[`, `"endpoint":{"url":"https://h/in","timeout_ms":5},"sets":[`, 1)))
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -171,8 +207,8 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []string{
-		strings.Replace(sound, `"format":1`, `"format":4`, 1),
-		strings.NewReplacer(`"format":1`, `"format":4`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+		strings.Replace(sound, `"format":1`, `"format":5`, 1),
+		strings.NewReplacer(`"format":1`, `"format":5`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
 		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)

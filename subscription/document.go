@@ -21,7 +21,8 @@ const (
 	documentFormat = 1
 	turnedFormat   = 2 // its shard set has turned, or has fewer shards than its topic partitions: format 1 knows neither
 	filteredFormat = 3 // it has a filter, which the formats before would not heed
-	newestFormat   = filteredFormat
+	resetFormat    = 4 // a shard set of it begins elsewhere than where the one before has ended
+	newestFormat   = resetFormat
 	setIDBytes     = 8
 )
 

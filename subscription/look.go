@@ -100,15 +100,9 @@ func (j *Journals) stateAt(ctx context.Context, shard int, b commitlog.Bounds) (
 }
 
 // Parked is how many records are parked or dead letters, and would be lost with the journals.
-func (j *Journals) Parked(ctx context.Context) (n int, _ error) {
-	for shard := range j.Definition.Set().Shards {
-		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
-		if err != nil {
-			return 0, err
-		}
-		n += len(st.Items())
-	}
-	return n, nil
+func (j *Journals) Parked(ctx context.Context) (int, error) {
+	all, err := j.Items(ctx)
+	return len(all), err
 }
 
 func (j *Journals) set() string { return j.Definition.Set().ID }

@@ -17,6 +17,9 @@ type Set struct {
 	State  string `json:"state"`              // making, active, closing, retired
 	Since  int64  `json:"since,omitempty"`    // Unix ms: when that began; 0: with the subscription
 	Pause  int64  `json:"pause_ms,omitempty"` // at the turn to it: how long a shard of it delivered nothing, at most
+	// Of a reset, until the set turns itself: the offset at which it begins in each partition, or AsItWas.
+	Starts []int64 `json:"starts,omitempty"`
+	Shed   bool    `json:"shed,omitempty"` // and what was parked in those partitions is not handed over
 }
 
 // OfShards is what a definition has that asks for so many shards; 0: for the default.
@@ -138,6 +141,8 @@ func checkSets(sets []Set) error {
 			return fmt.Errorf("shard set %s is %.20q in place %d", s.ID, s.State, i)
 		case s.Since < 0 || s.Since > lastMillis || s.Pause < 0 || s.Pause > lastMillis:
 			return fmt.Errorf("shard set %s has a time before 1970 or after 9999", s.ID)
+		case !soundStarts(&s):
+			return fmt.Errorf("shard set %s begins at %d offsets that no reset gives", s.ID, len(s.Starts))
 		}
 		seen[s.ID], last, place = true, s.Set, at
 		count[s.State]++

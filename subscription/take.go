@@ -101,7 +101,8 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []registry.Positi
 	for i, l := range left {
 		parents[i] = core.Parent{Shard: i, State: l.state}
 	}
-	s.do(func(st *core.State) { st.Adopt(parents, nexts(at)) })
+	set := s.cfg.Definition.Set()
+	s.do(func(st *core.State) { st.Adopt(parents, set.anew(nexts(at))) })
 	select {
 	case <-s.adopted:
 		s.left = nil // nothing that was to be read of it is left

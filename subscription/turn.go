@@ -26,31 +26,39 @@ const RetiredFor = time.Hour
 func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
 	d, err := c.Get(ctx, name)
 	if err == nil {
-		err = c.mayTurn(ctx, d, shards)
+		err = c.mayReshard(ctx, d, shards)
 	}
 	return d, err
 }
 
-func (c *Catalog) mayTurn(ctx context.Context, d *Document, shards int) error {
+func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error {
+	main, err := c.mayTurn(ctx, d)
+	if err != nil {
+		return err
+	}
+	return CheckShards(shards, main.Storage[0].Partitions)
+}
+
+// mayTurn says whether a turn may begin, and returns the topic.
+func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, error) {
 	main, err := c.main(ctx, d.Topic)
 	switch {
 	case err != nil:
-		return err
 	case len(main.Storage) > 1:
-		return fmt.Errorf("subscription %q: its topic has grown, and shards of several storage topics can't be delivered yet: %w", d.Name, fault.Conflict)
+		err = fmt.Errorf("subscription %q: its topic has grown, and shards of several storage topics can't be delivered yet: %w", d.Name, fault.Conflict)
 	case len(d.Sets) >= maxSets:
-		return fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
+		err = fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
 	case d.Turning():
-		return fmt.Errorf("subscription %q: a turn of its shards is under way; its members end it, so repeat this then: %w", d.Name, fault.Conflict)
+		err = fmt.Errorf("subscription %q: a turn of its shards is under way; its members end it, so repeat this then: %w", d.Name, fault.Conflict)
 	}
-	return CheckShards(shards, main.Storage[0].Partitions)
+	return main, err
 }
 
 // Reshard begins the turn to another number of shards, and returns the definition as it is stored. The
 // members do the rest. It is the definition as it was, when it has so many.
 func (c *Catalog) Reshard(ctx context.Context, name string, shards int) (*Document, error) {
 	d, err := c.change(ctx, name, func(d *Document) (bool, error) {
-		if err := c.mayTurn(ctx, d, shards); err != nil || d.Set().Shards == shards {
+		if err := c.mayReshard(ctx, d, shards); err != nil || d.Set().Shards == shards {
 			return false, err
 		}
 		d.atLeast(turnedFormat)
@@ -105,6 +113,7 @@ func (c *Catalog) Retire(ctx context.Context, d *Document, set string) (*Documen
 		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set && s.State == closing })
 		if i >= 0 {
 			now.Sets[i].State, now.Sets[i].Since = retired, time.Now().UnixMilli()
+			now.Sets[i].Starts, now.Sets[i].Shed = nil, false // its shards have long begun
 		}
 		return i >= 0
 	})
@@ -171,7 +180,7 @@ func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document)
 // Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
 // that went back has forgotten a turn which the journals know of.
 func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
-	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions {
+	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions || !soundStarts(&next) {
 		return nil, fmt.Errorf("subscription %q: a journal ends with the shard set %.20q of %d shards: %w", d.Name, next.ID, next.Shards, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {
@@ -179,7 +188,7 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 		if now.Turning() || last.ID != d.Set().ID || next.Set <= last.Set || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID }) {
 			return false
 		}
-		now.atLeast(turnedFormat)
+		now.atLeast(next.format())
 		next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0
 		now.Sets = append(now.Sets, next)
 		return true

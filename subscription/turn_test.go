@@ -24,7 +24,7 @@ func TestAJournalPutsNoSetBackThatNobodyCanRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, next := range []Set{{Set: 1, ID: "abcdefg3", Shards: 1 << 40}, {Set: 1, ID: "abcdefg3"}, {Set: 1, ID: "no", Shards: 1}} {
+	for _, next := range []Set{{Set: 1, ID: "abcdefg3", Shards: 1 << 40}, {Set: 1, ID: "abcdefg3"}, {Set: 1, ID: "no", Shards: 1}, {Set: 1, ID: "abcdefg3", Shards: 1, Starts: []int64{-2}}} {
 		if _, err := c.Restore(t.Context(), d, next); !errors.Is(err, fault.Corrupt) {
 			t.Errorf("%+v: %v; expected fault.Corrupt", next, err)
 		}

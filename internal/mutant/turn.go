@@ -3,12 +3,13 @@ package main
 // turnMutants are bugs of the turn of the shard set.
 func turnMutants() []mutant {
 	const sim, simulation, turn = "subscription/sim", "TestSimulation$", "subscription/core/turn.go"
+	const heirOfReset = "TestAnHeirOfAResetKnowsNothingOfWhatComesAgain$"
 	const live = "TestShardsAreChangedWhileTheyAreDelivered$"
 	return []mutant{
 		{
 			name: "turn-forgets-the-finished", breaks: "a turn hands over only what is live: records that were parked and delivered are delivered again, after later ones",
 			file: turn,
-			find: "mine && m.Offset >= at && !p.State", put: "mine && m.Offset >= at+1<<40 && !p.State",
+			find: "&& m.Offset >= at.Offset && !p.State", put: "&& m.Offset >= at.Offset+1<<40 && !p.State",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -86,7 +87,7 @@ func turnMutants() []mutant {
 		{
 			name: "two-turns-at-once", breaks: "a turn begins while another one is under way, and its shards wait for what nobody ends",
 			file: "subscription/turn.go",
-			find: "	case d.Turning():\n		return fmt", put: "	case false:\n		return fmt",
+			find: "	case d.Turning():\n		err = fmt", put: "	case false:\n		err = fmt",
 			pkg: ".", test: "TestATurnWaitsForMembersAndBarsAnother$",
 		},
 		{
@@ -104,7 +105,7 @@ func turnMutants() []mutant {
 		{
 			name: "journal-names-any-set", breaks: "the end of a journal that somebody forged makes a definition that nobody can read",
 			file: "subscription/turn.go",
-			find: " || next.Shards > commitlog.MaxPartitions {", put: " || next.Shards > commitlog.MaxPartitions<<40 {",
+			find: " || next.Shards > commitlog.MaxPartitions || ", put: " || next.Shards > commitlog.MaxPartitions<<40 || ",
 			pkg: "subscription", test: "TestAJournalPutsNoSetBackThatNobodyCanRead$",
 		},
 		{
@@ -124,6 +125,54 @@ func turnMutants() []mutant {
 			file: "subscription/delivery/turn.go",
 			find: "		_, err = c.Restore(ctx, w.Definition, next)\n", put: "		_ = next\n",
 			pkg: ".", test: "TestARegistryThatForgetsATurnIsTold$",
+		},
+		{
+			name: "reset-knows-the-finished", breaks: "records that a reset sends a subscription back to are passed over, as what was parked of their keys was finished once",
+			file: turn,
+			find: "mine && !at.Anew && m.Offset", put: "mine && m.Offset",
+			pkg: "subscription/core", test: heirOfReset,
+		},
+		{
+			name: "reset-hands-over-what-comes-again", breaks: "what is parked above the place of a reset goes along, and the records before it are passed over",
+			file: turn,
+			find: "!n.Shed && o.Offset < n.Offset }", put: "!n.Shed }",
+			pkg: "subscription/core", test: heirOfReset,
+		},
+		{
+			name: "reset-forgets-the-parked", breaks: "what is parked below the place of a reset is lost",
+			file: turn,
+			find: "return !n.Anew || !n.Shed && o.", put: "return !n.Anew || n.Shed && o.",
+			pkg: sim, test: simulation,
+		},
+		{
+			name: "reset-begins-where-it-was", breaks: "a reset moves nothing",
+			file: "subscription/delivery/turn.go",
+			find: "reset := set.Start(in.Partition); reset {", put: "reset := set.Start(in.Partition); reset && at < 0 {",
+			pkg: ".", test: "TestOnePartitionOfASubscriptionGoesBack$",
+		},
+		{
+			name: "reset-moves-all-partitions", breaks: "a reset of one partition moves the others too",
+			file: "subscription/reset.go",
+			find: "partition >= len(s.Starts) || s.Starts[partition] == AsItWas {", put: "partition >= len(s.Starts) {",
+			pkg: "subscription", test: "TestAResetThatNobodyCanHaveMadeIsRefused$",
+		},
+		{
+			name: "reset-not-for-the-old", breaks: "members of a version that knows no reset begin where the set before has ended",
+			file: "subscription/reset.go",
+			find: "		return resetFormat\n", put: "		return turnedFormat\n",
+			pkg: ".", test: "TestOnePartitionOfASubscriptionGoesBack$",
+		},
+		{
+			name: "reset-not-remembered", breaks: "a registry that forgets a reset has it undone",
+			file: "subscription/turn.go",
+			find: "		now.atLeast(next.format())\n		next.State", put: "		next.Starts = nil\n		now.atLeast(next.format())\n		next.State",
+			pkg: ".", test: "TestARegistryThatForgetsAResetIsTold$",
+		},
+		{
+			name: "reset-miscounts", breaks: "a dry run of a reset counts what is parked as finished",
+			file: "subscription/delivery/reset.go",
+			find: "				p.Again--\n", put: "",
+			pkg: ".", test: "TestASubscriptionGoesBackWhileItIsDelivered$",
 		},
 	}
 }

@@ -39,6 +39,10 @@ func (s *State) From(next []Next) int64 {
 type Next struct {
 	Storage, Partition int
 	Offset             int64
+
+	// Of State.Adopt, after a reset.
+	Anew bool // all from there on comes again from the main topic: nothing of it is known
+	Shed bool // and what is parked below is left behind
 }
 
 // needed says whether an heir has to read p.

@@ -58,13 +58,13 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 	if s.phase != adopting {
 		return
 	}
-	from := map[[2]int]int64{}
+	from := map[[2]int]Next{}
 	for _, n := range next {
-		from[[2]int{n.Storage, n.Partition}] = n.Offset
+		from[[2]int{n.Storage, n.Partition}] = n
 	}
 	for _, p := range parents {
 		for _, it := range p.State.items {
-			if _, mine := from[it.in()]; mine && !s.has(it) && !it.order.ends() {
+			if n, mine := from[it.in()]; mine && n.keeps(it.Origin) && !s.has(it) && !it.order.ends() {
 				one := pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin}
 				if o := p.State.orders[it.Origin]; o != nil {
 					one.edited = o.place
@@ -75,7 +75,7 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 		for _, l := range p.State.lanes {
 			for m := range l.marks {
 				at, mine := from[m.in()]
-				if own := s.lanes[l.name]; mine && m.Offset >= at && !p.State.holds(m.Origin) && (own == nil || !own.known(m.Origin)) {
+				if own := s.lanes[l.name]; mine && !at.Anew && m.Offset >= at.Offset && !p.State.holds(m.Origin) && (own == nil || !own.known(m.Origin)) {
 					s.pulls = append(s.pulls, pull{lane: l, at: m.Origin})
 				}
 			}
@@ -84,6 +84,9 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 	slices.SortFunc(s.pulls, func(a, b pull) int { return a.at.Compare(b.at) })
 	s.pullOn()
 }
+
+// keeps says whether what is parked there goes on; else it comes again from the main topic, or never.
+func (n *Next) keeps(o Origin) bool { return !n.Anew || !n.Shed && o.Offset < n.Offset }
 
 // in is the partition of an origin.
 func (o Origin) in() [2]int { return [2]int{int(o.Storage), int(o.Partition)} }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -145,6 +146,48 @@ func TestAnHeirTakesOverWhatItsPartitionsHave(t *testing.T) {
 		s.Open()
 		if s.Admit([]byte("e"), id(1, 9).Origin) != Past || s.Admit([]byte("a"), id(1, 10).Origin) != Divert || s.Admit([]byte("z"), id(1, 10).Origin) != Direct {
 			t.Error("records are not admitted as in the set before")
+		}
+	}
+}
+
+// After a reset nothing is known of what comes again. What is parked below goes along, unless it is left
+// behind; of a partition that was not reset everything does.
+func TestAnHeirOfAResetKnowsNothingOfWhatComesAgain(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(partition int32, offset int64) ID {
+		return ID{Origin: Origin{Partition: partition, Offset: offset}}
+	}
+	parent := New(Config{Set: "s"})
+	script(parent,
+		Record{Kind: Fence, By: by, Seq: 1},
+		Record{Kind: Park, By: by, Seq: 2, ID: id(0, 4), Key: []byte("a")},
+		Record{Kind: Park, By: by, Seq: 3, ID: id(0, 5), Key: []byte("a")},
+		Record{Kind: Dead, By: by, Seq: 4, ID: id(0, 6), Key: []byte("b"), Blocking: true, Reason: Permanent},
+		Record{Kind: Park, By: by, Seq: 5, ID: id(0, 8), Key: []byte("c")}, Record{Kind: Done, By: by, Seq: 6, ID: id(0, 8)},
+		Record{Kind: Park, By: by, Seq: 7, ID: id(1, 6), Key: []byte("d")},
+		Record{Kind: Park, By: by, Seq: 8, ID: id(1, 7), Key: []byte("e")}, Record{Kind: Done, By: by, Seq: 9, ID: id(1, 7)},
+		Record{Kind: Close, By: by, Seq: 10},
+	)
+	for shed, want := range map[bool][]Kind{false: {Park, Park, Known}, true: {Park, Known}} {
+		s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true})
+		s.Start()
+		settle(s, 0)
+		s.Adopt([]Parent{{State: parent}}, []Next{{Offset: 5, Anew: true, Shed: shed}, {Partition: 1, Offset: 6}})
+		entries, _ := settle(s, 1)
+		var got []Kind
+		for _, e := range entries {
+			got = append(got, e.Kind)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("left behind: %t; taken over are %+v", shed, entries)
+		}
+		s.Open()
+		if s.Admit([]byte("c"), id(0, 8).Origin) == Past || s.Admit([]byte("b"), id(0, 6).Origin) == Past {
+			t.Error("a record that was to come again is passed over")
+		}
+		if blocked := s.Admit([]byte("a"), id(0, 5).Origin) == Divert; blocked == shed {
+			t.Errorf("left behind: %t; the record behind the parked one is diverted: %t", shed, blocked)
 		}
 	}
 }

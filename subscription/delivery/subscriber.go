@@ -180,6 +180,9 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	m.mu.Lock()
 	m.sets[set.set] = set
 	of.setPaused(m.def.Paused != nil)
+	if was, ok := m.def.Closing(); ok && was.ID == set.set {
+		of.end(m.def.Set()) // before it begins anything
+	}
 	m.mu.Unlock()
 	go func() { // joined by run, which takes it from ended
 		set.err = c.groups.Consume(running, consumer.Member{

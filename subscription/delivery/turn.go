@@ -219,6 +219,10 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 // inherited is where the main records of a partition begin that an earlier set has left. One of which
 // nobody knows was begun by nobody.
 func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (registry.Position, error) {
+	set := d.Definition.Set()
+	if at, reset := set.Start(in.Partition); reset {
+		return d.resetTo(ctx, in, at)
+	}
 	for _, l := range d.left {
 		for _, p := range l.Final.Positions {
 			if p.Storage == in.Storage && p.Partition == in.Partition {

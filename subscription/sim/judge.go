@@ -17,22 +17,23 @@ type judge struct {
 	held    map[heldBy]int
 }
 
-// facts are what it knows of all shards.
+// facts are what it knows of all shards, since the last reset.
 type facts struct {
 	tries     map[core.Origin]int
 	delivered map[core.Origin]int
 	discarded map[core.Origin]bool
 	dropped   map[core.Origin]bool
 	everDead  map[core.Origin]bool
-	over      map[core.Origin]bool // its Done counts
-	epochs    map[string]int64     // the highest token that was seen of a line
-	value     map[core.ID]int      // which one of a round is to be delivered; 0: that of the topic
+	over      map[core.Origin]bool  // its Done counts
+	epochs    map[string]int64      // the highest token that was seen of a line
+	value     map[core.ID]int       // which one of a round is to be delivered; 0: that of the topic
+	noted     map[core.ID]core.Verb // what became of dead letters
 }
 
-func newFacts() facts {
-	return facts{
+func newFacts() *facts {
+	return &facts{
 		tries: map[core.Origin]int{}, delivered: map[core.Origin]int{}, discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{},
-		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{}, value: map[core.ID]int{},
+		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{}, value: map[core.ID]int{}, noted: map[core.ID]core.Verb{},
 	}
 }
 
@@ -44,7 +45,7 @@ type heldBy struct {
 
 func newJudge(w *shard) judge {
 	return judge{
-		facts: &w.facts, w: w, oracle: core.New(core.Config{Set: set}), due: map[core.Origin]int64{}, letters: map[core.ID]int64{}, held: map[heldBy]int{},
+		facts: w.facts, w: w, oracle: core.New(core.Config{Set: set}), due: map[core.Origin]int64{}, letters: map[core.ID]int64{}, held: map[heldBy]int{},
 	}
 }
 

@@ -45,13 +45,13 @@ func (n *node) noteOut() {
 	}
 	note := n.notes[0]
 	for _, id := range note.IDs {
-		if was, again := w.noted[id]; again {
+		if was, again := w.judge.noted[id]; again {
 			w.counts.Renoted++
 			if was != note.Verb && !w.rolled {
 				w.fail("of dead letter %v is noted first %d, then %d", id, was, note.Verb)
 			}
 		}
-		w.noted[id] = note.Verb
+		w.judge.noted[id] = note.Verb
 	}
 	if !w.healed && w.chance(6) {
 		return // nobody knows: it is stored once more
@@ -88,8 +88,8 @@ func (j *judge) decided(before, after *core.Item) {
 	case w.rolled:
 	case before.Order == 0 || again != (after != nil):
 		w.fail("dead letter %v was ordered to be %d, and became %+v", before.ID, before.Order, after)
-	case w.noted[before.ID] != before.Order:
-		w.fail("of dead letter %v is noted %d; ordered was %d", before.ID, w.noted[before.ID], before.Order)
+	case j.noted[before.ID] != before.Order:
+		w.fail("of dead letter %v is noted %d; ordered was %d", before.ID, j.noted[before.ID], before.Order)
 	}
 	switch before.Order {
 	case core.Pass:

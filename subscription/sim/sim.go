@@ -41,6 +41,7 @@ type Counts struct {
 	Recalled, Paused, Waited, Spared, Strangers, Cut int
 	Turns, Closings, Adopted, TakenOver, Followed    int
 	Skipped, Edited, Renoted                         int
+	Resets, Again, Passed, Shed                      int
 }
 
 // Run runs one history.
@@ -131,8 +132,8 @@ type world struct {
 
 	sets    [][]*shard // of each set its shards
 	turning *rand.Rand // of the turns alone; nil: there is none
-	facts   facts
-	noted   map[core.ID]core.Verb // what became of dead letters
+	facts   *facts     // of the last set
+	resets  *rand.Rand // of the resets alone
 	edits   int
 	rolled  bool
 	healed  bool
@@ -148,7 +149,8 @@ type shard struct {
 	name    string
 	parts   [partitions]bool // those that it reads
 	parents []*shard
-	closing bool // by the definition; owners hear of it later
+	reset   *reset // what it begins with; nil: with what those before have left
+	closing bool   // by the definition; owners hear of it later
 
 	journal []stored
 	first   int64 // what is not trimmed
@@ -163,7 +165,7 @@ type shard struct {
 }
 
 func newWorld(c Config) *world {
-	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}, noted: map[core.ID]core.Verb{}}
+	w := &world{seed: c.Seed, rnd: rand.New(rand.NewPCG(c.Seed, 14)), trace: c.Trace, byKey: map[string][]record{}}
 	w.other = rand.New(rand.NewPCG(c.Seed, 0x737472616e6765))
 	w.strange = w.other.IntN(8) == 0
 	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]
@@ -186,7 +188,6 @@ func newWorld(c Config) *world {
 		w.main[p] = append(w.main[p], r)
 		w.byKey[r.line] = append(w.byKey[r.line], r)
 	}
-	w.facts = newFacts()
 	w.begin()
 	return w
 }

@@ -13,21 +13,23 @@ func (w *world) begin() {
 	if t := rand.New(rand.NewPCG(w.seed, 0x7475726e)); t.IntN(2) == 0 {
 		w.turning = t
 	}
-	w.add()
+	w.resets = rand.New(rand.NewPCG(w.seed, 0x7265736574))
+	w.facts = newFacts()
+	w.add(nil)
 	for _, s := range w.sets[0] {
 		s.claim("the first")
 	}
 }
 
 // add makes a set whose shards take over from those of the last one.
-func (w *world) add() {
+func (w *world) add(r *reset) {
 	count := 1
 	if w.turning != nil {
 		count += w.turning.IntN(partitions)
 	}
 	var all []*shard
 	for k := range count {
-		s := &shard{world: w, name: fmt.Sprintf("%d.%d", len(w.sets), k)}
+		s := &shard{world: w, name: fmt.Sprintf("%d.%d", len(w.sets), k), reset: r}
 		for p := range partitions {
 			s.parts[p] = p*count/partitions == k
 		}
@@ -51,7 +53,7 @@ func (w *world) turnOn() {
 		return
 	}
 	w.counts.Turns++
-	w.add()
+	w.add(w.resetTo())
 	w.log("a turn begins, to %d shards", len(w.sets[len(w.sets)-1]))
 	for _, s := range w.sets[len(w.sets)-1] {
 		s.claim("the first")
@@ -95,7 +97,7 @@ func (w *shard) last() *checkpoint {
 // inherited is what the shards before say of the partition of a record; nil: nothing.
 func (w *shard) inherited(o core.Origin) *checkpoint {
 	for _, p := range w.parents {
-		if p.parts[o.Partition] && p.ended() {
+		if p.parts[o.Partition] && p.ended() && w.reset.at(int(o.Partition)) < 0 {
 			return p.last()
 		}
 	}
@@ -159,6 +161,7 @@ func (w *shard) read() *core.State {
 func (n *node) adopt() {
 	var parents []core.Parent
 	var next []core.Next
+	n.w.inherit()
 	for i, p := range n.w.parents {
 		st := p.read()
 		at, ok := st.Ended()
@@ -170,6 +173,11 @@ func (n *node) adopt() {
 		parents = append(parents, core.Parent{Shard: i, State: st})
 		for k := range partitions {
 			if !p.parts[k] || !n.w.parts[k] {
+				continue
+			}
+			if at := n.w.reset.at(k); at >= 0 {
+				n.next[k] = at
+				next = append(next, core.Next{Partition: k, Offset: at, Anew: true, Shed: n.w.reset.shed})
 				continue
 			}
 			n.next[k], n.fin[k] = last.next[k], maps.Clone(last.done[k])
@@ -270,7 +278,7 @@ func (w *world) heal() {
 			over = over && s.judge.finished()
 		}
 		if over {
-			w.sets[0][0].judge.end()
+			w.sets[len(w.sets)-1][0].judge.end()
 			w.counts.Discarded += len(w.facts.discarded)
 			return
 		}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"maps"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// reset is a turn to a set that begins elsewhere.
+type reset struct {
+	starts [partitions]int64 // -1: where the set before has ended
+	shed   bool              // what is parked below is not handed over
+	before *facts            // what was known of the sets before
+	taken  [partitions]bool  // of that, what is below is known now
+}
+
+// at is where it begins in a partition; -1: where the one before has ended.
+func (r *reset) at(partition int) int64 {
+	if r == nil {
+		return -1
+	}
+	return r.starts[partition]
+}
+
+// resetTo is a reset for the next turn, or none.
+func (w *world) resetTo() *reset {
+	if w.resets.IntN(2) == 0 {
+		return nil
+	}
+	r := &reset{shed: w.resets.IntN(4) == 0, before: w.facts}
+	for p := range partitions {
+		r.starts[p] = w.resets.Int64N(int64(len(w.main[p])) + 1)
+		if w.resets.IntN(4) == 0 {
+			r.starts[p] = -1
+		}
+	}
+	w.facts = newFacts()
+	w.facts.epochs = r.before.epochs
+	w.counts.Resets++
+	w.log("a reset to %v, parked ones are left behind: %t", r.starts, r.shed)
+	return r
+}
+
+// inherit makes facts of what a reset leaves as it was, once the shards before have ended: of all below
+// where this one begins. What is not delivered there, and not parked, is passed over.
+func (w *shard) inherit() {
+	r := w.reset
+	if r == nil {
+		return
+	}
+	for p := range partitions {
+		if !w.parts[p] || r.taken[p] {
+			continue
+		}
+		r.taken[p] = true
+		below := func(o core.Origin) bool {
+			return int(o.Partition) == p && (r.starts[p] < 0 || o.Offset < r.starts[p])
+		}
+		r.before.below(w.judge.facts, below)
+		for i := range w.main[p] {
+			o := core.Origin{Partition: int32(p), Offset: int64(i)}
+			switch parked := w.parked(o); {
+			case r.starts[p] < 0:
+			case !below(o):
+				if r.before.delivered[o] > 0 {
+					w.counts.Again++
+				}
+			case w.judge.delivered[o] > 0 || w.judge.discarded[o] || w.judge.dropped[o]:
+			case !parked:
+				w.counts.Passed++
+				w.judge.dropped[o] = true
+			case r.shed:
+				w.counts.Shed++
+				w.judge.dropped[o] = true
+			}
+		}
+	}
+}
+
+// parked says whether a shard before has left a record parked, or as a dead letter.
+func (w *shard) parked(o core.Origin) bool {
+	for _, p := range w.parents {
+		if p.parts[o.Partition] && p.judge.item(o) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// below copies what is known of some records.
+func (f *facts) below(to *facts, some func(core.Origin) bool) {
+	copyOf(f.tries, to.tries, some)
+	copyOf(f.delivered, to.delivered, some)
+	copyOf(f.discarded, to.discarded, some)
+	copyOf(f.dropped, to.dropped, some)
+	copyOf(f.everDead, to.everDead, some)
+	copyOf(f.over, to.over, some)
+	byID := func(id core.ID) bool { return some(id.Origin) }
+	copyOf(f.value, to.value, byID)
+	copyOf(f.noted, to.noted, byID)
+}
+
+func copyOf[K comparable, V any](from, to map[K]V, some func(K) bool) {
+	all := maps.Clone(from)
+	maps.DeleteFunc(all, func(k K, _ V) bool { return !some(k) })
+	maps.Copy(to, all)
+}
