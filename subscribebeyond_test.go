@@ -100,3 +100,24 @@ func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 	got.inOrder(t, "k0", "0", "2", "4", "6")
 	got.inOrder(t, "k1", "1", "3", "5", "7")
 }
+
+// A shard that waits for somebody to decide about such a record ends for a reset all the same.
+func TestAResetMendsAJournalThatKnowsRecordsBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	s, rf := newTopic(t, 1)
+	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	must(t, err)
+	journal := raw(t, s, rf, info.JournalTopic())
+	produce(t, rf, "orders", 0, 4, 2)
+	claim(t, journal, info, core.Record{Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true})
+
+	got := newRecorder()
+	subscribe(t, rf, "billing", got.handle)
+	eventually(t, "the end of the partition in the journal", func() bool { return has(t, journal, core.Ends) })
+	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	must(t, err)
+	produce(t, rf, "orders", 4, 4, 2)
+	got.waitFor(t, 8)
+	got.inOrder(t, "k0", "0", "2", "4", "6")
+	got.inOrder(t, "k1", "1", "3", "5", "7")
+}

@@ -18,12 +18,13 @@ const (
 // called once Started is closed; no record of the partition may be handled before it has returned true.
 // That takes as long as records are parked, or dead letters, that the partition has not got: they would be
 // mistaken for those that come in their places. What is parked is delivered meanwhile, and orders are
-// carried out. It returns false when the unit is to be drained.
-func (s *Shard) Fit(ctx context.Context, draining <-chan struct{}, storage, partition int, main dispatch.Source) (bool, error) {
+// carried out. It returns false when the unit is to be drained, or enough is closed:
+// the shard is to end.
+func (s *Shard) Fit(ctx context.Context, draining, enough <-chan struct{}, storage, partition int, main dispatch.Source) (bool, error) {
 	end := core.Origin{Storage: int32(storage), Partition: int32(partition)}
 	there, torn := s.beyond(end)
 	for look := 0; there.Any() && look < endLooks; look++ {
-		if look > 0 && !pause(ctx, draining) {
+		if look > 0 && !pause(ctx, draining, enough) {
 			return false, ctx.Err()
 		}
 		b, err := main.Bounds(ctx)
@@ -44,7 +45,7 @@ func (s *Shard) Fit(ctx context.Context, draining <-chan struct{}, storage, part
 			"storage", storage, "partition", partition, "records", torn)
 	}
 	for torn > 0 {
-		if !pause(ctx, draining) {
+		if !pause(ctx, draining, enough) {
 			return false, ctx.Err()
 		}
 		_, torn = s.beyond(end)
@@ -59,13 +60,14 @@ func (s *Shard) beyond(end core.Origin) (b core.Beyond, torn int) {
 }
 
 // pause waits a while; false: there is no time for that.
-func pause(ctx context.Context, draining <-chan struct{}) bool {
+func pause(ctx context.Context, draining, enough <-chan struct{}) bool {
 	wait := time.NewTimer(endPause)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
 		return true
 	case <-draining:
+	case <-enough:
 	case <-ctx.Done():
 	}
 	return false

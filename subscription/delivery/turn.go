@@ -144,7 +144,10 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 		}
 	}
 	for _, in := range d.in {
-		if fits, err := d.shard.Fit(ctx, d.unit.Draining(), in.Storage, in.Partition, in.Source); !fits {
+		if d.ending() {
+			break // those who go on look at it anew
+		}
+		if fits, err := d.shard.Fit(ctx, d.unit.Draining(), d.enough, in.Storage, in.Partition, in.Source); err != nil || !fits && !d.ending() {
 			return err
 		}
 	}
