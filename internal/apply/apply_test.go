@@ -170,6 +170,39 @@ func TestOfTwoThatCreateTheSameAlikeBothAreDone(t *testing.T) {
 	}
 }
 
+func TestAFileThatNamesEverySettingIsUnchangedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	const all = "topics: {payments: {partitions: 4}}\n" + `
+subscriptions:
+  billing:
+    topic: payments
+    order: none
+    from: latest
+    shards: 2
+    attempts: 3
+    retry-initial: 20ms
+    retry-max: 4s
+    hold: 30ms
+    dead-letters: drop
+    filter: value.n > 1
+    endpoint: http://127.0.0.1:1/in
+    timeout: 3s
+    secret-file: /nonexistent/secret
+`
+	for _, f := range subscriptionFields() {
+		if !strings.Contains(all, "    "+f.name+": ") {
+			t.Errorf("this test doesn't name the setting %s", f.name)
+		}
+	}
+	if err := plan(t, rf, all).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := actions(plan(t, rf, all)); got != "unchanged payments, unchanged billing" {
+		t.Errorf("the second time the file does: %s", got)
+	}
+}
+
 func TestFaultsOfAFileAreToldWithTheirLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -203,7 +203,7 @@ func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfi
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
 		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,
-		Shards:  d.Set().Shards,
+		Shards: d.Set().Shards, Filter: d.Filter,
 		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {

@@ -47,5 +47,11 @@ func applyMutants() []mutant {
 			find: "	if steps == 0 {\n", put: "	if steps >= 0 {\n",
 			pkg: pkg, test: "TestOfTwoThatCreateTheSameOneHearsOfTheConflict$",
 		},
+		{
+			name: "apply-filter-unread", breaks: "a file with a filter is refused the second time",
+			file: "internal/apply/plan.go",
+			find: "Filter: d.Filter,", put: "",
+			pkg: pkg, test: "TestAFileThatNamesEverySettingIsUnchangedTheSecondTime$",
+		},
 	}
 }
