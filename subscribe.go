@@ -44,6 +44,9 @@ type SubscriptionConfig struct {
 	// that of expr-lang.org, see the guide; key, headers, value (of JSON), topic, partition, offset and timestamp
 	// are what it sees. Default: everything is delivered.
 	Filter string
+	// Rate and Concurrency bound what all members deliver together: attempts that begin in a second, and that
+	// are under way at the same time, of which each shard has one at least. Default: no bound. See Client.Limit.
+	Rate, Concurrency int
 }
 
 // SubscriptionEndpoint is where a subscription is delivered to by HTTP, see package push. With no URL a
@@ -76,6 +79,7 @@ func (cfg SubscriptionConfig) definition(name string) subscription.Document {
 		Retry:    subscription.NewRetry(cfg.Initial, cfg.Max, cfg.Hold, cfg.MaxAttempts),
 		Endpoint: subscription.NewEndpoint(cfg.Endpoint.URL, cfg.Endpoint.Timeout, cfg.Endpoint.SecretFile),
 		Sets:     subscription.OfShards(cfg.Shards),
+		Limits:   subscription.LimitsOf(cfg.Rate, cfg.Concurrency),
 	}
 }
 

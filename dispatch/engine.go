@@ -52,6 +52,7 @@ type Engine struct {
 	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
 	running    int                 // handlers
 	blocked    int                 // of them, those that showed to be slow
+	most       int                 // of them at once, see Limit; 0: as configured
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
 	stopRead   context.CancelFunc  // ends the reads and waits under way
@@ -234,6 +235,19 @@ func (e *Engine) Resume() {
 	e.mu.Lock()
 	defer e.unlock()
 	e.paused = false
+}
+
+// Limit has at most so many handlers run at the same time from now on, if that is less than
+// Config.Concurrency; 0: as many as that says. Running ones go on to the end of their records.
+func (e *Engine) Limit(atOnce int) {
+	e.mu.Lock()
+	defer e.unlock()
+	e.most = atOnce
+	if e.running > e.atOnce() {
+		for _, w := range e.workers {
+			e.reclaim(w, time.Now())
+		}
+	}
 }
 
 // TryOne lets one record be handled while the engine is paused, the one that has waited the longest for

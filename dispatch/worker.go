@@ -140,7 +140,15 @@ func (e *Engine) helper() *worker {
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
 	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
-		e.running < e.cfg.Concurrency && e.running-e.blocked < e.pace.width
+		e.running < e.atOnce() && e.running-e.blocked < e.pace.width
+}
+
+// atOnce is how many handlers may run at the same time.
+func (e *Engine) atOnce() int {
+	if e.most > 0 {
+		return min(e.most, e.cfg.Concurrency)
+	}
+	return e.cfg.Concurrency
 }
 
 // over says whether idle workers leave.

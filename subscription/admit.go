@@ -54,7 +54,7 @@ func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) err
 	if unfit != nil {
 		return unfit
 	}
-	return s.deliver(ctx, r)
+	return s.bounded(ctx, r, false)
 }
 
 // parked delivers one that was parked. Somebody has decided that what is redriven or edited is to be

@@ -154,8 +154,9 @@ type counter struct {
 	err   error
 }
 
-func (*counter) Pause()  {}
-func (*counter) Resume() {}
+func (*counter) Pause()    {}
+func (*counter) Resume()   {}
+func (*counter) Limit(int) {}
 
 func (c *counter) TryOne() bool {
 	c.asked = append(c.asked, time.Since(c.since))

@@ -207,8 +207,8 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []string{
-		strings.Replace(sound, `"format":1`, `"format":5`, 1),
-		strings.NewReplacer(`"format":1`, `"format":5`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+		strings.Replace(sound, `"format":1`, `"format":6`, 1),
+		strings.NewReplacer(`"format":1`, `"format":6`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
 		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)
@@ -228,6 +228,21 @@ func TestNoSetOfADefinitionHasMoreShardsThanAnyTopic(t *testing.T) {
 	}
 	if d, err := decoded(strings.Replace(turned, `"shards":4`, `"shards":1099511627776`, 1)); !errors.Is(err, fault.Corrupt) {
 		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
+	}
+}
+
+func TestLimitsAreReadOnlyFromAFormatThatEverybodyHeeds(t *testing.T) {
+	t.Parallel()
+	limited := strings.Replace(sound, `"order"`, `"limits":{"rate":7,"concurrency":4},"order"`, 1)
+	if _, err := decoded(limited); !errors.Is(err, ErrDamaged) {
+		t.Errorf("of format 1: %v; expected ErrDamaged", err)
+	}
+	newer := strings.Replace(limited, `"format":1`, `"format":5`, 1)
+	if d, err := decoded(newer); err != nil || d.Rate() != 7 || d.Concurrency(3) != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := decoded(strings.Replace(newer, `"rate":7`, `"rate":-7`, 1)); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a rate below 0: %v; expected ErrDamaged", err)
 	}
 }
 

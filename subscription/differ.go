@@ -17,6 +17,14 @@ func (d *Document) Differences(want Document) (all []string) {
 	note(want.From != "", "from", d.From, want.From)
 	note(want.Set().Shards != 0, "shards", d.Set().Shards, want.Set().Shards)
 	note(want.Filter != "", "filter", d.Filter, want.Filter)
+	if want.Limits != nil {
+		var have Limits
+		if d.Limits != nil {
+			have = *d.Limits
+		}
+		note(want.Limits.Rate != 0, "rate", have.Rate, want.Limits.Rate)
+		note(want.Limits.Concurrency != 0, "concurrency", have.Concurrency, want.Limits.Concurrency)
+	}
 	note(want.DeadLetters != "", "dead letters", d.DeadLetters, want.DeadLetters)
 	note(want.Retry.MaxAttempts != 0, "attempts", d.Retry.MaxAttempts, want.Retry.MaxAttempts)
 	note(want.Retry.InitialMS != 0, "first pause", ms(d.Retry.InitialMS), ms(want.Retry.InitialMS))

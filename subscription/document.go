@@ -22,7 +22,8 @@ const (
 	turnedFormat   = 2 // its shard set has turned, or has fewer shards than its topic partitions: format 1 knows neither
 	filteredFormat = 3 // it has a filter, which the formats before would not heed
 	resetFormat    = 4 // a shard set of it begins elsewhere than where the one before has ended
-	newestFormat   = resetFormat
+	limitedFormat  = 5 // it has limits, or had: the formats before would not heed them
+	newestFormat   = limitedFormat
 	setIDBytes     = 8
 )
 
@@ -90,6 +91,7 @@ type Document struct {
 	DeadLetters DeadLetters `json:"dead_letters"`
 	Endpoint    *Endpoint   `json:"endpoint,omitempty"` // nil: a handler or a command delivers
 	Filter      string      `json:"filter,omitempty"`   // an expression, see package filter: what it is false of is finished undelivered
+	Limits      *Limits     `json:"limits,omitempty"`   // nil: there are none
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
@@ -154,12 +156,12 @@ func set[T comparable](field *T, value T) {
 // Validate reports every fault of a definition, as Ensure would.
 func (d Document) Validate() error {
 	d.withDefaults()
-	return d.validate()
+	return errors.Join(d.validate(), d.Limits.CheckShards(d.Name, d.Set().Shards))
 }
 
 // validate reports every fault of a definition that is complete.
 func (d *Document) validate() error {
-	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic), d.Endpoint.validate()}
+	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic), d.Endpoint.validate(), d.Limits.validate(d.Name)}
 	demand := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
@@ -221,11 +223,17 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			if d.Sets, err = firstSet(&d, main.Storage[0].Partitions); err != nil {
 				return nil, err
 			}
+			if err := d.Limits.CheckShards(d.Name, d.Set().Shards); err != nil {
+				return nil, err
+			}
 			if d.Set().Shards != main.Storage[0].Partitions {
 				d.atLeast(turnedFormat) // units read several partitions
 			}
 			if d.Filter != "" {
 				d.atLeast(filteredFormat)
+			}
+			if d.Limits != nil {
+				d.atLeast(limitedFormat)
 			}
 			have, version = &d, ""
 		case err != nil:

@@ -77,14 +77,16 @@ type Engine interface {
 	Pause()
 	Resume()
 	TryOne() bool
+	Limit(atOnce int) // 0: as it is set up
 }
 
 // pauses are the reasons why nothing is delivered.
 type pauses uint8
 
 const (
-	ordered  pauses = 1 << iota // by the definition
-	heldBack                    // by the breaker
+	ordered   pauses = 1 << iota // by the definition
+	heldBack                     // by the breaker
+	throttled                    // until the rate allows some
 )
 
 // Uses tells the shard which engine works for it, before that runs.
@@ -92,6 +94,7 @@ func (s *Shard) Uses(e Engine) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	s.engine = e
+	e.Limit(int(s.slots.most.Load()))
 	if s.paused != 0 {
 		e.Pause()
 	}

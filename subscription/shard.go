@@ -33,6 +33,7 @@ type ShardConfig struct {
 	Handler    dispatch.Handler
 	Filter     func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
 	Breaker    *Breaker                             // nil: what it goes to is always there
+	Throttle   *Throttle                            // nil: there is no rate
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	Logger      *slog.Logger
@@ -53,6 +54,9 @@ type Shard struct {
 	copies  chan core.Copy
 	noting  chan struct{} // notes has some
 	useless chan struct{} // some of the journal is of no use, once that is stored
+
+	slots slots        // for attempts
+	paid  atomic.Int64 // tokens that parked records have which are about to be delivered
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses
@@ -137,6 +141,9 @@ func (s *Shard) From(at []registry.Position) int64 {
 	})
 	return from
 }
+
+// Number is that of the shard in its set.
+func (s *Shard) Number() int { return s.cfg.Shard }
 
 // Started is closed when the engine may begin.
 func (s *Shard) Started() <-chan struct{} { return s.started }
@@ -282,7 +289,7 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 		wait := time.Hour
 		s.mu.Lock()
 		now := time.Now().UnixMilli()
-		free := s.cfg.Concurrency - s.running
+		free := s.slots.atMost(s.cfg.Concurrency) - s.running
 		if s.calm != nil {
 			free = 0
 		}
@@ -348,7 +355,7 @@ func (s *Shard) call(ctx context.Context, r *dispatch.Record) (err error) {
 			s.log.Error("a handler panicked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	return s.deliver(ctx, r)
+	return s.bounded(ctx, r, true)
 }
 
 var errMoved = errors.New("nobody waits for it")

@@ -36,7 +36,10 @@ func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error
 	if err != nil {
 		return err
 	}
-	return CheckShards(shards, main.Storage[0].Partitions)
+	if err := CheckShards(shards, main.Storage[0].Partitions); err != nil {
+		return err
+	}
+	return d.Limits.CheckShards(d.Name, shards)
 }
 
 // mayTurn says whether a turn may begin, and returns the topic.

@@ -28,7 +28,7 @@ discards it; then the rest of the key follows in order.`,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
 	}
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 	return cmd
 }
 
@@ -56,6 +56,7 @@ topic or order it is a conflict (exit code 4).`,
 	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
 	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
 	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")
+	limitFlags(fl, &cfg.Rate, &cfg.Concurrency)
 	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
 	_ = cmd.MarkFlagRequired("topic") // made just above
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeTopics)
@@ -153,6 +154,8 @@ type subscriptionView struct {
 	Group *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
 	Dead  int             `json:"dead"`            // records that were given up
 	Wait  int             `json:"blocked"`         // that wait behind those
+	// Limited is what each member has of the limits.
+	Limited []limitUse `json:"limited,omitempty"`
 	// Problems are what could not be read, or keeps it from being delivered; what they are about is missing.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -175,6 +178,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 			case !errors.Is(err, ringfence.ErrNotFound):
 				problems = append(problems, err)
 			}
+			v.Limited = limitUses(d, v.Group)
 			letters, err := rf.DeadLetters(ctx, args[0], nil)
 			problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
 			for _, err := range problems {
@@ -197,6 +201,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				if d.Filter != "" {
 					r.line("only what this is true of: %s", d.Filter)
 				}
+				limitLines(r, d, v.Limited)
 				pauseLine(r, d)
 				setsTable(r, d)
 				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))

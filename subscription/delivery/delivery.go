@@ -86,6 +86,7 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 	}
 	m := newSubscriber(c, d, h, opts)
 	defer m.breaker.End()
+	defer m.throttle.End()
 	return c.whileItIsThere(ctx, d, m.heard, m.run)
 }
 

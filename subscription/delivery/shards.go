@@ -24,6 +24,7 @@ type shards struct {
 	before     *subscription.Journals // of the set that this one goes on for; nil: there was none
 	drain      time.Duration
 	breaker    *subscription.Breaker
+	throttle   *subscription.Throttle
 	logger     *slog.Logger
 
 	enough chan struct{} // closed when the set is to end
@@ -33,8 +34,9 @@ type shards struct {
 
 	mu     sync.Mutex // held over all shards: one that comes is not missed by a pause
 	paused bool
-	next   subscription.Set // that goes on for this one, once enough is closed
-	since  int64            // Unix ms: when it was
+	limits *subscription.Document // as its shard set sees it
+	next   subscription.Set       // that goes on for this one, once enough is closed
+	since  int64                  // Unix ms: when it was
 	runs   map[*subscription.Shard]struct{}
 }
 
@@ -95,9 +97,9 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, Breaker: w.breaker, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
 	})
-	defer w.add(s)()
+	leave := w.add(s, len(in))
 	if w.ending() {
 		s.Quiesce()
 	}
@@ -121,6 +123,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	if own := <-over; own != nil {
 		err = own // the engine only says that its context has ended
 	}
+	leave() // its part of the rate is the next one's
 	return w.rest(ctx, u, err)
 }
 
@@ -135,8 +138,8 @@ func (w *shards) stored(unit int) func(context.Context) (int64, error) {
 	}
 }
 
-// add lets a shard follow pauses until the returned function is called.
-func (w *shards) add(s *subscription.Shard) (remove func()) {
+// add lets a shard of so many partitions follow pauses and limits until the returned function is called.
+func (w *shards) add(s *subscription.Shard, partitions int) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.runs == nil {
@@ -144,12 +147,25 @@ func (w *shards) add(s *subscription.Shard) (remove func()) {
 	}
 	w.runs[s] = struct{}{}
 	s.SetPaused(w.paused)
-	leave := w.breaker.Join(s)
+	s.SetConcurrency(w.limits.Concurrency(s.Number()))
+	unbreak, unthrottle := w.breaker.Join(s), w.throttle.Join(s, float64(partitions)/float64(w.partitions))
 	return func() {
-		leave()
+		unbreak()
+		unthrottle()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.runs, s)
+	}
+}
+
+// heed has the shards follow a definition as it is stored.
+func (w *shards) heed(d *subscription.Document) {
+	w.setPaused(d.Paused != nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limits = d.As(w.Definition.Set())
+	for s := range w.runs {
+		s.SetConcurrency(w.limits.Concurrency(s.Number()))
 	}
 }
 

@@ -21,6 +21,7 @@ type subscriber struct {
 	handlers consumer.Handlers
 	opts     Options
 	breaker  *subscription.Breaker
+	throttle *subscription.Throttle
 	news     chan struct{} // the definition may have changed
 	ended    chan *member
 
@@ -43,7 +44,8 @@ const turnEvery = 100 * time.Millisecond
 func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts Options) *subscriber {
 	m := &subscriber{
 		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
-		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
+		throttle: subscription.NewThrottle(),
+		news:     make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
 	return m
@@ -55,9 +57,10 @@ func (m *subscriber) heard(d *subscription.Document) {
 	was := m.def != nil && m.def.Paused != nil
 	m.def = d
 	for _, set := range m.sets {
-		set.of.setPaused(d.Paused != nil)
+		set.of.heed(d)
 	}
 	m.mu.Unlock()
+	m.throttle.SetRate(d.Rate())
 	switch paused := d.Paused != nil; {
 	case paused == was:
 	case paused:
@@ -156,7 +159,7 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 		return nil, err
 	}
 	of := &shards{
-		Journals: j, of: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker,
+		Journals: j, of: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
 		enough: make(chan struct{}),
 	}
 	if of.drain == 0 {
@@ -179,7 +182,7 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	set := &member{of: of, set: as.Set().ID, stop: stop}
 	m.mu.Lock()
 	m.sets[set.set] = set
-	of.setPaused(m.def.Paused != nil)
+	of.heed(m.def)
 	if was, ok := m.def.Closing(); ok && was.ID == set.set {
 		of.end(m.def.Set()) // before it begins anything
 	}

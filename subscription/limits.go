@@ -1,0 +1,107 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Limits bound what all members of a subscription deliver together; 0: there is no bound.
+type Limits struct {
+	Rate        int `json:"rate,omitempty"`        // attempts in a second
+	Concurrency int `json:"concurrency,omitempty"` // attempts at the same time, at least one for each shard
+}
+
+// The largest limits.
+const (
+	MaxRate        = 10_000_000
+	MaxConcurrency = 1 << 20
+)
+
+// NoLimit is what Catalog.Limit takes for a bound that is to go.
+const NoLimit = -1
+
+// LimitsOf are those of a definition; nil: it has none.
+func LimitsOf(rate, concurrency int) *Limits {
+	if rate == 0 && concurrency == 0 {
+		return nil
+	}
+	return &Limits{rate, concurrency}
+}
+
+func (l *Limits) validate(name string) error {
+	if l == nil {
+		return nil
+	}
+	if l.Rate < 0 || l.Rate > MaxRate {
+		return fmt.Errorf("subscription %q: a rate of %d; expected 1 to %d attempts a second, or 0 for no bound: %w", name, l.Rate, MaxRate, fault.Invalid)
+	}
+	if l.Concurrency < 0 || l.Concurrency > MaxConcurrency {
+		return fmt.Errorf("subscription %q: a concurrency of %d; expected 1 to %d, or 0 for no bound: %w", name, l.Concurrency, MaxConcurrency, fault.Invalid)
+	}
+	return nil
+}
+
+// CheckShards says whether each of so many shards can deliver.
+func (l *Limits) CheckShards(name string, shards int) error {
+	if l == nil || l.Concurrency == 0 || l.Concurrency >= shards {
+		return nil
+	}
+	return fmt.Errorf("subscription %q: a concurrency of %d for %d shards, each of which delivers one record at a time at least; expected %d or more, or first \"ringfence subscription reshard %s --shards %d\": %w",
+		name, l.Concurrency, shards, shards, name, l.Concurrency, fault.Invalid)
+}
+
+// Rate is how many attempts in a second all members may begin together; 0: there is no bound.
+func (d *Document) Rate() int {
+	if d.Limits == nil {
+		return 0
+	}
+	return d.Limits.Rate
+}
+
+// Concurrency is how many attempts one shard of the set that delivers may have under way; 0: there is no
+// bound. The shards divide what there is for all, so that no two members have to agree on anything.
+func (d *Document) Concurrency(shard int) int {
+	if d.Limits == nil || d.Limits.Concurrency == 0 {
+		return 0
+	}
+	shards := d.Set().Shards
+	each := d.Limits.Concurrency / shards
+	if shard < d.Limits.Concurrency%shards {
+		each++
+	}
+	return max(1, each) // a registry that went back may have fewer than shards
+}
+
+// Limit changes the limits of a subscription, and returns it as it is stored: what is 0 stays as it is, and
+// NoLimit ends a bound. Its members heed that when they have heard of it, in general within a second; what
+// they have begun goes on. ErrNotFound when there is none; ErrInvalid for limits that can't be.
+func (c *Catalog) Limit(ctx context.Context, name string, to Limits) (*Document, error) {
+	return c.change(ctx, name, func(d *Document) (bool, error) {
+		var was Limits
+		if d.Limits != nil {
+			was = *d.Limits
+		}
+		now := Limits{changed(was.Rate, to.Rate), changed(was.Concurrency, to.Concurrency)}
+		if err := now.validate(name); err != nil || now == was {
+			return false, err
+		}
+		if err := now.CheckShards(name, d.Set().Shards); err != nil {
+			return false, err
+		}
+		d.Limits = LimitsOf(now.Rate, now.Concurrency)
+		d.atLeast(limitedFormat)
+		return true, nil
+	})
+}
+
+func changed(was, to int) int {
+	switch to {
+	case 0:
+		return was
+	case NoLimit:
+		return 0
+	}
+	return to
+}

@@ -1,0 +1,135 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+// slots are how many attempts of a shard may be under way. Its engine begins no more than those, and so does
+// the pump: one waits here only for what the other one has begun.
+type slots struct {
+	most atomic.Int64 // 0: there is no bound
+
+	mu      sync.Mutex
+	used    int64
+	waiting []chan struct{} // the first one is the next
+}
+
+var errNoSlot = spared{errors.New("nothing of the subscription is to begin now")}
+
+// take takes a slot, and says whether it had to wait for that. give has to be called unless it failed.
+func (l *slots) take(ctx context.Context) (waited bool, give func(), _ error) {
+	if l.most.Load() == 0 {
+		return false, func() {}, nil
+	}
+	l.mu.Lock()
+	if len(l.waiting) == 0 && l.free() {
+		l.used++
+		l.mu.Unlock()
+		return false, l.give, nil
+	}
+	mine := make(chan struct{})
+	l.waiting = append(l.waiting, mine)
+	l.mu.Unlock()
+	select {
+	case <-mine:
+		return true, l.give, nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiting, mine); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	} else { // it came just now
+		l.used--
+		l.pass()
+	}
+	return true, nil, context.Cause(ctx)
+}
+
+func (l *slots) give() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used--
+	l.pass()
+}
+
+// free says whether there is one more; the caller holds mu.
+func (l *slots) free() bool {
+	most := l.most.Load()
+	return most == 0 || l.used < most
+}
+
+// pass has those go on for whom there is one; the caller holds mu.
+func (l *slots) pass() {
+	for len(l.waiting) > 0 && l.free() {
+		l.used++
+		close(l.waiting[0])
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+	}
+}
+
+// bound changes how many there are; what is under way goes on.
+func (l *slots) bound(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most.Store(int64(most))
+	l.pass()
+}
+
+// atMost is n, or what there is if that is less.
+func (l *slots) atMost(n int) int {
+	if most := int(l.most.Load()); most > 0 {
+		return min(n, most)
+	}
+	return n
+}
+
+// SetConcurrency bounds how many attempts may be under way; 0: there is no bound. It may be called at any
+// time, also before Run; what is under way goes on to its end.
+func (s *Shard) SetConcurrency(most int) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.slots.bound(most)
+	if s.engine != nil {
+		s.engine.Limit(most)
+	}
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// bounded delivers a record within the limits of the subscription. A record that has to wait for that is not
+// with a handler, and loses no attempt.
+func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
+	waited, give, err := s.slots.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer give()
+	if waited && s.idle() {
+		return errNoSlot
+	}
+	if !s.mayBegin(parked) {
+		return errNoToken
+	}
+	return s.deliver(ctx, r)
+}
+
+// idle says whether nothing is to begin.
+func (s *Shard) idle() bool {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.paused != 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calm != nil
+}

@@ -1,0 +1,102 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l slots
+		_, free, err := l.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.bound(2)
+		free() // it was begun without a bound, and took none
+		order := make(chan int, 5)
+		for i := range 5 {
+			go func() {
+				if _, give, err := l.take(t.Context()); err == nil {
+					order <- i
+					time.Sleep(time.Duration(i+1) * time.Second)
+					give()
+				}
+			}()
+			synctest.Wait()
+		}
+		if len(order) != 2 || l.atMost(8) != 2 {
+			t.Errorf("%d are under way, of %d", len(order), l.atMost(8))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if waited, _, err := l.take(ctx); !waited || !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up: %t, %v", waited, err)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if synctest.Wait(); len(order) != 3 {
+			t.Errorf("%d after one has ended", len(order))
+		}
+		l.bound(0)
+		if synctest.Wait(); len(order) != 5 || l.atMost(8) != 8 {
+			t.Errorf("%d once there is no bound", len(order))
+		}
+		for i := range 3 {
+			if got := <-order; got != i {
+				t.Errorf("%d came in place %d", got, i)
+			}
+		}
+		l.bound(1)
+		time.Sleep(time.Minute)
+		if waited, give, err := l.take(t.Context()); waited || err != nil {
+			t.Errorf("all have ended, and one waits: %v", err)
+		} else if _, _, err := l.take(deadline(t)); err == nil {
+			t.Error("there are two for one")
+		} else {
+			give()
+		}
+	})
+}
+
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	t.Cleanup(stop)
+	return ctx
+}
+
+// A pause is not for those alone that have not begun to wait.
+func TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold, called := make(chan struct{}), 0
+		s := NewShard(ShardConfig{
+			Definition: &Document{Sets: []Set{{ID: "k3m9q2xt", Shards: 1, State: active}}},
+			Handler: func(context.Context, *dispatch.Record) error {
+				called++
+				<-hold
+				return nil
+			},
+			Logger: quiet(),
+		})
+		s.SetConcurrency(1)
+		answers := make(chan error, 2)
+		for range 2 {
+			go func() { answers <- s.Handle(t.Context(), &dispatch.Record{Attempt: 1}) }()
+		}
+		synctest.Wait()
+		s.SetPaused(true)
+		close(hold)
+		synctest.Wait()
+		first, second := <-answers, <-answers
+		if called != 1 || first != nil || !errors.Is(second, errNoSlot) || !errors.As(second, new(interface{ Uncounted() bool })) {
+			t.Errorf("%d attempts: %v and %v", called, first, second)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package subscription
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Throttle keeps the attempts of a subscription in a process within its part of the rate that all members
+// have together. It is one for all shards in a process, as the Breaker is.
+//
+// Nobody asks a store: the part is that of the partitions whose shards are here, of all that the topic has.
+// A partition is in one shard that delivers, also while the shard set turns, and a shard has one owner. So
+// the parts come to one whole, whoever comes, goes or dies; a member that uses less than its part leaves
+// the rest unused.
+//
+// It is a token bucket, filled at that rate, with room for what comes in burstTime, and empty at the start.
+// An attempt that finds no token is none: all shards pause until there are some, so that nobody waits in a
+// handler, where a drain, a pause and the time that a handler has would have to wait along.
+type Throttle struct {
+	bounds atomic.Bool // there is a rate
+
+	mu     sync.Mutex // taken before the locks of shards
+	rate   float64    // of all members, in attempts a second; 0: no bound
+	part   float64    // of it that is this process's
+	tokens float64
+	at     time.Time // when tokens was right
+	barred bool      // until there are tokens
+	parked bool      // whose turn it is: that of what is parked
+	timer  *time.Timer
+	shards map[*Shard]float64 // and the part of each
+	ended  bool
+}
+
+const (
+	burstTime   = 100 * time.Millisecond
+	refillEvery = 50 * time.Millisecond // at most: pauses are not for free
+	noPartWait  = time.Minute           // until there are tokens; a shard that comes ends it
+)
+
+var errNoToken = spared{errors.New("the subscription has used up its rate for now")}
+
+// NewThrottle makes one that bounds nothing.
+func NewThrottle() *Throttle {
+	return &Throttle{shards: map[*Shard]float64{}, at: time.Now()}
+}
+
+// SetRate is told how many attempts in a second all members may begin; 0: there is no bound.
+func (t *Throttle) SetRate(perSecond int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.refill(now)
+	t.rate = float64(perSecond)
+	t.bounds.Store(perSecond > 0)
+	t.refill(now) // no more than there is room for now
+	t.unbar(now)
+}
+
+// Join has a shard follow, whose partitions are that part of all, until the returned function is called.
+func (t *Throttle) Join(s *Shard, part float64) (leave func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.setPaused(throttled, t.barred)
+	t.shards[s] = part
+	t.share()
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.shards, s)
+		t.share()
+	}
+}
+
+// share sums up the parts of the shards that are here; the caller holds mu.
+func (t *Throttle) share() {
+	now := time.Now()
+	t.refill(now)
+	t.part = 0
+	for _, part := range t.shards {
+		t.part += part
+	}
+	t.unbar(now)
+}
+
+// End stops it.
+func (t *Throttle) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// take says whether an attempt may begin now.
+func (t *Throttle) take() bool {
+	if !t.bounds.Load() {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rate == 0 {
+		return true
+	}
+	if t.barred {
+		return false
+	}
+	now := time.Now()
+	if t.refill(now); t.tokens >= 1 {
+		t.tokens--
+		return true
+	}
+	t.barred = true
+	for s := range t.shards {
+		s.setPaused(throttled, true)
+	}
+	t.arm()
+	return false
+}
+
+// local is the rate of this process.
+func (t *Throttle) local() float64 { return t.rate * t.part }
+
+// refill adds the tokens that came since it was called last; the caller holds mu.
+func (t *Throttle) refill(now time.Time) {
+	since := max(0, now.Sub(t.at))
+	t.tokens = min(t.tokens+t.local()*since.Seconds(), max(1, t.local()*burstTime.Seconds()))
+	t.at = now
+}
+
+// unbar has all shards go on if there are tokens, or else looks again when there will be some; the caller
+// holds mu.
+func (t *Throttle) unbar(now time.Time) {
+	if !t.barred || t.ended {
+		return
+	}
+	if t.refill(now); t.rate != 0 && t.tokens < 1 {
+		t.arm()
+		return
+	}
+	t.favour()
+	t.barred = false
+	for s := range t.shards {
+		s.setPaused(throttled, false)
+	}
+}
+
+// favour has one parked record delivered, of any shard, before all go on; where there is one token only,
+// every second time. The main topic would be quicker each time: it need not be read again. The caller holds mu.
+func (t *Throttle) favour() {
+	if t.parked = !t.parked; t.rate == 0 || !t.parked && t.tokens < 2 {
+		return
+	}
+	for s := range t.shards {
+		if s.tryPaid() {
+			t.tokens--
+			return
+		}
+	}
+}
+
+// arm has unbar called when there is a token; the caller holds mu.
+func (t *Throttle) arm() {
+	if t.ended {
+		return
+	}
+	wait := noPartWait
+	if local := t.local(); local > 0 {
+		wait = min(wait, time.Duration((1-t.tokens)/local*float64(time.Second)))
+	}
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.timer = time.AfterFunc(max(wait, refillEvery), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.unbar(time.Now())
+	})
+}
+
+// tryPaid has one parked record delivered that has its token, although the rate holds all back.
+func (s *Shard) tryPaid() bool {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.paused != throttled || !s.tryParked() {
+		return false
+	}
+	s.paid.Add(1)
+	return true
+}
+
+// mayBegin says whether the rate allows an attempt.
+func (s *Shard) mayBegin(parked bool) bool {
+	t := s.cfg.Throttle
+	return t == nil || parked && s.spend() || t.take()
+}
+
+// spend spends a token of tryPaid, if there is one.
+func (s *Shard) spend() bool {
+	for n := s.paid.Load(); n > 0; n = s.paid.Load() {
+		if s.paid.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+	return false
+}

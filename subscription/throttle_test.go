@@ -1,0 +1,197 @@
+package subscription
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// greedy is a process that begins attempts whenever it may.
+type greedy struct {
+	*Throttle
+	mu    sync.Mutex
+	begun int
+	stop  chan struct{}
+}
+
+func newGreedy(t *testing.T, rate int) *greedy {
+	t.Helper()
+	g := &greedy{Throttle: NewThrottle(), stop: make(chan struct{})}
+	g.SetRate(rate)
+	return g
+}
+
+// own has it own a shard of that part of the partitions.
+func (g *greedy) own(part float64) func() {
+	e := &eager{g: g, may: make(chan bool, 64)}
+	s := &Shard{cfg: ShardConfig{Definition: &Document{}, Throttle: g.Throttle}, engine: e}
+	s.st = NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet()}).st
+	unjoin := g.Join(s, part)
+	over := make(chan struct{})
+	go e.run(s, over)
+	return func() {
+		close(over)
+		unjoin()
+	}
+}
+
+// since is how many it began since it was asked last.
+func (g *greedy) since() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.begun
+	g.begun = 0
+	return n
+}
+
+// eager is an engine with a backlog.
+type eager struct {
+	g   *greedy
+	may chan bool
+}
+
+func (e *eager) Pause()     { e.may <- false }
+func (e *eager) Resume()    { e.may <- true }
+func (*eager) Limit(int)    {}
+func (*eager) TryOne() bool { return false }
+
+func (e *eager) run(s *Shard, over chan struct{}) {
+	may := true
+	for {
+		for may && s.mayBegin(false) {
+			e.g.mu.Lock()
+			e.g.begun++
+			e.g.mu.Unlock()
+			if !e.g.bounds.Load() {
+				time.Sleep(time.Millisecond) // or it would never end
+			}
+			select {
+			case may = <-e.may:
+			case <-over:
+				return
+			default:
+			}
+		}
+		select {
+		case may = <-e.may:
+		case <-over:
+			return
+		}
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func about(t *testing.T, what string, got int, want float64) {
+	t.Helper()
+	if math.Abs(float64(got)-want) > 2+want/50 {
+		t.Errorf("%s: %d attempts; expected about %g", what, got, want)
+	}
+}
+
+func TestTheProcessesTogetherKeepToTheRateWhoeverHasWhat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newGreedy(t, 200), newGreedy(t, 200)
+		defer a.End()
+		defer b.End()
+		defer a.own(0.25)()
+		leave := b.own(0.75)
+		const span = 10 * time.Second
+		time.Sleep(span)
+		about(t, "a quarter of the partitions", a.since(), 500)
+		about(t, "three quarters", b.since(), 1500)
+
+		leave() // it dies, and the other one takes over
+		defer a.own(0.75)()
+		time.Sleep(span)
+		about(t, "all partitions", a.since(), 2000)
+		if n := b.since(); n > 0 {
+			t.Errorf("%d attempts of a process without a shard", n)
+		}
+		if b.take(); b.take() {
+			t.Error("it has more than one token without a part")
+		}
+
+		a.SetRate(20)
+		time.Sleep(span)
+		about(t, "a tenth of that rate", a.since(), 200)
+		a.SetRate(0)
+		time.Sleep(time.Second)
+		if n := a.since(); n < 1500 {
+			t.Errorf("without a bound there were %d attempts", n)
+		}
+		a.SetRate(20)
+		time.Sleep(span)
+		about(t, "a rate once more", a.since(), 200)
+	})
+}
+
+// Processes that are started again and again begin no more than one that lives.
+func TestAStartIsNoBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := 0
+		for range 100 {
+			g := newGreedy(t, 1000)
+			leave := g.own(1)
+			time.Sleep(10 * time.Millisecond)
+			leave()
+			g.End()
+			begun += g.since()
+		}
+		if begun > 1000 {
+			t.Errorf("%d attempts in a second, at a rate of 1000", begun)
+		}
+	})
+}
+
+// What was not used for an hour is gone but for a tenth of a second's worth.
+func TestABurstIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle()
+		defer th.End()
+		th.SetRate(1000)
+		defer th.Join(&Shard{}, 0.5)()
+		time.Sleep(time.Hour)
+		n := 0
+		for th.take0() {
+			n++
+		}
+		if n != 50 {
+			t.Errorf("%d attempts at once; expected a tenth of a second's worth of its half of 1000", n)
+		}
+	})
+}
+
+// take0 is take for a throttle with shards that follow nothing.
+func (t *Throttle) take0() bool {
+	t.mu.Lock()
+	enough := false
+	if t.refill(time.Now()); t.tokens < 1 {
+		enough = true
+	}
+	t.mu.Unlock()
+	return !enough && t.take()
+}
+
+func TestARateThatIsLowLetsEachProcessBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all []*greedy
+		for range 4 {
+			g := newGreedy(t, 1)
+			defer g.End()
+			defer g.own(0.25)()
+			all = append(all, g)
+		}
+		time.Sleep(100*time.Second + time.Millisecond)
+		for i, g := range all {
+			about(t, "process "+string(rune('0'+i)), g.since(), 25)
+		}
+	})
+}
