@@ -12,6 +12,9 @@ const NoLimit = subscription.NoLimit
 // Limits bound what all members of a subscription deliver together.
 type Limits = subscription.Limits
 
+// LimitOptions make a change of limits depend on what was seen before it.
+type LimitOptions = subscription.LimitOptions
+
 // Limit changes how many attempts in a second all members of a subscription begin together (Limits.Rate), and
 // how many they have under way at the same time (Limits.Concurrency), while it is delivered. What is 0 stays
 // as it is, and NoLimit ends a bound. Members heed that when they hear of it, in general within a second; what
@@ -23,7 +26,8 @@ type Limits = subscription.Limits
 // for dead that is not, its part may be used twice.
 //
 // ErrInvalid for a concurrency that is lower than the number of shards, as each of them delivers one record at
-// a time at least; ErrNotFound when there is no such subscription.
-func (c *Client) Limit(ctx context.Context, name string, to Limits) (*SubscriptionInfo, error) {
-	return c.subs.Limit(ctx, name, to)
+// a time at least; ErrNotFound when there is no such subscription; ErrConflict when something is not as opts say,
+// which may be nil.
+func (c *Client) Limit(ctx context.Context, name string, to Limits, opts *LimitOptions) (*SubscriptionInfo, error) {
+	return c.subs.Limit(ctx, name, to, opts)
 }

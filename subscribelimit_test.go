@@ -103,7 +103,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "while the shards turn", begun["a"], 850, 1011)
 
-		_, err = rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: 10})
+		_, err = rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: 10}, nil)
 		must(t, err)
 		time.Sleep(2 * time.Second)
 		c.since()
@@ -111,7 +111,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "at a tenth of it", begun["a"], 90, 102)
 
-		d, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: ringfence.NoLimit})
+		d, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: ringfence.NoLimit}, nil)
 		must(t, err)
 		if d.Limits != nil {
 			t.Errorf("the limits are %+v", d.Limits)
@@ -150,13 +150,13 @@ func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
 		}
 		measure("as it was made", 20)
 		for _, l := range []ringfence.Limits{{Concurrency: 9}, {Concurrency: 64}, {Rate: 5000}, {Concurrency: 8}} {
-			_, err := rf.Limit(t.Context(), "billing", l)
+			_, err := rf.Limit(t.Context(), "billing", l, nil)
 			must(t, err)
 			if l.Concurrency > 0 {
 				measure(fmt.Sprint(l), l.Concurrency)
 			}
 		}
-		_, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Concurrency: ringfence.NoLimit})
+		_, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Concurrency: ringfence.NoLimit}, nil)
 		must(t, err)
 		time.Sleep(time.Second)
 		if _, got := c.since(); got < 100 {
@@ -204,7 +204,7 @@ func TestLimitsThatCannotBeAreRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	rf := newSubscription(t, ringfence.SubscriptionConfig{Rate: 7, Concurrency: 2})
 	for _, l := range []ringfence.Limits{{Rate: -2}, {Rate: 10_000_001}, {Concurrency: -7}, {Concurrency: 1}, {Concurrency: 1<<20 + 1}} {
-		if _, err := rf.Limit(t.Context(), "billing", l); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Limit(t.Context(), "billing", l, nil); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("%+v: %v", l, err)
 		}
 		cfg := ringfence.SubscriptionConfig{Topic: "orders", Rate: l.Rate, Concurrency: l.Concurrency}
@@ -212,7 +212,7 @@ func TestLimitsThatCannotBeAreRefusedWithWhatToDo(t *testing.T) {
 			t.Errorf("made with %+v: %v", l, err)
 		}
 	}
-	_, err := rf.Limit(t.Context(), "nowhere", ringfence.Limits{Rate: 1})
+	_, err := rf.Limit(t.Context(), "nowhere", ringfence.Limits{Rate: 1}, nil)
 	if !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}

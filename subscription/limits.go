@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -74,14 +75,46 @@ func (d *Document) Concurrency(shard int) int {
 	return max(1, each) // a registry that went back may have fewer than shards
 }
 
+// LimitOptions make a change of limits depend on what was seen before it; nil, and what is left out, on nothing.
+type LimitOptions struct {
+	Life string  // the ID of the subscription's first shard set: the name is not another one's by now
+	From *Limits // what they were
+}
+
+func (o *LimitOptions) check(d *Document, was Limits) error {
+	switch {
+	case o == nil:
+		return nil
+	case o.Life != "" && o.Life != d.Life():
+		return fmt.Errorf("subscription %q is another one by now: %w", d.Name, fault.Conflict)
+	case o.From != nil && *o.From != was:
+		return fmt.Errorf("the limits of subscription %q were changed meanwhile: they are %s, and were %s: %w", d.Name, was, *o.From, fault.Conflict)
+	}
+	return nil
+}
+
+func (l Limits) String() string {
+	bound := func(n int) string {
+		if n == 0 {
+			return "none"
+		}
+		return strconv.Itoa(n)
+	}
+	return "rate " + bound(l.Rate) + ", concurrency " + bound(l.Concurrency)
+}
+
 // Limit changes the limits of a subscription, and returns it as it is stored: what is 0 stays as it is, and
 // NoLimit ends a bound. Its members heed that when they have heard of it, in general within a second; what
-// they have begun goes on. ErrNotFound when there is none; ErrInvalid for limits that can't be.
-func (c *Catalog) Limit(ctx context.Context, name string, to Limits) (*Document, error) {
+// they have begun goes on. ErrNotFound when there is none; ErrInvalid for limits that can't be; ErrConflict when
+// something is not as opts say.
+func (c *Catalog) Limit(ctx context.Context, name string, to Limits, opts *LimitOptions) (*Document, error) {
 	return c.change(ctx, name, func(d *Document) (bool, error) {
 		var was Limits
 		if d.Limits != nil {
 			was = *d.Limits
+		}
+		if err := opts.check(d, was); err != nil {
+			return false, err
 		}
 		now := Limits{changed(was.Rate, to.Rate), changed(was.Concurrency, to.Concurrency)}
 		if err := now.validate(name); err != nil || now == was {

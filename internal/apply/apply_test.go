@@ -186,6 +186,8 @@ subscriptions:
     hold: 30ms
     dead-letters: drop
     filter: value.n > 1
+    rate: 100
+    concurrency: 8
     endpoint: http://127.0.0.1:1/in
     timeout: 3s
     secret-file: /nonexistent/secret
@@ -200,6 +202,65 @@ subscriptions:
 	}
 	if got := actions(plan(t, rf, all)); got != "unchanged payments, unchanged billing" {
 		t.Errorf("the second time the file does: %s", got)
+	}
+}
+
+func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
+	t.Parallel()
+	rf := open(t)
+	file := func(limits string) string {
+		return "topics: {payments: {partitions: 4}}\nsubscriptions: {billing: {topic: payments" + limits + "}}"
+	}
+	if err := plan(t, rf, file("")).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ limits, change, now string }{
+		{", rate: 100", "rate: no bound -> 100", "rate 100, concurrency none"},
+		{", concurrency: 8", "concurrency: no bound -> 8", "rate 100, concurrency 8"},
+		{", rate: 50, concurrency: 4", "rate: 100 -> 50 concurrency: 8 -> 4", "rate 50, concurrency 4"},
+		{", rate: 0", "rate: 50 -> no bound", "rate none, concurrency 4"},
+		{", rate: 0, concurrency: 4", "", "rate none, concurrency 4"},
+		{"", "", "rate none, concurrency 4"},
+	} {
+		p := plan(t, rf, file(step.limits))
+		var change []string
+		for _, f := range p.Changes[1].Fields {
+			change = append(change, f.Field+": "+f.From+" -> "+f.To)
+		}
+		if got := strings.Join(change, " "); got != step.change {
+			t.Errorf("%q would change %q, expected %q", step.limits, got, step.change)
+		}
+		if err := p.Apply(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all, err := rf.Subscriptions(t.Context())
+		if err != nil || len(all) != 1 || all[0].Limits == nil {
+			t.Fatalf("%v, %v; expected one with limits", all, err)
+		}
+		if got := all[0].Limits.String(); got != step.now {
+			t.Errorf("after %q the limits are %s, expected %s", step.limits, got, step.now)
+		}
+	}
+	_, err := Make(t.Context(), rf, decode(t, file(", concurrency: 3")))
+	if fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(), "f.yaml:2") || !strings.Contains(err.Error(), "reshard billing --shards 3") {
+		t.Errorf("3 at once for 4 shards: %v", err)
+	}
+	stale := plan(t, rf, file(", rate: 7"))
+	if err := plan(t, rf, file(", rate: 8")).Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("a plan from before another change: %v", err)
+	}
+	stale = plan(t, rf, file(", rate: 9"))
+	if err := rf.DeleteSubscription(t.Context(), "billing", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "payments", Rate: 8, Concurrency: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("another subscription of the name was changed: %v", err)
 	}
 }
 

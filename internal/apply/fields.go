@@ -70,6 +70,8 @@ func subscriptionFields() []field[ringfence.SubscriptionConfig] {
 		duration("hold", true, func(c *config) *time.Duration { return &c.Hold }),
 		text("dead-letters", "block, skip or drop", func(c *config) *string { return (*string)(&c.DeadLetters) }),
 		text("filter", "an expression", func(c *config) *string { return &c.Filter }),
+		limit("rate", func(c *config) *int { return &c.Rate }),
+		limit("concurrency", func(c *config) *int { return &c.Concurrency }),
 		endpoint,
 		duration("timeout", false, func(c *config) *time.Duration { return &c.Endpoint.Timeout }),
 		text("secret-file", "an absolute path", func(c *config) *string { return &c.Endpoint.SecretFile }),
@@ -87,6 +89,19 @@ func number[C any, N int | int64](name string, least N, at func(*C) *N) field[C]
 		},
 		show: func(c *C) string { return fmt.Sprint(*at(c)) },
 	}
+}
+
+// limit is a field that is a bound, or 0: there is none.
+func limit[C any](name string, at func(*C) *int) field[C] {
+	f := number(name, 0, at)
+	f.expected = "a number from 1 on, or 0 for no bound"
+	f.show = func(c *C) string {
+		if *at(c) == 0 {
+			return "no bound"
+		}
+		return strconv.Itoa(*at(c))
+	}
+	return f
 }
 
 // text is a field that is a word: one of those expected, where they are given as "a, b or c".

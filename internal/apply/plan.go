@@ -18,6 +18,7 @@ type Store interface {
 	EnsureTopic(ctx context.Context, name string, cfg ringfence.TopicConfig) error
 	AlterTopic(ctx context.Context, name string, r ringfence.Retention, opts *ringfence.AlterTopicOptions) (*ringfence.RetentionChange, error)
 	Subscriptions(ctx context.Context) ([]*ringfence.SubscriptionInfo, error)
+	Limit(ctx context.Context, name string, to ringfence.Limits, opts *ringfence.LimitOptions) (*ringfence.SubscriptionInfo, error)
 	EnsureSubscription(ctx context.Context, name string, cfg ringfence.SubscriptionConfig) (*ringfence.SubscriptionInfo, error)
 }
 
@@ -91,7 +92,7 @@ func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 		c := &Change{Kind: "subscription", Name: o.Name, where: o.where(f.Name, "")}
 		p.Changes = append(p.Changes, c)
 		if i := slices.IndexFunc(subscriptions, func(d *ringfence.SubscriptionInfo) bool { return d.Name == o.Name }); i >= 0 {
-			errs = append(errs, p.keepSubscription(c, o, subscriptions[i])...)
+			errs = append(errs, p.alterSubscription(c, o, subscriptions[i])...)
 			continue
 		}
 		errs = append(errs, p.checkTopic(o, topics))
@@ -195,25 +196,39 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 	return nil
 }
 
-// keepSubscription plans what becomes of a subscription that is there: it keeps its policy.
-func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
+// alterSubscription plans what becomes of a subscription that is there. Only its limits can be changed.
+func (p *Plan) alterSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
 	if d.Damaged != "" {
 		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.where(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
 		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,
-		Shards: d.Set().Shards, Filter: d.Filter,
+		Shards: d.Set().Shards, Filter: d.Filter, Rate: d.Rate(),
 		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
 		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile}
 	}
+	var was, to ringfence.Limits
+	if d.Limits != nil {
+		was = *d.Limits
+		have.Concurrency = was.Concurrency
+	}
 	for _, f := range differing(o, &have, subscriptionFields()) {
 		if f.From == "" {
 			f.From = "none"
 		}
-		if f.Field == "shards" {
+		switch f.Field {
+		case "rate":
+			to.Rate = bound(o.Config.Rate)
+			c.Fields = append(c.Fields, f)
+			continue
+		case "concurrency":
+			to.Concurrency = bound(o.Config.Concurrency)
+			c.Fields = append(c.Fields, f)
+			continue
+		case "shards":
 			errs = append(errs, fmt.Errorf("%s: subscription %q has %s shards, and a file changes no number of shards; use \"ringfence subscription reshard %s --shards %s\": %w",
 				o.where(p.File, f.Field), o.Name, f.From, o.Name, f.To, fault.Conflict))
 			continue
@@ -221,8 +236,39 @@ func (p *Plan) keepSubscription(c *Change, o *Object[ringfence.SubscriptionConfi
 		errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
 			o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
 	}
-	c.unchanged()
+	errs = append(errs, p.limit(c, o, d, was, to))
+	if c.step == nil {
+		c.unchanged()
+	}
 	return errs
+}
+
+// limit plans a change of the limits of a subscription.
+func (p *Plan) limit(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo, was, to ringfence.Limits) error {
+	if to == (ringfence.Limits{}) {
+		return nil
+	}
+	if to.Concurrency > 0 {
+		if err := to.CheckShards(o.Name, d.Set().Shards); err != nil {
+			return fmt.Errorf("%s: %w", o.where(p.File, "concurrency"), err)
+		}
+	}
+	c.Action, c.step = Alter, func(ctx context.Context) error {
+		_, err := p.store.Limit(ctx, o.Name, to, &ringfence.LimitOptions{Life: d.Life(), From: &was})
+		if errors.Is(err, fault.NotFound) {
+			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
+		}
+		return err
+	}
+	return nil
+}
+
+// bound is what Limit takes for a bound of a file, where 0 is none.
+func bound(n int) int {
+	if n == 0 {
+		return ringfence.NoLimit
+	}
+	return n
 }
 
 func (c *Change) unchanged() { c.Action, c.Fields, c.Done = Unchanged, []Field{}, true }

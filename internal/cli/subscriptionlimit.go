@@ -46,7 +46,7 @@ An attempt that a limit holds back was none: it costs the record nothing.`,
 		return nil
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		d, err := rf.Limit(ctx, args[0], to)
+		d, err := rf.Limit(ctx, args[0], to, nil)
 		if err != nil {
 			return err
 		}

@@ -50,8 +50,20 @@ func applyMutants() []mutant {
 		{
 			name: "apply-filter-unread", breaks: "a file with a filter is refused the second time",
 			file: "internal/apply/plan.go",
-			find: "Filter: d.Filter,", put: "",
+			find: "Filter: d.Filter, ", put: "",
 			pkg: pkg, test: "TestAFileThatNamesEverySettingIsUnchangedTheSecondTime$",
+		},
+		{
+			name: "apply-limits-overwritten", breaks: "limits that somebody else set since the plan are undone",
+			file: "subscription/limits.go",
+			find: "case o.From != nil && *o.From != was:", put: "case false:",
+			pkg: pkg, test: "TestTheLimitsOfASubscriptionAreChangedInPlace$",
+		},
+		{
+			name: "apply-limits-of-another-life", breaks: "a plan changes the limits of another subscription that got the name",
+			file: "subscription/limits.go",
+			find: `case o.Life != "" && o.Life != d.Life():`, put: "case false:",
+			pkg: pkg, test: "TestTheLimitsOfASubscriptionAreChangedInPlace$",
 		},
 	}
 }
