@@ -65,6 +65,13 @@ func (f *feed) drop() {
 	}
 }
 
+// seek forgets the batches in front of an offset.
+func (f *feed) seek(offset int64) {
+	for len(f.spans) > 0 && f.spans[0].h.last < offset {
+		f.drop()
+	}
+}
+
 // read appends the records from offset on, up to a budget, and returns the offset to read next.
 func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d kgo.Decompressor) ([]driver.Record, int64, error) {
 	had := len(dst)

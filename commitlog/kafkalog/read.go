@@ -2,6 +2,7 @@ package kafkalog
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -75,20 +76,23 @@ func (h *handle) Read(ctx context.Context, req driver.ReadRequest, dst []driver.
 	if req.Offset < 0 {
 		return dst, req.Offset, p.outOfRange(ctx, req.Offset)
 	}
-	for asked := false; ; {
+	for asked := (*feed)(nil); ; { // and others may have put it away meanwhile, or read what was in it
 		r := &p.read
 		r.mu.Lock()
 		if req.Offset < r.first {
 			r.mu.Unlock()
 			return dst, req.Offset, p.outOfRange(ctx, req.Offset)
 		}
-		f := r.feed(req.Offset)
-		if len(f.spans) > 0 {
+		f := asked
+		if f == nil || !f.has(req.Offset) {
+			f = r.feed(req.Offset)
+		}
+		if f.seek(req.Offset); len(f.spans) > 0 {
 			recs, next, err := p.serve(f, req, dst)
 			r.mu.Unlock()
 			return recs, next, err
 		}
-		if asked {
+		if f == asked {
 			r.mu.Unlock()
 			return dst, req.Offset, nil
 		}
@@ -112,7 +116,7 @@ func (h *handle) Read(ctx context.Context, req driver.ReadRequest, dst []driver.
 		if err := p.fill(ctx, f); err != nil {
 			return dst, req.Offset, err
 		}
-		asked = true
+		asked = f
 	}
 }
 
@@ -131,7 +135,7 @@ func (p *partition) serve(f *feed, req driver.ReadRequest, dst []driver.Record) 
 		f.spans, f.bytes, f.start, f.end = nil, 0, next, next
 		return recs, next, err
 	}
-	if f.bytes < max(feedBytes, f.ahead) && f.end < p.read.end && f.filling == nil {
+	if f.bytes < max(feedBytes, f.ahead) && f.end < p.read.end && f.filling == nil && slices.Contains(p.read.feeds, f) {
 		f.filling = make(chan struct{})
 		f.ahead = min(max(fetchBytes, 2*f.ahead), aheadBytes)
 		if !p.s.l.start(func() { p.prefetch(f) }) {

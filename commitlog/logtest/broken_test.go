@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -84,6 +86,34 @@ var brokenLogs = []broken{
 		return wrapped{Topic: t, read: func(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
 			req.MaxBytes = 1 << 30
 			return t.Read(ctx, req, dst)
+		}}
+	}},
+	{"gives one reader at a time something", "Read/GivesEachOfManyReadersItsPlace", func(t driver.Topic) driver.Topic {
+		var reading atomic.Int64
+		return wrapped{Topic: t, read: func(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+			defer reading.Add(-1)
+			if reading.Add(1) > 1 {
+				return dst, req.Offset, nil
+			}
+			runtime.Gosched()
+			return t.Read(ctx, req, dst)
+		}}
+	}},
+	{"believes that what it has buffered is all", "Read/GivesWhatLiesBehindWhatItLeft", func(t driver.Topic) driver.Topic {
+		var mu sync.Mutex
+		end := int64(-1)
+		return wrapped{Topic: t, read: func(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if req.Offset == end {
+				end = -1
+				return dst, req.Offset, nil
+			}
+			recs, next, err := t.Read(ctx, req, dst)
+			if b, err := t.Bounds(ctx, req.Partition); err == nil && next < b.Next {
+				end = b.Next
+			}
+			return recs, next, err
 		}}
 	}},
 	{"reads nothing outside of the bounds", "Read/OutsideOfTheBoundsIsOutOfRange", func(t driver.Topic) driver.Topic {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/ringfence/ringfence/commitlog"
 )
@@ -15,6 +16,8 @@ var readTests = []test{
 	{"Read/AppendsToDst", nil, readDst},
 	{"Read/MayUseTheCallersBuffer", nil, readBuf},
 	{"Read/ReturnsMemoryThatNeverChanges", nil, readOwnership},
+	{"Read/GivesEachOfManyReadersItsPlace", nil, readMany},
+	{"Read/GivesWhatLiesBehindWhatItLeft", nil, readBehind},
 	{"Read/OutsideOfTheBoundsIsOutOfRange", nil, readOutside},
 	{"Read/OffsetAtFindsTheFirstRecordOfATime", nil, offsetAt},
 }
@@ -118,6 +121,43 @@ func readOwnership(e *env) {
 		clear(r.Key)
 	}
 	e.wantValues(e.all(t, 0)[:30], want...)
+}
+
+// Who reads one record has it from where it reads, whoever else reads there: nothing is what a log gives that
+// has nothing there.
+func readMany(e *env) {
+	t := e.topic(e.log(), 1)
+	all := fill(e, t, 40)
+	var readers sync.WaitGroup
+	for reader := range 12 {
+		readers.Go(func() {
+			for i := range e.n(100, 6) {
+				want := &all[(reader*7+i*11)%len(all)]
+				got, _, err := t.Read(e.ctx, 0, want.Offset, nil, &commitlog.ReadOptions{MaxBytes: 1})
+				if err != nil || len(got) == 0 || !reflect.DeepEqual(&got[0], want) {
+					e.Errorf("a read at %d, beside eleven others, gives %d records, %v", want.Offset, len(got), err)
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+}
+
+// What a log keeps of an earlier read is not all that there is.
+func readBehind(e *env) {
+	t := e.topic(e.log(), 1)
+	for round := range e.n(20, 4) {
+		first := e.add(t, 0, "a", "b", "c", "d")
+		got, _, err := t.Read(e.ctx, 0, first, nil, &commitlog.ReadOptions{MaxBytes: 1})
+		e.must(err)
+		e.wantValues(got[:1], "a")
+		behind := e.add(t, 0, "e", "f")
+		got, _, err = t.Read(e.ctx, 0, behind, nil, &commitlog.ReadOptions{MaxBytes: 1})
+		if err != nil || len(got) == 0 || string(got[0].Value) != "e" {
+			e.Fatalf("round %d: a read at %d, after one at %d, gives %q, %v; want e", round, behind, first, values(got), err)
+		}
+	}
 }
 
 func readOutside(e *env) {

@@ -16,6 +16,19 @@ func kafkaMutants() []mutant {
 			pkg: "commitlog/kafkalog", test: "TestAnAppendIsNotInvalidBecauseABrokerIsLate$", server: "kafka",
 		},
 		{
+			name: "buffer-is-all-there-is", breaks: "a read behind what a buffer ends with gives nothing, and a shard ends as its journal were damaged",
+			file: "commitlog/kafkalog/read.go",
+			find: "if f.seek(req.Offset); len(f.spans) > 0 {", put: "if len(f.spans) > 0 {",
+			pkg: "commitlog/kafkalog", test: "TestConformance/Read/GivesWhatLiesBehindWhatItLeft$", server: "kafka",
+		},
+		{
+			name: "buffer-put-away-was-empty", breaks: "of many who read at once some get nothing, though there are records",
+			file: "commitlog/kafkalog/read.go",
+			find: "		f := asked\n		if f == nil || !f.has(req.Offset) {\n			f = r.feed(req.Offset)\n		}\n",
+			put:  "		f := r.feed(req.Offset)\n		if asked != nil {\n			asked = f\n		}\n",
+			pkg:  "commitlog/kafkalog", test: "TestConformance/Read/GivesEachOfManyReadersItsPlace$", server: "kafka",
+		},
+		{
 			name: "deletion-by-name", breaks: "a deletion whose answer was lost comes again and deletes the next topic of the name",
 			file: "commitlog/kafkalog/topics.go",
 			find: "		t.TopicID = s.id\n", put: "		t.Topic = kmsg.StringPtr(s.kafkaName)\n",
