@@ -71,6 +71,9 @@ func encode(r *driver.Record) *pulsar.ProducerMessage {
 // decode makes a record of a message; record is false for a marker of our own.
 func decode(m pulsar.Message) (r driver.Record, record bool, err error) {
 	props := m.Properties()
+	if err := damage(m); err != nil {
+		return r, false, err
+	}
 	if _, marker := props[sealProperty]; marker {
 		return r, false, nil
 	}

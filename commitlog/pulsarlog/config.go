@@ -46,6 +46,8 @@ type Config struct {
 	MaxMessageBytes int
 
 	logins *logins // nil: newClient makes one
+	// operationTimeout is how long the client tries to find a topic, or to open it.
+	operationTimeout time.Duration
 }
 
 const (
@@ -71,6 +73,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.operationTimeout == 0 {
+		c.operationTimeout = 30 * time.Second
 	}
 	return c
 }
@@ -224,7 +229,7 @@ func (c Config) newClient() (pulsar.Client, error) {
 		c.logins = newLogins(c)
 	}
 	options := pulsar.ClientOptions{
-		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: 30 * time.Second,
+		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
 		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
 		Logger: overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
 		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,

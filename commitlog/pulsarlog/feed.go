@@ -14,7 +14,8 @@ import (
 // The last is its own doing: when the client connects anew it drops what is left of the entry that
 // it hands out just then, and goes on with the next. So a message that does not follow on the one
 // before is believed only when a second reader, which begins at the gap, gives it too. Real gaps
-// are rare: the first message of all, and the one behind the end of a ledger.
+// are rare: the first message of all, and the one behind the end of a ledger. So is what can't be read,
+// which may have been damaged on its way.
 type feed struct {
 	open   func(ctx context.Context, from int64) (pulsar.Reader, error)
 	reader pulsar.Reader
@@ -44,7 +45,7 @@ func (f *feed) next(ctx context.Context) (m pulsar.Message, offset, behind int64
 		if offset, err = packID(m.ID()); err != nil {
 			return nil, 0, 0, err
 		}
-		if offset < f.from { // before the start in its entry, or sent again after a new connection
+		if offset < f.from && (damage(m) == nil || f.passed(m)) { // before the start in its entry, or sent again after a new connection
 			last, err := entryEnd(m)
 			if err != nil || last > f.from {
 				f.from = max(f.from, last)
@@ -52,7 +53,7 @@ func (f *feed) next(ctx context.Context) (m pulsar.Message, offset, behind int64
 			}
 			continue
 		}
-		if offset == f.from || offset == f.doubt {
+		if offset == f.from && damage(m) == nil || offset == f.doubt {
 			break
 		}
 		f.doubt = offset
@@ -67,6 +68,12 @@ func (f *feed) next(ctx context.Context) (m pulsar.Message, offset, behind int64
 	last, err := entryEnd(m)
 	f.from = max(offset+1, last)
 	return m, offset, f.from, err
+}
+
+// passed says whether all of a message's entry was given.
+func (f *feed) passed(m pulsar.Message) bool {
+	end, err := entryEnd(m)
+	return err == nil && end <= f.from
 }
 
 // entryEnd is the offset behind the entry that m is the last message of; 0 when it is not.

@@ -33,6 +33,8 @@ type message struct {
 func (m message) ID() pulsar.MessageID { return m }
 func (m message) BatchSize() int32     { return m.size }
 
+func (m message) Properties() map[string]string { return nil }
+
 // flaky reads messages in order as Pulsar's client does: when it connects anew, what is left of
 // the entry that it is giving out is lost, or given again from its beginning.
 type flaky struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -128,10 +129,16 @@ func (l *log) shape(ctx context.Context, name string) (c driver.TopicConfig, rea
 		return c, false, fmt.Errorf("topic %q of %s/%s was not made by Ringfence; choose another name or namespace: %w",
 			name, l.config.Tenant, l.config.Namespace, fault.Exists)
 	}
-	if err := json.Unmarshal([]byte(stored), &c); err != nil {
-		return c, false, fmt.Errorf("topic %q: property %s: %w", name, configProperty, fault.Corrupt)
+	c, err = decodeConfig(name, stored)
+	return c, err == nil && m.Properties[readyProperty] != "", err
+}
+
+// decodeConfig reads the configuration that is stored with a topic.
+func decodeConfig(name, stored string) (c driver.TopicConfig, err error) {
+	if err := json.Unmarshal([]byte(stored), &c); err != nil || c.Name != name || c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions || c.RetentionBytes < 0 || c.RetentionAgeMillis < 0 {
+		return driver.TopicConfig{}, fmt.Errorf("topic %q: property %s is %.200q, as none of ours writes it: %w", name, configProperty, stored, fault.Corrupt)
 	}
-	return c, m.Properties[readyProperty] != "", nil
+	return c, nil
 }
 
 // made is shape of a topic that exists, by what the broker says: while others make it too, it may not
@@ -186,6 +193,8 @@ func (l *log) Topics(ctx context.Context) ([]driver.TopicConfig, error) {
 		switch {
 		case err == nil:
 			list = append(list, c)
+		case errors.Is(err, fault.Corrupt):
+			l.config.Logger.Warn("a topic is left out of a list", "error", err)
 		case !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Exists):
 			return nil, err
 		}

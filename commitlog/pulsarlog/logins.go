@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 
 	"github.com/apache/pulsar-client-go/pulsar/auth"
-	plog "github.com/apache/pulsar-client-go/pulsar/log"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
@@ -21,8 +19,9 @@ import (
 
 // logins decides about the logins of all clients of a log.
 type logins struct {
-	config Config
-	plain  bool // the brokers are spoken to without TLS
+	config   Config
+	plain    bool // the brokers are spoken to without TLS
+	arrivals arrivals
 
 	mu      sync.Mutex
 	known   bool  // the client says whom it connects to
@@ -100,18 +99,4 @@ func (t *tokenLogin) GetData() ([]byte, error) {
 
 func (t *tokenLogin) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("a broker named the web service %s in its place: %w", r.URL.Host, fault.Invalid)
-}
-
-// overheard is a logger that logins learns the addresses from.
-type overheard struct {
-	plog.Logger
-
-	logins *logins
-}
-
-func (o overheard) SubLogger(fields plog.Fields) plog.Logger {
-	if to, ok := fields["remote_addr"].(*url.URL); ok && to != nil {
-		o.logins.connecting(to.Host)
-	}
-	return o.Logger.SubLogger(fields)
 }

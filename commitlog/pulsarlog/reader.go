@@ -94,7 +94,19 @@ func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
 		}
 		return nil, p.fail("read", p.topic.log.config.logins.explain(err))
 	}
+	if err := p.topic.log.config.logins.arrivals.check(); err != nil {
+		r.Close()
+		return nil, p.fail("read", err)
+	}
 	return r, nil
+}
+
+// damaged is the error for what can't be read at an offset.
+func (p *partition) damaged(offset, behind int64, err error) error {
+	return &driver.CorruptError{
+		Topic: p.topic.config.Name, Partition: p.number, Offset: offset, Resume: behind,
+		File: "Pulsar topic " + p.name, Position: offset, Detail: err.Error(),
+	}
 }
 
 // createReader gives the reader of a sealed partition a connection of its own: the client does not
@@ -153,7 +165,7 @@ func (c *cursor) pump(ctx context.Context) {
 	defer close(c.done)
 	defer c.feed.close()
 	for {
-		m, _, behind, err := c.feed.next(ctx)
+		m, offset, behind, err := c.feed.next(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -167,7 +179,7 @@ func (c *cursor) pump(ctx context.Context) {
 			rec, isRecord, err = decode(m)
 		}
 		if err != nil {
-			c.fail(err)
+			c.fail(c.p.damaged(offset, behind, err))
 			return
 		}
 		if !c.put(ctx, rec, isRecord, behind) || c.p.isFinal(behind) {

@@ -152,6 +152,10 @@ func (w *web) ask(ctx context.Context, host int, r request) reply {
 		a.err = fmt.Errorf("pulsar's web service at %s does not answer (web= names it): %w: %w", req.URL.Host, fault.Unavailable, err)
 		return a
 	}
+	if resp.StatusCode < http.StatusOK { // 101 hands out the connection, which no end of a context closes
+		a.err = fmt.Errorf("pulsar's web service at %s answered %d: %w", req.URL.Host, resp.StatusCode, errors.Join(fault.Unavailable, resp.Body.Close()))
+		return a
+	}
 	a.status, a.header = resp.StatusCode, resp.Header
 	a.body, err = io.ReadAll(io.LimitReader(resp.Body, limits.PulsarAnswerBytes+1)) // what was compressed counts as it becomes
 	if err == nil && len(a.body) > limits.PulsarAnswerBytes {
@@ -201,6 +205,9 @@ func decodeAnswer(r request, status int, body []byte, out any) error {
 	if out == nil || len(body) == 0 {
 		return nil
 	}
+	if n := bytes.Count(body, []byte{','}); n > limits.PulsarAnswerParts {
+		return fmt.Errorf("pulsar admin %s answered with %d parts; expected %d at most: %w", r.path, n, limits.PulsarAnswerParts, fault.Corrupt)
+	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return fmt.Errorf("pulsar admin %s answered %.100q: %w", r.path, body, fault.Corrupt)
 	}
@@ -210,13 +217,22 @@ func decodeAnswer(r request, status int, body []byte, out any) error {
 // errBusy says that another request works on the same subscription.
 var errBusy = fmt.Errorf("another request has it: %w", fault.Unavailable)
 
+const (
+	reasonBytes = 64 << 10 // a longer answer is none of Pulsar's, with its stack traces
+	shownReason = 400
+)
+
 func statusError(method, path string, status int, body []byte) error {
+	body = body[:min(len(body), reasonBytes)]
 	reason := struct{ Reason string }{}
 	if json.Unmarshal(body, &reason) != nil || reason.Reason == "" {
 		reason.Reason = http.StatusText(status)
 	}
 	said, _, _ := strings.Cut(reason.Reason, "Stacktrace:")
 	reason.Reason = strings.Join(strings.Fields(said), " ")
+	if len(reason.Reason) > shownReason {
+		reason.Reason = reason.Reason[:shownReason] + "…"
+	}
 	busy := strings.Contains(reason.Reason, "Subscription Busy")
 	kind := fault.Unavailable
 	if busy {

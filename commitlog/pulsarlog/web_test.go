@@ -363,3 +363,60 @@ func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
 		t.Errorf("%.200v, and %d bytes were taken; expected at most about %d", err, body.read, limits.PulsarAnswerBytes)
 	}
 }
+
+// An answer that hands out the connection is none: nothing would end the reading of it.
+func TestAnAnswerThatHandsOutTheConnectionIsNone(t *testing.T) {
+	t.Parallel()
+	body := new(endless)
+	w := &web{bases: []string{"http://a"}, token: func() (string, error) { return "", nil }, client: &http.Client{
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: body}, nil
+		}),
+	}}
+	a := w.ask(t.Context(), 0, request{method: http.MethodGet, path: "/"})
+	if !errors.Is(a.err, fault.Unavailable) || !strings.Contains(a.err.Error(), "101") || body.read > 0 {
+		t.Errorf("%v, and %d bytes were read; expected none", a.err, body.read)
+	}
+}
+
+// What an answer becomes in memory is bounded too.
+func TestAnAnswerHasNoMorePartsThanTheLimitSays(t *testing.T) {
+	t.Parallel()
+	body := []byte("[" + strings.Repeat(`"",`, limits.PulsarAnswerParts+1) + `""]`)
+	var out []string
+	err := decodeAnswer(request{path: "/"}, http.StatusOK, body, &out)
+	if !errors.Is(err, fault.Corrupt) || len(out) > 0 {
+		t.Errorf("%v, %d parts; expected %d at most", err, len(out), limits.PulsarAnswerParts)
+	}
+	if err := decodeAnswer(request{path: "/"}, http.StatusOK, []byte(`["a","b"]`), &out); err != nil || len(out) != 2 {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestAReasonIsShownCut(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{shownReason + 1, reasonBytes / 2, 2 * reasonBytes} {
+		err := statusError(http.MethodGet, "/", http.StatusBadRequest, []byte(`{"reason":"`+strings.Repeat("x", size)+`"}`))
+		if n := len(err.Error()); n > 2*shownReason {
+			t.Errorf("a reason of %d bytes makes an error of %d", size, n)
+		}
+	}
+	if err := statusError(http.MethodGet, "/", http.StatusBadRequest, []byte(`{"reason":"too many"}`)); !strings.Contains(err.Error(), "too many") {
+		t.Error(err)
+	}
+}
+
+func TestAConfigurationThatNoneOfOursWritesIsRefused(t *testing.T) {
+	t.Parallel()
+	if c, err := decodeConfig("t", `{"name":"t","partitions":4}`); err != nil || c.Partitions != 4 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, stored := range []string{
+		"", "{", `{"name":"u","partitions":4}`, `{"name":"t","partitions":0}`, `{"name":"t","partitions":-3}`, `{"name":"t","partitions":1099511627776}`,
+		`{"name":"t","partitions":4,"RetentionBytes":-1}`,
+	} {
+		if c, err := decodeConfig("t", stored); !errors.Is(err, fault.Corrupt) || c.Partitions != 0 {
+			t.Errorf("%s: %+v, %v", stored, c, err)
+		}
+	}
+}

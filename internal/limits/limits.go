@@ -60,7 +60,13 @@ const (
 )
 
 // Of Pulsar, what its web service says.
-const PulsarAnswerBytes = 64 << 20
+const (
+	PulsarAnswerBytes = 64 << 20
+	PulsarAnswerParts = 1<<20 + 1<<16 // its commas
+)
+
+// Of Pulsar, what whoever may produce to a topic has put into it: an entry, decompressed.
+const PulsarEntryBytes = 64 << 20
 
 // Of a directory, the files that are read as a whole.
 const (
