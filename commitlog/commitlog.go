@@ -119,6 +119,19 @@ func (l *Log) DeleteTopic(ctx context.Context, name string) error {
 // Topics lists all storage topics, sorted by name.
 func (l *Log) Topics(ctx context.Context) ([]TopicConfig, error) { return l.d.Topics(ctx) }
 
+// TopicID is the identity of the storage topic that has a name now, see Topic.ID. "" without a look when
+// the log tells none.
+func (l *Log) TopicID(ctx context.Context, name string) (string, error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	d, ok := l.d.(driver.Identifier)
+	if !ok {
+		return "", nil
+	}
+	return d.TopicID(ctx, name)
+}
+
 // Topic opens a storage topic.
 func (l *Log) Topic(ctx context.Context, name string) (*Topic, error) {
 	if err := CheckName(name); err != nil {

@@ -20,6 +20,14 @@ type Topic struct {
 // Config is what the topic was created with, with the retention that it has now, see Log.AlterTopic.
 func (t *Topic) Config() TopicConfig { return t.d.Config() }
 
+// ID tells this storage topic from others that had, or will have, its name; "": the log does not say.
+func (t *Topic) ID() string {
+	if d, ok := t.d.(driver.Identified); ok {
+		return d.ID()
+	}
+	return ""
+}
+
 // AppendOptions are the options of Append and AppendAsync.
 type AppendOptions struct {
 	// Producer makes the append idempotent: the same (ID, Sequence) is stored once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -17,6 +18,15 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 	if err := errors.Join(CheckName(doc.Name), doc.checkNames(c.namespace)); err != nil {
 		return err
 	}
+	made := *doc // the identities are those of this log
+	made.Storage = slices.Clone(doc.Storage)
+	for i := range made.Storage {
+		if made.Storage[i].ID = ""; !made.Storage[i].Retired {
+			if err := c.identify(ctx, &made, i); err != nil {
+				return err
+			}
+		}
+	}
 	for {
 		have, version, err := c.load(ctx, doc.Name)
 		if err != nil && !errors.Is(err, fault.NotFound) {
@@ -28,7 +38,7 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 		if err == nil && !have.leadsTo(doc) {
 			return fmt.Errorf("topic %q is defined in another shape already: %w", doc.Name, fault.Exists)
 		}
-		d := *doc
+		d := made
 		d.State = Ready
 		d.Altering, d.Before = true, nil // what was made for it may have a retention that it had before
 		if err := c.store(ctx, &d, version); !errors.Is(err, fault.Conflict) {
@@ -73,6 +83,9 @@ func (c *Catalog) openStorage(ctx context.Context, doc *Document, i int) (*commi
 		return nil, c.moved(doc, name)
 	case err != nil:
 		return nil, fmt.Errorf("storage topic %q of topic %q: %w", name, doc.Name, err)
+	}
+	if err := doc.checkSame(i, st); err != nil {
+		return nil, closeAll(err, []*commitlog.Topic{st})
 	}
 	return st, nil
 }

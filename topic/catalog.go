@@ -111,6 +111,9 @@ func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version regis
 	if err != nil {
 		return err
 	}
+	if err := c.identify(ctx, doc, 0); err != nil {
+		return err
+	}
 	doc.State = Ready
 	return c.storeMade(ctx, doc, version, 0)
 }

@@ -47,6 +47,9 @@ type Storage struct {
 	Name       string `json:"name"` // in the commit log
 	Partitions int    `json:"partitions"`
 	K          int    `json:"k"` // how many times the partitions grew over the first storage topic of its line
+	// ID is what the log calls the one that was made, among those that may get its name; "": it tells
+	// none, or the definition is older than that. See ReplacedError.
+	ID string `json:"id,omitempty"`
 	// Creating: its definition is there, the storage topic may not be. It takes no records yet.
 	Creating bool `json:"creating,omitempty"`
 	// Ends are the final ends of its partitions; nil: it was not sealed.

@@ -88,6 +88,9 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 	if err != nil {
 		return err
 	}
+	if err := c.identify(ctx, doc, last); err != nil {
+		return err
+	}
 	doc.Storage[last].Creating = false
 	return c.storeMade(ctx, doc, version, last)
 }
@@ -131,6 +134,9 @@ func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version regis
 	if err != nil {
 		_, _, gone := c.ready(ctx, doc.Name, doc.Life)
 		return errors.Join(gone, err)
+	}
+	if err := doc.checkSame(doc.Produce, st); err != nil {
+		return closeAll(err, []*commitlog.Topic{st})
 	}
 	ends, err := st.Seal(ctx)
 	if err = errors.Join(err, st.Close()); err != nil {

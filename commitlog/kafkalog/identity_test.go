@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -53,5 +54,28 @@ func TestADeletionThatComesAgainSparesTheNextTopicOfTheName(t *testing.T) {
 			t.Fatalf("the topic created after the deletion is gone: %v", err)
 		}
 		sleep(t.Context(), 2)
+	}
+}
+
+func TestATopicThatIsMadeAgainHasAnotherID(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{})
+	first, err := l.TopicID(t.Context(), "t")
+	if err != nil || first == "" || first != h.ID() {
+		t.Fatalf("the topic has ID %q, its handle %q: %v", first, h.ID(), err)
+	}
+	if err := errors.Join(l.DeleteTopic(t.Context(), "t"), l.CreateTopic(t.Context(), h.s.config)); err != nil {
+		t.Fatal(err)
+	}
+	next, err := l.OpenTopic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.Close() }()
+	if id := next.(driver.Identified).ID(); id == "" || id == first { //nolint:forcetypeassert // as the log says
+		t.Errorf("the next topic has ID %q, the one before had %q", id, first)
+	}
+	if h.ID() != first {
+		t.Errorf("the handle of the topic that is gone has ID %q", h.ID())
 	}
 }

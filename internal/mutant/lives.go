@@ -4,6 +4,12 @@ package main
 func livesMutants() []mutant {
 	return []mutant{
 		{
+			name: "storage-topic-of-whoever-made-it", breaks: "a group goes on at its old position in a storage topic that was made again, and skips what is acked there",
+			file: "topic/identity.go",
+			find: "found != \"\" && s.ID != found:\n", put: "found != \"\" && s.ID == \"never\":\n",
+			pkg: "topic", test: "TestAStorageTopicThatIsAnotherOneIsNotOpened$",
+		},
+		{
 			name: "lives-share-storage-topics", breaks: "a step of a topic that is gone seals or deletes the next one of its name",
 			file: "topic/life.go",
 			find: "	return fmt.Sprintf(\"%s%s..%d.%s\", namespace, topic, i, life)\n",

@@ -1,0 +1,50 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// ReplacedError says that a storage topic is not the one that was made for its topic: somebody deleted it
+// past Ringfence and made another one of its name. Positions of groups mean other records there, so
+// nothing is read from it or written to it. It is fault.Corrupt.
+type ReplacedError struct {
+	Topic, Storage string
+	Want, Found    string // what the log calls it, or its shape
+}
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("storage topic %q of topic %q was deleted and made again by somebody else: expected %.64q, found %.64q; "+
+		"the positions of groups are of the one that is gone, so nothing is read or written: keep what is in the new one by the log's own tools, "+
+		"then delete the groups (ringfence group delete) and the topic (ringfence topic delete), and create them again", e.Storage, e.Topic, e.Want, e.Found)
+}
+
+// Is makes it fault.Corrupt.
+func (e *ReplacedError) Is(target error) bool { return target == fault.Corrupt }
+
+// identify notes which storage topic was made for a definition. A log that tells none leaves it without.
+func (c *Catalog) identify(ctx context.Context, doc *Document, i int) error {
+	id, err := c.log.TopicID(ctx, doc.Storage[i].Name)
+	if err != nil && !errors.Is(err, fault.NotFound) { // gone already: whoever deleted it has the definition too
+		return fmt.Errorf("storage topic %q of topic %q: %w", doc.Storage[i].Name, doc.Name, err)
+	}
+	doc.Storage[i].ID = id
+	return nil
+}
+
+// checkSame is a *ReplacedError when st is not the storage topic that the definition means. One without
+// an identity, here or there, is known by its partitions alone: no log takes any away.
+func (d *Document) checkSame(i int, st *commitlog.Topic) error {
+	s, found, partitions := d.Storage[i], st.ID(), st.Config().Partitions
+	switch {
+	case s.ID != "" && found != "" && s.ID != found:
+		return &ReplacedError{Topic: d.Name, Storage: s.Name, Want: "id " + s.ID, Found: "id " + found}
+	case partitions < s.Partitions:
+		return &ReplacedError{Topic: d.Name, Storage: s.Name, Want: fmt.Sprintf("%d partitions", s.Partitions), Found: fmt.Sprintf("%d partitions", partitions)}
+	}
+	return nil
+}
