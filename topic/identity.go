@@ -20,7 +20,7 @@ type ReplacedError struct {
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("storage topic %q of topic %q was deleted and made again by somebody else: expected %.64q, found %.64q; "+
 		"the positions of groups are of the one that is gone, so nothing is read or written: keep what is in the new one by the log's own tools, "+
-		"then delete the groups (ringfence group delete) and the topic (ringfence topic delete), and create them again", e.Storage, e.Topic, e.Want, e.Found)
+		"then delete the topic with its groups (ringfence topic delete %s --force), and create it again", e.Storage, e.Topic, e.Want, e.Found, e.Topic)
 }
 
 // Is makes it fault.Corrupt.

@@ -77,7 +77,7 @@ func TestAStorageTopicThatIsAnotherOneIsNotOpened(t *testing.T) {
 				if got := errors.As(err, &replaced) && errors.Is(err, fault.Corrupt); got != c.replaced {
 					t.Errorf("%s: %v; expected an error: %v", what, err, c.replaced)
 				}
-				if c.replaced && err != nil && !strings.Contains(err.Error(), "ringfence topic delete") {
+				if c.replaced && err != nil && !strings.Contains(err.Error(), "ringfence topic delete pay --force") {
 					t.Errorf("%s: the error has no way out: %v", what, err)
 				}
 			}
