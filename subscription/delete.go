@@ -13,6 +13,11 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// A subscription is several things in two stores: a definition, groups, internal topics. A deletion marks the
+// definition first, so that nobody begins anything, takes away the rest, and the definition last: whoever finds
+// it interrupted can finish it, and a name is free only when nothing of its former owner is left. What lies
+// under the names of internal topics and is none is left as it is.
+
 // ErrDeleting says that a subscription is being deleted, by somebody who may have died over it: Delete
 // finishes that.
 var ErrDeleting = fmt.Errorf("it is being deleted: %w", fault.Conflict)

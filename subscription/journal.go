@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// The shell's side of the journal: what the core wants appended is appended, copied or read here, and what the
+// journal holds is told the core in its order. Nothing is decided in this file. Each step is repeated until its
+// fate is known, with the same bytes: a batch that landed twice is void the second time, as the core counts
+// sequences. An error that no repetition helps against ends the shard, never the record: another start, here or
+// elsewhere, reads the journal anew.
+
 // final are errors of a log that no second try helps against.
 var final = []error{fault.Corrupt, fault.NotFound, fault.OutOfRange, fault.Closed, fault.Invalid, fault.Sealed}
 

@@ -14,6 +14,11 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// Looking at a subscription without owning it: whoever may read the journals folds them as an owner does, and
+// sees what is parked, what was given up, and what was ordered and decided. It writes nothing, so it needs no
+// epoch; what it sees was true when it was read, and whoever acts on it gives an order, which the owner checks
+// once more (orders.go).
+
 // Letter is a record that is not delivered: a dead letter, or one that waits behind one of its key.
 type Letter struct {
 	ID     core.ID

@@ -13,6 +13,11 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// What people want with dead letters goes through the journal, as all that lasts: an order is a record in it that
+// names letters, and it is decided where it lies which of them it takes, by the first order that names them. So
+// two people, or one command given twice, can't have a record delivered twice. Before the owner acts on an order
+// it stores with the dead letters what becomes of them: that stays when the journal's beginning is dropped.
+
 // Edited is the header by which a record says that its value is not that of the topic: it names the dead
 // letter in whose place it was put.
 const Edited = "ringfence-edited"

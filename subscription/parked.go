@@ -9,6 +9,10 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// The stored form of what is parked: the user's record as it was, with one more header behind all others, that
+// holds what the core says of it. So the internal topics are topics like any other, which people can read, and
+// a payload is stored once, with what is known of it.
+
 // headerName is the header by which a record of an internal topic is one of ours. A user's record may
 // have one of that name itself, when it was read from such a topic: ours is the last one.
 const headerName = "ringfence-parked"

@@ -8,6 +8,10 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// The shard sets of a definition. There is exactly one that delivers, beside it at most one that is being made
+// or one that is to end, and those that were retired lately. As shows the definition as one set sees it: that is
+// what shards, journals and groups are made from, so that no code of a shard asks which set it is of.
+
 // Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
 // their names and in each record of theirs, and is never used again.
 type Set struct {

@@ -18,6 +18,13 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// One shard at work: goroutines around a core that none of them owns. All that happens is told the core by do,
+// under one lock that is held for work in memory only; what the core wants comes back as effects, which go to the
+// goroutine whose work it is: appends, copies, notes, the tail, the pump. Handle and Held, which the engine of
+// the main records calls, are in admit.go, the end of a journal in take.go.
+//
+// Locks are taken in this order: Breaker.mu or Throttle.mu, gate, the engine's, mu.
+
 // ShardConfig is one shard.
 type ShardConfig struct {
 	Definition *Document

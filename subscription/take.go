@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// How one shard set follows another, as far as it is in journals: the last record of a shard that ends says how
+// far the main records are finished, and which set goes on (End); who goes on reads the journal up to that
+// record (Await), appends all that is live to its own (TakeOver), and delivers nothing before its first
+// checkpoint is stored (Open). The last record is what makes it safe: it stands behind all that the old shard
+// has written, and for every reader nothing behind it counts.
+
 // Final is what the last record of a journal says to those who go on.
 type Final struct {
 	At        int64               `json:"at"`        // Unix ms: when the shard began to end

@@ -7,6 +7,11 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// The journal's beginning is dropped in two steps. The core says from where an heir would have to read (From);
+// that is stored in the checkpoint, by whoever commits; and only what lies before the place that the registry
+// has, read back from there, is trimmed. What this process believes to have stored is not enough: a commit that
+// was refused, or a registry that went back, would leave an heir with a place that is gone.
+
 // trimEvery is how often the journal is trimmed at most.
 const trimEvery = time.Second
 

@@ -2,6 +2,12 @@ package core
 
 import "slices"
 
+// From where an heir has to read the journal, and how that place moves on. A journal of any length is as good as
+// its live part: what keeps the beginning are records that are the last ones to tell of something parked, or of
+// something finished at or above the checkpoint. They stand in placed, in order of place. When little that is
+// live keeps much that is not, the oldest live records are appended once more (Tidy), so that the beginning can
+// move: an heir reads about four times what is live at most, or as much as Config.Tidy says.
+
 // placed is a record of the journal that keeps what lies behind it, unless a later copy of it does.
 type placed struct {
 	place  int64

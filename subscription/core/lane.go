@@ -5,6 +5,13 @@ import (
 	"slices"
 )
 
+// What a key waits for. An item is one parked record or dead letter, a lane is all that is known of one key:
+// its queue, in the order of the main topic, and a mark for each partition, below which everything of the key
+// is finished there. Two things hold at any time. Of what a lane has parked only the head is delivered, and not
+// beside a record that comes directly from the main topic. And a lane of a live shard stands in the heap of due
+// heads exactly when its head may be delivered once its time has come, so that the next one is found in O(log n),
+// however many are parked: refresh is to be called after whatever changes that.
+
 // item is a record that is parked or a dead letter. There may be millions: its fields are as small as
 // what the stored form allows, and those of a size stand together.
 type item struct {

@@ -2,6 +2,11 @@ package core
 
 import "container/heap"
 
+// A record's way through a shard. A main record is admitted: it goes to the handler directly, or behind what its
+// key has parked, or it is finished already. What fails is parked; what is due is handed out (Due), and each
+// outcome is written down (Attempted) before the next attempt at it can begin. Whatever ends here is at most an
+// entry on its way into the journal: what lasts changes when that is read back, in State.Read, and not before.
+
 // Verdict is what becomes of a main record.
 type Verdict uint8
 

@@ -2,6 +2,11 @@ package core
 
 import "slices"
 
+// The fold over the journal, and who may write to it. Three kinds of things stand apart in State: what the
+// records that count have said, which is the same for every reader; what this start has asked for and was not
+// read back yet (queue, flight); and the effects that the shell is to carry out. One batch is on its way at a
+// time: so a start never has two appends in the log whose order it does not know.
+
 // Config is a shard.
 type Config struct {
 	Set    string

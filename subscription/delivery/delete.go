@@ -12,6 +12,11 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
+// Deleting a subscription with its groups. The order matters: members end first, as the definition says that it
+// is being deleted; then what the groups hold of the main topic is let go; then the groups go, the internal
+// topics, and the definition. Where there is no definition that can be read, what goes by the name is found by
+// the names of groups and topics, and nothing else is touched.
+
 // Delete removes a subscription, its progress and its internal topics, for good; its topic stays. Without
 // force it is fault.Conflict while it has live members, and while something is parked; a dry run only says
 // whether it would be refused.

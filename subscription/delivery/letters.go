@@ -15,6 +15,11 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
+// Dead letters, for people: lists of them, and orders about them. A list is a look at journals, and may be old
+// by the time that somebody decides; so an order names letters by their round, and the shard that carries it
+// out takes only those that are still dead letters in that round. Who comes too late is told (fault.Conflict),
+// and an order that met a turn of the shard set is given once more to the new shards.
+
 // Status says what holds a record back, or what was decided about it.
 type Status string
 

@@ -15,6 +15,10 @@ import (
 	"github.com/ringfence/ringfence/subscription/filter"
 )
 
+// What stands between a unit of the consumer group and the engine that reads its main records: the shard is
+// started with the unit's epoch, the engine begins when the shard knows what was left, and both end together. The
+// shard is there before the first record is read, and goes on until the engine's last checkpoint is stored.
+
 // shards runs the shards of one shard set of a subscription around the engines of their units.
 type shards struct {
 	*subscription.Journals

@@ -14,6 +14,11 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
+// A member of a subscription follows its definition: it is a member of the group of each shard set that has to
+// run, and takes those steps of a turn that no shard takes. Each of these can be taken by any member, and twice:
+// the definition changes by compare and set, and a member that dies leaves nothing to be cleaned up but what the
+// others do at their next look.
+
 // subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
 // before it.
 type subscriber struct {

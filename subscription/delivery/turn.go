@@ -16,6 +16,12 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
+// The turn of the shard set as one unit takes part in it: a new shard waits until those before it have ended
+// (await), takes over what they have left (takeOver), and delivers; an old one stops its engine, and writes the
+// last record of its journal (delivery.run). No two of them ask each other anything: what one has to know of the
+// other stands at the end of a journal. The epoch of the new one has to be above that of the old one, as
+// receivers may fence by it; where it is not, the unit is claimed again above it.
+
 // readable says whether the shards can deliver what a unit reads.
 func (w *shards) readable(in []dispatch.Input) error {
 	if in := in[0]; in.Storage > 0 {
