@@ -14,11 +14,30 @@ import (
 type Topic struct {
 	d     driver.Topic
 	c     TopicConfig
+	added int       // partitions behind those of c that the log has; see First
 	waits sync.Pool // of *appendWait
 }
 
 // Config is what the topic was created with, with the retention that it has now, see Log.AlterTopic.
-func (t *Topic) Config() TopicConfig { return t.d.Config() }
+func (t *Topic) Config() TopicConfig {
+	c := t.d.Config()
+	c.Partitions = t.c.Partitions
+	return c
+}
+
+// First is the storage topic as if it had its first partitions only, so many of them; it takes the place of
+// the handle that it was made from, which is not to be used any more. In some logs an operator can add
+// partitions to a topic in place: those that nobody has routed a record to are no part of ours. The handle
+// itself when it has so many.
+func (t *Topic) First(partitions int) *Topic {
+	added := t.c.Partitions - partitions
+	if added <= 0 || partitions < 1 {
+		return t
+	}
+	c := t.c
+	c.Partitions = partitions
+	return &Topic{d: t.d, c: c, added: t.added + added}
+}
 
 // ID tells this storage topic from others that had, or will have, its name; "": the log does not say.
 func (t *Topic) ID() string {
@@ -264,11 +283,20 @@ func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {
 	if len(offsets) != t.c.Partitions {
 		return fmt.Errorf("topic %q has %d partitions; a hold named %d: %w", t.c.Name, t.c.Partitions, len(offsets), ErrInvalid)
 	}
+	if t.added > 0 {
+		offsets = append(slices.Clone(offsets), NoHold(t.added)...)
+	}
 	return t.d.Hold(ctx, name, offsets)
 }
 
 // Seal fixes the end of every partition for ever and returns it.
-func (t *Topic) Seal(ctx context.Context) ([]int64, error) { return t.d.Seal(ctx) }
+func (t *Topic) Seal(ctx context.Context) ([]int64, error) {
+	ends, err := t.d.Seal(ctx)
+	if err != nil || len(ends) < t.c.Partitions {
+		return ends, err
+	}
+	return ends[:t.c.Partitions], nil
+}
 
 // Close releases the handle.
 func (t *Topic) Close() error { return t.d.Close() }

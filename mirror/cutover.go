@@ -258,6 +258,7 @@ func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topi
 		if err != nil {
 			return nil, err
 		}
+		t = t.First(d.Storage[i].Partitions)
 		d.Storage[i].Ends, err = t.Seal(ctx)
 		if err = errors.Join(err, t.Close()); err != nil {
 			return nil, err

@@ -99,6 +99,7 @@ func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
 		if err != nil {
 			return err
 		}
+		to = to.First(s.Partitions)
 		err = m.holdForGroups(ctx, p.Names, to, storage)
 		if err = errors.Join(err, to.Close()); err != nil {
 			return fmt.Errorf("retention at the target: %w", err)

@@ -197,12 +197,14 @@ func (m *Mirror) openPair(ctx context.Context, doc *topic.Document, storage int)
 	if from, err = m.c.From.Log.Topic(ctx, doc.Storage[storage].Name); err != nil {
 		return nil, nil, fmt.Errorf("storage topic %d of the source: %w", storage, err)
 	}
+	from = from.First(doc.Storage[storage].Partitions)
 	c := from.Config()
 	c.Name = m.targetName(doc, storage)
 	if err = m.c.To.Log.CreateTopic(ctx, c); err == nil {
 		to, err = m.c.To.Log.Topic(ctx, c.Name)
 	}
 	if err == nil {
+		to = to.First(c.Partitions)
 		// All of it, before there is anything.
 		if err = m.holdTarget(ctx, to, make([]int64, c.Partitions)); err != nil {
 			err = errors.Join(err, to.Close())

@@ -87,7 +87,7 @@ func (c *Catalog) openStorage(ctx context.Context, doc *Document, i int) (*commi
 	if err := doc.checkSame(i, st); err != nil {
 		return nil, closeAll(err, []*commitlog.Topic{st})
 	}
-	return st, nil
+	return st.First(doc.Storage[i].Partitions), nil
 }
 
 // leadsTo says whether doc can be what became of d.

@@ -138,6 +138,7 @@ func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version regis
 	if err := doc.checkSame(doc.Produce, st); err != nil {
 		return closeAll(err, []*commitlog.Topic{st})
 	}
+	st = st.First(doc.Storage[doc.Produce].Partitions)
 	ends, err := st.Seal(ctx)
 	if err = errors.Join(err, st.Close()); err != nil {
 		return fmt.Errorf("seal storage topic %d of topic %q: %w", doc.Produce, doc.Name, err)

@@ -47,6 +47,7 @@ func TestAStorageTopicThatIsAnotherOneIsNotOpened(t *testing.T) {
 		{"one of a log that tells nothing now", "a1", "", 4, false},
 		{"one that was made before identities", "", "b2", 4, false},
 		{"one with fewer partitions", "", "", 2, true},
+		{"one that has got more partitions", "a1", "a1", 8, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -80,6 +81,9 @@ func TestAStorageTopicThatIsAnotherOneIsNotOpened(t *testing.T) {
 				if c.replaced && err != nil && !strings.Contains(err.Error(), "ringfence topic delete pay --force") {
 					t.Errorf("%s: the error has no way out: %v", what, err)
 				}
+			}
+			if doc, err := catalog.Get(ctx, "pay"); err != nil || !c.replaced && len(doc.Storage[0].Ends) != 4 {
+				t.Errorf("the definition after that: %+v, %v", doc, err)
 			}
 			if err := catalog.Delete(ctx, "pay", ""); err != nil {
 				t.Errorf("delete, the way out: %v", err)

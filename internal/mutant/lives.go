@@ -4,6 +4,18 @@ package main
 func livesMutants() []mutant {
 	return []mutant{
 		{
+			name: "hold-without-partitions-that-came-later", breaks: "retention takes what a group needs of a storage topic that an operator gave more partitions",
+			file: "commitlog/topic.go",
+			find: "	if t.added > 0 {\n", put: "	if false {\n",
+			pkg: "commitlog", test: "TestTheFirstPartitionsOfAStorageTopicAreOneOfSoMany$",
+		},
+		{
+			name: "ends-of-partitions-that-came-later", breaks: "a storage topic that an operator gave more partitions is sealed into a definition that nobody can read",
+			file: "commitlog/topic.go",
+			find: "	return ends[:t.c.Partitions], nil\n", put: "	return ends, nil\n",
+			pkg: "topic", test: "TestAStorageTopicThatIsAnotherOneIsNotOpened$",
+		},
+		{
 			name: "storage-topic-of-whoever-made-it", breaks: "a group goes on at its old position in a storage topic that was made again, and skips what is acked there",
 			file: "topic/identity.go",
 			find: "found != \"\" && s.ID != found:\n", put: "found != \"\" && s.ID == \"never\":\n",
