@@ -48,7 +48,7 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
 	t, err := c.Topics.Current(ctx, m.Topic)
 	if err != nil && (t == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict)) {
-		return err
+		return UnlessEnded(ctx, err)
 	}
 	doc := t.Document()
 	if err := doc.CheckHere(); err != nil {
@@ -79,6 +79,14 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 		Handler: func(u *group.Unit) dispatch.Handler { return m.Handlers(m.Topic, g, u) },
 		Latest:  m.From == Latest, Transactional: m.Transactional, Logger: c.Logger, Layout: m.Layout, Around: m.Around,
 	})
+}
+
+// UnlessEnded is the error of a member that was about to begin: nil when it only says that ctx has ended.
+func UnlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
 }
 
 // validate reports every fault that the group does not check itself.

@@ -174,5 +174,11 @@ func turnMutants() []mutant {
 			find: "				p.Again--\n", put: "",
 			pkg: ".", test: "TestASubscriptionGoesBackWhileItIsDelivered$",
 		},
+		{
+			name: "end-at-the-beginning-is-an-error", breaks: "a member that is ended while it begins fails",
+			file: "subscription/delivery/delivery.go",
+			find: "return consumer.UnlessEnded(ctx, err)", put: "return err",
+			pkg: ".", test: "TestAMemberThatIsEndedWhileItBeginsEndsWithoutAnError$",
+		},
 	}
 }

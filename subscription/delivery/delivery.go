@@ -82,7 +82,7 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 		_, err = c.journals(ctx, name)
 	}
 	if err != nil {
-		return err
+		return consumer.UnlessEnded(ctx, err)
 	}
 	m := newSubscriber(c, d, h, opts)
 	defer m.breaker.End()

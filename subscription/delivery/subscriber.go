@@ -93,7 +93,7 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		d := m.def
 		m.mu.Unlock()
 		if err := m.follow(ctx, d); err != nil {
-			return err
+			return consumer.UnlessEnded(ctx, err)
 		}
 		m.of.sweepSets(ctx, d)
 		if d.Turning() {
