@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -163,6 +165,40 @@ func TestAResetOfAllConnectionsIsSurvivedAndLogsNoPassword(t *testing.T) {
 	bind(t, s, y, "member")
 	if log.count(passwordOf(t, d.url)) > 0 {
 		t.Error("the password was logged")
+	}
+}
+
+// listens is since when the store hears of changes; zero: it does not.
+func listens(s *store) time.Time {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	if !s.link.up {
+		return time.Time{}
+	}
+	return s.link.since
+}
+
+// Connections that ended while nobody used them are no reason to fail: nothing was sent on them.
+func TestASessionIsOpenedWhateverBecameOfIdleConnections(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	s, p := d.through(t, driver.Options{})
+	for range 5 {
+		var several []*pgxpool.Conn
+		for range 3 {
+			c, err := s.pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			several = append(several, c)
+		}
+		for _, c := range several {
+			c.Release()
+		}
+		before := listens(s)
+		p.Reset()
+		session(t, s, time.Minute)
+		await(t, "it listens again", func() bool { return listens(s).After(before) }) // what is reset while it connects has failed
 	}
 }
 

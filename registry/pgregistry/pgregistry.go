@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/internal/hook"
@@ -182,6 +183,22 @@ func (s *store) urgent(ctx context.Context, f func(*pgx.Conn) error) error {
 	}
 	defer c.Release()
 	return f(c.Conn())
+}
+
+// onLive is urgent for one statement, which goes to another connection where nothing of it could be sent: one
+// that ended while nobody used it is no reason to fail.
+func (s *store) onLive(ctx context.Context, f func(*pgx.Conn) error) (err error) {
+	for range cap(s.slots) + reserved + 1 {
+		sent := false
+		err = s.urgent(ctx, func(c *pgx.Conn) error {
+			sent = true
+			return f(c)
+		})
+		if err == nil || !sent || !pgconn.SafeToRetry(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func (s *store) enter(ctx context.Context) error {

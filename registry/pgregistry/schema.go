@@ -40,6 +40,9 @@ func (s *store) prepare(ctx context.Context) error {
 		return fmt.Errorf("postgres registry: schema %s: a newer version of this program made it (format %d, this one knows up to %d); upgrade this program: %w",
 			s.schema, level, formatLevel, driver.ErrInvalid)
 	}
+	if err := s.checkTables(ctx, c); err != nil {
+		return err
+	}
 	var counters int
 	if err := c.QueryRow(ctx, `SELECT count(*) FROM `+s.q.schema+`.change WHERE slot BETWEEN 0 AND 15`).Scan(&counters); err != nil {
 		return unavailable("postgres registry: schema "+s.schema, err)
@@ -60,8 +63,12 @@ func (s *store) level(ctx context.Context, c *pgx.Conn) (level int, err error) {
 	return level, err
 }
 
-// create makes the schema, all of it or nothing. Of many processes that start at once the first
-// one does it, and the others wait for a lock.
+const isMade = `SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	WHERE n.nspname = $1 AND c.relname = 'format')`
+
+// create makes the schema, all of it or nothing. Of many processes that start at once the first one does it,
+// and the others wait for a lock. Behind that they ask the catalog's tables: to_regclass may answer from what
+// the server process knew when the transaction began, if it served others before (a proxy has such ones).
 func (s *store) create(ctx context.Context, c *pgx.Conn) (level int, err error) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("ringfence schema " + s.schema))
@@ -70,7 +77,7 @@ func (s *store) create(ctx context.Context, c *pgx.Conn) (level int, err error) 
 			return err
 		}
 		exists := false
-		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.q.schema+".format").Scan(&exists); err != nil || exists {
+		if err := tx.QueryRow(ctx, isMade, s.schema).Scan(&exists); err != nil || exists {
 			return err
 		}
 		_, err := tx.Exec(ctx, s.q.fill(schemaSQL), pgx.QueryExecModeSimpleProtocol)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"net/url"
 	"strings"
 	"sync"
@@ -45,6 +47,66 @@ func TestASchemaThatWasDroppedIsUnavailableUntilItIsMadeAnew(t *testing.T) {
 func listed(t *testing.T, s *store) error {
 	_, err := s.List(t.Context(), "")
 	return err
+}
+
+// A server process that looked for the tables before somebody made them, and has no reason to look for anything
+// else, believes that they are missing until its next transaction.
+func TestASchemaThatSomebodyMakesMeanwhileIsTakenWhateverTheServerProcessKnew(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	s := d.open(t, driver.Options{})
+	execute(t, d.url, "DROP SCHEMA "+d.schema+" CASCADE")
+	connect := func() *pgx.Conn {
+		c, err := pgx.Connect(t.Context(), d.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { hangUp(c) })
+		return c
+	}
+	late, first := connect(), connect()
+	if _, err := s.create(t.Context(), late); err != nil { // it knows all that this takes from now on
+		t.Fatal(err)
+	}
+	execute(t, d.url, "DROP SCHEMA "+d.schema+" CASCADE")
+	for range 2 {
+		if level, err := s.level(t.Context(), late); level != 0 || err != nil {
+			t.Fatal(level, err)
+		}
+		if _, err := late.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, int64(1)); err != nil {
+			t.Fatal(err)
+		}
+		for query, name := range map[string]string{`SELECT to_regclass($1) IS NOT NULL`: d.schema + ".format", isMade: d.schema} {
+			if _, err := late.Exec(t.Context(), query, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("ringfence schema " + d.schema))
+	made := make(chan error, 1)
+	err := pgx.BeginFunc(t.Context(), first, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1)`, int64(h.Sum64())); err != nil {
+			return err
+		}
+		go func() {
+			level, err := s.create(t.Context(), late)
+			if err == nil && level != formatLevel {
+				err = fmt.Errorf("format %d", level)
+			}
+			made <- err
+		}()
+		watcher := connect()
+		await(t, "it waits for the lock", func() (waits bool) {
+			err := watcher.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)`, late.PgConn().PID()).Scan(&waits)
+			return err == nil && waits
+		})
+		_, err := tx.Exec(t.Context(), s.q.fill(schemaSQL), pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+	if err := errors.Join(err, <-made); err != nil {
+		t.Error(err)
+	}
 }
 
 // Twenty that start on a database where nothing was made make one schema, whatever its name needs

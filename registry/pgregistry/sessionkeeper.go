@@ -221,7 +221,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	}
 	x := s.ids.next()
 	opened, err := lease.Ask(s.link.shown, func() error {
-		return s.urgent(ctx, func(c *pgx.Conn) error {
+		return s.onLive(ctx, func(c *pgx.Conn) error {
 			_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
 			return err
 		})

@@ -200,6 +200,7 @@ func mysqlDialect() *sqlstore.Dialect {
 			`CREATE TABLE IF NOT EXISTS ringfence_schema (id INT NOT NULL PRIMARY KEY, version INT NOT NULL)` + options,
 		},
 		Ignore: func(err error) bool { return number(err) == errDuplicate },
+		Tables: checkMySQLTables,
 		Begin:  "START TRANSACTION", Commit: "COMMIT", Rollback: "ROLLBACK",
 		Bind:      sqlstore.Question,
 		Now:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)" },

@@ -1,6 +1,7 @@
 # MariaDB, which refuses to run as root. Tests make databases of their own. More options for the
 # server are taken from RINGFENCE_MARIADB_OPTIONS. Not the kernel's asynchronous I/O: its requests are
-# few, and the tests start many servers.
+# few, and the tests start many servers. Each has a folder of its own for temporary tables: as a server starts,
+# it removes all that it finds of those, also of others.
 
 mariadb_packages() { echo mariadb-server; }
 mariadb_has() { command -v mariadbd && command -v mysql_install_db; }
@@ -20,8 +21,10 @@ mariadb_prepare() {
 }
 
 mariadb_start() {
+	mkdir -p "$dir/tmp"
+	hand mysql "$dir/tmp"
 	run_as mysql "$(command -v mariadbd)" --no-defaults --datadir="$dir/data" --port="$(port)" --bind-address=127.0.0.1 \
-		--init-file="$dir/first.sql" --socket="$dir/data/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-use-native-aio=0 --innodb-buffer-pool-size=64M --skip-name-resolve \
+		--init-file="$dir/first.sql" --tmpdir="$dir/tmp" --socket="$dir/data/m.sock" --pid-file="$dir/data/server.pid" --max-connections=1000 --innodb-use-native-aio=0 --innodb-buffer-pool-size=64M --skip-name-resolve \
 		${RINGFENCE_MARIADB_OPTIONS-}
 }
 

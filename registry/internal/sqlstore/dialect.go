@@ -32,6 +32,9 @@ type Dialect struct {
 	Schema []string
 	Ignore func(error) bool // nil: none
 
+	// Tables is an error when tables of our names are not as Schema makes them; nil: nobody looks.
+	Tables func(context.Context, *sql.DB) error
+
 	// Begin, Commit and Rollback are statements; empty: the client has calls for them.
 	Begin, Commit, Rollback string
 	// Bind is the n-th parameter of a statement, from 1.

@@ -76,8 +76,13 @@ func (s *Store) used(ctx context.Context) bool {
 	return err == nil && n > 0
 }
 
-// checkWhole refuses tables that lack a row which is there since they were made.
+// checkWhole refuses tables that others have made, and those that lack a row which is there since they were made.
 func (s *Store) checkWhole(ctx context.Context) error {
+	if s.d.Tables != nil {
+		if err := s.d.Tables(ctx, s.cfg.Reads); err != nil {
+			return s.wrap(ctx, "open", err)
+		}
+	}
 	if _, err := s.revision(ctx); err != nil || !s.d.Slots {
 		return err
 	}
