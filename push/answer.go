@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -93,15 +94,29 @@ func quoted(s string) string {
 }
 
 // noAnswer is the error of an attempt that got no answer. What the other side said is in it, quoted; the
-// parameters of the URL, which may be a secret, are not. It is an outage unless the attempt was ended here.
+// parameters of the URL, which may be a secret, are not. It is an outage unless the attempt was ended here, and
+// one that no record can cause when there was no connection.
 func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errLate) {
 		return ringfence.Outage(fmt.Errorf("no answer of the endpoint: %w after %s", errLate, e.timeout))
 	} else if cause != nil {
 		return cause
 	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return unreached{failure{err}}
+	}
 	return ringfence.Outage(failure{err})
 }
+
+// unreached is the error of an attempt of which nothing was sent.
+type unreached struct{ failure }
+
+// Outage is for subscription.IsOutage.
+func (unreached) Outage() bool { return true }
+
+// Unreached is for subscription.IsUnreached.
+func (unreached) Unreached() bool { return true }
 
 // failure shows an error that may have in it what a stranger sent.
 type failure struct{ err error }

@@ -185,13 +185,20 @@ func TestARedirectionIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatIsDownIsTriedAgain(t *testing.T) {
+func TestAnEndpointThatIsNotThereIsNoRecordsFault(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	err := open(t, s.URL+"?key=secret", nil).Deliver(t.Context(), record())
 	if err == nil || dispatch.IsPermanent(err) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "refused") {
 		t.Error(err)
+	}
+	if !subscription.IsOutage(err) || !subscription.IsUnreached(err) {
+		t.Errorf("%v: outage %t, unreached %t; expected both", err, subscription.IsOutage(err), subscription.IsUnreached(err))
+	}
+	at := receiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	if err := open(t, at, nil).Deliver(t.Context(), record()); !subscription.IsOutage(err) || subscription.IsUnreached(err) {
+		t.Errorf("%v: outage %t, unreached %t; expected the first only: the record may be why", err, subscription.IsOutage(err), subscription.IsUnreached(err))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,9 +64,13 @@ func (k *kept[T]) current(now time.Time) T {
 	return fresh
 }
 
-// CheckSecrets looks at a file of secrets before anybody needs it. Errors show nothing of what is in it.
+// CheckSecrets looks at a file of secrets before anybody needs it: fault.NotFound when there is none. Errors
+// show nothing of what is in it.
 func CheckSecrets(path string) error {
 	_, err := readSecrets(path)
+	if errors.Is(err, os.ErrNotExist) { // for who delivers, that is no end of the subscription
+		return fmt.Errorf("secret file: open %s: %w: %w", path, os.ErrNotExist, fault.NotFound)
+	}
 	return err
 }
 

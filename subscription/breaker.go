@@ -18,7 +18,8 @@ import (
 // It judges by attempts whose error says that it is an outage (Outage() bool): no answer at all, or one
 // that is not about the record. It opens when such are the first attempts at the records of several keys,
 // one after another with no other answer among them: one key that fails for ever opens nothing, nor do
-// failing keys among sound ones. While it is open, no attempt counts and nothing is parked; records are
+// failing keys among sound ones. An error that says that nothing of the record was sent (Unreached() bool) is no
+// record's fault, and one opens it. While it is open, no attempt counts and nothing is parked; records are
 // tried one at a time, each time of another key. The first answer that is none of an outage, to an
 // attempt that began since, closes it.
 type Breaker struct {
@@ -68,6 +69,13 @@ func NewBreaker(log *slog.Logger) *Breaker {
 func IsOutage(err error) bool {
 	var o interface{ Outage() bool }
 	return errors.As(err, &o) && o.Outage()
+}
+
+// IsUnreached says whether an outage's error tells that nothing of the record was sent, as there was no
+// connection: it, or one that it wraps, has a method Unreached() bool that says so.
+func IsUnreached(err error) bool {
+	var u interface{ Unreached() bool }
+	return errors.As(err, &u) && u.Unreached()
 }
 
 // spared is the error of an attempt that does not count.
@@ -121,7 +129,7 @@ func (b *Breaker) end(at int64, line uint64, first bool, err error) (uncounted b
 		clear(b.failing)
 		b.calm.Store(true)
 		return false
-	case !first:
+	case !first && !IsUnreached(err):
 		return false
 	}
 	if len(b.failing) == 0 {
@@ -129,7 +137,7 @@ func (b *Breaker) end(at int64, line uint64, first bool, err error) (uncounted b
 	}
 	b.failing[line] = struct{}{}
 	b.calm.Store(false)
-	if n := len(b.failing); n < outageKeysInTime || n < outageKeys && now.Sub(b.since) < outageTime {
+	if n := len(b.failing); !IsUnreached(err) && (n < outageKeysInTime || n < outageKeys && now.Sub(b.since) < outageTime) {
 		return false
 	}
 	b.trip(now, err)

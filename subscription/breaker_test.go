@@ -15,6 +15,11 @@ func (down) Error() string               { return "down" }
 func (down) Outage() bool                { return true }
 func (d down) RetryAfter() time.Duration { return d.wait }
 
+// cut says that nothing was sent.
+type cut struct{ down }
+
+func (cut) Unreached() bool { return true }
+
 func newBreaker(t *testing.T) *Breaker {
 	b := NewBreaker(slog.New(slog.DiscardHandler))
 	t.Cleanup(b.End)
@@ -61,6 +66,12 @@ func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
 				b.attempt(line, false, down{})
 			}
 		}, false},
+		{"one key, of which nothing was sent", func(b *Breaker) {
+			if b.attempt(1, false, fmt.Errorf("no connection: %w", cut{})); !b.open() {
+				return
+			}
+			b.attempt(1, false, nil)
+		}, true},
 		{"other errors", func(b *Breaker) {
 			for line := range uint64(100) {
 				b.attempt(line, true, broken)
