@@ -43,9 +43,29 @@ func TestWhatATerminalWouldObeyIsShown(t *testing.T) {
 		"a\u3164\u115f\uffa0\u034f":     `a\u3164\u115f\uffa0\u034f`,
 		"a\ufe0f\u180b\u17b4\U000e0100": `a\ufe0f\u180b\u17b4\udb40\udd00`,
 		"e\u0301":                       "e\u0301",
+		"a\u2800\U0001d159\U00013441":   `a\u2800\ud834\udd59\ud80d\udc41`,
+		"\u0338key=\"\u0301x":           `\u0338key="\u0301x`,
+		"क्षि ཧཱུྃ שָּׁ":                "क्षि ཧཱུྃ שָּׁ",
 		"\ufffd is drawn, \xff is not":  "\ufffd is drawn, \\xff is not",
 		"a\xe2\x82":                     `a\xe2\x82`,
 		"\x00":                          `\u0000`,
+	} {
+		if got := written(t, in); got != want {
+			t.Errorf("%q is shown as %q; expected %q", in, got, want)
+		}
+	}
+}
+
+// A pile of marks is drawn over the lines above and below.
+func TestALetterCarriesFewMarks(t *testing.T) {
+	t.Parallel()
+	few := "e" + strings.Repeat("\u0301", 8)
+	for in, want := range map[string]string{
+		few:                                   few,
+		few + "\u0301\u0301" + few:            few + `\u0301\u0301` + few,
+		"\x00" + few + "\u0301":               `\u0000` + few + `\u0301`,
+		"東" + strings.Repeat("\u0489", 9):     "東" + strings.Repeat("\u0489", 8) + `\u0489`,
+		" \u0301\t\u0301\n\u0301\u3000\u0301": " \\u0301\t\\u0301\n\\u0301\u3000\\u0301",
 	} {
 		if got := written(t, in); got != want {
 			t.Errorf("%q is shown as %q; expected %q", in, got, want)
