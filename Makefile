@@ -109,7 +109,7 @@ sim: setup ## 100,000 simulated histories of the group protocol, and of subscrip
 	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim ./subscription/sim
 
 .PHONY: damage
-damage: setup ## A segment cut at every byte, and every bit of it flipped
+damage: setup ## A segment cut at every byte of its header and frames, and every bit of them flipped; of the zeros behind them a sample
 	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
 
 .PHONY: mutants

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -83,29 +83,55 @@ func (h harness) overlay(m mutant) (string, error) {
 	return list, errors.Join(os.WriteFile(changed, src, 0o600), os.WriteFile(list, doc, 0o600))
 }
 
-// expect runs the mutant's test within the limit, once more when it does not come to what is expected: some tests
-// look for a bug at places that they choose at random, and some depend on a server.
-func (h harness) expect(ctx context.Context, m mutant, overlay string, limit time.Duration, want outcome) (verdict, error) {
-	v, err := h.test(ctx, m, overlay, limit)
+// expect runs a test, and once more when it does not come to what is expected: some tests look for a bug at places
+// that they choose at random, and some depend on a server.
+func expect(want outcome, test func() (verdict, error)) (verdict, error) {
+	v, err := test()
 	if err != nil || v.outcome == want || v.outcome == broken || v.outcome == absent {
 		return v, err
 	}
-	v, err = h.test(ctx, m, overlay, limit)
+	v, err = test()
 	v.again = " the second time"
 	return v, err
 }
 
-// test runs the mutant's test, with the overlay if there is one. Vet has seen the code without the bug.
-func (h harness) test(ctx context.Context, m mutant, overlay string, limit time.Duration) (verdict, error) {
-	args := []string{"test", "-count=1", "-vet=off", "-run=" + m.test, "-timeout=" + limit.String()}
-	if overlay != "" {
-		args = append(args, "-overlay="+overlay)
-	}
+// buggy builds and runs the mutant's test with its overlay. Vet has seen the code without the bug.
+func (h harness) buggy(ctx context.Context, m mutant, overlay string, limit time.Duration) (verdict, error) {
 	dir, pkg := h.module(m.pkg)
-	args = append(args, pkg)
-	cmd := exec.CommandContext(ctx, "go", args...)
+	return h.run(ctx, dir, "go", "test", "-count=1", "-vet=off", "-run="+m.test, "-timeout="+limit.String(), "-overlay="+overlay, pkg)
+}
+
+// build makes the test binary of a package as it is; empty: it does not compile, or has no tests.
+func (h harness) build(ctx context.Context, pkg string) (binary string, _ verdict, err error) {
+	dir, from := h.module(pkg)
+	binary, err = filepath.Abs(filepath.Join(h.dir, strings.ReplaceAll(pkg, "/", "-")+".test"))
+	if err != nil {
+		return "", verdict{}, err
+	}
+	v, err := h.run(ctx, dir, "go", "test", "-c", "-vet=off", "-o", binary, from)
+	if err != nil {
+		return "", v, err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		binary = ""
+		if v.outcome == passed {
+			v.outcome = absent
+		}
+	}
+	return binary, v, nil
+}
+
+// sound runs the mutant's test in the test binary of its package, as go test does.
+func (h harness) sound(ctx context.Context, m mutant, binary string) (verdict, error) {
+	return h.run(ctx, filepath.Join(h.root, filepath.FromSlash(m.pkg)), binary, "-test.paniconexit0", "-test.run="+m.test, "-test.timeout="+soundLimit.String())
+}
+
+// run is what came of a command.
+func (h harness) run(ctx context.Context, dir, name string, args ...string) (verdict, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), h.env...)
+	cmd.WaitDelay = time.Minute // as go test waits for what a test has started and left
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	v := verdict{output: tail(string(out)), took: time.Since(began)}
@@ -117,8 +143,8 @@ func (h harness) test(ctx context.Context, m mutant, overlay string, limit time.
 		v.outcome = absent
 	case err == nil:
 		v.outcome = passed
-	case !errors.As(err, &exit):
-		return v, fmt.Errorf("go test: %w", err)
+	case !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay):
+		return v, fmt.Errorf("%s: %w", filepath.Base(name), err)
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
 		v.outcome = broken
 	default:
@@ -133,17 +159,8 @@ const soundLimit = 10 * time.Minute
 // patience is the limit of a test with the bug, whose failure may be that it waits for ever: some times of
 // what it took without the bug, on the machine as it is.
 func patience(sound verdict) time.Duration {
-	took := sound.took
-	if ok := testTime.FindStringSubmatch(sound.output); ok != nil { // without what building took
-		if d, err := time.ParseDuration(ok[1]); err == nil {
-			took = d
-		}
-	}
-	return (10*time.Second + 4*took).Round(time.Second)
+	return (10*time.Second + 4*sound.took).Round(time.Second)
 }
-
-// testTime finds in the output of go test how long a package's tests took.
-var testTime = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)$`)
 
 // module is the folder of the module that a package belongs to, and the package as seen from there.
 func (h harness) module(pkg string) (dir, from string) {

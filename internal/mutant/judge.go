@@ -29,7 +29,7 @@ func judge(ctx context.Context, root string, chosen []mutant, parallel int, out 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	j := judgement{healthy: map[string]func() (verdict, error){}}
+	j := judgement{binaries: map[string]func() (built, error){}, healthy: map[string]func() (verdict, error){}}
 	j.harness = harness{root: root, dir: dir}
 	j.env, j.missing = j.servers(ctx, chosen)
 
@@ -82,18 +82,39 @@ type judgement struct {
 	harness
 	missing map[string]error // servers
 
-	mu      sync.Mutex
-	healthy map[string]func() (verdict, error) // by test: what it comes to without a bug, found out once
+	mu       sync.Mutex
+	binaries map[string]func() (built, error)   // by package: its tests without a bug, built once
+	healthy  map[string]func() (verdict, error) // by test: what it comes to without a bug, found out once
 }
 
-// baseline is what a mutant's test comes to without the bug.
+// built is what came of building the tests of a package.
+type built struct {
+	binary string // empty: there is none
+	verdict
+}
+
+// baseline is what a mutant's test comes to without the bug. The linker is most of what a run costs, so all tests
+// of a package share a binary.
 func (j *judgement) baseline(ctx context.Context, m mutant) (verdict, error) {
-	key := m.pkg + " " + m.test
+	return once(j, j.healthy, m.pkg+" "+m.test, func() (verdict, error) {
+		b, err := once(j, j.binaries, m.pkg, func() (built, error) {
+			binary, v, err := j.build(ctx, m.pkg)
+			return built{binary, v}, err
+		})
+		if err != nil || b.binary == "" {
+			return b.verdict, err
+		}
+		return expect(passed, func() (verdict, error) { return j.sound(ctx, m, b.binary) })
+	})
+}
+
+// once is what f returned for the key, for all who ask.
+func once[T any](j *judgement, known map[string]func() (T, error), key string, f func() (T, error)) (T, error) {
 	j.mu.Lock()
-	look, ok := j.healthy[key]
+	look, ok := known[key]
 	if !ok {
-		look = sync.OnceValues(func() (verdict, error) { return j.expect(ctx, m, "", soundLimit, passed) })
-		j.healthy[key] = look
+		look = sync.OnceValues(f)
+		known[key] = look
 	}
 	j.mu.Unlock()
 	return look()
@@ -117,7 +138,8 @@ func (j *judgement) try(ctx context.Context, m mutant) (trial, error) {
 	if err != nil {
 		return trial{}, err
 	}
-	if v, err = j.expect(ctx, m, overlay, patience(v), failed); err != nil {
+	limit := patience(v)
+	if v, err = expect(failed, func() (verdict, error) { return j.buggy(ctx, m, overlay, limit) }); err != nil {
 		return trial{}, err
 	}
 	if v.outcome == failed {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,15 +53,71 @@ func testExists(t *testing.T, m mutant) bool {
 
 func TestATestWithABugGetsTimeByItsSoundRun(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		sound verdict
-		want  time.Duration
-	}{
-		{verdict{took: 30 * time.Second, output: "ok  \texample.org/a/b\t2.500s\n"}, 20 * time.Second},
-		{verdict{took: 30 * time.Second, output: "nothing of the kind"}, 130 * time.Second},
+	if got, want := patience(verdict{took: 2500 * time.Millisecond}), 20*time.Second; got != want {
+		t.Errorf("%v; expected %v", got, want)
+	}
+}
+
+const sums = `package sum
+
+import (
+	"os"
+	"testing"
+)
+
+func TestSum(t *testing.T) {
+	if b, err := os.ReadFile("data"); err != nil || string(b) != "3" || Sum(1, 2) != 3 {
+		t.Fail()
+	}
+}
+
+func TestZero(t *testing.T) {
+	if Sum(0, 0) != 0 {
+		t.Fail()
+	}
+}
+
+func TestWrong(t *testing.T) { t.Fail() }
+`
+
+func TestABugIsCaughtOrNamed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod":        "module example.org/sums\n\ngo 1.24\n",
+		"sum/sum.go":    "package sum\n\nfunc Sum(a, b int) int { return a + b }\n",
+		"sum/data":      "3",
+		"sum/s_test.go": sums,
+		"bad/bad.go":    "package bad\n\nfunc F() int { return \"\" }\n",
+		"bad/b_test.go": "package bad\n",
+		"none/none.go":  "package none\n",
 	} {
-		if got := patience(c.sound); got != c.want {
-			t.Errorf("%+v: %v; expected %v", c.sound, got, c.want)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700), os.WriteFile(filepath.Join(root, name), []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	minus := mutant{name: "minus", breaks: "sums", file: "sum/sum.go", find: "a + b", put: "a - b", pkg: "sum", test: "TestSum$"}
+	with := func(change func(*mutant)) mutant {
+		m := minus
+		change(&m)
+		return m
+	}
+	for _, c := range []struct {
+		m    mutant
+		want string
+	}{
+		{minus, "caught by TestSum$"},
+		{with(func(m *mutant) { m.test = "TestZero$" }), "SURVIVED: TestZero$ of sum passed"},
+		{with(func(m *mutant) { m.put = "nothing" }), "SURVIVED: TestSum$ of sum did not compile"},
+		{with(func(m *mutant) { m.test = "TestWrong$" }), "NO BASELINE TestWrong$ failed"},
+		{with(func(m *mutant) { m.test = "TestNone$" }), "NO BASELINE TestNone$ does not exist"},
+		{with(func(m *mutant) { m.pkg = "bad" }), "NO BASELINE TestSum$ failed without the bug"},
+		{with(func(m *mutant) { m.pkg = "none" }), "NO BASELINE TestSum$ does not exist"},
+	} {
+		var out bytes.Buffer
+		err := judge(t.Context(), root, []mutant{c.m}, 1, &out)
+		if !strings.Contains(out.String(), c.want) || (err == nil) != strings.HasPrefix(c.want, "caught") {
+			t.Errorf("%v\n%s\nexpected %q", err, &out, c.want)
 		}
 	}
 }

@@ -87,5 +87,47 @@ func oddMutants() []mutant {
 			find: "	if counters < 16 {", put: "	if counters < 1 {",
 			pkg: "registry/pgregistry", test: "TestASchemaThatLacksARowIsDamaged$", server: "postgres",
 		},
+		{
+			name: "mariadb-any-engine", breaks: "a table without transactions is taken over, and nothing fences any more",
+			file: "registry/sqlregistry/mysqltables.go",
+			find: " || !strings.EqualFold(engine, \"InnoDB\") {", put: " {",
+			pkg: "registry/sqlregistry", test: "TestATableThatIsNoneOfOursIsRefused$", server: "mariadb",
+		},
+		{
+			name: "mariadb-any-collation", breaks: "a table whose keys ignore case makes two keys one",
+			file: "registry/sqlregistry/mysqltables.go",
+			find: "case f.kind != c.kind:", put: "case false:",
+			pkg: "registry/sqlregistry", test: "TestATableThatIsNoneOfOursIsRefused$", server: "mariadb",
+		},
+		{
+			name: "mariadb-no-primary-key", breaks: "of two that create a key in a table without a primary key both have done so",
+			file: "registry/sqlregistry/mysqltables.go",
+			find: "case f.primary != (i == 0):", put: "case f.primary && i > 0:",
+			pkg: "registry/sqlregistry", test: "TestATableThatIsNoneOfOursIsRefused$", server: "mariadb",
+		},
+		{
+			name: "postgres-unlogged", breaks: "a registry whose tables are empty after a crash of the server is used",
+			file: "registry/pgregistry/tables.go",
+			find: "{persistence != \"p\",", put: "{false,",
+			pkg: "registry/pgregistry", test: "TestATableThatIsNotAsWeMakeItIsRefused$", server: "postgres",
+		},
+		{
+			name: "postgres-writes-that-are-swallowed", breaks: "a trigger drops what was acknowledged",
+			file: "registry/pgregistry/tables.go",
+			find: "{triggers > 0,", put: "{false,",
+			pkg: "registry/pgregistry", test: "TestATableThatIsNotAsWeMakeItIsRefused$", server: "postgres",
+		},
+		{
+			name: "postgres-made-twice", breaks: "of two processes that start at once behind a proxy the second may fail",
+			file: "registry/pgregistry/schema.go",
+			find: "tx.QueryRow(ctx, isMade, s.schema)", put: "tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, s.q.schema+\".format\")",
+			pkg: "registry/pgregistry", test: "TestASchemaThatSomebodyMakesMeanwhileIsTakenWhateverTheServerProcessKnew$", server: "postgres",
+		},
+		{
+			name: "postgres-session-on-a-dead-connection", breaks: "no session can be opened after a server has restarted, once for each idle connection",
+			file: "registry/pgregistry/sessionkeeper.go",
+			find: "s.onLive(ctx, ", put: "s.urgent(ctx, ",
+			pkg: "registry/pgregistry", test: "TestASessionIsOpenedWhateverBecameOfIdleConnections$", server: "postgres",
+		},
 	}
 }

@@ -35,8 +35,20 @@ func outageMutants() []mutant {
 		{
 			name: "breaker-counts-attempts-again", breaks: "what is tried again and again is taken for an outage",
 			file: breaker,
-			find: "	case !first:\n", put: "	case !first && line == 0:\n",
+			find: "	case !first && !IsUnreached(err):\n", put: "	case !first && line == 0:\n",
 			pkg: sub, test: "TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem$",
+		},
+		{
+			name: "unreached-by-many-keys", breaks: "an endpoint that is not there costs the records of two keys all their attempts",
+			file: breaker,
+			find: "!IsUnreached(err) && (n <", put: "(n <",
+			pkg: sub, test: "TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem$",
+		},
+		{
+			name: "no-connection-is-no-answer", breaks: "an endpoint that is not there costs the records of two keys all their attempts",
+			file: "push/answer.go",
+			find: "op.Op == \"dial\" {", put: "op.Op == \"read\" {",
+			pkg: "push", test: "TestAnEndpointThatIsNotThereIsNoRecordsFault$",
 		},
 		{
 			name: "breaker-closed-by-an-old-answer", breaks: "a slow answer of before an outage ends the waiting for it",

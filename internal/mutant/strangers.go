@@ -13,8 +13,26 @@ func strangerMutants() []mutant {
 		{
 			name: "value-acts-on-the-terminal", breaks: "a record that is looked at sets the title of the terminal, or worse",
 			file: "internal/cli/output.go",
-			find: "	if isTerminal(a.stdout) {\n		return a.stdout\n", put: "	if false {\n		return a.stdout\n",
+			find: "	if form != \"value\" || isTerminal(a.stdout) {", put: "	if form != \"value\" {",
 			pkg: "internal/cli", test: "TestATerminalObeysNoStranger$",
+		},
+		{
+			name: "a-pipe-hides-the-terminal", breaks: "records in JSON act on the terminal behind head, tee or jq",
+			file: "internal/cli/output.go",
+			find: "	if form != \"value\" || isTerminal(a.stdout) {", put: "	if isTerminal(a.stdout) {",
+			pkg: "internal/cli", test: "TestRecordsInJSONAreSafeBehindAPipe$",
+		},
+		{
+			name: "marks-pile-up", breaks: "a pile of marks on a letter is drawn over the lines above and below",
+			file: "internal/visible/visible.go",
+			find: "	*m--\n", put: "",
+			pkg: "internal/visible", test: "TestALetterCarriesFewMarks$",
+		},
+		{
+			name: "marks-on-nothing", breaks: "a name that begins with a mark changes the character of ours before it",
+			file: "internal/visible/visible.go",
+			find: "unicode.IsNumber(r) || unicode.IsSymbol(r) {", put: "unicode.IsNumber(r) || true {",
+			pkg: "internal/visible", test: "TestWhatATerminalWouldObeyIsShown$",
 		},
 		{
 			name: "token-is-shown", breaks: "a token that stands in a URL as the user is shown in messages",
@@ -272,7 +290,7 @@ func strangerMutants() []mutant {
 		{
 			name: "unseen-is-text", breaks: "two names look the same, as one has a character in it that leaves nothing to see",
 			file: "internal/visible/visible.go",
-			find: "unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)", put: "unicode.Bidi_Control)",
+			find: "unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) &&", put: "unicode.Bidi_Control) &&",
 			pkg: "internal/visible", test: "TestWhatATerminalWouldObeyIsShown$",
 		},
 		{
