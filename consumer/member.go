@@ -97,9 +97,6 @@ func (m *Member) validate() error {
 			errs = append(errs, fmt.Errorf("consume: %s: %w", fmt.Sprintf(format, args...), fault.Invalid))
 		}
 	}
-	e := &m.Engine
 	demand(m.From == "" || m.From == Earliest || m.From == Latest, "from %q; expected %q or %q", m.From, Earliest, Latest)
-	demand(e.Concurrency >= 0 && e.MaxInFlight >= 0 && e.MaxBytes >= 0, "a negative Concurrency, MaxInFlight or MaxInFlightBytes")
-	demand(e.Retry.Initial >= 0 && e.Retry.Max >= 0, "a negative RetryInitial or RetryMax")
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.Engine.Check("consume"))...)
 }

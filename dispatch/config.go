@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ type Config struct {
 	OutOfRange StartAt
 
 	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too
-	// MaxInFlight bounds the records read and unfinished (default 8,192, at most 16,384), MaxBytes
+	// MaxInFlight bounds the records read and unfinished (default 8,192, at most MostInFlight), MaxBytes
 	// the memory that they take (default 16 MiB). At a bound the engine stops reading until
 	// handlers have caught up; one record is always let in.
 	MaxInFlight int
@@ -74,8 +75,8 @@ type Config struct {
 // Retry says when a failed record is tried again. Pauses double from Initial to Max, each
 // shortened at random by up to a half.
 type Retry struct {
-	Initial time.Duration // default 100 ms
-	Max     time.Duration // default 30 s
+	Initial time.Duration // default 100 ms, or Max where that is less
+	Max     time.Duration // default 30 s, or Initial where that is more
 	// MaxAttempts is after how many attempts a record is given to OnHeld. Zero: never.
 	MaxAttempts int
 	// HoldFor is how long a failing record is held, from its first failure on: one whose next attempt
@@ -149,12 +150,14 @@ func AskedPause(err error) time.Duration {
 	return 0
 }
 
+// MostInFlight is the highest Config.MaxInFlight.
+const MostInFlight = 16384
+
 const (
-	maxInFlightLimit = 16384
-	readBytes        = 256 << 10 // budget of one read
-	readRecords      = 4096      // records that one read should bring, about
-	blockRecords     = 256       // records taken in at once
-	readAhead        = 1024      // records that may run: no need to read more
+	readBytes    = 256 << 10 // budget of one read
+	readRecords  = 4096      // records that one read should bring, about
+	blockRecords = 256       // records taken in at once
+	readAhead    = 1024      // records that may run: no need to read more
 )
 
 // withDefaults returns the configuration with its defaults, or all of its faults.
@@ -166,12 +169,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxRanges, 1000)
 	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs))) // from here on of each input
 	setDefault(&c.From, Earliest)
-	setDefault(&c.Retry.Initial, 100*time.Millisecond)
+	setDefault(&c.Retry.Initial, min(100*time.Millisecond, cmp.Or(c.Retry.Max, time.Hour)))
 	setDefault(&c.Retry.Max, max(30*time.Second, c.Retry.Initial))
 	setDefault(&c.AbandonAfter, 5*time.Second)
-	if c.Retry.Max < c.Retry.Initial {
-		errs = append(errs, fmt.Errorf("dispatch %q: Retry.Max %s is below Retry.Initial %s: %w", c.Name, c.Retry.Max, c.Retry.Initial, fault.Invalid))
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -185,8 +185,28 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (c *Config) faults() []error {
+// Check reports every fault of the settings, which all units of a group share, before there is a unit:
+// one that no engine takes would make each end as soon as it begins. Its errors begin with whose they are.
+func (c *Config) Check(whose string) error {
 	var errs []error
+	demand := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", whose, fmt.Sprintf(format, args...), fault.Invalid))
+		}
+	}
+	demand(c.Concurrency >= 0 && c.MaxBytes >= 0 && c.MaxRanges >= 0, "a negative Concurrency, MaxBytes or MaxRanges")
+	demand(c.MaxInFlight >= 0 && c.MaxInFlight <= MostInFlight, "MaxInFlight is %d; expected 1 to %d (0: default)", c.MaxInFlight, MostInFlight)
+	demand(c.From == "" || c.From == Earliest || c.From == Latest, "From is %q; expected %q or %q", c.From, Earliest, Latest)
+	demand(c.OutOfRange == "" || c.OutOfRange == Earliest || c.OutOfRange == Latest, "OutOfRange is %q; expected %q, %q or empty", c.OutOfRange, Earliest, Latest)
+	demand(c.Retry.Initial >= 0 && c.Retry.Max >= 0 && c.Retry.MaxAttempts >= 0, "a negative Retry field")
+	demand(c.Retry.Initial == 0 || c.Retry.Max == 0 || c.Retry.Initial <= c.Retry.Max, "Retry.Max %s is below Retry.Initial %s", c.Retry.Max, c.Retry.Initial)
+	demand(c.ProgressTimeout >= 0 && c.DrainTimeout >= 0 && c.AbandonAfter >= 0, "a negative time-out")
+	return errors.Join(errs...)
+}
+
+// faults are those of Check, and of what is of this unit alone.
+func (c *Config) faults() []error {
+	errs := []error{c.Check(fmt.Sprintf("dispatch %q", c.Name))}
 	demand := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("dispatch %q: %s: %w", c.Name, fmt.Sprintf(format, args...), fault.Invalid))
@@ -194,13 +214,7 @@ func (c *Config) faults() []error {
 	}
 	demand(c.Handler != nil, "no Handler")
 	demand(len(c.Inputs) > 0, "no Inputs")
-	demand(c.Concurrency >= 0 && c.MaxBytes >= 0 && c.MaxRanges >= 0, "a negative Concurrency, MaxBytes or MaxRanges")
-	demand(c.MaxInFlight >= 0 && c.MaxInFlight <= maxInFlightLimit, "MaxInFlight is %d; expected 1 to %d (0: default)", c.MaxInFlight, maxInFlightLimit)
-	demand(c.From == "" || c.From == Earliest || c.From == Latest, "From is %q; expected %q or %q", c.From, Earliest, Latest)
-	demand(c.OutOfRange == "" || c.OutOfRange == Earliest || c.OutOfRange == Latest, "OutOfRange is %q; expected %q, %q or empty", c.OutOfRange, Earliest, Latest)
-	demand(c.Retry.Initial >= 0 && c.Retry.Max >= 0 && c.Retry.MaxAttempts >= 0, "a negative Retry field")
 	demand(c.Retry.OnHeld != nil || c.Retry.MaxAttempts == 0 && c.Retry.HoldFor == 0, "Retry.MaxAttempts and Retry.HoldFor need Retry.OnHeld")
-	demand(c.ProgressTimeout >= 0 && c.DrainTimeout >= 0 && c.AbandonAfter >= 0, "a negative time-out")
 	seen := map[[2]int]bool{}
 	for _, in := range c.Inputs {
 		at := [2]int{in.Storage, in.Partition}

@@ -20,7 +20,7 @@ type Progress struct {
 func (e *Engine) Progress() Progress { return e.progress(e.cfg.MaxRanges) }
 
 // Final is Progress with all finished ranges. After a drain its successor repeats nothing.
-func (e *Engine) Final() Progress { return e.progress(2 * maxInFlightLimit) }
+func (e *Engine) Final() Progress { return e.progress(2 * MostInFlight) }
 
 func (e *Engine) progress(ranges int) Progress {
 	e.mu.Lock()

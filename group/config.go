@@ -122,6 +122,9 @@ func misplaced(n int, u *LayoutUnit) string {
 	return ""
 }
 
+// LongestTime is the longest that a Config may give anything: sums of some of them are a time too.
+const LongestTime = 365 * 24 * time.Hour
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -159,7 +162,7 @@ func (c Config) Validate() error {
 		{"RestartWindow", c.RestartWindow}, {"DrainTimeout", c.DrainTimeout}, {"CancelGrace", c.CancelGrace},
 		{"CommitInterval", c.CommitInterval}, {"ProgressTimeout", c.ProgressTimeout},
 	} {
-		demand(d.value >= 0, "%s is %s; expected no negative time", d.name, d.value)
+		demand(d.value >= 0 && d.value <= LongestTime, "%s is %s; expected at most %s, which is a year, and no negative time", d.name, d.value, LongestTime)
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -99,5 +100,6 @@ func (c Config) Validate() error {
 	demand(c.Slots >= 0 && c.Slots <= maxSlots, "%d slots; expected 1 to %d (0: default)", c.Slots, maxSlots)
 	demand(c.Slots == 0 || c.Mode != Anchor, "%d slots in mode %q; only %q has slots", c.Slots, Anchor, Table)
 	demand(c.TTL == 0 || c.TTL >= registry.MinSessionTTL && c.TTL <= registry.MaxSessionTTL, "TTL %s; expected %s to %s", c.TTL, registry.MinSessionTTL, registry.MaxSessionTTL)
+	demand(c.Drain <= group.LongestTime, "Drain %s; expected at most %s, which is a year", c.Drain, group.LongestTime)
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // failover measures how long a partition stands still: after a kill -9 of its owner, from the kill
@@ -33,6 +34,8 @@ func (c *failover) settings(s *settings) {
 	s.number(&c.Rate, "rate", 4000, 1, "records produced a second")
 	s.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
 	s.also(func() {
+		s.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
+			"--session-ttl %s: expected %s to %s", c.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 		s.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
 	})
 	s.program("failover")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
@@ -127,20 +128,13 @@ func (f *consumeFlags) check() error {
 	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %s: expected \"json\", \"value\" or \"none\"", storeurl.Quote(f.print))
 	demand(f.max >= 0, "--max %d: expected 0 (no end) or more", f.max)
 	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"concurrency", o.Concurrency}, {"max-in-flight", o.MaxInFlight}, {"weight", o.Weight}} {
-		demand(n.value >= 0, "--%s %d: expected 1 or more (0: the default)", n.flag, n.value)
+		flag        string
+		value, most int
+	}{{"concurrency", o.Concurrency, dispatch.MostInFlight}, {"max-in-flight", o.MaxInFlight, dispatch.MostInFlight}, {"weight", o.Weight, assign.MaxWeight}} {
+		demand(n.value >= 0 && n.value <= n.most, "--%s %d: expected 1 to %d (0: the default)", n.flag, n.value, n.most)
 	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"idle-exit", f.idleExit}, {"commit-interval", o.CommitInterval}, {"drain-timeout", o.DrainTimeout}, {"session-ttl", o.SessionTTL},
-		{"handler-timeout", o.HandlerTimeout}, {"retry-initial", o.RetryInitial}, {"retry-max", o.RetryMax}, {"restart-window", o.RestartWindow},
-	} {
-		demand(d.value >= 0, "--%s %s is negative", d.flag, d.value)
-	}
+	demand(o.RetryInitial <= 0 || o.RetryMax <= 0 || o.RetryInitial <= o.RetryMax,
+		"--retry-initial %s is longer than --retry-max %s: expected it to be at most that", o.RetryInitial, o.RetryMax)
 	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL && o.SessionTTL <= registry.MaxSessionTTL,
 		"--session-ttl %s: expected %s to %s", o.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
@@ -250,7 +244,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
 	}
-	s := newSink(a.records(), stop)
+	s := newSink(a.records(f.print), stop)
 	return func(ctx context.Context, m *ringfence.Message) error {
 		if f.print == "value" {
 			return s.write(ctx, append(slices.Clip(m.Value), '\n'))

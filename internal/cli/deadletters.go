@@ -188,8 +188,8 @@ decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.moreFlags(cmd)
-	a.checkedBy(cmd, func() error { return c.check(cmd) })
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
+	a.checkedBy(cmd, func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
 		if err != nil && len(list) == 0 {
@@ -229,7 +229,7 @@ func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 
 // writeDeadLetters writes one object a line.
 func (a *app) writeDeadLetters(list []ringfence.DeadLetter) error {
-	enc := json.NewEncoder(a.records())
+	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)
 	for i := range list {
 		if err := enc.Encode(deadLetterOf(&list[i])); err != nil {
@@ -336,6 +336,8 @@ func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
 	switch {
 	case err != nil && ctx.Err() != nil: // a FIFO that nobody writes to
 		return nil, fmt.Errorf("--value-file: %w", err)
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.NotFound)
 	case err != nil:
 		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.Invalid)
 	}

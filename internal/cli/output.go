@@ -39,9 +39,11 @@ func (a *app) emit(v any, text func(*report)) error {
 // newReport starts a text for stdout, with colours when somebody looks at it.
 func (a *app) newReport() *report { return &report{out: a.stdout, colour: a.colours(a.stdout)} }
 
-// records is where records go: as they are, for a program that reads them, and safe for a terminal.
-func (a *app) records() io.Writer {
-	if isTerminal(a.stdout) {
+// records is where records go in a form of --print: values as they are, for a program that reads them, and
+// safe for a terminal. JSON is made safe everywhere: it stays the same document, and what reads it first
+// (head, tee, jq) may have a terminal behind it.
+func (a *app) records(form string) io.Writer {
+	if form != "value" || isTerminal(a.stdout) {
 		return a.stdout
 	}
 	return a.stdout.Exact()

@@ -59,11 +59,12 @@ stops first, and the others begin --drain later. Who joins and leaves is told on
 		}
 		c := cfg
 		c.Name, c.Registry = cmd.Flags().Arg(0), new(registry.Registry)
-		err := c.Validate()
-		if drain := cmd.Flags().Lookup("drain"); drain.Changed && strings.HasPrefix(drain.Value.String(), "-") {
-			err = errors.Join(err, fmt.Errorf("--drain %s is negative: %w", drain.Value, fault.Invalid))
+		c.Drain, c.TTL, c.Slots = 0, 0, max(0, c.Slots) // told of as the flags that they are
+		var err error
+		if cfg.TTL != 0 && (cfg.TTL < registry.MinSessionTTL || cfg.TTL > registry.MaxSessionTTL) {
+			err = fmt.Errorf("--session-ttl %s: expected %s to %s: %w", cfg.TTL, registry.MinSessionTTL, registry.MaxSessionTTL, fault.Invalid)
 		}
-		return err
+		return errors.Join(c.Validate(), err)
 	})
 	cmd.RunE = a.withRegistry(true, func(ctx context.Context, reg *registry.Registry, args []string) error {
 		cfg.Registry, cfg.Name, cfg.Logger = reg, args[0], a.logger()

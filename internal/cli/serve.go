@@ -95,9 +95,6 @@ func checkEndpoint(e *ringfence.SubscriptionEndpoint) error {
 	} else if e.Timeout != 0 || e.SecretFile != "" {
 		errs = append(errs, fmt.Errorf("--timeout and --secret-file are of an endpoint: expected --endpoint: %w", fault.Invalid))
 	}
-	if e.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("--timeout %s is negative: %w", e.Timeout, fault.Invalid))
-	}
 	if e.SecretFile != "" {
 		path, err := filepath.Abs(e.SecretFile)
 		if err == nil {

@@ -64,6 +64,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if strings.Contains(a.global.data, "://") {
 		errs = append(errs, fmt.Errorf("--data %s: expected a directory; URLs go to --log and --registry: %w", storeurl.Quote(a.global.data), fault.Invalid))
 	}
+	bad := badNumbers(cmd.Flags())
 	errs = append(errs, a.checkGlobals()...)
 	for _, check := range a.groups[cmd] {
 		errs = append(errs, check())
@@ -71,6 +72,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if check := a.checks[cmd]; check != nil {
 		errs = append(errs, check())
 	}
+	errs = append(errs, untold(bad, errs)...)
 	a.warnOfTypos(cmd.Root())
 	if a.author != "" {
 		a.logger().Warn("another user owns the configuration file, and what is in it is done by this user", "file", a.global.config, "owner", a.author,

@@ -105,7 +105,7 @@ func checkRetry(fl *pflag.FlagSet, cfg *ringfence.SubscriptionConfig) error {
 	if fl.Changed("attempts") && cfg.MaxAttempts < 1 {
 		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.MaxAttempts, fault.Invalid))
 	}
-	for _, name := range []string{"retry-initial", "retry-max"} {
+	for _, name := range []string{"retry-initial", "retry-max", "timeout"} {
 		if d, _ := fl.GetDuration(name); fl.Changed(name) && d <= 0 {
 			errs = append(errs, fmt.Errorf("--%s %s: expected a time above 0: %w", name, d, fault.Invalid))
 		}

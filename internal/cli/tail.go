@@ -114,7 +114,7 @@ func partitionsOf(t *ringfence.TopicInfo, names []string) (list []int, _ error) 
 }
 
 func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {
-	left, out := f.max, a.records()
+	left, out := f.max, a.records(f.print)
 	err := rf.Tail(ctx, topic, func(_ context.Context, m *ringfence.Message) error {
 		line := append(slices.Clip(m.Value), '\n')
 		if f.print == "json" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"strconv"
@@ -137,6 +138,24 @@ func TestALogObeysNoStranger(t *testing.T) {
 	newApp(nil, io.Discard, &errs).logger().Warn(hostile, "host", hostile, "a"+hostile, 1)
 	if got := errs.String(); strings.ContainsAny(got, "\x1b\x07\x7f\u009b\u202e") || !strings.Contains(got, "]0;title") {
 		t.Errorf("logged %q", got)
+	}
+}
+
+// What reads JSON first may have a terminal behind it (head, tee, jq): it is safe everywhere, and the same document.
+func TestRecordsInJSONAreSafeBehindAPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir)
+	for _, args := range [][]string{
+		{"tail", "t", "--from", "earliest", "--max", "1", "--data", dir},
+		{"consume", "t", "--group", "other", "--max", "1", "--data", dir},
+	} {
+		code, stdout, stderr := runLine(t, args...)
+		var d struct{ Key, Value string }
+		err := json.Unmarshal([]byte(stdout), &d)
+		if code != 0 || err != nil || d.Key != hostile || d.Value != hostile || strings.ContainsAny(stdout, "\u009b\x7f\u202e") {
+			t.Errorf("%s: exit code %d, %q, %v, %s", args[0], code, stdout, err, stderr)
+		}
 	}
 }
 
