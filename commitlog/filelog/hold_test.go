@@ -75,3 +75,41 @@ func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+// What a hold needs stays, the first record of a topic among it, and nothing more than that.
+func TestAHoldKeepsWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for name, holds := range map[string][][]int64{
+		"the first record of a partition": {{0, -1}},
+		"that of the other partition":     {{-1, 0}},
+		"the lowest of several":           {{50, 50}, {0, 50}, {1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := aged(t, vfs.NewMem(1))
+			for n := s.page.Low() + 1; n <= s.page.Written().Number(); n++ {
+				stamp(t, s, n, s.now().before(2*time.Hour, 0))
+			}
+			if err := s.hold("group", []int64{-1, -1}); err != nil { // the one of aged
+				t.Fatal(err)
+			}
+			for i, offsets := range holds {
+				if err := s.hold(string(rune('a'+i)), offsets); err != nil {
+					t.Fatal(err)
+				}
+			}
+			low := s.page.Low()
+			if err := s.retain(); err != nil || s.page.Low() != low {
+				t.Errorf("retention gives %v and drops segments %d to %d, which %v hold", err, low, s.page.Low(), holds)
+			}
+			for i := range holds {
+				if err := s.hold(string(rune('a'+i)), []int64{-1, -1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.retain(); err != nil || s.page.Low() == low {
+				t.Errorf("with nothing held retention gives %v and drops nothing", err)
+			}
+		})
+	}
+}

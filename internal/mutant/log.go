@@ -63,7 +63,7 @@ func logMutants() []mutant {
 			name: "hold-ignored-by-retention", breaks: "retention drops what a group still needs",
 			file: "commitlog/filelog/retain.go",
 			find: "		if o >= 0 && o < ends[p] {\n", put: "		if o > 0 && o < ends[p] {\n",
-			pkg: "commitlog/filelog", test: "TestConformanceInMemory$/Hold/KeepsRecordsFromRetention",
+			pkg: "commitlog/filelog", test: "TestAHoldKeepsWhatItNeeds$",
 		},
 		{
 			name: "lost-wake-up", breaks: "a reader at the end sleeps on although records came",
