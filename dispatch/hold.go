@@ -17,11 +17,16 @@ func (e *Engine) judge(n *node, now time.Time) {
 		e.giveAway(n, Refused, now)
 	case r.MaxAttempts > 0 && f.attempts >= r.MaxAttempts:
 		e.giveAway(n, SpentAttempts, now)
-	case r.HoldFor < 0 || r.HoldFor > 0 && f.due.Sub(f.since) > r.HoldFor:
+	case r.beyondHold(f):
 		e.giveAway(n, HeldLong, now)
 	case e.atTheEnd(n):
 		e.giveAway(n, AtTheEnd, now)
 	}
+}
+
+// beyondHold says whether the next attempt lies beyond the time for which a record is held.
+func (r *Retry) beyondHold(f *failure) bool {
+	return r.HoldFor < 0 || r.HoldFor > 0 && f.due.Sub(f.since) > r.HoldFor
 }
 
 // giveAway makes OnHeld be asked about a failing record now.

@@ -86,3 +86,34 @@ func TestAFailingRecordIsGivenAwayForOneReason(t *testing.T) {
 		})
 	}
 }
+
+// The pauses of a policy are for whoever the handler talks to: a log that was away for a moment is asked again
+// soon, as a record is kept by nobody until it is taken.
+func TestWhoCouldNotTakeARecordIsAskedAgainSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(1, 1)
+		began := time.Now()
+		var asked []time.Duration
+		e := mustNew(t, Config{
+			Inputs:  l.input(),
+			Handler: func(context.Context, *Record) error { return errors.New("boom") },
+			Retry: Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: -1, OnHeld: func(context.Context, *Record, Held) error {
+				if asked = append(asked, time.Since(began)); len(asked) < 20 {
+					return errors.New("the log is away")
+				}
+				return nil
+			}},
+		})
+		stop := launch(t, e)
+		rest(10 * time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 1 {
+			t.Errorf("progress %+v; expected the record to be taken", p)
+		}
+		drain(t, e, stop)
+		if len(asked) != 20 || asked[1] > 100*time.Millisecond || asked[19]-asked[18] < 5*time.Second {
+			t.Errorf("asked at %v; expected 20 times, with pauses from 100 ms at most to 10 s", asked)
+		}
+	})
+}

@@ -55,7 +55,8 @@ func (f *failure) stored(offset int64) registry.Failing {
 }
 
 // recall gives a record that was just read its failures from before the start. It waits for its time,
-// by this host's clock never longer than the pause that it had, nor than any that there is.
+// by this host's clock never longer than the pause that it had, nor than any that there is; unless that lies
+// beyond HoldFor: then whoever held it before was about to give it to OnHeld, or had begun to.
 func (e *Engine) recall(in *input, n *node) {
 	t := &in.tracker
 	for len(t.recalled) > 0 && t.recalled[0].Offset < n.rec.Offset {
@@ -70,12 +71,15 @@ func (e *Engine) recall(in *input, n *node) {
 		return
 	}
 	pause := time.Duration(min(f.Pause, e.cfg.Retry.Longest().Milliseconds())) * time.Millisecond
-	due := time.UnixMilli(f.Due)
-	if latest := time.Now().Add(pause); due.After(latest) {
+	now, due := time.Now(), time.UnixMilli(f.Due)
+	if latest := now.Add(pause); due.After(latest) {
 		due = latest
 	}
 	n.fail = &failure{attempts: e.cfg.Retry.made(f.Attempts), since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
 	t.failing++
+	if due.After(now) && e.cfg.Retry.beyondHold(n.fail) {
+		e.giveAway(n, HeldLong, now)
+	}
 }
 
 // made is how many attempts were made before, at most all that there are: another one can be counted.

@@ -82,6 +82,47 @@ func TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt(t *testing.T) {
 	})
 }
 
+// Whoever held a record before could have been interrupted between deciding to give it away and doing so.
+func TestARecalledRecordIsHeldNoLongerThanAnother(t *testing.T) {
+	t.Parallel()
+	const pause = int64(24 * 60 * 60 * 1000)
+	for name, c := range map[string]struct {
+		hold  time.Duration
+		due   time.Duration // from the start
+		given string
+		tries []string
+	}{
+		"never held":          {-1, 24 * time.Hour, "0 hold 2 next 24h0m0s at 0s", []string{"1/1 at 0s"}},
+		"beyond":              {5 * time.Second, time.Minute, "0 hold 2 next 1m0s at 0s", []string{"1/1 at 0s"}},
+		"within":              {time.Hour, time.Minute, "", []string{"0/3 at 1m0s", "1/1 at 1m0s"}},
+		"its time has come":   {-1, -time.Second, "", []string{"0/3 at 0s", "1/1 at 0s"}},
+		"held without an end": {0, time.Minute, "", []string{"0/3 at 1m0s", "1/1 at 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newFakeLog()
+				l.fill(2, 1)
+				f := &failing{began: time.Now()}
+				given := ""
+				start := []registry.Position{{Failing: []registry.Failing{{
+					Offset: 0, Attempts: 2, Since: f.began.Add(-time.Second).UnixMilli(), Due: f.began.Add(c.due).UnixMilli(), Pause: pause,
+				}}}}
+				e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{HoldFor: c.hold, OnHeld: func(_ context.Context, r *Record, h Held) error {
+					given += fmt.Sprintf("%d %s %d next %s at %s", r.Offset, h.Why, h.Attempts, h.Next.Sub(f.began), time.Since(f.began))
+					return nil
+				}}})
+				stop := launch(t, e)
+				rest(2 * time.Minute)
+				drain(t, e, stop)
+				if given != c.given || !slices.Equal(f.tries, c.tries) {
+					t.Errorf("given away %q, attempts %q; expected %q and %q", given, f.tries, c.given, c.tries)
+				}
+			})
+		})
+	}
+}
+
 // What was stored by a clock that was ahead makes nobody wait for longer than its pause.
 func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 	t.Parallel()

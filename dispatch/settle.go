@@ -52,6 +52,10 @@ func (e *Engine) finish(n *node) {
 	e.advanced()
 }
 
+// askAgain are the pauses before OnHeld is asked once more. They are none of the policy, whose pauses are for
+// whoever the handler talks to: until OnHeld has taken the record nothing is kept of it but in memory.
+func askAgain() *Retry { return &Retry{Initial: 100 * time.Millisecond, Max: 10 * time.Second} }
+
 // uncounted says whether an error of the handler makes the attempt one that was never made.
 func (n *node) uncounted(err error) bool {
 	var u uncounted
@@ -68,7 +72,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	f := n.fail
 	if f.why != "" { // it is OnHeld that failed
 		f.asked++
-		f.due = now.Add(e.cfg.Retry.pause(f.asked))
+		f.due = now.Add(askAgain().pause(f.asked))
 	} else {
 		f.err = err
 		f.attempts++

@@ -33,6 +33,7 @@ func (a *all) measure(ctx context.Context, r *run) error {
 		{"reopen", &reopen{Records: a.Records / 2 * 5}},
 		{"failover", &failover{Kills: a.Kills, Leaves: max(1, a.Kills/5)}},
 		{"deliver", &deliver{Records: max(1, a.Records/2), Parked: max(1, a.Records/20)}},
+		{"reshard", &reshards{}},
 		{"registry", &checkpoints{}},
 		{"ring", &rings{}},
 		{"route", &routes{}},

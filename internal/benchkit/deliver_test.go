@@ -30,3 +30,40 @@ func TestDeliverComparesSubscriptionsInOneRun(t *testing.T) {
 		t.Errorf("parked records take %+v; expected more than that", f)
 	}
 }
+
+func TestReshardMeasuresTheWaitAndTheOrder(t *testing.T) {
+	t.Parallel()
+	r := check(t, &reshards{Partitions: 4, Shards: []int{2, 4, 3}, Rate: 500, Keys: 20, Parked: 40, ParkedKeys: 10},
+		"longest wait of a record, no change", "longest wait of a record, the shards change")
+	if len(r.Figures) != 2 || r.Figures[1].Median != 0 || r.Figures[0].Need != 1000 {
+		t.Errorf("figures %+v; expected the longest wait, and none out of order", r.Figures)
+	}
+}
+
+func TestALoadSeesWhatIsLostDoubledOrOutOfOrder(t *testing.T) {
+	t.Parallel()
+	value := func(n byte) []byte { return append([]byte{n}, make([]byte, 99)...) }
+	for name, c := range map[string]struct {
+		numbers        []byte
+		wrong, doubled int64
+	}{
+		"in order": {[]byte{0, 1, 2}, 0, 0},
+		"doubled":  {[]byte{0, 1, 1, 2}, 0, 1},
+		"swapped":  {[]byte{0, 2, 1}, 1, 1},
+		"lost":     {[]byte{0, 1}, 1, 0},
+	} {
+		l := newKeyLoad(nil, "", 2, 1)
+		l.sent.Store(3)
+		for _, n := range c.numbers {
+			if err := l.take([]byte("1"), value(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if l.wrong() != c.wrong || l.doubled.Load() != c.doubled {
+			t.Errorf("%s: %d wrong and %d doubled; expected %d and %d", name, l.wrong(), l.doubled.Load(), c.wrong, c.doubled)
+		}
+	}
+	if err := newKeyLoad(nil, "", 2, 1).take([]byte("7"), value(0)); err == nil {
+		t.Error("a record of an unknown key was taken")
+	}
+}

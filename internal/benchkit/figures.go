@@ -75,6 +75,8 @@ var promised = []measure.Promise{
 	atLeast("deliver http", "%s, of a bare client", ratio, 0.7),
 	atMost("deliver rebuild", "%s", value, 10),                       // 10 s of a million
 	atMost("deliver memory", "memory of parked records", value, 300), // 300 MB of a million
+	atMost("turn", "longest wait of a key when the shards of a subscription change", value, 1000),
+	atMost("turn order", "lost or out of order of %s delivered meanwhile", value, 0),
 
 	atMost("lookup", "%s", value, 20),
 	atMost("lookup allocations", "allocations of a lookup", value, 0),

@@ -12,6 +12,18 @@ func subscriptionMutants() []mutant {
 			pkg: dispatch, test: "TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt$",
 		},
 		{
+			name: "recalled-is-held-for-ever", breaks: "what a failed hand-over left is held in memory until its next attempt, a day perhaps, and the partition with it",
+			file: "dispatch/recall.go",
+			find: "	if due.After(now) && e.cfg.Retry.beyondHold(n.fail) {", put: "	if false {",
+			pkg: "dispatch", test: "TestARecalledRecordIsHeldNoLongerThanAnother$",
+		},
+		{
+			name: "asked-again-by-the-policy", breaks: "a log that was away for a moment is asked again after a day, as the policy has it, to park what is in memory only",
+			file: "dispatch/settle.go",
+			find: "askAgain().pause(", put: "e.cfg.Retry.pause(",
+			pkg: "dispatch", test: "TestWhoCouldNotTakeARecordIsAskedAgainSoon$",
+		},
+		{
 			name: "last-attempt-counted-early", breaks: "a record has more attempts than the policy allows after a crash over the last",
 			file: "dispatch/recall.go",
 			find: "out.Attempts-1, 0\n", put: "out.Attempts, 0\n",
