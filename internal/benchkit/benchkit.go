@@ -59,6 +59,7 @@ func Benches() []*Bench {
 		{Name: "registry", Short: "Fenced checkpoints a second, and how soon others see a change", measurement: &checkpoints{}},
 		{Name: "deliver", Short: "Deliveries of subscriptions, with failing records, to an endpoint, and what is parked", measurement: &deliver{}, ofDirectory: true},
 		{Name: "reshard", Short: "How long a key of a subscription waits when its shards change", measurement: &reshards{}, ofDirectory: true},
+		{Name: "outage", Short: "How soon an endpoint that was away is back at the full rate", measurement: &outages{}, ofDirectory: true},
 		{Name: "assign", Short: "Time and moves of the assignors", measurement: &assignors{}},
 		{Name: "switch", Short: "How long producers stand still when a topic is switched", measurement: &switches{}},
 		{Name: "route", Short: "Time to find the partition of a key", measurement: &routes{}},

@@ -67,3 +67,11 @@ func TestALoadSeesWhatIsLostDoubledOrOutOfOrder(t *testing.T) {
 		t.Error("a record of an unknown key was taken")
 	}
 }
+
+func TestOutageMeasuresHowSoonAnEndpointIsBack(t *testing.T) {
+	t.Parallel()
+	r := check(t, &outages{Partitions: 2, Keys: 50, Rate: 300, Down: 100}, "an endpoint is back, until it gets the full rate")
+	if len(r.Figures) != 3 || r.Figures[1].Need != 2*4096 || r.Figures[2].Median != 0 {
+		t.Errorf("figures %+v; expected the time, the copies and none out of order", r.Figures)
+	}
+}

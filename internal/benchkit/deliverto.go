@@ -98,7 +98,7 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.park(ctx, d.Group()); err != nil {
+	if err := parkAll(ctx, l.rf, leftoverName, d.Group()); err != nil {
 		return nil, err
 	}
 	r.Add(measure.Entry{Name: fmt.Sprintf("new owner of %s, to its first delivery", measure.Many(c.Parked, "parked record")), Unit: "µs a record", Kind: "deliver rebuild",
@@ -110,30 +110,30 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 	return l, nil
 }
 
-// park runs a member until all is parked: then its checkpoint is at the end of the topic.
-func (l *leftovers) park(ctx context.Context, group string) error {
+// parkAll runs a member until all records of a subscription's topic are parked: then its checkpoint is at the end
+// of the topic.
+func parkAll(ctx context.Context, rf *ringfence.Client, name, group string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	looked := make(chan error, 1)
 	go func() { // joined below
 		defer cancel()
-		for {
-			g, err := l.rf.DescribeGroup(ctx, group)
-			if err != nil && !errors.Is(err, ringfence.ErrNotFound) || err == nil && len(g.Units) > 0 && g.Lag == 0 { // it is made by its first member
-				looked <- err
-				return
-			}
-			select {
-			case <-ctx.Done():
-				looked <- ctx.Err()
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
+		looked <- noneLeft(ctx, rf, group)
 	}()
-	err := l.rf.Subscribe(ctx, leftoverName, func(context.Context, *ringfence.Message) error { return errPoison },
+	err := rf.Subscribe(ctx, name, func(context.Context, *ringfence.Message) error { return errPoison },
 		&ringfence.SubscribeOptions{Concurrency: 4096})
 	cancel()
 	return errors.Join(err, <-looked)
+}
+
+// noneLeft waits until nothing is left of the topic of a group.
+func noneLeft(ctx context.Context, rf *ringfence.Client, group string) error {
+	return wait(ctx, 10*time.Minute, "the records to be parked", func() (bool, error) {
+		g, err := rf.DescribeGroup(ctx, group)
+		if errors.Is(err, ringfence.ErrNotFound) { // its first member makes it
+			return false, nil
+		}
+		return err == nil && len(g.Units) > 0 && g.Lag == 0, err
+	})
 }
 
 // deliver starts an owner, and says how long it took to deliver one good record, the last in the topic.

@@ -23,6 +23,7 @@ type failover struct {
 	Partitions int
 	Processes  int
 	Rate       int
+	Parked     int
 	SessionTTL time.Duration
 }
 
@@ -32,6 +33,7 @@ func (c *failover) settings(s *settings) {
 	s.number(&c.Partitions, "partitions", 8, 1, "partitions")
 	s.number(&c.Processes, "processes", 3, 2, "consumer processes")
 	s.number(&c.Rate, "rate", 4000, 1, "records produced a second")
+	s.number(&c.Parked, "parked", 0, 0, "deliver a subscription that has so many records parked in each partition (0: consume as a group)")
 	s.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
 	s.also(func() {
 		s.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
@@ -57,8 +59,13 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return err
 	}
 	f.crew = r.crew(c.Processes, func(i int) harness.Job {
-		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
+		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
 	}, f.note)
+	if c.Parked > 0 {
+		if err := f.park(ctx, rf); err != nil {
+			return err
+		}
+	}
 	load, stop := context.WithCancel(ctx)
 	loaded := make(chan error, 1)
 	go func() { loaded <- c.produce(load, rf) }() // joined below
@@ -68,6 +75,20 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return err
 	}
 	return f.result()
+}
+
+// park makes the subscription, and parks its records with a member of its own.
+func (f *failing) park(ctx context.Context, rf *ringfence.Client) error {
+	f.Bench.Logf("parking %s in each of %s", measure.Many(f.Parked, "record"), measure.Many(f.Partitions, "partition"))
+	fill := deliver{Partitions: f.Partitions}
+	if err := fill.fill(ctx, rf, "failover", f.Partitions, f.Parked*f.Partitions, func(i int) string { return fmt.Sprintf("!%d", i) }); err != nil {
+		return err
+	}
+	d, err := rf.EnsureSubscription(ctx, "failover", ringfence.SubscriptionConfig{Topic: "failover", Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour})
+	if err != nil {
+		return err
+	}
+	return parkAll(ctx, rf, "failover", d.Group())
 }
 
 // produce keeps the load up until ctx ends.
@@ -304,14 +325,20 @@ func (f *failing) result() error {
 			f.res.Rows = append(f.res.Rows, measure.SampleRow(row.name, row.ms))
 		}
 	}
-	f.Show("takeover", "ms", 0, f.takeover)
-	f.Show("clean move", "ms", 0, f.move)
+	takeover, about := "takeover", ""
+	if f.Parked > 0 {
+		takeover, about = "takeover parked", fmt.Sprintf(", a subscription with %s in each partition", measure.Many(f.Parked, "parked record"))
+	}
+	f.Show(takeover, "ms", 0, f.takeover)
+	if f.Parked == 0 {
+		f.Show("clean move", "ms", 0, f.move)
+	}
 	f.Show("repeated", "records", 0, []float64{float64(f.repeated)})
 	f.Show("interrupted", "times", 0, f.broke, measure.Many(len(f.broke), "look"))
 	f.res.Notes = []string{
 		fmt.Sprintf("a silent member is dead after %s (its session TTL, or lease); a killed one is noticed earlier where the store can", f.ttl),
 		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", measure.Number(1000*float64(f.Partitions)/float64(f.Rate))),
 	}
-	return f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s",
-		measure.Many(f.Kills, "kill"), measure.Many(max(0, f.Leaves), "clean leave"), measure.Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability)
+	return f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s%s",
+		measure.Many(f.Kills, "kill"), measure.Many(max(0, f.Leaves), "clean leave"), measure.Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability, about)
 }

@@ -56,6 +56,7 @@ var promised = []measure.Promise{
 	atMost("takeover", "kill -9 to first record of the new owner, p99", measure.Tail, 100, "file"),
 	atMost("takeover", "kill -9 to first record of the new owner, p99", measure.Tail, 500, "postgres", "redis", "mysql", "sqlite"),
 	atMost("takeover", "kill -9 to first record of the new owner, p99", measure.Tail, 3000, "etcd"),
+	atMost("takeover parked", "kill -9 to first record of the new owner of parked records, p99", measure.Tail, 300, "file"),
 	atMost("clean move", "clean move, pause of a moved partition", value, 10, "file"),
 	atMost("clean move", "clean move, pause of a moved partition", value, 50, "postgres", "redis", "mysql", "sqlite", "etcd"),
 	atMost("repeated", "clean moves, records handled twice", value, 0),
@@ -77,6 +78,9 @@ var promised = []measure.Promise{
 	atMost("deliver memory", "memory of parked records", value, 300), // 300 MB of a million
 	atMost("turn", "longest wait of a key when the shards of a subscription change", value, 1000),
 	atMost("turn order", "lost or out of order of %s delivered meanwhile", value, 0),
+	atMost("outage", "%s", value, 2000),
+	growing(4096, atMost("outage copies", "records copied in an outage, %s", value, 0)), // half of what a shard has in flight
+	atMost("outage order", "lost, out of order or given up of %s", value, 0),
 
 	atMost("lookup", "%s", value, 20),
 	atMost("lookup allocations", "allocations of a lookup", value, 0),

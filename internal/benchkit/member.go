@@ -44,6 +44,7 @@ type memberJob struct {
 	Member     string
 	Topic      string
 	SessionTTL time.Duration
+	Subscribed bool // it delivers the subscription of the topic's name, whose records with a key fail
 	Stamped    bool // records begin with the moment at which they were produced; else they are handled one by one
 	at         Stores
 }
@@ -143,6 +144,19 @@ func (t *teller) answer(question string) {
 	t.tell(e)
 }
 
+// consume consumes the topic as a group of its name, or delivers the subscription of its name.
+func (j *memberJob) consume(ctx context.Context, rf *ringfence.Client, t *teller, o *ringfence.ConsumeOptions) error {
+	if !j.Subscribed {
+		return rf.Consume(ctx, j.Topic, j.Topic, t.handle, o)
+	}
+	return rf.Subscribe(ctx, j.Topic, func(ctx context.Context, m *ringfence.Message) error {
+		if m.Key != nil {
+			return errPoison
+		}
+		return t.handle(ctx, m)
+	}, &ringfence.SubscribeOptions{Member: o.Member, Concurrency: o.Concurrency, SessionTTL: o.SessionTTL, Events: o.Events})
+}
+
 // Run consumes until it is told to leave, or nobody listens any more; else what it hears are questions.
 func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) (err error) {
 	rf, err := j.at.open(ctx, j.Dir, j.Durability)
@@ -160,7 +174,7 @@ func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) (err error) {
 	}
 	consumed := make(chan error, 1)
 	go func() { // joined below
-		consumed <- rf.Consume(ctx, j.Topic, j.Topic, t.handle, &opts) // a group for each topic
+		consumed <- j.consume(ctx, rf, t, &opts)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.over = true

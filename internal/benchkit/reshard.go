@@ -155,13 +155,7 @@ func (c *reshards) park(ctx context.Context, r *run, rf *ringfence.Client, group
 	if err != nil {
 		return err
 	}
-	return wait(ctx, 5*time.Minute, "the records to be parked", func() (bool, error) {
-		g, err := rf.DescribeGroup(ctx, group)
-		if errors.Is(err, ringfence.ErrNotFound) { // its first member makes it
-			return false, nil
-		}
-		return err == nil && len(g.Units) > 0 && g.Lag == 0, err
-	})
+	return noneLeft(ctx, rf, group)
 }
 
 // settledSets waits until one shard set delivers and the ones before it are done.

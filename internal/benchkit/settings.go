@@ -3,6 +3,7 @@ package benchkit
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -36,12 +37,16 @@ func (b *Bench) Flags(fl *pflag.FlagSet) (check func() error) {
 	return s.check
 }
 
+// Least is the annotation of a flag that has the least number it takes.
+const Least = "least"
+
 // number declares a number. Who asks for 0 does not want the default.
 func (s *settings) number(p *int, name string, value, least int, usage string) {
 	if *p == 0 {
 		*p = value
 	}
 	s.IntVar(p, name, *p, usage)
+	s.Lookup(name).Annotations = map[string][]string{Least: {strconv.Itoa(least)}}
 	s.also(func() { s.least(name, *p, least) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/benchkit"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -19,7 +20,7 @@ import (
 const ageless = "retention-age"
 
 // signed tells the flags to which less than nothing means something.
-func signed(name string) bool { return name == "hold" || name == "async" || name == "work" }
+func signed(name string) bool { return name == "hold" }
 
 // badNumbers are, by flag, the numbers and times that no flag takes: what is less than nothing, unless that is
 // the default, and a time of more than a year. It looks at what was given, before a command makes of it what it
@@ -64,6 +65,9 @@ func badNumber(f *pflag.Flag) string {
 	case "int", "int64":
 		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
 		least, _ := strconv.ParseInt(f.DefValue, 10, 64)
+		if said := f.Annotations[benchkit.Least]; len(said) > 0 {
+			least, _ = strconv.ParseInt(said[0], 10, 64)
+		}
 		switch least = min(0, least); {
 		case n < least && least < 0:
 			return fmt.Sprintf(": expected %d or more", least)
