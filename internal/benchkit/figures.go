@@ -76,7 +76,7 @@ var promised = []measure.Promise{
 	atLeast("deliver http", "%s, of a bare client", ratio, 0.7),
 	atMost("deliver rebuild", "%s", value, 10),                       // 10 s of a million
 	atMost("deliver memory", "memory of parked records", value, 300), // 300 MB of a million
-	atMost("turn", "longest wait of a key when the shards of a subscription change", value, 1000),
+	atMost("turn", "longest wait of a key when the shards of a subscription change", value, 1000, "file"),
 	atMost("turn order", "lost or out of order of %s delivered meanwhile", value, 0),
 	atMost("outage", "%s", value, 2000),
 	growing(4096, atMost("outage copies", "records copied in an outage, %s", value, 0)), // half of what a shard has in flight

@@ -117,7 +117,7 @@ func (c *outages) outage(ctx context.Context, r *run, load *keyLoad, end *flakyE
 			last = n
 		}
 	}
-	return float64(took.Microseconds()) / 1e3, wait(ctx, time.Minute, "the records of an outage to be delivered", func() (bool, error) {
+	return float64(took.Microseconds()) / 1e3, wait(ctx, time.Minute+10*time.Duration(c.Down)*time.Millisecond, "the records of an outage to be delivered", func() (bool, error) {
 		return load.sent.Load()-load.delivered.Load() < int64(c.Rate/10), nil
 	})
 }

@@ -92,8 +92,12 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
 	defer cancel()
-	groups, err := rf.Groups(ctx)
-	if err != nil {
+	subscriptions, err := rf.Subscriptions(ctx)
+	for _, d := range subscriptions {
+		err = errors.Join(err, rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
+	}
+	groups, err2 := rf.Groups(ctx)
+	if err = errors.Join(err, err2); err != nil {
 		return fmt.Errorf("what the measurement left could not be removed (namespace %s): %w", s.Namespace, err)
 	}
 	for _, g := range groups {
