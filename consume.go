@@ -110,10 +110,7 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 		var messages consumer.Slab[Message]
 		return func(ctx context.Context, r *dispatch.Record) error {
 			m := messages.Take()
-			*m = Message{
-				Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
-				Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
-			}
+			m.of(topicName, epoch, r)
 			if !transactional {
 				return h(ctx, m)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -31,6 +32,14 @@ type Message struct {
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
 
 	commit *consumer.Commitment // of a transactional consumer
+}
+
+// of makes m the message of a record.
+func (m *Message) of(topicName string, epoch int64, r *dispatch.Record) {
+	*m = Message{
+		Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
+		Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
+	}
 }
 
 // Position is the place of a record.

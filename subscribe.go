@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/delivery"
 )
@@ -13,8 +14,9 @@ type Order = subscription.Order
 
 // The orders. It can't be changed later.
 const (
-	OrderByKey Order = subscription.ByKey // the records of a key (default)
-	OrderNone  Order = subscription.None  // nothing: a failing record holds back none
+	OrderByKey      Order = subscription.ByKey      // the records of a key (default)
+	OrderByFunction Order = subscription.ByFunction // those for whose keys SubscribeOptions.OrderBy returns the same
+	OrderNone       Order = subscription.None       // nothing: a failing record holds back none
 )
 
 // DeadLetterPolicy says what becomes of a record that is given up.
@@ -111,7 +113,31 @@ type SubscribeOptions struct {
 	DrainTimeout   time.Duration // for running handlers when a shard moves or Subscribe ends; default 10 s
 	SessionTTL     time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout time.Duration // a handler that runs longer gives its shard up; default 0: never
-	Events         Events        // they must not block
+	// OrderBy is what the records of a subscription with OrderByFunction are ordered by: a function of their key
+	// alone, the same in all members, for good. What lies in two partitions is not ordered, so keys for which it
+	// returns the same have to be produced to the same one (ProduceOptions.Partition). A record for which it
+	// returns nil is ordered with no other. The first 1,024 bytes of a result count. It must not panic. Why asks
+	// for what it returns.
+	OrderBy func(key []byte) []byte
+	// Filter passes over the records that it returns false for, as the filter of the definition does, which comes
+	// first; with an error the record becomes a dead letter. All members have the same function.
+	Filter func(m *Message) (bool, error)
+	Events Events // they must not block
+}
+
+func (o *SubscribeOptions) delivery() delivery.Options {
+	out := delivery.Options{
+		Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL, HandlerTimeout: o.HandlerTimeout,
+		OrderBy: o.OrderBy, Events: o.Events,
+	}
+	if o.Filter != nil {
+		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {
+			var m Message
+			m.of(topicName, 0, r)
+			return o.Filter(&m)
+		}
+	}
+	return out
 }
 
 // Subscribe shares the shards of a subscription with the other members and calls h for each record,
@@ -125,7 +151,8 @@ type SubscribeOptions struct {
 //
 // Errors are those of Consume; ErrNotFound too for an unknown subscription, and when it is deleted.
 func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *SubscribeOptions) error {
-	return c.subs.Deliver(ctx, name, handlers(h, false), delivery.Options(orDefault(opts)))
+	o := orDefault(opts)
+	return c.subs.Deliver(ctx, name, handlers(h, false), (&o).delivery())
 }
 
 // DeleteSubscriptionOptions are the options of DeleteSubscription.

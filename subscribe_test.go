@@ -51,9 +51,14 @@ func (d *delivered) of(key string) []string {
 // subscribe runs a member until the test ends or stop is called.
 func subscribe(t *testing.T, rf *ringfence.Client, name string, h ringfence.Handler) (stop func()) {
 	t.Helper()
+	return subscribeWith(t, rf, name, h, nil)
+}
+
+func subscribeWith(t *testing.T, rf *ringfence.Client, name string, h ringfence.Handler, opts *ringfence.SubscribeOptions) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { over <- rf.Subscribe(ctx, name, h, nil) }()
+	go func() { over <- rf.Subscribe(ctx, name, h, opts) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
@@ -74,7 +79,13 @@ func every(n, keys, key int) []string {
 
 func newSubscription(t *testing.T, c ringfence.SubscriptionConfig) *ringfence.Client {
 	t.Helper()
-	_, rf := newTopic(t, 2)
+	return newSubscriptionOf(t, 2, c)
+}
+
+// newSubscriptionOf is newSubscription of a topic of so many partitions.
+func newSubscriptionOf(t *testing.T, partitions int, c ringfence.SubscriptionConfig) *ringfence.Client {
+	t.Helper()
+	_, rf := newTopic(t, partitions)
 	c.Topic = "orders"
 	if _, err := rf.EnsureSubscription(t.Context(), "billing", c); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func claim(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionI
 	for i := range records {
 		r := &records[i]
 		r.Set, r.By, r.Seq = info.Set().ID, by, uint64(2+i)
-		_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Key: r.Key, Value: []byte("forged"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(r)}}}}, nil)
+		_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Key: r.Key, Value: []byte("forged"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(r, r.Key)}}}}, nil)
 		must(t, err)
 	}
 }

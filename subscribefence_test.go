@@ -18,7 +18,7 @@ import (
 func fence(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionInfo, by core.Tenure) {
 	t.Helper()
 	r := core.Record{Set: info.Set().ID, Kind: core.Fence, By: by, Seq: 1, Member: "another"}
-	_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&r)}}}}, nil)
+	_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&r, nil)}}}}, nil)
 	must(t, err)
 }
 

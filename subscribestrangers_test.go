@@ -259,8 +259,8 @@ func (b *syncBuffer) String() string {
 func strangers(t *testing.T, topic *commitlog.Topic, set string) (n int) {
 	t.Helper()
 	header := func(b []byte) []commitlog.Header { return []commitlog.Header{{Name: "ringfence-parked", Value: b}} }
-	fence := core.Encode(&core.Record{Set: "another2", Kind: core.Fence, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1})
-	own := core.Encode(&core.Record{Set: set, Kind: core.Park, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1})
+	fence := core.Encode(&core.Record{Set: "another2", Kind: core.Fence, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1}, nil)
+	own := core.Encode(&core.Record{Set: set, Kind: core.Park, By: core.Tenure{Epoch: 1 << 50, Run: 1}, Seq: 1}, nil)
 	all := []commitlog.Record{
 		{Key: []byte("k0"), Value: []byte("of a user")},
 		{Headers: header(fence)},                                // of another subscription
@@ -362,7 +362,7 @@ func TestADeadLetterOfTheLastRoundIsDiscarded(t *testing.T) {
 	dead := core.Record{
 		Set: info.Set().ID, Kind: core.Dead, By: by, Seq: 2, ID: core.ID{Round: core.MaxRound}, Key: []byte("k0"), Blocking: true, Reason: core.Permanent,
 	}
-	copied := []commitlog.Record{{Key: []byte("k0"), Value: []byte("v"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&dead)}}}}
+	copied := []commitlog.Record{{Key: []byte("k0"), Value: []byte("v"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&dead, []byte("k0"))}}}}
 	for _, topic := range []*commitlog.Topic{raw(t, s, rf, info.DeadTopic()), journal} {
 		_, err := topic.Append(ctx, 0, copied, nil)
 		must(t, err)

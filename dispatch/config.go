@@ -44,6 +44,10 @@ type Config struct {
 	OutOfRange StartAt
 
 	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too
+	// OrderBy is what records are ordered by, a function of their key alone; nil: that is the key. A record for
+	// which it returns nil is ordered with no other. It is called by several goroutines, for a key more than
+	// once, must not block, and what it returns must not change.
+	OrderBy func(key []byte) []byte
 	// MaxInFlight bounds the records read and unfinished (default 8,192, at most MostInFlight), MaxBytes
 	// the memory that they take (default 16 MiB). At a bound the engine stops reading until
 	// handlers have caught up; one record is always let in.

@@ -77,7 +77,8 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: c, log: c.Logger.With("unit", c.Name), seed: maphash.MakeSeed(),
-		kick: make(chan struct{}, 1), gone: make(chan struct{}),
+		sched: schedule{leaders: table{orderBy: c.OrderBy}},
+		kick:  make(chan struct{}, 1), gone: make(chan struct{}),
 		pace: newPace(c.Concurrency, runtime.GOMAXPROCS(0)),
 	}
 	e.addInputs()

@@ -223,8 +223,9 @@ func (e *Engine) prepare(in *input, k int) []*node {
 	for i, n := range in.nodes {
 		r := &in.rest[i]
 		n.rec = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
-		n.from, n.data, n.hash = &in.tracker, in.data, maphash.Bytes(e.seed, r.Key)
-		n.keyed = r.Key != nil || e.cfg.Concurrency == 1
+		key := e.sched.leaders.orderingKey(&n.rec)
+		n.from, n.data, n.hash = &in.tracker, in.data, maphash.Bytes(e.seed, key)
+		n.keyed = key != nil || e.cfg.Concurrency == 1
 	}
 	return in.nodes
 }

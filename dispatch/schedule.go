@@ -148,7 +148,8 @@ func (s *schedule) popFront() *node {
 // table finds the leader of a key: a hash table whose buckets are chains through the leaders, so
 // that a key costs no memory of its own.
 type table struct {
-	buckets []*node // a power of two of them
+	orderBy func(key []byte) []byte // as Config has it
+	buckets []*node                 // a power of two of them
 	count   int
 }
 
@@ -157,16 +158,25 @@ func (t *table) get(like *node) *node {
 		return nil
 	}
 	for l := *t.bucket(like.hash); l != nil; l = l.chain {
-		if l.hash == like.hash && sameKey(&l.rec, &like.rec) {
+		if l.hash == like.hash && t.sameKey(&l.rec, &like.rec) {
 			return l
 		}
 	}
 	return nil
 }
 
-// sameKey treats a missing key as one that differs from the empty one.
-func sameKey(a, b *Record) bool {
-	return (a.Key == nil) == (b.Key == nil) && bytes.Equal(a.Key, b.Key)
+// orderingKey is what a record is ordered by with others that have the same.
+func (t *table) orderingKey(r *Record) []byte {
+	if t.orderBy == nil {
+		return r.Key
+	}
+	return t.orderBy(r.Key)
+}
+
+// sameKey treats a missing ordering key as one that differs from the empty one.
+func (t *table) sameKey(a, b *Record) bool {
+	x, y := t.orderingKey(a), t.orderingKey(b)
+	return (x == nil) == (y == nil) && bytes.Equal(x, y)
 }
 
 func (t *table) bucket(hash uint64) **node {

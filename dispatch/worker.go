@@ -195,7 +195,7 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 			return
 		}
 		n := w.batch[i]
-		if bad != nil && n.keyed && sameKey(bad, &n.rec) {
+		if bad != nil && n.keyed && e.sched.leaders.sameKey(bad, &n.rec) {
 			w.errs[i] = errSkipped
 			continue
 		}

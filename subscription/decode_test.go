@@ -207,8 +207,8 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []string{
-		strings.Replace(sound, `"format":1`, `"format":6`, 1),
-		strings.NewReplacer(`"format":1`, `"format":6`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
+		strings.Replace(sound, `"format":1`, `"format":1000`, 1),
+		strings.NewReplacer(`"format":1`, `"format":1000`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
 		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)

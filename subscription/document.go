@@ -23,7 +23,8 @@ const (
 	filteredFormat = 3 // it has a filter, which the formats before would not heed
 	resetFormat    = 4 // a shard set of it begins elsewhere than where the one before has ended
 	limitedFormat  = 5 // it has limits, or had: the formats before would not heed them
-	newestFormat   = limitedFormat
+	orderedFormat  = 7 // it is ordered by a function, whose keys journals have: the formats before would take them for damage
+	newestFormat   = orderedFormat
 	setIDBytes     = 8
 )
 
@@ -32,8 +33,9 @@ type Order string
 
 // The orders.
 const (
-	ByKey Order = "key"  // the records of a key
-	None  Order = "none" // nothing
+	ByKey      Order = "key"      // the records of a key
+	ByFunction Order = "function" // those whose keys a function of the members makes the same of
+	None       Order = "none"     // nothing
 )
 
 // DeadLetters says what becomes of a record that is given up.
@@ -168,7 +170,8 @@ func (d *Document) validate() error {
 		}
 	}
 	demand(len(d.Name) <= 64 && !strings.Contains(d.Name, groupMark), "expected a name of at most 64 bytes, without \"..\"")
-	demand(d.Order == ByKey || d.Order == None, "order %q; expected %q or %q", d.Order, ByKey, None)
+	demand(d.Order == ByKey || d.Order == None || d.Order == ByFunction, "order %q; expected %q, %q or %q", d.Order, ByKey, None, ByFunction)
+	demand(d.Order != ByFunction || d.Endpoint == nil, "an order by a function and an endpoint; expected a handler in Go, which has the function")
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
 	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
@@ -234,6 +237,9 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			if d.Limits != nil {
 				d.atLeast(limitedFormat)
+			}
+			if d.Order == ByFunction {
+				d.atLeast(orderedFormat)
 			}
 			have, version = &d, ""
 		case err != nil:

@@ -26,7 +26,7 @@ func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
 	if payload != nil {
 		out.Key, out.Value, out.Headers = payload.Key, payload.Value, slices.Clone(payload.Headers)
 	}
-	out.Headers = append(out.Headers, commitlog.Header{Name: headerName, Value: core.Encode(r)})
+	out.Headers = append(out.Headers, commitlog.Header{Name: headerName, Value: core.Encode(r, out.Key)})
 	return out
 }
 

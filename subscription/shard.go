@@ -39,6 +39,7 @@ type ShardConfig struct {
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Handler    dispatch.Handler
 	Filter     func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
+	OrderBy    func(key []byte) []byte              // as that of its engine; nil: the key
 	Breaker    *Breaker                             // nil: what it goes to is always there
 	Throttle   *Throttle                            // nil: there is no rate
 	// Concurrency is how many parked records are delivered at once; default 8.
@@ -278,8 +279,8 @@ func (s *Shard) copyLocked(c core.Copy) {
 
 // key is the ordering key of a record.
 func (s *Shard) key(key []byte) []byte {
-	if s.cfg.Definition.Order == None {
-		return nil
+	if by := s.cfg.OrderBy; by != nil {
+		return by(key)
 	}
 	return key
 }

@@ -35,6 +35,42 @@ func filterMutants() []mutant {
 			pkg: ".", test: front,
 		},
 		{
+			name: "order-in-an-old-format", breaks: "a version that knows no order by a function takes what is parked for damage, and loses it",
+			file: "subscription/document.go",
+			find: "				d.atLeast(orderedFormat)\n", put: "				d.atLeast(documentFormat)\n",
+			pkg: ".", test: "TestWhatIsParkedKeepsTheOrderOfTheFunction$",
+		},
+		{
+			name: "parked-by-its-own-key", breaks: "who takes a shard over delivers records of an account that wait behind one of another key",
+			file: "subscription/core/codec.go",
+			find: "	case carried != nil && bytes.Equal(key, carried):", put: "	case carried != nil && bytes.Equal(key, key):",
+			pkg: ".", test: "TestWhatIsParkedKeepsTheOrderOfTheFunction$",
+		},
+		{
+			name: "ordered-by-the-key-alone", breaks: "two keys of an account are delivered at the same time",
+			file: "dispatch/schedule.go",
+			find: "	if t.orderBy == nil {", put: "	if true {",
+			pkg: "dispatch", test: "TestRecordsAreOrderedByWhatTheFunctionReturns$",
+		},
+		{
+			name: "no-order-waits", breaks: "without an order a failing record holds back later ones of its key",
+			file: "subscription/delivery/delivery.go",
+			find: "		return func([]byte) []byte { return nil }", put: "		return nil",
+			pkg: ".", test: "TestWithoutAnOrderAFailingRecordHoldsBackNone$",
+		},
+		{
+			name: "function-for-no-order", breaks: "a member without the function delivers in another order than the others",
+			file: "subscription/delivery/delivery.go",
+			find: "	case d.Order == subscription.ByFunction && o.OrderBy == nil:", put: "	case false:",
+			pkg: ".", test: "TestAnOrderByAFunctionNeedsTheFunction$",
+		},
+		{
+			name: "panic-of-a-filter", breaks: "a filter in Go that panics ends the process",
+			file: "subscription/delivery/shards.go",
+			find: "			if v := recover(); v != nil {", put: "			if v := any(nil); v != nil {",
+			pkg: ".", test: "TestAFilterInGoPassesOver$",
+		},
+		{
 			name: "filter-in-an-old-format", breaks: "a version that knows no filter delivers all records of a subscription that has one",
 			file: "subscription/document.go",
 			find: "				d.atLeast(filteredFormat)\n", put: "				d.atLeast(documentFormat)\n",

@@ -33,7 +33,7 @@ func parked(records, keys int) *State {
 		r, err := Decode(Encode(&Record{
 			Kind: Park, At: 1, By: by, Seq: uint64(i + 2), ID: ID{Origin: Origin{Partition: 3, Offset: int64(i)}},
 			Timestamp: 1, Attempts: 2, Due: 1000, Since: 1, Answer: "503 Service Unavailable", Key: []byte{},
-		}), fmt.Appendf(nil, "key-%d", i%keys))
+		}, []byte{}), fmt.Appendf(nil, "key-%d", i%keys))
 		if err != nil {
 			panic(err)
 		}

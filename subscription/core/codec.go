@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -20,6 +21,8 @@ const (
 	MaxMember = 256
 	MaxIDs    = 1024 // identities in one order
 
+	MaxOrderingKey = 1024 // bytes of one that is not the key of its record
+
 	// MaxAttempts at a record, and MaxRound of it: one more could not be read.
 	MaxAttempts = 1 << 30
 	MaxRound    = 1 << 30
@@ -28,10 +31,10 @@ const (
 	MaxEpoch = 1<<53 - 1<<21 // below the highest that registries give: a shard is claimed above what its journal has
 )
 
-// Encode is the stored form of r, for a header. The key is not in it: it is that of the record which
-// carries the header, and may be as large as any. Times, attempts and texts beyond their bounds are written
+// Encode is the stored form of r, for a header of a record whose key is carried. Where that is the key of r too,
+// which may be as large as any, it is not in the stored form. Times, attempts and texts beyond their bounds are written
 // as those: Decode reads whatever was encoded, or the shard that wrote it would never start again.
-func Encode(r *Record) []byte {
+func Encode(r *Record, carried []byte) []byte {
 	w := writer{b: make([]byte, 0, 64+len(r.Key)+len(r.Answer)+8*len(r.IDs))}
 	w.b = append(w.b, format, byte(r.Kind))
 	w.text(r.Set, MaxSet)
@@ -44,7 +47,7 @@ func Encode(r *Record) []byte {
 			w.id(id)
 		}
 		if r.Verb == Edit {
-			w.flag(r.Key != nil)
+			w.key(r.Key, carried)
 		}
 		return w.b
 	}
@@ -58,7 +61,7 @@ func Encode(r *Record) []byte {
 	}
 	w.id(r.ID)
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
-		w.flag(r.Key != nil)
+		w.key(r.Key, carried)
 		w.num(r.Timestamp)
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
@@ -95,9 +98,7 @@ func Decode(b, key []byte) (*Record, error) {
 			r.IDs = append(r.IDs, d.id())
 		}
 		if r.Verb == Edit {
-			if d.flag() {
-				r.Key = append([]byte{}, key...)
-			}
+			r.Key = d.key(key)
 			if len(r.IDs) != 1 {
 				d.fail("one value for several records, or for none")
 			}
@@ -115,9 +116,7 @@ func Decode(b, key []byte) (*Record, error) {
 	}
 	r.ID = d.id()
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
-		if d.flag() {
-			r.Key = append([]byte{}, key...)
-		}
+		r.Key = d.key(key)
 		r.Timestamp = d.num()
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
@@ -151,6 +150,37 @@ func (w *writer) flag(v bool) {
 	} else {
 		w.b = append(w.b, 0)
 	}
+}
+
+// key is the ordering key: none, that of the record which carries the header, or another one. What is cut off of
+// one that is too long is cut off wherever it is used: see MaxOrderingKey.
+func (w *writer) key(key, carried []byte) {
+	switch {
+	case key == nil:
+		w.b = append(w.b, noKey)
+	case carried != nil && bytes.Equal(key, carried):
+		w.b = append(w.b, carriedKey)
+	default:
+		key = key[:min(len(key), MaxOrderingKey)]
+		w.b = append(w.b, otherKey)
+		w.b = append(binary.AppendUvarint(w.b, uint64(len(key))), key...)
+	}
+}
+
+const (
+	noKey byte = iota
+	carriedKey
+	otherKey // of definitions that are ordered by a function: earlier formats don't know it
+)
+
+func (d *reader) key(carried []byte) []byte {
+	switch d.byte(otherKey) {
+	case carriedKey:
+		return append([]byte{}, carried...)
+	case otherKey:
+		return append([]byte{}, d.text(MaxOrderingKey)...)
+	}
+	return nil
 }
 
 func (w *writer) id(id ID) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"reflect"
@@ -68,7 +69,7 @@ func samples() []Record {
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, r := range samples() {
-		b := Encode(&r)
+		b := Encode(&r, r.Key)
 		got, err := Decode(b, r.Key)
 		if err != nil || !reflect.DeepEqual(*got, r) {
 			t.Errorf("%+v became %+v, %v", r, got, err)
@@ -91,7 +92,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, r := range samples() {
-		f.Add(Encode(&r), r.Key)
+		f.Add(Encode(&r, r.Key), r.Key)
 	}
 	f.Fuzz(func(t *testing.T, b, key []byte) {
 		r, err := Decode(b, key)
@@ -101,7 +102,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		again, err := Decode(Encode(r), r.Key)
+		again, err := Decode(Encode(r, r.Key), r.Key)
 		if err != nil || !reflect.DeepEqual(again, r) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
@@ -113,7 +114,7 @@ func TestAnEpochInAJournalIsOneOfARegistry(t *testing.T) {
 	t.Parallel()
 	for epoch, ok := range map[int64]bool{0: true, MaxEpoch: true, MaxEpoch + 1: false, math.MaxInt64: false} {
 		r := Record{Kind: Fence, By: Tenure{Epoch: epoch}}
-		if _, err := Decode(Encode(&r), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
+		if _, err := Decode(Encode(&r, r.Key), nil); (err == nil) != ok || err != nil && !errors.Is(err, fault.Corrupt) {
 			t.Errorf("epoch %d: %v", epoch, err)
 		}
 	}
@@ -204,7 +205,7 @@ func TestWhateverIsWrittenIsRead(t *testing.T) {
 					Kind: kind, Set: "s", At: n, Due: n, Since: n, Timestamp: n, Attempts: attempts, Reason: Attempts, Verb: Redrive,
 					Answer: strings.Repeat("a", MaxAnswer+1), Member: strings.Repeat("m", MaxMember+1), Order: strings.Repeat("o", MaxMember+1),
 				}
-				if got, err := Decode(Encode(&r), nil); err != nil {
+				if got, err := Decode(Encode(&r, r.Key), nil); err != nil {
 					t.Errorf("kind %d, time %d, %d attempts: %v", kind, n, attempts, err)
 				} else if got.Kind == Try && attempts > 0 && n > 0 && (got.Attempts != min(attempts, MaxAttempts) || got.Due != min(n, MaxTime)) {
 					t.Errorf("due at %d after %d attempts became %+v", n, attempts, got)
@@ -227,7 +228,7 @@ func TestADeadLetterInItsLastRoundIsOnlyDiscarded(t *testing.T) {
 			written = append(written, e.(Append).Entries...)
 		}
 		for _, e := range written {
-			if _, err := Decode(Encode(&e.Record), nil); err != nil {
+			if _, err := Decode(Encode(&e.Record, e.Key), nil); err != nil {
 				t.Errorf("verb %d: %+v is written: %v", verb, e, err)
 			}
 		}
@@ -267,5 +268,28 @@ func TestALateTwinEndsNobody(t *testing.T) {
 	}
 	if !s.Live() || !s.Calm() || len(s.Items()) != 3 {
 		t.Errorf("live: %t, calm: %t, parked are %+v", s.Live(), s.Calm(), s.Items())
+	}
+}
+
+// A record may be ordered by another key than its own, which is stored then; that of a journal from before that was
+// possible is read as it was.
+func TestAnOrderingKeyOfItsOwnIsStored(t *testing.T) {
+	t.Parallel()
+	long := bytes.Repeat([]byte("x"), MaxOrderingKey)
+	for _, c := range []struct{ key, carried, want []byte }{
+		{nil, []byte("a/1"), nil},
+		{[]byte("a/1"), []byte("a/1"), []byte("a/1")},
+		{[]byte("a"), []byte("a/1"), []byte("a")},
+		{[]byte{}, []byte("a/1"), []byte{}},
+		{[]byte{}, nil, []byte{}},
+		{append(long, 'y'), []byte("a/1"), long},
+	} {
+		for _, kind := range []Kind{Park, Dead, Known} {
+			r := Record{Kind: kind, Set: "s", By: Tenure{Epoch: 1}, Key: c.key, Reason: Permanent}
+			got, err := Decode(Encode(&r, c.carried), c.carried)
+			if err != nil || !bytes.Equal(got.Key, c.want) || (got.Key == nil) != (c.want == nil) {
+				t.Errorf("%q in a record of key %q, %v: %.20q, %v; expected %.20q", c.key, c.carried, kind, got.Key, err, c.want)
+			}
+		}
 	}
 }

@@ -13,14 +13,17 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -67,7 +70,36 @@ type Options struct {
 	DrainTimeout   time.Duration
 	SessionTTL     time.Duration
 	HandlerTimeout time.Duration
+	OrderBy        func(key []byte) []byte                              // what records are ordered by; nil: their key
+	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: there is none
 	Events         group.Events
+}
+
+// orderBy is what the records of a subscription are ordered by. Of what the function returns for a key so much
+// counts as journals have: more records wait for each other then than have to.
+func (o *Options) orderBy(d *subscription.Document) func(key []byte) []byte {
+	switch d.Order {
+	case subscription.None:
+		return func([]byte) []byte { return nil }
+	case subscription.ByFunction:
+		return func(key []byte) []byte {
+			by := o.OrderBy(key)
+			return by[:min(len(by), core.MaxOrderingKey)]
+		}
+	default:
+		return nil
+	}
+}
+
+// orders says whether a member can deliver what is ordered so.
+func (o *Options) orders(d *subscription.Document) error {
+	switch {
+	case d.Order == subscription.ByFunction && o.OrderBy == nil:
+		return fmt.Errorf("subscription %q is ordered by a function of the key, which only a handler in Go can have; expected SubscribeOptions.OrderBy: %w", d.Name, fault.Invalid)
+	case d.Order != subscription.ByFunction && o.OrderBy != nil:
+		return fmt.Errorf("subscription %q has the order %q; expected one that was made with the order %q, or no SubscribeOptions.OrderBy: %w", d.Name, d.Order, subscription.ByFunction, fault.Invalid)
+	}
+	return nil
 }
 
 // Deliver is a member of a subscription until ctx ends: then it drains and returns nil. It blocks, and joins
@@ -76,7 +108,7 @@ type Options struct {
 func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts Options) error {
 	d, err := c.Get(ctx, name)
 	if err == nil {
-		err = c.CheckTopic(ctx, d)
+		err = errors.Join(opts.orders(d), c.CheckTopic(ctx, d))
 	}
 	if err == nil {
 		_, err = c.journals(ctx, name)

@@ -2,7 +2,9 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +31,7 @@ type shards struct {
 	drain      time.Duration
 	breaker    *subscription.Breaker
 	throttle   *subscription.Throttle
+	opts       Options
 	logger     *slog.Logger
 
 	enough chan struct{} // closed when the set is to end
@@ -63,15 +66,37 @@ func (w *shards) ending() bool {
 	}
 }
 
-// wanted is the filter of the definition for a shard; nil: it has none.
+// wanted is the filter of the definition for a shard, and then that of the member; nil: there is none.
 func (w *shards) wanted() (func(*dispatch.Record) (bool, error), error) {
 	f, err := w.Definition.Matcher()
-	if f == nil {
-		return nil, err
+	if f == nil || err != nil {
+		return w.wantedHere(), err
 	}
+	also := w.wantedHere()
 	return func(r *dispatch.Record) (bool, error) {
-		return f.Match(&r.Record, filter.Origin{Topic: w.Definition.Topic, Partition: r.Partition, Offset: r.Offset})
+		ok, err := f.Match(&r.Record, filter.Origin{Topic: w.Definition.Topic, Partition: r.Partition, Offset: r.Offset})
+		if !ok || err != nil || also == nil {
+			return ok, err
+		}
+		return also(r)
 	}, nil
+}
+
+// wantedHere is the filter that the member was given. One that panics can't judge the record.
+func (w *shards) wantedHere() func(*dispatch.Record) (bool, error) {
+	if w.opts.Filter == nil {
+		return nil
+	}
+	return func(r *dispatch.Record) (ok bool, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				ok, err = false, fmt.Errorf("the filter panicked: %v", v)
+				w.logger.Error("a filter panicked", "subscription", w.Definition.Name, "storage", r.Storage, "partition", r.Partition, "offset", r.Offset,
+					"panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		return w.opts.Filter(w.Definition.Topic, r)
+	}
 }
 
 // run starts the shard of a unit, and the engine once the shard knows what is parked.
@@ -101,7 +126,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() {

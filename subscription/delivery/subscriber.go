@@ -164,7 +164,7 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 		return nil, err
 	}
 	of := &shards{
-		Journals: j, of: c, partitions: main.Storage[0].Partitions, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
+		Journals: j, of: c, partitions: main.Storage[0].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
 		enough: make(chan struct{}),
 	}
 	if of.drain == 0 {
@@ -199,7 +199,9 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 				Group: as.Group(), Member: m.opts.Member, SessionTTL: m.opts.SessionTTL, DrainTimeout: m.opts.DrainTimeout,
 				ProgressTimeout: m.opts.HandlerTimeout, Events: m.opts.Events,
 			},
-			Engine: dispatch.Config{Concurrency: m.opts.Concurrency, ProgressTimeout: m.opts.HandlerTimeout, DrainTimeout: m.opts.DrainTimeout},
+			Engine: dispatch.Config{
+				Concurrency: m.opts.Concurrency, OrderBy: m.opts.orderBy(as), ProgressTimeout: m.opts.HandlerTimeout, DrainTimeout: m.opts.DrainTimeout,
+			},
 		})
 		m.ended <- set
 	}()

@@ -140,7 +140,7 @@ func (w *shard) stranger() {
 	w.log("a stranger says that %v is finished", known.ID)
 	w.counts.Strangers++
 	w.rolled = true // what was finished may come again
-	w.land([]stored{{header: core.Encode(&r)}, {header: core.Encode(&known), key: known.Key}})
+	w.land([]stored{{header: core.Encode(&r, r.Key)}, {header: core.Encode(&known, known.Key), key: known.Key}})
 }
 
 // abandon leaves what a node has under way to the network.

@@ -9,7 +9,7 @@ func (w *shard) encode(n *node, batch []core.Entry) ([]stored, bool) {
 	out := make([]stored, len(batch))
 	for i := range batch {
 		e := &batch[i]
-		s := stored{header: core.Encode(&e.Record), key: e.Key}
+		s := stored{header: core.Encode(&e.Record, e.Key), key: e.Key}
 		switch e.Payload.From {
 		case core.Nowhere:
 		case core.AtTheEnd:

@@ -32,7 +32,7 @@ func (w *shard) order() {
 	}
 	if len(r.IDs) > 0 {
 		w.log("order %d: %v", r.Verb, r.IDs)
-		s.header = core.Encode(&r)
+		s.header = core.Encode(&r, r.Key)
 		w.land([]stored{s})
 	}
 }
