@@ -29,6 +29,11 @@ const (
 	DropIt   DeadLetterPolicy = subscription.Drop  // it is gone
 )
 
+// HeaderNotBefore is the header of a record that a subscription delivers later: not before that time, in RFC 3339 or
+// in Unix milliseconds, within a year. Its key waits with it, and nothing else; with another value it becomes a dead
+// letter.
+const HeaderNotBefore = subscription.NotBefore
+
 // SubscriptionConfig is what a subscription is made with. Only Topic is required.
 type SubscriptionConfig struct {
 	Topic       string

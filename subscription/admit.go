@@ -17,6 +17,12 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	if err == nil && !wanted {
 		return nil
 	}
+	if len(r.Headers) > 0 && err == nil {
+		var at time.Time
+		if at, err = notBefore(&r.Record, time.Now()); !at.IsZero() {
+			return s.delay(ctx, r, at)
+		}
+	}
 	if s.quiet.Load() {
 		return s.direct(ctx, r, err)
 	}
@@ -64,6 +70,13 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error
 		if _, err := s.judge(r); err != nil {
 			return err
 		}
+	}
+	now := time.Now()
+	switch at, err := notBefore(&r.Record, now); {
+	case err != nil && round == 0:
+		return err
+	case !at.IsZero():
+		return early{fmt.Errorf("its time comes in %s", at.Sub(now)), at}
 	}
 	return s.call(ctx, r)
 }

@@ -344,6 +344,12 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 		return // nobody knows; the next owner delivers it again
 	}
 	now := time.Now()
+	if e := (early{}); errors.As(err, &e) {
+		s.do(func(st *core.State) {
+			st.Spared(d.ID, min(e.at.UnixMilli(), now.UnixMilli()+s.retry.Longest().Milliseconds()))
+		})
+		return
+	}
 	if errors.As(err, new(spared)) {
 		s.do(func(st *core.State) { st.Spared(d.ID, now.UnixMilli()) })
 		return

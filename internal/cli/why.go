@@ -20,7 +20,7 @@ type blockage struct {
 	Owner     string `json:"owner"`
 	Epoch     int64  `json:"epoch"`
 	ID        string `json:"id"`     // of the first record that is parked
-	Status    string `json:"status"` // of that: failed, or retrying
+	Status    string `json:"status"` // of that: failed, retrying, or delayed
 	Attempts  int    `json:"attempts"`
 	Reason    string `json:"reason"`
 	Answer    string `json:"answer"`
@@ -34,8 +34,11 @@ func blockageOf(b *ringfence.Blockage) blockage {
 		Shard: b.Shard, Owner: b.Owner, Epoch: b.Epoch, ID: b.ID, Status: "retrying", Attempts: b.Attempts,
 		Reason: b.Reason, Answer: b.Answer, FailedAt: when(b.FailedAt), Due: when(b.Due), Followers: b.Parked - 1,
 	}
-	if b.Failed {
+	switch {
+	case b.Failed:
 		out.Status = "failed"
+	case b.FailedAt.IsZero() && b.Attempts == 0 && !b.Due.IsZero():
+		out.Status = "delayed"
 	}
 	return out
 }
@@ -71,6 +74,11 @@ record that is held in memory before it is parked only its owner knows.`,
 				}
 				for _, b := range out {
 					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
+					if b.Status == "delayed" {
+						r.line("%s is delayed, and due %s", b.ID, dash(b.Due))
+						r.line("%s behind it", plural(int64(b.Followers), "record"))
+						continue
+					}
 					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(b.FailedAt), dash(b.Answer))
 					if b.Status == "retrying" {
 						r.line("next attempt %s", dash(b.Due))

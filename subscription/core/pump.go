@@ -180,10 +180,10 @@ func (s *State) Released(id ID) {
 	}
 }
 
-// Spared takes back a Deliver that counts for nothing: what waits since before now has its turn first.
-func (s *State) Spared(id ID, now int64) {
+// Spared takes back a Deliver that counts for nothing, until due: what waits since before then has its turn first.
+func (s *State) Spared(id ID, due int64) {
 	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
-		it.due = max(it.due, now)
+		it.due = max(it.due, due)
 	}
 	s.Released(id)
 }

@@ -1,0 +1,38 @@
+package main
+
+// delayMutants are bugs of records that are to be delivered later.
+func delayMutants() []mutant {
+	const admit = "subscription/admit.go"
+	return []mutant{
+		{
+			name: "delay-ignored", breaks: "a record is delivered before its time",
+			file: admit,
+			find: "!at.IsZero() {\n			return s.delay", put: "false {\n			return s.delay",
+			pkg: ".", test: "TestADelayedRecordIsDeliveredWhenItsTimeHasCome$",
+		},
+		{
+			name: "delay-ends-with-the-longest-pause", breaks: "a record that is delayed by more than a day is delivered after a day",
+			file: admit,
+			find: "	case !at.IsZero():", put: "	case false:",
+			pkg: "subscription", test: "TestADelayIsKeptHoweverLongItIs$",
+		},
+		{
+			name: "delay-is-an-attempt", breaks: "a record that is delayed uses up an attempt by each look, and is given up",
+			file: "subscription/shard.go",
+			find: "if e := (early{}); errors.As(err, &e) {", put: "if e := (early{}); errors.As(err, &e) && false {",
+			pkg: "subscription", test: "TestADelayIsKeptHoweverLongItIs$",
+		},
+		{
+			name: "senseless-delay-is-none", breaks: "a record whose time can't be read is delivered at once, whenever it was meant to be",
+			file: "subscription/delay.go",
+			find: "		case err != nil:", put: "		case false:",
+			pkg: ".", test: "TestADelayThatMakesNoSenseIsADeadLetterAtOnce$",
+		},
+		{
+			name: "delay-of-a-lifetime", breaks: "a record waits for years, and its key with it",
+			file: "subscription/delay.go",
+			find: "		case at.After(now.Add(LongestPause)):", put: "		case false:",
+			pkg: ".", test: "TestADelayThatMakesNoSenseIsADeadLetterAtOnce$",
+		},
+	}
+}
