@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // measured runs one tiny measurement.
-func measured(t *testing.T, m measurement, change ...func(*Bench)) (*Result, error) {
+func measured(t *testing.T, m measurement, change ...func(*Bench)) (*measure.Report, error) {
 	b := &Bench{Name: "test", measurement: m, Common: Common{Dir: t.TempDir(), Rounds: 2, For: 50 * time.Millisecond, Command: []string{os.Args[0], "agent"}, Logf: t.Logf}}
 	for _, f := range change {
 		f(b)
@@ -42,7 +42,7 @@ func measured(t *testing.T, m measurement, change ...func(*Bench)) (*Result, err
 }
 
 // check demands a figure above zero in each row, and that the rows are the ones named.
-func check(t *testing.T, m measurement, rows ...string) *Result {
+func check(t *testing.T, m measurement, rows ...string) *measure.Report {
 	t.Helper()
 	r, err := measured(t, m)
 	if err != nil {
