@@ -60,7 +60,7 @@ func Benches() []*Bench {
 		{Name: "deliver", Short: "Deliveries of subscriptions, with failing records, to an endpoint, and what is parked", measurement: &deliver{}, ofDirectory: true},
 		{Name: "reshard", Short: "How long a key of a subscription waits when its shards change", measurement: &reshards{}},
 		{Name: "outage", Short: "How soon an endpoint that was away is back at the full rate", measurement: &outages{}},
-		{Name: "assign", Short: "Time and moves of the assignors", measurement: &assignors{}},
+		{Name: "assign", Short: "Time and moves of the default assignor", measurement: &assignors{}},
 		{Name: "switch", Short: "How long producers stand still when a topic is switched", measurement: &switches{}},
 		{Name: "route", Short: "Time to find the partition of a key", measurement: &routes{}},
 		{Name: "ring", Short: "Lookups of a ring, keys that move, and how soon members see a change", measurement: &rings{}},

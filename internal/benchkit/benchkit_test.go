@@ -221,7 +221,7 @@ func TestMemoryMeasuresWholeProcesses(t *testing.T) {
 func TestAssignMeasuresTimeAndMoves(t *testing.T) {
 	t.Parallel()
 	r, err := measured(t, &assignors{Units: 100, Members: 10})
-	if err != nil || len(r.Rows) != 9 || r.Notes[1] != "sticky, a member joins: 9 units of live members move; at least 9 must" || r.Missed() != 0 {
+	if err != nil || len(r.Rows) != 3 || r.Notes[1] != "sticky, a member joins: 9 units of live members move; at least 9 must" || r.Missed() != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if f := r.Figures[4]; f.Name != "sticky, a member joins, units of live members that move" || f.Need != 9 {
