@@ -44,7 +44,7 @@ type plan struct {
 	ent     entitlement
 	owner   []int   // by unit: member, or nobody
 	held    [][]int // by member: its units now, ascending
-	home    []int   // by member: its zone; 0 is "anywhere", which matches nothing
+	zoneOf  []int   // by member: its zone; 0 is "anywhere", which matches nothing
 	zone    []int   // by unit; all 0 when the request has no zones
 	zones   int
 	room    []int // by member: units still to be given to it
@@ -56,7 +56,7 @@ func newPlan(req Request) *plan {
 	p.ent = entitle(p.members, len(req.Current))
 	p.room = make([]int, len(p.members))
 	p.held = make([][]int, len(p.members))
-	p.home = make([]int, len(p.members))
+	p.zoneOf = make([]int, len(p.members))
 	index := make(map[string]int, len(p.members))
 	zone := map[string]int{"": 0}
 	for i, m := range p.members {
@@ -64,7 +64,7 @@ func newPlan(req Request) *plan {
 		if _, ok := zone[m.Zone]; !ok {
 			zone[m.Zone] = len(zone)
 		}
-		p.home[i] = zone[m.Zone]
+		p.zoneOf[i] = zone[m.Zone]
 	}
 	p.zones = len(zone)
 	for u, id := range req.Current {
@@ -81,7 +81,7 @@ func newPlan(req Request) *plan {
 }
 
 // match says whether the unit is in its zone with the member.
-func (p *plan) match(u, member int) bool { return p.zone[u] != 0 && p.zone[u] == p.home[member] }
+func (p *plan) match(u, member int) bool { return p.zone[u] != 0 && p.zone[u] == p.zoneOf[member] }
 
 // favourHolders gives the spare places first to the tied members that hold more than their
 // certain share, as each of these places saves a move; among them to those that would otherwise
@@ -159,8 +159,8 @@ func (p *plan) giveUp(member, surplus int, may func(unit int) bool) int {
 func (p *plan) roomByZone() []int {
 	room := make([]int, p.zones)
 	for i, n := range p.room {
-		if p.home[i] != 0 {
-			room[p.home[i]] += n
+		if p.zoneOf[i] != 0 {
+			room[p.zoneOf[i]] += n
 		}
 	}
 	return room
@@ -178,7 +178,7 @@ func (p *plan) favourZones() {
 	}
 	var rest []int
 	for _, i := range p.ent.tied {
-		if z := p.home[i]; p.ent.spare > 0 && z != 0 && short[z] > 0 {
+		if z := p.zoneOf[i]; p.ent.spare > 0 && z != 0 && short[z] > 0 {
 			short[z]--
 			p.ent.spare--
 			p.room[i]++
@@ -197,7 +197,7 @@ func (p *plan) place() {
 	for z := 1; z < p.zones; z++ {
 		tables[z] = &table{room: p.room}
 	}
-	for i, z := range p.home {
+	for i, z := range p.zoneOf {
 		if z != 0 {
 			tables[z].seats = append(tables[z].seats, i)
 		}

@@ -35,7 +35,7 @@ func (p *progressOf) now() group.Progress {
 		return p.told(p.engine.Final(), running)
 	}
 	if v := p.engine.Version(); v == p.version.Load() {
-		return p.moved(running)
+		return p.onlyJournal(running)
 	}
 	got := p.engine.Progress()
 	p.version.Store(got.Version)
@@ -52,8 +52,8 @@ func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progre
 	return out
 }
 
-// moved is for an engine that got no further: its journal may be needed from a later place all the same.
-func (p *progressOf) moved(running time.Time) group.Progress {
+// onlyJournal is for an engine that got no further: its journal may be needed from a later place all the same.
+func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 	out := group.Progress{Oldest: running}
 	if p.journal == nil {
 		return out

@@ -11,6 +11,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A partition is copied window by window. What is going to be appended, and under which sequence numbers,
+// is stored in the target's registry first (move), and only then appended; the state is stored again with
+// the next window. A mirror that is killed in between leaves a window of which nobody knows how much is there,
+// and whoever goes on sends exactly that again (finishWindow): the same records under the same numbers, of
+// which the target keeps one. Before that it makes sure that source and target are the ones that the state is
+// of (recognize), or the numbers would mean nothing.
+
 // copier copies one partition.
 type copier struct {
 	m         *Mirror

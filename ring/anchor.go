@@ -9,6 +9,12 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The members of an anchor ring share one document, the anchor, whose order of removals is part of the
+// mapping of keys. Whoever changes it writes it under a check of the version that it has read, so there is
+// one history. A member reads (look), decides what follows from that alone (step), shows what it has read, and
+// writes what is due: itself into the anchor, or one that died out of it, for which the members take turns.
+// What another one wrote first shows as a conflict, and it looks again.
+
 // turn is the time between one member's turn to write that another died, and the next one's.
 const turn = 25 * time.Millisecond
 

@@ -67,7 +67,7 @@ func checkPartitions(name string, n int) error {
 }
 
 // factor is K of a storage topic that follows last: as often as the base of last goes into it; 1
-// when it does not, and a new line with a base of its own begins.
+// when it does not, and a base of its own begins.
 func factor(last Storage, partitions int) int {
 	if base := last.Partitions / last.K; partitions%base == 0 {
 		return partitions / base

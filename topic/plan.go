@@ -66,7 +66,7 @@ func (d *Document) PlanAdd(partitions int, shards []int) (*Plan, error) {
 		return nil, err
 	}
 	if base := last.Partitions / last.K; partitions%base != 0 && d.Router == Modulo {
-		p.warn("%d partitions are no multiple of the base %d: a new line with K 1 begins, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
+		p.warn("%d partitions are no multiple of the base %d: it is a new base, with K 1, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
 	}
 	if !recommended(partitions) {
 		p.warn("%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)

@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A message is appended in a generation: the time in which one storage topic takes the records. When the
+// pointer moves on, the generation closes: those that are under way are waited for, what was certainly not
+// appended is carried on in the order in which it came, then what came meanwhile, and only then does the next
+// generation let anybody in. So the records of a key keep their order over a switch, without a lock in the
+// way of an append (carrying on is in move.go).
+
 // Position is the place of a record. The offset is -1 for a message that an idempotent producer sent
 // again so late that nobody remembers where in the partition it is stored.
 type Position struct {

@@ -1,5 +1,5 @@
 // Package compare measures Ringfence and its peers side by side: the figures that the project
-// promises, each from one run in which the contestants take turns.
+// promises of itself beside others, each from one run in which the contestants take turns.
 package compare
 
 import (
@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/bench/peer"
-	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
@@ -30,25 +29,48 @@ type Config struct {
 	InFlight   []int         // producers that wait for each ack
 	Size       int           // bytes of a record
 	Durability []peer.Durability
-	Records    int64     // records to read or to reopen with; default 1 and 5 million
+	Records    int       // to read; default 1 million
 	Rate       int       // records a second when latency is measured
+	Brokers    []string  // of Kafka: host:port
 	Progress   io.Writer // what is going on
 }
 
 // Kind is one kind of measurement. It hands each report to emit as soon as it is there.
-type Kind func(ctx context.Context, c Config, emit func(Report) error) error
+type Kind func(ctx context.Context, c Config, emit func(*measure.Report) error) error
 
 // Kinds are all of them by name.
 func Kinds() map[string]Kind {
-	return map[string]Kind{"produce": Produce, "consume": Consume, "latency": Latency, "reopen": Reopen}
+	return map[string]Kind{"produce": Produce, "consume": Consume, "latency": Latency, "kafka": Kafka}
 }
+
+// promised are the figures that the project promises of itself beside others, by what is measured and
+// beside whom: how many times better it is.
+var promised = []measure.Promise{
+	times("durable, 256 in flight", "nats", 100), times("durable, 256 in flight", "redis", 9), times("durable, 256 in flight", "pebble", 2),
+	times("durable, 256 in flight", "tidwall", 1.3), times("durable, 256 in flight", "postgres", 10), times("durable, 256 in flight", "seedfile", 300),
+	times("durable, asynchronous", "nats", 500),
+	times("page cache, 16 in flight", "nats", 2), times("page cache, 16 in flight", "redis", 2), times("page cache, 16 in flight", "pebble", 2),
+	times("page cache, 16 in flight", "tidwall", 2), times("page cache, 16 in flight", "postgres", 2), times("page cache, 16 in flight", "seedfile", 2),
+	times("page cache, batches", "pebble", 4),
+	times("read", "nats", 40), times("read", "tidwall", 2.5),
+	{Kind: kind(among, "nats"), Name: "Ringfence, one of interleaved partitions, of %s", Need: 40},
+	{Kind: kind(among, "tidwall"), Name: "Ringfence, one of interleaved partitions, of %s", Need: 2.5},
+	{Kind: kind("latency", "nats"), Name: "%s, of Ringfence", Of: measure.Ratio, Need: 2},
+	times("kafka produce", "franz-go", 0.9), times("kafka consume", "franz-go", 0.9), times("mirror", "kafkalog", 0.7),
+}
+
+func times(what, peer string, need float64) measure.Promise {
+	return measure.Promise{Kind: kind(what, peer), Name: "Ringfence, of %s", Of: measure.Ratio, Need: need}
+}
+
+func kind(what, peer string) string { return what + " / " + peer }
 
 // Validate reports what can't be measured.
 func (c Config) Validate() error {
 	switch {
 	case len(c.Peers) == 0 || c.Peers[0].Name != peer.Ringfence:
 		return fmt.Errorf("the first peer has to be %s: the others are compared with it", peer.Ringfence)
-	case c.Rounds < 1 || c.Turn <= 0 || c.Size < 1 || c.Records < 0 || c.Rate < 1:
+	case c.Rounds < 1 || c.Turn <= 0 || c.Size < 1 || c.Records < 1 || c.Rate < 1:
 		return fmt.Errorf("rounds %d, turn %v, size %d, records %d and rate %d must be positive", c.Rounds, c.Turn, c.Size, c.Records, c.Rate)
 	case c.Size > 1<<20:
 		return fmt.Errorf("size is %d; expected at most %d bytes", c.Size, 1<<20)
@@ -61,13 +83,12 @@ func (c Config) Validate() error {
 // folder makes an empty folder for one store. Its path is short: sockets are put into it.
 func (c Config) folder() (string, error) { return os.MkdirTemp(c.Dir, "rfb") }
 
-// available are the peers of only (nil: all of them) but without; one whose server is missing is
-// left out too, with a word about it.
-func (c Config) available(only, without []string) []peer.Peer {
+// available are the peers but without; one whose server is missing is left out too, with a word about it.
+func (c Config) available(without ...string) []peer.Peer {
 	var all []peer.Peer
 	for _, p := range c.Peers {
 		switch {
-		case only != nil && !slices.Contains(only, p.Name), slices.Contains(without, p.Name):
+		case slices.Contains(without, p.Name):
 		case !p.Available():
 			fmt.Fprintf(c.Progress, "%s is left out: %s was not found\n", p.Name, p.Server)
 		default:
@@ -77,9 +98,40 @@ func (c Config) available(only, without []string) []peer.Peer {
 	return all
 }
 
-// contest lets contestants take turns.
-func (c Config) contest() *measure.Contest {
-	return &measure.Contest{Rest: func() { measure.Rest(c.Dir) }}
+// contest is one comparison of Ringfence with others.
+type contest struct {
+	measure.Contest
+	what, unit string
+	lower      bool // smaller values are better
+	own        *measure.Entry
+	others     []*measure.Entry
+}
+
+func (c Config) contest(what, unit string) *contest {
+	return &contest{Contest: measure.Contest{Promises: promised, Rest: func() { measure.Rest(c.Dir) }}, what: what, unit: unit}
+}
+
+// enter adds a contestant; the first is Ringfence, which the others are compared with.
+func (g *contest) enter(name string, turn measure.Turn) {
+	e := measure.Entry{Name: name, Unit: g.unit, Turn: turn}
+	if g.own != nil {
+		e.To, e.Reverse, e.Kind = g.own, !g.lower, kind(g.what, name)
+		e.Args = []any{name}
+		g.others = append(g.others, g.Add(e))
+		return
+	}
+	g.own = g.Add(e)
+}
+
+// report plays the rounds.
+func (g *contest) report(rounds int, about string, args ...any) (*measure.Report, error) {
+	err := g.Run(rounds)
+	return g.done(about, args...), err
+}
+
+// done sums up what was played.
+func (g *contest) done(about string, args ...any) *measure.Report {
+	return &measure.Report{Bench: g.what, About: fmt.Sprintf(about, args...), Rows: g.Rows(), Figures: g.Figures()}
 }
 
 // opened is a store with its folder.
@@ -136,52 +188,4 @@ func Machine(dir string) string {
 		abs = dir
 	}
 	return fmt.Sprintf("%d cores, %s, %s, data in %s", runtime.NumCPU(), kernel, runtime.Version(), abs)
-}
-
-// childCommand is the argument that makes the program one of the processes of a measurement.
-const childCommand = "bench-child"
-
-// Child does the job of a child process, when the arguments of this process ask for one.
-func Child(ctx context.Context, args []string) (asked bool, err error) {
-	if len(args) != 3 || args[1] != childCommand {
-		return false, nil
-	}
-	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &produceJob{}, &consumeJob{}, &fillJob{}, &reopenJob{})
-}
-
-// task is what every child process is told.
-type task struct {
-	Peer       string
-	Dir        string
-	URL        string // of a server that runs already
-	Durability peer.Durability
-	Size       int
-	Records    int64
-	Rate       int
-}
-
-// answer is what a child process says.
-type answer struct {
-	URL     string            `json:",omitempty"`
-	Count   int64             `json:",omitempty"`
-	Elapsed time.Duration     `json:",omitempty"`
-	Latency measure.Histogram `json:",omitzero"`
-}
-
-// start starts this program again as a child, and waits for its first answer.
-func start(ctx context.Context, job harness.Job) (*harness.Child, answer, error) {
-	var a answer
-	self, err := os.Executable()
-	if err != nil {
-		return nil, a, err
-	}
-	p, err := harness.StartChild(ctx, []string{self, childCommand}, nil, job)
-	if err != nil {
-		return nil, a, err
-	}
-	if err := p.Hear(&a); err != nil {
-		p.End()
-		return nil, a, err
-	}
-	return p, a, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/bench/peer"
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/measure"
@@ -23,7 +22,7 @@ const topicName = "bench"
 
 // openFrontDoor opens a client and its topic of one partition.
 func (t *task) openFrontDoor(ctx context.Context) (*ringfence.Client, error) {
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: t.Dir, Durability: ringfence.Durability(t.Durability)})
+	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: t.Dir, Durability: ringfence.OS})
 	if err != nil {
 		return nil, err
 	}
@@ -31,10 +30,6 @@ func (t *task) openFrontDoor(ctx context.Context) (*ringfence.Client, error) {
 		return nil, errors.Join(err, rf.Close())
 	}
 	return rf, nil
-}
-
-func (t *task) openLog(ctx context.Context) (*commitlog.Log, *commitlog.Topic, error) {
-	return peer.OpenTopic(ctx, peer.Options{Dir: t.Dir, Durability: t.Durability}, commitlog.TopicConfig{Partitions: 1})
 }
 
 func (t *task) openNATS(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
@@ -53,7 +48,7 @@ func (t *task) openNATS(ctx context.Context) (*nats.Conn, jetstream.JetStream, e
 type serveJob struct{ task }
 
 func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
-	s, err := peer.StartNATS(j.Dir, j.Durability == peer.Sync, -1)
+	s, err := peer.StartNATS(j.Dir, false, -1)
 	if err != nil {
 		return err
 	}
@@ -68,18 +63,7 @@ type produceJob struct{ task }
 
 func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
 	var add func([]byte) error
-	switch j.Peer {
-	case peer.Ringfence:
-		rf, err := j.openFrontDoor(ctx)
-		if err != nil {
-			return err
-		}
-		defer rf.Close()
-		add = func(v []byte) error {
-			_, err := rf.Produce(ctx, topicName, ringfence.Message{Value: v})
-			return err
-		}
-	case "nats":
+	if j.Peer == "nats" {
 		conn, js, err := j.openNATS(ctx)
 		if err != nil {
 			return err
@@ -89,14 +73,14 @@ func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
 			_, err := js.Publish(ctx, peer.NATSSubject, v)
 			return err
 		}
-	default:
-		log, topic, err := j.openLog(ctx)
+	} else {
+		rf, err := j.openFrontDoor(ctx)
 		if err != nil {
 			return err
 		}
-		defer log.Close()
+		defer rf.Close()
 		add = func(v []byte) error {
-			_, err := topic.Append(ctx, 0, []commitlog.Record{{Value: v}}, nil)
+			_, err := rf.Produce(ctx, topicName, ringfence.Message{Value: v})
 			return err
 		}
 	}
@@ -119,11 +103,8 @@ func (j *consumeJob) arrive(value []byte) bool {
 }
 
 func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
-	consume := j.readLog
-	switch j.Peer {
-	case peer.Ringfence:
-		consume = j.consumeGroup
-	case "nats":
+	consume := j.consumeGroup
+	if j.Peer == "nats" {
 		consume = j.consumeNATS
 	}
 	if err := consume(ctx, func() error { return t.Say(answer{}) }); err != nil {
@@ -155,33 +136,6 @@ func (j *consumeJob) consumeGroup(ctx context.Context, ready func() error) (err 
 		}
 		return nil
 	}, &ringfence.ConsumeOptions{Concurrency: 1})
-}
-
-// readLog follows partition 0.
-func (j *consumeJob) readLog(ctx context.Context, ready func() error) (err error) {
-	log, topic, err := j.openLog(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	if err := ready(); err != nil {
-		return err
-	}
-	opts := &commitlog.ReadOptions{Buf: make([]byte, 0, 512<<10)}
-	var recs []commitlog.Record
-	for offset := int64(0); ; {
-		if err := topic.Wait(ctx, 0, offset); err != nil {
-			return err
-		}
-		if recs, offset, err = topic.Read(ctx, 0, offset, recs[:0], opts); err != nil {
-			return err
-		}
-		for i := range recs {
-			if j.arrive(recs[i].Value) {
-				return nil
-			}
-		}
-	}
 }
 
 // consumeNATS consumes in order without acks, the quickest way of its client.

@@ -9,82 +9,38 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/bench/peer"
+	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
-const (
-	latencyLimit = 100.0 // microseconds, median, in the operating system's cache
-	latencyNATS  = 2.0   // NATS over TCP takes at least so many times as long
-	latencySync  = 0.5   // one fdatasync takes at least this share of a durable hand-over
-
-	logReader = "ringfence, Read" // without a consumer group
-)
-
 // Latency measures from just before the produce call of one process to the handler in another,
-// at a steady rate, beside NATS over TCP with its server in a third process, and beside a single
-// write and fdatasync at the same rate.
-func Latency(ctx context.Context, c Config, emit func(Report) error) error {
-	for _, level := range c.Durability {
-		title := fmt.Sprintf("produce to handler in another process, %s, %d/s, %d B", words(level), c.Rate, c.Size)
-		fmt.Fprintf(c.Progress, "%s …\n", title)
-		names := []string{peer.Ringfence, logReader}
-		for _, p := range c.available([]string{"nats", "raw"}, nil) {
-			if p.Name != "raw" || level == peer.Sync {
-				names = append(names, p.Name)
-			}
-		}
-		game := c.contest()
-		for _, name := range names {
-			game.Add(measure.Entry{Name: name, Turn: func(h *measure.Histogram) (float64, error) {
-				err := c.latency(ctx, name, level, h)
-				return h.Micros(0.5), err
-			}})
-		}
-		if err := game.Run(c.Rounds); err != nil {
-			return err
-		}
-		need := map[string]float64{"raw": latencySync}
-		if level == peer.OS {
-			need = map[string]float64{"nats": latencyNATS}
-		}
-		r := NewReport(title, "µs, median", true, game.Rows(), need, nil)
-		if level == peer.OS {
-			r.bound("microseconds, median", r.Rows[0].Median, latencyLimit, true)
-		}
-		if err := emit(r); err != nil {
-			return err
-		}
+// at a steady rate, beside NATS over TCP with its server in a third process.
+func Latency(ctx context.Context, c Config, emit func(*measure.Report) error) error {
+	fmt.Fprintln(c.Progress, "latency …")
+	game := c.contest("latency", "µs, median")
+	game.lower = true
+	for _, name := range []string{peer.Ringfence, "nats"} {
+		game.enter(name, func(h *measure.Histogram) (float64, error) {
+			err := c.handOver(ctx, name, h)
+			return h.Micros(0.5), err
+		})
 	}
-	return nil
-}
-
-// latency lets one contestant hand records over for a turn, in a folder of its own.
-func (c Config) latency(ctx context.Context, name string, level peer.Durability, h *measure.Histogram) (err error) {
-	dir, err := c.folder()
+	r, err := game.report(c.Rounds, "produce to the handler in another process, page cache, %d records/s of %d bytes, %s", c.Rate, c.Size, measure.Many(c.Rounds, "round"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	t := task{Peer: name, Dir: dir, Durability: level, Size: max(c.Size, 8), Rate: c.Rate, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1)}
-	if name != "raw" {
-		return handOver(ctx, t, h)
-	}
-	raw, err := measure.NewRaw(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, raw.Close()) }()
-	return t.pace(ctx, func([]byte) error {
-		began := time.Now()
-		err := raw.Write(measure.RawBlock, true)
-		h.Add(time.Since(began))
-		return err
-	})
+	return emit(r)
 }
 
-// handOver runs a consuming and a producing process, and for NATS its server.
-func handOver(ctx context.Context, t task, h *measure.Histogram) error {
+// handOver runs a consuming and a producing process, and for NATS its server, for a turn in a folder of
+// its own.
+func (c Config) handOver(ctx context.Context, name string, h *measure.Histogram) (err error) {
+	t := task{Peer: name, Size: max(c.Size, 8), Rate: c.Rate, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1)}
+	if t.Dir, err = c.folder(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(t.Dir)) }()
 	if t.Peer == "nats" {
 		server, first, err := start(ctx, &serveJob{t})
 		if err != nil {
@@ -112,6 +68,51 @@ func handOver(ctx context.Context, t task, h *measure.Histogram) error {
 		return fmt.Errorf("%s handed over %d of %d records", t.Peer, a.Latency.Count(), t.Records)
 	}
 	return nil
+}
+
+// childCommand is the argument that makes the program one of the processes of a measurement.
+const childCommand = "bench-child"
+
+// Child does the job of a child process, when the arguments of this process ask for one.
+func Child(ctx context.Context, args []string) (asked bool, err error) {
+	if len(args) != 3 || args[1] != childCommand {
+		return false, nil
+	}
+	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &produceJob{}, &consumeJob{})
+}
+
+// task is what every child process is told.
+type task struct {
+	Peer    string
+	Dir     string
+	URL     string // of a server that runs already
+	Size    int
+	Records int64
+	Rate    int
+}
+
+// answer is what a child process says.
+type answer struct {
+	URL     string            `json:",omitempty"`
+	Latency measure.Histogram `json:",omitzero"`
+}
+
+// start starts this program again as a child, and waits for its first answer.
+func start(ctx context.Context, job harness.Job) (*harness.Child, answer, error) {
+	var a answer
+	self, err := os.Executable()
+	if err != nil {
+		return nil, a, err
+	}
+	p, err := harness.StartChild(ctx, []string{self, childCommand}, nil, job)
+	if err != nil {
+		return nil, a, err
+	}
+	if err := p.Hear(&a); err != nil {
+		p.End()
+		return nil, a, err
+	}
+	return p, a, nil
 }
 
 // pace hands over a record with the moment of that in it, at the rate of the task.

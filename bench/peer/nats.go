@@ -153,15 +153,6 @@ func (s *natsStore) Scan(ctx context.Context, n int64) (records, bytes int64, er
 	return records, bytes, err
 }
 
-// Count asks the stream.
-func (s *natsStore) Count(ctx context.Context) (int64, error) {
-	stream, err := s.stream.Stream(ctx, NATSStreamName)
-	if err != nil {
-		return 0, err
-	}
-	return int64(stream.CachedInfo().State.Msgs), nil
-}
-
 func (s *natsStore) stop() {
 	if s.conn != nil {
 		s.conn.Close()

@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,7 +16,7 @@ type pebbleStore struct {
 	write *pebble.WriteOptions
 }
 
-func openPebble(ctx context.Context, o Options) (Store, error) {
+func openPebble(_ context.Context, o Options) (Store, error) {
 	db, err := pebble.Open(o.Dir, &pebble.Options{
 		MemTableSize:                64 << 20,
 		MemTableStopWritesThreshold: 4,
@@ -30,28 +29,7 @@ func openPebble(ctx context.Context, o Options) (Store, error) {
 	if o.Durability == Sync {
 		s.write = pebble.Sync
 	}
-	n, err := s.Count(ctx)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	s.next.Store(uint64(n))
 	return s, nil
-}
-
-// Flush syncs the log: Pebble hands unsynced commits to the operating system some time later.
-func (s *pebbleStore) Flush() error { return s.db.LogData(nil, pebble.Sync) }
-
-// Count is one more than the last key.
-func (s *pebbleStore) Count(ctx context.Context) (int64, error) {
-	it, err := s.db.NewIterWithContext(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	if it.Last() {
-		n = int64(binary.BigEndian.Uint64(it.Key())) + 1
-	}
-	return n, it.Close()
 }
 
 func (s *pebbleStore) Appender() (Append, error) {

@@ -55,17 +55,6 @@ type Scanner interface {
 	Scan(ctx context.Context, n int64) (records, bytes int64, err error)
 }
 
-// Counter is a store that knows how many records it holds.
-type Counter interface {
-	Count(ctx context.Context) (int64, error)
-}
-
-// Flusher is a store whose acknowledged appends may still be in the memory of the process, so
-// that kill -9 loses them. After Flush it does not.
-type Flusher interface {
-	Flush() error
-}
-
 // Peer is one system that can be measured.
 type Peer struct {
 	Name string
@@ -88,7 +77,6 @@ const Ringfence = "ringfence"
 func All() []Peer {
 	return []Peer{
 		{Name: Ringfence, About: "commitlog on filelog", Open: openRingfence},
-		{Name: "raw", About: "one pwrite of 4 KiB and one fdatasync at a time, file written before", Open: openRaw},
 		{Name: "nats", About: "JetStream file store, embedded, in-process connection", Open: openNATS},
 		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Installed: hasRedis, Open: openRedis},
 		{Name: "pebble", About: "one key per record, its own group commit; unsynced commits wait in the process's memory", Open: openPebble},

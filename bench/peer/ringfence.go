@@ -101,10 +101,4 @@ func ScanPartition(ctx context.Context, topic *commitlog.Topic, partition int, n
 	return records, bytes, nil
 }
 
-// Count is where the next record goes.
-func (s *ringfenceStore) Count(ctx context.Context) (int64, error) {
-	b, err := s.topic.Bounds(ctx, 0)
-	return b.Next, err
-}
-
 func (s *ringfenceStore) Close() error { return s.log.Close() }

@@ -20,12 +20,7 @@ func openTidwall(_ context.Context, o Options) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := log.LastIndex()
-	if err != nil {
-		log.Close()
-		return nil, err
-	}
-	s := &tidwallStore{log: log, last: last}
+	s := &tidwallStore{log: log}
 	s.committer = newCommitter(s.commit)
 	return s, nil
 }
@@ -60,12 +55,6 @@ func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64, e
 		bytes += int64(len(v))
 	}
 	return records, bytes, nil
-}
-
-// Count is the last index.
-func (s *tidwallStore) Count(context.Context) (int64, error) {
-	last, err := s.log.LastIndex()
-	return int64(last), err
 }
 
 func (s *tidwallStore) Close() error {

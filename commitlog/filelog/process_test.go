@@ -30,9 +30,6 @@ const (
 
 // TestMain runs the tests, or, in a process started by one of them, an appender.
 func TestMain(m *testing.M) {
-	if os.Getenv(childInFlight) != "" {
-		produceForAWhile()
-	}
 	if dir := os.Getenv(childStops); dir != "" {
 		stopInsideTheLock(dir)
 	}

@@ -13,6 +13,15 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// A read has three steps. locate finds the frames of the partition from the offset on, in the view of
+// the newest segment or in the index of an older one, as many as the caller's budget may need: a run.
+// copyOut copies them out of the mapping one by one, verifies each copy, and decodes it into records.
+// Where one does not pass, stopAt says whether that is damage, or the file was used again meanwhile.
+//
+// Only what was copied is believed: a mapped page may change under a reader. A frame of another life of
+// the file does not pass, as checksums are seeded with the segment's epoch. While one frame is verified
+// the memory of the next ones is on its way (package prefetch).
+
 // runFrames bounds the frames that one Read looks at.
 const runFrames = 512
 

@@ -15,6 +15,14 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
+// Whole segments go, from the oldest one on, when each partition's records in them are trimmed or due by
+// the topic's retention, and no hold needs them; the newest that is on stable storage stays. Which one is
+// the oldest then is made durable before anything is removed, and what is removed may be used again as a
+// spare file. All processes of a topic do this, one at a time, under the kernel lock of meta.lock.
+//
+// What others must find after a crash decides what is synced: a trim is, because what comes in the place
+// of lost records must not be taken for trimmed. A hold is not: an older one keeps more.
+
 // withMeta runs f under the kernel lock for trims and retention.
 func (s *store) withMeta(f func() error) error {
 	lock, err := s.fs.OpenFile("meta.lock", os.O_RDWR|os.O_CREATE, 0o600)

@@ -11,6 +11,11 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// Each partition has a queue of what is to be produced, and one owner of it at a time, who set busy: the
+// caller of Append that found nobody, then a sender (sender.go), then what handles the answer, then what
+// finds out what became of an append (reconcile.go). So order within a partition needs no lock, and each
+// append is answered once, by whoever has it in hand. What waits is under mu: anybody may add to it.
+
 // pending is an append that waits for its answer.
 type pending struct {
 	req    *driver.AppendRequest // the caller's, until done was called

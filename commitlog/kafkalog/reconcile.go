@@ -12,6 +12,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// When a broker refuses a batch, or its answer is lost, nobody knows yet what it has of it. This is how the
+// owner of the partition's queue finds out, without storing anything twice and without calling absent what
+// may be there: a batch that is too large may be the sign of a seal, of which the refusing broker's own
+// setting decides; one that is out of step was stored before, or follows one of another process. What the
+// broker keeps of the producer says how far it got, and the last records of the partition say where.
+// Appends that can't be told either way are answered with an unknown outcome.
+
 // How many of the last records are read to find a producer's last appends: first, and when that
 // did not do.
 const (

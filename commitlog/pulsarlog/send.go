@@ -27,9 +27,9 @@ const (
 	never = 24 * 365 * time.Hour
 )
 
-// line is a producer of the client. Appends without an id share one of a name that the broker
+// brokerProducer is a producer of the client. Appends without an id share one of a name that the broker
 // gives it; each id has one of its own, under which the broker knows its sequence.
-type line struct {
+type brokerProducer struct {
 	name     string // "": the broker's choice
 	producer pulsar.Producer
 	floor    int64 // no entry of producer lies below it that was not answered
@@ -37,7 +37,7 @@ type line struct {
 }
 
 // called is the name under which the broker stores what it sends.
-func (l *line) called() string {
+func (l *brokerProducer) called() string {
 	if l.name == "" {
 		return l.producer.Name()
 	}
@@ -46,7 +46,7 @@ func (l *line) called() string {
 
 // connect makes the producer when there is none. It is patient with a connection that breaks
 // meanwhile: the client closes that of all topics when the broker is not ready for one.
-func (w *writer) connect(l *line) error {
+func (w *writer) connect(l *brokerProducer) error {
 	if l.producer != nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (w *writer) connect(l *line) error {
 	}
 }
 
-func (w *writer) tryConnect(l *line) error {
+func (w *writer) tryConnect(l *brokerProducer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	s, err := w.p.admin().stats(ctx, w.p.name)
@@ -116,7 +116,7 @@ func isGone(err error) bool {
 	return errors.Is(err, pulsar.ErrTopicNotfound) || strings.Contains(err.Error(), "TopicNotFound")
 }
 
-func (l *line) drop() {
+func (l *brokerProducer) drop() {
 	if l.producer != nil {
 		l.producer.Close()
 		l.producer = nil
@@ -124,7 +124,7 @@ func (l *line) drop() {
 }
 
 // send writes messages as one entry and returns the offset of the first.
-func (w *writer) send(l *line, messages []*pulsar.ProducerMessage) (int64, error) {
+func (w *writer) send(l *brokerProducer, messages []*pulsar.ProducerMessage) (int64, error) {
 	err := w.connect(l)
 	w.away, w.tried = nil, time.Now()
 	if errors.Is(err, fault.NotDone) {
@@ -166,7 +166,7 @@ type flight struct {
 }
 
 // fly gives messages to the client and lets it send them.
-func (l *line) fly(messages []*pulsar.ProducerMessage) *flight {
+func (l *brokerProducer) fly(messages []*pulsar.ProducerMessage) *flight {
 	f := &flight{ids: make([]pulsar.MessageID, len(messages)), errs: make([]error, len(messages)), landed: make(chan struct{})}
 	f.missing.Store(int64(len(messages)))
 	for i, m := range messages {
@@ -192,7 +192,7 @@ func (l *line) fly(messages []*pulsar.ProducerMessage) *flight {
 }
 
 // give survives that the client closes a producer by itself while it is given a message.
-func (l *line) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error)) {
+func (l *brokerProducer) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error)) {
 	defer func() {
 		if r := recover(); r != nil {
 			land(nil, fmt.Errorf("%w: %v", pulsar.ErrProducerClosed, r))
@@ -202,7 +202,7 @@ func (l *line) give(m *pulsar.ProducerMessage, land func(pulsar.MessageID, error
 }
 
 // await returns when all messages were answered, and whether the partition was found terminated.
-func (w *writer) await(l *line, f *flight) (terminated bool) {
+func (w *writer) await(l *brokerProducer, f *flight) (terminated bool) {
 	doubt := firstDoubt
 	for {
 		timer := time.NewTimer(doubt)
@@ -230,7 +230,7 @@ func (w *writer) terminated() bool {
 }
 
 // place is the offset of an acknowledged entry.
-func (w *writer) place(l *line, f *flight) (int64, error) {
+func (w *writer) place(l *brokerProducer, f *flight) (int64, error) {
 	head := f.ids[0]
 	if head.LedgerID() < 0 || head.EntryID() < 0 {
 		// The broker had it already: the answer to it was lost with a connection.
@@ -250,7 +250,7 @@ func (w *writer) place(l *line, f *flight) (int64, error) {
 
 // settle finds out what became of an entry that was on its way when the partition was terminated:
 // what is there now is there for ever.
-func (w *writer) settle(l *line) (int64, error) {
+func (w *writer) settle(l *brokerProducer) (int64, error) {
 	first, err := w.locate(l)
 	l.drop()
 	if errors.Is(err, errNotThere) {
@@ -264,7 +264,7 @@ var errNotThere = fmt.Errorf("it was acknowledged and is not where it should be:
 
 // locate finds the newest entry of the producer above the floor, which can be no other than the
 // one that was sent last.
-func (w *writer) locate(l *line) (int64, error) {
+func (w *writer) locate(l *brokerProducer) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), defaultSendTimeout)
 	defer cancel()
 	b, err := w.p.bounds(ctx)

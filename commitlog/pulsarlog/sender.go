@@ -14,7 +14,7 @@ import (
 // broker does not tell is kept here, for as long as the topic is open: the number that is due, and
 // where the last ones went.
 type sender struct {
-	line
+	brokerProducer
 	epoch  int32
 	due    int64 // -1: nothing was asked for yet
 	firsts [driver.ProducerWindow]int64
@@ -30,7 +30,7 @@ func (w *writer) sender(id uint64) *sender {
 		if len(w.known) >= keepSenders {
 			w.dropKnown(func(s *sender) bool { return !s.doubt })
 		}
-		s = &sender{line: line{name: fmt.Sprintf("ringfence-%016x", id)}, due: -1}
+		s = &sender{brokerProducer: brokerProducer{name: fmt.Sprintf("ringfence-%016x", id)}, due: -1}
 		w.known[id] = s
 	}
 	return s
@@ -111,7 +111,7 @@ func (w *writer) sendKnown(s *sender, it *item) (int64, error) {
 		head.Properties = map[string]string{}
 	}
 	head.Properties[sequenceProperty] = strconv.FormatInt(it.producer.Sequence, 10)
-	first, err := w.send(&s.line, it.messages)
+	first, err := w.send(&s.brokerProducer, it.messages)
 	switch {
 	case errors.Is(err, errNotThere):
 		first, err = -1, nil // the broker has it of another process

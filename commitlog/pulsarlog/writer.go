@@ -28,7 +28,7 @@ type writer struct {
 	done    chan struct{} // closed when the goroutine is gone
 
 	// Only the goroutine uses these.
-	plain  line               // of appends without an id
+	plain  brokerProducer     // of appends without an id
 	known  map[uint64]*sender // of appends with one
 	away   error              // of the last try to connect; nil: it succeeded
 	tried  time.Time          // when that was

@@ -10,6 +10,12 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// Everybody plans and one writes. Each member computes from the same view the same plan (replan): the stored
+// assignment, if it was made for the members that there are now, else what the assignor makes of it for them.
+// In that case the members take turns in the order of their names to store it (planAt), under a check of the
+// version that it follows, and the others find it there. A static member that is away counts as a member until
+// its window is over, by the clock of whoever sees it, so that its units stay its own.
+
 // plan is who should own what. It follows from the stored assignment and the members, so every
 // member that sees the same computes the same; storing it settles it for all.
 type plan struct {

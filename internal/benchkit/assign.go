@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// assignors measures the assignors: time, and moves when a member joins or leaves.
+// assignors measures the default assignor: time, and moves when a member joins or leaves.
 type assignors struct{ Units, Members int }
 
 func (c *assignors) settings(s *settings) {
@@ -20,26 +20,18 @@ func (c *assignors) settings(s *settings) {
 }
 
 func (c *assignors) measure(ctx context.Context, r *run) error {
-	sticky := assign.Sticky{}
-	var show []func()
-	for _, a := range []assign.Assignor{sticky, assign.FairShare{}, assign.RoundRobin{}} {
-		for _, s := range c.scenes(a) {
-			kind, name := "", a.Name()+", "+s.name
-			moves := assign.Moves(s.req, a.Assign(s.req))
-			if a.Name() == sticky.Name() {
-				kind = "assign"
-				show = append(show, func() { r.Show("moves", "units", s.fewest, []float64{float64(moves)}, name) })
-			}
-			r.Add(measure.Entry{Name: name, Unit: "ms", Kind: kind, Turn: func(*measure.Histogram) (float64, error) {
-				began := time.Now()
-				a.Assign(s.req)
-				return float64(time.Since(began)) / 1e6, ctx.Err()
-			}})
-			r.res.Notes = append(r.res.Notes, fmt.Sprintf("%s: %d units of live members move; at least %d must", name, moves, s.fewest))
-		}
+	scenes := c.scenes()
+	for _, s := range scenes {
+		r.Add(measure.Entry{Name: s.name, Unit: "ms", Kind: "assign", Turn: func(*measure.Histogram) (float64, error) {
+			began := time.Now()
+			assign.Sticky{}.Assign(s.req)
+			return float64(time.Since(began)) / 1e6, ctx.Err()
+		}})
 	}
-	for _, f := range show {
-		f()
+	for _, s := range scenes {
+		moves := assign.Moves(s.req, assign.Sticky{}.Assign(s.req))
+		r.Show("moves", "units", s.fewest, []float64{float64(moves)}, s.name)
+		r.res.Notes = append(r.res.Notes, fmt.Sprintf("%s: %d units of live members move; at least %d must", s.name, moves, s.fewest))
 	}
 	if err := r.play(); err != nil {
 		return err
@@ -54,17 +46,17 @@ type scene struct {
 	fewest int // units of live members that have to move
 }
 
-func (c *assignors) scenes(a assign.Assignor) []scene {
+func (c *assignors) scenes() []scene {
 	members := make([]assign.Member, c.Members+1)
 	for i := range members {
 		members[i].ID = fmt.Sprintf("member-%05d", i)
 	}
 	all, gone := members[:c.Members], c.Members/2
 	nobody := make([]string, c.Units)
-	settled := a.Assign(assign.Request{Members: all, Current: nobody})
+	settled := assign.Sticky{}.Assign(assign.Request{Members: all, Current: nobody})
 	return []scene{
-		{"from nothing", assign.Request{Members: all, Current: nobody}, 0},
-		{"a member joins", assign.Request{Members: members, Current: settled}, c.Units / len(members)},
-		{"a member leaves", assign.Request{Members: slices.Delete(slices.Clone(all), gone, gone+1), Current: settled}, 0},
+		{"sticky, from nothing", assign.Request{Members: all, Current: nobody}, 0},
+		{"sticky, a member joins", assign.Request{Members: members, Current: settled}, c.Units / len(members)},
+		{"sticky, a member leaves", assign.Request{Members: slices.Delete(slices.Clone(all), gone, gone+1), Current: settled}, 0},
 	}
 }

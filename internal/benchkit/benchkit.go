@@ -60,7 +60,7 @@ func Benches() []*Bench {
 		{Name: "deliver", Short: "Deliveries of subscriptions, with failing records, to an endpoint, and what is parked", measurement: &deliver{}, ofDirectory: true},
 		{Name: "reshard", Short: "How long a key of a subscription waits when its shards change", measurement: &reshards{}},
 		{Name: "outage", Short: "How soon an endpoint that was away is back at the full rate", measurement: &outages{}},
-		{Name: "assign", Short: "Time and moves of the assignors", measurement: &assignors{}},
+		{Name: "assign", Short: "Time and moves of the default assignor", measurement: &assignors{}},
 		{Name: "switch", Short: "How long producers stand still when a topic is switched", measurement: &switches{}},
 		{Name: "route", Short: "Time to find the partition of a key", measurement: &routes{}},
 		{Name: "ring", Short: "Lookups of a ring, keys that move, and how soon members see a change", measurement: &rings{}},
@@ -74,12 +74,12 @@ type run struct {
 	*Bench
 	dir string
 	measure.Contest
-	res  Result
+	res  measure.Report
 	undo []func() error
 }
 
 // Run measures.
-func (b *Bench) Run(ctx context.Context) (_ *Result, err error) {
+func (b *Bench) Run(ctx context.Context) (_ *measure.Report, err error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (b *Bench) Run(ctx context.Context) (_ *Result, err error) {
 		b.Logf = func(string, ...any) {}
 	}
 	b.apart()
-	r := &run{Bench: b, res: Result{Bench: b.Name}}
+	r := &run{Bench: b, res: measure.Report{Bench: b.Name}}
 	r.Contest = measure.Contest{Promises: promised, Where: b.kind(), Rest: func() { measure.Rest(b.Dir) }, Logf: b.Logf}
 	if r.dir, err = os.MkdirTemp(b.Dir, "ringfence-bench-"); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("--dir %q: expected a directory on the disk to be measured: %w", b.Dir, fault.NotFound)
@@ -157,41 +157,6 @@ func (r *run) done(about string, args ...any) error {
 	r.res.About = fmt.Sprintf(about, args...) + r.about()
 	r.res.Figures = append(r.res.Figures, r.Contest.Figures()...)
 	return nil
-}
-
-// Result is what a command measured.
-type Result struct {
-	Bench   string           `json:"bench"`
-	About   string           `json:"about"` // the settings, in words
-	Rows    []measure.Row    `json:"rows,omitempty"`
-	Figures []measure.Figure `json:"figures,omitempty"`
-	Notes   []string         `json:"notes,omitempty"`
-	Results []*Result        `json:"results,omitempty"` // of the measurements whose figures these are
-}
-
-// Missed counts the figures that are not what is required.
-func (r *Result) Missed() int { return measure.Missed(r.Figures) }
-
-// Text prints a result for people.
-func (r *Result) Text(w io.Writer) error {
-	for _, part := range r.Results {
-		if err := part.Text(w); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "bench %s: %s\n", r.Bench, r.About)
-	if err := measure.WriteRows(w, r.Rows); err != nil {
-		return err
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintln(w, "  "+n)
-	}
-	err := measure.WriteFigures(w, r.Figures)
-	if r.Results != nil {
-		fmt.Fprintf(w, "  %d of %d figures are as promised\n", len(r.Figures)-r.Missed(), len(r.Figures))
-	}
-	return err
 }
 
 // Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and

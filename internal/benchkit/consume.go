@@ -2,9 +2,7 @@ package benchkit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -51,7 +49,7 @@ func (c *consume) measure(ctx context.Context, r *run) error {
 	handle := func(topic string, partitions int) {
 		add("consume", "Consume, empty handler, "+measure.Many(partitions, "partition"), func() (float64, error) {
 			groups++
-			return c.handle(ctx, rf, topic, fmt.Sprintf("group-%d", groups), c.Records/partitions*partitions)
+			return consumeAll(ctx, rf, topic, fmt.Sprintf("group-%d", groups), c.Records/partitions*partitions, c.Concurrency)
 		})
 	}
 	add("read", "read one partition", func() (float64, error) { return c.read(ctx, rf, r.For, "one") })
@@ -70,7 +68,7 @@ func (c *consume) measure(ctx context.Context, r *run) error {
 			continue
 		}
 		r.Bench.Logf("writing %s to %s", measure.Many(c.Records, "record"), measure.Many(t.partitions, "partition"))
-		if err := c.fill(ctx, rf, t.name, t.partitions, t.batch); err != nil {
+		if err := fill(ctx, rf, t.name, t.partitions, c.Records, t.batch, c.record); err != nil {
 			return err
 		}
 	}
@@ -81,47 +79,12 @@ func (c *consume) measure(ctx context.Context, r *run) error {
 		measure.Many(c.Records, "record"), c.Size, measure.Many(max(0, c.Keys), "key"), measure.Many(r.Rounds, "round"))
 }
 
-// fill makes a topic and writes its records, so many at a time to each partition in turn.
-func (c *consume) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, batch int) error {
-	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		return err
+func (c *consume) record(i int) commitlog.Record {
+	r := commitlog.Record{Value: make([]byte, c.Size)}
+	if c.Keys > 0 {
+		r.Key = fmt.Appendf(nil, "key-%d", i%c.Keys)
 	}
-	topic, err := storage(ctx, rf, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = topic.Close() }() // only this handle
-	return appendAll(ctx, topic, c.Records/partitions*partitions, batch, func(i int) commitlog.Record {
-		r := commitlog.Record{Value: make([]byte, c.Size)}
-		if c.Keys > 0 {
-			r.Key = fmt.Appendf(nil, "key-%d", i%c.Keys)
-		}
-		return r
-	})
-}
-
-// storage opens the only storage topic of a topic.
-func storage(ctx context.Context, rf *ringfence.Client, name string) (*commitlog.Topic, error) {
-	d, err := rf.DescribeTopic(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return rf.Log().Topic(ctx, d.Storage[0].Name)
-}
-
-// appendAll appends so many records, a batch to each partition in turn, record i as make says.
-func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, record func(i int) commitlog.Record) error {
-	w := measure.NewWindow(64)
-	at := 0
-	_, err := w.Fill(func(int) bool { return at < records }, func(n int) {
-		recs := make([]commitlog.Record, min(batch, records-at))
-		for i := range recs {
-			recs[i] = record(at + i)
-		}
-		at += len(recs)
-		t.AppendAsync(ctx, n%t.Config().Partitions, recs, nil, func(_ int64, err error) { w.Leave(err) })
-	})
-	return err
+	return r
 }
 
 // read reads partition 0 into a buffer that is used again and again, from the beginning to the end
@@ -149,25 +112,4 @@ func (c *consume) read(ctx context.Context, rf *ringfence.Client, d time.Duratio
 		}
 	}
 	return float64(n) / time.Since(began).Seconds(), nil
-}
-
-// handle handles all records of a topic as a new group, with checkpoints and order per key.
-func (c *consume) handle(ctx context.Context, rf *ringfence.Client, topic, group string, records int) (float64, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var n, began, ended atomic.Int64
-	err := rf.Consume(ctx, topic, group, func(context.Context, *ringfence.Message) error {
-		switch n.Add(1) {
-		case 1:
-			began.Store(time.Now().UnixNano())
-		case int64(records):
-			ended.Store(time.Now().UnixNano())
-			cancel()
-		}
-		return nil
-	}, &ringfence.ConsumeOptions{Concurrency: c.Concurrency})
-	if err != nil || ended.Load() == 0 {
-		return 0, errors.Join(err, ctx.Err())
-	}
-	return float64(records) / (float64(ended.Load()-began.Load()) / 1e9), nil
 }

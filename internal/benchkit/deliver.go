@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
@@ -85,15 +83,12 @@ func (c *deliver) measure(ctx context.Context, r *run) error {
 func (c *deliver) enterHandler(ctx context.Context, r *run, rf *ringfence.Client) error {
 	r.Bench.Logf("writing %s to %s", measure.Many(c.Records, "record"), measure.Many(c.Partitions, "partition"))
 	records := c.Records / c.Partitions * c.Partitions
-	if err := c.fill(ctx, rf, "some", c.Partitions, records, func(i int) string { return fmt.Sprintf("key-%d", i%c.Keys) }); err != nil {
+	if err := fillKeys(ctx, rf, "some", c.Partitions, records, func(i int) string { return fmt.Sprintf("key-%d", i%c.Keys) }); err != nil {
 		return err
 	}
-	nothing := func(context.Context, *ringfence.Message) error { return nil }
 	consumed := r.Add(measure.Entry{Name: "Consume, empty handler", Unit: "records/s", Turn: func(*measure.Histogram) (float64, error) {
 		c.runs++
-		return rate(ctx, records, nothing, func(ctx context.Context, h ringfence.Handler) error {
-			return rf.Consume(ctx, "some", fmt.Sprintf("group-%d", c.runs), h, &ringfence.ConsumeOptions{Concurrency: c.Concurrency})
-		})
+		return consumeAll(ctx, rf, "some", fmt.Sprintf("group-%d", c.runs), records, c.Concurrency)
 	}})
 	r.Add(measure.Entry{Name: "subscription, empty handler", Unit: "records/s", To: consumed, Kind: "deliver", Turn: func(*measure.Histogram) (float64, error) {
 		return c.subscribe(ctx, rf, "some", records, nothing)
@@ -117,7 +112,7 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 	add := func(kind, name string, records int, key func(i int) (name int, fails bool)) error {
 		n++
 		topic, good := fmt.Sprintf("failing-%d", n), 0
-		err := c.fill(ctx, rf, topic, 1, records, func(i int) string {
+		err := fillKeys(ctx, rf, topic, 1, records, func(i int) string {
 			name, fails := key(i)
 			if fails {
 				return fmt.Sprintf("!%d", name)
@@ -147,22 +142,6 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 	)
 }
 
-// fill makes a topic and writes its records, batches to each partition in turn.
-func (c *deliver) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records int, key func(i int) string) error {
-	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		return err
-	}
-	t, err := storage(ctx, rf, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = t.Close() }() // only this handle
-	batch := max(1, min(1000, records/partitions))
-	return appendAll(ctx, t, records, batch, func(i int) commitlog.Record {
-		return commitlog.Record{Key: []byte(key(i)), Value: make([]byte, 100)}
-	})
-}
-
 // subscribe delivers a topic to a new subscription until so many records succeeded, and removes it.
 func (c *deliver) subscribe(ctx context.Context, rf *ringfence.Client, topic string, good int, h ringfence.Handler) (float64, error) {
 	c.runs++
@@ -174,29 +153,4 @@ func (c *deliver) subscribe(ctx context.Context, rf *ringfence.Client, topic str
 		return rf.Subscribe(ctx, name, h, &ringfence.SubscribeOptions{Concurrency: c.Concurrency})
 	})
 	return v, errors.Join(err, rf.DeleteSubscription(ctx, name, &ringfence.DeleteSubscriptionOptions{Force: true}))
-}
-
-// rate runs a member until its handler succeeded so often: how often a second that was, from its first
-// call on.
-func rate(ctx context.Context, good int, h ringfence.Handler, member func(context.Context, ringfence.Handler) error) (float64, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var n, began, ended atomic.Int64
-	err := member(ctx, func(ctx context.Context, m *ringfence.Message) error {
-		if began.Load() == 0 {
-			began.CompareAndSwap(0, time.Now().UnixNano())
-		}
-		if err := h(ctx, m); err != nil {
-			return err
-		}
-		if n.Add(1) == int64(good) {
-			ended.Store(time.Now().UnixNano())
-			cancel()
-		}
-		return nil
-	})
-	if err != nil || ended.Load() == 0 {
-		return 0, errors.Join(err, ctx.Err())
-	}
-	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9), nil
 }

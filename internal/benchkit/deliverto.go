@@ -22,7 +22,7 @@ import (
 
 // enterPosts enters an endpoint that answers 204, and a bare client with as many requests at once.
 func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) error {
-	if err := c.fill(ctx, rf, "posts", 1, c.Posts, func(i int) string { return fmt.Sprintf("key-%d", i) }); err != nil {
+	if err := fillKeys(ctx, rf, "posts", 1, c.Posts, func(i int) string { return fmt.Sprintf("key-%d", i) }); err != nil {
 		return err
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -89,7 +89,7 @@ const leftoverName = "parked"
 func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client) (*leftovers, error) {
 	l := &leftovers{rf: rf, parked: c.Parked}
 	r.Bench.Logf("parking %s", measure.Many(c.Parked, "record"))
-	if err := c.fill(ctx, rf, leftoverName, 1, c.Parked, func(i int) string { return fmt.Sprintf("!%d", i%c.ParkedKeys) }); err != nil {
+	if err := fillKeys(ctx, rf, leftoverName, 1, c.Parked, func(i int) string { return fmt.Sprintf("!%d", i%c.ParkedKeys) }); err != nil {
 		return nil, err
 	}
 	d, err := rf.EnsureSubscription(ctx, leftoverName, ringfence.SubscriptionConfig{

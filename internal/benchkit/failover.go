@@ -80,8 +80,7 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 // park makes the subscription, and parks its records with a member of its own.
 func (f *failing) park(ctx context.Context, rf *ringfence.Client) error {
 	f.Bench.Logf("parking %s in each of %s", measure.Many(f.Parked, "record"), measure.Many(f.Partitions, "partition"))
-	fill := deliver{Partitions: f.Partitions}
-	if err := fill.fill(ctx, rf, "failover", f.Partitions, f.Parked*f.Partitions, func(i int) string { return fmt.Sprintf("!%d", i) }); err != nil {
+	if err := fillKeys(ctx, rf, "failover", f.Partitions, f.Parked*f.Partitions, func(i int) string { return fmt.Sprintf("!%d", i) }); err != nil {
 		return err
 	}
 	d, err := rf.EnsureSubscription(ctx, "failover", ringfence.SubscriptionConfig{Topic: "failover", Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour})

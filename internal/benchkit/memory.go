@@ -55,8 +55,8 @@ func (c *memory) enterConsumer(ctx context.Context, r *run) error {
 		return err
 	}
 	r.Bench.Logf("writing %s to 1 partition", measure.Many(c.Records, "record"))
-	fill := consume{Records: c.Records, Size: 100, Keys: 1000}
-	if err := errors.Join(fill.fill(ctx, rf, "bench", 1, 1000), rf.Close()); err != nil {
+	err = fillKeys(ctx, rf, "bench", 1, c.Records, func(i int) string { return fmt.Sprintf("key-%d", i%1000) })
+	if err := errors.Join(err, rf.Close()); err != nil {
 		return err
 	}
 	runs := 0

@@ -112,7 +112,7 @@ func pages(endpoint string) []Play {
 			Notes: []Note{
 				{Of: "ringfence bench all --dir /mnt/disk --format json", Want: []string{`"bench": "all"`}},
 				{Of: "cd bench && go run ./cmd/peers -run latency", Skip: "the peers take minutes to build and are a module of their own, with tests of their own"},
-				{Of: "produce, durable, 256 in flight, 100 B  (records/s, higher is better, median of 5 rounds)", Skip: "the outline of a table"},
+				{Of: "bench durable, 256 in flight: 256 appends under way, 1 an append, 100-byte values, 5 rounds", Skip: "the outline of a table"},
 				{Of: "bench all: 5 rounds of 1s each, in 5m5s", Skip: "figures of another machine"},
 			},
 		},

@@ -18,11 +18,11 @@ import (
 // somebody removes the directory, or puts another in its place: everything would seem to work,
 // and nobody would ever see it again.
 type Guard struct {
-	places []place
+	directories []directory
 }
 
-// place is a directory, as it was at the start.
-type place struct {
+// directory is one that is looked after, as it was at the start.
+type directory struct {
 	dir string
 	was fs.FileInfo
 }
@@ -48,7 +48,7 @@ func New(data, log, registry string) *Guard {
 		}
 		dir = filepath.Join(dir, s.part)
 		if info, err := os.Stat(dir); err == nil {
-			g.places = append(g.places, place{dir, info})
+			g.directories = append(g.directories, directory{dir, info})
 		}
 	}
 	return g
@@ -57,7 +57,7 @@ func New(data, log, registry string) *Guard {
 // Check is the error of the first directory that is not what it was. What can't be looked at for
 // another reason is left to the stores.
 func (g *Guard) Check() error {
-	for _, p := range g.places {
+	for _, p := range g.directories {
 		switch now, err := os.Stat(p.dir); {
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%s was removed while it was in use; nothing done since then is kept: %w", p.dir, fault.Unavailable)

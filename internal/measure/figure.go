@@ -83,17 +83,6 @@ func (p *Promise) figure(e, other *Entry) Figure {
 	return f
 }
 
-// Missed counts the figures that are not what is required.
-func Missed(figures []Figure) int {
-	n := 0
-	for _, f := range figures {
-		if !f.OK {
-			n++
-		}
-	}
-	return n
-}
-
 // Quotients are a / (scale * b), round by round: what drifts slowly, as a disk does, falls out.
 func Quotients(a, b []float64, scale float64) []float64 {
 	q := make([]float64, min(len(a), len(b)))

@@ -90,6 +90,7 @@ func TestRatiosAreMediansOverRounds(t *testing.T) {
 	}
 	raw := c.Add(Entry{Name: "raw", Unit: "x", Turn: series(1, 10, 20, 10)})
 	c.Add(Entry{Name: "ours", Unit: "ms", To: raw, Scale: 2, Kind: "ours", Args: []any{7}, Size: 1, Turn: series(1, 40, 20, 20)})
+	c.Add(Entry{Name: "peer", Unit: "ms", Kind: "peer", To: raw, Reverse: true, Turn: series(1, 2, 4, 5)})
 	c.Show("shown", "times", 0, []float64{0, 1, 2}, "these")
 	if err := c.Run(3); err != nil {
 		t.Fatal(err)
@@ -97,6 +98,9 @@ func TestRatiosAreMediansOverRounds(t *testing.T) {
 	rows := c.Rows()
 	if rows[1].Ratio != 1 || rows[1].Median != 20 || rows[1].To != "2 x raw" || len(rows[0].Rounds) != 3 || rows[1].P99 < 38 {
 		t.Errorf("%+v", rows)
+	}
+	if rows[2].Ratio != 5 || rows[2].To != "raw" {
+		t.Errorf("raw is %v times %s; expected 5: the median of 10/2, 20/4, 10/5", rows[2].Ratio, rows[2].Name)
 	}
 	figures := c.Figures()
 	if len(figures) != 5 {
@@ -178,7 +182,8 @@ func TestTablesLeaveOutEmptyColumnsAndTrailingBlanks(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	figures := []Figure{{Name: "speed", Unit: "x", Median: 1, Need: 2}, {Name: "pause", Unit: "ms", Median: 1, Need: 2, AtMost: true, OK: true}}
-	err := errors.Join(WriteRows(&text, []Row{{Name: "row", Unit: "ms", Median: 1234, Min: 1, Max: 2000}}), WriteFigures(&text, figures), WriteRows(&text, nil))
+	rows := []Row{{Name: "row", Unit: "ms", Median: 1234, Min: 1, Max: 2000}, {Name: "peer", Median: 1, Min: 1, Max: 1, Ratio: 7, To: "ours", Reverse: true}}
+	err := errors.Join(writeRows(&text, rows), writeFigures(&text, figures), writeRows(&text, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +192,7 @@ func TestTablesLeaveOutEmptyColumnsAndTrailingBlanks(t *testing.T) {
 			t.Errorf("%q ends with a blank", line)
 		}
 	}
-	for _, want := range []string{"1,234", "≥ 2.00    MISSED", "≤ 2.00    ok"} {
+	for _, want := range []string{"1,234", "≥ 2.00    MISSED", "≤ 2.00    ok", "ours: 7.00 of it"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}

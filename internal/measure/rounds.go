@@ -13,9 +13,10 @@ type Row struct {
 	Median float64   `json:"median"`
 	Min    float64   `json:"min"`
 	Max    float64   `json:"max"`
-	// Ratio to the row named To: the median of the ratios of each round.
-	Ratio float64 `json:"ratio,omitempty"`
-	To    string  `json:"to,omitempty"`
+	// Ratio to the row named To: the median of the ratios of each round. Reverse: that row's to this.
+	Ratio   float64 `json:"ratio,omitempty"`
+	To      string  `json:"to,omitempty"`
+	Reverse bool    `json:"reverse,omitempty"`
 	// Latency of single operations, in microseconds, over all rounds; 0: not measured.
 	P50   float64 `json:"p50_us,omitempty"`
 	P99   float64 `json:"p99_us,omitempty"`
@@ -31,6 +32,7 @@ type Entry struct {
 	Name, Unit string
 	To         *Entry  // what it is compared with; nil: nothing
 	Scale      float64 // and how many times that; 0: once
+	Reverse    bool    // the ratio is how many times this one To is
 	Turn       Turn
 
 	Kind string // for the promises
@@ -105,8 +107,10 @@ func (c *Contest) Rows() []Row {
 			row.P50, row.P99, row.Worst = e.latency.Micros(0.5), e.latency.Micros(0.99), e.latency.Micros(1)
 		}
 		if e.To != nil {
-			e.ratios = Quotients(e.Rounds, e.To.Rounds, e.Scale)
-			row.Ratio, row.To = Median(e.ratios), e.To.Name
+			if e.ratios = Quotients(e.Rounds, e.To.Rounds, e.Scale); e.Reverse {
+				e.ratios = Quotients(e.To.Rounds, e.Rounds, 1)
+			}
+			row.Ratio, row.To, row.Reverse = Median(e.ratios), e.To.Name, e.Reverse
 			if e.Scale != 1 {
 				row.To = fmt.Sprintf("%g x %s", e.Scale, e.To.Name)
 			}

@@ -7,12 +7,59 @@ import (
 	"unicode/utf8"
 )
 
-// WriteRows prints rows for people.
-func WriteRows(w io.Writer, rows []Row) error {
+// Report is what came of a contest, or of several.
+type Report struct {
+	Bench   string    `json:"bench"`
+	About   string    `json:"about"` // the settings, in words
+	Rows    []Row     `json:"rows,omitempty"`
+	Figures []Figure  `json:"figures,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Results []*Report `json:"results,omitempty"` // of the contests whose figures these are
+}
+
+// Missed counts the figures that are not what is required.
+func (r *Report) Missed() int {
+	n := 0
+	for _, f := range r.Figures {
+		if !f.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// Text prints a report for people.
+func (r *Report) Text(w io.Writer) error {
+	for _, part := range r.Results {
+		if err := part.Text(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "bench %s: %s\n", r.Bench, r.About)
+	if err := writeRows(w, r.Rows); err != nil {
+		return err
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(w, "  "+n)
+	}
+	err := writeFigures(w, r.Figures)
+	if r.Results != nil {
+		fmt.Fprintf(w, "  %d of %d figures are as promised\n", len(r.Figures)-r.Missed(), len(r.Figures))
+	}
+	return err
+}
+
+// writeRows prints rows for people.
+func writeRows(w io.Writer, rows []Row) error {
 	t := [][]string{{"", "median", "min – max", "unit", "p50 µs", "p99 µs", "max µs", "ratio"}}
 	for _, x := range rows {
 		ratio := ""
-		if x.To != "" {
+		switch {
+		case x.To == "":
+		case x.Reverse:
+			ratio = fmt.Sprintf("%s: %s of it", x.To, Number(x.Ratio))
+		default:
 			ratio = fmt.Sprintf("%s of %s", Number(x.Ratio), x.To)
 		}
 		t = append(t, []string{x.Name, Number(x.Median), spread(x.Min, x.Max), x.Unit, orBlank(x.P50), orBlank(x.P99), orBlank(x.Worst), ratio})
@@ -20,21 +67,21 @@ func WriteRows(w io.Writer, rows []Row) error {
 	return writeTable(w, t)
 }
 
-// WriteFigures prints figures for people.
-func WriteFigures(w io.Writer, figures []Figure) error {
+// writeFigures prints figures for people.
+func writeFigures(w io.Writer, figures []Figure) error {
 	t := [][]string{{"promised", "median", "min – max", "unit", "required", "verdict"}}
 	for _, f := range figures {
 		sign := "≥ "
 		if f.AtMost {
 			sign = "≤ "
 		}
-		t = append(t, []string{f.Name, Number(f.Median), spread(f.Min, f.Max), f.Unit, sign + Number(f.Need), Verdict(f.OK)})
+		t = append(t, []string{f.Name, Number(f.Median), spread(f.Min, f.Max), f.Unit, sign + Number(f.Need), verdict(f.OK)})
 	}
 	return writeTable(w, t)
 }
 
-// Verdict says whether a promise was kept.
-func Verdict(ok bool) string {
+// verdict says whether a promise was kept.
+func verdict(ok bool) string {
 	if ok {
 		return "ok"
 	}

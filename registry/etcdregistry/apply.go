@@ -16,6 +16,12 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
+// Transactions that are independent of each other travel together, as merge.go plans it: waves of requests,
+// each of which etcd applies as a whole. First a request is sent on the condition that all of its checks
+// hold, which is the quick case. When one does not, or etcd takes no such thing, each transaction is sent as
+// a branch with a condition of its own; and where etcd's limit on operations is too low for that, alone.
+// A wave that failed ends the call: what comes behind it was to be applied later, and is not even tried.
+
 // version is the modification revision: it grows with every change of the whole store, so no key
 // gets the same twice.
 func version(revision int64) driver.Version {

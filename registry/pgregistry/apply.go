@@ -16,6 +16,12 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
+// One call is one request, or a few if it is large, and the server decides about each transaction by itself.
+// Checkpoints, which are nearly all there is, have a form of their own (plain): arrays of keys and versions for
+// commit_1 (schema.sql). What that does not take, as a check failed or a key is not there yet, and all of other
+// forms goes through apply_1, which takes any and says of each what became of it. A request that the server
+// rolled back for others' sake is sent again; one whose answer is lost is unknown, and so is all behind it.
+
 // A call is divided when it is larger than this, so that no request grows without bound.
 const (
 	chunkTxns  = 2000

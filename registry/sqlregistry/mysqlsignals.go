@@ -12,6 +12,13 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
+// Where a server has no notifications, named locks take their place, as the server lets go of a lock with the
+// connection that held it. A process holds a lock of its own name; who watches it waits for that lock, and
+// gets it when the process has died, or has only lost its connection: so a free lock is looked at again
+// after a moment (dead). A listener hangs in a statement that waits for a lock which it holds itself by another
+// connection, and whoever has news interrupts the statement (Ring). The revision in the tables tells the
+// truth; signals only say when to look.
+
 const (
 	lockPrefix = "ringfence:" // names of locks are the server's: handles make them unique
 	bellPrefix = "ringfence bell:"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/bench/compare"
 	"github.com/ringfence/ringfence/bench/peer"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 func TestEveryMistakeInTheFlagsIsNamed(t *testing.T) {
@@ -53,21 +53,21 @@ func TestTheFolderIsAbsolute(t *testing.T) {
 func TestRunPrintsOneJSONObjectAReport(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-run", "produce", "-peers", "raw", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
+	args := []string{"-run", "produce", "-peers", "tidwall", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	reports := 0
 	for dec := json.NewDecoder(&out); dec.More(); reports++ {
-		var r compare.Report
+		var r measure.Report
 		if err := dec.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Title == "" || r.Rounds != 1 {
+		if r.Bench == "" || len(r.Rows) != 2 || len(r.Rows[0].Rounds) != 1 {
 			t.Errorf("got %+v", r)
 		}
 	}
-	if reports != 4 {
-		t.Errorf("got %d reports; want 4", reports)
+	if reports != 3 {
+		t.Errorf("got %d reports; want 3", reports)
 	}
 }

@@ -119,7 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.sweep(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.wg.Go(s.keeper) // joined by Close
+	s.wg.Go(s.keepSessions) // joined by Close
 	s.wg.Go(s.ringer)
 	return s, nil
 }

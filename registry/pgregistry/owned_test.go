@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -28,30 +27,4 @@ func owned(t testing.TB, s *store, units int) []driver.Txn {
 		}
 	}
 	return txns
-}
-
-// BenchmarkCheckpoints writes the checkpoints of many units at once, each under a check of the
-// owner's and of its own version, as a group does.
-func BenchmarkCheckpoints(b *testing.B) {
-	for _, units := range []int{1, 32, 256, 1000} {
-		b.Run(fmt.Sprint(units), func(b *testing.B) {
-			s := newStore(b, testserver.URL(b, "postgres")).open(b, driver.Options{})
-			txns := owned(b, s, units)
-			b.ReportAllocs()
-			b.ResetTimer()
-			for b.Loop() {
-				res, err := s.Apply(b.Context(), txns)
-				if err != nil {
-					b.Fatal(err)
-				}
-				for i, r := range res {
-					if r.Err != nil {
-						b.Fatal(r.Err)
-					}
-					txns[i].Checks[1].Version = r.Versions[0]
-				}
-			}
-			b.ReportMetric(float64(b.N*units)/b.Elapsed().Seconds(), "checkpoints/s")
-		})
-	}
 }

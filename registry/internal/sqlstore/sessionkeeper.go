@@ -22,9 +22,9 @@ const (
 	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
-// keeper ends the sessions that ran out and those of processes that died, and keeps this one's
+// keepSessions ends the sessions that ran out and those of processes that died, and keeps this one's
 // presence. Each process watches its neighbours in the ring of those with sessions.
-func (s *Store) keeper() {
+func (s *Store) keepSessions() {
 	watched := presence.Watchers[string]{Watch: s.await}
 	defer watched.Stop()
 	for {
