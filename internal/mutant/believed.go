@@ -38,7 +38,7 @@ func believedMutants() []mutant {
 		{
 			name: "delivers-what-a-definition-says", breaks: "a member runs a definition whose topic nobody would have let it have",
 			file: "subscription/delivery/delivery.go",
-			find: "	if err == nil {\n		err = c.CheckTopic(ctx, d)\n	}\n	if err == nil {\n		_, err", put: "	if err == nil {\n		_, err",
+			find: "errors.Join(opts.orders(d), c.CheckTopic(ctx, d))", put: "opts.orders(d)",
 			pkg: ".", test: "TestASetOfAnotherSizeThanTheMainTopicIsDamaged$",
 		},
 		{

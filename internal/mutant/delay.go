@@ -25,7 +25,7 @@ func delayMutants() []mutant {
 		{
 			name: "senseless-delay-is-none", breaks: "a record whose time can't be read is delivered at once, whenever it was meant to be",
 			file: "subscription/delay.go",
-			find: "		case err != nil:", put: "		case false:",
+			find: "		case err != nil:", put: "		case err != nil && false:",
 			pkg: ".", test: "TestADelayThatMakesNoSenseIsADeadLetterAtOnce$",
 		},
 		{
