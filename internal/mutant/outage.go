@@ -83,7 +83,7 @@ func outageMutants() []mutant {
 		{
 			name: "same-key-tried-each-time", breaks: "an outage goes on while the one record that is tried fails for itself",
 			file: "subscription/core/pump.go",
-			find: "		it.due = max(it.due, due)\n", put: "		it.due = min(it.due, now)\n",
+			find: "		it.due = max(it.due, due)\n", put: "		it.due = min(it.due, due)\n",
 			pkg: "subscription/core", test: "TestWhatIsSparedHasItsTurnAfterTheOthers$",
 		},
 		{
