@@ -39,6 +39,8 @@ func (s *State) endAt(place int64, r *Record) {
 type Parent struct {
 	Shard int
 	State *State
+	// Takes says what goes on here of what is parked; nil: what is of the partitions where this shard begins.
+	Takes func(o Origin, key []byte) bool
 }
 
 // pull is something of a parent that is to be taken over.
@@ -52,7 +54,8 @@ type pull struct {
 }
 
 // Adopt takes over what the parents have of the partitions that are in next, the lowest unfinished offsets
-// by which this shard is going to begin: all that is live, and what is finished at or above that. Adopted
+// by which this shard is going to begin, or what goes on here of other ones: all that is live, and what is
+// finished at or above those offsets. Adopted
 // says when it was read back. It may be repeated by an heir that knows only a part of it.
 func (s *State) Adopt(parents []Parent, next []Next) {
 	if s.phase != adopting {
@@ -64,7 +67,11 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 	}
 	for _, p := range parents {
 		for _, it := range p.State.items {
-			if n, mine := from[it.in()]; mine && n.keeps(it.Origin) && !s.has(it) && !it.order.ends() {
+			n, mine := from[it.in()]
+			if p.Takes != nil {
+				mine = p.Takes(it.Origin, it.lane.key())
+			}
+			if mine && n.keeps(it.Origin) && !s.has(it) && !it.order.ends() {
 				one := pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin}
 				if o := p.State.orders[it.Origin]; o != nil {
 					one.edited = o.place

@@ -135,8 +135,8 @@ func (w *shard) stranger() {
 	by := core.Tenure{Epoch: w.reg.epoch, Run: 1, Token: 1}
 	r := core.Record{Set: set, Kind: core.Fence, At: w.now, By: by, Seq: 1}
 	known := core.Record{Set: set, Kind: core.Known, At: w.now, By: by, Seq: 2, Key: []byte{byte('a' + w.other.IntN(3))}}
-	p := w.other.IntN(partitions)
-	known.ID.Origin = core.Origin{Partition: int32(p), Offset: int64(len(w.main[p])) + w.other.Int64N(1000)}
+	p := w.storage*partitions + w.other.IntN(partitions)
+	known.ID.Origin = place(p, int64(len(w.main[p]))+w.other.Int64N(1000))
 	w.log("a stranger says that %v is finished", known.ID)
 	w.counts.Strangers++
 	w.rolled = true // what was finished may come again
@@ -186,9 +186,9 @@ func (w *shard) someone() *node {
 }
 
 func (w *shard) line() string {
-	p := w.rnd.IntN(partitions)
+	p := w.storage*partitions + w.rnd.IntN(partitions)
 	if len(w.main[p]) == 0 || !w.parts[p] {
-		p = 1 - p
+		p ^= 1
 	}
 	if len(w.main[p]) == 0 || !w.parts[p] {
 		return ""

@@ -130,13 +130,13 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 		w.fail("node %d delivers %v, and knows that all is paused", n.id, r.Origin)
 	}
 	for _, e := range w.byKey[r.line] {
-		if e.Offset < r.Offset && !j.passed(e.Origin) {
+		if e.Compare(r.Origin) < 0 && !j.passed(e.Origin) {
 			w.fail("node %d delivers %v before %v of its key", n.id, r.Origin, e.Origin)
 		}
-		if e.Offset < r.Offset && d == nil && w.current(n) && !w.rolled && w.policy == core.Block && j.item(e.Origin) != nil {
+		if e.Compare(r.Origin) < 0 && d == nil && w.current(n) && !w.rolled && w.policy == core.Block && j.item(e.Origin) != nil {
 			w.fail("node %d delivers %v from main, though %v of its key is parked or dead", n.id, r.Origin, e.Origin)
 		}
-		if e.Offset > r.Offset && w.current(n) && !w.rolled && w.policy == core.Block && (j.over[e.Origin] || j.stored(e.Origin)) {
+		if e.Compare(r.Origin) > 0 && w.current(n) && !w.rolled && w.policy == core.Block && (j.over[e.Origin] || j.stored(e.Origin)) {
 			w.fail("node %d delivers %v though %v of its key is finished for good", n.id, r.Origin, e.Origin)
 		}
 	}
@@ -158,7 +158,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	if j.over[r.Origin] {
 		w.fail("node %d delivers %v, which is finished for good", n.id, r.Origin)
 	}
-	if d == nil && w.reg.ck != nil && r.Offset < w.reg.ck.next[r.Partition] {
+	if d == nil && w.reg.ck != nil && r.Offset < w.reg.ck.next[slot(r.Origin)] {
 		w.fail("node %d delivers %v from main, which is below the checkpoint", n.id, r.Origin)
 	}
 	if it := j.item(r.Origin); d == nil && it != nil {
@@ -195,7 +195,7 @@ func (j *judge) stored(o core.Origin) bool {
 	if ck == nil {
 		ck = j.w.inherited(o)
 	}
-	return ck != nil && o.Offset < ck.next[o.Partition] && j.item(o) == nil && j.delivered[o] > 0
+	return ck != nil && o.Offset < ck.next[slot(o)] && j.item(o) == nil && j.delivered[o] > 0
 }
 
 // attempt is what the endpoint says.
@@ -215,12 +215,12 @@ func (j *judge) rebuilt(n *node) {
 
 // checkpoint judges one that was stored: all below is accounted for, and an heir knows what we know.
 func (j *judge) checkpoint(n *node, ck *checkpoint) {
-	for p := range partitions {
+	for p := range slots {
 		if !j.w.parts[p] {
 			continue
 		}
 		for o := range j.w.main[p] {
-			at := core.Origin{Partition: int32(p), Offset: int64(o)}
+			at := place(p, int64(o))
 			if (int64(o) < ck.next[p] || ck.done[p][int64(o)]) && !j.passed(at) && j.item(at) == nil {
 				j.w.fail("the checkpoint is past %v, which was neither delivered nor parked", at)
 			}
@@ -233,7 +233,7 @@ func (j *judge) checkpoint(n *node, ck *checkpoint) {
 	all := j.w.replay(0, n.st.End())
 	j.equal(fmt.Sprintf("an heir from %d to %d", ck.from, n.st.End()), heir.Items(), all.Items())
 	j.equal(fmt.Sprintf("node %d", n.id), n.st.Items(), all.Items())
-	for p := range partitions {
+	for p := range slots {
 		if !j.w.parts[p] {
 			continue
 		}
@@ -263,7 +263,7 @@ func (j *judge) finished() bool {
 	if !n.alive || !n.started || len(j.oracle.Items()) > 0 {
 		return false
 	}
-	for p := range partitions {
+	for p := range slots {
 		if j.w.parts[p] && n.next[p] < int64(len(j.w.main[p])) {
 			return false
 		}
@@ -273,9 +273,12 @@ func (j *judge) finished() bool {
 
 // end judges a finished history.
 func (j *judge) end() {
-	for p := range partitions {
+	for p := range slots {
 		for o := range j.w.main[p] {
-			at := core.Origin{Partition: int32(p), Offset: int64(o)}
+			if p/partitions >= j.w.grown {
+				continue
+			}
+			at := place(p, int64(o))
 			if j.delivered[at] == 0 && !j.discarded[at] && !j.dropped[at] {
 				j.w.fail("%v was never delivered", at)
 			}

@@ -21,8 +21,8 @@ type node struct {
 	started  bool
 	paused   bool // as it has heard
 	start    *checkpoint
-	next     [partitions]int64
-	fin      [partitions]map[int64]bool
+	next     [slots]int64
+	fin      [slots]map[int64]bool
 	attempts map[core.Origin]int    // at what is held, those of earlier owners too
 	tried    map[core.Origin]int    // by this start
 	leaders  map[string]core.Origin // admitted and not finished, by line
@@ -48,7 +48,7 @@ func (w *shard) newNode(why string) *node {
 		attempts: map[core.Origin]int{}, tried: map[core.Origin]int{}, leaders: map[string]core.Origin{}, parking: map[core.Origin]bool{},
 	}
 	from := int64(0)
-	for p := range partitions {
+	for p := range slots {
 		n.fin[p] = map[int64]bool{}
 		if n.start != nil {
 			n.next[p] = n.start.next[p]
@@ -140,9 +140,9 @@ func (n *node) effects() {
 }
 
 func (n *node) finish(o core.Origin) {
-	n.fin[o.Partition][o.Offset] = true
-	for n.fin[o.Partition][n.next[o.Partition]] {
-		n.next[o.Partition]++
+	n.fin[slot(o)][o.Offset] = true
+	for n.fin[slot(o)][n.next[slot(o)]] {
+		n.next[slot(o)]++
 	}
 	delete(n.parking, o)
 	delete(n.leaders, n.w.at(o).line)
@@ -150,13 +150,13 @@ func (n *node) finish(o core.Origin) {
 }
 
 func (n *node) finished(o core.Origin) bool {
-	return o.Offset < n.next[o.Partition] || n.fin[o.Partition][o.Offset]
+	return o.Offset < n.next[slot(o)] || n.fin[slot(o)][o.Offset]
 }
 
 // fit holds what the journal says against what there is.
 func (n *node) fit() {
-	for p := range partitions {
-		end := core.Origin{Partition: int32(p), Offset: int64(len(n.w.main[p]))}
+	for p := range slots {
+		end := place(p, int64(len(n.w.main[p])))
 		if n.st.Beyond(end).Any() {
 			n.w.counts.Cut++
 			n.st.Bound(end)
@@ -167,12 +167,12 @@ func (n *node) fit() {
 // intake takes the next record of a line, or the held one again.
 func (n *node) intake(line string) {
 	w := n.w
-	if n.paused || n.closing {
+	if n.paused || n.ending() {
 		w.counts.Waited++
 		return
 	}
 	for _, r := range w.byKey[line] {
-		if n.finished(r.Origin) {
+		if n.finished(r.Origin) || !w.parts[slot(r.Origin)] {
 			continue
 		}
 		if _, parking := n.parking[r.Origin]; parking || slices.Contains(n.direct, r.Origin) {
@@ -264,7 +264,7 @@ func (n *node) outcome(i int) {
 
 // pump asks for what is due.
 func (n *node) pump() {
-	if n.closing {
+	if n.ending() {
 		return
 	}
 	n.st.Due(n.w.now, 1+n.w.rnd.IntN(2))
@@ -350,7 +350,7 @@ func (n *node) checkpoint() {
 			ck.held[o]--
 		}
 	}
-	for p := range partitions {
+	for p := range slots {
 		ck.done[p] = map[int64]bool{}
 		if n.w.chance(2) { // else the ranges were too many
 			for o := range n.fin[p] {

@@ -8,10 +8,12 @@ import (
 
 // reset is a turn to a set that begins elsewhere.
 type reset struct {
-	starts [partitions]int64 // -1: where the set before has ended
-	shed   bool              // what is parked below is not handed over
-	before *facts            // what was known of the sets before
-	taken  [partitions]bool  // of that, what is below is known now
+	storage int          // that it begins in
+	starts  [slots]int64 // -1: where the set before has ended
+	shed    bool         // what is parked below is not handed over
+	before  *facts       // what was known of the sets before
+	taken   [slots]bool  // of that, what is below is known now
+	all     bool         // no partition begins where the set before has ended
 }
 
 // at is where it begins in a partition; -1: where the one before has ended.
@@ -27,17 +29,27 @@ func (w *world) resetTo() *reset {
 	if w.resets.IntN(2) == 0 {
 		return nil
 	}
-	r := &reset{shed: w.resets.IntN(4) == 0, before: w.facts}
-	for p := range partitions {
-		r.starts[p] = w.resets.Int64N(int64(len(w.main[p])) + 1)
-		if w.resets.IntN(4) == 0 {
-			r.starts[p] = -1
+	was := w.last().storage
+	r := &reset{shed: w.resets.IntN(4) == 0, before: w.facts, storage: was, all: true}
+	if w.grows != nil {
+		r.storage = w.grows.IntN(w.grown)
+	}
+	if r.storage != was {
+		w.counts.Crossed++
+	}
+	for k := range slots {
+		r.starts[k] = -1
+	}
+	for k := r.storage * partitions; k < (r.storage+1)*partitions; k++ {
+		r.starts[k] = w.resets.Int64N(int64(len(w.main[k])) + 1)
+		if w.resets.IntN(4) == 0 && r.storage == was {
+			r.starts[k], r.all = -1, false
 		}
 	}
 	w.facts = newFacts()
 	w.facts.epochs = r.before.epochs
 	w.counts.Resets++
-	w.log("a reset to %v, parked ones are left behind: %t", r.starts, r.shed)
+	w.log("a reset to storage topic %d, %v, parked ones are left behind: %t", r.storage, r.starts, r.shed)
 	return r
 }
 
@@ -48,19 +60,20 @@ func (w *shard) inherit() {
 	if r == nil {
 		return
 	}
-	for p := range partitions {
-		if !w.parts[p] || r.taken[p] {
+	for p := range slots {
+		if w.grows == nil && !w.parts[p] || r.taken[p] { // a shard of a growing topic waits for all before
 			continue
 		}
 		r.taken[p] = true
+		earlier, asItWas := p/partitions < r.storage, p/partitions == r.storage && r.starts[p] < 0
 		below := func(o core.Origin) bool {
-			return int(o.Partition) == p && (r.starts[p] < 0 || o.Offset < r.starts[p])
+			return slot(o) == p && (earlier || asItWas || o.Offset < r.starts[p])
 		}
 		r.before.below(w.judge.facts, below)
 		for i := range w.main[p] {
-			o := core.Origin{Partition: int32(p), Offset: int64(i)}
+			o := place(p, int64(i))
 			switch parked := w.parked(o); {
-			case r.starts[p] < 0:
+			case asItWas:
 			case !below(o):
 				if r.before.delivered[o] > 0 {
 					w.counts.Again++
@@ -69,7 +82,7 @@ func (w *shard) inherit() {
 			case !parked:
 				w.counts.Passed++
 				w.judge.dropped[o] = true
-			case r.shed:
+			case r.shed && (r.all || !earlier):
 				w.counts.Shed++
 				w.judge.dropped[o] = true
 			}
@@ -80,7 +93,7 @@ func (w *shard) inherit() {
 // parked says whether a shard before has left a record parked, or as a dead letter.
 func (w *shard) parked(o core.Origin) bool {
 	for _, p := range w.parents {
-		if p.parts[o.Partition] && p.judge.item(o) != nil {
+		if p.judge.item(o) != nil {
 			return true
 		}
 	}

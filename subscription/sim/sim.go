@@ -42,6 +42,7 @@ type Counts struct {
 	Turns, Closings, Adopted, TakenOver, Followed    int
 	Skipped, Edited, Renoted                         int
 	Resets, Again, Passed, Shed                      int
+	Growths, Carried, Crossed                        int
 }
 
 // Run runs one history.
@@ -54,6 +55,7 @@ func Run(c Config) Result {
 		c.Steps *= 2 // for several shards
 	}
 	for range c.Steps {
+		w.grow()
 		w.turnOn()
 		w.any().step()
 		if w.err != nil {
@@ -97,8 +99,8 @@ type copied struct {
 
 // checkpoint is what the registry keeps of the shard.
 type checkpoint struct {
-	next [partitions]int64
-	done [partitions]map[int64]bool
+	next [slots]int64
+	done [slots]map[int64]bool
 	from int64
 	held map[core.Origin]int // attempts at what is held
 }
@@ -111,7 +113,9 @@ type registry struct {
 }
 
 const (
-	partitions  = 2
+	partitions  = 2 // of a storage topic
+	storages    = 3 // at most
+	slots       = storages * partitions
 	maxAttempts = 3
 	set         = "s1"
 )
@@ -127,13 +131,15 @@ type world struct {
 	now    int64
 	policy core.DeadLetters
 
-	main  [partitions][]record
+	main  [slots][]record // by storage topic and partition; those that are not there yet too
 	byKey map[string][]record
 
 	sets    [][]*shard // of each set its shards
 	turning *rand.Rand // of the turns alone; nil: there is none
 	facts   *facts     // of the last set
 	resets  *rand.Rand // of the resets alone
+	grows   *rand.Rand // of the growth alone; nil: the topic does not grow
+	grown   int        // so many storage topics there are, and all but the last are sealed
 	edits   int
 	rolled  bool
 	healed  bool
@@ -147,10 +153,14 @@ type world struct {
 type shard struct {
 	*world
 	name    string
-	parts   [partitions]bool // those that it reads
+	number  int
+	storage int         // of what it reads
+	parts   [slots]bool // those that it reads
 	parents []*shard
-	reset   *reset // what it begins with; nil: with what those before have left
-	closing bool   // by the definition; owners hear of it later
+	takes   *core.Heritage // from those
+	growth  bool           // when it is closing: it reads all before
+	reset   *reset         // what it begins with; nil: with what those before have left
+	closing bool           // by the definition; owners hear of it later
 
 	journal []stored
 	first   int64 // what is not trimmed
@@ -169,30 +179,58 @@ func newWorld(c Config) *world {
 	w.other = rand.New(rand.NewPCG(c.Seed, 0x737472616e6765))
 	w.strange = w.other.IntN(8) == 0
 	w.policy = []core.DeadLetters{core.Block, core.Block, core.Skip, core.Drop}[w.rnd.IntN(4)]
+	w.plan()
 	for range 5 + w.rnd.IntN(10) {
-		p := w.rnd.IntN(partitions)
-		r := record{Origin: core.Origin{Partition: int32(p), Offset: int64(len(w.main[p]))}}
-		if k := w.rnd.IntN(4); k < 3 {
-			r.key = []byte{byte('a' + k)}
+		w.produce(w.rnd, 0)
+	}
+	for storage := 1; storage < storages && w.grows != nil; storage++ {
+		for range 2 + w.grows.IntN(6) {
+			w.produce(w.grows, storage)
 		}
-		switch w.rnd.IntN(5) {
-		case 0, 1:
-			r.fails = 1 + w.rnd.IntN(3)
-		case 2:
-			r.fails, r.heals, r.permanent = 1000, true, w.rnd.IntN(3) == 0
-		}
-		r.line = fmt.Sprintf("%s/%d", r.key, r.Partition)
-		if r.key == nil {
-			r.line = fmt.Sprint(r.Origin)
-		}
-		w.main[p] = append(w.main[p], r)
-		w.byKey[r.line] = append(w.byKey[r.line], r)
 	}
 	w.begin()
 	return w
 }
 
-func (w *world) at(o core.Origin) *record { return &w.main[o.Partition][o.Offset] }
+// produce adds a record to a storage topic.
+func (w *world) produce(rnd *rand.Rand, storage int) {
+	p, k := rnd.IntN(partitions), rnd.IntN(4)
+	r := record{}
+	if k < 3 {
+		r.key = []byte{byte('a' + k)}
+		if w.grows != nil {
+			p = route(r.key, storage)
+		}
+	}
+	at := &w.main[storage*partitions+p]
+	r.Origin = core.Origin{Storage: int32(storage), Partition: int32(p), Offset: int64(len(*at))}
+	switch rnd.IntN(5) {
+	case 0, 1:
+		r.fails = 1 + rnd.IntN(3)
+	case 2:
+		r.fails, r.heals, r.permanent = 1000, true, rnd.IntN(3) == 0
+	}
+	switch {
+	case r.key == nil:
+		r.line = fmt.Sprint(r.Origin)
+	case w.grows != nil:
+		r.line = string(r.key)
+	default:
+		r.line = fmt.Sprintf("%s/%d", r.key, r.Partition)
+	}
+	*at = append(*at, r)
+	w.byKey[r.line] = append(w.byKey[r.line], r)
+}
+
+// slot is the place of a partition among those of all storage topics.
+func slot(o core.Origin) int { return int(o.Storage)*partitions + int(o.Partition) }
+
+// place is an origin in one of them.
+func place(slot int, offset int64) core.Origin {
+	return core.Origin{Storage: int32(slot / partitions), Partition: int32(slot % partitions), Offset: offset}
+}
+
+func (w *world) at(o core.Origin) *record { return &w.main[slot(o)][o.Offset] }
 
 func (w *world) log(format string, args ...any) {
 	if w.trace != nil {

@@ -8,41 +8,44 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// begin makes the first set: one shard, or one of two where a turn may come.
-func (w *world) begin() {
+// plan says what may happen to the shard set.
+func (w *world) plan() {
 	if t := rand.New(rand.NewPCG(w.seed, 0x7475726e)); t.IntN(2) == 0 {
 		w.turning = t
 	}
 	w.resets = rand.New(rand.NewPCG(w.seed, 0x7265736574))
+	if g := rand.New(rand.NewPCG(w.seed, 0x67726f77)); w.turning != nil && g.IntN(2) == 0 {
+		w.grows = g
+	}
+	w.grown = 1
+}
+
+// begin makes the first set: one shard, or one of two where a turn may come.
+func (w *world) begin() {
 	w.facts = newFacts()
-	w.add(nil)
+	w.add(nil, 0)
 	for _, s := range w.sets[0] {
 		s.claim("the first")
 	}
 }
 
 // add makes a set whose shards take over from those of the last one.
-func (w *world) add(r *reset) {
+func (w *world) add(r *reset, storage int) {
 	count := 1
 	if w.turning != nil {
 		count += w.turning.IntN(partitions)
 	}
 	var all []*shard
 	for k := range count {
-		s := &shard{world: w, name: fmt.Sprintf("%d.%d", len(w.sets), k), reset: r}
+		s := &shard{world: w, name: fmt.Sprintf("%d.%d", len(w.sets), k), number: k, storage: storage, reset: r}
 		for p := range partitions {
-			s.parts[p] = p*count/partitions == k
-		}
-		if len(w.sets) > 0 {
-			for _, p := range w.sets[len(w.sets)-1] {
-				p.closing = true
-				if p.parts[0] && s.parts[0] || p.parts[1] && s.parts[1] {
-					s.parents = append(s.parents, p)
-				}
-			}
+			s.parts[storage*partitions+p] = p*count/partitions == k
 		}
 		s.judge = newJudge(s)
 		all = append(all, s)
+	}
+	if len(w.sets) > 0 {
+		w.inheritance(w.sets[len(w.sets)-1], all)
 	}
 	w.sets = append(w.sets, all)
 }
@@ -52,9 +55,21 @@ func (w *world) turnOn() {
 	if w.turning == nil || w.turning.IntN(150) != 0 || !w.turned() {
 		return
 	}
+	r, storage := w.resetTo(), w.last().storage
+	switch {
+	case r != nil:
+		storage = r.storage
+	case w.grown > storage+1 && w.grows.IntN(2) == 0:
+		storage++
+	}
+	w.turnTo(r, storage)
+}
+
+// turnTo begins a turn.
+func (w *world) turnTo(r *reset, storage int) {
 	w.counts.Turns++
-	w.add(w.resetTo())
-	w.log("a turn begins, to %d shards", len(w.sets[len(w.sets)-1]))
+	w.add(r, storage)
+	w.log("a turn begins, to %d shards of storage topic %d", len(w.sets[len(w.sets)-1]), storage)
 	for _, s := range w.sets[len(w.sets)-1] {
 		s.claim("the first")
 	}
@@ -88,8 +103,8 @@ func (w *shard) ended() bool {
 	return ok
 }
 
-// last is how far the main records were finished at the end of the journal.
-func (w *shard) last() *checkpoint {
+// final is how far the main records were finished at the end of the journal.
+func (w *shard) final() *checkpoint {
 	at, _ := w.judge.oracle.Ended()
 	return w.journal[at.Place].final
 }
@@ -97,8 +112,8 @@ func (w *shard) last() *checkpoint {
 // inherited is what the shards before say of the partition of a record; nil: nothing.
 func (w *shard) inherited(o core.Origin) *checkpoint {
 	for _, p := range w.parents {
-		if p.parts[o.Partition] && p.ended() && w.reset.at(int(o.Partition)) < 0 {
-			return p.last()
+		if p.parts[slot(o)] && p.ended() && w.reset.at(slot(o)) < 0 {
+			return p.final()
 		}
 	}
 	return nil
@@ -106,11 +121,11 @@ func (w *shard) inherited(o core.Origin) *checkpoint {
 
 // close ends the journal when the node has heard that it is to, and nothing is under way.
 func (n *node) close() {
-	if !n.closing || !n.started || n.final != nil || !n.st.Calm() || len(n.direct)+len(n.pumped)+len(n.parking)+len(n.copies) > 0 {
+	if !n.ending() || !n.started || n.final != nil || !n.st.Calm() || len(n.direct)+len(n.pumped)+len(n.parking)+len(n.copies) > 0 {
 		return
 	}
 	n.final = &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
-	for p := range partitions {
+	for p := range slots {
 		n.final.done[p] = maps.Clone(n.fin[p])
 	}
 	n.w.counts.Closings++
@@ -170,25 +185,35 @@ func (n *node) adopt() {
 			return
 		}
 		last := p.journal[at.Place].final
-		parents = append(parents, core.Parent{Shard: i, State: st})
-		for k := range partitions {
-			if !p.parts[k] || !n.w.parts[k] {
-				continue
-			}
-			if at := n.w.reset.at(k); at >= 0 {
-				n.next[k] = at
-				next = append(next, core.Next{Partition: k, Offset: at, Anew: true, Shed: n.w.reset.shed})
+		parents = append(parents, core.Parent{Shard: i, State: st, Takes: n.w.takes.Takes(n.w.number, p.number)})
+		for k := range slots {
+			if !p.parts[k] || !n.w.parts[k] || n.w.reset.at(k) >= 0 {
 				continue
 			}
 			n.next[k], n.fin[k] = last.next[k], maps.Clone(last.done[k])
-			next = append(next, core.Next{Partition: k, Offset: last.next[k]})
 			for o, tries := range last.held {
-				if int(o.Partition) == k {
+				if slot(o) == k {
 					n.attempts[o] = tries
 				}
 			}
 		}
 		n.w.counts.TakenOver += len(st.Items())
+		for _, it := range st.Items() {
+			if int(it.Storage) < n.w.storage {
+				n.w.counts.Carried++
+			}
+		}
+	}
+	for k := range slots {
+		if !n.w.parts[k] {
+			continue
+		}
+		at := core.Next{Storage: k / partitions, Partition: k % partitions, Offset: n.next[k]}
+		if start := n.w.reset.at(k); start >= 0 {
+			at.Offset, at.Anew, at.Shed = start, true, n.w.reset.shed
+			n.next[k] = start
+		}
+		next = append(next, at)
 	}
 	n.st.Adopt(parents, next)
 	n.effects()
@@ -200,7 +225,7 @@ func (n *node) first() {
 		return
 	}
 	ck := &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
-	for p := range partitions {
+	for p := range slots {
 		ck.done[p] = maps.Clone(n.fin[p])
 	}
 	ck.from = n.st.From(n.inputs())
@@ -208,9 +233,9 @@ func (n *node) first() {
 }
 
 func (n *node) inputs() (next []core.Next) {
-	for p := range partitions {
+	for p := range slots {
 		if n.w.parts[p] {
-			next = append(next, core.Next{Partition: p, Offset: n.next[p]})
+			next = append(next, core.Next{Storage: p / partitions, Partition: p % partitions, Offset: n.next[p]})
 		}
 	}
 	return next
@@ -231,7 +256,7 @@ func (n *node) open() {
 // turned judges that one set delivers a record, and that its token has grown.
 func (j *judge) turned(n *node, r *record) {
 	for _, p := range j.w.parents {
-		if p.parts[r.Partition] && !p.ended() {
+		if !p.ended() {
 			j.w.fail("%s node %d delivers %v, and %s goes on", j.w.name, n.id, r.Origin, p.name)
 		}
 	}
@@ -266,16 +291,24 @@ func (w *world) heal() {
 		s.reg.epoch++
 		s.claim("healed")
 	}
-	for i := range 20000 * len(w.shards()) {
+	for i := range 20000 * (len(w.shards()) + 2*storages) {
 		if w.any().step(); w.err != nil {
 			return
 		}
 		if i%64 != 63 {
 			continue
 		}
+		w.grown = max(w.grown, w.last().storage+1)
 		over := true
 		for _, s := range w.sets[len(w.sets)-1] {
 			over = over && s.judge.finished()
+		}
+		if over && w.last().storage < w.grown-1 {
+			w.turnTo(nil, w.last().storage+1)
+			for _, s := range w.sets[len(w.sets)-2] {
+				s.nodes[s.reg.owner].follow()
+			}
+			continue
 		}
 		if over {
 			w.sets[len(w.sets)-1][0].judge.end()
