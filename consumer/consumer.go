@@ -33,7 +33,8 @@ type Config struct {
 	Layout  Layout // as it has told the group what it consumes
 	// Transactional: the handlers store the checkpoints, in transactions of their own.
 	Transactional bool
-	Around        Around // nil: nothing is
+	Around        Around                // nil: nothing is
+	Seen          func(*topic.Document) // is told how the topic is defined; nil: nobody is
 	Logger        *slog.Logger
 }
 
@@ -64,6 +65,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	w := &unitWorker{Config: &c, group: g}
 	w.layout.Store(&c.Group.Layout)
+	if c.Seen == nil {
+		c.Seen = func(*topic.Document) {}
+	}
+	c.Seen(c.Topic.Document())
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -71,6 +76,7 @@ func Run(ctx context.Context, c Config) error {
 	var chores sync.WaitGroup
 	chores.Go(func() {
 		moved = c.Topic.Follow(inner, c.Logger, func() {
+			c.Seen(c.Topic.Document())
 			l := c.Layout.of(c.Topic.Document())
 			w.layout.Store(&l) // before a unit of it can start
 			latest(layouts, l)

@@ -90,6 +90,9 @@ func (c *Groups) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 			return nil, err
 		}
 		for i, s := range doc.Storage {
+			if st.Past(info.Name, i) {
+				continue
+			}
 			for p, at := range registry.LowestNeeded(st.Units, i, s.Partitions) {
 				needed[i][p] = min(needed[i][p], at)
 			}

@@ -113,11 +113,19 @@ func (h Hold) store(ctx context.Context, first bool) error {
 		return nil
 	}
 	for storage, s := range doc.Storage {
-		if err := h.tell(ctx, storage, registry.LowestNeeded(st.Units, storage, s.Partitions)); err != nil {
+		if err := h.tell(ctx, storage, h.needs(st, storage, s.Partitions)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// needs are the lowest offsets that the group needs of a storage topic.
+func (h Hold) needs(st *registry.State, storage, partitions int) []int64 {
+	if st.Past(h.group.Name(), storage) {
+		return commitlog.NoHold(partitions)
+	}
+	return registry.LowestNeeded(st.Units, storage, partitions)
 }
 
 // Descend stores the hold of a group that is about to be sent to these positions, where one lies
@@ -129,10 +137,10 @@ func (h Hold) Descend(ctx context.Context, to []PositionInfo, unread []bool) err
 		return err
 	}
 	for storage, s := range h.topic.Document().Storage {
-		offsets := registry.LowestNeeded(st.Units, storage, s.Partitions)
+		offsets := h.needs(st, storage, s.Partitions)
 		lower := false
 		for i, p := range to {
-			if p.Storage == storage && (p.Checkpoint < offsets[p.Partition] || unread[i]) {
+			if p.Storage == storage && (offsets[p.Partition] < 0 || p.Checkpoint < offsets[p.Partition] || unread[i]) {
 				offsets[p.Partition], lower = p.Checkpoint, true
 			}
 		}

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -37,32 +36,28 @@ func (l Layout) fits(group string, m *registry.Meta) error {
 	return fmt.Errorf("group %q: its units read what the layout %q says; here that is %q: %w", group, m.Layout, l.Name, fault.Invalid)
 }
 
-// Shards is the layout of so many units that share the partitions of a topic, the first ones the first, as
-// evenly as can be. With one for each partition it is the zero value.
-func Shards(n, partitions int) Layout {
-	if n == partitions {
-		return Layout{}
+// Shards is the layout of so many units that share the partitions of one storage topic, which is all that
+// they read: the first ones the first partitions, as evenly as can be. No unit is ever finished: what is parked
+// of its records may be delivered long after the end of what it reads.
+func Shards(storage, n, partitions int) Layout {
+	l := Layout{Of: func(*topic.Document) group.Layout { return share(storage, n, partitions) }}
+	switch {
+	case storage > 0:
+		l.Name = registry.SoleLayout(storage, n)
+	case n != partitions:
+		l.Name = fmt.Sprintf("shards-%d", n)
 	}
-	return Layout{Name: fmt.Sprintf("shards-%d", n), Of: func(doc *topic.Document) group.Layout { return share(doc, n) }}
+	return l
 }
 
-// share makes units of the first storage topic for n shards, and of the others one for each partition: no
-// shard reads those yet.
-func share(doc *topic.Document, n int) group.Layout {
+func share(storage, n, partitions int) group.Layout {
 	l := make(group.Layout, n)
-	for p := range doc.Storage[0].Partitions {
-		u := &l[ShardOf(p, n, doc.Storage[0].Partitions)]
-		u.Inputs = append(u.Inputs, group.UnitInput{Partition: p, End: doc.End(0, p)})
+	for p := range partitions {
+		u := &l[topic.Shard(p, partitions, n)]
+		u.Inputs = append(u.Inputs, group.UnitInput{Storage: storage, Partition: p, End: -1})
 	}
-	later := eachPartition(doc)[doc.Storage[0].Partitions:]
-	for i := range later {
-		later[i].From, later[i].To, later[i].Step = 0, n, 1
-	}
-	return slices.Concat(l, later)
+	return l
 }
-
-// ShardOf is which of n shards reads a partition: shard s has those from s·partitions/n on.
-func ShardOf(partition, n, partitions int) int { return (partition*n + n - 1) / partitions }
 
 // LayOut tells a group what it consumes.
 func (l Layout) LayOut(c *group.Config, doc *topic.Document) {

@@ -10,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // From says where a group starts in a partition that it has no checkpoint of.
@@ -34,6 +35,8 @@ type Member struct {
 	Handlers Handlers
 	Layout   Layout
 	Around   Around // nil: nothing is
+	// Seen is told how the topic is defined, at first and at each change; nil: nobody is.
+	Seen func(*topic.Document)
 
 	Transactional bool // as Config has it
 }
@@ -77,7 +80,7 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 	return Run(ctx, Config{
 		Group: cfg, Topic: t, Catalog: c.Topics.Catalog(), Log: c.Log, Engine: m.Engine,
 		Handler: func(u *group.Unit) dispatch.Handler { return m.Handlers(m.Topic, g, u) },
-		Latest:  m.From == Latest, Transactional: m.Transactional, Logger: c.Logger, Layout: m.Layout, Around: m.Around,
+		Latest:  m.From == Latest, Transactional: m.Transactional, Logger: c.Logger, Layout: m.Layout, Around: m.Around, Seen: m.Seen,
 	})
 }
 

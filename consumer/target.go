@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // SeekTarget is where a group is sent: the zero value is the oldest record that is kept.
@@ -62,6 +63,32 @@ func (s SeekTarget) String() string {
 		return s.at.Format(time.RFC3339)
 	}
 	return "earliest"
+}
+
+// Storage is the storage topic where a target lies: the oldest one, the one that takes new records, or the first
+// that has a record of that time or a later one. An offset is one of those that each has, so it is that of now.
+func (s SeekTarget) Storage(ctx context.Context, t *topic.Topic, now int) (int, error) {
+	doc := t.Document()
+	switch s.kind {
+	case "offset":
+		return now, nil
+	case "latest":
+		return doc.Produce, nil
+	case "time":
+		for storage := doc.Left(); storage < doc.Produce; storage++ {
+			for p := range doc.Storage[storage].Partitions {
+				at, err := SeekPosition(ctx, t, storage, p, s)
+				if err != nil {
+					return 0, err
+				}
+				if at.Lag > 0 {
+					return storage, nil
+				}
+			}
+		}
+		return doc.Produce, nil
+	}
+	return doc.Left(), nil
 }
 
 // resolve finds the offset of a target in one partition.

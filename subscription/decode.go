@@ -57,6 +57,9 @@ func (d *Document) decode(e registry.Entry) error {
 	if d.Format < resetFormat && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.Starts != nil }) {
 		return fmt.Errorf("a reset in a subscription of format %d, whose readers would not heed it", d.Format)
 	}
+	if d.Format < grownFormat && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.Storage > 0 }) {
+		return fmt.Errorf("a later storage topic in a subscription of format %d, whose readers would deliver the first", d.Format)
+	}
 	if d.Limits != nil && d.Format < limitedFormat {
 		return fmt.Errorf("limits in a subscription of format %d, whose readers would not heed them", d.Format)
 	}

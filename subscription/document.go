@@ -23,6 +23,7 @@ const (
 	filteredFormat = 3 // it has a filter, which the formats before would not heed
 	resetFormat    = 4 // a shard set of it begins elsewhere than where the one before has ended
 	limitedFormat  = 5 // it has limits, or had: the formats before would not heed them
+	grownFormat    = 6 // a shard set of it delivers another storage topic than the first: the formats before know only that
 	orderedFormat  = 7 // it is ordered by a function, whose keys journals have: the formats before would take them for damage
 	newestFormat   = orderedFormat
 	setIDBytes     = 8
@@ -223,13 +224,21 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			d := want
 			d.Format, d.State, d.Created = documentFormat, creating, time.Now().UnixMilli()
-			if d.Sets, err = firstSet(&d, main.Storage[0].Partitions); err != nil {
+			begin := main.Left()
+			if d.From == "latest" {
+				begin = main.Produce
+			}
+			partitions := main.Storage[begin].Partitions
+			if d.Sets, err = firstSet(&d, partitions); err != nil {
 				return nil, err
+			}
+			if d.Sets[0].Storage = begin; begin > 0 {
+				d.atLeast(grownFormat)
 			}
 			if err := d.Limits.CheckShards(d.Name, d.Set().Shards); err != nil {
 				return nil, err
 			}
-			if d.Set().Shards != main.Storage[0].Partitions {
+			if d.Set().Shards != partitions {
 				d.atLeast(turnedFormat) // units read several partitions
 			}
 			if d.Filter != "" {

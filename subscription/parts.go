@@ -55,7 +55,7 @@ func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.C
 			err = c.parts(d.Name).Check(t.Document())
 		}
 		if err == nil {
-			err = d.fits(t.Document(), d.Set().Shards)
+			err = d.fits(t.Document(), 0)
 		}
 		if err == nil {
 			*of.to, err = t.Storage(0)
@@ -92,15 +92,19 @@ func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error
 
 // shares says whether the shards can share a topic: a set that was never another has one for each partition.
 func (d *Document) shares(t *topic.Document) error {
-	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[0].Partitions) != nil {
-		return d.fits(t, d.Set().Shards)
+	at := d.Set().Storage
+	if at >= len(t.Storage) {
+		return fmt.Errorf("shards of storage topic %d, and topic %q has %d: %w", at, t.Name, len(t.Storage), ErrDamaged)
+	}
+	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[at].Partitions) != nil {
+		return d.fits(t, at)
 	}
 	return nil
 }
 
-// fits says whether a topic has so many partitions.
-func (d *Document) fits(t *topic.Document, shards int) error {
-	if n := t.Storage[0].Partitions; n != shards {
+// fits says whether a storage topic has a partition for each shard.
+func (d *Document) fits(t *topic.Document, storage int) error {
+	if n := t.Storage[storage].Partitions; n != d.Set().Shards {
 		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)
 	}
 	return nil

@@ -10,14 +10,14 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// A reset is a turn to a set of as many shards that does not begin where the one before has ended. What is
-// parked from there on comes again from the topic, and what is parked below goes along.
+// A reset is a turn to a set that does not begin where the one before has ended, perhaps in another storage
+// topic: then the ones after that follow as they do when a topic has grown. What is parked from there on comes
+// again from the topic, and what is parked below goes along.
 
 // AsItWas is in the place of an offset where a set begins: there the set before has ended.
 const AsItWas = -1
 
-// PlanReset returns a definition whose next turn may be a reset. ErrConflict while a turn is under way, and
-// when the topic has grown.
+// PlanReset returns a definition whose next turn may be a reset. ErrConflict while a turn is under way.
 func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error) {
 	d, err := c.Get(ctx, name)
 	if err == nil {
@@ -26,10 +26,11 @@ func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error)
 	return d, err
 }
 
-// Reset writes down that a set begins at these offsets, one for each partition, in the place of the one that
-// delivers by a definition; Advance takes the next step. fault.Conflict when that has turned meanwhile.
-func (c *Catalog) Reset(ctx context.Context, d *Document, starts []int64, shed bool) (*Document, error) {
-	next := newSet(d.Sets[len(d.Sets)-1].Set+1, d.Set().Shards, making)
+// Reset writes down that a set of so many shards begins at these offsets of a storage topic, one for each
+// partition, in the place of the one that delivers by a definition; Advance takes the next step.
+// fault.Conflict when that has turned meanwhile.
+func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, starts []int64, shed bool) (*Document, error) {
+	next := d.nextSet(shards, storage)
 	next.Starts, next.Shed = starts, shed
 	if !soundStarts(&next) {
 		return nil, fmt.Errorf("subscription %q can't begin at the offsets %v: %w", d.Name, starts, fault.Invalid)
@@ -57,6 +58,9 @@ func soundStarts(s *Set) bool {
 
 // format is what whoever reads it has to know.
 func (s *Set) format() int {
+	if s.Storage > 0 {
+		return grownFormat
+	}
 	if s.Starts != nil {
 		return resetFormat
 	}

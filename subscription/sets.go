@@ -15,12 +15,13 @@ import (
 // Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
 // their names and in each record of theirs, and is never used again.
 type Set struct {
-	Set    int    `json:"set"`
-	ID     string `json:"id"`
-	Shards int    `json:"shards"`
-	State  string `json:"state"`              // making, active, closing, retired
-	Since  int64  `json:"since,omitempty"`    // Unix ms: when that began; 0: with the subscription
-	Pause  int64  `json:"pause_ms,omitempty"` // at the turn to it: how long a shard of it delivered nothing, at most
+	Set     int    `json:"set"`
+	ID      string `json:"id"`
+	Storage int    `json:"storage,omitempty"` // the storage topic of the main topic that it delivers
+	Shards  int    `json:"shards"`
+	State   string `json:"state"`              // making, active, closing, retired
+	Since   int64  `json:"since,omitempty"`    // Unix ms: when that began; 0: with the subscription
+	Pause   int64  `json:"pause_ms,omitempty"` // at the turn to it: how long a shard of it delivered nothing, at most
 	// Of a reset, until the set turns itself: the offset at which it begins in each partition, or AsItWas.
 	Starts []int64 `json:"starts,omitempty"`
 	Shed   bool    `json:"shed,omitempty"` // and what was parked in those partitions is not handed over
@@ -139,6 +140,8 @@ func checkSets(sets []Set) error {
 			return fmt.Errorf("shard set %.20q is number %d in place %d, or is there twice", s.ID, s.Set, i)
 		case !isSetID(s.ID):
 			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
+		case s.Storage < 0 || s.Storage > maxStorage:
+			return fmt.Errorf("shard set %s delivers storage topic %d; expected 0 to %d", s.ID, s.Storage, maxStorage)
 		case s.Shards < 1 || s.Shards > commitlog.MaxPartitions:
 			return fmt.Errorf("shard set %s of %d shards; expected 1 to %d", s.ID, s.Shards, commitlog.MaxPartitions)
 		case at < place:
@@ -156,6 +159,9 @@ func checkSets(sets []Set) error {
 	}
 	return nil
 }
+
+// maxStorage is a place that an origin has room for.
+const maxStorage = 1<<20 - 1
 
 // MaxShare is how many partitions a shard reads at most.
 const MaxShare = 1024

@@ -37,6 +37,7 @@ type ShardConfig struct {
 	Member     string
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
+	Heritage   *core.Heritage                       // and from whom what; nil: what is of its partitions
 	Handler    dispatch.Handler
 	Filter     func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
 	OrderBy    func(key []byte) []byte              // as that of its engine; nil: the key

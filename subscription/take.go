@@ -106,6 +106,9 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []registry.Positi
 	parents := make([]core.Parent, len(left))
 	for i, l := range left {
 		parents[i] = core.Parent{Shard: i, State: l.state}
+		if h := s.cfg.Heritage; h != nil {
+			parents[i].Takes = h.Takes(s.cfg.Shard, l.shard)
+		}
 	}
 	set := s.cfg.Definition.Set()
 	s.do(func(st *core.State) { st.Adopt(parents, set.anew(nexts(at))) })

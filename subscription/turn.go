@@ -22,7 +22,7 @@ import (
 const RetiredFor = time.Hour
 
 // PlanReshard says what a turn to another number of shards begins with; the definition as it is, when it has
-// so many. ErrConflict while a turn is under way, and when the topic has grown.
+// so many. ErrConflict while a turn is under way.
 func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
 	d, err := c.Get(ctx, name)
 	if err == nil {
@@ -36,7 +36,7 @@ func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error
 	if err != nil {
 		return err
 	}
-	if err := CheckShards(shards, main.Storage[0].Partitions); err != nil {
+	if err := CheckShards(shards, main.Storage[d.Set().Storage].Partitions); err != nil {
 		return err
 	}
 	return d.Limits.CheckShards(d.Name, shards)
@@ -47,8 +47,8 @@ func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, er
 	main, err := c.main(ctx, d.Topic)
 	switch {
 	case err != nil:
-	case len(main.Storage) > 1:
-		err = fmt.Errorf("subscription %q: its topic has grown, and shards of several storage topics can't be delivered yet: %w", d.Name, fault.Conflict)
+	case d.Set().Storage >= len(main.Storage):
+		err = fmt.Errorf("subscription %q: %w", d.Name, d.shares(main))
 	case len(d.Sets) >= maxSets:
 		err = fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
 	case d.Turning():
@@ -65,7 +65,7 @@ func (c *Catalog) Reshard(ctx context.Context, name string, shards int) (*Docume
 			return false, err
 		}
 		d.atLeast(turnedFormat)
-		d.Sets = append(d.Sets, newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making))
+		d.Sets = append(d.Sets, d.nextSet(shards, d.Set().Storage))
 		return true, nil
 	})
 	if err != nil {
@@ -79,6 +79,13 @@ func newSet(n, shards int, state string) Set {
 	if n > 0 {
 		s.Since = time.Now().UnixMilli()
 	}
+	return s
+}
+
+// nextSet is the one after all others.
+func (d *Document) nextSet(shards, storage int) Set {
+	s := newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making)
+	s.Storage = storage
 	return s
 }
 
@@ -183,7 +190,7 @@ func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document)
 // Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
 // that went back has forgotten a turn which the journals know of.
 func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
-	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions || !soundStarts(&next) {
+	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions || next.Storage < 0 || next.Storage > maxStorage || !soundStarts(&next) {
 		return nil, fmt.Errorf("subscription %q: a journal ends with the shard set %.20q of %d shards: %w", d.Name, next.ID, next.Shards, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {

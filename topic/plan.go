@@ -141,8 +141,8 @@ func (d *Document) remedy(shards int, from, to Storage) string {
 // members.
 func recommended(n int) bool { return n <= 3 || n%4 == 0 || n%6 == 0 }
 
-// shard is which of the shards owns a partition.
-func shard(p, partitions, shards int) int { return ((p+1)*shards - 1) / partitions }
+// Shard is which of the shards owns a partition.
+func Shard(p, partitions, shards int) int { return ((p+1)*shards - 1) / partitions }
 
 // keeps says whether every key stays in its shard.
 func (r Router) keeps(shards int, from, to Storage) bool {
@@ -165,8 +165,8 @@ func (r Router) moved(shards int, from, to Storage) float64 {
 		x := (h ^ h>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb
 		x ^= x >> 31
-		a := shard(r.Route(x, from.Partitions, from.K), from.Partitions, shards)
-		if a != shard(r.Route(x, to.Partitions, to.K), to.Partitions, shards) {
+		a := Shard(r.Route(x, from.Partitions, from.K), from.Partitions, shards)
+		if a != Shard(r.Route(x, to.Partitions, to.K), to.Partitions, shards) {
 			n++
 		}
 	}

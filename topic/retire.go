@@ -256,6 +256,12 @@ func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name
 }
 
 func (d *Document) neededBy(storage int, group string, st *registry.State) (why string) {
+	if sole, ok := registry.SoleStorage(group, st.Meta.Layout); ok {
+		if storage < sole {
+			return ""
+		}
+		return fmt.Sprintf("a subscription delivers storage topic %d in group %q, or has until an hour ago", sole, group)
+	}
 	if st.Meta.Layout != "" { // and so are the numbers of its units
 		return fmt.Sprintf("group %q has the layout %q, which is not known here", group, st.Meta.Layout)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -20,8 +21,10 @@ import (
 
 // ResetOptions are the options of a reset.
 type ResetOptions struct {
-	Storage    *int  // the storage topic to move in; nil: that which is delivered
-	Partitions []int // of that; empty: all. The others go on as they were.
+	// Storage is the storage topic to begin in; nil: where the target lies, of an offset, or with Partitions, the
+	// one that is delivered. Those after it are delivered in their turn, whether they were before or not.
+	Storage    *int
+	Partitions []int // of the one that is delivered; empty: all. The others go on as they were.
 	DropParked bool  // what is parked in them, or a dead letter, is left behind: below the new place nobody gets it any more
 	DryRun     bool  // only say what it would do
 }
@@ -33,6 +36,9 @@ type Reset struct {
 	To         string          `json:"to"`
 	Begun      bool            `json:"begun"` // the members are at it, or do it when there are some
 	DropParked bool            `json:"drop_parked"`
+	Storage    int             `json:"storage"` // where it begins
+	Shards     int             `json:"shards"`  // that begin there
+	Earlier    int             `json:"earlier"` // parked records and dead letters of storage topics before all these: they stay so, or all are dropped
 	Positions  []ResetPosition `json:"positions"`
 }
 
@@ -75,11 +81,13 @@ func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.Seek
 	if out, infos, err = r.plan(ctx, to, opts); err != nil { // retention may have been at work until the hold was stored
 		return nil, err
 	}
-	starts := slices.Repeat([]int64{subscription.AsItWas}, main.Document().Storage[0].Partitions)
+	starts := slices.Repeat([]int64{subscription.AsItWas}, main.Document().Storage[out.Storage].Partitions)
 	for _, p := range infos {
-		starts[p.Partition] = p.Checkpoint
+		if p.Storage == out.Storage {
+			starts[p.Partition] = p.Checkpoint
+		}
 	}
-	next, err := c.Catalog.Reset(ctx, d, starts, opts.DropParked)
+	next, err := c.Catalog.Reset(ctx, d, out.Storage, out.Shards, starts, opts.DropParked)
 	if err != nil {
 		hold.End(ctx)
 		return nil, err
@@ -101,13 +109,10 @@ type resetter struct {
 	group *registry.Group
 }
 
-// plan finds where a reset goes, and what that means.
+// plan finds where a reset goes, and what that means. The places are those of all that it needs.
 func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (*Reset, []consumer.PositionInfo, error) {
-	storage := 0
-	partitions, err := consumer.SoughtUnits(r.main.Document(), to, &consumer.SeekOptions{Storage: &storage, Partitions: opts.Partitions})
-	if opts.Storage != nil && *opts.Storage != storage {
-		err = fmt.Errorf("subscription %q delivers storage topic %d; it can't be sent to storage topic %d: %w", r.d.Name, storage, *opts.Storage, fault.Invalid)
-	}
+	now, doc := r.d.Set().Storage, r.main.Document()
+	storage, partitions, err := r.sought(ctx, to, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,40 +128,104 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &Reset{Name: r.d.Name, To: to.String(), DropParked: opts.DropParked, Positions: []ResetPosition{}}
+	out := &Reset{Name: r.d.Name, To: to.String(), DropParked: opts.DropParked, Storage: storage, Shards: r.d.Set().Shards, Positions: []ResetPosition{}}
+	if storage != now {
+		out.Shards = r.d.ShardsFor(doc, storage)
+	}
+	for _, it := range items {
+		if int(it.Storage) < min(storage, now) {
+			out.Earlier++
+		}
+	}
 	var infos []consumer.PositionInfo
-	for _, n := range partitions {
-		at, err := consumer.SeekPosition(ctx, r.main, storage, n, to)
-		if err != nil {
-			return nil, nil, err
-		}
-		p := ResetPosition{Storage: storage, Partition: n, From: -1, To: at.Checkpoint, Next: at.Next}
-		was := have[n]
-		if was == nil {
-			was = &registry.Position{Next: at.First}
-			if r.d.From == string(consumer.Latest) && len(r.d.Sets) == 1 {
-				was.Next = at.Next
+	for s := min(storage, now); s <= max(storage, now); s++ {
+		target, of := to, partitions
+		if s != storage {
+			target, of = consumer.SeekEarliest, all(doc.Storage[s].Partitions)
+			if s < storage {
+				target = consumer.SeekLatest
 			}
-		} else {
-			p.From = was.Next
 		}
-		p.count(was)
-		for _, it := range items {
+		for _, n := range of {
+			at, err := consumer.SeekPosition(ctx, r.main, s, n, target)
+			if err != nil {
+				return nil, nil, err
+			}
+			p := ResetPosition{Storage: s, Partition: n, From: -1, To: at.Checkpoint, Next: at.Next}
+			was := have[[2]int{s, n}]
 			switch {
-			case int(it.Storage) != storage || int(it.Partition) != n:
-			case it.Offset >= p.To:
-				p.Anew++
-				p.Again--
-			case opts.DropParked:
-				p.Dropped++
+			case was != nil:
+				p.From = was.Next
+			case s < now:
+				was = &registry.Position{Next: at.Next} // earlier sets have delivered it
+				p.From = at.Next
 			default:
-				p.Kept++
+				was = &registry.Position{Next: at.First}
+				if r.d.From == string(consumer.Latest) && len(r.d.Sets) == 1 && s == now {
+					was.Next = at.Next
+				}
+			}
+			p.count(was)
+			p.parked(items, opts.DropParked)
+			out.Positions = append(out.Positions, p)
+			if s >= storage {
+				infos = append(infos, at)
 			}
 		}
-		p.Again = max(0, p.Again) // what was parked since the positions were stored is not finished by those
-		infos, out.Positions = append(infos, at), append(out.Positions, p)
 	}
 	return out, infos, nil
+}
+
+// sought is where a reset begins.
+func (r *resetter) sought(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (storage int, partitions []int, err error) {
+	now, doc := r.d.Set().Storage, r.main.Document()
+	switch storage = now; {
+	case opts.Storage != nil:
+		storage = *opts.Storage
+	case len(opts.Partitions) == 0:
+		if storage, err = to.Storage(ctx, r.main, now); err != nil {
+			return 0, nil, err
+		}
+	}
+	units, err := consumer.SoughtUnits(doc, to, &consumer.SeekOptions{Storage: &storage, Partitions: opts.Partitions})
+	if err == nil && storage > doc.Produce {
+		err = fmt.Errorf("storage topic %d of topic %q takes no records yet; the newest that does is %d: %w", storage, doc.Name, doc.Produce, fault.Invalid)
+	}
+	if err == nil && storage != now && len(units) != doc.Storage[storage].Partitions {
+		err = fmt.Errorf("subscription %q delivers storage topic %d; only as a whole it can be sent to storage topic %d, not single partitions: %w", r.d.Name, now, storage, fault.Invalid)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, n := range units {
+		partitions = append(partitions, n-doc.Unit(storage, 0))
+	}
+	return storage, partitions, nil
+}
+
+// all are the numbers below n.
+func all(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
+// parked says what becomes of what is parked there, or a dead letter.
+func (p *ResetPosition) parked(items []core.Item, drop bool) {
+	for _, it := range items {
+		switch {
+		case int(it.Storage) != p.Storage || int(it.Partition) != p.Partition:
+		case it.Offset >= p.To:
+			p.Anew++
+			p.Again--
+		case drop:
+			p.Dropped++
+		default:
+			p.Kept++
+		}
+	}
+	p.Again = max(0, p.Again) // what was parked since the positions were stored is not finished by those
 }
 
 // count says what is delivered again, parked ones included, and what is passed over.
@@ -168,17 +237,17 @@ func (p *ResetPosition) count(was *registry.Position) {
 	}
 }
 
-// positions are those that are stored, by partition.
-func (r *resetter) positions(ctx context.Context) (map[int]*registry.Position, error) {
+// positions are those that are stored, by storage topic and partition.
+func (r *resetter) positions(ctx context.Context) (map[[2]int]*registry.Position, error) {
 	st, err := r.group.Survey(ctx, true)
 	if err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	have := map[int]*registry.Position{}
+	have := map[[2]int]*registry.Position{}
 	for i := range st.Units {
 		if c := st.Units[i].Checkpoint; c != nil {
 			for k := range c.Positions {
-				have[c.Positions[k].Partition] = &c.Positions[k]
+				have[[2]int{c.Positions[k].Storage, c.Positions[k].Partition}] = &c.Positions[k]
 			}
 		}
 	}

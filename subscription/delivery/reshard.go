@@ -7,6 +7,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // Resharding is what the change of a subscription's number of shards does.
@@ -29,7 +30,7 @@ type NewShard struct {
 
 // Reshard changes how many shards a subscription has, while it is delivered; a dry run only says what that
 // would do. Members do it; without one it is done when there is one. fault.Conflict while an earlier change
-// is under way, and when the topic has grown; fault.Invalid for a number that is too high.
+// is under way; fault.Invalid for a number that is too high.
 func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*Resharding, error) {
 	d, err := c.PlanReshard(ctx, name, shards)
 	if err != nil {
@@ -43,7 +44,9 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 	if out.From == out.To {
 		return out, nil
 	}
-	out.Shards = newShards(out.From, shards, main.Storage[0].Partitions)
+	next := d.Set()
+	next.Shards = shards
+	out.Shards = newShards(main, d.Set(), next)
 	j, err := c.journalsOf(ctx, d)
 	if err == nil {
 		out.Parked, err = j.Parked(ctx)
@@ -56,15 +59,17 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 	return out, err
 }
 
-func newShards(from, to, partitions int) []NewShard {
-	all := make([]NewShard, to)
+// newShards are those of a set that goes on for another one.
+func newShards(main *topic.Document, before, next subscription.Set) []NewShard {
+	all := make([]NewShard, next.Shards)
+	h := subscription.Heritage(main, before, next)
+	partitions := main.Storage[next.Storage].Partitions
 	for p := range partitions {
-		s := &all[consumer.ShardOf(p, to, partitions)]
-		s.Shard = consumer.ShardOf(p, to, partitions)
+		s := &all[topic.Shard(p, partitions, next.Shards)]
 		s.Partitions = append(s.Partitions, p)
-		if after := consumer.ShardOf(p, from, partitions); len(s.After) == 0 || s.After[len(s.After)-1] != after {
-			s.After = append(s.After, after)
-		}
+	}
+	for i := range all {
+		all[i].Shard, all[i].After = i, h.After[i]
 	}
 	return all
 }
@@ -101,7 +106,10 @@ func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.La
 	}
 	for _, s := range d.Sets {
 		if s.ID == set {
-			return consumer.Shards(s.Shards, main.Storage[0].Partitions), nil
+			if s.Storage >= len(main.Storage) {
+				return consumer.Layout{}, nil
+			}
+			return consumer.Shards(s.Storage, s.Shards, main.Storage[s.Storage].Partitions), nil
 		}
 	}
 	return consumer.Layout{}, nil

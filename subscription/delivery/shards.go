@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
 )
 
@@ -26,16 +27,21 @@ type shards struct {
 	*subscription.Journals
 	of         *Subscriptions
 	group      *registry.Group
-	partitions int                    // of the topic
+	partitions int                    // of the storage topic that they deliver
 	before     *subscription.Journals // of the set that this one goes on for; nil: there was none
+	heritage   *core.Heritage         // from that
 	drain      time.Duration
 	breaker    *subscription.Breaker
 	throttle   *subscription.Throttle
 	opts       Options
 	logger     *slog.Logger
 
-	enough chan struct{} // closed when the set is to end
+	enough chan struct{} // closed when the set is to end at once
+	last   chan struct{} // closed when it is to end with its storage topic
+	sealed chan struct{} // closed when that is sealed, and there is a next one
 	once   sync.Once
+	seal   sync.Once
+	news   func() // is told when a shard has read its storage topic to the end
 
 	retired atomic.Bool // nobody needs the set any more
 
@@ -45,6 +51,7 @@ type shards struct {
 	next   subscription.Set       // that goes on for this one, once enough is closed
 	since  int64                  // Unix ms: when it was
 	runs   map[*subscription.Shard]struct{}
+	read   map[*subscription.Shard]int64 // those that have read all, and since when, in Unix ms
 }
 
 // end has all shards end for good, since another set goes on.
@@ -53,13 +60,20 @@ func (w *shards) end(next subscription.Set) {
 	defer w.mu.Unlock()
 	w.once.Do(func() {
 		w.next, w.since = next, time.Now().UnixMilli()
-		close(w.enough)
+		if next.Follows(w.Definition.Set()) {
+			close(w.last)
+		} else {
+			close(w.enough)
+		}
 	})
 }
 
-func (w *shards) ending() bool {
+// ending says whether the shards are to end at once.
+func (w *shards) ending() bool { return isClosed(w.enough) }
+
+func isClosed(ch <-chan struct{}) bool {
 	select {
-	case <-w.enough:
+	case <-ch:
 		return true
 	default:
 		return false
@@ -103,16 +117,13 @@ func (w *shards) wantedHere() func(*dispatch.Record) (bool, error) {
 func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler,
 	engine func(context.Context, consumer.Inner) error,
 ) error {
-	if err := w.readable(in); err != nil {
-		return err
-	}
 	have, err := w.group.Unit(ctx, u.Number())
 	if err != nil {
 		return err
 	}
 	var left []*subscription.Left
 	if have.Checkpoint == nil && w.before != nil {
-		if left, err = w.await(ctx, u, in); err != nil || left == nil {
+		if left, err = w.await(ctx, u); err != nil || left == nil {
 			return err
 		}
 	}
@@ -125,7 +136,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 		return err
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
-		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil,
+		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil, Heritage: w.heritage,
 		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
@@ -184,6 +195,7 @@ func (w *shards) add(s *subscription.Shard, partitions int) (remove func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.runs, s)
+		delete(w.read, s)
 	}
 }
 

@@ -73,6 +73,11 @@ func (m *subscriber) heard(d *subscription.Document) {
 	default:
 		m.of.logger.Info("the subscription goes on", "subscription", d.Name)
 	}
+	m.wake()
+}
+
+// wake has the member look at everything again.
+func (m *subscriber) wake() {
 	select {
 	case m.news <- struct{}{}:
 	default:
@@ -88,6 +93,7 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 			err = errors.Join(err, m.left(<-m.ended))
 		}
 	}()
+	pause := turnEvery
 	for look := (<-chan time.Time)(nil); ; look = nil {
 		m.mu.Lock()
 		d := m.def
@@ -99,6 +105,11 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		if d.Turning() {
 			m.of.turnOn(ctx, d)
 			look = time.After(turnEvery)
+		} else if m.hasRead(d) {
+			m.of.growOn(ctx, d)
+			look, pause = time.After(pause), min(2*pause, growEvery)
+		} else {
+			pause = turnEvery
 		}
 		select {
 		case <-ctx.Done():
@@ -159,13 +170,17 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	if err != nil {
 		return nil, err
 	}
+	if err := c.CheckTopic(ctx, as); err != nil {
+		return nil, err
+	}
 	main, err := c.topics.Catalog().Get(ctx, as.Topic)
 	if err != nil {
 		return nil, err
 	}
+	storage := as.Set().Storage
 	of := &shards{
-		Journals: j, of: c, partitions: main.Storage[0].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
-		enough: make(chan struct{}),
+		Journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
+		enough: make(chan struct{}), last: make(chan struct{}), sealed: make(chan struct{}), news: m.wake,
 	}
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
@@ -173,6 +188,7 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	from := consumer.From(as.From)
 	if before := as.Before(); before != nil {
 		from = consumer.Earliest // where the one before has ended
+		of.heritage = subscription.Heritage(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
 			err = nil // nobody needs it any more
 		}
@@ -194,7 +210,7 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	m.mu.Unlock()
 	go func() { // joined by run, which takes it from ended
 		set.err = c.groups.Consume(running, consumer.Member{
-			Topic: as.Topic, Handlers: m.handlers, From: from, Layout: consumer.Shards(as.Set().Shards, of.partitions), Around: of.run,
+			Topic: as.Topic, Handlers: m.handlers, From: from, Layout: consumer.Shards(storage, as.Set().Shards, of.partitions), Around: of.run, Seen: of.seen,
 			Group: group.Config{
 				Group: as.Group(), Member: m.opts.Member, SessionTTL: m.opts.SessionTTL, DrainTimeout: m.opts.DrainTimeout,
 				ProgressTimeout: m.opts.HandlerTimeout, Events: m.opts.Events,

@@ -22,36 +22,27 @@ import (
 // other stands at the end of a journal. The epoch of the new one has to be above that of the old one, as
 // receivers may fence by it; where it is not, the unit is claimed again above it.
 
-// readable says whether the shards can deliver what a unit reads.
-func (w *shards) readable(in []dispatch.Input) error {
-	if in := in[0]; in.Storage > 0 {
-		return fmt.Errorf("subscription %q: its topic has grown, and it can't deliver storage topic %d yet: %w", w.Definition.Name, in.Storage, fault.Invalid)
-	}
-	return nil
-}
-
-// await waits until all shards of the set before that had a part of what a unit reads have ended. With
-// neither a result nor an error the unit is to be drained.
-func (w *shards) await(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]*subscription.Left, error) {
+// await waits until all shards of the set before have ended that can have had records of keys which a unit
+// reads. With neither a result nor an error the unit is to be drained.
+func (w *shards) await(ctx context.Context, u *group.Unit) ([]*subscription.Left, error) {
 	old, err := w.of.reg.Group(w.before.Definition.Group())
 	if err != nil {
 		return nil, err
 	}
-	count := w.before.Definition.Set().Shards
-	first, last := consumer.ShardOf(in[0].Partition, count, w.partitions), consumer.ShardOf(in[len(in)-1].Partition, count, w.partitions)
+	after := w.heritage.After[u.Number()]
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	left, errs := make([]*subscription.Left, last-first+1), make([]error, last-first+1)
+	left, errs := make([]*subscription.Left, len(after)), make([]error, len(after))
 	var wg sync.WaitGroup
 	for i := range left {
 		wg.Go(func() { // joined below
 			from := int64(0)
-			was, err := old.Unit(waiting, first+i)
+			was, err := old.Unit(waiting, after[i])
 			if err == nil && was.Checkpoint != nil {
 				from = was.Checkpoint.From
 			}
 			if err == nil {
-				left[i], err = w.before.Await(waiting, first+i, from)
+				left[i], err = w.before.Await(waiting, after[i], from)
 			}
 			if errs[i] = err; err != nil {
 				stop()
@@ -102,7 +93,7 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 // endedUnawares is called when the shards of a set end. Where the definition knows of no turn, because the
 // registry went back, it is told again.
 func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) {
-	if w.ending() {
+	if w.ending() || isClosed(w.last) {
 		return
 	}
 	next, err := w.successor(ctx)
@@ -163,11 +154,19 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 	}
 	if !d.ending() {
 		var e *dispatch.Engine
+		enough, over := make(chan struct{}), make(chan struct{})
+		var watching sync.WaitGroup
 		err := engine(ctx, consumer.Inner{
-			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: d.enough,
-			Began: func(began *dispatch.Engine) { e = began; d.shard.Uses(began) },
+			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: enough,
+			Began: func(began *dispatch.Engine) {
+				e = began
+				d.shard.Uses(began)
+				watching.Go(func() { d.watch(e, over, enough) })
+			},
 		})
-		if err != nil || !d.ending() || ctx.Err() != nil {
+		close(over)
+		watching.Wait()
+		if err != nil || !isClosed(enough) || ctx.Err() != nil {
 			return err
 		}
 		final = merged(final, e.Final().Positions)
@@ -179,6 +178,9 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 	}
 	d.mu.Lock()
 	next, since := d.next, d.since
+	if read, ok := d.read[d.shard]; ok && isClosed(d.last) {
+		since = min(since, read)
+	}
 	d.mu.Unlock()
 	return d.shard.End(ctx, subscription.Final{At: since, Positions: final, Next: next}, d.drain)
 }

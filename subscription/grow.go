@@ -1,0 +1,102 @@
+package subscription
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// The topic has grown: its shard set delivers a storage topic that is sealed, and there is a next one. When all
+// shards have read what they have, a set of that goes on. It is a turn like others; what is different is which
+// shards follow which (Heritage), as the partitions are others, and that a shard does not end before it has read
+// all: no later set reads that.
+
+// Grown is the next storage topic to be delivered; false: there is none yet, or the one that is delivered goes
+// on.
+func (d *Document) Grown(main *topic.Document) (storage int, ok bool) {
+	at := d.Set().Storage
+	return at + 1, at+1 < len(main.Storage) && main.Storage[at].Ends != nil
+}
+
+// Grow begins the turn to the next storage topic, unless another turn is under way or the set of a definition
+// does not deliver any more. The caller knows that it has read all.
+func (c *Catalog) Grow(ctx context.Context, d *Document) (*Document, error) {
+	main, err := c.main(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.changeSets(ctx, d, func(now *Document) bool {
+		storage, grown := now.Grown(main)
+		if !grown || now.Turning() || now.Set().ID != d.Set().ID || len(now.Sets) >= maxSets {
+			return false
+		}
+		now.atLeast(grownFormat)
+		now.Sets = append(now.Sets, now.nextSet(now.ShardsFor(main, storage), storage))
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Advance(ctx, next)
+}
+
+// ShardsFor is how many shards are to deliver another storage topic: as many as now, or one for each partition
+// when it is so now, as far as limits and the storage topic allow.
+func (d *Document) ShardsFor(main *topic.Document, storage int) int {
+	have, partitions := d.Set().Shards, main.Storage[storage].Partitions
+	least := (partitions + MaxShare - 1) / MaxShare
+	if have == main.Storage[d.Set().Storage].Partitions && d.Limits.CheckShards(d.Name, partitions) == nil {
+		return partitions
+	}
+	return min(max(have, least), partitions)
+}
+
+// Follows says whether a set goes on for another one when that has read all of its storage topic.
+func (s *Set) Follows(before Set) bool { return s.Storage > before.Storage && s.Starts == nil }
+
+// Heritage says who of a set takes over from whom of the one before.
+func Heritage(main *topic.Document, before, next Set) *core.Heritage {
+	was, now := main.Storage[before.Storage], main.Storage[next.Storage]
+	route := main.Router.For(main.Hash, now.Partitions, now.K)
+	h := &core.Heritage{
+		Storage: next.Storage, After: make([][]int, next.Shards),
+		Home: func(o core.Origin, key []byte) int {
+			p := int(o.Partition)
+			switch {
+			case int(o.Storage) == next.Storage:
+			case key != nil:
+				p = route.Partition(key)
+			}
+			return topic.Shard(p%now.Partitions, now.Partitions, next.Shards)
+		},
+		Anew: next.Starts != nil, Shed: next.Shed && !slices.Contains(next.Starts, AsItWas),
+	}
+	for p := range now.Partitions {
+		after := &h.After[topic.Shard(p, now.Partitions, next.Shards)]
+		for _, q := range parents(main, before, next, p) {
+			*after = append(*after, topic.Shard(q, was.Partitions, before.Shards))
+		}
+	}
+	for i := range h.After {
+		slices.Sort(h.After[i])
+		h.After[i] = slices.Compact(h.After[i])
+	}
+	return h
+}
+
+// parents are the partitions of a set before that can hold earlier records of the keys of a partition.
+func parents(main *topic.Document, before, next Set, partition int) (all []int) {
+	at := topic.Parents{To: main.Storage[before.Storage].Partitions, Step: 1}
+	switch before.Storage {
+	case next.Storage:
+		return []int{partition}
+	case next.Storage - 1:
+		at, _ = main.Parents(next.Storage, partition)
+	}
+	for q := at.From; q < at.To; q += at.Step {
+		all = append(all, q)
+	}
+	return all
+}
