@@ -20,11 +20,11 @@ func grow(t *testing.T, rf *ringfence.Client, partitions int) {
 }
 
 // follows waits until a subscription delivers a storage topic, and no turn is under way.
-func follows(t *testing.T, rf *ringfence.Client, storage int) (d *ringfence.SubscriptionInfo) {
+func follows(t *testing.T, rf *ringfence.Client, name string, storage int) (d *ringfence.SubscriptionInfo) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("that storage topic %d is delivered", storage), func() bool {
 		var err error
-		d, err = rf.DescribeSubscription(t.Context(), "billing")
+		d, err = rf.DescribeSubscription(t.Context(), name)
 		must(t, err)
 		return !d.Turning() && d.Set().Storage == storage
 	})
@@ -69,7 +69,7 @@ func TestASubscriptionFollowsAGrowingTopic(t *testing.T) {
 	for i, partitions := range []int{8, 6} {
 		grow(t, one, partitions)
 		produce(5)
-		info := follows(t, one, i+1)
+		info := follows(t, one, "billing", i+1)
 		if info.Set().Shards != partitions || info.Set().Pause == 0 {
 			t.Errorf("%d partitions are delivered by %+v", partitions, info.Set())
 		}
@@ -145,7 +145,7 @@ func TestMembersThatComeLaterFollowAllGrowths(t *testing.T) {
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
 	eventually(t, "all records", d.each("1", "2"))
-	if info := follows(t, rf, 2); info.Set().Shards != 2 {
+	if info := follows(t, rf, "billing", 2); info.Set().Shards != 2 {
 		t.Errorf("two partitions are delivered by %+v", info.Set())
 	}
 }
@@ -161,7 +161,7 @@ func TestAGrowthKeepsTheNumberOfShardsThatCanBe(t *testing.T) {
 	turned(t, rf, "billing")
 	for i, c := range []struct{ partitions, shards int }{{8, 3}, {2, 2}} {
 		grow(t, rf, c.partitions)
-		if info := follows(t, rf, i+1); info.Set().Shards != c.shards {
+		if info := follows(t, rf, "billing", i+1); info.Set().Shards != c.shards {
 			t.Errorf("%d partitions are delivered by %d shards; expected %d", c.partitions, info.Set().Shards, c.shards)
 		}
 	}
@@ -180,7 +180,7 @@ func TestAResetGoesAcrossStorageTopics(t *testing.T) {
 	produceKeys(t, rf, "2")
 	grow(t, rf, 8)
 	produceKeys(t, rf, "3")
-	follows(t, rf, 1)
+	follows(t, rf, "billing", 1)
 	eventually(t, "all of k1", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3"}) })
 	zero := 0
 	plan, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &ringfence.ResetOptions{DryRun: true})
@@ -200,15 +200,15 @@ func TestAResetGoesAcrossStorageTopics(t *testing.T) {
 	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	eventually(t, "all of k1 again", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3", "1", "2", "3"}) })
-	follows(t, rf, 1)
+	follows(t, rf, "billing", 1)
 	// To the end of what is sealed: the next storage topic comes again as a whole.
 	d.cure()
 	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &ringfence.ResetOptions{Storage: &zero})
 	must(t, err)
 	eventually(t, "the last once more", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3", "1", "2", "3", "3"}) })
-	follows(t, rf, 1)
+	follows(t, rf, "billing", 1)
 	grow(t, rf, 4)
-	follows(t, rf, 2)
+	follows(t, rf, "billing", 2)
 	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
 	if must(t, err); len(letters) != 2 || letters[0].Storage != 0 {
 		t.Errorf("dead letters and what waits: %+v", letters)
@@ -240,5 +240,5 @@ func TestAResetForwardPassesStorageTopicsOver(t *testing.T) {
 	produceKeys(t, rf, "3")
 	subscribe(t, rf, "billing", d.handler(fine))
 	eventually(t, "what came since", d.each("3"))
-	follows(t, rf, 2)
+	follows(t, rf, "billing", 2)
 }
