@@ -21,8 +21,11 @@ type ResetPosition = delivery.ResetPosition
 // of what comes again of its key, unless DropParked leaves it behind. Members do that; without one it is done
 // when there is one.
 //
-// ErrConflict while an earlier reset or Reshard is under way, and when the topic has grown; ErrInvalid for an
-// offset or a partition that is not there.
+// Of a topic that has grown it goes to any storage topic, from which on all others follow: that where the target
+// lies, or opts.Storage.
+//
+// ErrConflict while an earlier reset or Reshard is under way; ErrInvalid for an offset or a partition that is
+// not there.
 func (c *Client) ResetSubscription(ctx context.Context, name string, to SeekTarget, opts *ResetOptions) (*Reset, error) {
 	if opts == nil {
 		opts = &ResetOptions{}

@@ -22,8 +22,7 @@ type NewShard = delivery.NewShard
 // ones go on with all that is parked, in the order of each key. Nothing is delivered again but what a
 // handler does not end within DrainTimeout. Members do that; without one it is done when there is one.
 //
-// ErrConflict while an earlier change is under way, and when the topic has grown; ErrInvalid for a number
-// that is too high.
+// ErrConflict while an earlier change is under way; ErrInvalid for a number that is too high.
 func (c *Client) Reshard(ctx context.Context, name string, shards int, opts *ReshardOptions) (*Resharding, error) {
 	return c.subs.Reshard(ctx, name, shards, orDefault(opts).DryRun)
 }

@@ -242,3 +242,49 @@ func TestAResetForwardPassesStorageTopicsOver(t *testing.T) {
 	eventually(t, "what came since", d.each("3"))
 	follows(t, rf, "billing", 2)
 }
+
+// Storage topics go that all sets have delivered. Until then nothing keeps the records of earlier ones, and the
+// group of a set keeps all that it and later ones need.
+func TestStorageTopicsOfASubscriptionAreRetired(t *testing.T) {
+	t.Parallel()
+	s, rf := reshardable(t, "")
+	var d delivered
+	produceKeys(t, rf, "1")
+	grow(t, rf, 2)
+	produceKeys(t, rf, "2")
+	held := func(storage int) (n int64) {
+		change, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, &ringfence.AlterTopicOptions{DryRun: true})
+		must(t, err)
+		for _, drop := range change.Drops {
+			if drop.Storage == storage {
+				n += drop.Held
+			}
+		}
+		return n
+	}
+	stop := subscribe(t, rf, "billing", d.handler(fine))
+	eventually(t, "all records", d.each("1", "2"))
+	info := follows(t, rf, "billing", 1)
+	stop()
+	produceKeys(t, rf, "3")
+	eventually(t, "that what was not delivered yet is kept, and nothing else", func() bool { return held(0) == 0 && held(1) >= 8 })
+	_, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil)
+	must(t, err)
+	kept, err := rf.RetireStorage(t.Context(), "a", &ringfence.RetireOptions{DryRun: true})
+	if must(t, err); len(kept.Retired) > 0 {
+		t.Errorf("it would be retired under the set that has read it: %+v", kept)
+	}
+	rewrite(t, s, func(doc map[string]any) {
+		doc["sets"].([]any)[0].(map[string]any)["since"] = time.Now().Add(-2 * time.Hour).UnixMilli()
+	})
+	subscribe(t, rf, "billing", d.handler(fine))
+	retire(t, rf, 0)
+	produceKeys(t, rf, "4")
+	eventually(t, "the newest", d.last("4"))
+	if now := follows(t, rf, "billing", 1); now.Set().ID != info.Set().ID {
+		t.Errorf("set %s delivers, not %s", now.Set().ID, info.Set().ID)
+	}
+	grow(t, rf, 3)
+	produceKeys(t, rf, "5")
+	eventually(t, "what came after another growth", d.last("5"))
+}

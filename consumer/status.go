@@ -23,6 +23,8 @@ type GroupInfo struct {
 	Awaited  []string     `json:"awaited,omitempty"` // static members that are away and may come back
 	Units    []UnitInfo   `json:"units,omitempty"`   // Describe only
 	Lag      int64        `json:"lag"`               // records not processed yet, over all units
+	// Later are those of them that no unit reads yet: of a subscription, in storage topics that come after.
+	Later int64 `json:"later,omitempty"`
 	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
 	// Damaged says why the group can't be read; "": it can.

@@ -92,10 +92,12 @@ func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error
 
 // shares says whether the shards can share a topic: a set that was never another has one for each partition.
 func (d *Document) shares(t *topic.Document) error {
-	at := d.Set().Storage
-	if at >= len(t.Storage) {
-		return fmt.Errorf("shards of storage topic %d, and topic %q has %d: %w", at, t.Name, len(t.Storage), ErrDamaged)
+	for _, s := range d.Sets {
+		if s.Storage >= len(t.Storage) {
+			return fmt.Errorf("shards of storage topic %d, and topic %q has %d: %w", s.Storage, t.Name, len(t.Storage), ErrDamaged)
+		}
 	}
+	at := d.Set().Storage
 	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[at].Partitions) != nil {
 		return d.fits(t, at)
 	}

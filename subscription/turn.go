@@ -45,10 +45,13 @@ func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error
 // mayTurn says whether a turn may begin, and returns the topic.
 func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, error) {
 	main, err := c.main(ctx, d.Topic)
+	if err == nil {
+		if err = d.shares(main); err != nil {
+			err = fmt.Errorf("subscription %q: %w", d.Name, err)
+		}
+	}
 	switch {
 	case err != nil:
-	case d.Set().Storage >= len(main.Storage):
-		err = fmt.Errorf("subscription %q: %w", d.Name, d.shares(main))
 	case len(d.Sets) >= maxSets:
 		err = fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
 	case d.Turning():

@@ -21,6 +21,10 @@ being delivered ends, and everything from there on is delivered, each key in its
 also what was done, parked or a dead letter there. What is parked below stays parked, in
 front of what comes again of its key; --drop-parked leaves it behind.
 
+Of a topic that has grown, earliest is the oldest storage topic, latest the newest, and a
+time the one that has it; an offset is one of the storage topic that is delivered, and
+--storage names another. The storage topics after it follow.
+
 While another reset or a reshard is under way it is a conflict (exit code 4). Without a
 member it waits for one.`,
 		Example: `  ringfence subscription reset billing --to -15m --dry-run
@@ -31,7 +35,7 @@ member it waits for one.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
-	fl.IntVar(&storage, "storage", 0, "the `index` of the storage topic to move in (default that which is delivered)")
+	fl.IntVar(&storage, "storage", 0, "the `index` of the storage topic to begin in (default the one where the target lies)")
 	fl.IntSliceVar(&opts.Partitions, "partition", nil, "only this `partition`; may be repeated")
 	fl.BoolVar(&opts.DropParked, "drop-parked", false, "leave what is parked behind, and all dead letters: what lies below the new place is not delivered any more")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what is delivered again, passed over and kept")
@@ -75,6 +79,9 @@ func resetReport(r *report, s *ringfence.Reset) {
 	}
 	r.line("subscription %s %s to %s: %s delivered again, %d passed over", s.Name, verb, s.To, plural(again, "record"), skipped)
 	r.line("of what is parked or a dead letter %d begin anew, %d stay so, %d are dropped", anew, kept, dropped)
+	if s.Earlier > 0 {
+		r.line("%s of earlier storage topics %s", plural(int64(s.Earlier), "parked record"), map[bool]string{true: "go as well, if all partitions are sent", false: "stay so"}[s.DropParked])
+	}
 	r.line("")
 	r.table([]string{"PARTITION", "FROM", "TO", "END", "AGAIN", "SKIPPED", "ANEW", "KEPT", "DROPPED"}, rows)
 }

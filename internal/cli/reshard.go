@@ -70,11 +70,19 @@ func numbers(all []int) string {
 // setsTable shows the shard sets of a subscription that has turned.
 func setsTable(r *report, d *ringfence.SubscriptionInfo) {
 	if len(d.Sets) == 1 {
-		r.line("%s", plural(int64(d.Set().Shards), "shard"))
+		of := ""
+		if n := d.Set().Storage; n > 0 {
+			of = fmt.Sprintf(" of storage topic %d", n)
+		}
+		r.line("%s%s", plural(int64(d.Set().Shards), "shard"), of)
 		return
 	}
 	r.line("")
-	rows := make([][]cell, len(d.Sets))
+	grown := d.Sets[0].Storage+d.Set().Storage > 0
+	head, rows := []string{"SHARD SET", "SHARDS", "STATE", "SINCE", "PAUSE"}, make([][]cell, len(d.Sets))
+	if grown {
+		head = append(head, "STORAGE")
+	}
 	for i, s := range d.Sets {
 		since, pause := "", ""
 		if s.Since > 0 {
@@ -84,6 +92,9 @@ func setsTable(r *report, d *ringfence.SubscriptionInfo) {
 			pause = (time.Duration(s.Pause) * time.Millisecond).String()
 		}
 		rows[i] = []cell{left(s.ID), number(int64(s.Shards)), left(s.State), left(since), left(pause)}
+		if grown {
+			rows[i] = append(rows[i], number(int64(s.Storage)))
+		}
 	}
-	r.table([]string{"SHARD SET", "SHARDS", "STATE", "SINCE", "PAUSE"}, rows)
+	r.table(head, rows)
 }

@@ -81,7 +81,43 @@ func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (consume
 	if err != nil {
 		return consumer.GroupInfo{}, err
 	}
-	return layout.Describe(ctx, c.reg, name, c.topics.Current)
+	info, err := layout.Describe(ctx, c.reg, name, c.topics.Current)
+	if err == nil {
+		info.Later, err = c.later(ctx, name, info.Topic)
+		info.Lag += info.Later
+	}
+	return info, err
+}
+
+// later is how many records lie behind the storage topic that the group of a subscription delivers: no group
+// reads those yet.
+func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n int64, _ error) {
+	name, set, ok := subscription.OfGroup(group)
+	if !ok {
+		return 0, nil
+	}
+	d, err := c.Get(ctx, name)
+	if err != nil || d.Set().ID != set {
+		return 0, nil // what is left of one
+	}
+	t, err := c.topics.Current(ctx, topicName)
+	if err != nil {
+		return 0, err
+	}
+	for storage := d.Set().Storage + 1; storage < len(t.Document().Storage); storage++ {
+		log, err := t.Storage(storage)
+		if err != nil {
+			return 0, err
+		}
+		for p := range t.Document().Storage[storage].Partitions {
+			b, err := log.Bounds(ctx, p)
+			if err != nil {
+				return 0, err
+			}
+			n += b.Next - b.First
+		}
+	}
+	return n, nil
 }
 
 // layoutOf is how the units of a group read its topic.
