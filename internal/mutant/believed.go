@@ -26,7 +26,7 @@ func believedMutants() []mutant {
 		{
 			name: "more-shards-than-partitions", breaks: "a definition that a stranger wrote has shards that nothing keeps the records of",
 			file: "subscription/parts.go",
-			find: "	if n := t.Storage[0].Partitions; n != shards {\n", put: "	if n := t.Storage[0].Partitions; n < 1 {\n",
+			find: "	if n := t.Storage[storage].Partitions; n != d.Set().Shards {\n", put: "	if n := t.Storage[storage].Partitions; n < 1 {\n",
 			pkg: ".", test: "TestASetOfAnotherSizeThanItsTopicsIsDamaged$",
 		},
 		{

@@ -171,7 +171,7 @@ func turnMutants() []mutant {
 		{
 			name: "reset-miscounts", breaks: "a dry run of a reset counts what is parked as finished",
 			file: "subscription/delivery/reset.go",
-			find: "				p.Again--\n", put: "",
+			find: "			p.Again--\n", put: "",
 			pkg: ".", test: "TestASubscriptionGoesBackWhileItIsDelivered$",
 		},
 		{
