@@ -23,12 +23,25 @@ const (
 
 // seen takes the topic as it is defined.
 func (w *shards) seen(main *topic.Document) {
+	w.main.Store(main)
 	if _, grown := w.Definition.Grown(main); grown {
 		w.seal.Do(func() {
 			close(w.sealed)
 			w.news()
 		})
 	}
+}
+
+// past says whether a checkpoint is at the end of all that a unit reads.
+func (w *shards) past(c *registry.Checkpoint, in []dispatch.Input) bool {
+	main := w.main.Load()
+	for _, i := range in {
+		at, end := c.Position(i.Storage, i.Partition), main.End(i.Storage, i.Partition)
+		if at == nil || end < 0 || at.Next < end {
+			return false
+		}
+	}
+	return true
 }
 
 // watch ends an engine when its set is to end: at once, or when it has read all of a storage topic that is

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // What stands between a unit of the consumer group and the engine that reads its main records: the shard is
@@ -41,7 +42,8 @@ type shards struct {
 	sealed chan struct{} // closed when that is sealed, and there is a next one
 	once   sync.Once
 	seal   sync.Once
-	news   func() // is told when a shard has read its storage topic to the end
+	main   atomic.Pointer[topic.Document] // as it was heard of last
+	news   func()                         // is told when a shard has read its storage topic to the end
 
 	retired atomic.Bool // nobody needs the set any more
 
@@ -140,7 +142,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
-	if w.ending() {
+	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
 		s.Quiesce()
 	}
 	running, stop := context.WithCancelCause(ctx)

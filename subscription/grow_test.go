@@ -1,0 +1,57 @@
+package subscription
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Whatever the numbers: the heir of a key's parked records is the shard that reads its next ones, and it waits
+// for the shard that has them; and each shard has somebody who waits for it.
+func TestTheHeirOfAKeyReadsItsNextRecords(t *testing.T) {
+	t.Parallel()
+	storage := func(partitions, k int) topic.Storage { return topic.Storage{Partitions: partitions, K: k} }
+	for _, router := range []topic.Router{topic.Modulo, topic.RangeRouter} {
+		for _, now := range []topic.Storage{storage(8, 2), storage(4, 1), storage(6, 1), storage(3, 1), storage(1, 1)} {
+			main := &topic.Document{Storage: []topic.Storage{storage(4, 1), now}, Router: router, Hash: topic.XXHash64}
+			was := router.For(main.Hash, 4, 1)
+			next := router.For(main.Hash, now.Partitions, now.K)
+			for shards := 1; shards <= now.Partitions; shards++ {
+				for _, old := range []int{1, 3, 4} {
+					h := Heritage(main, Set{Shards: old}, Set{Storage: 1, Shards: shards})
+					for k := range 200 {
+						key := fmt.Append(nil, k)
+						at := core.Origin{Partition: int32(was.Partition(key))}
+						holder := topic.Shard(int(at.Partition), 4, old)
+						want := topic.Shard(next.Partition(key), now.Partitions, shards)
+						if got := h.Heir(holder, at, key); got != want || !slices.Contains(h.After[got], holder) {
+							t.Fatalf("%s, 4 partitions in %d shards to %d in %d: key %s goes from %d to %d; expected %d, which waits for %v", router, old, now.Partitions, shards, key, holder, got, want, h.After[want])
+						}
+					}
+					for holder := range old {
+						if got := h.Heir(holder, core.Origin{Partition: 3}, nil); got < 0 {
+							t.Errorf("%s, 4 partitions in %d shards to %d in %d: nobody takes over from shard %d", router, old, now.Partitions, shards, holder)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestADefinitionOfAnotherStorageTopicIsOfItsOwnFormat(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		format, storage string
+		ok              bool
+	}{{"5", "1", false}, {"6", "1", true}, {"6", "-1", false}, {"6", "1048576", false}} {
+		d := strings.NewReplacer(`"format":1`, `"format":`+c.format, `"shards":`, `"storage":`+c.storage+`,"shards":`).Replace(sound)
+		if _, err := decoded(d); (err == nil) != c.ok {
+			t.Errorf("format %s, storage topic %s: %v", c.format, c.storage, err)
+		}
+	}
+}
