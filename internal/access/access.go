@@ -83,6 +83,14 @@ func (f File) Exposed() string {
 	return fmt.Sprintf("(mode %s, owner %d)", f.Octal(), st.Uid)
 }
 
+// Mend says what to do about an exposed file. No mode keeps a stranger out who owns it.
+func (f File) Mend() string {
+	if owner := Owner(f); owner > 0 && owner != os.Geteuid() {
+		return "take a copy of your own, with mode 0600"
+	}
+	return "run chmod 600 on it as its owner"
+}
+
 // Octal is the mode as chmod takes it, with the sign of ls for a list of rights.
 func (f File) Octal() string {
 	if f.Mode().Perm()&0o070 != 0 && f.listed() {

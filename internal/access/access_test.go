@@ -96,6 +96,26 @@ func TestASecretIsExposedByAListOfRights(t *testing.T) {
 	}
 }
 
+// To close it is no help when its owner is who must not read it.
+func TestWhatMendsAnExposedFileDependsOnItsOwner(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[int]string{os.Geteuid(): "chmod 600", stranger: "a copy of your own"} {
+		if err := os.Chown(path, owner, -1); err != nil {
+			t.Fatal(err)
+		}
+		for how, f := range both(t, path) {
+			if got := f.Mend(); f.Exposed() == "" || !strings.Contains(got, want) {
+				t.Errorf("%s: a file of %d is exposed %s, and told is %q; expected %q", how, owner, f.Exposed(), got, want)
+			}
+		}
+	}
+}
+
 func TestAGroupIsOneUsersAloneWhenNobodyElseIsInIt(t *testing.T) {
 	t.Parallel()
 	const users = "root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/:\nann:x:1000:1000::/home/ann:/bin/sh\nann2:x:1000:1000::/home/ann:/bin/sh\nbob:x:1001:1001:::\ncid:x:1002:1002:::\ndan:x:1003:1002:::\nnobody:x:65534:65534:::\neve:x:1005:1005:::\nbroken\n"

@@ -141,6 +141,10 @@ func dash(s string) string {
 	return s
 }
 
+// widest is how far a column is padded. A key can be 32 KiB long: without a bound one of them would be as
+// many blanks in every other row of its table. What is longer is shown whole and stands out of its column.
+const widest = 200
+
 // table prints aligned columns below a header.
 func (r *report) table(header []string, rows [][]cell) {
 	width := make([]int, len(header))
@@ -151,7 +155,7 @@ func (r *report) table(header []string, rows [][]cell) {
 		for i := range row {
 			c := &row[i]
 			c.text = r.out.Line(c.text)
-			width[i] = max(width[i], utf8.RuneCountInString(c.text))
+			width[i] = max(width[i], min(utf8.RuneCountInString(c.text), widest))
 		}
 	}
 	head := make([]cell, len(header))
@@ -161,7 +165,7 @@ func (r *report) table(header []string, rows [][]cell) {
 	for _, row := range append([][]cell{head}, rows...) {
 		var line strings.Builder
 		for i, c := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text))
+			pad := strings.Repeat(" ", max(0, width[i]-utf8.RuneCountInString(c.text)))
 			switch {
 			case c.right:
 				line.WriteString(pad + r.paint(c.style, c.text))

@@ -25,6 +25,29 @@ func TestTablesAlignTheirColumns(t *testing.T) {
 	}
 }
 
+// A stranger writes the key of a record; what is printed of the others must not grow by it.
+func TestALongTextWidensNoOtherRow(t *testing.T) {
+	t.Parallel()
+	v := visible.New(io.Discard)
+	for name, long := range map[string]string{"letters": strings.Repeat("k", 32<<10), "shown": strings.Repeat("\x1b", 32<<10)} {
+		r := &report{out: v}
+		rows := [][]cell{{left(long), right(long), left("whole")}}
+		for range 50 {
+			rows = append(rows, []cell{left("k"), right("1"), left("x")})
+		}
+		r.table([]string{"KEY", "COUNT", "WHY"}, rows)
+		lines := strings.Split(r.String(), "\n")
+		if want := v.Line(long); lines[1] != want+"  "+want+"  whole" {
+			t.Errorf("%s: a long text is not shown whole", name)
+		}
+		for _, l := range append(lines[:1:1], lines[2:]...) {
+			if len(l) > 2*widest+20 {
+				t.Fatalf("%s: a row beside a long text has %d bytes", name, len(l))
+			}
+		}
+	}
+}
+
 func TestAgesAreShort(t *testing.T) {
 	t.Parallel()
 	for millis, want := range map[int64]string{

@@ -265,8 +265,8 @@ func checkSecrecy(path string, info access.File, tree map[string]any) error {
 	if who == "" {
 		return nil
 	}
-	return fmt.Errorf("configuration file %s holds a password, and other users can read it %s: run chmod 600 on it as its owner, or take the password out: %w",
-		path, who, fault.Invalid)
+	return fmt.Errorf("configuration file %s holds a password, and other users can read it %s: %s, or take the password out: %w",
+		path, who, info.Mend(), fault.Invalid)
 }
 
 // holdsPassword looks for URLs with a password among the values of a configuration file.

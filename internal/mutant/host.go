@@ -54,6 +54,12 @@ func hostMutants() []mutant {
 			pkg: "registry/sqlregistry", test: "TestFilesOfSQLiteThatOthersCanOpenAreRefused$",
 		},
 		{
+			name: "chmod-what-is-theirs", breaks: "a message sends in circles who is given a secret that another user owns: its mode is 0600 already",
+			file: "internal/access/access.go",
+			find: "	if owner := Owner(f); owner > 0 && owner != os.Geteuid() {", put: "	if owner := Owner(f); owner > 0 && owner == os.Geteuid() {",
+			pkg: "internal/access", test: "TestWhatMendsAnExposedFileDependsOnItsOwner$",
+		},
+		{
 			name: "apply-what-others-wrote", breaks: "a file that anybody can write is applied",
 			file: "internal/cli/apply.go",
 			find: "	if err := a.checkAuthor(path, f); err != nil {\n", put: "	if err := a.checkAuthor(path, f); err != nil && path == \"\" {\n",

@@ -204,6 +204,12 @@ func strangerMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestALoginThatIsNotAllowedGetsNoAnswer$",
 		},
 		{
+			name: "long-cell-widens-all", breaks: "one record with a long key makes a list of dead letters hundreds of megabytes of blanks",
+			file: "internal/cli/output.go",
+			find: "min(utf8.RuneCountInString(c.text), widest))", put: "max(utf8.RuneCountInString(c.text), widest-widest))",
+			pkg: "internal/cli", test: "TestALongTextWidensNoOtherRow$",
+		},
+		{
 			name: "help-into-nothing", breaks: "a script that keeps the help or a completion takes half of it for all",
 			file: "internal/visible/visible.go",
 			find: "		v.failed.CompareAndSwap(nil, &err)\n", put: "",

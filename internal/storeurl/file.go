@@ -156,7 +156,7 @@ func (t Trust) check(path string, file access.File) error {
 		}
 	case Secret:
 		if who := file.Exposed(); who != "" {
-			return fmt.Errorf("other users can read %s %s: run chmod 600 on it as its owner; --allow-shared takes it as it is: %w", path, who, fault.Invalid)
+			return fmt.Errorf("other users can read %s %s: %s; --allow-shared takes it as it is: %w", path, who, file.Mend(), fault.Invalid)
 		}
 	case Anybody:
 	}

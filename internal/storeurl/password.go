@@ -77,7 +77,7 @@ func ReadPrivate(what, path string) ([]byte, error) {
 		return fail("is no regular file")
 	}
 	if who := info.Exposed(); who != "" {
-		return fail("other users can read it " + who + ": run chmod 600 on it as its owner")
+		return fail("other users can read it " + who + ": " + info.Mend())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
 	if err != nil {
