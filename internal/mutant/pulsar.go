@@ -17,6 +17,12 @@ func pulsarMutants() []mutant {
 			pkg: pulsar, test: "TestATokenFollowsARedirectOnlyWhereItMayGo$",
 		},
 		{
+			name: "names-of-pulsar-as-listed", breaks: "who listens in the place of Pulsar's web service names a topic of megabytes, which is asked for and logged",
+			file: pulsar + "/admin.go",
+			find: "commitlog.CheckName(name) == nil {", put: "commitlog.CheckName(name) == nil || name != \"\" {",
+			pkg: pulsar, test: "TestOnlyNamesThatCanBeOursAreListedAndEachOnce$",
+		},
+		{
 			name: "token-comes-back-with-a-redirect", breaks: "who is between here and a broker that was redirected to without TLS has the token sent to a host of his",
 			file: pulsar + "/web.go",
 			find: "append(via[1:len(via):len(via)], req)", put: "append(via[:0:0], req)",
