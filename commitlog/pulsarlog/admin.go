@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -53,7 +54,8 @@ func (a *admin) checkNamespace(ctx context.Context) error {
 	return err
 }
 
-// topics are the names of the partitioned topics of the namespace.
+// topics are the names of the partitioned topics of the namespace that can be ours, each once. Others are not
+// asked for: they may be as long as an answer.
 func (a *admin) topics(ctx context.Context) ([]string, error) {
 	var full []string
 	if err := a.get(ctx, "/persistent/"+url.PathEscape(a.tenant)+"/"+url.PathEscape(a.namespace)+"/partitioned", &full); err != nil {
@@ -61,10 +63,12 @@ func (a *admin) topics(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, 0, len(full))
 	for _, f := range full {
-		names = append(names, f[strings.LastIndexByte(f, '/')+1:])
+		if name := f[strings.LastIndexByte(f, '/')+1:]; commitlog.CheckName(name) == nil {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 // metadata of a partitioned topic.

@@ -176,8 +176,8 @@ func neverSent(err error) bool {
 }
 
 // redirect lets a broker send a request on to the one that has the topic, which wants to see the token
-// too: Go's client takes it away from another host. It is not sent unencrypted after it was encrypted, and
-// where TLS is strict, to another host never.
+// too: Go's client takes it away from another host. It is not sent unencrypted after it was encrypted, nor
+// to where something unencrypted led since, and where TLS is strict, unencrypted to another host never.
 func redirect(strict bool) func(req *http.Request, via []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 10 {
@@ -185,8 +185,15 @@ func redirect(strict bool) func(req *http.Request, via []*http.Request) error {
 		}
 		token := via[0].Header.Get("Authorization")
 		req.Header.Del("Authorization") // which Go sends on to the same host, also without TLS
-		if token == "" || req.URL.Scheme != "https" && via[0].URL.Scheme != "http" {
+		if token == "" {
 			return nil
+		}
+		if via[0].URL.Scheme != "http" { // after a hop in the clear, whoever is in between may have named the next
+			for _, hop := range append(via[1:len(via):len(via)], req) {
+				if hop.URL.Scheme != "https" {
+					return nil
+				}
+			}
 		}
 		if req.URL.Scheme != "https" {
 			if err := storeurl.Plaintext("pulsar log: a redirect", []string{req.URL.Host}, strict, nil); err != nil {

@@ -152,6 +152,28 @@ func TestASlowHostAnswersWhileOthersAreAskedToo(t *testing.T) {
 	}
 }
 
+func TestOnlyNamesThatCanBeOursAreListedAndEachOnce(t *testing.T) {
+	t.Parallel()
+	names := []string{"b", "a..0", "b", strings.Repeat("x", 8<<20), strings.Repeat("y", commitlog.MaxNameBytes), "..", ".", "", "%1b%5b2J", "\x1b[2J", "a?b", "é"}
+	full := make([]string, len(names))
+	for i, name := range names {
+		full[i] = "persistent://public/default/" + name
+	}
+	said, err := json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(said))), Request: r}, nil
+	})}
+	token := func() (string, error) { return "", nil }
+	a := &admin{web: &web{bases: []string{"http://a"}, client: client, token: token, patience: hostPatience}, tenant: "public", namespace: "default"}
+	got, err := a.topics(t.Context())
+	if want := []string{"a..0", "b", strings.Repeat("y", commitlog.MaxNameBytes)}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%.200q, %v; expected %q", got, err, want)
+	}
+}
+
 // A broker sends a request on to the one that has the topic.
 func TestATokenFollowsARedirectButNotOutOfTLS(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -31,11 +32,37 @@ func (r redacted) Write(line []byte) (int, error) {
 }
 
 // library is where packages write that know of no other logger than the standard library's, as net/http does:
-// each message becomes a line of ours, and shows what an error would.
-type library struct{ app *app }
+// each message becomes a line of ours, and shows what an error would. A server can have them write without
+// an end, such as by frames of HTTP/2 that nobody knows; so those beyond a few are counted only.
+type library struct {
+	app *app
 
-func (l library) Write(text []byte) (int, error) {
-	_, err := fmt.Fprintln(l.app.stderr, "ringfence: a library says: "+l.app.shown(strings.TrimRight(string(text), "\n")))
+	mu           sync.Mutex
+	since        time.Time
+	told, untold int // since then
+}
+
+const (
+	libraryLines = 10 // that are shown in each stretch of libraryEvery
+	libraryEvery = 10 * time.Second
+)
+
+func (l *library) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	more := ""
+	if now := time.Now(); now.Sub(l.since) >= libraryEvery {
+		if l.untold > 0 {
+			more = fmt.Sprintf(" (and %d more messages until now)", l.untold)
+		}
+		l.since, l.told, l.untold = now, 0, 0
+	}
+	if l.told == libraryLines {
+		l.untold++
+		return len(text), nil
+	}
+	l.told++
+	_, err := fmt.Fprintln(l.app.stderr, "ringfence: a library says: "+l.app.shown(strings.TrimRight(string(text), "\n"))+more)
 	return len(text), err
 }
 

@@ -129,6 +129,14 @@ func TestAnUnknownMutantIsAnError(t *testing.T) {
 	}
 }
 
+func TestANameOutsideOfRunIsAMistakeAndNotAllOfThem(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(context.Background(), []string{"-list", "fsync"}, &out); err == nil || out.Len() > 0 {
+		t.Errorf("%v, %d bytes; expected an error that says how a name is given", err, out.Len())
+	}
+}
+
 func TestMutantsCanBeListed(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

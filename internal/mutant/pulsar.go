@@ -17,6 +17,18 @@ func pulsarMutants() []mutant {
 			pkg: pulsar, test: "TestATokenFollowsARedirectOnlyWhereItMayGo$",
 		},
 		{
+			name: "names-of-pulsar-as-listed", breaks: "who listens in the place of Pulsar's web service names a topic of megabytes, which is asked for and logged",
+			file: pulsar + "/admin.go",
+			find: "commitlog.CheckName(name) == nil {", put: "commitlog.CheckName(name) == nil || name != \"\" {",
+			pkg: pulsar, test: "TestOnlyNamesThatCanBeOursAreListedAndEachOnce$",
+		},
+		{
+			name: "token-comes-back-with-a-redirect", breaks: "who is between here and a broker that was redirected to without TLS has the token sent to a host of his",
+			file: pulsar + "/web.go",
+			find: "append(via[1:len(via):len(via)], req)", put: "append(via[:0:0], req)",
+			pkg: pulsar, test: "TestATokenDoesNotComeBackWithARedirectThatCouldBeForged$",
+		},
+		{
 			name: "token-follows-a-lookup", breaks: "a broker on this host that names one on another has the token sent there in the clear, though TLS is strict",
 			file: pulsar + "/logins.go",
 			find: "		l.refused = away\n", put: "		l.told = true\n",

@@ -80,5 +80,23 @@ func wireMutants() []mutant {
 			find: "p.Partition >= 0 && int(p.Partition) < n", put: "int(p.Partition) < n",
 			pkg: kafkalog, test: "TestAPartitionBelowZeroIsNone$",
 		},
+		{
+			name: "library-says-on", breaks: "an endpoint with frames of HTTP/2 that nobody knows fills the disk with the log of whoever delivers to it",
+			file: "internal/cli/logger.go",
+			find: "	if l.told == libraryLines {\n", put: "	if l.told < 0 {\n",
+			pkg: "internal/cli", test: "TestAPackageThatLogsWithoutEndIsCutShort$",
+		},
+		{
+			name: "fate-of-no-check", breaks: "who is between a process and its PostgreSQL ends it with one number, or has it take what was not written for written",
+			file: "registry/pgregistry/apply.go",
+			find: "if answer, err = a.call(ctx, c, text); err == nil {\n", put: "if answer, err = a.call(ctx, c, text); err == nil && sound == nil {\n",
+			pkg: "registry/pgregistry", test: "TestAnAnswerAboutSomethingElseLeavesTheOutcomeUnknown$", server: "postgres",
+		},
+		{
+			name: "row-without-a-key", breaks: "who listens in the place of a PostgreSQL ends a process with a row of no columns",
+			file: "registry/pgregistry/locked.go",
+			find: "			if len(row) != 1 {\n", put: "			if len(row) > 1 {\n",
+			pkg: "registry/pgregistry", test: "TestARowWithoutAKeySaysThatNothingIsLocked$", server: "postgres",
+		},
 	}
 }

@@ -133,7 +133,7 @@ func plain(txns []driver.Txn) bool {
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
 	a, news := checkpoints(s.ids, txns)
-	done, err := s.write(ctx, patienceMax, a, s.q.commit)
+	done, err := s.write(ctx, patienceMax, a, s.q.commit, func(done []int32) error { return placesOf(txns, done) })
 	if err != nil {
 		return 0, err
 	}
@@ -180,7 +180,7 @@ func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Re
 // applyBy applies transactions by one call of apply_1.
 func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driver.Txn, out []driver.Result) error {
 	b := newBatch(s.ids, txns)
-	fates, err := s.write(ctx, patience, b.args(), s.q.apply)
+	fates, err := s.write(ctx, patience, b.args(), s.q.apply, func(fates []int32) error { return fatesOf(txns, fates) })
 	if err != nil {
 		return err
 	}
@@ -192,6 +192,31 @@ func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driv
 	}
 	if s.pooled { // nobody notifies this process, and the poll is slow
 		s.watches.Changed(b.keys...)
+	}
+	return nil
+}
+
+// placesOf is an error unless done can be the places, from 1, of those transactions that were applied.
+func placesOf(txns []driver.Txn, done []int32) error {
+	seen := make([]bool, len(txns))
+	for _, i := range done {
+		if i < 1 || int(i) > len(txns) || seen[i-1] {
+			return fmt.Errorf("transaction %d of %d was applied: %w", i, len(txns), errAnswer)
+		}
+		seen[i-1] = true
+	}
+	return nil
+}
+
+// fatesOf is an error unless fates has one for each transaction, of which it can be the fate.
+func fatesOf(txns []driver.Txn, fates []int32) error {
+	if len(fates) != len(txns) {
+		return fmt.Errorf("%d fates of %d transactions: %w", len(fates), len(txns), errAnswer)
+	}
+	for i, fate := range fates {
+		if t := &txns[i]; fate > 0 && int(fate) > len(t.Checks) || fate < 0 && len(t.Puts) == 0 {
+			return fmt.Errorf("fate %d of a transaction with %d checks and %d puts: %w", fate, len(t.Checks), len(t.Puts), errAnswer)
+		}
 	}
 	return nil
 }
@@ -213,9 +238,10 @@ func result(t *driver.Txn, fate int32, news []pgtype.UUID) (r driver.Result) {
 }
 
 // write sends a request that changes the store: again when the server rolled it back for others'
-// sake, and with ErrUnknown when nobody can say what became of it. It waits for a lock for
+// sake, and with ErrUnknown when nobody can say what became of it, as after an answer that is not
+// sound: it is about something else than what was asked. It waits for a lock for
 // patience, or less when there is little time.
-func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql string) (answer []int32, err error) {
+func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql string, sound func([]int32) error) (answer []int32, err error) {
 	for try := 1; ; try++ {
 		sent := false
 		err := s.do(ctx, func(c *pgx.Conn) (err error) {
@@ -224,7 +250,9 @@ func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql 
 			hook.Sent(ctx, func(ctx context.Context) error {
 				return s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return a.exec(ctx, c.Conn(), text).Err })
 			})
-			answer, err = a.call(ctx, c, text)
+			if answer, err = a.call(ctx, c, text); err == nil {
+				err = sound(answer)
+			}
 			return err
 		})
 		switch {

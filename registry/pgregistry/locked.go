@@ -2,6 +2,7 @@ package pgregistry
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,9 @@ func (s *store) locked(ctx context.Context, txns []driver.Txn) map[string]bool {
 	_ = s.do(ctx, func(c *pgx.Conn) error {
 		r := a.exec(ctx, c, s.q.locked)
 		for _, row := range r.Rows {
+			if len(row) != 1 {
+				return fmt.Errorf("a row of %d columns; expected one key: %w", len(row), errAnswer)
+			}
 			held[string(row[0])] = true
 		}
 		return r.Err
