@@ -40,6 +40,9 @@ type DeadLetterOptions struct {
 	// Filter is an expression such as `answer contains "404"`, see SubscriptionConfig.Filter: it sees status,
 	// reason, attempts and answer too. Those that it can't be computed for are not chosen. "": all.
 	Filter string
+	// DryRun has Redrive, Discard and Skip order nothing: they return how many they would order about, or what
+	// is in the way as far as it is known.
+	DryRun bool
 }
 
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error

@@ -244,10 +244,12 @@ type ordered struct {
 	Subscription string `json:"subscription"`
 	Order        string `json:"order"`
 	Records      int    `json:"records"`
+	DryRun       bool   `json:"dry_run,omitempty"`
 }
 
 func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   verb + " NAME ([--id] ID... | --key K | --since T | --filter EXPR | --all)",
 		Short: short,
@@ -259,6 +261,7 @@ members of the subscription carry it out as soon as there are some.`,
 	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
 	c.moreFlags(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say how many these are")
 	c.waitFlag(cmd)
 	a.checkedBy(cmd, func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[1:]...)
@@ -269,11 +272,17 @@ members of the subscription carry it out as soon as there are some.`,
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		o := c.options(cmd)
+		o.DryRun = dry
 		n, err := order(rf, ctx, args[0], o)
 		if err != nil {
 			return err
 		}
-		err = a.emit(ordered{args[0], verb, n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
+		if dry {
+			return a.emit(ordered{args[0], verb, n, true}, func(r *report) {
+				r.line("%s: %s, if it were not a dry run", verb, plural(int64(n), "record"))
+			})
+		}
+		err = a.emit(ordered{args[0], verb, n, false}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], o))
 	})
 	return cmd
@@ -321,7 +330,7 @@ which dead letter it was. The topic keeps the record as it is.`,
 		if err != nil {
 			return err
 		}
-		err = a.emit(ordered{args[0], "edit", 1}, func(r *report) { r.line("edit: 1 record") })
+		err = a.emit(ordered{args[0], "edit", 1, false}, func(r *report) { r.line("edit: 1 record") })
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]}))
 	})
 	return cmd

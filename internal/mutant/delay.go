@@ -1,9 +1,15 @@
 package main
 
-// delayMutants are bugs of records that are to be delivered later.
+// delayMutants are bugs of records that are to be delivered later, and of orders about them that are only tried.
 func delayMutants() []mutant {
 	const admit = "subscription/admit.go"
 	return []mutant{
+		{
+			name: "dry-run-orders", breaks: "a dry run of an order about dead letters gives it",
+			file: "subscription/delivery/letters.go",
+			find: "opts != nil && opts.DryRun {", put: "opts != nil && false {",
+			pkg: ".", test: "TestADryRunOrdersNothingAboutDeadLetters$",
+		},
 		{
 			name: "delay-ignored", breaks: "a record is delivered before its time",
 			file: admit,

@@ -19,6 +19,7 @@ type Choice struct {
 	// Filter is an expression about dead letters, see package filter: those that it can't be computed for are
 	// not chosen. "": all.
 	Filter string
+	DryRun bool // Order gives none: it only says about how many it would be
 }
 
 // choose are those of the letters that match; fault.Invalid when the filter is none, and then there are none.

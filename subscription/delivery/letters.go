@@ -147,6 +147,9 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 			edited = &rec
 		}
 	}
+	if opts != nil && opts.DryRun {
+		return len(letters), nil
+	}
 	late, err := c.giveOrder(ctx, j, verb, letters, edited)
 	if err == nil && len(late) > 0 {
 		names := make([]string, len(late))

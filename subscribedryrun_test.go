@@ -1,0 +1,35 @@
+package ringfence_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ringfence/ringfence"
+)
+
+func TestADryRunOrdersNothingAboutDeadLetters(t *testing.T) {
+	t.Parallel()
+	rf := newSubscription(t, ringfence.SubscriptionConfig{MaxAttempts: 1, Hold: -1, Initial: 1})
+	send(t, rf, "a", "1", "2")
+	send(t, rf, "b", "3")
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return ringfence.Permanent(errors.New("no")) }))
+	lettersOf(t, rf, 3, nil) // of which one waits behind another
+	dry := &ringfence.DeadLetterOptions{DryRun: true}
+	for name, order := range map[string]func() (int, error){
+		"redrive": func() (int, error) { return rf.Redrive(t.Context(), "billing", dry) },
+		"discard": func() (int, error) { return rf.Discard(t.Context(), "billing", dry) },
+		"skip":    func() (int, error) { return rf.Skip(t.Context(), "billing", dry) },
+	} {
+		if n, err := order(); n != 2 || err != nil {
+			t.Errorf("%s: %d, %v; expected the 2 that failed", name, n, err)
+		}
+	}
+	unknown := &ringfence.DeadLetterOptions{DryRun: true, IDs: []string{"0-0-99"}}
+	if _, err := rf.Redrive(t.Context(), "billing", unknown); !errors.Is(err, ringfence.ErrNotFound) {
+		t.Errorf("%v; expected ErrNotFound", err)
+	}
+	if n, err := rf.Discard(t.Context(), "billing", nil); n != 2 || err != nil { // nothing was ordered before
+		t.Errorf("%d, %v; expected 2", n, err)
+	}
+}
