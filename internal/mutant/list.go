@@ -4,5 +4,5 @@ import "slices"
 
 // mutants are all bugs.
 func mutants() []mutant {
-	return slices.Concat(groupMutants(), dispatchMutants(), registryMutants(), storeMutants(), logMutants(), limitMutants(), lifeMutants(), fileRegistryMutants(), fileLogMutants(), lostMutants(), growthMutants(), kafkaMutants(), pulsarMutants(), deletionMutants(), frontDoorMutants(), verifyMutants(), proofMutants(), certainMutants(), strangerMutants(), believedMutants(), boundMutants(), orderMutants(), retireMutants(), subscriptionMutants(), turnMutants(), filterMutants(), delayMutants(), pushMutants(), outageMutants(), rateMutants(), applyMutants(), wireMutants(), wireStoreMutants(), oddMutants(), hostMutants(), mistakeMutants())
+	return slices.Concat(groupMutants(), dispatchMutants(), registryMutants(), storeMutants(), logMutants(), limitMutants(), lifeMutants(), fileRegistryMutants(), fileLogMutants(), lostMutants(), growthMutants(), kafkaMutants(), pulsarMutants(), deletionMutants(), frontDoorMutants(), verifyMutants(), proofMutants(), certainMutants(), strangerMutants(), believedMutants(), boundMutants(), orderMutants(), retireMutants(), subscriptionMutants(), turnMutants(), filterMutants(), delayMutants(), pushMutants(), outageMutants(), rateMutants(), applyMutants(), wireMutants(), wireStoreMutants(), oddMutants(), hostMutants(), mistakeMutants(), enemyMutants())
 }
