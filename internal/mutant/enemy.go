@@ -9,5 +9,23 @@ func enemyMutants() []mutant {
 			find: "	if size > limits.JournalBytes {", put: "	if size > 1<<62 {",
 			pkg: "registry/fileregistry", test: "TestAJournalOfTerabytesOfNothingIsRefusedAtOnce$",
 		},
+		{
+			name: "redis-large-entry-breaks-the-list", breaks: "one entry of 3 MiB breaks the list of all groups",
+			file: "registry/redisregistry/lua/list.lua",
+			find: "if size > largest then", put: "if size < 0 then",
+			pkg: "registry/redisregistry", test: "TestAnEntryThatNoneOfOursWroteHarmsNoOther$", server: "redis",
+		},
+		{
+			name: "redis-session-without-end", breaks: "an entry whose session has no end breaks every list and every write that meets it",
+			file: "registry/redisregistry/lua/apply.lua",
+			find: "  if stop then -- else somebody else wrote it\n", put: "  if stop ~= false then\n",
+			pkg: "registry/redisregistry", test: "TestAnEntryThatNoneOfOursWroteHarmsNoOther$", server: "redis",
+		},
+		{
+			name: "redis-revision-without-bound", breaks: "a revision of somebody else makes entries that nobody can read",
+			file: "registry/redisregistry/lua/apply.lua",
+			find: "or revision >= 9e12 or", put: "or",
+			pkg: "registry/redisregistry", test: "TestARevisionThatNobodyCountedIsTold$", server: "redis",
+		},
 	}
 }
