@@ -27,5 +27,11 @@ func enemyMutants() []mutant {
 			find: "or revision >= 9e12 or", put: "or",
 			pkg: "registry/redisregistry", test: "TestARevisionThatNobodyCountedIsTold$", server: "redis",
 		},
+		{
+			name: "units-without-a-topic", breaks: "a group of a million units, whose topic has two, takes gigabytes in each member",
+			file: "group/core/view.go",
+			find: "m.Units > len(s.layout)+maxAhead:", put: "m.Units > len(s.layout)+1<<40:",
+			pkg: "group/core", test: "TestAGroupFarAheadOfItsTopicIsRefused$",
+		},
 	}
 }
