@@ -33,5 +33,17 @@ func enemyMutants() []mutant {
 			find: "m.Units > len(s.layout)+maxAhead:", put: "m.Units > len(s.layout)+1<<40:",
 			pkg: "group/core", test: "TestAGroupFarAheadOfItsTopicIsRefused$",
 		},
+		{
+			name: "cut-journal-is-forgotten", breaks: "once a shard has gone on, nothing tells that what it had parked is lost",
+			file: "subscription/shard.go",
+			find: "		if s.cut {\n", put: "		if s.cut && from < 0 {\n",
+			pkg: ".", test: "TestAJournalThatSomebodyElseTrimmedIsTold$",
+		},
+		{
+			name: "cut-journal-is-not-shown", breaks: "describe says nothing of parked records that somebody has trimmed away",
+			file: "subscription/whole.go",
+			find: "	case from < b.First:\n", put: "	case from < 0:\n",
+			pkg: ".", test: "TestAJournalThatSomebodyElseTrimmedIsTold$",
+		},
 	}
 }
