@@ -45,5 +45,11 @@ func enemyMutants() []mutant {
 			find: "	case from < b.First:\n", put: "	case from < 0:\n",
 			pkg: ".", test: "TestAJournalThatSomebodyElseTrimmedIsTold$",
 		},
+		{
+			name: "any-key-is-an-entry", breaks: "a key of a megabyte is a row of each list, and no deletion of its group ends",
+			file: "registry/registry.go",
+			find: "		if CheckKey(e.Key) == nil {\n", put: "		if CheckKey(e.Key) == nil || true {\n",
+			pkg: "registry", test: "TestWhatCanNotBeAKeyIsNoEntry$",
+		},
 	}
 }
