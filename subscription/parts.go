@@ -92,8 +92,13 @@ func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error
 
 // shares says whether the shards can share a topic: a set that was never another has one for each partition.
 func (d *Document) shares(t *topic.Document) error {
-	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[0].Partitions) != nil {
-		return d.fits(t, d.Set().Shards)
+	for _, set := range d.Sets {
+		as := d.As(set)
+		if set.State != retired && (d.Format == documentFormat || CheckShards(set.Shards, t.Storage[0].Partitions) != nil) {
+			if err := as.fits(t, set.Shards); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ func enemyMutants() []mutant {
 			name: "journal-of-holes", breaks: "a sparse journal of terabytes is read to its end, and fills the disk with the other one",
 			file: "registry/fileregistry/space.go",
 			find: "	if size > limits.JournalBytes {", put: "	if size > 1<<62 {",
-			pkg: "registry/fileregistry", test: "TestAJournalOfTerabytesOfNothingIsRefusedAtOnce$",
+			pkg: "registry/fileregistry", test: "TestAJournalOfTerabytesOfNothingIsRefusedAtOnce$/journal-1$",
 		},
 		{
 			name: "redis-large-entry-breaks-the-list", breaks: "one entry of 3 MiB breaks the list of all groups",
@@ -56,6 +56,12 @@ func enemyMutants() []mutant {
 			file: "registry/sqlregistry/mysqlsignals.go",
 			find: "AND UNIX_TIMESTAMP() + ?\"", put: "AND 1e19 + ?\"",
 			pkg: "registry/sqlregistry", test: "TestAListenerThatComesBackKeepsItsRow$", server: "mariadb",
+		},
+		{
+			name: "a-set-is-joined-unseen", breaks: "a shard set of more shards than the topic has partitions panics every process that serves",
+			file: "subscription/delivery/subscriber.go",
+			find: "c.CheckTopic(ctx, as); err != nil {", put: "c.CheckTopic(ctx, as); err != nil && as == nil {",
+			pkg: ".", test: "TestAShardSetThatCanNotBeSharedIsNoPanic$",
 		},
 	}
 }

@@ -100,7 +100,7 @@ func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.La
 		return consumer.Layout{}, err
 	}
 	for _, s := range d.Sets {
-		if s.ID == set {
+		if s.ID == set && s.Shards <= main.Storage[0].Partitions {
 			return consumer.Shards(s.Shards, main.Storage[0].Partitions), nil
 		}
 	}
