@@ -379,6 +379,7 @@ func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	for i := range st.Units {
 		st.Units[i].Number = i
 	}
+	st.Strange = append(st.Strange, snap.Odd...)
 	for _, e := range owners {
 		n, err := unitOf(e.Key)
 		if err != nil || n >= len(st.Units) || e.Key != g.OwnerKey(n) {

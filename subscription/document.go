@@ -322,6 +322,9 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 			all = append(all, d)
 		}
 	}
+	for _, key := range snap.Odd {
+		all = append(all, &Document{Name: strings.TrimPrefix(key, prefix), Damaged: fmt.Sprintf("registry key %q… can't be a key", key)})
+	}
 	return all, nil
 }
 

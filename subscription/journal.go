@@ -196,7 +196,8 @@ func (s *Shard) tail(ctx context.Context) {
 	err := s.again(ctx, "look at the journal", func() error {
 		b, err := s.cfg.Journal.Bounds(ctx, s.cfg.Shard)
 		if err == nil && (from < b.First || from > b.Next) {
-			s.log.Error("the journal does not hold the place from which it is needed: what was parked may be lost", "from", from, "first", b.First, "next", b.Next)
+			s.log.Error("what was parked may be lost", "error", beyond(from, b))
+			s.do(func(*core.State) { s.cut = from < b.First })
 			from = b.First
 		}
 		return err

@@ -42,6 +42,9 @@ type Journals struct {
 	Definition *Document
 	Journal    *commitlog.Topic
 	Dead       *commitlog.Topic
+	// Stored is from where the registry says that the journal of a shard is needed; below 0: nothing is stored.
+	// nil: nobody asks.
+	Stored func(ctx context.Context, shard int) (int64, error)
 	// Strange is told what was found in a journal that is none of ours; nil: nobody asks.
 	Strange func(Strange)
 }
@@ -120,7 +123,7 @@ func (j *Journals) Letters(ctx context.Context) ([]Letter, error) {
 	var errs []error
 	for shard := range j.Definition.Set().Shards {
 		some, err := untrimmed(func() ([]Letter, error) { return j.lettersOf(ctx, shard) })
-		if err != nil {
+		if err = errors.Join(err, j.whole(ctx, shard)); err != nil {
 			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
 		}
 		all = append(all, some...)

@@ -96,10 +96,11 @@ func (d *Document) shares(t *topic.Document) error {
 		if s.Storage >= len(t.Storage) {
 			return fmt.Errorf("shards of storage topic %d, and topic %q has %d: %w", s.Storage, t.Name, len(t.Storage), ErrDamaged)
 		}
-	}
-	at := d.Set().Storage
-	if d.Format == documentFormat || CheckShards(d.Set().Shards, t.Storage[at].Partitions) != nil {
-		return d.fits(t, at)
+		if s.State != retired && (d.Format == documentFormat || CheckShards(s.Shards, t.Storage[s.Storage].Partitions) != nil) {
+			if err := d.As(s).fits(t, s.Storage); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

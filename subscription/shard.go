@@ -81,6 +81,7 @@ type Shard struct {
 	running int
 	fenced  int64         // where the fence was repeated last, about
 	trimmed int64         // what is below was dropped, or is about to be
+	cut     bool          // the journal began behind the place from which it was needed
 	calm    chan struct{} // not nil: no new attempts; closed when all is written that was begun
 	fate    error
 	final   []byte // what the last record of the journal says
@@ -141,6 +142,9 @@ func (s *Shard) From(at []registry.Position) int64 {
 			st.Refence()
 		}
 		st.Tidy(tidyAtOnce)
+		if s.cut {
+			from = s.cfg.From // stays as the evidence, until a reset
+		}
 		if from-s.trimmed >= trimAfter {
 			select {
 			case s.useless <- struct{}{}:

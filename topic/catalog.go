@@ -150,6 +150,9 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 			list = append(list, Listed{Name: name, Definition: doc.visible()})
 		}
 	}
+	for _, key := range snap.Odd {
+		list = append(list, Listed{Name: strings.TrimPrefix(key, prefix), Err: fmt.Errorf("registry key %q… can't be a key: %w", key, fault.Corrupt)})
+	}
 	return list, nil
 }
 

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -38,6 +39,10 @@ func (s *State) loaded(ev Loaded) {
 	s.noteAbsent()
 }
 
+// maxAhead is by how many units a group may be ahead of what a member has heard of: what a topic gets by
+// sixteen growths, of which each is heard of in seconds. For more there is no room made.
+const maxAhead = 1 << 16
+
 func (s *State) checkMeta(m *registry.Meta) error {
 	name := s.cfg.Group.Name()
 	switch {
@@ -58,6 +63,9 @@ func (s *State) checkMeta(m *registry.Meta) error {
 			name, m.Layout, s.cfg.LayoutName, registry.ErrExists)
 	case len(s.layout) == 0 && m.Units != s.cfg.Units:
 		return fmt.Errorf("group %q has %d units, this member was started for %d: %w", name, m.Units, s.cfg.Units, registry.ErrExists)
+	case len(s.layout) != 0 && m.Units > len(s.layout)+maxAhead:
+		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so that somebody else wrote that; put registry key %q back as it was, or delete the group: %w",
+			name, m.Units, len(s.layout), maxAhead, s.cfg.Group.MetaKey(), fault.Corrupt)
 	case m.Assignor != s.cfg.Assignor.Name():
 		return fmt.Errorf("group %q uses assignor %q, this member was started with %q: all members need the same: %w",
 			name, m.Assignor, s.cfg.Assignor.Name(), registry.ErrExists)

@@ -74,6 +74,7 @@ const (
 	FormatFileBytes = 4 << 10
 	FileBytes       = 64 << 20 // an index, a hold, a trim, a control page
 	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
+	JournalBytes    = 6 << 30  // a file of its journal: a snapshot, and room for four times as much
 )
 
 // Of a topic in a directory.

@@ -82,9 +82,9 @@ func (j *journal) follow(gen uint64, ch *change) error {
 	if err != nil {
 		return fmt.Errorf("registry journal %s: %w", j.path(gen, 0), err)
 	}
-	size, err := f.Size()
+	size, err := j.sizeOf(f, gen)
 	if err != nil {
-		return readError(err)
+		return err
 	}
 	if j.st == nil || j.applied != hdr.base {
 		st, err := j.loadSnapshot(&hdr)
@@ -107,9 +107,9 @@ func readError(err error) error {
 }
 
 func (j *journal) loadSnapshot(hdr *header) (*state, error) {
-	size, err := j.file(hdr.gen).Size()
+	size, err := j.sizeOf(j.file(hdr.gen), hdr.gen)
 	if err != nil {
-		return nil, fmt.Errorf("registry snapshot %s: %w", j.path(hdr.gen, pageSize), readError(err))
+		return nil, err
 	}
 	if hdr.snapLen > uint64(max(size-pageSize, 0)) {
 		return nil, fmt.Errorf("registry snapshot %s: it claims %d bytes, and the file has %d; restore the directory from a backup: %w", j.path(hdr.gen, pageSize), hdr.snapLen, size, fault.Corrupt)

@@ -97,7 +97,7 @@ func (j *journal) postpone(gen uint64) error {
 func (j *journal) seal() (err error) {
 	j.ctl.written.Store(j.applied)
 	j.ctl.sealed.Store(j.hdr.gen)
-	j.capacity, err = j.file(j.hdr.gen).Size()
+	j.capacity, err = j.sizeOf(j.file(j.hdr.gen), j.hdr.gen)
 	return err
 }
 
@@ -151,8 +151,8 @@ func (j *journal) missing(gen uint64) error {
 func (j *journal) replay(evidence uint64) error {
 	t := tail{f: j.file(j.hdr.gen), start: j.hdr.dataStart(), base: j.hdr.base, nonce: j.hdr.nonce}
 	var err error
-	if t.size, err = t.f.Size(); err != nil {
-		return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, 0), readError(err))
+	if t.size, err = j.sizeOf(t.f, j.hdr.gen); err != nil {
+		return err
 	}
 	t.size = max(t.size-t.start, 0)
 	var ch change

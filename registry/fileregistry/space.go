@@ -2,8 +2,11 @@ package fileregistry
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -20,7 +23,7 @@ const (
 // prepare writes the snapshot and room for frames behind it, and syncs them. When the disk is too
 // full to grow, a file that has some room is good enough.
 func (j *journal) prepare(f vfs.File, hdr *header, snap []byte, need int) (int64, error) {
-	size, err := f.Size()
+	size, err := j.sizeOf(f, hdr.gen)
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +57,7 @@ func (j *journal) reserve(gen uint64, size int64) error {
 		return err
 	}
 	f := j.file(gen)
-	have, err := f.Size()
+	have, err := j.sizeOf(f, gen)
 	if err != nil || have >= size {
 		return err
 	}
@@ -62,6 +65,20 @@ func (j *journal) reserve(gen uint64, size int64) error {
 		return err
 	}
 	return f.SyncData()
+}
+
+// sizeOf is the size of the file of a generation. One that none of ours can have grown so far, in which
+// there need be nothing, is not read to its end, and the other is not made as large.
+func (j *journal) sizeOf(f vfs.File, gen uint64) (int64, error) {
+	size, err := f.Size()
+	if err != nil {
+		return 0, fmt.Errorf("registry journal %s: %w", j.path(gen, 0), readError(err))
+	}
+	if size > limits.JournalBytes {
+		return 0, fmt.Errorf("registry journal %s: it has %d bytes, holes and all; expected at most %d; restore the directory from a backup: %w",
+			j.path(gen, 0), size, int64(limits.JournalBytes), fault.Corrupt)
+	}
+	return size, nil
 }
 
 // fillZeros writes zeros into [from, to) and returns how far it got.

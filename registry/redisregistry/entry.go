@@ -54,24 +54,27 @@ func appendContent(b []byte, p *driver.Put) []byte {
 
 func contentBytes(p *driver.Put) int { return 2 + len(p.Session) + len(p.Value) }
 
-func decodeEntry(key string, raw []byte) (driver.Entry, error) {
-	e := driver.Entry{Key: key}
+// decodeEntry is total: what none of ours writes has a value that is no document, for whoever reads that key
+// and for nobody else. Its version is what a transaction compares, so that it can be overwritten and deleted.
+func decodeEntry(key string, raw []byte) driver.Entry {
+	e := driver.Entry{Key: key, Version: driver.Version(raw[:min(versionBytes, len(raw))]), Value: []byte("\x00")}
 	if len(raw) <= versionBytes {
-		return e, fmt.Errorf("key %q: an entry of %d bytes", key, len(raw))
+		return e
 	}
-	e.Version = driver.Version(raw[:versionBytes])
-	kind, rest := raw[versionBytes], raw[versionBytes+1:]
-	if kind == bound {
+	rest := raw[versionBytes+1:]
+	switch kind := raw[versionBytes]; kind {
+	case unbound:
+	case bound:
 		session, value, ok := bytes.Cut(rest, []byte{0})
 		if !ok {
-			return e, fmt.Errorf("key %q: its session has no end", key)
+			return e
 		}
 		e.Session, rest = string(session), value
-	} else if kind != unbound {
-		return e, fmt.Errorf("key %q: an entry of the kind %q", key, kind)
+	default:
+		return e
 	}
 	e.Value = rest[:len(rest):len(rest)]
-	return e, nil
+	return e
 }
 
 // part is what decodeList needs of a part of an answer.
@@ -105,11 +108,9 @@ func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return driver.Snapshot{}, fmt.Errorf("key %q: %w", key, err)
 		}
-		e, err := decodeEntry(key, raw)
-		if err != nil {
-			return driver.Snapshot{}, err
+		if len(raw) > 0 { // else it counts as absent, see apply.lua
+			snap.Entries = append(snap.Entries, decodeEntry(key, raw))
 		}
-		snap.Entries = append(snap.Entries, e)
 	}
 	return snap, nil
 }

@@ -307,16 +307,20 @@ func (m *mysqlSignals) Ring(ctx context.Context) error {
 	return err
 }
 
+// longAgo is true of a row that is old enough to be forgotten, and of one of the future, which somebody else
+// wrote, or a server before its clock was set back.
+const longAgo = "since NOT BETWEEN UNIX_TIMESTAMP() - ? AND UNIX_TIMESTAMP() + ?"
+
 // strike removes the row of a listener that was gone, unless it has just come back.
 func (m *mysqlSignals) strike(ctx context.Context, process string) error {
-	_, err := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ? AND since < UNIX_TIMESTAMP() - ?", process, forget.Seconds())
+	_, err := m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ? AND "+longAgo, process, forget.Seconds(), forget.Seconds())
 	return err
 }
 
 // listeners are the server's names of the connections of others that listen, and the processes
 // that are gone.
 func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []string, err error) {
-	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), since < UNIX_TIMESTAMP() - ? FROM ringfence_listeners WHERE process <> ?", bellPrefix, forget.Seconds(), m.handle)
+	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), "+longAgo+" FROM ringfence_listeners WHERE process <> ?", bellPrefix, forget.Seconds(), forget.Seconds(), m.handle)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -119,11 +119,11 @@ func TestAListenerThatComesBackKeepsItsRow(t *testing.T) {
 	c := newDatabase(t)
 	openStore(t, Config{MySQL: c})
 	db := sqlDB(t, c)
-	if _, err := db.Exec("INSERT INTO ringfence_listeners VALUES ('back', UNIX_TIMESTAMP()), ('gone', UNIX_TIMESTAMP() - 3600)"); err != nil {
+	if _, err := db.Exec("INSERT INTO ringfence_listeners VALUES ('back', UNIX_TIMESTAMP()), ('gone', UNIX_TIMESTAMP() - 3600), ('future', UNIX_TIMESTAMP() + 3600), ('end', 9223372036854775807), ('beginning', -9223372036854775808)"); err != nil {
 		t.Fatal(err)
 	}
 	m := &mysqlSignals{calls: db}
-	for _, process := range []string{"back", "gone"} { // both had no connection when somebody looked
+	for _, process := range []string{"back", "gone", "future", "end", "beginning"} { // both had no connection when somebody looked
 		if err := m.strike(t.Context(), process); err != nil {
 			t.Fatal(err)
 		}

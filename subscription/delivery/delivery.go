@@ -166,6 +166,17 @@ func (c *Subscriptions) journals(ctx context.Context, name string) (*subscriptio
 func (c *Subscriptions) journalsOf(ctx context.Context, d *subscription.Document) (*subscription.Journals, error) {
 	j, err := c.Journals(ctx, d, c.topics.Open)
 	if err == nil {
+		j.Stored = func(ctx context.Context, shard int) (int64, error) {
+			g, err := c.reg.Group(d.Group())
+			if err != nil {
+				return -1, err
+			}
+			u, err := g.Unit(ctx, shard)
+			if err != nil || u.Checkpoint == nil {
+				return -1, err
+			}
+			return u.Checkpoint.From, nil
+		}
 		j.Strange = func(s subscription.Strange) {
 			c.logger.Warn("somebody else has written into a journal of the subscription; that counts for nothing", "subscription", d.Name,
 				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)

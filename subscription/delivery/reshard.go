@@ -142,7 +142,7 @@ func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.La
 	}
 	for _, s := range d.Sets {
 		if s.ID == set {
-			if s.Storage >= len(main.Storage) {
+			if s.Storage >= len(main.Storage) || s.Shards > main.Storage[s.Storage].Partitions {
 				return consumer.Layout{}, nil
 			}
 			return consumer.Shards(s.Storage, s.Shards, main.Storage[s.Storage].Partitions), nil

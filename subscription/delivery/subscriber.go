@@ -166,6 +166,9 @@ func (m *subscriber) follow(ctx context.Context, d *subscription.Document) error
 // join begins to be a member of the set that delivers by a definition.
 func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*member, error) {
 	c := m.of
+	if err := c.CheckTopic(ctx, as); err != nil { // of this set: others can write to the definition at any time
+		return nil, err
+	}
 	j, err := c.journalsOf(ctx, as)
 	if err != nil {
 		return nil, err

@@ -67,9 +67,10 @@ end
 -- this one does.
 local any = false
 local function session_of(entry, at)
-  if entry and byte(entry, at) == B then
+  local stop = entry and byte(entry, at) == B and find(entry, '\0', at, true)
+  if stop then -- else somebody else wrote it
     any = true
-    return sub(entry, at + 1, find(entry, '\0', at, true) - 1)
+    return sub(entry, at + 1, stop - 1)
   end
 end
 
@@ -82,7 +83,8 @@ for from = 1, n, CHUNK do
   local got = call('HMGET', ENTRIES, unpack(names, from, to))
   for j = from, to do
     local entry = got[j - from + 1]
-    if entry and byte(entry, KIND) == B and not alive(session_of(entry, KIND)) then
+    local session = session_of(entry, KIND)
+    if session and not alive(session) then
       dead[names[j]] = entry
       entry = false
     end
@@ -91,8 +93,12 @@ for from = 1, n, CHUNK do
 end
 
 -- Work them out. was[key]: the entry in the store of a key that is written.
-local first = tonumber(call('HGET', META, 'revision') or 0)
-local revision = first + 1
+local stored = call('HGET', META, 'revision') or 0
+local revision = tonumber(stored)
+if not revision or revision < 0 or revision >= 9e12 or revision % 1 ~= 0 then
+  return redis.error_reply('RINGFENCE the field "revision" of the key "' .. META .. '" is "' .. sub(stored, 1, 40) .. '", which nobody counted; expected a number below 9000000000000: HSET it to 1000000, as no version depends on it')
+end
+revision = revision + 1
 local version = format('%013d', revision) .. nonce
 local was, order, w = {}, {}, 0
 local unread, v = {}, 0 -- written keys of which nobody knows what was there; not in order
