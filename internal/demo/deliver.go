@@ -160,14 +160,14 @@ func (d *delivery) crash(ctx context.Context) error {
 
 // reshard changes the number of shards under load.
 func (d *delivery) reshard(ctx context.Context) error {
-	d.screen.scene("4 shards become 6 while records are delivered")
+	d.screen.scene("4 shards become 6 while records are delivered, and kill -9 the endpoint again")
 	if err := d.produce(ctx); err != nil {
 		return err
 	}
 	if _, err := d.rf.Reshard(ctx, deliverName, 6, nil); err != nil {
 		return err
 	}
-	if err := errors.Join(d.produce(ctx), d.await(ctx, "all arrives through the new shards", d.goodCame)); err != nil {
+	if err := errors.Join(d.inbox.Kill(), d.produce(ctx), d.startEndpoint(ctx), d.await(ctx, "all arrives through the new shards", d.goodCame)); err != nil {
 		return err
 	}
 	d.screen.say("parked records and the order of each key moved to the new shards")
@@ -376,9 +376,14 @@ func (d *delivery) clear() error {
 	if !d.Fresh && !d.Keep {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		errs = append(errs,
+		for _, err := range []error{
 			d.rf.DeleteSubscription(ctx, deliverName, &ringfence.DeleteSubscriptionOptions{Force: true}),
-			d.rf.DeleteTopic(ctx, deliverTopic, &ringfence.DeleteTopicOptions{Force: true}))
+			d.rf.DeleteTopic(ctx, deliverTopic, &ringfence.DeleteTopicOptions{Force: true}),
+		} {
+			if !errors.Is(err, ringfence.ErrNotFound) { // it ended before they were made
+				errs = append(errs, err)
+			}
+		}
 	}
 	return errors.Join(append(errs, d.rf.Close())...)
 }
