@@ -78,7 +78,7 @@ func Deliver(ctx context.Context, c DeliverConfig) (_ *DeliverResult, err error)
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{DeliverConfig: &c, rf: rf, screen: screen{w: c.Out, control: c.Control, began: time.Now()}, failed: map[string][]int{}}
+	d := &delivery{DeliverConfig: &c, rf: rf, screen: screen{w: c.Out, control: c.Control, began: time.Now()}, failed: map[string][]int{}, result: DeliverResult{Broken: []string{}}}
 	err = d.play(ctx)
 	if err = errors.Join(err, d.clear()); err != nil {
 		return &d.result, err
