@@ -28,6 +28,7 @@ type demoFlags struct {
 	messages   int
 	inProcess  bool
 	keep       bool
+	deliver    bool
 }
 
 func (a *app) demoCommand() *cobra.Command {
@@ -44,8 +45,13 @@ any promise was broken.
 Without --data, --log and --registry it runs in a temporary directory, which is
 removed afterwards unless --keep is given. With --in-process the consumers are
 goroutines on a registry in memory, and crashes are played: a killed member is cut
-off and abandoned.`,
+off and abandoned.
+
+With --deliver the story is that of a subscription: daemons ("ringfence serve") deliver to
+an HTTP endpoint that fails, is killed and comes back; a daemon is killed with kill -9, the
+shards change from 4 to 6 meanwhile, and what became a dead letter is redriven.`,
 		Example: `  ringfence demo
+  ringfence demo --deliver
   ringfence demo --partitions 32 --consumers 5 --messages 100000
   ringfence demo --keep --format json`,
 		Args: cobra.NoArgs,
@@ -56,7 +62,11 @@ off and abandoned.`,
 	fl.IntVar(&f.messages, "messages", 12000, "`number` of records")
 	fl.BoolVar(&f.inProcess, "in-process", false, "consumers are goroutines, not processes; crashes are played")
 	fl.BoolVar(&f.keep, "keep", false, "leave the directory (or, in given stores, the topic and the group) behind")
+	fl.BoolVar(&f.deliver, "deliver", false, "tell the story of a subscription, its endpoint and its dead letters")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		if err := f.checkDeliver(cmd); err != nil {
+			return err
+		}
 		logger := a.logger()
 		if !cmd.Flags().Changed("log-level") {
 			logger = nil // what is lost and won is part of the story
@@ -109,6 +119,9 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 		if a.colours(a.stdout) {
 			c.Control = a.stdout.Control
 		}
+	}
+	if f.deliver {
+		return a.demoDeliver(ctx, c)
 	}
 	result, err := demo.Run(ctx, c)
 	if err != nil && !errors.Is(err, demo.ErrBroken) {

@@ -4,6 +4,24 @@ package main
 func verifyMutants() []mutant {
 	return []mutant{
 		{
+			name: "judge-forgives-what-never-arrived", breaks: "the demo of deliveries says that every promise was kept when a record never came",
+			file: "internal/history/arrival.go",
+			find: "			if !came[Arrival{key, n}] {", put: "			if !came[Arrival{key, n}] && n < 0 {",
+			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
+		},
+		{
+			name: "judge-of-arrivals-looks-at-no-order", breaks: "a record that came before the one in front of it breaks no promise",
+			file: "internal/history/arrival.go",
+			find: "		case t.Number > at:\n", put: "		case t.Number > at+1<<20:\n",
+			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
+		},
+		{
+			name: "judge-counts-no-dead-letters", breaks: "a second dead letter of one record breaks no promise",
+			file: "internal/history/arrival.go",
+			find: "!slices.Equal(got, want) {", put: "!slices.Equal(got, want) && len(got) == 0 {",
+			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
+		},
+		{
 			name: "judge-forgives-a-loss", breaks: "verify says that every promise was kept when acknowledged records are missing",
 			file: "internal/history/checker.go",
 			find: "		if n > 0 {\n			c.report.violate(NotLost", put: "		if n > 1<<40 {\n			c.report.violate(NotLost",
