@@ -36,6 +36,8 @@ type Config struct {
 	SecretFile string // secrets that requests are signed with, as Standard Webhooks has it; read again now and then
 	TokenFile  string // lines of an origin and its bearer token; read again now and then
 
+	CloudEvents bool // each request is a CloudEvent 1.0 in binary mode
+
 	AllowNet []netip.Prefix // addresses for special purposes, and of this host, that may be dialed all the same; see ParseNet
 	TLS      *tls.Config    // roots to trust, a certificate of this side
 	Resolver *net.Resolver  // default: that of this host
@@ -49,6 +51,7 @@ type Config struct {
 type Endpoint struct {
 	request      http.Request // what all have in common
 	subscription string
+	cloudEvents  bool
 	timeout      time.Duration
 	body         time.Duration
 	secrets      *kept[[][]byte]
@@ -76,7 +79,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{subscription: cfg.Subscription, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
+	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
 		return nil, err
 	}
@@ -167,7 +170,7 @@ func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
 	req := e.request.WithContext(ctx)
 	with(req, m.Value)
 	now := time.Now()
-	req.Header = header(e.subscription, m)
+	req.Header = header(e.subscription, m, e.cloudEvents)
 	if keys := e.secrets.current(now); len(keys) > 0 {
 		req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
 		req.Header.Set("Webhook-Signature", signatures(keys, req.Header.Get("Webhook-Id"), now, m.Value))

@@ -36,7 +36,7 @@ const (
 
 // header is what a request says of a record. All names and values that come from the record are checked,
 // or encoded.
-func header(subscription string, m *ringfence.Message) http.Header {
+func header(subscription string, m *ringfence.Message, cloudEvent bool) http.Header {
 	f := fields{h: make(http.Header, 16), values: make([]string, 0, 16)}
 	f.set("Ringfence-Subscription", legible(subscription))
 	f.set("Ringfence-Topic", legible(m.Topic))
@@ -59,6 +59,9 @@ func header(subscription string, m *ringfence.Message) http.Header {
 	default:
 		f.set(keyHeader, base64.StdEncoding.EncodeToString(m.Key))
 		f.set(keyEncoding, "base64")
+	}
+	if cloudEvent {
+		event(&f, m)
 	}
 	own(f.h, m.Headers)
 	trace(f.h, m.Headers)

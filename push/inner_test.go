@@ -251,7 +251,7 @@ func sent(t *testing.T, m *ringfence.Message) http.Header {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = header("billing", m)
+	req.Header = header("billing", m, false)
 	var wire bytes.Buffer
 	if err := req.Write(&wire); err != nil {
 		t.Fatalf("%+v can't be sent: %v", m, err)

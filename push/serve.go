@@ -16,7 +16,7 @@ import (
 
 // ServeOptions are the options of Serve; the zero value of each field is its default.
 type ServeOptions struct {
-	// Config is what all endpoints have in common: AllowNet, TokenFile, TLS, Resolver, Logger and the
+	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, TLS, Resolver, Logger and the
 	// time-outs but Timeout, which comes from the definition if that has one.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"time"
@@ -45,8 +46,11 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		return errors.Join(f.check(), out.check())
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-		opts.Config = push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()}
-		err := push.Serve(ctx, rf, &opts)
+		var err error
+		if opts.Config, err = out.config(a.logger()); err != nil {
+			return err
+		}
+		err = push.Serve(ctx, rf, &opts)
 		if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errSignalled) {
 			return cause
 		}
@@ -59,12 +63,29 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 type outbound struct {
 	allow  []string
 	tokens string
+	events bool
+	tls    push.TLSFiles
 	nets   []netip.Prefix
 }
 
 func (o *outbound) register(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
 	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
+	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode")
+	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with the certificate (PEM) for endpoints that ask for one; with --key-file")
+	fl.StringVar(&o.tls.KeyFile, "key-file", "", "`file` with the key of --cert-file (PEM), which no other user can read")
+	fl.StringVar(&o.tls.CAFile, "ca-file", "", "`file` with certificates (PEM) to trust at endpoints, besides those of the system")
+}
+
+// config reads the files that deliveries need.
+func (o *outbound) config(log *slog.Logger) (push.Config, error) {
+	secured, err := o.tls.Config(log)
+	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, TLS: secured, Logger: log}, err
+}
+
+// used says whether any of the flags was given.
+func (o *outbound) used() bool {
+	return len(o.allow) > 0 || o.tokens != "" || o.events || o.tls != push.TLSFiles{}
 }
 
 func (o *outbound) check() error {
@@ -134,13 +155,17 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 		return nil, nil, err
 	}
 	if d.Endpoint == nil || f.exec != "" || printed {
-		if len(out.allow) > 0 || out.tokens != "" {
-			return nil, nil, fmt.Errorf("--allow-net and --token-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
+		if out.used() {
+			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --key-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
 		}
 		h, done := a.processor(f, stop)
 		return h, done, nil
 	}
-	e, err := push.For(rf, d, push.Config{AllowNet: out.nets, TokenFile: out.tokens, Logger: a.logger()})
+	cfg, err := out.config(a.logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := push.For(rf, d, cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,24 @@ func pushMutants() []mutant {
 	const push = "push"
 	return []mutant{
 		{
+			name: "event-attributes-not-escaped", breaks: "a key with a percent sign or a quote arrives as another one",
+			file: "push/cloudevent.go",
+			find: ` || c == '"' || c == '%' {`, put: " {",
+			pkg: push, test: "TestARequestIsACloudEventWhenThatIsAskedFor$",
+		},
+		{
+			name: "event-in-an-event", breaks: "a record that is a whole CloudEvent is told to be the data of another",
+			file: "push/cloudevent.go",
+			find: `"application/cloudevents") {`, put: `"application/no-events") {`,
+			pkg: push, test: "TestAWholeCloudEventIsLeftAsItIs$",
+		},
+		{
+			name: "key-of-a-certificate-not-private", breaks: "a key that every user of the host can read is taken",
+			file: "push/clienttls.go",
+			find: `storeurl.ReadPrivate("key file", f.KeyFile)`, put: "func() ([]byte, error) { _ = storeurl.ReadPrivate; return os.ReadFile(f.KeyFile) }()",
+			pkg: push, test: "TestFilesOfTLSThatCanNotBeUsedAreRefused$",
+		},
+		{
 			name: "connections-without-end", breaks: "an endpoint takes all descriptors of a daemon, one connection a delivery",
 			file: "push/endpoint.go",
 			find: "bounded(dialer.DialContext)", put: "dialer.DialContext",
