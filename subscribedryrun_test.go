@@ -1,6 +1,7 @@
 package ringfence_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -16,12 +17,10 @@ func TestADryRunOrdersNothingAboutDeadLetters(t *testing.T) {
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return ringfence.Permanent(errors.New("no")) }))
 	lettersOf(t, rf, 3, nil) // of which one waits behind another
 	dry := &ringfence.DeadLetterOptions{DryRun: true}
-	for name, order := range map[string]func() (int, error){
-		"redrive": func() (int, error) { return rf.Redrive(t.Context(), "billing", dry) },
-		"discard": func() (int, error) { return rf.Discard(t.Context(), "billing", dry) },
-		"skip":    func() (int, error) { return rf.Skip(t.Context(), "billing", dry) },
+	for name, order := range map[string]func(context.Context, string, *ringfence.DeadLetterOptions) (int, error){
+		"redrive": rf.Redrive, "discard": rf.Discard, "skip": rf.Skip,
 	} {
-		if n, err := order(); n != 2 || err != nil {
+		if n, err := order(t.Context(), "billing", dry); n != 2 || err != nil {
 			t.Errorf("%s: %d, %v; expected the 2 that failed", name, n, err)
 		}
 	}

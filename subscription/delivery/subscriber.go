@@ -173,9 +173,6 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	if err != nil {
 		return nil, err
 	}
-	if err := c.CheckTopic(ctx, as); err != nil {
-		return nil, err
-	}
 	main, err := c.topics.Catalog().Get(ctx, as.Topic)
 	if err != nil {
 		return nil, err
