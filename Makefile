@@ -40,10 +40,11 @@ help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: toolchain ## The story with real processes and a real kill -9; checks itself
+demo: toolchain ## Two stories with real processes and a real kill -9: consumers, and deliveries; they check themselves
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -tags $(TAGS) -o $(BIN)/ringfence-embedded ./cmd/ringfence-embedded
 	$(BIN)/ringfence-embedded demo $(DEMO_FLAGS)
+	$(BIN)/ringfence-embedded demo --deliver
 
 .PHONY: verify
 verify: build ## Load and faults for a minute on a directory, and the judgement (VERIFY_FLAGS="--for 10m")
