@@ -149,7 +149,8 @@ type flakyEndpoint struct {
 
 func newFlakyEndpoint(load *keyLoad) (*flakyEndpoint, error) {
 	e := &flakyEndpoint{load: load, addr: "127.0.0.1:0"}
-	return e, e.open()
+	err := e.open()
+	return e, err
 }
 
 func (e *flakyEndpoint) open() error {

@@ -97,8 +97,11 @@ func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n i
 		return 0, nil
 	}
 	d, err := c.Get(ctx, name)
-	if err != nil || d.Set().ID != set {
+	switch {
+	case errors.Is(err, fault.NotFound), err == nil && d.Set().ID != set:
 		return 0, nil // what is left of one
+	case err != nil:
+		return 0, err
 	}
 	t, err := c.topics.Current(ctx, topicName)
 	if err != nil {

@@ -102,13 +102,14 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 			return consumer.UnlessEnded(ctx, err)
 		}
 		m.of.sweepSets(ctx, d)
-		if d.Turning() {
+		switch {
+		case d.Turning():
 			m.of.turnOn(ctx, d)
 			look = time.After(turnEvery)
-		} else if m.hasRead(d) {
+		case m.hasRead(d):
 			m.of.growOn(ctx, d)
 			look, pause = time.After(pause), min(2*pause, growEvery)
-		} else {
+		default:
 			pause = turnEvery
 		}
 		select {
