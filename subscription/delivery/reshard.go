@@ -98,8 +98,8 @@ func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n i
 	}
 	d, err := c.Get(ctx, name)
 	switch {
-	case errors.Is(err, fault.NotFound), err == nil && d.Set().ID != set:
-		return 0, nil // what is left of one
+	case errors.Is(err, fault.NotFound), errors.Is(err, subscription.ErrDamaged), err == nil && d.Set().ID != set:
+		return 0, nil // what is left of one, or nobody can say
 	case err != nil:
 		return 0, err
 	}
