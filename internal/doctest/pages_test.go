@@ -242,6 +242,7 @@ func deliver(endpoint string) Play {
 		Page:        "docs/guide/deliver.md",
 		Substitutes: []Substitute{{Text: "http://127.0.0.1:8080/in", For: endpoint + "/in"}},
 		Notes: []Note{
+			{Of: "topic ──► shard ──► handler or endpoint ──► done", Skip: "a picture"},
 			{
 				Of:    "ringfence serve --allow-net 127.0.0.0/8",
 				Until: []string{`was not delivered.* 422 Unprocessable Entity: .*broken`},
