@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -18,11 +17,13 @@ type TLSFiles struct {
 	CertFile string
 	KeyFile  string // private: no other user may read it
 	CAFile   string // certificates to trust besides those of the system; read once
+
+	AllowShared bool // certificates are taken though other users can change them; a key that they can read never is
 }
 
 // Config reads the files; nil when there are none. Errors are fault.Invalid and show nothing of a key.
 func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) {
-	if f == (TLSFiles{}) {
+	if f.CertFile == "" && f.KeyFile == "" && f.CAFile == "" {
 		return nil, nil
 	}
 	if (f.CertFile == "") != (f.KeyFile == "") {
@@ -30,7 +31,7 @@ func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) {
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CAFile != "" {
-		pool, err := trusted(f.CAFile)
+		pool, err := f.trusted()
 		if err != nil {
 			return nil, err
 		}
@@ -48,8 +49,16 @@ func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) {
 	return cfg, nil
 }
 
+// trust is what certificates are read for: what others could write proves nothing.
+func (f TLSFiles) trust() storeurl.Trust {
+	if f.AllowShared {
+		return storeurl.Anybody
+	}
+	return storeurl.Believed
+}
+
 func (f TLSFiles) pair() (*tls.Certificate, error) {
-	cert, err := os.ReadFile(f.CertFile)
+	cert, err := storeurl.ReadFile(f.CertFile, f.trust())
 	if err != nil {
 		return nil, fmt.Errorf("certificate file: %w: %w", err, fault.Invalid)
 	}
@@ -64,8 +73,8 @@ func (f TLSFiles) pair() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-func trusted(path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
+func (f TLSFiles) trusted() (*x509.CertPool, error) {
+	pem, err := storeurl.ReadFile(f.CAFile, f.trust())
 	if err != nil {
 		return nil, fmt.Errorf("CA file: %w: %w", err, fault.Invalid)
 	}
@@ -74,7 +83,7 @@ func trusted(path string) (*x509.CertPool, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("CA file %s: expected certificates in PEM, found none: %w", path, fault.Invalid)
+		return nil, fmt.Errorf("CA file %s: expected certificates in PEM, found none: %w", f.CAFile, fault.Invalid)
 	}
 	return pool, nil
 }

@@ -69,6 +69,11 @@ func TestFilesOfTLSThatCanNotBeUsedAreRefused(t *testing.T) {
 	t.Parallel()
 	cert, open := certified(t, 0o644)
 	_, other := certified(t, 0o600)
+	written, its := certified(t, 0o600)
+	must(t, os.Chmod(written, 0o666))
+	if _, err := (push.TLSFiles{CertFile: written, KeyFile: its, CAFile: written, AllowShared: true}).Config(slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("taken as they are: %v", err)
+	}
 	for what, f := range map[string]push.TLSFiles{
 		"a key that others can read": {CertFile: cert, KeyFile: open},
 		"a key of another":           {CertFile: cert, KeyFile: other},
@@ -76,6 +81,8 @@ func TestFilesOfTLSThatCanNotBeUsedAreRefused(t *testing.T) {
 		"no certificate":             {KeyFile: other},
 		"no file":                    {CAFile: other + "-not-there"},
 		"no certificates to trust":   {CAFile: other},
+		"a CA that others can write": {CAFile: written},
+		"one that others can write":  {CertFile: written, KeyFile: its},
 	} {
 		if _, err := f.Config(slog.New(slog.DiscardHandler)); !errors.Is(err, ringfence.ErrInvalid) || strings.Contains(err.Error(), "BEGIN") {
 			t.Errorf("%s: got %v", what, err)

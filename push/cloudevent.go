@@ -23,7 +23,9 @@ func event(f *fields, m *ringfence.Message) {
 	f.set("Ce-Specversion", "1.0")
 	f.set("Ce-Id", f.h["Webhook-Id"][0])
 	f.set("Ce-Source", "/ringfence/topics/"+attribute(url.PathEscape(m.Topic)))
-	f.set("Ce-Time", m.Timestamp.UTC().Format(time.RFC3339Nano))
+	if at := m.Timestamp.UTC(); at.Year() >= 0 && at.Year() <= 9999 { // else RFC 3339 can't say it
+		f.set("Ce-Time", at.Format(time.RFC3339Nano))
+	}
 	kind := eventType
 	for _, r := range m.Headers {
 		if value := attribute(string(r.Value)); r.Name == "ce_type" && value != "" {

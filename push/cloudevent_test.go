@@ -41,3 +41,12 @@ func TestAWholeCloudEventIsLeftAsItIs(t *testing.T) {
 		t.Error("an event in an event")
 	}
 }
+
+func TestATimeThatRFC3339CanNotSayIsNoAttribute(t *testing.T) {
+	t.Parallel()
+	for _, ms := range []int64{-1 << 60, 1 << 60} {
+		if h := header("billing", &ringfence.Message{Topic: "orders", Timestamp: time.UnixMilli(ms)}, true); len(h["Ce-Time"]) > 0 {
+			t.Errorf("%d came as %q", ms, h["Ce-Time"])
+		}
+	}
+}

@@ -245,13 +245,13 @@ func TestADeliveryIsKnownByItsID(t *testing.T) {
 }
 
 // sent is a request as its receiver reads it.
-func sent(t *testing.T, m *ringfence.Message) http.Header {
+func sent(t *testing.T, m *ringfence.Message, cloudEvent bool) http.Header {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "http://example.com/in", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = header("billing", m, false)
+	req.Header = header("billing", m, cloudEvent)
 	var wire bytes.Buffer
 	if err := req.Write(&wire); err != nil {
 		t.Fatalf("%+v can't be sent: %v", m, err)
@@ -284,6 +284,7 @@ var odd = []struct {
 	{[]byte(" "), "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "a=b\n"},
 	{bytes.Repeat([]byte("k"), longestKey+1), "host", "evil", "content-length", "7"},
 	{[]byte{}, "Transfer-Encoding", "chunked", "authorization", "Bearer x"},
+	{[]byte("a\r\nX-Admin: 1"), "ce_type", "x\r\nX-Admin: 1", "ce_type", "ключ\x00"},
 	{[]byte("ключ"), "content-type", "a/b; c=\"\x00\"", "трасса", "да"},
 }
 
@@ -301,11 +302,17 @@ func FuzzHeaders(f *testing.F) {
 	f.Fuzz(saysWhatItIs)
 }
 
-// saysWhatItIs: a record can say nothing but what it says. Every header is one of ours or has our prefix,
-// and key and headers come out as they went in.
+// saysWhatItIs: a record can say nothing but what it says. Every header is one of ours or has our prefix, or is
+// an attribute of an event where that is asked for, and key and headers come out as they went in.
 func saysWhatItIs(t *testing.T, key []byte, n1 string, v1 []byte, n2 string, v2 []byte) {
 	m := &ringfence.Message{Topic: "t", Key: key, Headers: []ringfence.Header{{Name: n1, Value: v1}, {Name: n2, Value: v2}}}
-	got := sent(t, m)
+	saysIt(t, m, sent(t, m, false))
+	saysIt(t, m, sent(t, m, true), "Ce-Specversion", "Ce-Id", "Ce-Source", "Ce-Type", "Ce-Time", "Ce-Partitionkey")
+}
+
+func saysIt(t *testing.T, m *ringfence.Message, got http.Header, more ...string) {
+	t.Helper()
+	key := m.Key
 	for _, name := range ours {
 		if len(got[name]) != 1 {
 			t.Errorf("%s: %q", name, got[name])
@@ -313,7 +320,7 @@ func saysWhatItIs(t *testing.T, key []byte, n1 string, v1 []byte, n2 string, v2 
 	}
 	for name := range got {
 		known := slices.Contains(ours, name) || slices.Contains([]string{keyHeader, keyEncoding, encodedHeader, omittedHeader, "Traceparent", "Tracestate"}, name)
-		if !known && !strings.HasPrefix(name, ownPrefix) {
+		if !known && !slices.Contains(more, name) && !strings.HasPrefix(name, ownPrefix) {
 			t.Errorf("the record made a header %q: %q", name, got[name])
 		}
 	}
@@ -355,7 +362,7 @@ func TestMoreHeadersThanServersTakeAreLeftOut(t *testing.T) {
 	for range 1000 {
 		m.Headers = append(m.Headers, ringfence.Header{Name: "a", Value: []byte("b")})
 	}
-	got := sent(t, m)
+	got := sent(t, m, false)
 	if n := len(got[ownPrefix+"A"]); n != ownHeaders || got.Get(omittedHeader) != "900" {
 		t.Errorf("%d headers, %s left out", n, got.Get(omittedHeader))
 	}
@@ -366,11 +373,11 @@ func TestMoreHeadersThanServersTakeAreLeftOut(t *testing.T) {
 	for _, n := range []int{6 << 10, 1 << 20, 8 << 10, 6 << 10, 6 << 10, 10} { // the third one of 6 KiB is too much in all
 		m.Headers = append(m.Headers, ringfence.Header{Name: "a", Value: bytes.Repeat([]byte("b"), n)})
 	}
-	if got := sent(t, m); got.Get(omittedHeader) != "3" || len(got[ownPrefix+"A"]) != 3 {
+	if got := sent(t, m, false); got.Get(omittedHeader) != "3" || len(got[ownPrefix+"A"]) != 3 {
 		t.Errorf("%d large headers, %s left out", len(got[ownPrefix+"A"]), got.Get(omittedHeader))
 	}
 	m.Headers = []ringfence.Header{{Name: "a", Value: make([]byte, 6<<10)}}
-	if got := sent(t, m); got.Get(omittedHeader) != "1" {
+	if got := sent(t, m, false); got.Get(omittedHeader) != "1" {
 		t.Errorf("what is beyond 7 KiB in base64 was sent: %d", len(got[encodedHeader][0]))
 	}
 }
@@ -398,7 +405,7 @@ func TestATraceThatIsNotWholeIsNotPassedOn(t *testing.T) {
 		{one("traceparent", whole, "tracestate", "a\n"), whole, ""},
 		{one("traceparent", whole, "tracestate", strings.Repeat("a", 513)), whole, ""},
 	} {
-		h := sent(t, &ringfence.Message{Topic: "t", Headers: c.headers})
+		h := sent(t, &ringfence.Message{Topic: "t", Headers: c.headers}, false)
 		if h.Get("Traceparent") != c.parent || h.Get("Tracestate") != c.state {
 			t.Errorf("%q: %q %q", c.headers, h.Get("Traceparent"), h.Get("Tracestate"))
 		}

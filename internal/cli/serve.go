@@ -47,7 +47,7 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error
-		if opts.Config, err = out.config(a.logger()); err != nil {
+		if opts.Config, err = out.config(a.logger(), a.global.shared); err != nil {
 			return err
 		}
 		err = push.Serve(ctx, rf, &opts)
@@ -78,8 +78,10 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 }
 
 // config reads the files that deliveries need.
-func (o *outbound) config(log *slog.Logger) (push.Config, error) {
-	secured, err := o.tls.Config(log)
+func (o *outbound) config(log *slog.Logger, shared bool) (push.Config, error) {
+	files := o.tls
+	files.AllowShared = shared
+	secured, err := files.Config(log)
 	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, TLS: secured, Logger: log}, err
 }
 
@@ -161,7 +163,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 		h, done := a.processor(f, stop)
 		return h, done, nil
 	}
-	cfg, err := out.config(a.logger())
+	cfg, err := out.config(a.logger(), a.global.shared)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,8 +19,20 @@ func pushMutants() []mutant {
 		{
 			name: "key-of-a-certificate-not-private", breaks: "a key that every user of the host can read is taken",
 			file: "push/clienttls.go",
-			find: `storeurl.ReadPrivate("key file", f.KeyFile)`, put: "func() ([]byte, error) { _ = storeurl.ReadPrivate; return os.ReadFile(f.KeyFile) }()",
+			find: `storeurl.ReadPrivate("key file", f.KeyFile)`, put: "storeurl.ReadFile(f.KeyFile, storeurl.Anybody)",
 			pkg: push, test: "TestFilesOfTLSThatCanNotBeUsedAreRefused$",
+		},
+		{
+			name: "ca-of-anybody-trusted", breaks: "who can write to the file of a CA takes the records, and the tokens, of every endpoint",
+			file: "push/clienttls.go",
+			find: "	return storeurl.Believed\n", put: "	return storeurl.Anybody\n",
+			pkg: push, test: "TestFilesOfTLSThatCanNotBeUsedAreRefused$",
+		},
+		{
+			name: "event-of-no-year", breaks: "a record with an odd time is an event that its receiver can't read, and a dead letter",
+			file: "push/cloudevent.go",
+			find: "	if at := m.Timestamp.UTC(); at.Year() >= 0 && at.Year() <= 9999 {", put: "	if at := m.Timestamp.UTC(); true {",
+			pkg: push, test: "TestATimeThatRFC3339CanNotSayIsNoAttribute$",
 		},
 		{
 			name: "connections-without-end", breaks: "an endpoint takes all descriptors of a daemon, one connection a delivery",
