@@ -78,6 +78,19 @@ func (c *Client) Edit(ctx context.Context, name, id string, value []byte) error 
 	return err
 }
 
+// Backlog is what a subscription has taken from its topic and holds back. What it has not read yet is the lag
+// of its group.
+type Backlog = delivery.Backlog
+
+// BacklogHeap is one part of a Backlog.
+type BacklogHeap = delivery.Heap
+
+// Backlog counts what a subscription holds back: parked records and dead letters. What the members hold in
+// memory before it is parked is not in it. With an error it counts what could be read.
+func (c *Client) Backlog(ctx context.Context, name string) (*Backlog, error) {
+	return c.subs.Backlog(ctx, name)
+}
+
 // Blockage is what holds records of a key back in one shard of a subscription.
 type Blockage = delivery.Blockage
 

@@ -151,9 +151,10 @@ func (a *app) subscriptionList() *cobra.Command {
 // subscriptionView is a subscription with the group of members that delivers it.
 type subscriptionView struct {
 	*ringfence.SubscriptionInfo
-	Group *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
-	Dead  int             `json:"dead"`            // records that were given up
-	Wait  int             `json:"blocked"`         // that wait behind those
+	Group  *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
+	Parked parkedView      `json:"parked"`
+	Dead   deadView        `json:"dead"`
+	Wait   int             `json:"blocked"` // of the parked records, those behind a dead letter
 	// Limited is what each member has of the limits.
 	Limited []limitUse `json:"limited,omitempty"`
 	// Problems are what could not be read, or keeps it from being delivered; what they are about is missing.
@@ -163,7 +164,7 @@ type subscriptionView struct {
 func (a *app) subscriptionDescribe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show a subscription: its policy, owners, lag and dead letters",
+		Short: "Show a subscription: its policy, owners, lag, parked records and dead letters",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			d, err := rf.DescribeSubscription(ctx, args[0])
@@ -179,18 +180,13 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				problems = append(problems, err)
 			}
 			v.Limited = limitUses(d, v.Group)
-			letters, err := rf.DeadLetters(ctx, args[0], nil)
+			backlog, err := rf.Backlog(ctx, args[0])
 			problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
 			for _, err := range problems {
 				v.Problems = append(v.Problems, err.Error())
 			}
-			for _, l := range letters {
-				if l.Failed {
-					v.Dead++
-				} else {
-					v.Wait++
-				}
-			}
+			v.Parked = parkedView{backlog.Parked.Records, backlog.Parked.Keys, when(backlog.Parked.OldestAt)}
+			v.Dead, v.Wait = deadView{backlog.Dead.Records, when(backlog.Dead.OldestAt)}, backlog.Blocked
 			return errors.Join(append(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
 				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
@@ -204,7 +200,7 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				limitLines(r, d, v.Limited)
 				pauseLine(r, d)
 				setsTable(r, d)
-				r.line("%s, %s behind", plural(int64(v.Dead), "dead letter"), plural(int64(v.Wait), "record"))
+				backlogLine(r, backlog, time.Now())
 				if v.Group != nil {
 					r.line("")
 					groupTable(r, []*document.Group{v.Group})

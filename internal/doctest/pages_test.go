@@ -252,7 +252,7 @@ func deliver(endpoint string) Play {
 				Before: `printf '#!/bin/sh\n! grep -q broken || test -e mended || exit 65; echo took $RINGFENCE_RECORD_KEY\n' >charge && chmod +x charge`,
 				Until:  []string{"took acct-7"}, After: fmt.Sprintf(beside, "test $(grep -c . list) = 2"),
 			},
-			{Of: "ringfence subscription describe billing", Want: []string{"^1 dead letter, 1 record behind$"}},
+			{Of: "ringfence subscription describe billing", Want: []string{"^parked: 1 record of 1 key, oldest .*; dead letters: 1, oldest .*, 1 record behind$"}},
 			{Of: "ringfence subscription dead-letters list billing", Want: []string{"acct-42 +failed", "acct-42 +blocked"}},
 			{Of: "ringfence subscription dead-letters list billing --key acct-42 --format json", Want: []string{`"value":"broken".*"reason":"permanent","status":"failed"`}},
 			{Of: "ringfence subscription why billing acct-42", Want: []string{"is failed after [12] attempt", "^1 record behind it$"}},

@@ -1,6 +1,7 @@
 package main
 
-// delayMutants are bugs of records that are to be delivered later, and of orders about them that are only tried.
+// delayMutants are bugs of records that are to be delivered later, of orders about them that are only tried, and
+// of how they are counted.
 func delayMutants() []mutant {
 	const admit = "subscription/admit.go"
 	return []mutant{
@@ -39,6 +40,18 @@ func delayMutants() []mutant {
 			file: "subscription/delay.go",
 			find: "		case at.After(now.Add(LongestPause)):", put: "		case false:",
 			pkg: ".", test: "TestADelayThatMakesNoSenseIsADeadLetterAtOnce$",
+		},
+		{
+			name: "dead-are-parked", breaks: "describe says of a dead letter that it is tried again",
+			file: "subscription/backlog.go",
+			find: "		case it.Dead:", put: "		case false:",
+			pkg: "subscription", test: "TestTheBacklogTellsParkedRecordsFromDeadLetters$",
+		},
+		{
+			name: "oldest-is-the-first", breaks: "describe says of what is parked that it is younger than it is",
+			file: "subscription/backlog.go",
+			find: "h.Oldest == 0 || at < h.Oldest", put: "h.Oldest == 0",
+			pkg: "subscription", test: "TestTheBacklogTellsParkedRecordsFromDeadLetters$",
 		},
 	}
 }

@@ -1,0 +1,78 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Backlog is what a subscription has taken from its topic and holds back. What it has not read yet is the lag
+// of its group.
+type Backlog struct {
+	Parked  Heap // tried again, or behind a record of the key
+	Dead    Heap // given up
+	Blocked int  // of Parked, those behind one that was given up: they go on when somebody has decided
+}
+
+// Heap counts records that are held back.
+type Heap struct {
+	Records int
+	Keys    int   // of those that have one
+	Oldest  int64 // when the oldest was produced, in Unix milliseconds; 0: none, or nobody knows
+}
+
+// Backlog counts what is parked and what was given up. With an error it is that of the shards that could be
+// read.
+func (j *Journals) Backlog(ctx context.Context) (Backlog, error) {
+	var errs []error
+	c := tally{parked: map[string]bool{}, dead: map[string]bool{}}
+	for shard := range j.Definition.Set().Shards {
+		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
+		if err == nil {
+			c.count(st.Items())
+		}
+		if err = errors.Join(err, j.whole(ctx, shard)); err != nil {
+			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
+		}
+	}
+	return c.Backlog, errors.Join(errs...)
+}
+
+// tally counts shard by shard. The records of a key may lie in several.
+type tally struct {
+	Backlog
+	parked, dead map[string]bool // the keys
+}
+
+// count adds the items of a shard, in order of their origins.
+func (c *tally) count(items []core.Item) {
+	blocked := map[string]bool{}
+	for i := range items {
+		it := &items[i]
+		switch {
+		case it.Dead:
+			c.Dead.add(it, c.dead)
+			if it.Blocking && it.Key != nil {
+				blocked[string(it.Key)] = true
+			}
+		default:
+			c.Parked.add(it, c.parked)
+			if it.Key != nil && blocked[string(it.Key)] {
+				c.Blocked++
+			}
+		}
+	}
+}
+
+func (h *Heap) add(it *core.Item, keys map[string]bool) {
+	h.Records++
+	if it.Key != nil && !keys[string(it.Key)] {
+		keys[string(it.Key)] = true
+		h.Keys++
+	}
+	if at := it.Timestamp; at > 0 && (h.Oldest == 0 || at < h.Oldest) {
+		h.Oldest = at
+	}
+}
