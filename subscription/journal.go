@@ -101,12 +101,13 @@ func fitting(batch []commitlog.Record) int {
 // copyAll stores the payloads of dead letters.
 func (s *Shard) copyAll(ctx context.Context) {
 	for {
-		var c core.Copy
+		var next *core.Copy
 		select {
 		case <-ctx.Done():
 			return
-		case c = <-s.copies:
+		case next = <-s.copies:
 		}
+		c := *next
 		rec, err := s.source(ctx, c.Payload, c.ID.Origin)
 		if err != nil && lost(c.Payload) && ctx.Err() == nil {
 			s.log.Error("a dead letter was taken over without its payload, which can't be read", "letter", Name(c.ID), "error", err)

@@ -60,9 +60,9 @@ type Shard struct {
 	quiet   atomic.Bool       // nothing is parked: every record may be delivered at once
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
-	copies  chan core.Copy
-	noting  chan struct{} // notes has some
-	useless chan struct{} // some of the journal is of no use, once that is stored
+	copies  chan *core.Copy   // pointers: a shard that gives nothing up has room for 1,024 all the same
+	noting  chan struct{}     // notes has some
+	useless chan struct{}     // some of the journal is of no use, once that is stored
 
 	slots slots        // for attempts
 	paid  atomic.Int64 // tokens that parked records have which are about to be delivered
@@ -105,7 +105,7 @@ func NewShard(c ShardConfig) *Shard {
 		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
 		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), kick: make(chan struct{}, 1),
-		batches: make(chan []core.Entry, 1), copies: make(chan core.Copy, 1024), noting: make(chan struct{}, 1),
+		batches: make(chan []core.Entry, 1), copies: make(chan *core.Copy, 1024), noting: make(chan struct{}, 1),
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
 			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
@@ -276,7 +276,7 @@ func (s *Shard) do(f func(*core.State)) {
 // has at most one for each lane that is being given up, and those are as many as handlers.
 func (s *Shard) copyLocked(c core.Copy) {
 	select {
-	case s.copies <- c:
+	case s.copies <- &c:
 	default:
 		s.endLocked(fmt.Errorf("more than %d dead letters are on their way: %w", cap(s.copies), fault.Unavailable))
 	}
