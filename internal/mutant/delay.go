@@ -40,5 +40,11 @@ func delayMutants() []mutant {
 			find: "		case at.After(now.Add(LongestPause)):", put: "		case false:",
 			pkg: ".", test: "TestADelayThatMakesNoSenseIsADeadLetterAtOnce$",
 		},
+		{
+			name: "unparkable-asked-for-ever", breaks: "a record that can't be parked, and was to be, is never delivered again, nor is what comes behind it",
+			file: admit,
+			find: "	if storable(&r.Record) != nil && !time.Now().Before(h.Next) {", put: "	if false {",
+			pkg: ".", test: "TestADelayedRecordThatCannotBeParkedIsDeliveredAtItsTime$",
+		},
 	}
 }
