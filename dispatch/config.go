@@ -43,7 +43,7 @@ type Config struct {
 	// Zero: nowhere, the engine stops with the error, since records were lost.
 	OutOfRange StartAt
 
-	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too
+	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
 	// OrderBy is what records are ordered by, a function of their key alone; nil: that is the key. A record for
 	// which it returns nil is ordered with no other. It is called by several goroutines, for a key more than
 	// once, must not block, and what it returns must not change.

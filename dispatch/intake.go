@@ -225,7 +225,7 @@ func (e *Engine) prepare(in *input, k int) []*node {
 		n.rec = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
 		key := e.sched.leaders.orderingKey(&n.rec)
 		n.from, n.data, n.hash = &in.tracker, in.data, maphash.Bytes(e.seed, key)
-		n.keyed = key != nil || e.cfg.Concurrency == 1
+		n.keyed = key != nil || e.cfg.OrderBy == nil && e.cfg.Concurrency == 1 // what a function orders with nothing is ordered with nothing
 	}
 	return in.nodes
 }

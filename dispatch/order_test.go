@@ -16,13 +16,15 @@ func TestRecordsAreOrderedByWhatTheFunctionReturns(t *testing.T) {
 	t.Parallel()
 	account := func(key []byte) []byte { a, _, _ := bytes.Cut(key, []byte("/")); return a }
 	for name, c := range map[string]struct {
-		by   func([]byte) []byte
-		want []string // handled before a/1, the first record, succeeds
+		by       func([]byte) []byte
+		want     []string // handled before a/1, the first record, succeeds
+		handlers int
 	}{
-		"the key":      {nil, []string{"a/2", "b/1", "b/2"}},
-		"a part of it": {account, []string{"b/1", "b/2"}},
-		"nothing":      {func([]byte) []byte { return nil }, []string{"a/1", "a/2", "b/1", "b/2"}},
-		"always same":  {func([]byte) []byte { return []byte{} }, nil},
+		"the key":              {nil, []string{"a/2", "b/1", "b/2"}, 0},
+		"a part of it":         {account, []string{"b/1", "b/2"}, 0},
+		"nothing":              {func([]byte) []byte { return nil }, []string{"a/1", "a/2", "b/1", "b/2"}, 0},
+		"nothing, one handler": {func([]byte) []byte { return nil }, []string{"a/1", "a/2", "b/1", "b/2"}, 1},
+		"always same":          {func([]byte) []byte { return []byte{} }, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +36,7 @@ func TestRecordsAreOrderedByWhatTheFunctionReturns(t *testing.T) {
 				var mu sync.Mutex
 				var before, all []string
 				began, over := time.Now(), false
-				e := mustNew(t, Config{Inputs: l.input(), OrderBy: c.by, Handler: func(_ context.Context, r *Record) error {
+				e := mustNew(t, Config{Inputs: l.input(), OrderBy: c.by, Concurrency: c.handlers, Handler: func(_ context.Context, r *Record) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if r.Offset == 0 && time.Since(began) < time.Minute {

@@ -81,8 +81,12 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error
 	return s.call(ctx, r)
 }
 
-// Held takes over a record that fails: it is the engine's OnHeld.
+// Held takes over a record that fails: it is the engine's OnHeld. One that can't be parked is delivered until it
+// succeeds, or has its time come: whatever was to become of it, the engine asks nobody else about it any more.
 func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) error {
+	if storable(&r.Record) != nil && !time.Now().Before(h.Next) {
+		return s.Handle(ctx, r)
+	}
 	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: h.Next.UnixMilli(), Answer: h.Err.Error()}
 	switch h.Why {
 	case dispatch.Refused:

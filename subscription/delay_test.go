@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,9 +58,50 @@ func TestADelayIsKeptHoweverLongItIs(t *testing.T) {
 		if at := <-calls; at < delay || at > delay+time.Second {
 			t.Errorf("delivered after %s; expected %s", at, delay)
 		}
+		r.Headers[0].Value = time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339) // as for an heir whose clock is behind
+		if err := s.Handle(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if len(calls) != 0 {
+			t.Error("delivered once more when it was read again after its end")
+		}
 		stop()
 		if err := <-over; err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// Of several times the last counts: whoever forwards a record adds a header, and takes none away.
+func TestOfSeveralTimesTheLastCounts(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	later := func(d time.Duration) commitlog.Header {
+		return commitlog.Header{Name: NotBefore, Value: strconv.AppendInt(nil, now.Add(d).UnixMilli(), 10)}
+	}
+	for _, last := range []time.Duration{-time.Hour, time.Hour} {
+		at, err := notBefore(&commitlog.Record{Headers: []commitlog.Header{later(24 * time.Hour), later(last), {Name: "other"}}}, now)
+		if due := now.Add(last).UnixMilli(); err != nil || at.IsZero() != (last < 0) || last > 0 && at.UnixMilli() != due {
+			t.Errorf("%s, %v; expected %s", at, err, time.UnixMilli(due))
+		}
+	}
+}
+
+// Who redrives a record whose time makes no sense has decided that it comes now.
+func TestARedriveDeliversARecordWhoseTimeMakesNoSense(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	s := NewShard(ShardConfig{
+		Definition: &Document{Sets: OfShards(1)}, Logger: slog.New(slog.DiscardHandler),
+		Handler: func(context.Context, *dispatch.Record) error { calls++; return nil },
+	})
+	r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Headers: []commitlog.Header{{Name: NotBefore, Value: []byte("tomorrow")}}}}
+	if err := s.parked(t.Context(), r, 0); !dispatch.IsPermanent(err) || calls != 0 {
+		t.Errorf("%v after %d calls; expected it to be given up", err, calls)
+	}
+	if err := s.parked(t.Context(), r, 1); err != nil || calls != 1 {
+		t.Errorf("%v after %d calls; expected it to be delivered", err, calls)
+	}
 }

@@ -1,11 +1,13 @@
 package subscription
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -52,6 +54,35 @@ func TestADefinitionOfAnotherStorageTopicIsOfItsOwnFormat(t *testing.T) {
 		d := strings.NewReplacer(`"format":1`, `"format":`+c.format, `"shards":`, `"storage":`+c.storage+`,"shards":`).Replace(sound)
 		if _, err := decoded(d); (err == nil) != c.ok {
 			t.Errorf("format %s, storage topic %s: %v", c.format, c.storage, err)
+		}
+	}
+}
+
+// A reset of some partitions leaves what came from earlier storage topics behind for none of them; and a reset
+// follows nobody's end.
+func TestAResetOfSomePartitionsLeavesNothingEarlierBehind(t *testing.T) {
+	t.Parallel()
+	main := &topic.Document{Storage: []topic.Storage{{Partitions: 2, K: 1}, {Partitions: 2, K: 1}}, Router: topic.Modulo, Hash: topic.XXHash64}
+	for _, c := range []struct {
+		starts []int64
+		kept   bool
+	}{{[]int64{5, AsItWas}, true}, {[]int64{5, 5}, false}} {
+		next := Set{Storage: 1, Shards: 1, Starts: c.starts, Shed: true}
+		h := Heritage(main, Set{Storage: 1, Shards: 1}, next)
+		if kept := h.Takes(0, 0)(core.Origin{}, []byte("k")); kept != c.kept {
+			t.Errorf("from %v: what is parked of an earlier storage topic is kept: %t", c.starts, kept)
+		}
+		if next.Follows(Set{Shards: 1}) {
+			t.Errorf("from %v: a reset waits until all is read that it passes over", c.starts)
+		}
+	}
+}
+
+func TestAJournalIsNotWholeWithoutThePlaceItIsNeededFrom(t *testing.T) {
+	t.Parallel()
+	for from, whole := range map[int64]bool{4: false, 5: true, 9: true, 10: false} {
+		if err := beyond(from, commitlog.Bounds{First: 5, Next: 9}); (err == nil) != whole || err != nil && !errors.Is(err, ErrCut) {
+			t.Errorf("needed from %d: %v", from, err)
 		}
 	}
 }

@@ -53,5 +53,29 @@ func delayMutants() []mutant {
 			find: "h.Oldest == 0 || at < h.Oldest", put: "h.Oldest == 0",
 			pkg: "subscription", test: "TestTheBacklogTellsParkedRecordsFromDeadLetters$",
 		},
+		{
+			name: "unparkable-asked-for-ever", breaks: "a record that can't be parked, and was to be, is never delivered again, nor is what comes behind it",
+			file: admit,
+			find: "	if storable(&r.Record) != nil && !time.Now().Before(h.Next) {", put: "	if false {",
+			pkg: ".", test: "TestADelayedRecordThatCannotBeParkedIsDeliveredAtItsTime$",
+		},
+		{
+			name: "first-time-counts", breaks: "a record whose time was changed by whoever forwards it is delivered at the earlier one",
+			file: "subscription/delay.go",
+			find: "for i := len(r.Headers) - 1; i >= 0; i-- {", put: "for i := range r.Headers {",
+			pkg: "subscription", test: "TestOfSeveralTimesTheLastCounts$",
+		},
+		{
+			name: "delayed-again", breaks: "a delayed record is delivered once more when it is read again after its end by a host whose clock is behind",
+			file: "subscription/delay.go",
+			find: "	if v == core.Past {", put: "	if false {",
+			pkg: "subscription", test: "TestADelayIsKeptHoweverLongItIs$",
+		},
+		{
+			name: "senseless-delay-for-ever", breaks: "a record whose time makes no sense is a dead letter again whenever it is redriven",
+			file: admit,
+			find: "	case err != nil && round == 0:", put: "	case err != nil:",
+			pkg: "subscription", test: "TestARedriveDeliversARecordWhoseTimeMakesNoSense$",
+		},
 	}
 }

@@ -59,6 +59,12 @@ func filterMutants() []mutant {
 			pkg: ".", test: "TestWithoutAnOrderAFailingRecordHoldsBackNone$",
 		},
 		{
+			name: "no-order-waits-for-one-handler", breaks: "with one handler, a failing record holds back all others of a subscription without an order",
+			file: "dispatch/intake.go",
+			find: "key != nil || e.cfg.OrderBy == nil && e.cfg.Concurrency == 1", put: "key != nil || e.cfg.Concurrency == 1",
+			pkg: "dispatch", test: "TestRecordsAreOrderedByWhatTheFunctionReturns$",
+		},
+		{
 			name: "function-for-no-order", breaks: "a member without the function delivers in another order than the others",
 			file: "subscription/delivery/delivery.go",
 			find: "	case d.Order == subscription.ByFunction && o.OrderBy == nil:", put: "	case false:",

@@ -84,5 +84,23 @@ func followMutants() []mutant {
 			find: "storage := doc.Left(); storage < doc.Produce; storage++", put: "storage := doc.Produce; storage < doc.Produce; storage++",
 			pkg: ".", test: "TestAResetGoesToTheStorageTopicOfATime$",
 		},
+		{
+			name: "reset-of-some-drops-earlier", breaks: "a reset of one partition that drops what is parked drops that of all partitions of earlier storage topics",
+			file: grow,
+			find: "next.Shed && !slices.Contains(next.Starts, AsItWas)", put: "next.Shed",
+			pkg: "subscription", test: "TestAResetOfSomePartitionsLeavesNothingEarlierBehind$",
+		},
+		{
+			name: "reset-forward-waits", breaks: "a reset to a later storage topic delivers first all that it was to pass over",
+			file: grow,
+			find: "s.Storage > before.Storage && s.Starts == nil", put: "s.Storage > before.Storage",
+			pkg: "subscription", test: "TestAResetOfSomePartitionsLeavesNothingEarlierBehind$",
+		},
+		{
+			name: "journal-that-went-back", breaks: "nobody is told that a journal has lost its end, and with it what was parked there",
+			file: "subscription/whole.go",
+			find: "	case from > b.Next:", put: "	case false:",
+			pkg: "subscription", test: "TestAJournalIsNotWholeWithoutThePlaceItIsNeededFrom$",
+		},
 	}
 }
