@@ -34,12 +34,11 @@ func TestAShardSetThatCanNotBeSharedIsNoPanic(t *testing.T) {
 					forge(t, s, e.Key, doc)
 				}
 				var d delivered
+				h := d.handler(fine)
 				over := make(chan error, 1)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				go func() {
-					over <- rf.Subscribe(ctx, "billing", d.handler(func(*ringfence.Message) error { return nil }), nil)
-				}()
+				go func() { over <- rf.Subscribe(ctx, "billing", h, nil) }()
 				if live {
 					eventually(t, "it is delivered", func() bool { return len(d.of("k0")) == 4 })
 					forge(t, s, e.Key, doc)
