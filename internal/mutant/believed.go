@@ -36,12 +36,6 @@ func believedMutants() []mutant {
 			pkg: ".", test: "TestWhatBelongsToASubscriptionIsNotDeliveredByOne$",
 		},
 		{
-			name: "delivers-what-a-definition-says", breaks: "a member runs a definition whose topic nobody would have let it have",
-			file: "subscription/delivery/delivery.go",
-			find: "errors.Join(opts.orders(d), c.CheckTopic(ctx, d))", put: "opts.orders(d)",
-			pkg: ".", test: "TestASetOfAnotherSizeThanTheMainTopicIsDamaged$",
-		},
-		{
 			name: "hold-runs-over", breaks: "a hold far below nothing is one of a thousand years",
 			file: "subscription/document.go",
 			find: "	demand(d.Retry.HoldMS >= notHeld,", put: "	demand(d.Retry.HoldMS >= notHeld || d.Retry.HoldMS < 0,",
