@@ -38,8 +38,10 @@ func (g *greedy) own(part float64) func() {
 	}
 }
 
-// since is how many it began since it was asked last.
+// since is how many it began since it was asked last, those of this instant among them: what falls due in
+// it may otherwise begin before or after the look.
 func (g *greedy) since() int {
+	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.begun
