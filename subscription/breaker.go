@@ -264,7 +264,15 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record) error {
 	if err != nil {
 		line = s.line(r)
 	}
-	if b.end(began, line, r.Attempt == 1, err) {
+	uncounted := b.end(began, line, r.Attempt == 1, err)
+	if t := s.cfg.Throttle; t != nil {
+		if uncounted {
+			t.outage()
+		} else {
+			t.answered(err != nil && IsOutage(err))
+		}
+	}
+	if uncounted {
 		return spared{err}
 	}
 	return err

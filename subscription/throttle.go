@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,12 @@ import (
 // It is a token bucket, filled at that rate, with room for what comes in burstTime, and empty at the start.
 // An attempt that finds no token is none: all shards pause until there are some, so that nobody waits in a
 // handler, where a drain, a pause and the time that a handler has would have to wait along.
+//
+// Where most attempts are refused it bounds them by what is accepted, too: see ease.
 type Throttle struct {
-	bounds atomic.Bool // there is a rate
+	log    *slog.Logger
+	bounds atomic.Bool // there is a rate, or a bound of ease
+	easing atomic.Bool // ease looks at answers
 
 	mu     sync.Mutex // taken before the locks of shards
 	rate   float64    // of all members, in attempts a second; 0: no bound
@@ -30,6 +35,7 @@ type Throttle struct {
 	parked bool      // whose turn it is: that of what is parked
 	timer  *time.Timer
 	shards map[*Shard]float64 // and the part of each
+	ease   ease
 	ended  bool
 }
 
@@ -42,8 +48,8 @@ const (
 var errNoToken = spared{errors.New("the subscription has used up its rate for now")}
 
 // NewThrottle makes one that bounds nothing.
-func NewThrottle() *Throttle {
-	return &Throttle{shards: map[*Shard]float64{}, at: time.Now()}
+func NewThrottle(log *slog.Logger) *Throttle {
+	return &Throttle{log: log, shards: map[*Shard]float64{}, at: time.Now()}
 }
 
 // SetRate is told how many attempts in a second all members may begin; 0: there is no bound.
@@ -53,10 +59,18 @@ func (t *Throttle) SetRate(perSecond int) {
 	now := time.Now()
 	t.refill(now)
 	t.rate = float64(perSecond)
-	t.bounds.Store(perSecond > 0)
+	t.heed(now)
+}
+
+// heed goes on with bounds that have changed; the caller holds mu, and has filled the bucket until now.
+func (t *Throttle) heed(now time.Time) {
+	t.bounds.Store(t.bounded())
 	t.refill(now) // no more than there is room for now
 	t.unbar(now)
 }
+
+// bounded says whether there is any bound; the caller holds mu.
+func (t *Throttle) bounded() bool { return t.rate > 0 || t.ease.bound > 0 }
 
 // Join has a shard follow, whose partitions are that part of all, until the returned function is called.
 func (t *Throttle) Join(s *Shard, part float64) (leave func()) {
@@ -92,6 +106,7 @@ func (t *Throttle) End() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
+	t.atEase()
 }
 
 // take says whether an attempt may begin now.
@@ -101,7 +116,7 @@ func (t *Throttle) take() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rate == 0 {
+	if !t.bounded() {
 		return true
 	}
 	if t.barred {
@@ -120,8 +135,18 @@ func (t *Throttle) take() bool {
 	return false
 }
 
-// local is the rate of this process.
-func (t *Throttle) local() float64 { return t.rate * t.part }
+// local is the rate of this process, which has one.
+func (t *Throttle) local() float64 {
+	eased := t.ease.bound
+	switch mine := t.rate * t.part; {
+	case t.rate == 0:
+		return eased
+	case eased == 0:
+		return mine
+	default:
+		return min(mine, eased)
+	}
+}
 
 // refill adds the tokens that came since it was called last; the caller holds mu.
 func (t *Throttle) refill(now time.Time) {
@@ -136,7 +161,7 @@ func (t *Throttle) unbar(now time.Time) {
 	if !t.barred || t.ended {
 		return
 	}
-	if t.refill(now); t.rate != 0 && t.tokens < 1 {
+	if t.refill(now); t.bounded() && t.tokens < 1 {
 		t.arm()
 		return
 	}
@@ -150,7 +175,7 @@ func (t *Throttle) unbar(now time.Time) {
 // favour has one parked record delivered, of any shard, before all go on; where there is one token only,
 // every second time. The main topic would be quicker each time: it need not be read again. The caller holds mu.
 func (t *Throttle) favour() {
-	if t.parked = !t.parked; t.rate == 0 || !t.parked && t.tokens < 2 {
+	if t.parked = !t.parked; !t.bounded() || !t.parked && t.tokens < 2 {
 		return
 	}
 	for s := range t.shards {

@@ -47,10 +47,10 @@ type member struct {
 const turnEvery = 100 * time.Millisecond
 
 func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts Options) *subscriber {
+	log := c.logger.With("subscription", d.Name)
 	m := &subscriber{
-		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
-		throttle: subscription.NewThrottle(),
-		news:     make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
+		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(log), throttle: subscription.NewThrottle(log),
+		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
 	return m
