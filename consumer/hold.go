@@ -11,6 +11,12 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// Retention drops records by size and age, and knows no groups: a hold tells it the lowest offset that a
+// group needs in each partition. It has to be there before it is needed, and may be too low but never too
+// high. So it is stored before the first record is handled, follows the checkpoints at intervals, goes down
+// before a seek does (Descend), and is stored for storage topics to come before anything is produced there
+// (HoldNext).
+
 // holdEvery is how often a member tells the log which records its group still needs. The hold is
 // stored: it protects the records also while no member runs, only less of them than it could free.
 const holdEvery = 5 * time.Second

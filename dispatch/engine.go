@@ -14,6 +14,15 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The life of an engine. Its phase only ever rises: it reads and runs (active); its source has failed and
+// what was read is still handled (ending); only running handlers are waited for (draining); or nothing that
+// finishes counts any more (stopped). Whoever moves it on calls enter, which takes back what was claimed and
+// not started and wakes whoever may leave by that. Workers come and go by themselves (worker.go); Run keeps no
+// list of things to do but one timer, and ends when the last worker has left, or without those that are
+// stuck.
+//
+// What a method decides under mu may change whether a worker is needed: so it ends with unlock, which looks.
+
 // phase is how far an engine is in its life.
 type phase uint8
 

@@ -8,6 +8,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// All that an engine does because time has passed, by one timer in Run: arm sets it earlier, never later, and
+// tick does whatever is due and arms it for what comes next. Two watches are among it. What a slow worker has
+// claimed is taken back after patience, so that one slow handler holds up no record but its own. And a
+// handler without progress for too long gives the unit up, as does one that outlasts a drain and then its
+// cancelled context.
+
 const never = time.Hour
 
 // arm makes Run's timer fire at t or earlier.

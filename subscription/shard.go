@@ -273,7 +273,7 @@ func (s *Shard) do(f func(*core.State)) {
 }
 
 // copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
-// has at most one for each lane that is being given up, and those are as many as handlers.
+// has at most one for each key that is being given up, and those are as many as handlers.
 func (s *Shard) copyLocked(c core.Copy) {
 	select {
 	case s.copies <- &c:

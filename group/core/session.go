@@ -9,6 +9,18 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// A member works as long as its session certainly lives. How long that is it knows by itself: the store
+// promises the lease from the moment at which a renewal was sent, and a margin before that is over everything
+// is stopped, whether the store answers or not. The grants stay, as the session may be lost and the owner
+// entries still stand: a member that is back goes on with them if nobody took them.
+//
+// A lost session is closed when the cancelled workers are back, or were given up (letGo): while the store
+// keeps it, nobody else begins on their units.
+//
+// To leave is to drain: nothing is taken any more, each unit is handed over when its worker has ended, and
+// the member goes when none is left, or when its time is up. A static member keeps its units for its next
+// start.
+
 // leaseEnd is when everything must have been stopped: a margin before the store may let others in.
 func (s *State) leaseEnd() time.Duration {
 	margin := min(max(s.cfg.SessionTTL/10, 20*time.Millisecond), 500*time.Millisecond)

@@ -7,6 +7,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The view is the group as the store showed it last, and what own writes have changed since. A reading can be
+// older than a write that was confirmed while it was under way: what is known better stays (merge, entry.go).
+// It can also be of a store that went back, after a failover to a replica that lagged: then it shows a
+// version that none of these writes has replaced, and is believed.
+
 // loaded takes a reading of the group. It may be older than writes of ours that were confirmed since
 // it was asked for; those are kept, see entry.
 func (s *State) loaded(ev Loaded) {

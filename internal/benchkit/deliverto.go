@@ -88,17 +88,7 @@ const leftoverName = "parked"
 // enterParked parks records, and enters how long a new owner reads the journal until it delivers.
 func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client) (*leftovers, error) {
 	l := &leftovers{rf: rf, parked: c.Parked}
-	r.Bench.Logf("parking %s", measure.Many(c.Parked, "record"))
-	if err := fillKeys(ctx, rf, leftoverName, 1, c.Parked, func(i int) string { return fmt.Sprintf("!%d", i%c.ParkedKeys) }); err != nil {
-		return nil, err
-	}
-	d, err := rf.EnsureSubscription(ctx, leftoverName, ringfence.SubscriptionConfig{
-		Topic: leftoverName, Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := parkAll(ctx, l.rf, leftoverName, d.Group()); err != nil {
+	if err := r.park(ctx, rf, leftoverName, 1, c.Parked, c.ParkedKeys); err != nil {
 		return nil, err
 	}
 	r.Add(measure.Entry{Name: fmt.Sprintf("new owner of %s, to its first delivery", measure.Many(c.Parked, "parked record")), Unit: "µs a record", Kind: "deliver rebuild",
@@ -108,6 +98,25 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 			return float64(took.Nanoseconds()) / 1e3 / float64(c.Parked), err
 		}})
 	return l, nil
+}
+
+// untilRedriven is a policy by which what fails is parked at once, and stays so.
+func untilRedriven(topic string, shards int) ringfence.SubscriptionConfig {
+	return ringfence.SubscriptionConfig{Topic: topic, Shards: shards, Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour}
+}
+
+// park makes a topic and a subscription of one name, and parks so many records of so many keys in each
+// partition.
+func (r *run) park(ctx context.Context, rf *ringfence.Client, name string, partitions, each, keys int) error {
+	r.Bench.Logf("parking %s in each of %s", measure.Many(each, "record"), measure.Many(partitions, "partition"))
+	if err := fillKeys(ctx, rf, name, partitions, each*partitions, func(i int) string { return fmt.Sprintf("!%d", i%keys) }); err != nil {
+		return err
+	}
+	d, err := rf.EnsureSubscription(ctx, name, untilRedriven(name, 0))
+	if err != nil {
+		return err
+	}
+	return parkAll(ctx, rf, name, d.Group())
 }
 
 // parkAll runs a member until all records of a subscription's topic are parked: then its checkpoint is at the end

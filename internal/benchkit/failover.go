@@ -62,7 +62,7 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
 	}, f.note)
 	if c.Parked > 0 {
-		if err := f.park(ctx, rf); err != nil {
+		if err := r.park(ctx, rf, "failover", c.Partitions, c.Parked, c.Parked*c.Partitions); err != nil {
 			return err
 		}
 	}
@@ -75,19 +75,6 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return err
 	}
 	return f.result()
-}
-
-// park makes the subscription, and parks its records with a member of its own.
-func (f *failing) park(ctx context.Context, rf *ringfence.Client) error {
-	f.Bench.Logf("parking %s in each of %s", measure.Many(f.Parked, "record"), measure.Many(f.Partitions, "partition"))
-	if err := fillKeys(ctx, rf, "failover", f.Partitions, f.Parked*f.Partitions, func(i int) string { return fmt.Sprintf("!%d", i) }); err != nil {
-		return err
-	}
-	d, err := rf.EnsureSubscription(ctx, "failover", ringfence.SubscriptionConfig{Topic: "failover", Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour})
-	if err != nil {
-		return err
-	}
-	return parkAll(ctx, rf, "failover", d.Group())
 }
 
 // produce keeps the load up until ctx ends.

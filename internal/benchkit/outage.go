@@ -54,7 +54,12 @@ func (c *outages) measure(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := end.member(ctx, rf)
+	p, err := push.New(push.Config{URL: "http://" + end.addr, Subscription: away, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	leave, err := r.deliverers(ctx, "/data", away, 1, p.Deliver)
 	if err != nil {
 		return err
 	}
@@ -188,22 +193,4 @@ func (e *flakyEndpoint) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// member starts a member that delivers to the endpoint; leave ends it.
-func (e *flakyEndpoint) member(ctx context.Context, rf *ringfence.Client) (leave func() error, err error) {
-	p, err := push.New(push.Config{URL: "http://" + e.addr, Subscription: away, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { // joined by leave
-		ended <- rf.Subscribe(ctx, away, p.Deliver, nil)
-	}()
-	return func() error {
-		cancel()
-		defer p.Close()
-		return <-ended
-	}, nil
 }

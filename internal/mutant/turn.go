@@ -27,7 +27,7 @@ func turnMutants() []mutant {
 		{
 			name: "taken-over-by-the-mark", breaks: "a dead letter is lost when an heir goes on that a later record of its key has passed",
 			file: turn,
-			find: "return s.items[it.Origin] != nil }", put: "l := s.lanes[it.lane.name]; return l != nil && l.known(it.Origin) }",
+			find: "return s.items[it.Origin] != nil }", put: "l := s.keys[it.state.name]; return l != nil && l.known(it.Origin) }",
 			pkg: sim, test: simulation,
 		},
 		{

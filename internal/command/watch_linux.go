@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -24,10 +24,11 @@ import (
 // environment, in whatever group or session it is by then.
 
 const (
-	// watchName is the command line of the process that waits.
-	watchName = "watch-exec"
+	// WatchName is the command line of the process that waits: a program that runs commands calls [Watch]
+	// when it is started with that alone.
+	WatchName = "watch-exec"
 	// watchMark is the variable that marks the commands and what they start.
-	watchMark = envPrefix + "RECORD_WATCH"
+	watchMark = prefix + "WATCH"
 	// watchDone is what is said before a clean end: what commands left running on purpose may go on then.
 	watchDone = "done\n"
 	// killTime is for how long what does not die is killed again.
@@ -47,7 +48,7 @@ type watch struct {
 
 // guarded sees to it that somebody waits for the end of this process, and returns the environment that
 // marks commands. Who calls it has the lock.
-func (c *children) guarded() (string, error) {
+func (c *Children) guarded() (string, error) {
 	if c.watch.ended != nil {
 		select {
 		case <-c.watch.ended: // somebody has killed it
@@ -64,7 +65,7 @@ func (c *children) guarded() (string, error) {
 		return "", err
 	}
 	defer from.Close()
-	cmd := exec.Command("/proc/self/exe", watchName) //nolint:noctx // it outlives every context
+	cmd := exec.Command("/proc/self/exe", WatchName) //nolint:noctx // it outlives every context
 	cmd.Args[0] = "ringfence"
 	cmd.Env = []string{} // nothing of it is needed, and our mark must not be in it
 	cmd.Stdin = from
@@ -83,10 +84,10 @@ func (c *children) guarded() (string, error) {
 	return c.watch.mark, nil
 }
 
-// release ends the process that waits: no command runs any more. Where one does, because whoever ran it was
+// Release ends the process that waits: no command runs any more. Where one does, because whoever ran it was
 // left behind, that process is told nothing, and does what it is for. One that was stopped (SIGSTOP) hears
 // nothing; it is killed then, and named in the error.
-func (c *children) release() error {
+func (c *Children) Release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watch.ended == nil {
@@ -108,14 +109,14 @@ func (c *children) release() error {
 		_ = c.watch.kill() // ended meanwhile: fine
 		<-c.watch.ended    // nobody can put off this signal
 		c.watch.ended = nil
-		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, watchName, releaseTime)
+		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, WatchName, releaseTime)
 	}
 	c.watch.ended = nil
 	return nil
 }
 
-// watchExec is the process that waits.
-func watchExec(in io.Reader) int {
+// Watch is the process that waits; in is its standard input. It returns the exit code.
+func Watch(in io.Reader) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	said, _ := io.ReadAll(in)
 	line, rest, _ := strings.Cut(string(said), "\n")

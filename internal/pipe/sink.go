@@ -1,13 +1,13 @@
-package cli
+package pipe
 
 import (
 	"context"
 	"io"
 )
 
-// sink writes lines of many goroutines to one stream: whatever waits goes out in one write. A
-// line is written when write has returned nil.
-type sink struct {
+// Sink writes lines of many goroutines to one stream: whatever waits goes out in one write. A
+// line is written when Write has returned nil.
+type Sink struct {
 	lines chan sinkLine
 	quit  chan struct{}
 	done  chan struct{}
@@ -18,21 +18,21 @@ type sinkLine struct {
 	written chan<- error // has room for the answer
 }
 
-// sinkBatchBytes bounds one write of a sink, save for a single long line.
+// sinkBatchBytes bounds one write of a Sink, save for a single long line.
 const sinkBatchBytes = 64 << 10
 
-// newSink starts the goroutine that owns w; close joins it. The first write that fails is the
+// NewSink starts the goroutine that owns w; Close joins it. The first write that fails is the
 // last one, and broken is told why.
-func newSink(w io.Writer, broken func(error)) *sink {
-	s := &sink{lines: make(chan sinkLine), quit: make(chan struct{}), done: make(chan struct{})}
-	go func() { // joined by close
+func NewSink(w io.Writer, broken func(error)) *Sink {
+	s := &Sink{lines: make(chan sinkLine), quit: make(chan struct{}), done: make(chan struct{})}
+	go func() { // joined by Close
 		defer close(s.done)
 		s.run(w, broken)
 	}()
 	return s
 }
 
-func (s *sink) run(w io.Writer, broken func(error)) {
+func (s *Sink) run(w io.Writer, broken func(error)) {
 	var buf []byte
 	var waiting []chan<- error
 	var failed error
@@ -62,9 +62,9 @@ func (s *sink) run(w io.Writer, broken func(error)) {
 	}
 }
 
-// write hands over a line and waits until it is written. When ctx ends first, it is not certain
+// Write hands over a line and waits until it is written. When ctx ends first, it is not certain
 // whether the line is written.
-func (s *sink) write(ctx context.Context, line []byte) error {
+func (s *Sink) Write(ctx context.Context, line []byte) error {
 	written := make(chan error, 1)
 	select {
 	case s.lines <- sinkLine{line, written}:
@@ -79,8 +79,8 @@ func (s *sink) write(ctx context.Context, line []byte) error {
 	}
 }
 
-// close ends the goroutine. No write may be under way.
-func (s *sink) close() {
+// Close ends the goroutine. No write may be under way.
+func (s *Sink) Close() {
 	close(s.quit)
 	<-s.done
 }

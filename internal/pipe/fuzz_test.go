@@ -1,4 +1,4 @@
-package cli
+package pipe
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func FuzzParseHeaders(f *testing.F) {
 	f.Add("name=value", "a==b")
 	f.Add("=", "")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		headers, err := parseHeaders([]string{a, b})
+		headers, err := ParseHeaders([]string{a, b})
 		if err != nil {
 			if !errors.Is(err, fault.Invalid) {
 				t.Fatalf("an error without a kind: %v", err)

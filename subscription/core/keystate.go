@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// What a key waits for. An item is one parked record or dead letter, a lane is all that is known of one key:
-// its queue, in the order of the main topic, and a mark for each partition, below which everything of the key
-// is finished there. Two things hold at any time. Of what a lane has parked only the head is delivered, and not
-// beside a record that comes directly from the main topic. And a lane of a live shard stands in the heap of due
-// heads exactly when its head may be delivered once its time has come, so that the next one is found in O(log n),
-// however many are parked: refresh is to be called after whatever changes that.
+// What a key waits for. An item is one parked record or dead letter, a key state is all that is known of one
+// key: its queue, in the order of the main topic, and a mark for each partition, below which everything of
+// the key is finished there. Two things hold at any time. Of what a key state has parked only the head is
+// delivered, and not beside a record that comes directly from the main topic. And a key state of a live shard
+// stands in the heap of due heads exactly when its head may be delivered once its time has come, so that the
+// next one is found in O(log n), however many are parked: refresh is to be called after whatever changes
+// that.
 
 // item is a record that is parked or a dead letter. There may be millions: its fields are as small as
 // what the stored form allows, and those of a size stand together.
 type item struct {
 	Origin
-	lane      *lane
+	state     *keyState
 	place     int64 // in the journal, of what keeps it
 	copy      int64
 	timestamp int64
@@ -37,15 +38,15 @@ type item struct {
 
 func (it *item) id() ID { return ID{it.Origin, int(it.round)} }
 
-// mark is the highest origin of a lane in one partition, and the place that says so.
+// mark is the highest origin of a key state in one partition, and the place that says so.
 type mark struct {
 	Origin
 	place int64
 	next  *mark // of another partition
 }
 
-// lane is one ordering key. There may be as many as items.
-type lane struct {
+// keyState is one ordering key. There may be as many as items.
+type keyState struct {
 	name  string
 	queue []*item // what is delivered or decided about in order; a dead letter in it blocks the rest
 	first mark    // of the marks; its place is -1 while there is none
@@ -58,10 +59,12 @@ type lane struct {
 	busy      bool  // an item of it is
 }
 
-func newLane(name string) *lane { return &lane{name: name, first: mark{place: -1}, index: -1} }
+func newKeyState(name string) *keyState {
+	return &keyState{name: name, first: mark{place: -1}, index: -1}
+}
 
 // key is a copy of the key of its records; nil: they have none.
-func (l *lane) key() []byte {
+func (l *keyState) key() []byte {
 	if l.name[0] != 'k' {
 		return nil
 	}
@@ -69,14 +72,14 @@ func (l *lane) key() []byte {
 }
 
 // marks are those that it has, by partition.
-func (l *lane) marks(yield func(*mark) bool) {
+func (l *keyState) marks(yield func(*mark) bool) {
 	for m := &l.first; m != nil && m.place >= 0 && yield(m); {
 		m = m.next
 	}
 }
 
-// raise notes that everything of the lane up to o, in o's partition, is finished in the main topic.
-func (l *lane) raise(o Origin, place int64) {
+// raise notes that everything of the key state up to o, in o's partition, is finished in the main topic.
+func (l *keyState) raise(o Origin, place int64) {
 	for m := range l.marks {
 		if m.Storage == o.Storage && m.Partition == o.Partition {
 			if o.Offset >= m.Offset {
@@ -93,7 +96,7 @@ func (l *lane) raise(o Origin, place int64) {
 }
 
 // known says whether a main record is finished.
-func (l *lane) known(o Origin) bool {
+func (l *keyState) known(o Origin) bool {
 	for m := range l.marks {
 		if m.Storage == o.Storage && m.Partition == o.Partition && o.Offset <= m.Offset {
 			return true
@@ -102,12 +105,12 @@ func (l *lane) known(o Origin) bool {
 	return false
 }
 
-func (l *lane) insert(it *item) {
+func (l *keyState) insert(it *item) {
 	at, _ := slices.BinarySearchFunc(l.queue, it, func(a, b *item) int { return a.Compare(b.Origin) })
 	l.queue = slices.Insert(l.queue, at, it)
 }
 
-func (l *lane) remove(it *item) {
+func (l *keyState) remove(it *item) {
 	if len(l.queue) > 0 && l.queue[0] == it {
 		l.queue[0] = nil
 		l.queue = l.queue[1:]
@@ -120,31 +123,31 @@ func (l *lane) remove(it *item) {
 	}
 }
 
-// open says whether main records of the lane go by its queue.
-func (l *lane) open() bool { return len(l.queue) > 0 || l.appending > 0 }
+// open says whether main records of the key state go by its queue.
+func (l *keyState) open() bool { return len(l.queue) > 0 || l.appending > 0 }
 
 // occupy says that it is being delivered; release, that it is no more.
-func (it *item) occupy() { it.busy, it.lane.busy = true, true }
+func (it *item) occupy() { it.busy, it.state.busy = true, true }
 
 func (it *item) release() {
 	if it.busy {
-		it.busy, it.lane.busy = false, false
+		it.busy, it.state.busy = false, false
 	}
 }
 
 // idle says whether nothing but marks is left of it.
-func (l *lane) idle() bool { return !l.open() && l.aside == 0 && l.direct == 0 && !l.busy }
+func (l *keyState) idle() bool { return !l.open() && l.aside == 0 && l.direct == 0 && !l.busy }
 
-// deliverable is the lane's head when it may be delivered at its time; nil: not now.
-func (l *lane) deliverable() *item {
+// deliverable is the key state's head when it may be delivered at its time; nil: not now.
+func (l *keyState) deliverable() *item {
 	if l.busy || l.direct > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].pending > 0 {
 		return nil
 	}
 	return l.queue[0]
 }
 
-// dueHeap orders lanes by the time of their head's next attempt.
-type dueHeap []*lane
+// dueHeap orders key states by the time of their head's next attempt.
+type dueHeap []*keyState
 
 func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
@@ -155,7 +158,7 @@ func (h dueHeap) Swap(i, j int) {
 
 // Push is for container/heap.
 func (h *dueHeap) Push(x any) {
-	l := x.(*lane)
+	l := x.(*keyState)
 	l.index = int32(len(*h))
 	*h = append(*h, l)
 }
@@ -171,7 +174,7 @@ func (h *dueHeap) Pop() any {
 }
 
 // refresh brings the heap up to date after l has changed.
-func (s *State) refresh(l *lane) {
+func (s *State) refresh(l *keyState) {
 	if s.phase != live {
 		return // nothing is in the heap, or no more
 	}

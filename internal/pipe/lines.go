@@ -1,4 +1,4 @@
-package cli
+package pipe
 
 import (
 	"bufio"
@@ -12,26 +12,28 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// lineReader cuts its input into lines of bounded length. A line is what stands before a newline
+// Reader cuts its input into lines of bounded length. A line is what stands before a newline
 // (or the end), byte by byte; nothing is trimmed.
-type lineReader struct {
+type Reader struct {
 	r *bufio.Reader
 	n int64 // lines read so far
 }
 
-func newLineReader(r io.Reader) *lineReader { return &lineReader{r: bufio.NewReaderSize(r, 64<<10)} }
+// NewReader reads lines of r.
+func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }
 
 // next is the next line, in memory of its own; io.EOF after the last one.
-func (l *lineReader) next() ([]byte, error) {
+func (l *Reader) next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if len(line)+len(part) > commitlog.MaxRecordBytes+commitlog.MaxKeyBytes+1 {
 			l.n++
-			return nil, fmt.Errorf("a line longer than a record can be (%s bytes): %w", thousands(commitlog.MaxRecordBytes), fault.Invalid)
+			return nil, fmt.Errorf("a line longer than a record can be (%s bytes): %w", spell.Thousands(commitlog.MaxRecordBytes), fault.Invalid)
 		}
 		line = append(line, part...)
 		switch {
@@ -48,33 +50,33 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// messageMaker turns lines into messages.
-type messageMaker struct {
-	key       []byte // of every record; nil: none
-	separator []byte // between key and value; nil: the line is the value
-	json      bool   // a line is a record as "consume" prints it
-	headers   []ringfence.Header
+// Maker turns lines into messages.
+type Maker struct {
+	Key       []byte // of every record; nil: none
+	Separator []byte // between key and value; nil: the line is the value
+	JSON      bool   // a line is a record as "consume" prints it
+	Headers   []ringfence.Header
 }
 
-func (m *messageMaker) message(line []byte) (ringfence.Message, error) {
-	if m.json {
+func (m *Maker) message(line []byte) (ringfence.Message, error) {
+	if m.JSON {
 		msg, err := document.ParseRecord(line)
-		msg.Headers = append(msg.Headers, m.headers...)
+		msg.Headers = append(msg.Headers, m.Headers...)
 		return msg, err
 	}
-	msg := ringfence.Message{Key: m.key, Value: line, Headers: m.headers}
-	if m.separator != nil {
-		key, value, ok := bytes.Cut(line, m.separator)
+	msg := ringfence.Message{Key: m.Key, Value: line, Headers: m.Headers}
+	if m.Separator != nil {
+		key, value, ok := bytes.Cut(line, m.Separator)
 		if !ok {
-			return msg, fmt.Errorf("no separator %q: expected key%svalue: %w", m.separator, m.separator, fault.Invalid)
+			return msg, fmt.Errorf("no separator %q: expected key%svalue: %w", m.Separator, m.Separator, fault.Invalid)
 		}
 		msg.Key, msg.Value = key, value
 	}
 	return msg, nil
 }
 
-// parseHeaders reads name=value flags.
-func parseHeaders(flags []string) ([]ringfence.Header, error) {
+// ParseHeaders reads name=value flags.
+func ParseHeaders(flags []string) ([]ringfence.Header, error) {
 	headers := make([]ringfence.Header, 0, len(flags))
 	var errs []error
 	for _, f := range flags {

@@ -1,4 +1,4 @@
-package cli
+package pipe
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func TestTallyLetsExactlyTheMaximumThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var calls, failures atomic.Int64
-		ta := newTally(func(_ context.Context, m *ringfence.Message) error {
+		ta := NewTally(func(_ context.Context, m *ringfence.Message) error {
 			calls.Add(1)
 			time.Sleep(time.Millisecond)
 			if m.Offset%3 == 0 && m.Attempt == 1 {
@@ -33,7 +33,7 @@ func TestTallyLetsExactlyTheMaximumThrough(t *testing.T) {
 				for i := range int64(5) {
 					m := &ringfence.Message{Partition: w, Offset: i}
 					for m.Attempt = 1; ctx.Err() == nil; m.Attempt++ {
-						if ta.handle(ctx, m) == nil {
+						if ta.Handle(ctx, m) == nil {
 							done.Add(1)
 							break
 						}
@@ -42,7 +42,7 @@ func TestTallyLetsExactlyTheMaximumThrough(t *testing.T) {
 			})
 		}
 		workers.Wait()
-		if done.Load() != 10 || calls.Load() != 10+failures.Load() || ta.processed() != 10 {
+		if done.Load() != 10 || calls.Load() != 10+failures.Load() || ta.Processed() != 10 {
 			t.Errorf("%d processed in %d calls with %d failures; expected 10 and no call more", done.Load(), calls.Load(), failures.Load())
 		}
 	})
@@ -52,7 +52,7 @@ func TestTallyIsIdleOnlyWithNothingRunningOrFailing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fail := errors.New("fails")
-		ta := newTally(func(_ context.Context, m *ringfence.Message) error {
+		ta := NewTally(func(_ context.Context, m *ringfence.Message) error {
 			time.Sleep(10 * time.Second)
 			if m.Attempt == 1 {
 				return fail
@@ -61,13 +61,13 @@ func TestTallyIsIdleOnlyWithNothingRunningOrFailing(t *testing.T) {
 		}, 0, nil)
 		began := time.Now()
 		idle := make(chan time.Duration, 1)
-		go ta.watch(t.Context(), 2*time.Second, func() { idle <- time.Since(began) }) // ends after it told
+		go ta.Watch(t.Context(), 2*time.Second, func() { idle <- time.Since(began) }) // ends after it told
 		time.Sleep(time.Second)
 		m := &ringfence.Message{Attempt: 1}
-		_ = ta.handle(t.Context(), m)
+		_ = ta.Handle(t.Context(), m)
 		time.Sleep(30 * time.Second) // its backoff
 		m.Attempt = 2
-		if err := ta.handle(t.Context(), m); err != nil {
+		if err := ta.Handle(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		if after := <-idle; after != (1+10+30+10+2)*time.Second {
@@ -83,10 +83,10 @@ func TestTallyIsIdleOnlyWithAPartitionOrWhenNoneCame(t *testing.T) {
 			"a slow store": {4 * time.Second, 4300 * time.Millisecond},
 			"none comes":   {time.Hour, gathering + 300*time.Millisecond},
 		} {
-			ta := newTally(nil, 0, nil)
+			ta := NewTally(nil, 0, nil)
 			began := time.Now()
-			joining := time.AfterFunc(c.joins, ta.owns)
-			ta.watch(t.Context(), 300*time.Millisecond, func() {})
+			joining := time.AfterFunc(c.joins, ta.Owns)
+			ta.Watch(t.Context(), 300*time.Millisecond, func() {})
 			joining.Stop()
 			if took := time.Since(began); took != c.idle {
 				t.Errorf("%s: idle after %s; expected %s", name, took, c.idle)
@@ -98,14 +98,14 @@ func TestTallyIsIdleOnlyWithAPartitionOrWhenNoneCame(t *testing.T) {
 func TestTallyForgetsTheFailuresOfAPartitionThatWentAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ta := newTally(func(context.Context, *ringfence.Message) error { return errors.New("fails") }, 0, nil)
-		ta.owns()
-		_ = ta.handle(t.Context(), &ringfence.Message{Partition: 3})
+		ta := NewTally(func(context.Context, *ringfence.Message) error { return errors.New("fails") }, 0, nil)
+		ta.Owns()
+		_ = ta.Handle(t.Context(), &ringfence.Message{Partition: 3})
 		time.Sleep(time.Minute)
 		if ta.idleFor() != 0 {
 			t.Error("idle while a record waits for its next try")
 		}
-		ta.forget(3)
+		ta.Forget(3)
 		if ta.idleFor() < time.Minute {
 			t.Error("not idle though the failing record is another's now")
 		}
@@ -116,19 +116,19 @@ func TestSinkWritesWholeLinesAndAnswersAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWriter{}
-		s := newSink(w, func(error) {})
+		s := NewSink(w, func(error) {})
 		var writers sync.WaitGroup
 		for range 50 {
 			writers.Go(func() {
 				for range 20 {
-					if err := s.write(t.Context(), []byte("0123456789\n")); err != nil {
+					if err := s.Write(t.Context(), []byte("0123456789\n")); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		writers.Wait()
-		s.close()
+		s.Close()
 		if w.bytes != 50*20*11 || w.writes >= 1000 {
 			t.Errorf("%d bytes in %d writes; expected 11,000 in fewer than 1,000", w.bytes, w.writes)
 		}
@@ -147,13 +147,13 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 func TestSinkTellsOnceThatItsReaderIsGone(t *testing.T) {
 	t.Parallel()
 	var told []error
-	s := newSink(&brokenPipe{room: 5}, func(err error) { told = append(told, err) })
+	s := NewSink(&brokenPipe{room: 5}, func(err error) { told = append(told, err) })
 	for i := range 4 {
-		if err := s.write(t.Context(), []byte("abc\n")); (err == nil) != (i == 0) {
+		if err := s.Write(t.Context(), []byte("abc\n")); (err == nil) != (i == 0) {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	s.close()
+	s.Close()
 	if len(told) != 1 {
 		t.Errorf("told %v; expected one error", told)
 	}

@@ -1,4 +1,4 @@
-package cli
+package pipe
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-// tally counts what a consumer processes, lets at most a given number of records through, and
+// Tally counts what a consumer processes, lets at most a given number of records through, and
 // notices when there is nothing to do.
-type tally struct {
+type Tally struct {
 	process ringfence.Handler
 	max     int64  // 0: no end
 	reached func() // called when max records were processed
@@ -30,9 +30,10 @@ type tally struct {
 // to do: on a busy host or a slow store joining a group takes a while.
 const gathering = 5 * time.Second
 
-func newTally(process ringfence.Handler, most int64, reached func()) *tally {
+// NewTally counts what process processes. When most records were (0: no end) it calls reached.
+func NewTally(process ringfence.Handler, most int64, reached func()) *Tally {
 	now := time.Now()
-	return &tally{
+	return &Tally{
 		process: process, max: most, reached: reached, failing: make(map[int]map[int64]bool), freed: make(chan struct{}),
 		last: now, awaited: now.Add(gathering),
 	}
@@ -40,8 +41,8 @@ func newTally(process ringfence.Handler, most int64, reached func()) *tally {
 
 var errNoRoom = errors.New("enough records were started")
 
-// handle processes one record, once there is room for it below the maximum.
-func (t *tally) handle(ctx context.Context, m *ringfence.Message) error {
+// Handle processes one record, once there is room for it below the maximum.
+func (t *Tally) Handle(ctx context.Context, m *ringfence.Message) error {
 	if err := t.admit(ctx); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (t *tally) handle(ctx context.Context, m *ringfence.Message) error {
 	return err
 }
 
-func (t *tally) admit(ctx context.Context) error {
+func (t *Tally) admit(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		if t.max == 0 || t.started < t.max {
@@ -75,7 +76,7 @@ func (t *tally) admit(ctx context.Context) error {
 }
 
 // finish notes how a record ended, and says whether it was the last one.
-func (t *tally) finish(m *ringfence.Message, err error) bool {
+func (t *Tally) finish(m *ringfence.Message, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
@@ -98,28 +99,29 @@ func (t *tally) finish(m *ringfence.Message, err error) bool {
 	return last
 }
 
-// owns notes that a partition came: what is in it is to be read first.
-func (t *tally) owns() {
+// Owns notes that a partition came: what is in it is to be read first.
+func (t *Tally) Owns() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last, t.awaited = time.Now(), time.Time{}
 }
 
-// forget drops the failures of a partition that is somebody else's now.
-func (t *tally) forget(partition int) {
+// Forget drops the failures of a partition that is somebody else's now.
+func (t *Tally) Forget(partition int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.failing, partition)
 }
 
-func (t *tally) processed() int64 {
+// Processed is how many records were processed.
+func (t *Tally) Processed() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.done
 }
 
 // idleFor is how long nothing has been running or waiting for another try, and no partition came.
-func (t *tally) idleFor() time.Duration {
+func (t *Tally) idleFor() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	busy := t.running
@@ -136,9 +138,9 @@ func (t *tally) idleFor() time.Duration {
 	return max(0, time.Since(since))
 }
 
-// watch calls idle once there was nothing to do for so long; 0 is never. It returns then or when
+// Watch calls idle once there was nothing to do for so long; 0 is never. It returns then or when
 // ctx ends.
-func (t *tally) watch(ctx context.Context, after time.Duration, idle func()) {
+func (t *Tally) Watch(ctx context.Context, after time.Duration, idle func()) {
 	if after == 0 {
 		return
 	}

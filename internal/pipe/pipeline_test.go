@@ -1,4 +1,4 @@
-package cli
+package pipe
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
 // memClient is a client in memory with a topic "t".
@@ -33,13 +34,14 @@ func memClient(t *testing.T, partitions int) *ringfence.Client {
 	return rf
 }
 
-func (s *summary) String() string {
-	return fmt.Sprintf("acked %d, unknown %d, failed %d, later %d", s.acked, s.unknown, s.failed, s.later)
+func (s *Summary) String() string {
+	return fmt.Sprintf("acked %d, unknown %d, failed %d, later %d", s.Acked, s.unknown, s.failed, s.later)
 }
 
-func produceAll(t *testing.T, rf *ringfence.Client, maker *messageMaker, f produceFlags, in io.Reader, out io.Writer) summary {
+func produceAll(t *testing.T, rf *ringfence.Client, cfg Config, in io.Reader) Summary {
 	t.Helper()
-	return newPipeline(rf, "t", maker, f, out).run(t.Context(), newLineReader(in), nil, nil)
+	cfg.Topic = "t"
+	return New(rf, cfg).Run(t.Context(), NewReader(in), nil, nil)
 }
 
 func TestProduceKeepsTheOrderOfLinesWithinAPartition(t *testing.T) {
@@ -49,8 +51,8 @@ func TestProduceKeepsTheOrderOfLinesWithinAPartition(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(&in, "line %d\n", i)
 	}
-	sum := produceAll(t, rf, &messageMaker{}, produceFlags{partition: -1, inFlight: 64}, strings.NewReader(in.String()), &out)
-	if err := sum.fault(); err != nil || sum.acked != 10_000 {
+	sum := produceAll(t, rf, Config{Partition: -1, InFlight: 64, Maker: &Maker{}, Places: &out}, strings.NewReader(in.String()))
+	if err := sum.Fault(); err != nil || sum.Acked != 10_000 {
 		t.Fatalf("%v, fault %v; expected 10,000 acked", &sum, err)
 	}
 	places := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -84,11 +86,11 @@ func TestProduceSaysWhichLineWasNotStored(t *testing.T) {
 	large := strings.Repeat("x", commitlog.MaxRecordBytes+1)
 	longer := strings.Repeat("x", commitlog.MaxRecordBytes+commitlog.MaxKeyBytes+2)
 	for name, c := range map[string]struct {
-		in    string
-		maker messageMaker
-		f     produceFlags
-		want  string
-		says  string
+		in        string
+		maker     Maker
+		partition int
+		want      string
+		says      string
 	}{
 		"a record too large": {
 			in: "a\nb\n" + large + "\nd\n", want: "acked 2, unknown 0, failed 3, later 0",
@@ -99,29 +101,29 @@ func TestProduceSaysWhichLineWasNotStored(t *testing.T) {
 			says: "longer than a record can be",
 		},
 		"no key": {
-			in: "k:a\nk:b\nc\nk:d\n", maker: messageMaker{separator: []byte(":")}, want: "acked 2, unknown 0, failed 3, later 0",
+			in: "k:a\nk:b\nc\nk:d\n", maker: Maker{Separator: []byte(":")}, want: "acked 2, unknown 0, failed 3, later 0",
 			says: `no separator ":": expected key:value`,
 		},
 		"the first line": {
-			in: "{\n", maker: messageMaker{json: true}, want: "acked 0, unknown 0, failed 1, later 0",
+			in: "{\n", maker: Maker{JSON: true}, want: "acked 0, unknown 0, failed 1, later 0",
 			says: "line 1 was not stored (0 lines before it stored)",
 		},
 		"a partition that is not there": {
-			in: "a\n", f: produceFlags{partition: 7}, want: "acked 0, unknown 0, failed 1, later 0",
+			in: "a\n", partition: 7, want: "acked 0, unknown 0, failed 1, later 0",
 			says: "7 is out of range",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c.f.partition == 0 {
-				c.f.partition = -1
+			cfg := Config{Partition: -1, InFlight: 16, Maker: &c.maker}
+			if c.partition != 0 {
+				cfg.Partition = c.partition
 			}
-			c.f.inFlight = 16
-			sum := produceAll(t, memClient(t, 2), &c.maker, c.f, strings.NewReader(c.in), nil)
+			sum := produceAll(t, memClient(t, 2), cfg, strings.NewReader(c.in))
 			if sum.String() != c.want {
 				t.Errorf("%v; expected %s", &sum, c.want)
 			}
-			err := sum.fault()
+			err := sum.Fault()
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the message %q does not say %q", err, c.says)
 			}
@@ -136,7 +138,7 @@ func TestProduceSaysWhichLineWasNotStored(t *testing.T) {
 // that was not is the one that is named.
 func TestSummaryNamesTheFirstFailureWhateverTheOrderOfAnswers(t *testing.T) {
 	t.Parallel()
-	p := newPipeline(nil, "t", nil, produceFlags{partition: -1, inFlight: 8}, nil)
+	p := New(nil, Config{Partition: -1, InFlight: 8})
 	p.queued, p.open = 6, 6
 	for _, a := range []answer{
 		{line: 6}, {line: 4, err: ringfence.ErrUnknown}, {line: 1}, {line: 5}, {line: 3, err: ringfence.ErrNotAppended}, {line: 2},
@@ -148,7 +150,7 @@ func TestSummaryNamesTheFirstFailureWhateverTheOrderOfAnswers(t *testing.T) {
 		t.Errorf("%s; expected %s", got, want)
 	}
 	want := "line 3 was not stored (2 lines before it stored, and 2 after it, 1 of unknown fate): not done"
-	if err := p.sum.fault(); err == nil || err.Error() != want {
+	if err := p.sum.Fault(); err == nil || err.Error() != want {
 		t.Errorf("%v\nexpected %s", err, want)
 	}
 }
@@ -165,14 +167,17 @@ func (b *brokenPipe) Write(p []byte) (int, error) {
 func TestProduceStopsWhenItsOutputIsGone(t *testing.T) {
 	t.Parallel()
 	in := bytes.Repeat([]byte("line\n"), 100_000)
-	sum := produceAll(t, memClient(t, 1), &messageMaker{}, produceFlags{partition: -1, inFlight: 16}, bytes.NewReader(in), &brokenPipe{room: 100_000})
-	if err := sum.fault(); !errors.Is(err, errPlacesLost) {
+	sum := produceAll(t, memClient(t, 1), Config{Partition: -1, InFlight: 16, Maker: &Maker{}, Places: &brokenPipe{room: 100_000}}, bytes.NewReader(in))
+	if err := sum.Fault(); !errors.Is(err, ErrPlacesLost) {
 		t.Errorf("fault %v; expected that the places can't be printed", err)
 	}
-	if sum.acked == 0 || sum.acked == 100_000 {
-		t.Errorf("%d lines stored; expected some, and an end before the last", sum.acked)
+	if sum.Acked == 0 || sum.Acked == 100_000 {
+		t.Errorf("%d lines stored; expected some, and an end before the last", sum.Acked)
 	}
 }
+
+// errSignalled is why a context of these tests ends.
+var errSignalled = errors.New("interrupted by a signal")
 
 // A signal ends the reading and cuts off nothing that was queued: every line before the named one
 // is stored, and none after it.
@@ -182,12 +187,12 @@ func TestProduceTellsWhatIsStoredWhenASignalEndsIt(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	p := newPipeline(rf, "t", &messageMaker{}, produceFlags{partition: -1, inFlight: 1 << 10}, nil)
-	var sum summary
+	p := New(rf, Config{Topic: "t", Partition: -1, InFlight: 1 << 10, Maker: &Maker{}, Drain: errSignalled})
+	var sum Summary
 	ended := make(chan struct{})
 	go func() { // joined by ended
 		defer close(ended)
-		sum = p.run(ctx, newLineReader(in), nil, nil)
+		sum = p.Run(ctx, NewReader(in), nil, nil)
 	}()
 	for range 5000 { // a write returns when it was read
 		if _, err := io.WriteString(feed, "line\n"); err != nil {
@@ -201,11 +206,11 @@ func TestProduceTellsWhatIsStoredWhenASignalEndsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := info.Storage[0].Partitions[0].Next
-	if sum.acked != kept || sum.failed != kept+1 || sum.unknown != 0 {
+	if sum.Acked != kept || sum.failed != kept+1 || sum.unknown != 0 {
 		t.Errorf("%v, and %d records in the log", &sum, kept)
 	}
-	fault := sum.fault()
-	want := fmt.Sprintf("%s stored, and the input had not ended; line %d is the first that was not", plural(kept, "line"), kept+1)
+	fault := sum.Fault()
+	want := fmt.Sprintf("%s stored, and the input had not ended; line %d is the first that was not", spell.Plural(kept, "line"), kept+1)
 	if fault == nil || !strings.HasPrefix(fault.Error(), want) || !errors.Is(fault, errSignalled) {
 		t.Errorf("fault %v; expected %q", fault, want)
 	}
@@ -216,15 +221,15 @@ func TestProduceEndsWithItsContextThoughTheInputIsSilent(t *testing.T) {
 	silent, keep := io.Pipe()
 	defer keep.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	p := newPipeline(memClient(t, 1), "t", &messageMaker{}, produceFlags{partition: -1, inFlight: 16}, nil)
-	done := make(chan summary)
-	go func() { done <- p.run(ctx, newLineReader(silent), nil, nil) }() // joined by done
+	p := New(memClient(t, 1), Config{Topic: "t", Partition: -1, InFlight: 16, Maker: &Maker{}, Drain: errSignalled})
+	done := make(chan Summary)
+	go func() { done <- p.Run(ctx, NewReader(silent), nil, nil) }() // joined by done
 	if _, err := io.WriteString(keep, "one\n"); err != nil {
 		t.Fatal(err)
 	}
 	cancel(errSignalled)
 	sum := <-done
-	if err := sum.fault(); err == nil || !strings.Contains(err.Error(), errSignalled.Error()) {
+	if err := sum.Fault(); err == nil || !strings.Contains(err.Error(), errSignalled.Error()) {
 		t.Errorf("fault %v; expected that a signal interrupted it", err)
 	}
 }
@@ -232,7 +237,7 @@ func TestProduceEndsWithItsContextThoughTheInputIsSilent(t *testing.T) {
 // After --timeout nobody waits for an answer that does not come, and nothing is claimed of its line.
 func TestProduceLeavesTheFateOfUnansweredLinesOpen(t *testing.T) {
 	t.Parallel()
-	p := newPipeline(nil, "t", nil, produceFlags{partition: -1, inFlight: 4}, nil)
+	p := New(nil, Config{Partition: -1, InFlight: 4})
 	p.queued, p.open = 4, 4
 	p.take(answer{line: 1, here: true})
 	p.take(answer{line: 3, here: true})
@@ -240,7 +245,7 @@ func TestProduceLeavesTheFateOfUnansweredLinesOpen(t *testing.T) {
 	if want := "acked 2, unknown 2, failed 2, later 1"; p.sum.String() != want || p.open != 0 {
 		t.Errorf("%v, %d open; expected %s, 0 open", &p.sum, p.open, want)
 	}
-	err := p.sum.fault()
+	err := p.sum.Fault()
 	if want := "line 2 may or may not be stored (1 line before it stored, and 1 after it, 2 of unknown fate)"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the message is %q; expected %q", err, want)
 	}

@@ -1,12 +1,14 @@
-package cli
+package command
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,21 @@ import (
 
 	"github.com/ringfence/ringfence"
 )
+
+// withEnviron are the processes that have a variable in their environment.
+func withEnviron(t *testing.T, kv string) (pids []string) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+kv+"\x00")) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
 
 // The record is tried again, or given up, as soon as the command has failed.
 func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
@@ -32,9 +49,9 @@ func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
 		t.Run(c.command, func(t *testing.T) {
 			t.Parallel()
 			mark := "EXEC_TEST=" + rand.Text()
-			x := &execRunner{command: c.command, environ: append(os.Environ(), mark), stdout: writerFunc(func(p []byte) (int, error) { return len(p), nil }), stderr: io.Discard, logger: slog.New(slog.DiscardHandler), running: &children{}}
-			released(t, x.running)
-			if err := x.process(t.Context(), &ringfence.Message{Value: []byte("v")}); (err != nil) != c.fails {
+			x := &Runner{Command: c.command, Environ: append(os.Environ(), mark), Stdout: writerFunc(func(p []byte) (int, error) { return len(p), nil }), Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+			released(t, x.Running)
+			if err := x.Process(t.Context(), &ringfence.Message{Value: []byte("v")}); (err != nil) != c.fails {
 				t.Errorf("error %v", err)
 			}
 			pids := withEnviron(t, mark)
@@ -51,7 +68,7 @@ func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
 // What ends one command ends nothing of another.
 func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
 	t.Parallel()
-	c := &children{}
+	c := &Children{}
 	released(t, c)
 	c.count = 11 // so that the marks begin alike
 	other, err := c.begin()
@@ -78,7 +95,7 @@ func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
 // Somebody may have stopped the process that watches; the end must not wait for it.
 func TestAStoppedWatchKeepsNobody(t *testing.T) {
 	t.Parallel()
-	c := &children{}
+	c := &Children{}
 	if _, err := c.begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +105,7 @@ func TestAStoppedWatchKeepsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- c.release() }() // joined below
+	go func() { done <- c.Release() }() // joined below
 	select {
 	case err := <-done:
 		if err == nil || !strings.Contains(err.Error(), "was it stopped?") {
@@ -105,7 +122,7 @@ func TestAStoppedWatchKeepsNobody(t *testing.T) {
 // A command whose runner was left behind, because its store does not answer, runs when the process ends.
 func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
 	t.Parallel()
-	c := &children{}
+	c := &Children{}
 	mark, err := c.begin()
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +134,7 @@ func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
 	}
 	late := time.AfterFunc(time.Minute, func() { _ = sleep.Process.Signal(syscall.SIGTERM) })
 	defer late.Stop()
-	_ = c.release() // how long the other process takes is the machine's
+	_ = c.Release() // how long the other process takes is the machine's
 	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Error("a command outlived the end:", exit)
 	}

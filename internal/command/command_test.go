@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -25,25 +25,25 @@ func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	x := &execRunner{command: "sleep 1000 & echo begun; wait", stdout: out, stderr: io.Discard, logger: slog.New(slog.DiscardHandler), running: &children{}}
-	released(t, x.running)
+	x := &Runner{Command: "sleep 1000 & echo begun; wait", Stdout: out, Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+	released(t, x.Running)
 	began := time.Now()
-	if err := x.process(ctx, &ringfence.Message{Value: []byte("v")}); err == nil {
+	if err := x.Process(ctx, &ringfence.Message{Value: []byte("v")}); err == nil {
 		t.Error("a command that was cut off passed for done")
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s to end the command", took)
 	}
-	if len(x.running.pids) != 0 {
-		t.Errorf("%v are still noted as running", x.running.pids)
+	if len(x.Running.pids) != 0 {
+		t.Errorf("%v are still noted as running", x.Running.pids)
 	}
 }
 
 // released ends what watches over the commands of a test.
-func released(t *testing.T, c *children) {
+func released(t *testing.T, c *Children) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := c.release(); err != nil {
+		if err := c.Release(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -56,9 +56,9 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestExecFailsWithTheCommand(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	x := &execRunner{command: "exit 3", stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.NewTextHandler(&log, nil)), running: &children{}}
-	released(t, x.running)
-	err := x.process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
+	x := &Runner{Command: "exit 3", Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)), Running: &Children{}}
+	released(t, x.Running)
+	err := x.Process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
 	if err == nil || !strings.Contains(err.Error(), "partition 4 offset 17: exit status 3") {
 		t.Errorf("error %v", err)
 	}

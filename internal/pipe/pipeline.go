@@ -1,4 +1,7 @@
-package cli
+// Package pipe is what stands between lines and records: a [Pipeline] stores the lines of an input, a
+// [Sink] writes the lines of many goroutines to one output, and a [Tally] ends a consumer after so many
+// records, or when nothing is left to do.
+package pipe
 
 import (
 	"bufio"
@@ -10,18 +13,18 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
-// pipeline produces lines with many of them under way at once.
+// Pipeline produces lines with many of them under way at once.
 //
 // A scanner goroutine reads; run owns all the rest. It queues lines in their order while the ring
 // has a free slot, takes the answers in whatever order they come, and settles (counts, prints)
 // them in the order of the lines.
-type pipeline struct {
-	rf    *ringfence.Client
-	topic string
-	opts  ringfence.ProduceOptions
-	maker *messageMaker
+type Pipeline struct {
+	rf   *ringfence.Client
+	cfg  Config
+	opts ringfence.ProduceOptions
 
 	ring    []answer    // of line n at (n-1) mod len; settled < n <= queued
 	answers chan answer // as long as the ring: an answer never waits
@@ -30,7 +33,7 @@ type pipeline struct {
 	open    int64       // queued lines without an answer
 
 	out *bufio.Writer // gets the place of each record; nil: nobody wants it
-	sum summary
+	sum Summary
 }
 
 // answer is what became of a line.
@@ -41,31 +44,44 @@ type answer struct {
 	err  error
 }
 
-// summary is what became of all lines.
-type summary struct {
-	acked   int64 // stored, for certain
+// Summary is what became of all lines.
+type Summary struct {
+	Acked   int64 // stored, for certain
 	unknown int64 // nobody can say
 	failed  int64 // the first line that was not stored, or 0
 	err     error // why
 	later   int64 // lines after it that were stored
-	output  error // stdout does not take the places
+	output  error // nobody takes the places any more
+	drained bool  // Config.Drain is why
 }
 
-func newPipeline(rf *ringfence.Client, topic string, maker *messageMaker, f produceFlags, printed io.Writer) *pipeline {
-	p := &pipeline{rf: rf, topic: topic, maker: maker, ring: make([]answer, f.inFlight), answers: make(chan answer, f.inFlight)}
-	if f.partition != -1 {
-		p.opts.Partition = &f.partition
+// Config says what a pipeline does.
+type Config struct {
+	Topic     string
+	Partition int           // of every record; -1: by the key
+	InFlight  int           // how many lines may wait for their answer
+	Maker     *Maker        // makes a record of a line
+	Places    io.Writer     // gets the place of each record; nil: nobody wants it
+	Drain     error         // a context that ends because of it ends only the reading
+	LastWords time.Duration // how long answers are waited for when it ends because of anything else
+}
+
+// New returns a pipeline into a topic.
+func New(rf *ringfence.Client, cfg Config) *Pipeline {
+	p := &Pipeline{rf: rf, cfg: cfg, ring: make([]answer, cfg.InFlight), answers: make(chan answer, cfg.InFlight)}
+	if cfg.Partition != -1 {
+		p.opts.Partition = &p.cfg.Partition
 	}
-	if printed != nil {
-		p.out = bufio.NewWriterSize(printed, 64<<10)
+	if cfg.Places != nil {
+		p.out = bufio.NewWriterSize(cfg.Places, 64<<10)
 	}
 	return p
 }
 
-// run produces the lines of in until they end, one fails, or ctx ends, and returns when every
-// line that was queued has its answer. A signal ends only the reading: what is under way then is
+// Run produces the lines of in until they end, one fails, or ctx ends, and returns when every
+// line that was queued has its answer. Config.Drain ends only the reading: what is under way then is
 // finished. show is called at each tick.
-func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Time, show func(acked int64)) summary {
+func (p *Pipeline) Run(ctx context.Context, in *Reader, tick <-chan time.Time, show func(acked int64)) Summary {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan batch, 4)
@@ -111,23 +127,24 @@ func (p *pipeline) run(ctx context.Context, in *lineReader, tick <-chan time.Tim
 			if !over {
 				p.refuse(p.queued+1, why)
 			}
-			if !errors.Is(why, errSignalled) {
+			if !errors.Is(why, p.cfg.Drain) {
 				giveUp(why)
-				tooLate = time.After(lastWords)
+				tooLate = time.After(p.cfg.LastWords)
 			}
 		case <-tooLate:
 			p.abandon(context.Cause(ctx))
 		case <-tick:
-			show(p.sum.acked)
+			show(p.sum.Acked)
 		}
 	}
 	p.flush()
+	p.sum.drained = p.cfg.Drain != nil && errors.Is(p.sum.err, p.cfg.Drain)
 	return p.sum
 }
 
 // abandon waits no more for answers: nobody knows what becomes of their lines. The channel has room
 // for those that come all the same.
-func (p *pipeline) abandon(why error) {
+func (p *Pipeline) abandon(why error) {
 	for n := p.settled + 1; n <= p.queued; n++ {
 		if n > p.settled && !p.ring[(n-1)%int64(len(p.ring))].here { // taking one may settle others
 			p.take(answer{line: n, here: true, err: fmt.Errorf("no answer: %w: %w", ringfence.ErrUnknown, why)})
@@ -135,11 +152,11 @@ func (p *pipeline) abandon(why error) {
 	}
 }
 
-func (p *pipeline) free() bool { return p.queued-p.settled < int64(len(p.ring)) }
+func (p *Pipeline) free() bool { return p.queued-p.settled < int64(len(p.ring)) }
 
 // queue hands one line to the log.
-func (p *pipeline) queue(ctx context.Context, line []byte) {
-	m, err := p.maker.message(line)
+func (p *Pipeline) queue(ctx context.Context, line []byte) {
+	m, err := p.cfg.Maker.message(line)
 	if err != nil {
 		p.refuse(p.queued+1, err)
 		return
@@ -147,20 +164,20 @@ func (p *pipeline) queue(ctx context.Context, line []byte) {
 	p.queued++
 	p.open++
 	n := p.queued
-	p.rf.ProduceAsync(ctx, p.topic, m, &p.opts, func(at ringfence.Position, err error) {
+	p.rf.ProduceAsync(ctx, p.cfg.Topic, m, &p.opts, func(at ringfence.Position, err error) {
 		p.answers <- answer{line: n, here: true, at: at, err: err}
 	})
 }
 
 // refuse notes that a line was not stored, or not even queued. The first one counts.
-func (p *pipeline) refuse(line int64, err error) {
+func (p *Pipeline) refuse(line int64, err error) {
 	if p.sum.failed == 0 || line < p.sum.failed {
 		p.sum.failed, p.sum.err = line, err
 	}
 }
 
 // take notes an answer, and all that are there, and settles the lines from the oldest on.
-func (p *pipeline) take(a answer) {
+func (p *Pipeline) take(a answer) {
 	for {
 		p.ring[(a.line-1)%int64(len(p.ring))] = a
 		p.open--
@@ -188,10 +205,10 @@ func (p *pipeline) take(a answer) {
 	}
 }
 
-func (p *pipeline) settle(a *answer) {
+func (p *Pipeline) settle(a *answer) {
 	switch {
 	case a.err == nil:
-		p.sum.acked++
+		p.sum.Acked++
 		if p.sum.failed > 0 && a.line > p.sum.failed {
 			p.sum.later++
 		}
@@ -203,7 +220,7 @@ func (p *pipeline) settle(a *answer) {
 	}
 }
 
-func (p *pipeline) print(at ringfence.Position) {
+func (p *Pipeline) print(at ringfence.Position) {
 	if p.out == nil || p.sum.output != nil {
 		return
 	}
@@ -214,28 +231,28 @@ func (p *pipeline) print(at ringfence.Position) {
 	p.sum.output = err
 }
 
-func (p *pipeline) flush() {
+func (p *Pipeline) flush() {
 	if p.out != nil && p.sum.output == nil {
 		p.sum.output = p.out.Flush()
 	}
 }
 
-// fault is the error that tells what became of the lines; nil when all were stored.
-func (s *summary) fault() error {
+// Fault is the error that tells what became of the lines; nil when all were stored.
+func (s *Summary) Fault() error {
 	if s.err == nil {
 		if s.output != nil {
-			return fmt.Errorf("%s stored: %w: %w", plural(s.acked, "line"), errPlacesLost, s.output)
+			return fmt.Errorf("%s stored: %w: %w", spell.Plural(s.Acked, "line"), ErrPlacesLost, s.output)
 		}
 		return nil
 	}
-	if errors.Is(s.err, errSignalled) && s.output == nil && s.unknown == 0 {
-		return fmt.Errorf("%s stored, and the input had not ended; line %d is the first that was not: %w", plural(s.acked, "line"), s.failed, s.err)
+	if s.drained && s.output == nil && s.unknown == 0 {
+		return fmt.Errorf("%s stored, and the input had not ended; line %d is the first that was not: %w", spell.Plural(s.Acked, "line"), s.failed, s.err)
 	}
 	what := fmt.Sprintf("line %d was not stored", s.failed)
 	if errors.Is(s.err, ringfence.ErrUnknown) {
 		what = fmt.Sprintf("line %d may or may not be stored", s.failed)
 	}
-	story := plural(s.acked-s.later, "line") + " before it stored"
+	story := spell.Plural(s.Acked-s.later, "line") + " before it stored"
 	if s.later > 0 {
 		story += fmt.Sprintf(", and %d after it", s.later)
 	}
@@ -245,8 +262,8 @@ func (s *summary) fault() error {
 	return fmt.Errorf("%s (%s): %w", what, story, s.err)
 }
 
-// errPlacesLost ends a produce whose caller would not learn where its records are.
-var errPlacesLost = errors.New("their places can't be printed")
+// ErrPlacesLost ends a produce whose caller would not learn where its records are.
+var ErrPlacesLost = errors.New("their places can't be printed")
 
 // batch is some lines that were read together, and why there are no more.
 type batch struct {
@@ -255,7 +272,7 @@ type batch struct {
 }
 
 // scan reads lines and sends them in batches: as many as can be had without waiting for input.
-func scan(ctx context.Context, in *lineReader, to chan<- batch) {
+func scan(ctx context.Context, in *Reader, to chan<- batch) {
 	for {
 		var b batch
 		for len(b.lines) < 512 {
