@@ -116,9 +116,13 @@ func isGood(key string) bool { _, bad := poison[key]; return !bad }
 func (w *system) produce() {
 	w.Helper()
 	for range each {
+		acks := make(chan error, keys)
 		for k := range keys {
-			_, err := w.rf.Produce(w.Context(), topic, ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Append(nil, w.sent)})
-			w.must(err)
+			m := ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Append(nil, w.sent)}
+			w.rf.ProduceAsync(w.Context(), topic, m, nil, func(_ ringfence.Position, err error) { acks <- err })
+		}
+		for range keys {
+			w.must(<-acks)
 		}
 		w.sent++
 	}

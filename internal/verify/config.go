@@ -39,7 +39,8 @@ const (
 func Faults() []string             { return []string{Kill, Stop, Term, Grow, Retire} }
 func SubscriptionFaults() []string { return []string{Kill, Stop, Term, Grow, Reshard} }
 
-func (c *Config) kinds() []string {
+// Kinds are the faults that such a run can have.
+func (c *Config) Kinds() []string {
 	if c.Subscriptions {
 		return SubscriptionFaults()
 	}
@@ -107,8 +108,8 @@ func (c *Config) Validate() error {
 	number("size", c.Size, minSize, 1<<20)
 	check(c.TTL >= minTTL && c.TTL <= maxTTL, "session-ttl", c.TTL, minTTL, maxTTL)
 	for _, f := range c.Faults {
-		if !slices.Contains(c.kinds(), f) {
-			errs = append(errs, fmt.Errorf("--faults: %s is none%s; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), c.which(), strings.Join(c.kinds(), ", "), fault.Invalid))
+		if !slices.Contains(c.Kinds(), f) {
+			errs = append(errs, fmt.Errorf("--faults: %s is none%s; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), c.which(), strings.Join(c.Kinds(), ", "), fault.Invalid))
 		}
 	}
 	if most := maxArrivals / max(c.Rate, 1); c.Subscriptions && c.For > time.Duration(most)*time.Second {

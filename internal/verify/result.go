@@ -125,7 +125,7 @@ func (r *run) judge() error {
 		return err
 	}
 	r.result.tellReport(report, promises)
-	r.result.Faults = takeovers(r.kinds(), r.result.Schedule)
+	r.result.Faults = takeovers(r.Kinds(), r.result.Schedule)
 	broken := len(r.result.Deaths) > 0
 	for _, p := range r.result.Promises {
 		broken = broken || p.Broken > 0

@@ -47,7 +47,7 @@ const (
 // schedule is what happens to whom and when. It follows from the configuration alone.
 func (c *Config) schedule() (faults []*Fault) {
 	var troubles []harness.Trouble
-	for _, kind := range c.kinds() { // not in the order in which they were asked for
+	for _, kind := range c.Kinds() { // not in the order in which they were asked for
 		hold := [2]time.Duration{0, shortHold}
 		switch {
 		case !c.has(kind):
