@@ -76,13 +76,13 @@ const stoodBefore = standing / 6
 // another dead letter, which breaks a promise, is not waited for.
 func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	r.phase = "the rest is delivered"
-	looked := time.Time{}
+	next := time.Time{}
 	return r.until(ctx, "the good keys were delivered and the poison was given up", patience, func(ctx context.Context) (_ bool, left int64, err error) {
-		if time.Since(looked) > lookAtLetters {
+		if began := time.Now(); began.After(next) {
 			if err = r.letters(ctx); err != nil {
 				return false, 0, err
 			}
-			looked = time.Now()
+			next = time.Now().Add(max(lookAtLetters, 4*time.Since(began)))
 		}
 		for key, n := range r.sent.acked {
 			switch given := len(r.failed[key]) > 0; {
@@ -97,7 +97,8 @@ func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// lookAtLetters is how often all dead letters are read: many records wait behind them.
+// lookAtLetters is how often all dead letters are read at most: many records wait behind them, and it may take
+// seconds, for which the store has others to serve too.
 const lookAtLetters = time.Second
 
 func (r *run) allCome(ctx context.Context, patience time.Duration) error {
