@@ -3,8 +3,8 @@ package ringfence_test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/ringfence/ringfence"
@@ -16,14 +16,13 @@ import (
 func TestDeliverersKilledInTheMiddleOfResetsLoseNothingAndKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	const all = 14
-	procs := newDeliverers(t, 3, 8, 3)
-	rf := procs.rf
-	procs.produce(0, all)
+	d := deliverUnderFire(t, 3, 3)
+	d.produce(all)
 	from := 0
 	through := func(of func(key string) bool) func() bool {
 		return func() bool {
-			data := procs.seen()
-			for k := range procs.keys {
+			data := d.seen()
+			for k := range deliveredKeys {
 				key := fmt.Sprintf("k%d", k)
 				if got := sinceTheFirst(data[from:], key); of(key) && orderOf(t, got)[key] < all {
 					return false
@@ -32,41 +31,31 @@ func TestDeliverersKilledInTheMiddleOfResetsLoseNothingAndKeepTheOrder(t *testin
 			return true
 		}
 	}
-	behind := func() (n, failed int) {
-		letters, err := rf.DeadLetters(t.Context(), "s", nil)
-		must(t, err)
-		for _, l := range letters {
-			if l.Failed {
-				failed++
-			}
-		}
-		return len(letters), failed
-	}
 	for turn := range 3 {
-		eventually(t, "all records of the good keys", through(good))
-		eventually(t, "the dead letters and all behind them", func() bool {
-			n, failed := behind()
-			return n == 2*all-poison["k0"]-poison["k1"] && failed == len(poison)
-		})
-		from = len(procs.seen())
-		procs.start()
-		_, err := rf.ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
+		eventually(t, "all records of the good keys", through(goodKey))
+		failed := d.givenUp()
+		if !maps.EqualFunc(failed, poison, func(got []int, want int) bool { return slices.Equal(got, []int{want}) }) {
+			t.Errorf("dead letters %v", failed)
+		}
+		from = len(d.seen())
+		d.start()
+		_, err := d.rf.ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
 		must(t, err)
 		eventually(t, "the place in the reset where one is killed", func() bool {
-			d, err := rf.DescribeSubscription(t.Context(), "s")
+			s, err := d.rf.DescribeSubscription(t.Context(), "s")
 			must(t, err)
-			return []bool{true, d.Set().Pause > 0, !d.Turning()}[turn] || !d.Turning()
+			return []bool{true, s.Set().Pause > 0, !s.Turning()}[turn] || !s.Turning()
 		})
-		procs.kill()
-		turned(t, rf, "s")
+		d.kill()
+		turned(t, d.rf, "s")
 	}
-	must(t, os.WriteFile(filepath.Join(procs.dir, "mended"), nil, 0o600))
+	d.mend()
 	eventually(t, "all records", func() bool {
-		_, err := rf.Redrive(t.Context(), "s", nil) // those that were given up before it was mended
+		_, err := d.rf.Redrive(t.Context(), "s", nil) // those that were given up before it was mended
 		must(t, err)
 		return through(anyKey)()
 	})
-	eventually(t, "no dead letter", func() bool { n, _ := behind(); return n == 0 })
+	d.cleared()
 }
 
 // sinceTheFirst is what was seen of a key from the last time on that its first record came.

@@ -105,7 +105,7 @@ var layers = []layer{
 	{"internal/measure", []string{"internal/vfs"}},
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/growtest", []string{""}},
-	{"internal/delivertest", []string{"", "internal/harness", "push"}},
+	{"internal/delivertest", []string{"", "internal/harness", "internal/history", "push"}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
 	{"internal/demo", []string{"...", "!cmd/..."}},

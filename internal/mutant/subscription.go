@@ -78,6 +78,18 @@ func subscriptionMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts/subscription$",
 		},
 		{
+			name: "group-of-a-subscription-paused", breaks: "a pause of a subscription's group drains its shards, and they could neither take over nor end",
+			file: "groups.go",
+			find: "	if err := c.subs.GuardGroup(ctx, name); err != nil {\n", put: "	if err := c.subs.GuardGroup(ctx, name); err != nil && len(partitions) < 0 {\n",
+			pkg: ".", test: "TestWhatTurnedIsGuardedAndDeleted$",
+		},
+		{
+			name: "deletion-speaks-of-the-group", breaks: "who deletes a subscription's topic is told to stop its group, or to drop its progress by force, and nothing of that helps",
+			file: "internal/cli/topic.go",
+			find: "		if s.Damaged == \"\" && slices.Contains(s.Topics(), name) {\n", put: "		if s.Damaged != \"\" && slices.Contains(s.Topics(), name) {\n",
+			pkg: "internal/cli", test: "TestScripts/refusals$",
+		},
+		{
 			name: "pause-forgets-what-is-parked", breaks: "what is parked is delivered while the subscription is paused",
 			file: "subscription/core/pump.go",
 			find: "	if s.paused {\n", put: "	if s.paused && len(s.heads) == 0 {\n",

@@ -24,6 +24,7 @@ const (
 	dirVariable      = "RINGFENCE_TEST_VERIFY_DIR"
 	logVariable      = "RINGFENCE_TEST_VERIFY_LOG"
 	registryVariable = "RINGFENCE_TEST_VERIFY_REGISTRY"
+	bugVariable      = "RINGFENCE_TEST_VERIFY_BUG" // see bugs
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +47,7 @@ func serve(raw string) error {
 	defer stop()
 	rf, err := ringfence.Open(ctx, stores(os.Getenv(dirVariable), os.Getenv(logVariable), os.Getenv(registryVariable)))
 	if err == nil {
-		err = Serve(ctx, s, rf, nil)
+		err = serveWith(ctx, s, rf, nil, bugs[os.Getenv(bugVariable)])
 	}
 	if Left(ctx, err) {
 		return nil

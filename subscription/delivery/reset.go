@@ -138,7 +138,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 		}
 	}
 	var infos []consumer.PositionInfo
-	for s := min(storage, now); s <= max(storage, now); s++ {
+	for s := max(min(storage, now), doc.Left()); s <= max(storage, now); s++ {
 		target, of := to, partitions
 		if s != storage {
 			target, of = consumer.SeekEarliest, all(doc.Storage[s].Partitions)

@@ -187,7 +187,11 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 		of.drain = 10 * time.Second
 	}
 	from := consumer.From(as.From)
-	if before := as.Before(); before != nil {
+	switch before := as.Before(); {
+	case before == nil:
+	case before.Gone(main):
+		from = consumer.Earliest // nothing is left of it, and it never had a record
+	default:
 		from = consumer.Earliest // where the one before has ended
 		of.heritage = subscription.Heritage(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
