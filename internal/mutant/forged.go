@@ -28,6 +28,12 @@ func forgedMutants() []mutant {
 			pkg: "group", test: "TestUnitsThatAreOnlyANumberTakeNoMemory$",
 		},
 		{
+			name: "redis-half-a-transaction", breaks: "a key of another type has a transaction written by half, and called refused",
+			file: "registry/redisregistry/lua/apply.lua",
+			find: "if odd then return odd end\n", put: "",
+			pkg: "registry/redisregistry", test: "TestAKeyOfAnotherTypeStopsNoTransactionMidway$", server: "redis",
+		},
+		{
 			name: "forged-epoch-for-good", breaks: "a unit whose forged owner was put right is worked on by nobody until its member is started again",
 			file: "group/core/unit.go",
 			find: "	if v.Owner.Epoch < registry.MaxClaim { //", put: "	if v.Owner.Epoch <= registry.MaxEpoch { //",
