@@ -34,6 +34,12 @@ func forgedMutants() []mutant {
 			pkg: "registry/redisregistry", test: "TestAKeyOfAnotherTypeStopsNoTransactionMidway$", server: "redis",
 		},
 		{
+			name: "finished-with-what-takes-records", breaks: "a forged document has a group pass over all acknowledged records in silence",
+			file: "group/core/view.go",
+			find: "m.First > s.layout.newest():\n", put: "m.First > len(s.layout):\n",
+			pkg: "group/core", test: "TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused$",
+		},
+		{
 			name: "forged-epoch-for-good", breaks: "a unit whose forged owner was put right is worked on by nobody until its member is started again",
 			file: "group/core/unit.go",
 			find: "	if v.Owner.Epoch < registry.MaxClaim { //", put: "	if v.Owner.Epoch <= registry.MaxEpoch { //",
