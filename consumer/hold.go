@@ -102,7 +102,7 @@ func (h Hold) warn(ctx context.Context, err error) {
 // store tells the log the lowest offsets that the group needs. A group that does not exist yet is
 // going to need everything.
 func (h Hold) store(ctx context.Context, first bool) error {
-	st, err := h.group.Survey(ctx, true)
+	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (h Hold) needs(st *registry.State, storage, partitions int) []int64 {
 // below what the group needed until now, or what it needed can't be read (unread, by position). From then
 // on they stay.
 func (h Hold) Descend(ctx context.Context, to []PositionInfo, unread []bool) error {
-	st, err := h.group.Survey(ctx, true)
+	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
 		return err
 	}

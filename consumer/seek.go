@@ -150,11 +150,10 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 	if err != nil {
 		return goal, err
 	}
-	st, err := g.Survey(ctx, true)
+	st, err := g.Sketch(ctx, true)
 	if err != nil {
 		return goal, err
 	}
-	have := st.Units
 	doc := t.Document()
 	layout := l.of(doc)
 	back := make([]bool, len(layout))
@@ -168,9 +167,10 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 				continue
 			}
 			var was *registry.Position
-			unread := n < len(have) && have[n].Damage() != nil
-			if n < len(have) {
-				was = have[n].Checkpoint.Position(in.Storage, in.Partition)
+			have := st.Unit(n)
+			unread := have != nil && have.Damage() != nil
+			if have != nil {
+				was = have.Checkpoint.Position(in.Storage, in.Partition)
 			}
 			sought := slices.Contains(partitions, doc.Unit(in.Storage, in.Partition))
 			if !sought && (!follows || was == nil) { // one that has not begun begins at its first record

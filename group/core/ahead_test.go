@@ -23,3 +23,35 @@ func TestAGroupFarAheadOfItsTopicIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Nobody would work on the units of the newest storage topic again, and their records would be passed over in
+// silence: that is damage, which people are told. A member that has not heard of a growth can't know.
+func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
+	t.Parallel()
+	of := func(storages ...int) (l Layout) {
+		for i, s := range storages {
+			l = append(l, LayoutUnit{Inputs: []UnitInput{{Storage: s, Partition: i, End: -1}}})
+		}
+		return l
+	}
+	for _, c := range []struct {
+		layout       Layout
+		units, first int
+		refused      bool
+	}{
+		{of(0, 0), 2, 0, false},
+		{of(0, 0), 2, 1, true},
+		{of(0, 0), 2, 2, true},
+		{of(0, 0), 4, 2, false},
+		{of(0, 0, 1, 1), 4, 2, false},
+		{of(0, 0, 1, 1), 4, 3, true},
+		{of(0, 0, 1, 1), 2, 2, false},
+	} {
+		w := newWorld(t)
+		s := New(Config{Group: w.group, Topic: "t", Layout: c.layout, Assignor: w.start("a").s.cfg.Assignor, SessionTTL: time.Second})
+		err := s.checkMeta(&registry.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()})
+		if c.refused != errors.Is(err, fault.Corrupt) || err != nil && (!strings.Contains(err.Error(), w.group.MetaKey()) || !strings.Contains(err.Error(), "group seek")) {
+			t.Errorf("%d units from %d on, of %d in the layout: %v; refused should be %v", c.units, c.first, len(c.layout), err, c.refused)
+		}
+	}
+}

@@ -33,7 +33,9 @@ func (s *State) reconcile(n int) {
 		}
 		s.lose(n, v.Owner.Member, why)
 	}
-	u.seen = max(u.seen, v.Owner.Epoch)
+	if v.Owner.Epoch < registry.MaxClaim { // else a stranger's, and no one's who has put back what was there before
+		u.seen = max(u.seen, v.Owner.Epoch)
+	}
 	switch {
 	case !u.granted && v.Damage() != nil:
 		s.tellDamage(n)
@@ -72,7 +74,7 @@ func (s *State) acquire(n int) {
 	o := &v.Owner
 	waiting := false
 	switch {
-	case s.isMine(o) && o.Epoch == u.seen:
+	case s.isMine(o) && o.Epoch >= u.seen:
 		s.own(n, u.from)
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")

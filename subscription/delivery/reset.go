@@ -239,7 +239,7 @@ func (p *ResetPosition) count(was *registry.Position) {
 
 // positions are those that are stored, by storage topic and partition.
 func (r *resetter) positions(ctx context.Context) (map[[2]int]*registry.Position, error) {
-	st, err := r.group.Survey(ctx, true)
+	st, err := r.group.Sketch(ctx, true)
 	if err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}
