@@ -20,7 +20,7 @@ type ServeOptions struct {
 	// time-outs but Timeout, which comes from the definition if that has one.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions
-	Poll      time.Duration // how often the definitions are looked at; default 2 s
+	Poll      time.Duration // how often the definitions are looked at though no change was heard of; default 30 s
 }
 
 // For prepares the endpoint of a subscription, which is paused when that wants nothing more. ErrInvalid
@@ -57,23 +57,51 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 		s.opts.Config.Logger = slog.New(slog.DiscardHandler)
 	}
 	if s.opts.Poll <= 0 {
-		s.opts.Poll = 2 * time.Second
+		s.opts.Poll = lookEvery
 	}
 	if _, err := tokenFor(s.opts.Config.TokenFile, ""); err != nil {
 		return err
 	}
 	defer s.all.Wait()
-	look := time.NewTicker(s.opts.Poll)
-	defer look.Stop()
+	var hints <-chan struct{} // nil: no change is heard of
 	for ctx.Err() == nil {
-		s.follow(ctx)
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		case <-s.ended:
+		if hints == nil {
+			hints, _ = subscription.Watch(ctx, rf.Registry()) // what keeps it is told by follow, which reads
 		}
+		look := s.opts.Poll
+		if read := s.follow(ctx); !read || hints == nil {
+			look = min(look, lookAgain)
+		}
+		hints = s.wait(ctx, hints, look)
 	}
 	return nil
+}
+
+const (
+	lookEvery = 30 * time.Second
+	lookAgain = 2 * time.Second // while definitions can't be read or watched
+)
+
+// wait waits until something may have changed; nil when no change is heard of any more.
+func (s *server) wait(ctx context.Context, hints <-chan struct{}, look time.Duration) <-chan struct{} {
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-s.ended:
+	case _, ok := <-hints:
+		if !ok {
+			again := time.NewTimer(min(look, lookAgain))
+			defer again.Stop()
+			select {
+			case <-ctx.Done():
+			case <-again.C:
+			}
+			return nil
+		}
+	}
+	return hints
 }
 
 // server delivers subscriptions; what it has is its loop's.
@@ -105,8 +133,9 @@ func termsOf(d *ringfence.SubscriptionInfo) terms {
 	return terms{*d.Endpoint, d.Life(), d.Retry, d.DeadLetters}
 }
 
-// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything.
-func (s *server) follow(ctx context.Context) {
+// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything; then
+// read is false.
+func (s *server) follow(ctx context.Context) (read bool) {
 	all, err := s.rf.Subscriptions(ctx)
 	unread := err
 	for _, d := range all {
@@ -147,6 +176,7 @@ func (s *server) follow(ctx context.Context) {
 			r.stop()
 		}
 	}
+	return err == nil
 }
 
 func (s *server) start(ctx context.Context, d *ringfence.SubscriptionInfo, now terms) {

@@ -36,6 +36,7 @@ type ShardConfig struct {
 	Run        uint64 // counts the starts under that grant
 	Member     string
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
+	Advanced   func()                               // is told that From may have moved; nil: nobody is
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Heritage   *core.Heritage                       // and from whom what; nil: what is of its partitions
 	Handler    dispatch.Handler
