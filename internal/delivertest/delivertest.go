@@ -95,6 +95,9 @@ func Run(t testing.TB, s Stores) {
 	w.await("all records", func() bool { return w.came(w.sent, func(string) bool { return true }) })
 	w.awaitRetired()
 	for _, d := range w.daemons {
+		if d.Ended() {
+			t.Fatalf("%s ended by itself", d.Name)
+		}
 		w.must(d.Leave())
 		w.must(d.Wait())
 		if code := d.ExitCode(); code != 0 {
@@ -275,15 +278,17 @@ func (w *system) end(p *harness.Process, how func(*harness.Process) error) {
 
 func (w *system) killAll() {
 	for _, p := range append(w.daemons, w.inbox) {
-		if p == nil || p.Ended() {
-			continue
+		switch {
+		case p == nil:
+		case w.Failed():
+			if !p.Ended() {
+				p.Dump()
+			}
+			err := p.Wait()
+			w.Logf("%s ended with %d, %v:\n%s", p.Name, p.ExitCode(), err, p.Output())
+		case !p.Ended():
+			w.end(p, (*harness.Process).Kill)
 		}
-		if w.Failed() {
-			p.Dump()
-			w.Logf("%s:\n%s", p.Name, p.Output())
-			continue
-		}
-		w.end(p, (*harness.Process).Kill)
 	}
 }
 
