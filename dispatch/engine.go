@@ -52,6 +52,7 @@ type Engine struct {
 	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
 	running    int                 // handlers
 	blocked    int                 // of them, those that showed to be slow
+	outs       outs                // records that wait for an answer, and count as handlers
 	most       int                 // of them at once, see Limit; 0: as configured
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
@@ -244,7 +245,7 @@ func (e *Engine) Limit(atOnce int) {
 	e.mu.Lock()
 	defer e.unlock()
 	e.most = atOnce
-	if e.running > e.atOnce() {
+	if e.running+e.outs.count > e.atOnce() {
 		for _, w := range e.workers {
 			e.reclaim(w, time.Now())
 		}

@@ -7,6 +7,9 @@ import (
 
 // settleAll accounts for what w has run and makes it free.
 func (e *Engine) settleAll(w *worker, now time.Time) {
+	if w.late {
+		e.reclaim(w, now)
+	}
 	e.settle(w, w.limit, now)
 	clear(w.batch)
 	w.busy = false
@@ -16,7 +19,9 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 		e.blocked--
 	}
 	if e.phase == active || e.phase == ending {
-		e.pace.took(w.limit, now.Sub(w.begun))
+		if e.pace.took(w.limit, now.Sub(w.begun)); w.late {
+			e.pace.reset() // what comes later says nothing of how long it takes
+		}
 		e.relieve(now)
 	}
 	e.compactIfFull()
@@ -28,17 +33,31 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 	frozen := e.phase == stopped || e.lost()
 	for ; w.settled < upto; w.settled++ {
 		n, err := w.batch[w.settled], w.errs[w.settled]
+		if err != nil && errors.Is(err, errOut) {
+			var known bool
+			if err, known = e.sendOut(n, now); !known {
+				continue
+			}
+		}
 		switch {
 		case frozen:
-		case err == nil:
-			e.finish(n)
-		case errors.Is(err, errSkipped):
+		case err != nil && errors.Is(err, errSkipped):
 			e.sched.giveBack(w.batch[w.settled : w.settled+1])
-		case n.uncounted(err):
-			e.sched.pushBack(n)
 		default:
-			e.fail(n, err, now)
+			e.account(n, err, now)
 		}
+	}
+}
+
+// account takes the answer of a handler in.
+func (e *Engine) account(n *node, err error, now time.Time) {
+	switch {
+	case err == nil:
+		e.finish(n)
+	case n.uncounted(err):
+		e.sched.pushBack(n)
+	default:
+		e.fail(n, err, now)
 	}
 }
 

@@ -33,6 +33,7 @@ type worker struct {
 	cursor atomic.Int64
 	batch  []*node
 	errs   []error // by record of batch; published by cursor
+	late   bool    // the last record that was started is answered later, and the rest of the batch is given back
 
 	// Guarded by Engine.mu:
 	busy    bool
@@ -48,6 +49,8 @@ const takenBack = 1 << 40
 
 // errSkipped marks a claimed record that must wait for an earlier one of its key.
 var errSkipped = errors.New("skipped")
+
+var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 // work is the life of a worker. hctx is the handlers' context, rctx that of reads.
 func (e *Engine) work(hctx, rctx context.Context, w *worker) {
@@ -90,16 +93,16 @@ func (e *Engine) leave(w *worker) {
 	defer e.unlock()
 	if w.busy { // the handler ended its goroutine; see runtime.Goexit
 		e.reclaim(w, time.Now())
-		w.errs[w.limit-1] = errors.New("the handler ended its goroutine (runtime.Goexit)")
+		w.errs[w.limit-1] = errExited
 		e.settleAll(w, time.Now())
 	}
 	e.workers = slices.DeleteFunc(e.workers, func(x *worker) bool { return x == w })
 	e.closeIfOver()
 }
 
-// closeIfOver tells Run that the last worker has left.
+// closeIfOver tells Run that the last worker has left, and no record is out.
 func (e *Engine) closeIfOver() {
-	if len(e.workers) == 0 && e.over() && !e.closed {
+	if len(e.workers) == 0 && e.outs.count == 0 && e.over() && !e.closed {
 		e.closed = true
 		close(e.gone)
 	}
@@ -140,7 +143,7 @@ func (e *Engine) helper() *worker {
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
 	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
-		e.running < e.atOnce() && e.running-e.blocked < e.pace.width
+		e.running+e.outs.count < e.atOnce() && e.running-e.blocked < e.pace.width
 }
 
 // atOnce is how many handlers may run at the same time.
@@ -175,7 +178,7 @@ func (e *Engine) claim(w *worker) {
 	}
 	now := time.Now()
 	w.limit, w.settled, w.begun, w.seen, w.seenAt = len(w.batch), 0, now, 1, now
-	w.busy = true
+	w.busy, w.late = true, false
 	w.cursor.Store(0)
 	e.running++
 	if e.pace.hurried(len(w.batch)) {
@@ -200,28 +203,43 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 			continue
 		}
 		err := e.handle(ctx, n)
-		if err != nil {
-			bad = &n.rec
-		}
 		w.errs[i] = err
+		if err == nil {
+			continue
+		}
+		if w.late = errors.Is(err, errOut); w.late {
+			return
+		}
+		bad = &n.rec
 	}
 }
 
 // handle calls the handler, or who decides in its place, for one record.
 func (e *Engine) handle(ctx context.Context, n *node) (err error) {
+	r, returned := &n.rec, false
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the handler panicked: %v", v)
 			e.log.Error("a handler panicked", "storage", n.rec.Storage, "partition", n.rec.Partition, "offset", n.rec.Offset,
 				"panic", v, "stack", string(debug.Stack()))
+		} else if !returned {
+			err = errExited
+		}
+		if l := r.late; l != nil {
+			r.late = nil
+			err = e.returned(n, l, err)
 		}
 	}()
 	if f := n.fail; f != nil {
 		again := n.rec
+		r = &again
 		if again.Attempt = f.attempts + 1; f.why != "" {
-			return e.cfg.Retry.OnHeld(ctx, &again, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
+			err = e.cfg.Retry.OnHeld(ctx, r, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
+			returned = true
+			return err
 		}
-		return e.cfg.Handler(ctx, &again)
 	}
-	return e.cfg.Handler(ctx, &n.rec)
+	err = e.cfg.Handler(ctx, r)
+	returned = true
+	return err
 }
