@@ -53,6 +53,7 @@ type Engine struct {
 	running    int                 // handlers
 	blocked    int                 // of them, those that showed to be slow
 	outs       outs                // records that wait for an answer, and count as handlers
+	permits    int                 // records that workers may send out beside those; they count as handlers too
 	most       int                 // of them at once, see Limit; 0: as configured
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
@@ -245,7 +246,7 @@ func (e *Engine) Limit(atOnce int) {
 	e.mu.Lock()
 	defer e.unlock()
 	e.most = atOnce
-	if e.running+e.outs.count > e.atOnce() {
+	if e.atWork() > e.atOnce() {
 		for _, w := range e.workers {
 			e.reclaim(w, time.Now())
 		}

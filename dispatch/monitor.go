@@ -67,7 +67,7 @@ func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
 	failing = len(e.sched.retries)
 	stalled = e.phase == active && e.full()
 	if !e.wasStalled { // a bound that others than failing keys have reached is nothing to tell
-		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.running+e.outs.count == 0
+		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.atWork() == 0
 	}
 	changed = stalled != e.wasStalled
 	e.wasStalled = stalled

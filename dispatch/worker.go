@@ -33,12 +33,14 @@ type worker struct {
 	cursor atomic.Int64
 	batch  []*node
 	errs   []error // by record of batch; published by cursor
-	late   bool    // the last record that was started is answered later, and the rest of the batch is given back
+	late   bool    // a record is answered later; unless owes, it is the last one, and the rest of the batch is given back
+	owes   bool    // all records of batch may be out at once
 
 	// Guarded by Engine.mu:
 	busy    bool
 	blocked bool      // for longer than patience
 	limit   int       // batch[limit:] was taken back
+	permits int       // of Engine.permits, those of batch
 	settled int       // batch[:settled] is accounted for
 	begun   time.Time // when the batch was
 	seen    int64     // the watchdog's last look at cursor
@@ -143,8 +145,11 @@ func (e *Engine) helper() *worker {
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
 	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
-		e.running+e.outs.count < e.atOnce() && e.running-e.blocked < e.pace.width
+		e.atWork() < e.atOnce() && e.running-e.blocked < e.pace.width
 }
+
+// atWork is how many handlers are at work, or may be before anybody looks again.
+func (e *Engine) atWork() int { return e.running + e.outs.count + e.permits }
 
 // atOnce is how many handlers may run at the same time.
 func (e *Engine) atOnce() int {
@@ -172,7 +177,12 @@ func (e *Engine) claim(w *worker) {
 	if e.paused {
 		limit, e.one = 1, false
 	}
-	w.batch = e.sched.take(w.batch[:0], limit)
+	if w.owes = e.pace.late; w.owes {
+		w.batch = e.sched.takeLeaders(w.batch[:0], min(limit, e.atOnce()-e.atWork()))
+		e.permit(w, len(w.batch)-1)
+	} else {
+		w.batch = e.sched.take(w.batch[:0], limit)
+	}
 	for len(w.errs) < len(w.batch) {
 		w.errs = append(w.errs, nil)
 	}
@@ -207,10 +217,11 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 		if err == nil {
 			continue
 		}
-		if w.late = errors.Is(err, errOut); w.late {
+		if !errors.Is(err, errOut) {
+			bad = &n.rec
+		} else if w.late = true; !w.owes {
 			return
 		}
-		bad = &n.rec
 	}
 }
 
