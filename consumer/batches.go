@@ -133,6 +133,7 @@ func (b *Batches[T]) gather(first item[T]) {
 	case <-b.full:
 	case <-timer.C:
 	case <-b.Hurry:
+	case <-dispatch.Last(first.ctx):
 	case <-first.ctx.Done():
 	}
 }
