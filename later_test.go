@@ -283,3 +283,31 @@ func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 		c.leave(t)
 	})
 }
+
+// What is parked and what is out share the concurrency of their subscription.
+func TestARedeliveryWaitsForARecordThatIsOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 20, Hold: -1, Initial: time.Second, Max: time.Second, Concurrency: 2})
+		produce(t, rf, "orders", 0, 60, 20)
+		var d delivered
+		var o owed
+		h := d.handler(func(m *ringfence.Message) error {
+			if m.Key[1]%2 == 0 && m.Attempt < 5 {
+				return errors.New("no")
+			}
+			return nil
+		})
+		stop := subscribe(t, rf, "billing", o.late(300*time.Millisecond, h))
+		time.Sleep(10 * time.Minute)
+		stop()
+		for k := range 20 {
+			if got, want := d.of(fmt.Sprint("k", k)), every(60, 20, k); !slices.Equal(got, want) {
+				t.Errorf("key k%d: took %q; expected %q", k, got, want)
+			}
+		}
+		if o.most != 2 {
+			t.Errorf("%d were at work at once; expected 2", o.most)
+		}
+	})
+}

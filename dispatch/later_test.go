@@ -438,3 +438,33 @@ func TestWhoWaitsForAnAnswerWaitsALittleLongerThanItsContext(t *testing.T) {
 		})
 	}
 }
+
+// Who is at work on a record reads it all the time, so nobody moves it to other memory.
+func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(5000, 0)
+		var first *Record
+		s := &lates{}
+		e := mustNew(t, Config{Inputs: l.input(), MaxBytes: 8 << 10, Handler: func(ctx context.Context, r *Record) error {
+			if r.Offset == 0 {
+				first = r
+				return s.handle(ctx, r)
+			}
+			return nil
+		}})
+		stop := launch(t, e)
+		synctest.Wait()
+		if p := e.Progress().Positions[0]; len(p.Done) != 1 || p.Done[0][1] != 5000 {
+			t.Fatalf("progress %+v; expected all but the first to be done", p)
+		}
+		if &first.Value[0] != &l.recs[0].Value[0] {
+			t.Error("it was moved while it was out")
+		}
+		if err := s.of(0).Answer(nil); err != nil {
+			t.Error(err)
+		}
+		drain(t, e, stop)
+	})
+}
