@@ -468,3 +468,33 @@ func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
 		drain(t, e, stop)
 	})
 }
+
+// Workers claim several records whose handlers answer later, and together send out no more than may be at work.
+func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2000, 0)
+		var atWork, most atomic.Int64
+		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 16, Handler: func(_ context.Context, r *Record) error {
+			if n := atWork.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(100 * time.Microsecond)
+			owed := NewLater()
+			r.AnswerLater(owed)
+			time.AfterFunc(5*time.Millisecond, func() {
+				atWork.Add(-1)
+				_ = owed.Answer(nil)
+			})
+			return nil
+		}})
+		e.pace = newPace(16, 4)
+		stop := launch(t, e)
+		rest(time.Minute)
+		if p := e.Progress().Positions[0]; p.Next != 2000 || most.Load() != 16 {
+			t.Errorf("progress %+v, %d at work at once; expected 16", p, most.Load())
+		}
+		drain(t, e, stop)
+	})
+}

@@ -2,7 +2,7 @@ package main
 
 // laterMutants are bugs of handlers that answer later, and of batches.
 func laterMutants() []mutant {
-	const dispatch, front, model = "dispatch", ".", "TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished$"
+	const dispatch, front = "dispatch", "."
 	const asReturn = "TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn$"
 	return []mutant{
 		{
@@ -15,7 +15,7 @@ func laterMutants() []mutant {
 			name: "claims-beyond-the-concurrency", breaks: "workers send more records out at once than handlers may be at work",
 			file: "dispatch/worker.go",
 			find: "		e.permit(w, len(w.batch)-1)\n", put: "",
-			pkg: dispatch, test: model,
+			pkg: dispatch, test: "TestNoMoreRecordsAreOutThanHandlersMayBeAtWork$",
 		},
 		{
 			name: "second-answer-counts", breaks: "a record is finished twice by a handler that answers twice",
