@@ -14,7 +14,8 @@ import (
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
 // after a backoff; only later messages of its key wait for it. A panic counts as an error and is
 // logged with its stack. ctx is cancelled the moment the ownership of the partition is lost:
-// return then, whatever is written afterwards is refused. m and its bytes may be kept.
+// return then, whatever is written afterwards is refused. m and its bytes may be kept. A handler whose work
+// goes on after it has returned answers later, see Message.Later.
 type Handler func(ctx context.Context, m *Message) error
 
 // From says where a group starts in a partition that it has no checkpoint of.

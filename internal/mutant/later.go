@@ -18,6 +18,12 @@ func laterMutants() []mutant {
 			pkg: dispatch, test: "TestNoMoreRecordsAreOutThanHandlersMayBeAtWork$",
 		},
 		{
+			name: "followers-before-the-answer", breaks: "the next record of a key begins while the one before it is out",
+			file: "dispatch/worker.go",
+			find: "		w.batch = e.sched.takeLeaders(", put: "		w.batch = e.sched.take(",
+			pkg: dispatch, test: "TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished$",
+		},
+		{
 			name: "second-answer-counts", breaks: "a record is finished twice by a handler that answers twice",
 			file: "dispatch/later.go",
 			find: "	if l.given {\n		defer", put: "	if l.given && l.take == nil {\n		defer",
