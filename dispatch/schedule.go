@@ -64,6 +64,16 @@ func (s *schedule) take(dst []*node, limit int) []*node {
 	return dst
 }
 
+// takeLeaders is take without what waits behind: that waits for the answers.
+func (s *schedule) takeLeaders(dst []*node, limit int) []*node {
+	for len(dst) < limit && s.readyHead != nil {
+		n := s.popFront()
+		n.state = claimed
+		dst = append(dst, n)
+	}
+	return dst
+}
+
 // giveBack returns claimed records that were not started, in the order of take. Their turn is
 // before everything that became ready since.
 func (s *schedule) giveBack(nodes []*node) {

@@ -144,7 +144,7 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 			}
 			r := &dispatch.Record{Attempt: 1}
 			r.Key = []byte{byte(i)}
-			if err := s.deliver(t.Context(), r); err == nil {
+			if err := s.deliver(t.Context(), r, false); err == nil {
 				t.Fatal("it was delivered")
 			}
 		}
@@ -153,7 +153,7 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 		}
 		time.Sleep(2 * easeWindow)
 		away = false
-		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}); err != nil {
+		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, false); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 1000 {

@@ -112,14 +112,26 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	if err != nil {
 		return err
 	}
-	defer give()
+	late := false
+	defer func() {
+		if !late {
+			give()
+		}
+	}()
 	if waited && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
 		return errNoToken
 	}
-	return s.deliver(ctx, r)
+	err = s.deliver(ctx, r, parked)
+	if late = err == nil && r.Late(); late {
+		r.Then(func(err error) error {
+			give()
+			return err
+		})
+	}
+	return err
 }
 
 // idle says whether nothing is to begin.
