@@ -19,9 +19,6 @@ func (w *system) troubles(restart []func()) []trouble {
 		{"kill the endpoint", w.killEndpoint},
 		{"four shards, and kill a daemon", func() { w.turn(4); w.killDaemon() }},
 		{"8 partitions, and kill a daemon", func() { w.grow(8); w.killDaemon() }},
-		{"a daemon leaves", w.leave},
-		{"six shards, and kill the endpoint", func() { w.turn(6); w.killEndpoint() }},
-		{"5 partitions, and kill a daemon and the endpoint", func() { w.grow(5); w.killDaemon(); w.killEndpoint() }},
 	}
 	for i, again := range restart {
 		all = append(all, trouble{
@@ -29,7 +26,11 @@ func (w *system) troubles(restart []func()) []trouble {
 			func() { w.reshard(2 + i); w.killDaemon(); again() },
 		})
 	}
-	return all
+	return append(all, []trouble{
+		{"a daemon leaves", w.leave},
+		{"six shards, and kill the endpoint", func() { w.turn(6); w.killEndpoint() }},
+		{"5 partitions, and kill a daemon and the endpoint", func() { w.grow(5); w.killDaemon(); w.killEndpoint() }},
+	}...)
 }
 
 // killDaemon has one more begin, and kills the oldest one.

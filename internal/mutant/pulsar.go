@@ -5,6 +5,12 @@ func pulsarMutants() []mutant {
 	const pulsar = "commitlog/pulsarlog"
 	return []mutant{
 		{
+			name: "pulsar-raced-is-the-end", breaks: "of two processes that make a topic of Pulsar at the same moment one fails, and with it a turn of a subscription's shards, say",
+			file: pulsar + "/web.go",
+			find: " || strings.Contains(said, \"BadVersionException\")\n", put: "\n",
+			pkg: pulsar, test: "TestAStepThatAnotherTakesIsRepeated$",
+		},
+		{
 			name: "answer-without-end", breaks: "who listens in the place of Pulsar's web service fills the memory of every process",
 			file: pulsar + "/web.go",
 			find: "io.LimitReader(resp.Body, limits.PulsarAnswerBytes+1)", put: "io.LimitReader(resp.Body, 2*limits.PulsarAnswerBytes)",

@@ -133,6 +133,12 @@ func turnMutants() []mutant {
 			pkg: ".", test: "TestASubscriptionGoesOnBehindARetiredStorageTopic$",
 		},
 		{
+			name: "parked-of-what-is-retired-unsaid", breaks: "nobody hears of parked records that are not delivered, as the registry had forgotten them and their storage topic was retired",
+			file: "subscription/delivery/subscriber.go",
+			find: "err == nil && b.First < b.Next {\n", put: "err == nil && b.First > b.Next {\n",
+			pkg: ".", test: "TestWhatWasParkedOfARetiredStorageTopicIsTold$",
+		},
+		{
 			name: "waits-for-the-end-of-what-is-retired", breaks: "a turn away from a storage topic that was retired waits for shards that nobody runs",
 			file: "subscription/turn.go",
 			find: "			case now.As(*s).Gone(main):", put: "			case now.As(*s).Gone(main) && i < 0:",

@@ -192,3 +192,19 @@ func TestWhatIsRemovedIsTriedAgainWhileTheStoreIsAway(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsLeftBehindIsNamed(t *testing.T) {
+	t.Parallel()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = rf.Close() // so that nothing can be removed any more
+	r := &run{rf: rf, Config: Config{Subscriptions: true}, result: Result{Topic: "verify-a", Group: "verify-b"}}
+	err = r.clear()
+	for _, what := range []string{`subscription verify-b is left behind; "ringfence subscription delete verify-b --force"`, `topic verify-a and group verify-b are left behind; "ringfence topic delete verify-a --force"`} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v\ndoes not say %q", err, what)
+		}
+	}
+}
