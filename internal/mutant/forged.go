@@ -52,6 +52,18 @@ func forgedMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestACrowdOfSessionsHidesNobody$", server: "postgres",
 		},
 		{
+			name: "ends-are-believed", breaks: "a forged end of a sealed partition has a group leave acknowledged records out",
+			file: "consumer/ends.go",
+			find: "end != b.Next {\n", put: "end < 0 {\n",
+			pkg: ".", test: "TestAnEndThatIsNotTheLogsIsTold$",
+		},
+		{
+			name: "ends-are-looked-at-once", breaks: "an end that is forged later is believed by those who consume",
+			file: "consumer/consumer.go",
+			find: "			ends.look()\n", put: "",
+			pkg: ".", test: "TestAnEndThatIsNotTheLogsIsTold$",
+		},
+		{
 			name: "forged-epoch-for-good", breaks: "a unit whose forged owner was put right is worked on by nobody until its member is started again",
 			file: "group/core/unit.go",
 			find: "	if v.Owner.Epoch < registry.MaxClaim { //", put: "	if v.Owner.Epoch <= registry.MaxEpoch { //",
