@@ -95,7 +95,7 @@ func (c *endsChecker) compare(ctx context.Context, doc *topic.Document, at parti
 		return false, nil //nolint:nilerr // it is retired by now
 	}
 	b, err := log.Bounds(ctx, at.partition)
-	if err != nil || !b.Sealed {
+	if err != nil || !b.Sealed || b.First == b.Next { // where nothing is kept, nothing is left out
 		return false, nil //nolint:nilerr // who reads it is told
 	}
 	if end := doc.End(at.storage, at.partition); end != b.Next {
