@@ -72,7 +72,8 @@ func Run(ctx context.Context, c Config) error {
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	var moved error
+	var moved, wrong error
+	ends := newEndsChecker(c.Topic)
 	var chores sync.WaitGroup
 	chores.Go(func() {
 		moved = c.Topic.Follow(inner, c.Logger, func() {
@@ -80,8 +81,14 @@ func Run(ctx context.Context, c Config) error {
 			l := c.Layout.of(c.Topic.Document())
 			w.layout.Store(&l) // before a unit of it can start
 			latest(layouts, l)
+			ends.look()
 		})
 		if moved != nil {
+			stop()
+		}
+	})
+	chores.Go(func() {
+		if wrong = ends.run(inner); wrong != nil {
 			stop()
 		}
 	})
@@ -95,7 +102,7 @@ func Run(ctx context.Context, c Config) error {
 	cancel()
 	chores.Wait()
 	hold.End(ctx)
-	return errors.Join(err, moved)
+	return errors.Join(err, moved, wrong)
 }
 
 // latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.

@@ -26,6 +26,7 @@ const (
 	PostgresAnswerBytes   = 512 << 20
 	PostgresAnswerRows    = 1<<20 + 1<<16 // and notifications
 	PostgresAnswerNotices = 1 << 16       // settings, notices, whatever else
+	PostgresSessions      = 1 << 16       // of one look at all sessions
 )
 
 // Of PostgreSQL, what its server says: one row, or one notification.

@@ -40,6 +40,30 @@ func forgedMutants() []mutant {
 			pkg: "group/core", test: "TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused$",
 		},
 		{
+			name: "crowd-hides-the-living", breaks: "a table full of sessions has a process take its own for ended",
+			file: "registry/pgregistry/query.go",
+			find: "		ORDER BY session_id = ANY ($2) DESC, held DESC, left_ms LIMIT {sessions})\n", put: "		ORDER BY session_id = ANY ($2), held, left_ms LIMIT {sessions})\n",
+			pkg: "registry/pgregistry", test: "TestACrowdOfSessionsHidesNobody$", server: "postgres",
+		},
+		{
+			name: "crowd-without-a-bound", breaks: "a table full of sessions is read whole at every look, until no look comes to an end",
+			file: "registry/pgregistry/query.go",
+			find: "held DESC, left_ms LIMIT {sessions})\n", put: "held DESC, left_ms)\n",
+			pkg: "registry/pgregistry", test: "TestACrowdOfSessionsHidesNobody$", server: "postgres",
+		},
+		{
+			name: "ends-are-believed", breaks: "a forged end of a sealed partition has a group leave acknowledged records out",
+			file: "consumer/ends.go",
+			find: "end != b.Next {\n", put: "end < 0 {\n",
+			pkg: ".", test: "TestAnEndThatIsNotTheLogsIsTold$",
+		},
+		{
+			name: "ends-are-looked-at-once", breaks: "an end that is forged later is believed by those who consume",
+			file: "consumer/consumer.go",
+			find: "			ends.look()\n", put: "",
+			pkg: ".", test: "TestAnEndThatIsNotTheLogsIsTold$",
+		},
+		{
 			name: "forged-epoch-for-good", breaks: "a unit whose forged owner was put right is worked on by nobody until its member is started again",
 			file: "group/core/unit.go",
 			find: "	if v.Owner.Epoch < registry.MaxClaim { //", put: "	if v.Owner.Epoch <= registry.MaxEpoch { //",
