@@ -40,6 +40,7 @@ var strange = []struct {
 	{"a message of 2 GiB", "a message of 2147483648 bytes; at most", append(sizes(1<<31, 0), make([]byte, 100)...)},
 	{"a message of 2 GiB, less a byte", "a message of 2147483647 bytes; at most", append(sizes(1<<31-1, 8), make([]byte, 100)...)},
 	{"a message of 4 GiB", "a message of 4294967295 bytes; at most", append(sizes(1<<32-1, 8), make([]byte, 100)...)},
+	{"a message of a byte too many", "a message of 69206017 bytes; at most", append(sizes(limits.PulsarFrameBytes+1, 8), make([]byte, 100)...)},
 	{"a message of nothing", "a message of 0 bytes with a command of 0", make([]byte, 100)},
 	{"a message of three bytes", "a message of 3 bytes with a command of 0", append(sizes(3, 0), make([]byte, 100)...)},
 	{"a command larger than its message", "a message of 16 bytes with a command of 13", append(sizes(16, 13), make([]byte, 100)...)},
