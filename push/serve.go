@@ -16,7 +16,7 @@ import (
 
 // ServeOptions are the options of Serve; the zero value of each field is its default.
 type ServeOptions struct {
-	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, TLS, Resolver, Logger and the
+	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, Files, TLS, Resolver, Logger and the
 	// time-outs but Timeout, which comes from the definition if that has one.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions
@@ -47,7 +47,7 @@ func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoi
 // from then on, what was changed by its new definition, and what was deleted ends. A subscription that
 // can't be delivered is told and tried again, and stops no other one.
 //
-// An error, and at once, is a file of tokens that can't be read (ErrInvalid).
+// An error, and at once, is a file of tokens or of TLS that can't be read (ErrInvalid).
 func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
 	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
 	if opts != nil {
@@ -60,6 +60,9 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 		s.opts.Poll = lookEvery
 	}
 	if _, err := tokenFor(s.opts.Config.TokenFile, ""); err != nil {
+		return err
+	}
+	if err := s.opts.Config.Files.Check(); err != nil {
 		return err
 	}
 	defer s.all.Wait()

@@ -72,8 +72,7 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
 	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
 	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode")
-	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with the certificate (PEM) for endpoints that ask for one; with --key-file")
-	fl.StringVar(&o.tls.KeyFile, "key-file", "", "`file` with the key of --cert-file (PEM), which no other user can read")
+	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with lines of an origin, the file of the certificate that it gets when it asks for one, and that of its key: https://api.example.com cert.pem key.pem")
 	fl.StringVar(&o.tls.CAFile, "ca-file", "", "`file` with certificates (PEM) to trust at endpoints, besides those of the system")
 }
 
@@ -81,8 +80,7 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 func (o *outbound) config(log *slog.Logger, shared bool) (push.Config, error) {
 	files := o.tls
 	files.AllowShared = shared
-	secured, err := files.Config(log)
-	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, TLS: secured, Logger: log}, err
+	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, Files: files, Logger: log}, files.Check()
 }
 
 // used says whether any of the flags was given.
@@ -158,7 +156,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 	}
 	if d.Endpoint == nil || f.exec != "" || printed {
 		if out.used() {
-			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --key-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
+			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
 		}
 		h, done := a.processor(f, stop)
 		return h, done, nil

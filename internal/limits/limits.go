@@ -69,6 +69,12 @@ const (
 // Of Pulsar, what whoever may produce to a topic has put into it: an entry, decompressed.
 const PulsarEntryBytes = 64 << 20
 
+// Of Pulsar, what a broker sends.
+const (
+	PulsarFrameBytes   = PulsarEntryBytes + 2<<20 // a message: a command, and an entry perhaps
+	PulsarCommandBytes = 1 << 20
+)
+
 // Of a directory, the files that are read as a whole.
 const (
 	TopicFileBytes  = 1 << 20
