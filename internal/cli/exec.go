@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -104,7 +105,7 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	}
 	mark, err := x.running.begin()
 	if err != nil {
-		return err
+		return notBegun{err}
 	}
 	defer x.running.end()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.command)
@@ -115,7 +116,9 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = execGrace
-	if err = cmd.Start(); err == nil {
+	if err = cmd.Start(); err != nil {
+		err = notBegun{err}
+	} else {
 		x.running.add(cmd.Process.Pid)
 		err = cmd.Wait()
 		x.running.remove(cmd.Process.Pid)
@@ -143,6 +146,20 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	}
 	return err
 }
+
+// notBegun is the error of a command that could not be started: the host has no process, descriptor or memory
+// for it. No record is the cause of that, so a subscription counts no attempt and waits, as for an endpoint that can't
+// be reached.
+type notBegun struct{ error }
+
+// Outage is for subscription.IsOutage.
+func (notBegun) Outage() bool { return true }
+
+// Unreached is for subscription.IsUnreached. What is too long may be the key of just this record.
+func (e notBegun) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
+
+// Unwrap is for errors.Is.
+func (e notBegun) Unwrap() error { return e.error }
 
 // recordEnviron names a record to the command. The prefix differs from that of the flags, so
 // that a ringfence run by the command does not take the record's key for its --key.

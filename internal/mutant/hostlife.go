@@ -45,5 +45,23 @@ func hostLifeMutants() []mutant {
 			find: "	return t.s.page.Poison()\n", put: "	return 0 * t.s.page.Poison()\n",
 			pkg: "commitlog/filelog", test: "TestRecordsThatMayHaveBeenTakenBackAreDoubted$",
 		},
+		{
+			name: "shortage-costs-attempts", breaks: "a host without a process to spare makes dead letters of records that no command has seen",
+			file: "internal/cli/exec.go",
+			find: "		err = notBegun{err}\n", put: "		err = errors.Join(notBegun{err}.error)\n",
+			pkg: "internal/cli", test: "TestACommandThatCanNotStartIsAnOutage$",
+		},
+		{
+			name: "long-key-is-a-shortage", breaks: "a record whose key is too long for a command holds up all others for ever",
+			file: "internal/cli/exec.go",
+			find: "!errors.Is(e.error, syscall.E2BIG)", put: "!errors.Is(e.error, syscall.EMFILE)",
+			pkg: "internal/cli", test: "TestACommandThatCanNotStartIsAnOutage$",
+		},
+		{
+			name: "stranger-names-who-is-killed", breaks: "a command that became another user joins a group of ours, a shell or another service, and it is killed",
+			file: "internal/cli/execwatch_linux.go",
+			find: " && ours(e.Name()) {\n", put: " && (ours(e.Name()) || group > 1) {\n",
+			pkg: "internal/cli", test: "TestACommandThatBecameAnotherUserTakesNoGroupAlong$",
+		},
 	}
 }
