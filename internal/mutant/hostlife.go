@@ -63,5 +63,11 @@ func hostLifeMutants() []mutant {
 			find: " && ours(e.Name()) {\n", put: " && (ours(e.Name()) || group > 1) {\n",
 			pkg: "internal/cli", test: "TestACommandThatBecameAnotherUserTakesNoGroupAlong$",
 		},
+		{
+			name: "waits-for-the-kernel", breaks: "a secret file that leads to /proc/kmsg keeps a daemon from ending for ever",
+			file: "internal/storeurl/file.go",
+			find: "	if err == nil && madeUp(f) {\n", put: "	if err != nil && madeUp(f) {\n",
+			pkg: "internal/storeurl", test: "TestWhatIsNoFileIsNotWaitedFor$",
+		},
 	}
 }
