@@ -51,6 +51,7 @@ type Inner struct {
 	Began   func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
 	Start   []registry.Position    // where it begins; nil: at its checkpoint
 	Enough  <-chan struct{}        // closed when it is to drain; nil: only when its unit is
+	Writes  []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and

@@ -89,6 +89,9 @@ type Shard struct {
 	stop    context.CancelCauseFunc
 }
 
+// Writes are the topics where it keeps what has to last as long as the progress of its unit.
+func (s *Shard) Writes() []*commitlog.Topic { return []*commitlog.Topic{s.cfg.Journal, s.cfg.Dead} }
+
 // parking is a main record that somebody waits for.
 type parking struct {
 	rec  commitlog.Record

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -101,7 +102,7 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	}
 	mark, err := x.Running.begin()
 	if err != nil {
-		return err
+		return notBegun{err}
 	}
 	defer x.Running.end()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.Command)
@@ -112,7 +113,9 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = grace
-	if err = cmd.Start(); err == nil {
+	if err = cmd.Start(); err != nil {
+		err = notBegun{err}
+	} else {
 		x.Running.add(cmd.Process.Pid)
 		err = cmd.Wait()
 		x.Running.remove(cmd.Process.Pid)
@@ -140,6 +143,20 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	}
 	return err
 }
+
+// notBegun is the error of a command that could not be started: the host has no process, descriptor or memory
+// for it. No record is the cause of that, so a subscription counts no attempt and waits, as for an endpoint that can't
+// be reached.
+type notBegun struct{ error }
+
+// Outage is for subscription.IsOutage.
+func (notBegun) Outage() bool { return true }
+
+// Unreached is for subscription.IsUnreached. What is too long may be the key of just this record.
+func (e notBegun) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
+
+// Unwrap is for errors.Is.
+func (e notBegun) Unwrap() error { return e.error }
 
 // recordEnviron names a record to the command.
 func recordEnviron(m *ringfence.Message) []string {

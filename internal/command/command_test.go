@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // When a partition is lost its command must not go on beside that of the new owner, nor may what
@@ -64,6 +65,22 @@ func TestExecFailsWithTheCommand(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "attempt=2") {
 		t.Errorf("log %q does not name the attempt", log.String())
+	}
+}
+
+// No record is to blame that the host has no process for its command, but that its key is too long for one.
+func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		variable  string
+		unreached bool
+	}{{"A=\x00", true}, {"A=" + strings.Repeat("a", 1<<20), false}} {
+		x := &Runner{Command: "true", Environ: []string{c.variable}, Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+		released(t, x.Running)
+		err := x.Process(t.Context(), &ringfence.Message{})
+		if err == nil || !subscription.IsOutage(err) || subscription.IsUnreached(err) != c.unreached {
+			t.Errorf("a variable of %d bytes: %v; outage %t, unreached %t", len(c.variable), err, subscription.IsOutage(err), subscription.IsUnreached(err))
+		}
 	}
 }
 

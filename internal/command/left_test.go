@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 // withEnviron are the processes that have a variable in their environment.
@@ -89,6 +90,37 @@ func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
 	}
 	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
 		t.Error("another command was killed:", exit)
+	}
+}
+
+// A command that root lets run as another user can join every group of its session: that of a shell, or of
+// another service. It ends with its record, and they don't.
+func TestACommandThatBecameAnotherUserTakesNoGroupAlong(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	shell := exec.CommandContext(t.Context(), "sleep", "1000")
+	shell.SysProcAttr = ownGroup()
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	mark := watchMark + "=" + rand.Text() + ".1"
+	joined := exec.CommandContext(t.Context(), "sleep", "1000")
+	joined.Env = []string{mark}
+	joined.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: shell.Process.Pid, Credential: &syscall.Credential{Uid: uint32(stranger), Gid: uint32(stranger)}}
+	if err := joined.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- joined.Wait() }() // joined below; who looks for what is left would find it until then
+	if !endMarked(mark) {
+		t.Error("the command does not end")
+	}
+	<-ended
+	if err := shell.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit := new(exec.ExitError); !errors.As(shell.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Error("what was in the group before was killed:", exit)
 	}
 }
 

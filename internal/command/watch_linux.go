@@ -143,7 +143,9 @@ func endMarked(mark string, spared ...int) bool {
 }
 
 // killMarked kills every process with a mark in its environment, be it that of one command or of all, and
-// its group, but for groups that are spared. It tells whether there was any.
+// its group, but for groups that are spared. A command that became another user (setpriv, su) may have
+// joined any group of its session, and what is in there is not its own to end: only it is killed then. It
+// tells whether there was any.
 func killMarked(mark string, spared []int) bool {
 	found := false
 	list, _ := os.ReadDir("/proc")
@@ -159,7 +161,7 @@ func killMarked(mark string, spared []int) bool {
 		environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
 		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark || bytes.HasPrefix(kv, []byte(mark+".")) }) {
 			found = true
-			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 {
+			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 && ours(e.Name()) {
 				killGroup(group)
 			}
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -167,4 +169,16 @@ func killMarked(mark string, spared []int) bool {
 		_ = unix.Close(fd)
 	}
 	return found
+}
+
+// ours says whether a process is of this user, and of no other by whatever right.
+func ours(pid string) bool {
+	status, _ := os.ReadFile("/proc/" + pid + "/status")
+	for line := range strings.Lines(string(status)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			me := strconv.Itoa(os.Geteuid())
+			return !slices.ContainsFunc(strings.Fields(ids), func(id string) bool { return id != me })
+		}
+	}
+	return false
 }

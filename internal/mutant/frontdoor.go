@@ -157,7 +157,7 @@ func frontDoorMutants() []mutant {
 		{
 			name: "group-outlives", breaks: "what dropped the mark goes on in the group of a command",
 			file: "internal/command/watch_linux.go",
-			find: "!slices.Contains(spared, group) && group > 1 {\n", put: "slices.Contains(spared, group) && group > 1 {\n",
+			find: "!slices.Contains(spared, group) && group > 1 && ours(", put: "slices.Contains(spared, group) && group > 1 && ours(",
 			pkg: "internal/cli", test: "TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled$",
 		},
 		{
