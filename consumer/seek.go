@@ -13,6 +13,13 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// A group may be at work while it is sought. Each unit is moved by a write that also raises its epoch, so
+// whoever owns it is fenced and begins at the new place; what makes it one seek is the order. All targets are
+// found before the first write, and again when the hold is stored, as retention may have been at work until
+// then. Earlier storage topics are moved first, so that later ones wait for them. And a unit that has begun
+// behind one that is sent back goes back too, to its first record: otherwise records of one key would pass
+// each other.
+
 // SeekOptions are the options of a seek.
 type SeekOptions struct {
 	// Partitions are those to move; empty: all. They are numbered through all storage topics, as

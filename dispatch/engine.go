@@ -59,7 +59,7 @@ type Engine struct {
 	turn       int                 // where the search for an input to read begins
 	others     []registry.Position // of partitions that are no input
 	workers    []*worker           // that were started and have not left
-	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
+	resting    []*worker           // of them, those with nothing to do; who came last is woken first
 	running    int                 // handlers
 	blocked    int                 // of them, those that showed to be slow
 	outs       outs                // records that wait for an answer, and count as handlers
@@ -219,7 +219,7 @@ func (e *Engine) abort(why error) {
 }
 
 // enter moves on to a later phase: claims that were not started are taken back, reads end, and
-// every parked worker looks whether it may leave.
+// every resting worker looks whether it may leave.
 func (e *Engine) enter(p phase) {
 	was := e.phase
 	for _, w := range e.workers {

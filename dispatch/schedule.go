@@ -108,14 +108,14 @@ func (s *schedule) retry(n *node) {
 	heap.Push(&s.retries, n)
 }
 
-// expire makes the parked records ready whose time has come.
+// expire makes the failed records ready whose time has come.
 func (s *schedule) expire(now time.Time) {
 	for len(s.retries) > 0 && !s.retries[0].fail.due.After(now) {
 		s.pushBack(heap.Pop(&s.retries).(*node))
 	}
 }
 
-// nextRetry is when expire has something to do; false when nothing is parked.
+// nextRetry is when expire has something to do; false when nothing waits for its next attempt.
 func (s *schedule) nextRetry() (time.Time, bool) {
 	if len(s.retries) == 0 {
 		return time.Time{}, false

@@ -23,9 +23,9 @@ import (
 // The engine also accounts for what such a worker has finished: errs of the records before the
 // running one, which it wrote before it moved cursor on.
 
-// worker is one goroutine of the pool. It runs claimed records, or reads, or is parked.
+// worker is one goroutine of the pool. It runs claimed records, or reads, or rests.
 type worker struct {
-	wake  chan struct{} // capacity 1: one send for each time it is taken off the parked ones
+	wake  chan struct{} // capacity 1: one send for each time it is taken off the resting ones
 	fresh bool          // its goroutine is to be started
 
 	// cursor counts the records of batch that were started; the one before it is running. Taking
@@ -81,7 +81,7 @@ func (e *Engine) work(hctx, rctx context.Context, w *worker) {
 			e.unlock()
 			return
 		default:
-			e.parked = append(e.parked, w)
+			e.resting = append(e.resting, w)
 			e.unlock()
 			<-w.wake
 			e.mu.Lock()
@@ -126,12 +126,12 @@ func (e *Engine) unlock() {
 }
 
 func (e *Engine) helper() *worker {
-	if e.start == nil || !e.canRun() && e.readable() == nil && (!e.over() || len(e.parked) == 0) {
+	if e.start == nil || !e.canRun() && e.readable() == nil && (!e.over() || len(e.resting) == 0) {
 		return nil
 	}
-	if k := len(e.parked) - 1; k >= 0 {
-		w := e.parked[k]
-		e.parked = e.parked[:k]
+	if k := len(e.resting) - 1; k >= 0 {
+		w := e.resting[k]
+		e.resting = e.resting[:k]
 		return w
 	}
 	if len(e.workers) >= e.cfg.Concurrency+len(e.inputs) {

@@ -16,6 +16,15 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
+// Any process ends the sessions of any other, by one call (sweep): those that have expired by the clock of
+// the store, and those that it names as dead. The answer is who is alive, so each sweep is a reading too. A
+// reading can end sessions here: one of our own that was open before it began and is not in it was ended by
+// somebody. Two sweeps may run at once; the answer of the one that began later counts.
+//
+// Nobody is called dead because it is silent in a reading: it may be just about to connect anew. Its lock is
+// asked for first (judge), and not before this process has been connected for a while itself, as after a
+// failover everybody is silent.
+
 // look is how often the sessions are read when nothing says that it is needed.
 const look = 10 * time.Second
 
