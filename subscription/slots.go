@@ -113,7 +113,12 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 		return err
 	}
 	defer give()
-	if waited && s.idle() {
+	waitedThere, giveThere, err := s.cfg.Target.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveThere()
+	if waited = waited || waitedThere; waited && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
