@@ -112,13 +112,21 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	if err != nil {
 		return err
 	}
-	late := false
+	waitedThere, giveThere, err := s.cfg.Target.take(ctx)
+	if err != nil {
+		give()
+		return err
+	}
+	late, giveAll := false, func() {
+		giveThere()
+		give()
+	}
 	defer func() {
 		if !late {
-			give()
+			giveAll()
 		}
 	}()
-	if waited && s.idle() {
+	if waited = waited || waitedThere; waited && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
@@ -127,7 +135,7 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	err = s.deliver(ctx, r, parked)
 	if late = err == nil && r.Late(); late {
 		r.Then(func(err error) error {
-			give()
+			giveAll()
 			return err
 		})
 	}
