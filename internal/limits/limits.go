@@ -49,6 +49,7 @@ const (
 	KafkaFetchBytes  = 100 << 20 // an answer with records
 	KafkaAnswerBytes = 16 << 20  // any other, and what are no records in one with records
 	KafkaTags        = 1 << 16   // its tagged fields
+	KafkaPauseMillis = 30_000    // for which it may ask to be asked nothing
 )
 
 // Of Kafka, what whoever may write to a topic has put into it.

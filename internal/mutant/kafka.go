@@ -70,5 +70,11 @@ func kafkaMutants() []mutant {
 			find: "	if offset < b.First {\n", put: "	if offset < p.read.first {\n",
 			pkg: "commitlog/kafkalog", test: "TestOneWrongAnswerSkipsNoRecord$", server: "kafka",
 		},
+		{
+			name: "a-pause-as-asked-for", breaks: "one bit that is wrong in an answer of Kafka stops a connection for days, and nobody says so",
+			file: "commitlog/kafkalog/walk.go",
+			find: "		if n > limits.KafkaPauseMillis {\n", put: "		if n > limits.KafkaPauseMillis<<20 {\n",
+			pkg: "commitlog/kafkalog", test: "TestABrokerAsksForNoLongPause$",
+		},
 	}
 }
