@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/topic"
@@ -44,8 +45,10 @@ func TestAnEndThatIsNotTheLogsIsTold(t *testing.T) {
 			}
 			begun := make(chan struct{}, 3)
 			over := make(chan error, 1)
+			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			defer stop()
 			go func() {
-				over <- s.open(t).Consume(t.Context(), "t", "g", func(context.Context, *ringfence.Message) error {
+				over <- s.open(t).Consume(ctx, "t", "g", func(context.Context, *ringfence.Message) error {
 					begun <- struct{}{}
 					return nil
 				}, nil)

@@ -55,3 +55,26 @@ func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What a member has not heard of it can't work on: it claims nothing of it, however many units somebody writes.
+func TestNobodyClaimsUnitsThatHeHasNotHeardOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", func(c *Config) { c.Units, c.Layout = 2, two(-1, -1) })
+	w.pass(time.Second)
+	meta := *w.load().Meta
+	meta.Units = 500
+	key := w.group.MetaKey()
+	w.store.one(&registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: w.store.entries[key].Version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(meta)}},
+	})
+	w.pass(time.Minute)
+	if a.exit != nil || len(a.running) == 0 {
+		t.Errorf("a runs %d units, and has ended: %v", len(a.running), a.exit)
+	}
+	for _, u := range w.load().Units[2:] {
+		if u.Owner.Epoch != 0 {
+			t.Fatalf("unit %d was claimed: %+v", u.Number, u.Owner)
+		}
+	}
+}

@@ -79,6 +79,7 @@ func (s *State) acquire(n int) {
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none || s.finished(n):
+	case len(s.layout) != 0 && n >= len(s.layout): // it has not heard of it yet, and could not work on it
 	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)

@@ -64,6 +64,12 @@ func forgedMutants() []mutant {
 			pkg: ".", test: "TestAnEndThatIsNotTheLogsIsTold$",
 		},
 		{
+			name: "claims-what-nobody-knows", breaks: "a forged number of units has members claim tens of thousands that are not there, and give them back one by one",
+			file: "group/core/unit.go",
+			find: "	case len(s.layout) != 0 && n >= len(s.layout): //", put: "	case len(s.layout) != 0 && n < 0: //",
+			pkg: "group/core", test: "TestNobodyClaimsUnitsThatHeHasNotHeardOf$",
+		},
+		{
 			name: "forged-epoch-for-good", breaks: "a unit whose forged owner was put right is worked on by nobody until its member is started again",
 			file: "group/core/unit.go",
 			find: "	if v.Owner.Epoch < registry.MaxClaim { //", put: "	if v.Owner.Epoch <= registry.MaxEpoch { //",
