@@ -69,5 +69,11 @@ func hostLifeMutants() []mutant {
 			find: "	if err == nil && madeUp(f) {\n", put: "	if err != nil && madeUp(f) {\n",
 			pkg: "internal/storeurl", test: "TestWhatIsNoFileIsNotWaitedFor$",
 		},
+		{
+			name: "works-in-two-directories", breaks: "who opens a copy by hard links writes on in the files of the directory that it was made of, and damages it",
+			file: "internal/vfs/os_private.go",
+			find: "!info.Mode().IsRegular() || st.Nlink < 2 {\n", put: "!info.Mode().IsRegular() || st.Nlink > 0 {\n",
+			pkg: ".", test: "TestACopyByHardLinksIsRefused$",
+		},
 	}
 }
