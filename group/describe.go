@@ -12,9 +12,9 @@ import (
 // Description is a group as the store knows it.
 type Description struct {
 	Meta       registry.Meta
-	Members    []registry.Member // live ones, by ID
-	Awaited    []string          // static members that are away, and whose units wait for them
-	Units      []Status          // those that the store has anything of, by number; see Unit
+	Members    []registry.Member   // live ones, by ID
+	Awaited    []string            // static members that are away, and whose units wait for them
+	Units      []Status            // those that the store has anything of, by number; see Unit
 	Assignment registry.Assignment // zero: none was written yet
 	Control    registry.Control
 
