@@ -156,12 +156,27 @@ func writeHead(w *bufio.Writer, command []byte, entry int) error {
 }
 
 // passOn sends what comes from r on to w, each command as edit leaves it. It returns the error that ends it.
-func passOn(r *bufio.Reader, w *bufio.Writer, edit func(wireMessage) ([]byte, error)) error {
+// within, if there is one, is called with the size of a message that has begun to come, and not come whole, and
+// with 0 when it has.
+func passOn(r *bufio.Reader, w *bufio.Writer, edit func(wireMessage) ([]byte, error), within func(size uint32) error) error {
 	var buf []byte
 	for {
 		if r.Buffered() == 0 {
 			if err := w.Flush(); err != nil {
 				return err //nolint:wrapcheck // that of the connection
+			}
+		}
+		slow := false
+		if within != nil {
+			head, err := r.Peek(4)
+			if err != nil {
+				return err //nolint:wrapcheck // that of the connection
+			}
+			if size := binary.BigEndian.Uint32(head); uint64(size)+4 > uint64(r.Buffered()) { //nolint:gosec // not below zero
+				slow = true
+				if err := within(max(size, 1)); err != nil {
+					return err
+				}
 			}
 		}
 		m, err := readMessage(r, &buf)
@@ -188,6 +203,11 @@ func passOn(r *bufio.Reader, w *bufio.Writer, edit func(wireMessage) ([]byte, er
 			}
 			_, _ = r.Discard(n)
 			left -= n
+		}
+		if slow {
+			if err := within(0); err != nil {
+				return err
+			}
 		}
 	}
 }

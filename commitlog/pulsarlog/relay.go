@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -158,7 +159,7 @@ func (r *relay) connect(c net.Conn, in *bufio.Reader, out *bufio.Writer, broker 
 	from := &side{r: r}
 	sides.Go(func() {
 		defer s.Close()
-		_ = passOn(in, up, from.ask)
+		_ = passOn(in, up, from.ask, nil)
 	})
 	defer c.Close()
 	err = passOn(bufio.NewReaderSize(s, relayBuffer), out, func(m wireMessage) ([]byte, error) {
@@ -167,7 +168,10 @@ func (r *relay) connect(c net.Conn, in *bufio.Reader, out *bufio.Writer, broker 
 			r.config.logins.arrived()
 		}
 		return from.answer(m)
-	})
+	}, func(size uint32) error { return from.within(s, size) })
+	if errors.Is(err, os.ErrDeadlineExceeded) && from.in {
+		err = fmt.Errorf("%w: a message that it begins and does not end", errFrame)
+	}
 	if errors.Is(err, errFrame) || !from.in {
 		return fmt.Errorf("pulsar's broker at %s: %w", at, err)
 	}
@@ -256,8 +260,26 @@ func (r *relay) tell(err error) {
 
 // side is one connection, as far as its messages are changed.
 type side struct {
-	r  *relay
-	in bool // the login was answered
+	r    *relay
+	in   bool   // the login was answered
+	most uint32 // how large a message may be, as the broker said then
+}
+
+// messagePatience is for how long a message may be under way, and for each MiB of it another second. A size with
+// a bit that is wrong would keep both sides waiting until one of them finds out that the other is silent.
+const messagePatience = 10 * time.Second
+
+// within gives a message that has begun to come its time; 0: it has come.
+func (s *side) within(c net.Conn, size uint32) error {
+	switch {
+	case !s.in: // the login has its own time
+		return nil
+	case size == 0:
+		return c.SetReadDeadline(time.Time{}) //nolint:wrapcheck // that of the connection
+	case size > s.most:
+		return fmt.Errorf("%w: a message of %d bytes; at most %d are taken, as it said at its login", errFrame, size, s.most)
+	}
+	return c.SetReadDeadline(time.Now().Add(messagePatience + time.Duration(size>>20)*time.Second)) //nolint:wrapcheck // that of the connection
 }
 
 // ask is what the client asks, as the broker gets it.
@@ -293,9 +315,12 @@ func (s *side) answer(m wireMessage) ([]byte, error) {
 			s.r.tell(fmt.Errorf("the broker lets nobody in: %.200q", field(m.body(), errorText)))
 		}
 	case connectedCommand:
-		if numberField(m.body(), connectedMessageSize) > limits.PulsarEntryBytes {
-			more = appendNumber(nil, connectedMessageSize, limits.PulsarEntryBytes)
+		size := cmp.Or(numberField(m.body(), connectedMessageSize), defaultMessageBytes)
+		if size > limits.PulsarEntryBytes {
+			size = limits.PulsarEntryBytes
+			more = appendNumber(nil, connectedMessageSize, size)
 		}
+		s.most = uint32(size) + limits.PulsarCommandBytes //nolint:gosec // judged
 	case lookupCommand:
 		at := s.r.address(m.body(), lookupURL, lookupURLTLS)
 		s.r.goesThrough(at, numberField(m.body(), lookupThrough) != 0)

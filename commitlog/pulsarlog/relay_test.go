@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ var strange = []struct {
 	{"a message of three bytes", "a message of 3 bytes with a command of 0", append(sizes(3, 0), make([]byte, 100)...)},
 	{"a command larger than its message", "a message of 16 bytes with a command of 13", append(sizes(16, 13), make([]byte, 100)...)},
 	{"a command of 4 GiB", "a message of 16 bytes with a command of 4294967295", append(sizes(16, 1<<32-1), make([]byte, 100)...)},
-	{"a command of more than is taken", "a command of 1048577 bytes; at most", append(sizes(limits.PulsarFrameBytes, limits.PulsarCommandBytes+1), make([]byte, 100)...)},
+	{"a command of more than is taken", "a command of 1048577 bytes; at most", append(sizes(2<<20, limits.PulsarCommandBytes+1), make([]byte, 100)...)},
 	{"a command that is no protobuf", "a command that is no protobuf", append(sizes(12, 8), bytes.Repeat([]byte{0xff}, 100)...)},
 	{"a command without a kind", "a command of kind 0", append(sizes(4, 0), make([]byte, 100)...)},
 	{"a command of kind 77", "command 77, ", command(77, []byte("x"), nil)},
@@ -257,9 +258,36 @@ func TestMessagesArePassedOnAsTheyAre(t *testing.T) {
 	in = append(in, command(9, number(1, 2), []byte("x"))...)
 	var out bytes.Buffer
 	err := passOn(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(in[:7]), bytes.NewReader(in[7:99_999]), bytes.NewReader(in[99_999:])), 4096), bufio.NewWriterSize(&out, 4096),
-		func(m wireMessage) ([]byte, error) { return m.command, nil })
+		func(m wireMessage) ([]byte, error) { return m.command, nil }, nil)
 	if !errors.Is(err, io.EOF) || !bytes.Equal(in, out.Bytes()) {
 		t.Errorf("%d bytes became %d: %v", len(in), out.Len(), err)
+	}
+}
+
+// A size that is wrong on its way keeps nobody waiting.
+func TestAMessageComesInItsTime(t *testing.T) {
+	t.Parallel()
+	here, there := net.Pipe()
+	defer there.Close()
+	s := &side{r: &relay{config: Config{}.withDefaults(), through: map[string]struct{}{}}, in: true, most: 5 << 20}
+	if err := s.within(here, 5<<20+1); !errors.Is(err, errFrame) {
+		t.Errorf("a message larger than what was said at the login: %v", err)
+	}
+	if err := s.within(here, 5<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.within(here, 0); err != nil { // or the next one would have to come by then
+		t.Fatal(err)
+	}
+	var asked []uint32
+	whole := command(9, number(1, 1), make([]byte, 100))
+	in := append(append(append([]byte{}, whole...), whole...), whole[:50]...)
+	err := passOn(bufio.NewReaderSize(io.MultiReader(bytes.NewReader(in[:20]), bytes.NewReader(in[20:])), 4096), bufio.NewWriter(io.Discard), s.answer, func(size uint32) error {
+		asked = append(asked, size)
+		return nil
+	})
+	if n := uint32(len(whole) - 4); err == nil || !slices.Equal(asked, []uint32{n, 0, n}) { //nolint:gosec // small
+		t.Errorf("of a message in two pieces, one whole, and half a one: %d, %v", asked, err)
 	}
 }
 
@@ -276,7 +304,7 @@ func FuzzMessagesOfABroker(f *testing.F) {
 		s := &side{r: &relay{config: config.withDefaults(), through: map[string]struct{}{}}}
 		s.r.config.logins = newLogins(s.r.config)
 		memtest.AtMost(t, 4<<20+2*len(b), b, func() {
-			if err := passOn(bufio.NewReader(bytes.NewReader(b)), bufio.NewWriter(io.Discard), s.answer); err == nil {
+			if err := passOn(bufio.NewReader(bytes.NewReader(b)), bufio.NewWriter(io.Discard), s.answer, func(uint32) error { return nil }); err == nil {
 				t.Error("it has no end")
 			}
 		})

@@ -246,5 +246,11 @@ func pulsarMutants() []mutant {
 			find: "	r.through[u.Host] = struct{}{}\n", put: "	delete(r.through, u.Host)\n",
 			pkg: pulsar, test: "TestAProxyOfPulsarIsAskedForTheBroker$",
 		},
+		{
+			name: "pulsar-waits-for-a-message-as-said", breaks: "a bit that flips in the size of a message keeps a reader of Pulsar waiting for a minute or more",
+			file: pulsar + "/relay.go",
+			find: "	case size > s.most:\n", put: "	case size > limits.PulsarFrameBytes:\n",
+			pkg: pulsar, test: "TestAMessageComesInItsTime$",
+		},
 	}
 }
