@@ -54,7 +54,7 @@ func (s *State) sessionOpened(ev SessionOpened) {
 		s.storeFailed("opening a session", ev.Err)
 		return
 	}
-	s.session, s.lease, s.touched = ev.Session, ev.Lease, true
+	s.session, s.lease, s.touched, s.doubt = ev.Session, ev.Lease, true, false
 }
 
 // loseSession stops all workers. The grants stay: whether the owner entries still name us is for the
@@ -65,6 +65,7 @@ func (s *State) loseSession(why string) {
 		s.stopWorker(n, cause)
 	}
 	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
+	s.out = append(s.out, LoseSession{Session: s.session})
 	if s.closing != "" {
 		s.out = append(s.out, CloseSession{Session: s.closing})
 	}
@@ -169,6 +170,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		return
 	}
 	s.joining, s.touched = false, true
+	s.doubt = s.doubt || o == unknown
 	if o != done {
 		s.self.doubt(s.step)
 	}
@@ -218,6 +220,17 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		}
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
+}
+
+// farewell says what becomes of the session when the member exits.
+func (s *State) farewell() (e Exit) {
+	e.Session = s.session
+	e.Doubt = s.doubt || s.joining // a write may land later
+	if s.joined {
+		t := s.cfg.Group.WithdrawTxn(s.cfg.Member, s.member)
+		e.Withdraw = &t
+	}
+	return e
 }
 
 // stop begins the leave.

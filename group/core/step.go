@@ -217,5 +217,7 @@ func (s *State) exit(err error) {
 	}
 	s.exited = true
 	s.batch = nil
-	s.out = append(s.out, Exit{Err: err})
+	e := s.farewell()
+	e.Err = err
+	s.out = append(s.out, e)
 }

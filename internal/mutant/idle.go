@@ -28,5 +28,53 @@ func idleMutants() []mutant {
 			find: "	case _, ok := <-hints:\n", put: "	case _, ok := <-(<-chan struct{})(nil):\n",
 			pkg: "push", test: "TestServeFollowsTheSubscriptions$",
 		},
+		{
+			name: "session-not-lost-first", breaks: "a group that lost the session of its process is given it again",
+			file: "group/core/session.go",
+			find: "	s.out = append(s.out, LoseSession{Session: s.session})\n", put: "",
+			pkg: "group/core", test: "TestASessionIsLostBeforeAnotherIsOpened$",
+		},
+		{
+			name: "left-without-its-entry", breaks: "others wait for a member that left, as its process lives",
+			file: "group/core/session.go",
+			find: "		e.Withdraw = &t\n", put: "		_ = t\n",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "left-without-a-doubt", breaks: "a member that left comes back with a write that lands late, and keeps units for ever",
+			file: "group/core/session.go",
+			find: "	e.Doubt = s.doubt || s.joining // a write may land later\n", put: "",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "entry-that-could-not-be-withdrawn", breaks: "others wait for a member that left, as its entry could not be taken away",
+			file: "registry/sessions.go",
+			find: "		doubt = err != nil\n", put: "		_ = err\n",
+			pkg: "registry", test: "TestALeaveThatMayNotBeAllEndsTheSessionForAll$",
+		},
+		{
+			name: "lost-session-given-again", breaks: "a session that one group knows to be lost is given to the next",
+			file: "registry/sessions.go",
+			find: "	close(x.lost)\n	if x.of.open[x.ttl] == x {\n", put: "	close(x.lost)\n	if false {\n",
+			pkg: "registry", test: "TestALeaveThatMayNotBeAllEndsTheSessionForAll$",
+		},
+		{
+			name: "shared-session-ended-by-one", breaks: "one group that lets go of a lost session lets others begin what the rest of the process still runs",
+			file: "registry/sessions.go",
+			find: "		last := x.holders == 0\n", put: "		last := x.holders >= 0\n",
+			pkg: "registry", test: "TestASessionThatIsLostEndsWhenAllHaveLetGo$",
+		},
+		{
+			name: "entry-came-back", breaks: "a store that goes back makes a member of one that left, for as long as its process lives",
+			file: "registry/sessions.go",
+			find: "			x.remove(ctx)\n", put: "",
+			pkg: "registry", test: "TestAnEntryThatCameBackIsTakenAwayAgain$",
+		},
+		{
+			name: "session-for-each-group", breaks: "a daemon keeps as many sessions as it has subscriptions",
+			file: "consumer/member.go",
+			find: "cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions,", put: "cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry,",
+			pkg: ".", test: "TestSubscriptionsOfAKilledProcessAreAllTakenOver$",
+		},
 	}
 }
