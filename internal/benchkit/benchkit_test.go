@@ -187,9 +187,18 @@ func TestFailoverMeasuresKillsAndCleanMoves(t *testing.T) {
 	}
 }
 
-func TestIdleMeasuresProcessorTime(t *testing.T) {
+func TestIdleMeasuresGroupsAndDaemons(t *testing.T) {
 	t.Parallel()
-	r := check(t, &idle{Partitions: 4, Processes: 2}, "an idle group")
+	r := check(t, &idle{Partitions: 4, Processes: 2, Subscriptions: 3}, "an idle group", "a daemon of idle subscriptions")
+	if len(r.Figures) != 4 {
+		t.Fatalf("figures %q", names(r.Figures))
+	}
+	if f := r.Figures[2]; f.Name != "private memory of a daemon of 3 subscriptions, idle" || f.Need != 60 || !f.OK || f.Median < 1 {
+		t.Errorf("%+v", f)
+	}
+	if f := r.Figures[3]; f.Name != "sessions of a daemon of 3 subscriptions" || f.Median != 1 || !f.OK {
+		t.Errorf("%+v", f)
+	}
 	if f := r.Figures[0]; f.Name != "an idle group of 2 processes on 4 partitions" || math.Abs(f.Need-2.0/3) > 1e-9 {
 		t.Errorf("%+v", f)
 	}

@@ -34,7 +34,7 @@ func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) 
 		return c.post(ctx, server.URL)
 	}})
 	r.Add(measure.Entry{Name: "subscription with an endpoint", Unit: "records/s", To: bare, Kind: "deliver http", Turn: func(*measure.Histogram) (float64, error) {
-		e, err := push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+		e, err := push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: loopback()})
 		if err != nil {
 			return 0, err
 		}
@@ -42,6 +42,11 @@ func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) 
 		return c.subscribe(ctx, rf, "posts", c.Posts, e.Deliver)
 	}})
 	return nil
+}
+
+// loopback are the addresses of this host.
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 // post posts as many values as the subscription delivers.
