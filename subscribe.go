@@ -129,13 +129,16 @@ type SubscribeOptions struct {
 	// Filter passes over the records that it returns false for, as the filter of the definition does, which comes
 	// first; with an error the record becomes a dead letter. All members have the same function.
 	Filter func(m *Message) (bool, error)
+	// Target bounds what all subscriptions together deliver to one endpoint, of all who have the same for it; nil:
+	// nothing does. push.Serve has its own.
+	Target *subscription.Target
 	Events Events // they must not block
 }
 
 func (o *SubscribeOptions) delivery() delivery.Options {
 	out := delivery.Options{
 		Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL, HandlerTimeout: o.HandlerTimeout,
-		OrderBy: o.OrderBy, Events: o.Events,
+		OrderBy: o.OrderBy, Target: o.Target, Events: o.Events,
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {

@@ -20,6 +20,9 @@ type ServeOptions struct {
 	// time-outs but Timeout, which comes from the definition if that has one.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions
+	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): of all subscriptions that go
+	// there together, and of all who deliver with the same limits.
+	Endpoints map[string]Limits
 	Poll      time.Duration // how often the definitions are looked at though no change was heard of; default 30 s
 }
 
@@ -47,7 +50,7 @@ func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoi
 // from then on, what was changed by its new definition, and what was deleted ends. A subscription that
 // can't be delivered is told and tried again, and stops no other one.
 //
-// An error, and at once, is a file of tokens or of TLS that can't be read (ErrInvalid).
+// An error, and at once, is a file of tokens or of TLS that can't be read, or wrong Endpoints (ErrInvalid).
 func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
 	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
 	if opts != nil {
@@ -65,7 +68,16 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 	if err := s.opts.Config.Files.Check(); err != nil {
 		return err
 	}
-	defer s.all.Wait()
+	var err error
+	if s.targets, err = targetsOf(s.opts.Endpoints); err != nil {
+		return err
+	}
+	defer func() {
+		s.all.Wait()
+		for _, t := range s.targets {
+			t.End()
+		}
+	}()
 	var hints <-chan struct{} // nil: no change is heard of
 	for ctx.Err() == nil {
 		if hints == nil {
@@ -112,7 +124,8 @@ type server struct {
 	rf      *ringfence.Client
 	opts    ServeOptions
 	running map[string]*delivery
-	ended   chan struct{} // a delivery has
+	targets map[string]*subscription.Target // endpoints that have limits, by origin
+	ended   chan struct{}                   // a delivery has
 	all     sync.WaitGroup
 	blind   bool // the definitions can't be read, which was told
 }
@@ -156,6 +169,9 @@ func (s *server) follow(ctx context.Context) (read bool) {
 			delete(s.running, name)
 		default:
 		}
+	}
+	if unread == nil {
+		s.count(all)
 	}
 	defined := map[string]bool{}
 	for _, d := range all {
@@ -235,5 +251,6 @@ func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) e
 	}
 	defer e.Close()
 	opts := s.opts.Subscribe
+	opts.Target = s.target(d)
 	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
 }

@@ -44,6 +44,7 @@ type ShardConfig struct {
 	OrderBy    func(key []byte) []byte              // as that of its engine; nil: the key
 	Breaker    *Breaker                             // nil: what it goes to is always there
 	Throttle   *Throttle                            // nil: there is no rate
+	Target     *Target                              // nil: what it goes to has no limits of its own
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	Logger      *slog.Logger
@@ -65,8 +66,9 @@ type Shard struct {
 	noting  chan struct{}     // notes has some
 	useless chan struct{}     // some of the journal is of no use, once that is stored
 
-	slots slots        // for attempts
-	paid  atomic.Int64 // tokens that parked records have which are about to be delivered
+	slots     slots        // for attempts
+	paid      atomic.Int64 // tokens that parked records have which are about to be delivered
+	paidThere atomic.Int64 // the same, of the endpoint's rate
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses

@@ -118,7 +118,16 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 			give()
 		}
 	}()
-	if waited && s.idle() {
+	waitedThere, giveThere, err := s.cfg.Target.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if !late {
+			giveThere()
+		}
+	}()
+	if waited = waited || waitedThere; waited && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
@@ -127,6 +136,7 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	err = s.deliver(ctx, r, parked)
 	if late = err == nil && r.Late(); late {
 		r.Then(func(err error) error {
+			giveThere()
 			give()
 			return err
 		})

@@ -22,6 +22,7 @@ import (
 //
 // Where most attempts are refused it bounds them by what is accepted, too: see ease.
 type Throttle struct {
+	why    pauses // what it pauses shards for
 	log    *slog.Logger
 	bounds atomic.Bool // there is a rate, or a bound of ease
 	easing atomic.Bool // ease looks at answers
@@ -45,20 +46,22 @@ const (
 	noPartWait  = time.Minute           // until there are tokens; a shard that comes ends it
 )
 
-var errNoToken = spared{errors.New("the subscription has used up its rate for now")}
+var errNoToken = spared{errors.New("the subscription, or its endpoint, has used up its rate for now")}
 
 // NewThrottle makes one that bounds nothing.
 func NewThrottle(log *slog.Logger) *Throttle {
-	return &Throttle{log: log, shards: map[*Shard]float64{}, at: time.Now()}
+	return &Throttle{why: throttled, log: log, shards: map[*Shard]float64{}, at: time.Now()}
 }
 
 // SetRate is told how many attempts in a second all members may begin; 0: there is no bound.
-func (t *Throttle) SetRate(perSecond int) {
+func (t *Throttle) SetRate(perSecond int) { t.setRate(float64(perSecond)) }
+
+func (t *Throttle) setRate(perSecond float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	t.refill(now)
-	t.rate = float64(perSecond)
+	t.rate = perSecond
 	t.heed(now)
 }
 
@@ -76,7 +79,7 @@ func (t *Throttle) bounded() bool { return t.rate > 0 || t.ease.bound > 0 }
 func (t *Throttle) Join(s *Shard, part float64) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.setPaused(throttled, t.barred)
+	s.setPaused(t.why, t.barred)
 	t.shards[s] = part
 	t.share()
 	return func() {
@@ -129,10 +132,20 @@ func (t *Throttle) take() bool {
 	}
 	t.barred = true
 	for s := range t.shards {
-		s.setPaused(throttled, true)
+		s.setPaused(t.why, true)
 	}
 	t.arm()
 	return false
+}
+
+// refund takes a token back that was not used after all.
+func (t *Throttle) refund() {
+	if t == nil || !t.bounds.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens++ // what is more than there is room for is lost at the next look
 }
 
 // local is the rate of this process, which has one.
@@ -168,7 +181,7 @@ func (t *Throttle) unbar(now time.Time) {
 	t.favour()
 	t.barred = false
 	for s := range t.shards {
-		s.setPaused(throttled, false)
+		s.setPaused(t.why, false)
 	}
 }
 
@@ -179,7 +192,7 @@ func (t *Throttle) favour() {
 		return
 	}
 	for s := range t.shards {
-		if s.tryPaid() {
+		if s.tryPaid(t.why) {
 			t.tokens--
 			return
 		}
@@ -206,26 +219,45 @@ func (t *Throttle) arm() {
 }
 
 // tryPaid has one parked record delivered that has its token, although the rate holds all back.
-func (s *Shard) tryPaid() bool {
+func (s *Shard) tryPaid(why pauses) bool {
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	if s.paused != throttled || !s.tryParked() {
+	if s.paused != why || !s.tryParked() {
 		return false
 	}
-	s.paid.Add(1)
+	s.paidFor(why).Add(1)
 	return true
 }
 
-// mayBegin says whether the rate allows an attempt.
+// paidFor counts the tokens that parked records have of a throttle.
+func (s *Shard) paidFor(why pauses) *atomic.Int64 {
+	if why == crowded {
+		return &s.paidThere
+	}
+	return &s.paid
+}
+
+// mayBegin says whether the rates of the subscription and of its endpoint allow an attempt.
 func (s *Shard) mayBegin(parked bool) bool {
-	t := s.cfg.Throttle
-	return t == nil || parked && s.spend() || t.take()
+	own := s.cfg.Throttle
+	if !s.allows(own, parked) {
+		return false
+	}
+	if there := s.cfg.Target.rates(); !s.allows(there, parked) {
+		own.refund()
+		return false
+	}
+	return true
+}
+
+func (s *Shard) allows(t *Throttle, parked bool) bool {
+	return t == nil || parked && spend(s.paidFor(t.why)) || t.take()
 }
 
 // spend spends a token of tryPaid, if there is one.
-func (s *Shard) spend() bool {
-	for n := s.paid.Load(); n > 0; n = s.paid.Load() {
-		if s.paid.CompareAndSwap(n, n-1) {
+func spend(paid *atomic.Int64) bool {
+	for n := paid.Load(); n > 0; n = paid.Load() {
+		if paid.CompareAndSwap(n, n-1) {
 			return true
 		}
 	}

@@ -37,13 +37,18 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	}
 	fl := cmd.Flags()
 	out.register(fl)
+	var limits endpointLimits
+	fl.StringSliceVar(&limits.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all daemons")
+	fl.StringSliceVar(&limits.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many of them are under way at the same time, at least one in each daemon")
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
 	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
 	a.checkedBy(cmd, func() error {
 		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
 		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}
-		return errors.Join(f.check(), out.check())
+		var err error
+		opts.Endpoints, err = limits.parse()
+		return errors.Join(f.check(), out.check(), err)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error

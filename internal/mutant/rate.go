@@ -46,5 +46,29 @@ func rateMutants() []mutant {
 			find: "			t.outage()", put: "			t.answered(true)",
 			pkg: sub, test: "TestAnOutageIsForgottenWithItsAttempts$",
 		},
+		{
+			name: "endpoint-of-one-subscription", breaks: "each subscription takes the whole rate of its endpoint",
+			file: "subscription/target.go",
+			find: "		t.throttle.setRate(t.rate / t.among)\n", put: "		t.throttle.setRate(t.rate)\n",
+			pkg: sub, test: "TestAllSubscriptionsTogetherKeepToTheRateOfTheirEndpoint$",
+		},
+		{
+			name: "endpoint-slots-of-one-daemon", breaks: "each daemon has as many requests under way as all may have together",
+			file: "subscription/target.go",
+			find: "int(t.most*part/t.among+1e-9)", put: "int(t.most)",
+			pkg: sub, test: "TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint$",
+		},
+		{
+			name: "token-lost-at-the-endpoint", breaks: "a subscription spends its rate on attempts that its endpoint has no room for",
+			file: "subscription/throttle.go",
+			find: "		own.refund()\n", put: "",
+			pkg: sub, test: "TestATokenIsNotLostWhenTheEndpointHasNone$",
+		},
+		{
+			name: "endpoint-without-its-slots", breaks: "a server gets more requests at once than it may",
+			file: "push/serve.go",
+			find: "	opts.Target = s.target(d)\n", put: "",
+			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
+		},
 	}
 }
