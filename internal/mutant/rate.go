@@ -19,7 +19,7 @@ func rateMutants() []mutant {
 		{
 			name: "slot-after-a-pause", breaks: "an attempt begins in a pause because it had waited before",
 			file: "subscription/slots.go",
-			find: "	if waited && s.idle() {", put: "	if waited && false {",
+			find: "waited = waited || waitedThere; waited && s.idle() {", put: "waited = waited || waitedThere; waited && false {",
 			pkg: sub, test: "TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin$",
 		},
 		{
