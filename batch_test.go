@@ -85,7 +85,7 @@ func batches(t *testing.T, n, keys int, c ringfence.SubscriptionConfig, h ringfe
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { over <- rf.SubscribeBatch(ctx, "s", h, opts) }()
+	go func(rf *ringfence.Client) { over <- rf.SubscribeBatch(ctx, "s", h, opts) }(rf)
 	return rf, func() error {
 		cancel()
 		return <-over

@@ -150,7 +150,7 @@ func (d *deliverers) letters() (n int, failed map[string][]int) {
 func (d *deliverers) givenUp() (failed map[string][]int) {
 	d.t.Helper()
 	eventually(d.t, "the dead letters and all behind them", func() bool {
-		n := 0
+		var n int
 		n, failed = d.letters()
 		return n == 2*d.sent-poison["k0"]-poison["k1"] && len(failed) == len(poison)
 	})

@@ -173,18 +173,18 @@ func (e *Engine) returned(n *node, l *Later, err error) error {
 }
 
 // sendOut notes that a record has left its worker without an answer. If that came meanwhile, it is returned.
-func (e *Engine) sendOut(n *node, now time.Time) (answer error, known bool) {
+func (e *Engine) sendOut(n *node, now time.Time) (known bool, answer error) {
 	l := n.rec.late
 	if l.known {
 		n.rec.late = nil
-		return l.knownAnswer, true
+		return true, l.knownAnswer
 	}
 	n.state = out
 	e.outs.add(l)
 	if e.cfg.ProgressTimeout > 0 {
 		e.arm(now.Add(e.cfg.ProgressTimeout))
 	}
-	return nil, false
+	return false, nil
 }
 
 // cameBack takes an answer that came after the handler had returned.

@@ -38,7 +38,7 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 		e.permit(w, -1)
 		if err != nil && errors.Is(err, errOut) {
 			var known bool
-			if err, known = e.sendOut(n, now); !known {
+			if known, err = e.sendOut(n, now); !known {
 				continue
 			}
 		}

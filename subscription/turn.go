@@ -219,7 +219,7 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 		return nil, err
 	}
 	if err := next.canDeliver(main); err != nil {
-		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %v; if the topic has grown since, and the registry forgot it, add that storage topic again: %w", d.Name, err, fault.Corrupt)
+		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %w; if the topic has grown since, and the registry forgot it, add that storage topic again: %w", d.Name, err, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {
 		last := now.Sets[len(now.Sets)-1]

@@ -160,16 +160,15 @@ func (p *partition) listOffsetAt(ctx context.Context, broker, epoch, who int32, 
 	if err != nil {
 		return 0, err
 	}
-	for i := range resp.Topics {
-		for _, part := range resp.Topics[i].Partitions {
-			err := kerr.ErrorForCode(part.ErrorCode)
-			if err == nil && (resp.Topics[i].Topic != p.s.kafkaName || int(part.Partition) != p.index || at < 0 && part.Offset < 0) {
-				err = errNoAnswer
-			}
-			return part.Offset, err
-		}
+	if len(resp.Topics) == 0 || len(resp.Topics[0].Partitions) == 0 {
+		return 0, errNoAnswer
 	}
-	return 0, errNoAnswer
+	topic, answer := resp.Topics[0].Topic, resp.Topics[0].Partitions[0]
+	err = kerr.ErrorForCode(answer.ErrorCode)
+	if err == nil && (topic != p.s.kafkaName || int(answer.Partition) != p.index || at < 0 && answer.Offset < 0) {
+		err = errNoAnswer
+	}
+	return answer.Offset, err
 }
 
 const (

@@ -64,8 +64,8 @@ func (s *State) loseSession(why string) {
 	for n := range s.units {
 		s.stopWorker(n, cause)
 	}
-	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
-	s.out = append(s.out, LoseSession{Session: s.session})
+	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"},
+		LoseSession{Session: s.session})
 	if s.closing != "" {
 		s.out = append(s.out, CloseSession{Session: s.closing})
 	}

@@ -102,7 +102,7 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	}
 	mark, err := x.Running.begin()
 	if err != nil {
-		return notBegun{err}
+		return notBegunError{err}
 	}
 	defer x.Running.end()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.Command)
@@ -114,7 +114,7 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = grace
 	if err = cmd.Start(); err != nil {
-		err = notBegun{err}
+		err = notBegunError{err}
 	} else {
 		x.Running.add(cmd.Process.Pid)
 		err = cmd.Wait()
@@ -144,19 +144,19 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	return err
 }
 
-// notBegun is the error of a command that could not be started: the host has no process, descriptor or memory
+// notBegunError is the error of a command that could not be started: the host has no process, descriptor or memory
 // for it. No record is the cause of that, so a subscription counts no attempt and waits, as for an endpoint that can't
 // be reached.
-type notBegun struct{ error }
+type notBegunError struct{ error }
 
 // Outage is for subscription.IsOutage.
-func (notBegun) Outage() bool { return true }
+func (notBegunError) Outage() bool { return true }
 
 // Unreached is for subscription.IsUnreached. What is too long may be the key of just this record.
-func (e notBegun) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
+func (e notBegunError) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
 
 // Unwrap is for errors.Is.
-func (e notBegun) Unwrap() error { return e.error }
+func (e notBegunError) Unwrap() error { return e.error }
 
 // recordEnviron names a record to the command.
 func recordEnviron(m *ringfence.Message) []string {

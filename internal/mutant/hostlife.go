@@ -48,7 +48,7 @@ func hostLifeMutants() []mutant {
 		{
 			name: "shortage-costs-attempts", breaks: "a host without a process to spare makes dead letters of records that no command has seen",
 			file: "internal/command/command.go",
-			find: "		err = notBegun{err}\n", put: "		err = errors.Join(notBegun{err}.error)\n",
+			find: "		err = notBegunError{err}\n", put: "		err = errors.Join(notBegunError{err}.error)\n",
 			pkg: "internal/command", test: "TestACommandThatCanNotStartIsAnOutage$",
 		},
 		{

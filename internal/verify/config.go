@@ -34,9 +34,10 @@ const (
 	Reshard = "reshard"
 )
 
-// Faults are all kinds of a run with a consumer group, and SubscriptionFaults of one with a subscription: what
-// that has delivered is retired an hour later.
-func Faults() []string             { return []string{Kill, Stop, Term, Grow, Retire} }
+// Faults are all kinds of a run with a consumer group.
+func Faults() []string { return []string{Kill, Stop, Term, Grow, Retire} }
+
+// SubscriptionFaults are all kinds of a run with a subscription: what that has delivered is retired an hour later.
 func SubscriptionFaults() []string { return []string{Kill, Stop, Term, Grow, Reshard} }
 
 // Kinds are the faults that such a run can have.

@@ -39,7 +39,9 @@ var bugs = map[string]func(ringfence.Handler) ringfence.Handler{
 			err := h(ctx, m)
 			if late, ok := held.Load(string(m.Key)); ok && err == nil {
 				m, _ := late.(ringfence.Message)
-				for m.Attempt = 1; h(ctx, &m) != nil; m.Attempt++ {
+				m.Attempt = 1
+				for h(ctx, &m) != nil {
+					m.Attempt++
 				}
 				held.Delete(string(m.Key))
 			}

@@ -64,7 +64,7 @@ func classify(what string, err error, silent error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("redis registry: %s: %w: %w", what, silent, err)
 	}
-	if refused != nil && kind == fault.Corrupt && strings.Contains(refused.Error(), "WRONGTYPE") {
+	if refused != nil && errors.Is(kind, fault.Corrupt) && strings.Contains(refused.Error(), "WRONGTYPE") {
 		return fmt.Errorf("redis registry: %s: %w: %w; a key of the namespace is of another type than ours: %s", what, kind, err, wayOut)
 	}
 	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
