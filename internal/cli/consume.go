@@ -234,7 +234,7 @@ func (a *app) showProcessed(ctx context.Context, t *tally) {
 // when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		environ := a.environ
+		environ := withoutKey(a.environ)
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}

@@ -29,6 +29,12 @@ type execRunner struct {
 	decides bool // the policy of a subscription says what becomes of a record that failed
 }
 
+// withoutKey is an environment without the key of another record: that of a command which runs this process.
+// The other variables of a record are set for each one, and a record may have no key.
+func withoutKey(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, recordKey+"=") })
+}
+
 // withoutStores is an environment without the URLs of the stores, which hold passwords.
 func withoutStores(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
@@ -144,6 +150,9 @@ func (x *execRunner) process(ctx context.Context, m *ringfence.Message) error {
 	return err
 }
 
+// recordKey names the key of a record to a command.
+const recordKey = envPrefix + "RECORD_KEY"
+
 // recordEnviron names a record to the command. The prefix differs from that of the flags, so
 // that a ringfence run by the command does not take the record's key for its --key.
 func recordEnviron(m *ringfence.Message) []string {
@@ -158,7 +167,7 @@ func recordEnviron(m *ringfence.Message) []string {
 		p + "TIMESTAMP=" + document.Time(m.Timestamp.UnixMilli()),
 	}
 	if m.Key != nil && bytes.IndexByte(m.Key, 0) < 0 {
-		env = append(env, p+"KEY="+string(m.Key))
+		env = append(env, recordKey+"="+string(m.Key))
 	}
 	return env
 }

@@ -109,7 +109,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	if last := len(info.Storage[info.Produce].Partitions) - 1; f.partition > last {
 		return fmt.Errorf("--partition %d: topic %q has partitions 0 to %d; %d is out of range: %w", f.partition, topic, last, f.partition, fault.Invalid)
 	}
-	input := a.stdin
+	input, typed := a.stdin, f.file == "" && isTerminal(a.stdin)
 	if f.file != "" {
 		file, err := storeurl.OpenFile(ctx, f.file)
 		if err != nil {
@@ -117,7 +117,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		}
 		defer file.Close() // ends a read of a pipe, too
 		input = file
-	} else if isTerminal(a.stdin) {
+	} else if typed {
 		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")
 	}
 	var places io.Writer
@@ -125,6 +125,9 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		places = a.stdout
 	}
 	bar, ticker := a.newProgress()
+	if typed {
+		bar.quiet()
+	}
 	defer ticker.Stop()
 	sum := newPipeline(rf, topic, maker, f, places).run(ctx, newLineReader(input), ticker.C, func(acked int64) { bar.show(acked, "lines stored") })
 	bar.clear()
