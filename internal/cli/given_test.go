@@ -161,7 +161,7 @@ func TestWhatNobodyTypesEndsWithTheCommand(t *testing.T) {
 	}
 }
 
-func TestSubscriptionsAreOfferedToTheShell(t *testing.T) {
+func TestSubscriptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	subscriptionOf(t, data)
@@ -175,7 +175,14 @@ func TestSubscriptionsAreOfferedToTheShell(t *testing.T) {
 			t.Errorf("%s: %q; expected %q", line, stdout, want)
 		}
 	}
-	_, _, stderr := runLine(t, "subscription", "describe", "biling", "--data", data)
+	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "nobody has delivered it yet: ringfence subscription run billing\n") {
+		t.Errorf("who has to deliver it is not told: %q", stdout)
+	}
+	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 100), "--topic", "orders", "--data", data)
+	if !strings.Contains(stderr, "at most 64 bytes") || strings.Contains(stderr, "mistakes") {
+		t.Errorf("got %q", stderr)
+	}
+	_, _, stderr = runLine(t, "subscription", "describe", "biling", "--data", data)
 	if !strings.Contains(stderr, `"ringfence subscription list" shows those that are there`) {
 		t.Errorf("got %q", stderr)
 	}

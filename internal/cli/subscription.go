@@ -207,13 +207,24 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				pauseLine(r, d)
 				setsTable(r, d)
 				backlogLine(r, backlog, time.Now())
-				if v.Group != nil {
+				switch {
+				case v.Group != nil:
 					r.line("")
 					groupTable(r, []*document.Group{v.Group})
+				case len(problems) == 0:
+					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
 				}
 			}))...)
 		}),
 	}
+}
+
+// whoDelivers is the command that delivers a subscription.
+func whoDelivers(program string, d *ringfence.SubscriptionInfo) string {
+	if d.Endpoint != nil {
+		return program + " serve"
+	}
+	return program + " subscription run " + d.Name
 }
 
 func (a *app) subscriptionDelete() *cobra.Command {

@@ -85,7 +85,19 @@ func mistakeMutants() []mutant {
 			name: "subscriptions-not-offered", breaks: "the shell offers files where the name of a subscription is expected",
 			file: "internal/cli/subscription.go",
 			find: "			c.ValidArgsFunction = a.completeSubscriptionArg\n", put: "",
-			pkg: "internal/cli", test: "TestSubscriptionsAreOfferedToTheShell$",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
+		},
+		{
+			name: "nobody-delivers-untold", breaks: "a subscription that nobody delivers is described as if nothing were to do",
+			file: "internal/cli/subscription.go",
+			find: "				case len(problems) == 0:\n", put: "				case false:\n",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
+		},
+		{
+			name: "name-told-twice", breaks: "a name that is too long is refused with two bounds that contradict each other",
+			file: "subscription/document.go",
+			find: "		name = nil // its bound is told below, which is a lower one\n", put: "",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
 		},
 		{
 			name: "drawn-over-typing", breaks: "progress is drawn over the record that somebody types",
