@@ -47,8 +47,9 @@ demo: toolchain ## Two stories with real processes and a real kill -9: consumers
 	$(BIN)/ringfence-embedded demo --deliver
 
 .PHONY: verify
-verify: build ## Load and faults for a minute on a directory, and the judgement (VERIFY_FLAGS="--for 10m")
+verify: build ## Load and faults for a minute each, of a group and of a subscription, and the judgement (VERIFY_FLAGS="--for 10m")
 	$(BIN)/ringfence verify $(VERIFY_FLAGS)
+	$(BIN)/ringfence verify --subscriptions $(VERIFY_FLAGS)
 
 .PHONY: build
 build: toolchain ## Build bin/ringfence
@@ -122,6 +123,7 @@ soak: build ## The crash matrix, the simulation, each nemesis, the clusters and 
 	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
 	@$(MAKE) soak-nemesis soak-cluster soak-pulsar
 	$(BIN)/ringfence verify --for 10m $(VERIFY_FLAGS)
+	$(BIN)/ringfence verify --subscriptions --for 10m $(VERIFY_FLAGS)
 
 # Two stores at a time; the last lines are the figures of each.
 NEMESIS_FOR ?= 30m

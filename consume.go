@@ -14,7 +14,8 @@ import (
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
 // after a backoff; only later messages of its key wait for it. A panic counts as an error and is
 // logged with its stack. ctx is cancelled the moment the ownership of the partition is lost:
-// return then, whatever is written afterwards is refused. m and its bytes may be kept.
+// return then, whatever is written afterwards is refused. m and its bytes may be kept. A handler whose work
+// goes on after it has returned answers later, see Message.Later.
 type Handler func(ctx context.Context, m *Message) error
 
 // From says where a group starts in a partition that it has no checkpoint of.
@@ -32,7 +33,9 @@ type ConsumeOptions struct {
 	Incarnation string // of this start, unique for ever; default random
 	From        From   // default Earliest
 
-	Concurrency      int           // handlers at once in one partition, each on another key; default 16
+	Concurrency      int           // handlers at once in one partition, each on another key; default 16, of ConsumeBatch 1
+	BatchSize        int           // of ConsumeBatch: messages in a call; default 100
+	BatchWait        time.Duration // of ConsumeBatch: how long a message waits for others; default 0, see SubscribeBatch
 	MaxInFlight      int           // records handed out or waiting in one partition; default 8192
 	MaxInFlightBytes int           // their bytes; default 16 MiB
 	CommitInterval   time.Duration // between two checkpoints; default 100 ms
@@ -80,12 +83,19 @@ type Events = group.Events
 // ID was started elsewhere; ErrConflict when the topic was moved to another log. It is ErrNotFound
 // too when the topic is deleted and made anew meanwhile: call it again for that one. A store that does not answer is no error: Consume waits for it.
 func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Handler, opts *ConsumeOptions) error {
+	o := orDefault(opts)
+	if err := unasked("Consume", o.BatchSize, o.BatchWait); err != nil {
+		return err
+	}
+	return c.consume(ctx, topicName, groupName, handlers(h, o.Transactional), &o)
+}
+
+func (c *Client) consume(ctx context.Context, topicName, groupName string, h consumer.Handlers, o *ConsumeOptions) error {
 	if err := delivery.CheckGroupName(groupName); err != nil {
 		return err
 	}
-	o := orDefault(opts)
 	return c.groups.Consume(ctx, consumer.Member{
-		Topic: topicName, Handlers: handlers(h, o.Transactional), From: o.From, Assignor: o.Assignor, Transactional: o.Transactional,
+		Topic: topicName, Handlers: h, From: o.From, Assignor: o.Assignor, Transactional: o.Transactional,
 		Group: group.Config{
 			Group: groupName, Member: o.Member, Incarnation: o.Incarnation,
 			Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones, Static: o.Static, RestartWindow: o.RestartWindow,
@@ -112,10 +122,27 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 			m := messages.Take()
 			m.of(topicName, epoch, r)
 			if !transactional {
-				return h(ctx, m)
+				return m.handle(ctx, h, r)
 			}
 			m.commit = consumer.NewCommitment(g, u, r)
-			return m.commit.Outcome(h(ctx, m))
+			err := m.handle(ctx, h, r)
+			if err == nil && r.Late() {
+				r.Then(m.commit.Outcome)
+				return nil
+			}
+			return m.commit.Outcome(err)
 		}
 	}
+}
+
+// handle calls a handler, and leaves the answer with the record that it is to give later.
+func (m *Message) handle(ctx context.Context, h Handler, r *dispatch.Record) error {
+	m.handled = true
+	defer func() {
+		m.handled = false
+		if m.later != nil {
+			r.AnswerLater(m.later)
+		}
+	}()
+	return h(ctx, m)
 }

@@ -33,8 +33,11 @@ func (c *Client) DescribeGroup(ctx context.Context, name string) (GroupInfo, err
 }
 
 // PauseGroup stops intake of the given partitions, or of all with none given. Running handlers
-// finish, the partitions keep their owners.
+// finish, the partitions keep their owners. ErrConflict for the group of a subscription, which Pause is for.
 func (c *Client) PauseGroup(ctx context.Context, name string, partitions ...int) error {
+	if err := c.subs.GuardGroup(ctx, name); err != nil {
+		return err
+	}
 	return c.groups.Pause(ctx, name, partitions...)
 }
 

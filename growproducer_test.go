@@ -109,17 +109,19 @@ func (p *producerProcess) signal(s os.Signal) {
 // log's lock, or of the registry's, would keep the switch waiting too.
 func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
-	for patience := 300 * time.Millisecond; ; patience *= 2 {
+	const most = 2 * time.Second // for what takes a moment: a process that works is often in there, and is tried often
+	for patience, try := 300*time.Millisecond, 0; ; patience, try = min(2*patience, most), try+1 {
 		if err := freeze.Process(p.t.Context(), p.cmd.Process); err != nil {
 			p.t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 		_, err := rf.Produce(ctx, "a", ringfence.Message{Key: []byte("probe"), Value: []byte("probe")})
 		if err == nil {
-			err = rf.EnsureTopic(ctx, fmt.Sprintf("probe-%d-%s", p.cmd.Process.Pid, patience), ringfence.TopicConfig{Partitions: 1})
+			err = rf.EnsureTopic(ctx, fmt.Sprintf("probe-%d-%d", p.cmd.Process.Pid, try), ringfence.TopicConfig{Partitions: 1})
 		}
 		cancel()
 		if err == nil {
+			p.t.Logf("it sleeps at the moment %d, of %d tried", try, try+1)
 			return
 		}
 		p.signal(unix.SIGCONT)

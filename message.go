@@ -31,7 +31,9 @@ type Message struct {
 	Headers   []Header
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
 
-	commit *consumer.Commitment // of a transactional consumer
+	commit  *consumer.Commitment // of a transactional consumer
+	later   *Later
+	handled bool // a handler is being called for it
 }
 
 // of makes m the message of a record.

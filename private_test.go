@@ -107,6 +107,24 @@ func TestADirectoryThatOthersCanOpenIsRefusedWithWhatMendsIt(t *testing.T) {
 	}
 }
 
+// A copy by hard links shares the files of a directory that grows on, and each of the two would go on by files of
+// its own.
+func TestACopyByHardLinksIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, _ := used(t)
+	linked, whole := dir+"-linked", dir+"-whole"
+	for _, args := range [][]string{{"-al", dir, linked}, {"-a", linked, whole}} {
+		if out, err := exec.CommandContext(t.Context(), "cp", args...).CombinedOutput(); err != nil {
+			t.Fatalf("cp %v: %v: %s", args, err, out)
+		}
+	}
+	refused(t, linked, "a copy by hard links", "has 2 names", "cp -a")
+	refused(t, dir, "what it is a copy of", "has 2 names")
+	use(t, ringfence.Config{Dir: whole})
+	must(t, os.RemoveAll(linked))
+	use(t, ringfence.Config{Dir: dir})
+}
+
 func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	stranger := testserver.Stranger(t)
@@ -222,7 +240,7 @@ func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -3,10 +3,9 @@ package ringfence_test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence"
 )
@@ -16,38 +15,14 @@ import (
 // record, and at the end the poisoned keys come through too.
 func TestDeliverersKilledInTheMiddleOfResetsLoseNothingAndKeepTheOrder(t *testing.T) {
 	t.Parallel()
-	const keys, all = 8, 14
-	dir := t.TempDir()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	must(t, err)
-	defer rf.Close()
-	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 3}))
-	_, err = rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{
-		Topic: "a", MaxAttempts: 3, Initial: 10 * time.Millisecond, Max: 20 * time.Millisecond, Hold: -1,
-	})
-	must(t, err)
-	path := filepath.Join(dir, "seen")
-	must(t, os.WriteFile(path, nil, 0o600))
-	procs := &deliverers{t: t, dir: dir}
-	defer func() {
-		for len(procs.cmds) > 0 {
-			procs.kill()
-		}
-	}()
-	procs.start()
-	procs.start()
-	for n := range all {
-		for k := range keys {
-			_, err := rf.Produce(t.Context(), "a", ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Append(nil, n)})
-			must(t, err)
-		}
-	}
+	const all = 14
+	d := deliverUnderFire(t, 3, 3)
+	d.produce(all)
 	from := 0
 	through := func(of func(key string) bool) func() bool {
 		return func() bool {
-			data, err := os.ReadFile(path)
-			must(t, err)
-			for k := range keys {
+			data := d.seen()
+			for k := range deliveredKeys {
 				key := fmt.Sprintf("k%d", k)
 				if got := sinceTheFirst(data[from:], key); of(key) && orderOf(t, got)[key] < all {
 					return false
@@ -56,44 +31,31 @@ func TestDeliverersKilledInTheMiddleOfResetsLoseNothingAndKeepTheOrder(t *testin
 			return true
 		}
 	}
-	good := func(key string) bool { _, bad := poison[key]; return !bad }
-	behind := func() (n, failed int) {
-		letters, err := rf.DeadLetters(t.Context(), "s", nil)
-		must(t, err)
-		for _, l := range letters {
-			if l.Failed {
-				failed++
-			}
-		}
-		return len(letters), failed
-	}
 	for turn := range 3 {
-		eventually(t, "all records of the good keys", through(good))
-		eventually(t, "the dead letters and all behind them", func() bool {
-			n, failed := behind()
-			return n == 2*all-poison["k0"]-poison["k1"] && failed == len(poison)
-		})
-		data, err := os.ReadFile(path)
-		must(t, err)
-		from = len(data)
-		procs.start()
-		_, err = rf.ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
+		eventually(t, "all records of the good keys", through(goodKey))
+		failed := d.givenUp()
+		if !maps.EqualFunc(failed, poison, func(got []int, want int) bool { return slices.Equal(got, []int{want}) }) {
+			t.Errorf("dead letters %v", failed)
+		}
+		from = len(d.seen())
+		d.start()
+		_, err := d.rf.ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
 		must(t, err)
 		eventually(t, "the place in the reset where one is killed", func() bool {
-			d, err := rf.DescribeSubscription(t.Context(), "s")
+			s, err := d.rf.DescribeSubscription(t.Context(), "s")
 			must(t, err)
-			return []bool{true, d.Set().Pause > 0, !d.Turning()}[turn] || !d.Turning()
+			return []bool{true, s.Set().Pause > 0, !s.Turning()}[turn] || !s.Turning()
 		})
-		procs.kill()
-		turned(t, rf, "s")
+		d.kill()
+		turned(t, d.rf, "s")
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
+	d.mend()
 	eventually(t, "all records", func() bool {
-		_, err := rf.Redrive(t.Context(), "s", nil) // those that were given up before it was mended
+		_, err := d.rf.Redrive(t.Context(), "s", nil) // those that were given up before it was mended
 		must(t, err)
-		return through(func(string) bool { return true })()
+		return through(anyKey)()
 	})
-	eventually(t, "no dead letter", func() bool { n, _ := behind(); return n == 0 })
+	d.cleared()
 }
 
 // sinceTheFirst is what was seen of a key from the last time on that its first record came.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,6 +203,9 @@ func TestWhatTurnedIsGuardedAndDeleted(t *testing.T) {
 	old := info.As(info.Sets[0])
 	if err := rf.DeleteGroup(t.Context(), old.Group(), nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of the group that ended: %v; expected ErrConflict", err)
+	}
+	if err := rf.PauseGroup(t.Context(), info.Group()); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription pause") {
+		t.Errorf("pause of its group: %v; expected ErrConflict, and what pauses the subscription", err)
 	}
 	if err := rf.DeleteTopic(t.Context(), old.JournalTopic(), nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of the journal that ended: %v; expected ErrConflict", err)

@@ -45,7 +45,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	}
 	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
 	cl.topics = topic.NewHandles(cl.catalog)
-	cl.groups = &consumer.Groups{Registry: cl.reg, Log: cl.log, Topics: cl.topics, Logger: cl.logger}
+	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: registry.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
 	cl.subs = delivery.New(cl.groups)
 	return cl, nil
 }

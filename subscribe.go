@@ -114,7 +114,9 @@ func (c *Client) CheckSubscription(ctx context.Context, name string) error {
 // SubscribeOptions are the options of Subscribe; the zero value of each field is its default.
 type SubscribeOptions struct {
 	Member         string        // ID; default host-pid-random. The newest start of an ID fences the others.
-	Concurrency    int           // handlers at once in one shard, each on another key; default 16
+	Concurrency    int           // handlers at once in one shard, each on another key; default 16, of SubscribeBatch 1
+	BatchSize      int           // of SubscribeBatch: messages in a call at most; default 100
+	BatchWait      time.Duration // of SubscribeBatch: how long a message waits for others; default 0, at most 1 min
 	DrainTimeout   time.Duration // for running handlers when a shard moves or Subscribe ends; default 10 s
 	SessionTTL     time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout time.Duration // a handler that runs longer gives its shard up; default 0: never
@@ -127,13 +129,16 @@ type SubscribeOptions struct {
 	// Filter passes over the records that it returns false for, as the filter of the definition does, which comes
 	// first; with an error the record becomes a dead letter. All members have the same function.
 	Filter func(m *Message) (bool, error)
+	// Target bounds what all subscriptions together deliver to one endpoint, of all who have the same for it; nil:
+	// nothing does. push.Serve has its own.
+	Target *subscription.Target
 	Events Events // they must not block
 }
 
 func (o *SubscribeOptions) delivery() delivery.Options {
 	out := delivery.Options{
 		Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL, HandlerTimeout: o.HandlerTimeout,
-		OrderBy: o.OrderBy, Events: o.Events,
+		OrderBy: o.OrderBy, Target: o.Target, Events: o.Events,
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {
@@ -157,6 +162,9 @@ func (o *SubscribeOptions) delivery() delivery.Options {
 // Errors are those of Consume; ErrNotFound too for an unknown subscription, and when it is deleted.
 func (c *Client) Subscribe(ctx context.Context, name string, h Handler, opts *SubscribeOptions) error {
 	o := orDefault(opts)
+	if err := unasked("Subscribe", o.BatchSize, o.BatchWait); err != nil {
+		return err
+	}
 	return c.subs.Deliver(ctx, name, handlers(h, false), (&o).delivery())
 }
 

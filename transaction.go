@@ -10,7 +10,8 @@ import (
 // commits, its effects and the checkpoint are stored together, each exactly once; when it does
 // not, neither is. Use it as the last statement, because the partition's checkpoint stays locked
 // until tx ends, commit, and return nil from the handler; return any error as it is and let tx roll back.
-// The consumer must have ConsumeOptions.Transactional.
+// The consumer must have ConsumeOptions.Transactional. A subscription can't have it: what it parks lies in the
+// log, and no transaction of a database covers that.
 //
 // Errors: ErrFenced when the partition is somebody else's by now. ErrExists when the record was
 // committed before, by a transaction whose answer was lost; the record then counts as done,
@@ -19,7 +20,7 @@ import (
 // Return it; the record is handled again, and finds out. ErrInvalid for a wrong tx.
 func (m *Message) CommitIn(ctx context.Context, tx any) error {
 	if m.commit == nil {
-		return fmt.Errorf("CommitIn: the message comes from no consumer with ConsumeOptions.Transactional: %w", ErrInvalid)
+		return fmt.Errorf("CommitIn: the message comes from no consumer with ConsumeOptions.Transactional; expected one of Consume with that. In the handler of a subscription, whose parked records no transaction covers, write down which record was done (topic, storage topic, partition and offset tell it) with what it does: %w", ErrInvalid)
 	}
 	return m.commit.In(ctx, tx)
 }

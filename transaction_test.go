@@ -351,3 +351,29 @@ func TestCommitInWithoutWhatItNeedsIsInvalid(t *testing.T) {
 		t.Errorf("a registry without transactions: %v; expected ErrInvalid", err)
 	}
 }
+
+// A transactional handler may answer later: what counts then is what it has committed until it does.
+func TestAnAnswerThatComesLaterCountsWithItsTransaction(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 10, 3)
+	var mu sync.Mutex
+	tried := map[int64]bool{}
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		mu.Lock()
+		again := tried[m.Offset]
+		tried[m.Offset] = true
+		mu.Unlock()
+		later := m.Later()
+		go func() { // the consumer waits for its answer
+			if !again {
+				_ = later.Answer(nil) // nothing was committed: it is tried again
+				return
+			}
+			_ = later.Answer(s.handle(ctx, m))
+		}()
+		return nil
+	}, transactional("a"))
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 10, 3)
+}

@@ -18,6 +18,7 @@ import (
 // process, and what admins do with them.
 type Groups struct {
 	Registry *registry.Registry
+	Sessions *registry.Sessions // that its members share; nil: each has its own
 	Log      *commitlog.Log
 	Topics   *topic.Handles
 	Logger   *slog.Logger

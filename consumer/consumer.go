@@ -51,6 +51,7 @@ type Inner struct {
 	Began   func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
 	Start   []registry.Position    // where it begins; nil: at its checkpoint
 	Enough  <-chan struct{}        // closed when it is to drain; nil: only when its unit is
+	Writes  []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
@@ -72,7 +73,8 @@ func Run(ctx context.Context, c Config) error {
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	var moved error
+	var moved, wrong error
+	ends := newEndsChecker(c.Topic)
 	var chores sync.WaitGroup
 	chores.Go(func() {
 		moved = c.Topic.Follow(inner, c.Logger, func() {
@@ -80,8 +82,14 @@ func Run(ctx context.Context, c Config) error {
 			l := c.Layout.of(c.Topic.Document())
 			w.layout.Store(&l) // before a unit of it can start
 			latest(layouts, l)
+			ends.look()
 		})
 		if moved != nil {
+			stop()
+		}
+	})
+	chores.Go(func() {
+		if wrong = ends.run(inner); wrong != nil {
 			stop()
 		}
 	})
@@ -95,7 +103,7 @@ func Run(ctx context.Context, c Config) error {
 	cancel()
 	chores.Wait()
 	hold.End(ctx)
-	return errors.Join(err, moved)
+	return errors.Join(err, moved, wrong)
 }
 
 // latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.

@@ -11,6 +11,12 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// Retention drops records by size and age, and knows no groups: a hold tells it the lowest offset that a
+// group needs in each partition. It has to be there before it is needed, and may be too low but never too
+// high. So it is stored before the first record is handled, follows the checkpoints at intervals, goes down
+// before a seek does (Descend), and is stored for storage topics to come before anything is produced there
+// (HoldNext).
+
 // holdEvery is how often a member tells the log which records its group still needs. The hold is
 // stored: it protects the records also while no member runs, only less of them than it could free.
 const holdEvery = 5 * time.Second
@@ -96,7 +102,7 @@ func (h Hold) warn(ctx context.Context, err error) {
 // store tells the log the lowest offsets that the group needs. A group that does not exist yet is
 // going to need everything.
 func (h Hold) store(ctx context.Context, first bool) error {
-	st, err := h.group.Survey(ctx, true)
+	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -132,7 +138,7 @@ func (h Hold) needs(st *registry.State, storage, partitions int) []int64 {
 // below what the group needed until now, or what it needed can't be read (unread, by position). From then
 // on they stay.
 func (h Hold) Descend(ctx context.Context, to []PositionInfo, unread []bool) error {
-	st, err := h.group.Survey(ctx, true)
+	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 		return err
 	}
 	cfg := m.Group
-	cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry, m.Transactional, c.Logger
+	cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions, m.Transactional, c.Logger
 	m.Layout.LayOut(&cfg, doc)
 	if cfg.Member == "" {
 		cfg.Member = group.NewMember()

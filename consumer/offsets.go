@@ -72,7 +72,7 @@ func (m offsetPublisher) turn(ctx context.Context, copied map[partitionID]int64,
 
 // copy copies the positions of this member's units that are not in copied, and says how many.
 func (m offsetPublisher) copy(ctx context.Context, copied map[partitionID]int64) (int, error) {
-	st, err := m.group.Survey(ctx, true)
+	st, err := m.group.Sketch(ctx, true)
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,13 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// A group may be at work while it is sought. Each unit is moved by a write that also raises its epoch, so
+// whoever owns it is fenced and begins at the new place; what makes it one seek is the order. All targets are
+// found before the first write, and again when the hold is stored, as retention may have been at work until
+// then. Earlier storage topics are moved first, so that later ones wait for them. And a unit that has begun
+// behind one that is sent back goes back too, to its first record: otherwise records of one key would pass
+// each other.
+
 // SeekOptions are the options of a seek.
 type SeekOptions struct {
 	// Partitions are those to move; empty: all. They are numbered through all storage topics, as
@@ -150,11 +157,10 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 	if err != nil {
 		return goal, err
 	}
-	st, err := g.Survey(ctx, true)
+	st, err := g.Sketch(ctx, true)
 	if err != nil {
 		return goal, err
 	}
-	have := st.Units
 	doc := t.Document()
 	layout := l.of(doc)
 	back := make([]bool, len(layout))
@@ -168,9 +174,10 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 				continue
 			}
 			var was *registry.Position
-			unread := n < len(have) && have[n].Damage() != nil
-			if n < len(have) {
-				was = have[n].Checkpoint.Position(in.Storage, in.Partition)
+			have := st.Unit(n)
+			unread := have != nil && have.Damage() != nil
+			if have != nil {
+				was = have.Checkpoint.Position(in.Storage, in.Partition)
 			}
 			sought := slices.Contains(partitions, doc.Unit(in.Storage, in.Partition))
 			if !sought && (!follows || was == nil) { // one that has not begun begins at its first record

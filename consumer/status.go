@@ -110,15 +110,13 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 	}
 	doc, now := t.Document(), time.Now().UnixMilli()
 	layout := l.of(doc)
-	for n := len(d.Units); n < len(layout); n++ { // the group has not grown with the topic yet
-		d.Units = append(d.Units, group.Status{Unit: registry.Unit{Number: n}, Phase: group.Unowned, Why: "no member has seen it yet"})
-	}
 	for i := range layout {
 		inputs := layout[i].Inputs
 		if inputs[0].Storage < doc.Left() {
 			continue
 		}
-		u, err := unitInfo(ctx, t, inputs, &d.Units[i], now)
+		status := d.Unit(i)
+		u, err := unitInfo(ctx, t, inputs, &status, now)
 		if err != nil && t.IsRetired(ctx, inputs[0].Storage, err) {
 			return l.Describe(ctx, reg, name, current)
 		}

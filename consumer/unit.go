@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,20 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 		inner.Began(engine)
 	}
 	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal}
-	u.Track(progress.now)
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	settle, err := w.settling(in, inner.Writes, u.Advanced, lost)
+	if err != nil {
+		return err
+	}
+	var settling sync.WaitGroup
+	stop := make(chan struct{})
+	if settle != nil {
+		u.Track(func() group.Progress { return settle.pass(progress.now()) })
+		settling.Go(func() { settle.run(ctx, stop) }) // joined below
+	} else {
+		u.Track(progress.now)
+	}
 	drained := make(chan struct{})
 	over := make(chan struct{})
 	go func() { // joined below
@@ -86,6 +100,12 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	err = engine.Run(ctx)
 	close(over)
 	<-drained
+	close(stop)
+	settling.Wait()
+	if settle != nil {
+		settle.last(ctx, progress.now())
+		err = cmp.Or(settle.takenBack(), err)
+	}
 	var stuck *dispatch.StuckError
 	if errors.As(err, &stuck) {
 		return fmt.Errorf("%w: %w", group.ErrStuck, err)
@@ -120,6 +140,9 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 			return nil, err
 		}
 		at = append(at, registry.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next})
+	}
+	if err := w.settle(ctx, in); err != nil {
+		return nil, err
 	}
 	return w.storeStart(ctx, u, at)
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// Zero: nowhere, the engine stops with the error, since records were lost.
 	OutOfRange StartAt
 
-	Concurrency int // handlers at the same time; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
+	Concurrency int // handlers at the same time, those included that are to answer later; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
 	// OrderBy is what records are ordered by, a function of their key alone; nil: that is the key. A record for
 	// which it returns nil is ordered with no other. It is called by several goroutines, for a key more than
 	// once, must not block, and what it returns must not change.
@@ -59,7 +59,7 @@ type Config struct {
 
 	Retry Retry
 
-	// ProgressTimeout is how long a handler may take for one record. A longer one is stuck: the
+	// ProgressTimeout is how long a handler may take for one record, its answer included. A longer one is stuck: the
 	// engine cancels its context and stops with a StuckError. Zero: for ever.
 	ProgressTimeout time.Duration
 	// DrainTimeout is how long Drain waits for running handlers before it cancels their context.
@@ -238,16 +238,21 @@ func (r *Retry) pause(attempts int) time.Duration {
 	return d - rand.N(d/2+1)
 }
 
-// StuckError says that a handler did not return in time. The record is unfinished; the handler's
+// StuckError says that a handler did not return, or answer, in time. The record is unfinished; the handler's
 // goroutine may still be running.
 type StuckError struct {
 	Name               string // of the unit
 	Storage, Partition int
 	Offset             int64
 	For                time.Duration
+	Out                bool // it has returned, and has not answered
 }
 
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("unit %s: the handler has not returned from storage %d partition %d offset %d for %s; the unit is given up (make the handler honour its context, or raise the time-out)",
-		e.Name, e.Storage, e.Partition, e.Offset, e.For.Round(time.Millisecond))
+	verb := "returned from"
+	if e.Out {
+		verb = "answered for"
+	}
+	return fmt.Sprintf("unit %s: the handler has not %s storage %d partition %d offset %d for %s; the unit is given up (make the handler honour its context, or raise the time-out)",
+		e.Name, verb, e.Storage, e.Partition, e.Offset, e.For.Round(time.Millisecond))
 }

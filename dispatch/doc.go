@@ -15,6 +15,9 @@
 // that becomes readable is one goroutine wake-up away from its handler, and nothing is handed
 // over a channel.
 //
+// A handler may return before its work is done, and answer later, see Later: its record is out then,
+// has no worker, and counts as a handler at work.
+//
 // When handlers are fast, a worker claims many records at once. A claim is no queue of its own: claimed
 // records that were not started are taken back as soon as their worker turns out to be slow.
 package dispatch

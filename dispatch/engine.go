@@ -14,6 +14,15 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The life of an engine. Its phase only ever rises: it reads and runs (active); its source has failed and
+// what was read is still handled (ending); only running handlers are waited for (draining); or nothing that
+// finishes counts any more (stopped). Whoever moves it on calls enter, which takes back what was claimed and
+// not started and wakes whoever may leave by that. Workers come and go by themselves (worker.go); Run keeps no
+// list of things to do but one timer, and ends when the last worker has left, or without those that are
+// stuck.
+//
+// What a method decides under mu may change whether a worker is needed: so it ends with unlock, which looks.
+
 // phase is how far an engine is in its life.
 type phase uint8
 
@@ -32,6 +41,7 @@ type Engine struct {
 	seed maphash.Seed
 	kick chan struct{} // tells Run that its timer is to be set anew
 	gone chan struct{} // closed when the last worker has left
+	last chan struct{} // closed when no further handler is started
 
 	// mu guards all that follows. It is held for bounded work in memory only: never while reading,
 	// waiting, logging, sending or handling.
@@ -49,9 +59,11 @@ type Engine struct {
 	turn       int                 // where the search for an input to read begins
 	others     []registry.Position // of partitions that are no input
 	workers    []*worker           // that were started and have not left
-	parked     []*worker           // of them, those with nothing to do; the last parked is woken first
+	resting    []*worker           // of them, those with nothing to do; who came last is woken first
 	running    int                 // handlers
 	blocked    int                 // of them, those that showed to be slow
+	outs       outs                // records that wait for an answer, and count as handlers
+	permits    int                 // records that workers may send out beside those; they count as handlers too
 	most       int                 // of them at once, see Limit; 0: as configured
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
@@ -78,7 +90,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		cfg: c, log: c.Logger.With("unit", c.Name), seed: maphash.MakeSeed(),
 		sched: schedule{leaders: table{orderBy: c.OrderBy}},
-		kick:  make(chan struct{}, 1), gone: make(chan struct{}),
+		kick:  make(chan struct{}, 1), gone: make(chan struct{}), last: make(chan struct{}),
 		pace: newPace(c.Concurrency, runtime.GOMAXPROCS(0)),
 	}
 	e.addInputs()
@@ -120,6 +132,7 @@ func Run(ctx context.Context, c Config) error {
 // called once. It joins every goroutine it started, except those of stuck handlers.
 func (e *Engine) Run(ctx context.Context) error {
 	hctx, cancel := context.WithCancelCause(ctx)
+	hctx = context.WithValue(hctx, lastKey{}, e.last)
 	defer cancel(nil)
 	rctx, stopRead := context.WithCancel(hctx)
 	defer stopRead()
@@ -206,11 +219,14 @@ func (e *Engine) abort(why error) {
 }
 
 // enter moves on to a later phase: claims that were not started are taken back, reads end, and
-// every parked worker looks whether it may leave.
+// every resting worker looks whether it may leave.
 func (e *Engine) enter(p phase) {
 	was := e.phase
 	for _, w := range e.workers {
 		e.reclaim(w, time.Now())
+	}
+	if was < draining && p >= draining {
+		close(e.last)
 	}
 	e.phase = p
 	if e.stopRead != nil {
@@ -219,6 +235,15 @@ func (e *Engine) enter(p phase) {
 	if was != idle {
 		e.closeIfOver()
 	}
+}
+
+type lastKey struct{}
+
+// Last is closed when the engine that has called a handler with ctx starts no further one: who waits for more
+// waits in vain. It is nil without an engine.
+func Last(ctx context.Context) <-chan struct{} {
+	last, _ := ctx.Value(lastKey{}).(chan struct{})
+	return last
 }
 
 // Pause stops reading and starting handlers; running ones go on. Resume ends it.
@@ -244,7 +269,7 @@ func (e *Engine) Limit(atOnce int) {
 	e.mu.Lock()
 	defer e.unlock()
 	e.most = atOnce
-	if e.running > e.atOnce() {
+	if e.atWork() > e.atOnce() {
 		for _, w := range e.workers {
 			e.reclaim(w, time.Now())
 		}

@@ -9,6 +9,15 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// From a partition into the schedule. One worker at a time has the reading role of an input: it owns what is
+// being read, and holds no lock while it reads or waits. What a read brought is taken in by blocks, as far as
+// the bounds allow, and the rest waits where it was read. The bounds are on records, bytes and finished
+// ranges. A key that fails for long can use them up, and then nothing more is read: other keys can't get
+// ahead without an end.
+//
+// The next offset moves when a record is taken in, not when it was read, so a reader that is stopped in
+// between leaves nothing out.
+
 // input is one partition being read. One worker at a time has the reading role of it (busy) and
 // owns the second group of fields.
 type input struct {

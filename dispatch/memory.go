@@ -23,7 +23,7 @@ func (e *Engine) compactIfFull() {
 	e.compacted = e.done
 	for _, in := range e.inputs {
 		for n := in.tracker.head; n != nil; n = n.next {
-			if n.state != claimed && n.data.live*4 <= n.data.count && n.data.count > 1 {
+			if n.state != claimed && n.state != out && n.data.live*4 <= n.data.count && n.data.count > 1 {
 				e.moveOut(n)
 			}
 		}

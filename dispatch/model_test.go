@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -25,6 +26,7 @@ type plan struct {
 	FailPercent int
 	MaxFails    int
 	MaxTime     time.Duration // of one handler call
+	LatePercent int           // of the calls are answered after the handler has returned, or just before
 	Concurrency int
 	MaxInFlight int
 	MaxBytes    int64
@@ -48,6 +50,7 @@ func drawPlan(t *rapid.T) plan {
 		FailPercent: rapid.SampledFrom([]int{0, 5, 60}).Draw(t, "fail"),
 		MaxFails:    rapid.IntRange(1, 3).Draw(t, "fails"),
 		MaxTime:     rapid.SampledFrom([]time.Duration{0, 20 * time.Microsecond, 3 * time.Millisecond, time.Second}).Draw(t, "time"),
+		LatePercent: rapid.SampledFrom([]int{0, 10, 100}).Draw(t, "late"),
 		Concurrency: rapid.SampledFrom([]int{1, 2, 16}).Draw(t, "concurrency"),
 		MaxInFlight: rapid.SampledFrom([]int{1, 7, 64, 8192}).Draw(t, "inflight"),
 		MaxBytes:    rapid.SampledFrom([]int64{1, 4 << 10, 16 << 20}).Draw(t, "bytes"),
@@ -112,22 +115,60 @@ func (o *observer) fault(format string, args ...any) {
 
 var errPlanned = errors.New("planned")
 
-func (o *observer) handle(_ context.Context, r *Record) error {
+func (o *observer) handle(ctx context.Context, r *Record) error {
 	fails, takes := o.begin(r.Offset)
+	if rand.IntN(100) < o.LatePercent {
+		l := NewLater()
+		r.AnswerLater(l)
+		offset := r.Offset
+		if rand.IntN(3) == 0 {
+			_ = l.Answer(o.end(offset, fails)) // before the handler returns, which decides whether it counts
+			return nil
+		}
+		go func() { // the engine waits for the answer
+			if takes > 0 {
+				time.Sleep(takes)
+			}
+			o.answer(ctx, l, offset, fails)
+		}()
+		return nil
+	}
 	if takes > 0 {
 		time.Sleep(takes)
 	}
+	return o.end(r.Offset, fails)
+}
+
+// answer answers later, and then once more.
+func (o *observer) answer(ctx context.Context, l *Later, offset int64, fails bool) {
+	lost := ctx.Err() != nil
+	err := l.Answer(o.end(offset, fails))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case errors.Is(err, fault.Fenced) && ctx.Err() != nil && o.frozen:
+	case err == nil && !lost:
+	default:
+		o.fault("the answer for %d was taken as: %v (lost before: %v)", offset, err, lost)
+	}
+	if again := l.Answer(errPlanned); !errors.Is(again, fault.Conflict) {
+		o.fault("a second answer for %d was taken as: %v", offset, again)
+	}
+}
+
+// end notes that a record is not at work any more, and returns how that went.
+func (o *observer) end(offset int64, fails bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.running--
-	if key := o.keyOf[r.Offset]; key != "" {
+	if key := o.keyOf[offset]; key != "" {
 		delete(o.busy, key)
 	}
 	if fails {
 		return errPlanned
 	}
 	if !o.frozen {
-		o.finished[r.Offset] = true
+		o.finished[offset] = true
 	}
 	return nil
 }

@@ -8,6 +8,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// All that an engine does because time has passed, by one timer in Run: arm sets it earlier, never later, and
+// tick does whatever is due and arms it for what comes next. Two watches are among it. What a slow worker has
+// claimed is taken back after patience, so that one slow handler holds up no record but its own. And a
+// handler without progress for too long gives the unit up, as does one that outlasts a drain and then its
+// cancelled context.
+
 const never = time.Hour
 
 // arm makes Run's timer fire at t or earlier.
@@ -67,7 +73,7 @@ func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
 	failing = len(e.sched.retries)
 	stalled = e.phase == active && e.full()
 	if !e.wasStalled { // a bound that others than failing keys have reached is nothing to tell
-		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.running == 0
+		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.atWork() == 0
 	}
 	changed = stalled != e.wasStalled
 	e.wasStalled = stalled
@@ -105,6 +111,7 @@ func (e *Engine) watch(now time.Time) {
 		}
 		e.watchdog(w, now)
 	}
+	e.watchOut(now)
 	switch {
 	case !busy:
 		e.pace.reset()
@@ -121,15 +128,15 @@ func (e *Engine) watchdog(w *worker, now time.Time) {
 		w.seen, w.seenAt = at, now
 	}
 	if lasts := now.Sub(w.seenAt); lasts >= e.cfg.ProgressTimeout {
-		e.giveUp(w, now)
+		e.giveUp(e.stuck(w, now), now)
 		return
 	}
 	e.arm(w.seenAt.Add(e.cfg.ProgressTimeout))
 }
 
-// giveUp stops the unit because of w's handler.
-func (e *Engine) giveUp(w *worker, now time.Time) {
-	e.fate = e.stuck(w, now)
+// giveUp stops the unit because of a handler.
+func (e *Engine) giveUp(why error, now time.Time) {
+	e.fate = why
 	e.enter(stopped)
 	e.cancel(e.fate)
 	e.drainBy = now.Add(e.cfg.AbandonAfter)
@@ -161,7 +168,7 @@ func (e *Engine) expel(now time.Time) bool {
 	return true
 }
 
-// abandon leaves the workers behind that are still there.
+// abandon leaves the workers behind that are still there, and the records that are out.
 func (e *Engine) abandon(now time.Time) {
 	e.phase = stopped
 	if e.fate != nil {
@@ -172,6 +179,10 @@ func (e *Engine) abandon(now time.Time) {
 			e.fate = e.stuck(w, now)
 			return
 		}
+	}
+	if l := e.outs.oldest; l != nil {
+		e.fate = e.unanswered(l, now)
+		return
 	}
 	e.fate = fmt.Errorf("unit %s: a read has not ended %s after its context: %w", e.cfg.Name, e.cfg.AbandonAfter, fault.Unavailable)
 }

@@ -5,6 +5,7 @@ import "time"
 const (
 	maxBatch  = 128                   // records claimed at once
 	batchTime = 60 * time.Microsecond // that a claim should last
+	owedBatch = 64                    // records claimed at once when they are answered later
 	fastBatch = 16                    // from here on, handlers are known not to block
 	patience  = time.Millisecond      // a claim that lasts longer is taken back
 )
@@ -17,6 +18,7 @@ type pace struct {
 	full  int // width for slow handlers: what was configured
 	cores int
 	each  float64 // moving average of the time of one record, in ns
+	late  bool    // the last one was answered later
 }
 
 func newPace(concurrency, cores int) pace {
@@ -33,6 +35,7 @@ func (p *pace) took(records int, d time.Duration) {
 		p.each = each
 	}
 	p.each += (each - p.each) / 4
+	p.late = false
 	size := maxBatch
 	if p.each*maxBatch > float64(batchTime) {
 		size = max(1, int(float64(batchTime)/p.each))
@@ -44,8 +47,11 @@ func (p *pace) took(records int, d time.Duration) {
 	}
 }
 
+// owed learns that handlers answer later: they only have to be called, which needs no more goroutines than cores.
+func (p *pace) owed() { p.batch, p.width, p.each, p.late = owedBatch, min(p.full, p.cores), 0, true }
+
 // reset forgets how long handlers take: one has blocked, or there was nothing to do.
-func (p *pace) reset() { p.batch, p.width, p.each = 1, p.full, 0 }
+func (p *pace) reset() { p.batch, p.width, p.each, p.late = 1, p.full, 0, false }
 
 // hurried says whether slowness must be watched for.
 func (p *pace) hurried(claimed int) bool { return claimed > 1 || p.width < p.full }

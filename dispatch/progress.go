@@ -72,12 +72,13 @@ type Stats struct {
 	Bytes    int64 // the memory they take, approximately
 	Ready    int   // of them, could run now
 	Running  int   // handlers at work
+	Out      int   // their handlers have returned, and the answers come later
 	Retrying int   // failed and waiting for their next attempt
 	Finished uint64
 	Failed   uint64 // attempts
 	// Oldest is the timestamp, in Unix milliseconds, of the lowest unfinished record; 0: none is.
 	Oldest int64
-	// Longest is for how long a handler has been running now; exact to a millisecond.
+	// Longest is for how long a handler has been running now, or owes its answer; exact to a millisecond.
 	Longest time.Duration
 	Paused  bool
 }
@@ -88,7 +89,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Stats{
-		InFlight: e.sched.unfinished, Bytes: e.retained, Ready: e.sched.ready, Running: e.running,
+		InFlight: e.sched.unfinished, Bytes: e.retained, Ready: e.sched.ready, Running: e.running, Out: e.outs.count,
 		Retrying: len(e.sched.retries), Finished: e.done, Failed: e.failed, Paused: e.paused,
 	}
 	for _, in := range e.inputs {
@@ -100,6 +101,9 @@ func (e *Engine) Stats() Stats {
 		if w.busy {
 			s.Longest = max(s.Longest, now.Sub(w.seenAt))
 		}
+	}
+	if l := e.outs.oldest; l != nil {
+		s.Longest = max(s.Longest, now.Sub(l.since))
 	}
 	return s
 }

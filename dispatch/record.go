@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// Record is a record as a handler gets it: valid until the handler returns. Its key, value and
+// Record is a record as a handler gets it: valid until the handler returns, or answers later. Its key, value and
 // headers may be kept, and never change; each keeps up to some hundred KiB of its neighbours in
 // memory, so copy what is kept for long. Handlers must not write to them.
 type Record struct {
@@ -19,6 +19,8 @@ type Record struct {
 	// records before and this one as they were read. Start is where the engine began in the
 	// partition.
 	From, To, Start int64
+
+	late *Later // where its answer comes from; nil: the handler returns it
 }
 
 // Handler processes one record. nil finishes the record; an error, or a panic, makes it be tried
@@ -34,6 +36,7 @@ const (
 	ready                 // in the ready list
 	claimed               // a worker has it
 	retrying              // failed, waits for its next attempt
+	out                   // its handler has returned, and its answer comes later
 )
 
 // node is a record in flight. It is used again when it is finished.

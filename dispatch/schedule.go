@@ -64,6 +64,16 @@ func (s *schedule) take(dst []*node, limit int) []*node {
 	return dst
 }
 
+// takeLeaders is take without what waits behind: that waits for the answers.
+func (s *schedule) takeLeaders(dst []*node, limit int) []*node {
+	for len(dst) < limit && s.readyHead != nil {
+		n := s.popFront()
+		n.state = claimed
+		dst = append(dst, n)
+	}
+	return dst
+}
+
 // giveBack returns claimed records that were not started, in the order of take. Their turn is
 // before everything that became ready since.
 func (s *schedule) giveBack(nodes []*node) {
@@ -98,14 +108,14 @@ func (s *schedule) retry(n *node) {
 	heap.Push(&s.retries, n)
 }
 
-// expire makes the parked records ready whose time has come.
+// expire makes the failed records ready whose time has come.
 func (s *schedule) expire(now time.Time) {
 	for len(s.retries) > 0 && !s.retries[0].fail.due.After(now) {
 		s.pushBack(heap.Pop(&s.retries).(*node))
 	}
 }
 
-// nextRetry is when expire has something to do; false when nothing is parked.
+// nextRetry is when expire has something to do; false when nothing waits for its next attempt.
 func (s *schedule) nextRetry() (time.Time, bool) {
 	if len(s.retries) == 0 {
 		return time.Time{}, false

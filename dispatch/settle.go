@@ -7,6 +7,9 @@ import (
 
 // settleAll accounts for what w has run and makes it free.
 func (e *Engine) settleAll(w *worker, now time.Time) {
+	if w.late && !w.owes {
+		e.reclaim(w, now)
+	}
 	e.settle(w, w.limit, now)
 	clear(w.batch)
 	w.busy = false
@@ -16,7 +19,11 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 		e.blocked--
 	}
 	if e.phase == active || e.phase == ending {
-		e.pace.took(w.limit, now.Sub(w.begun))
+		if w.late {
+			e.pace.owed() // that says nothing of how long it takes
+		} else {
+			e.pace.took(w.limit, now.Sub(w.begun))
+		}
 		e.relieve(now)
 	}
 	e.compactIfFull()
@@ -28,17 +35,40 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 	frozen := e.phase == stopped || e.lost()
 	for ; w.settled < upto; w.settled++ {
 		n, err := w.batch[w.settled], w.errs[w.settled]
+		e.permit(w, -1)
+		if err != nil && errors.Is(err, errOut) {
+			var known bool
+			if err, known = e.sendOut(n, now); !known {
+				continue
+			}
+		}
 		switch {
 		case frozen:
-		case err == nil:
-			e.finish(n)
-		case errors.Is(err, errSkipped):
+		case err != nil && errors.Is(err, errSkipped):
 			e.sched.giveBack(w.batch[w.settled : w.settled+1])
-		case n.uncounted(err):
-			e.sched.pushBack(n)
 		default:
-			e.fail(n, err, now)
+			e.account(n, err, now)
 		}
+	}
+}
+
+// permit changes how many more records than the one that is running w may have sent out, which count as handlers until
+// they are accounted for.
+func (e *Engine) permit(w *worker, more int) {
+	more = max(more, -w.permits)
+	w.permits += more
+	e.permits += more
+}
+
+// account takes the answer of a handler in.
+func (e *Engine) account(n *node, err error, now time.Time) {
+	switch {
+	case err == nil:
+		e.finish(n)
+	case n.uncounted(err):
+		e.sched.pushBack(n)
+	default:
+		e.fail(n, err, now)
 	}
 }
 
@@ -104,6 +134,7 @@ func (e *Engine) reclaim(w *worker, now time.Time) {
 	e.settle(w, max(0, started-1), now)
 	if e.phase != stopped {
 		e.sched.giveBack(w.batch[started:w.limit])
+		e.permit(w, started-w.limit)
 	}
 	w.limit = started
 }

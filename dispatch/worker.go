@@ -23,9 +23,9 @@ import (
 // The engine also accounts for what such a worker has finished: errs of the records before the
 // running one, which it wrote before it moved cursor on.
 
-// worker is one goroutine of the pool. It runs claimed records, or reads, or is parked.
+// worker is one goroutine of the pool. It runs claimed records, or reads, or rests.
 type worker struct {
-	wake  chan struct{} // capacity 1: one send for each time it is taken off the parked ones
+	wake  chan struct{} // capacity 1: one send for each time it is taken off the resting ones
 	fresh bool          // its goroutine is to be started
 
 	// cursor counts the records of batch that were started; the one before it is running. Taking
@@ -33,11 +33,14 @@ type worker struct {
 	cursor atomic.Int64
 	batch  []*node
 	errs   []error // by record of batch; published by cursor
+	late   bool    // a record is answered later; unless owes, it is the last one, and the rest of the batch is given back
+	owes   bool    // all records of batch may be out at once
 
 	// Guarded by Engine.mu:
 	busy    bool
 	blocked bool      // for longer than patience
 	limit   int       // batch[limit:] was taken back
+	permits int       // of Engine.permits, those of batch
 	settled int       // batch[:settled] is accounted for
 	begun   time.Time // when the batch was
 	seen    int64     // the watchdog's last look at cursor
@@ -48,6 +51,8 @@ const takenBack = 1 << 40
 
 // errSkipped marks a claimed record that must wait for an earlier one of its key.
 var errSkipped = errors.New("skipped")
+
+var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 // work is the life of a worker. hctx is the handlers' context, rctx that of reads.
 func (e *Engine) work(hctx, rctx context.Context, w *worker) {
@@ -76,7 +81,7 @@ func (e *Engine) work(hctx, rctx context.Context, w *worker) {
 			e.unlock()
 			return
 		default:
-			e.parked = append(e.parked, w)
+			e.resting = append(e.resting, w)
 			e.unlock()
 			<-w.wake
 			e.mu.Lock()
@@ -90,16 +95,16 @@ func (e *Engine) leave(w *worker) {
 	defer e.unlock()
 	if w.busy { // the handler ended its goroutine; see runtime.Goexit
 		e.reclaim(w, time.Now())
-		w.errs[w.limit-1] = errors.New("the handler ended its goroutine (runtime.Goexit)")
+		w.errs[w.limit-1] = errExited
 		e.settleAll(w, time.Now())
 	}
 	e.workers = slices.DeleteFunc(e.workers, func(x *worker) bool { return x == w })
 	e.closeIfOver()
 }
 
-// closeIfOver tells Run that the last worker has left.
+// closeIfOver tells Run that the last worker has left, and no record is out.
 func (e *Engine) closeIfOver() {
-	if len(e.workers) == 0 && e.over() && !e.closed {
+	if len(e.workers) == 0 && e.outs.count == 0 && e.over() && !e.closed {
 		e.closed = true
 		close(e.gone)
 	}
@@ -121,12 +126,12 @@ func (e *Engine) unlock() {
 }
 
 func (e *Engine) helper() *worker {
-	if e.start == nil || !e.canRun() && e.readable() == nil && (!e.over() || len(e.parked) == 0) {
+	if e.start == nil || !e.canRun() && e.readable() == nil && (!e.over() || len(e.resting) == 0) {
 		return nil
 	}
-	if k := len(e.parked) - 1; k >= 0 {
-		w := e.parked[k]
-		e.parked = e.parked[:k]
+	if k := len(e.resting) - 1; k >= 0 {
+		w := e.resting[k]
+		e.resting = e.resting[:k]
 		return w
 	}
 	if len(e.workers) >= e.cfg.Concurrency+len(e.inputs) {
@@ -140,8 +145,11 @@ func (e *Engine) helper() *worker {
 // canRun says whether a handler may be started now.
 func (e *Engine) canRun() bool {
 	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
-		e.running < e.atOnce() && e.running-e.blocked < e.pace.width
+		e.atWork() < e.atOnce() && e.running-e.blocked < e.pace.width
 }
+
+// atWork is how many handlers are at work, or may be before anybody looks again.
+func (e *Engine) atWork() int { return e.running + e.outs.count + e.permits }
 
 // atOnce is how many handlers may run at the same time.
 func (e *Engine) atOnce() int {
@@ -169,13 +177,18 @@ func (e *Engine) claim(w *worker) {
 	if e.paused {
 		limit, e.one = 1, false
 	}
-	w.batch = e.sched.take(w.batch[:0], limit)
+	if w.owes = e.pace.late; w.owes {
+		w.batch = e.sched.takeLeaders(w.batch[:0], min(limit, e.atOnce()-e.atWork()))
+		e.permit(w, len(w.batch)-1)
+	} else {
+		w.batch = e.sched.take(w.batch[:0], limit)
+	}
 	for len(w.errs) < len(w.batch) {
 		w.errs = append(w.errs, nil)
 	}
 	now := time.Now()
 	w.limit, w.settled, w.begun, w.seen, w.seenAt = len(w.batch), 0, now, 1, now
-	w.busy = true
+	w.busy, w.late = true, false
 	w.cursor.Store(0)
 	e.running++
 	if e.pace.hurried(len(w.batch)) {
@@ -200,28 +213,44 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 			continue
 		}
 		err := e.handle(ctx, n)
-		if err != nil {
-			bad = &n.rec
-		}
 		w.errs[i] = err
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, errOut) {
+			bad = &n.rec
+		} else if w.late = true; !w.owes {
+			return
+		}
 	}
 }
 
 // handle calls the handler, or who decides in its place, for one record.
 func (e *Engine) handle(ctx context.Context, n *node) (err error) {
+	r, returned := &n.rec, false
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the handler panicked: %v", v)
 			e.log.Error("a handler panicked", "storage", n.rec.Storage, "partition", n.rec.Partition, "offset", n.rec.Offset,
 				"panic", v, "stack", string(debug.Stack()))
+		} else if !returned {
+			err = errExited
+		}
+		if l := r.late; l != nil {
+			r.late = nil
+			err = e.returned(n, l, err)
 		}
 	}()
 	if f := n.fail; f != nil {
 		again := n.rec
+		r = &again
 		if again.Attempt = f.attempts + 1; f.why != "" {
-			return e.cfg.Retry.OnHeld(ctx, &again, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
+			err = e.cfg.Retry.OnHeld(ctx, r, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
+			returned = true
+			return err
 		}
-		return e.cfg.Handler(ctx, &again)
 	}
-	return e.cfg.Handler(ctx, &n.rec)
+	err = e.cfg.Handler(ctx, r)
+	returned = true
+	return err
 }

@@ -16,6 +16,7 @@ import (
 // Config is a member of a group. Registry, Group, Topic, Units and Member are needed.
 type Config struct {
 	Registry *registry.Registry
+	Sessions *registry.Sessions // of the process, for Registry: the member shares a session with others; nil: it has its own
 	Group    string
 	Topic    string   // what the group consumes; the same for all members
 	Units    int      // how many units there are; the same for all members

@@ -12,11 +12,13 @@ import (
 // Description is a group as the store knows it.
 type Description struct {
 	Meta       registry.Meta
-	Members    []registry.Member // live ones, by ID
-	Awaited    []string          // static members that are away, and whose units wait for them
-	Units      []Status
+	Members    []registry.Member   // live ones, by ID
+	Awaited    []string            // static members that are away, and whose units wait for them
+	Units      []Status            // those that the store has anything of, by number; see Unit
 	Assignment registry.Assignment // zero: none was written yet
 	Control    registry.Control
+
+	state *registry.State
 }
 
 // Phase is what is going on with a unit.
@@ -58,7 +60,7 @@ func read(ctx context.Context, r *registry.Registry, name string, checkpoints bo
 	if err != nil {
 		return nil, err
 	}
-	st, err := g.Survey(ctx, checkpoints)
+	st, err := g.Sketch(ctx, checkpoints)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func read(ctx context.Context, r *registry.Registry, name string, checkpoints bo
 }
 
 func describe(st *registry.State) *Description {
-	d := &Description{Meta: *st.Meta, Members: st.Members, Control: st.Control}
+	d := &Description{Meta: *st.Meta, Members: st.Members, Control: st.Control, state: st}
 	if st.Assignment != nil {
 		d.Assignment = *st.Assignment
 	}
@@ -78,10 +80,23 @@ func describe(st *registry.State) *Description {
 			d.Awaited = append(d.Awaited, s.ID)
 		}
 	}
+	d.Units = make([]Status, 0, len(st.Units))
 	for i := range st.Units {
 		d.Units = append(d.Units, d.status(st, &st.Units[i]))
 	}
 	return d
+}
+
+// Unit is any unit of the group: one that the store has nothing of is nobody's, and was never begun.
+func (d *Description) Unit(n int) Status {
+	at, ok := slices.BinarySearchFunc(d.Units, n, func(u Status, n int) int { return u.Number - n })
+	switch {
+	case ok:
+		return d.Units[at]
+	case n >= d.Meta.Units: // the group has not grown with its topic yet
+		return Status{Unit: registry.Unit{Number: n}, Phase: Unowned, Why: "no member has seen it yet"}
+	}
+	return d.status(d.state, &registry.Unit{Number: n})
 }
 
 func (d *Description) status(st *registry.State, u *registry.Unit) Status {

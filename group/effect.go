@@ -29,6 +29,8 @@ func (m *member) do(ctx context.Context, effect core.Effect) {
 		})
 	case core.OpenSession:
 		m.wg.Go(func() { m.openSession(ctx, e) })
+	case core.LoseSession:
+		m.lose(m.sessions[e.Session])
 	case core.CloseSession:
 		m.closeSession(ctx, e.Session)
 	case core.StartUnit:
@@ -109,7 +111,13 @@ func (m *member) apply(ctx context.Context, txns []registry.Txn) ([]registry.Res
 func (m *member) openSession(ctx context.Context, e core.OpenSession) {
 	bounded, cancel := m.bound(ctx)
 	defer cancel()
-	s, err := m.group.Registry().OpenSession(bounded, e.TTL)
+	var s registry.Session
+	var err error
+	if m.cfg.Sessions != nil {
+		s, err = m.cfg.Sessions.Open(bounded, e.TTL)
+	} else {
+		s, err = m.group.Registry().OpenSession(bounded, e.TTL)
+	}
 	if err != nil {
 		m.send(message{event: core.SessionOpened{ID: e.ID, Err: silent(err, registry.ErrUnavailable)}})
 		return
@@ -117,6 +125,13 @@ func (m *member) openSession(ctx context.Context, e core.OpenSession) {
 	ev := core.SessionOpened{ID: e.ID, Session: s.ID(), Lease: m.at(s.Deadline())}
 	if !m.send(message{event: ev, session: s}) {
 		_ = s.Close(bounded) // nobody needs it any more; if this fails it runs out by itself
+	}
+}
+
+// lose says to those who share a session that it is over.
+func (m *member) lose(s registry.Session) {
+	if s, ok := s.(*registry.Share); ok {
+		s.Lose()
 	}
 }
 

@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	calmRounds   = 10          // so many in a row without progress begin a rest
-	restInterval = time.Second // how often progress is collected then, at most
+	calmRounds   = 10              // so many in a row without progress begin a rest, and a long one
+	restInterval = time.Second     // how often progress is collected in a rest, at most
+	longInterval = 5 * time.Second // and in a long one
 )
 
 // pace says when progress is collected: every commit interval while there is some, and seldom
@@ -52,6 +53,10 @@ func (p *pace) rest(calm bool) (begins bool) {
 			p.resting.Store(true)
 			p.ticker.Reset(restInterval)
 			return true
+		}
+	case resting:
+		if p.calm++; p.calm == 2*calmRounds {
+			p.ticker.Reset(longInterval)
 		}
 	}
 	return false

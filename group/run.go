@@ -234,12 +234,19 @@ func (m *member) adopt(ctx context.Context, s registry.Session) {
 	})
 }
 
-// leave ends the session, so that others need not wait for its TTL.
+// leave ends the session, so that others need not wait for its TTL, or takes the member out of one that it shares.
 func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.SessionTTL)
 	defer cancel()
-	for _, s := range m.sessions { // one, or a lost one besides
-		if err := s.Close(ctx); err != nil {
+	for id, s := range m.sessions { // one, or a lost one besides
+		var err error
+		if share, ok := s.(*registry.Share); ok && id == m.exit.Session {
+			err = share.Leave(ctx, m.exit.Withdraw, m.cfg.Incarnation, m.exit.Doubt)
+		} else {
+			m.lose(s)
+			err = s.Close(ctx)
+		}
+		if err != nil {
 			m.log().Warn("the session could not be ended; it runs out by itself", "error", err)
 		}
 	}

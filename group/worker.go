@@ -103,7 +103,7 @@ func (u *Unit) Why() string { return u.why }
 func (u *Unit) Draining() <-chan struct{} { return u.draining }
 
 // Track names the function that tells how far the worker got. It is called every commit interval,
-// every second when nothing has moved for a while, and once after the worker returned, possibly at
+// every second when nothing has moved for a while and later every five, and once after the worker returned, possibly at
 // the same time as the worker's own code, and must not block.
 func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
 

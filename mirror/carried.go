@@ -10,6 +10,10 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The progress of groups at the target: that of each unit is given once for ever, in one transaction with the
+// note that it was (applyUnit). Without the note a cut-over that is repeated would send a group back that has
+// gone on at the target meanwhile.
+
 func (m *Mirror) applyGroups(ctx context.Context, p *plan) error {
 	if err := m.alone(ctx); err != nil {
 		return err

@@ -13,6 +13,17 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
+// A cut-over may fail anywhere, and is then called again. Two rules make that safe. All that the target is
+// going to get is written down as one plan before any of it is used: the definition, the groups, and each
+// group's translated checkpoints. To translate them again later would be wrong, as by then the target may
+// have records and progress of its own; so who finds a plan carries it out and computes nothing. And each
+// step of carrying it out can be taken twice, and by two: the definition is adopted once, and a checkpoint is
+// given to its unit in the transaction that notes that it was.
+//
+// The step before the plan that stops somebody is the seal of the source. So what refuses a cut-over is
+// looked for before it, and the source is marked before it too: what is sealed and has no mark might be
+// opened again.
+
 // plan is how far a cut-over got. When it is there, all that the target gets is written down, and
 // nothing is computed anew: a second translation of progress would spoil it.
 type plan struct {
@@ -162,7 +173,7 @@ func (m *Mirror) noSubscription(ctx context.Context) error {
 		case d.Damaged != "":
 			return fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s): %w", m.c.Topic, d.Name, d.Damaged, fault.Conflict)
 		case d.Topic == m.c.Topic:
-			return fmt.Errorf("topic %q is delivered by subscription %q, and what that has parked can't be carried over; let it finish and delete it, and make one at the target: %w", m.c.Topic, d.Name, fault.Conflict)
+			return fmt.Errorf("topic %q is delivered by subscription %q, and what that has parked can't be carried over; when nothing is left to deliver, \"ringfence subscription delete %s\" (DeleteSubscription in Go), and make it at the target after the cut-over: %w", m.c.Topic, d.Name, d.Name, fault.Conflict)
 		}
 	}
 	return nil

@@ -56,7 +56,10 @@ func TestATransportBoundsItsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	tr := transport(&Config{}, newGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}))
+	tr, err := transport(&Config{}, newGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := tr.DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

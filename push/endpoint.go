@@ -39,7 +39,8 @@ type Config struct {
 	CloudEvents bool // each request is a CloudEvent 1.0 in binary mode
 
 	AllowNet []netip.Prefix // addresses for special purposes, and of this host, that may be dialed all the same; see ParseNet
-	TLS      *tls.Config    // roots to trust, a certificate of this side
+	Files    TLSFiles       // certificates to trust, and those of this side
+	TLS      *tls.Config    // what else TLS is to be like
 	Resolver *net.Resolver  // default: that of this host
 	Logger   *slog.Logger   // nil discards
 
@@ -80,17 +81,19 @@ func New(cfg Config) (*Endpoint, error) {
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
 	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
-	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile) }); err != nil {
+	origin := u.Scheme + "://" + u.Host
+	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile, origin) }); err != nil {
 		return nil, err
 	}
-	origin := u.Scheme + "://" + u.Host
 	if e.token, err = keep(log, func() (string, error) { return tokenFor(cfg.TokenFile, origin) }); err != nil {
 		return nil, err
 	}
 	if e.token.value != "" && u.Scheme == "http" && !loopback(u) {
 		return nil, fmt.Errorf("endpoint %s: its token would go over the network in the open; expected https: %w", shownURL(u), fault.Invalid)
 	}
-	e.transport = transport(&cfg, g)
+	if e.transport, err = transport(&cfg, g, origin); err != nil {
+		return nil, err
+	}
 	e.request = http.Request{Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	return e, nil
 }
@@ -112,7 +115,7 @@ func timeouts(c *Config) {
 
 // transport speaks HTTP/1.1 and, over TLS, HTTP/2. It asks no proxy, as what a proxy dials nobody could
 // look at, and takes no compressed answers, which could be of any size.
-func transport(c *Config, g guard) *http.Transport {
+func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: c.ConnectTimeout, ControlContext: g.control, Resolver: c.Resolver}
 	var secured *tls.Config
 	if c.TLS != nil {
@@ -122,8 +125,9 @@ func transport(c *Config, g guard) *http.Transport {
 	if beginsWithin == c.Timeout {
 		beginsWithin = 0 // which ends the attempt no later, without a timer of its own
 	}
-	return &http.Transport{
-		DialContext:            bounded(dialer.DialContext),
+	by := bounded(dialer.DialContext)
+	t := &http.Transport{
+		DialContext:            by,
 		TLSClientConfig:        secured,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
 		ResponseHeaderTimeout:  beginsWithin,
@@ -135,6 +139,12 @@ func transport(c *Config, g guard) *http.Transport {
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.ConnectTimeout},
 	}
+	if c.Files == (TLSFiles{}) {
+		return t, nil
+	}
+	var err error
+	t.DialTLSContext, err = c.Files.secure(c.Logger, origin, secured, by, c.ConnectTimeout)
+	return t, err
 }
 
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.

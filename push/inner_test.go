@@ -110,7 +110,10 @@ func TestAPublicAddressOfThisHostIsRefused(t *testing.T) {
 
 func TestNoProxyIsAskedAndNothingIsDecompressed(t *testing.T) {
 	t.Parallel()
-	tr := transport(&Config{}, newGuard(nil))
+	tr, err := transport(&Config{}, newGuard(nil), "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if tr.Proxy != nil || !tr.DisableCompression || tr.MaxResponseHeaderBytes != limits.EndpointAnswerBytes {
 		t.Errorf("a proxy: %t, decompression: %t, %d bytes of headers", tr.Proxy != nil, !tr.DisableCompression, tr.MaxResponseHeaderBytes)
 	}
@@ -159,7 +162,7 @@ func TestTheWaitOfAnAnswerIsUnderstoodAndBounded(t *testing.T) {
 // The example of the specification, and of its libraries.
 func TestASignatureIsThatOfStandardWebhooks(t *testing.T) {
 	t.Parallel()
-	keys, err := parseSecrets([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"))
+	keys, err := parseSecrets([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +184,7 @@ func TestSecretsAreReadAnewAndShownNowhere(t *testing.T) {
 	}
 	write(line(first))
 	var told bytes.Buffer
-	k, err := keep(slog.New(slog.NewTextHandler(&told, nil)), func() ([][]byte, error) { return readSecrets(path) })
+	k, err := keep(slog.New(slog.NewTextHandler(&told, nil)), func() ([][]byte, error) { return readSecrets(path, "") })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func (k *kept[T]) current(now time.Time) T {
 // CheckSecrets looks at a file of secrets before anybody needs it: fault.NotFound when there is none. Errors
 // show nothing of what is in it.
 func CheckSecrets(path string) error {
-	_, err := readSecrets(path)
+	_, err := readSecrets(path, "")
 	if errors.Is(err, os.ErrNotExist) { // for who delivers, that is no end of the subscription
 		return fmt.Errorf("secret file: open %s: %w: %w", path, os.ErrNotExist, fault.NotFound)
 	}
@@ -76,8 +76,10 @@ func CheckSecrets(path string) error {
 }
 
 // readSecrets reads the secrets of a file, none for "": one a line, and during a rotation two, of which the first is
-// the new one. The form is that of Standard Webhooks: base64 of 24 to 64 bytes, behind "whsec_" or not.
-func readSecrets(path string) ([][]byte, error) {
+// the new one. The form is that of Standard Webhooks: base64 of 24 to 64 bytes, behind "whsec_" or not. One behind
+// an origin signs what goes there and nothing else: whoever may write definitions names the file and the endpoint,
+// and could else have what he likes signed by the secret of another one.
+func readSecrets(path, origin string) ([][]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -85,29 +87,47 @@ func readSecrets(path string) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fault.Invalid)
 	}
-	keys, err := parseSecrets(text)
+	keys, err := parseSecrets(text, origin)
 	if err != nil {
 		return nil, fmt.Errorf("secret file %s: %w: %w", path, err, fault.Invalid)
 	}
 	return keys, nil
 }
 
-var errSecrets = fmt.Errorf("expected one line, or two during a rotation, each \"whsec_\" and base64 of %d to %d bytes", shortestSecret, longestSecret)
+var (
+	errSecrets = fmt.Errorf("expected one line, or two during a rotation, each \"whsec_\" and base64 of %d to %d bytes, perhaps behind an origin that it is for", shortestSecret, longestSecret)
+	errOthers  = errors.New("its secrets are for other origins than that of the endpoint, and nothing else is signed with them")
+)
 
-func parseSecrets(text []byte) ([][]byte, error) {
+// parseSecrets gives those for an origin; "": those of the first line's, to see whether they are in order.
+func parseSecrets(text []byte, origin string) ([][]byte, error) {
 	var keys [][]byte
+	others := false
 	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
+		fields := strings.Fields(string(line))
+		if len(fields) == 0 {
 			continue
 		}
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(line), "whsec_"))
-		if err != nil || len(key) < shortestSecret || len(key) > longestSecret {
+		secret := fields[len(fields)-1]
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil || len(key) < shortestSecret || len(key) > longestSecret || len(fields) > 2 || len(fields) == 2 && !strings.Contains(fields[0], "://") {
 			return nil, errSecrets // not err, which may show a part
+		}
+		if len(fields) == 2 {
+			if origin == "" {
+				origin = strings.TrimSuffix(fields[0], "/")
+			}
+			if !sameOrigin(fields[0], origin) {
+				others = true
+				continue
+			}
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) == 0 || len(keys) > mostSecrets {
+	switch {
+	case len(keys) == 0 && others:
+		return nil, errOthers
+	case len(keys) == 0 || len(keys) > mostSecrets:
 		return nil, errSecrets
 	}
 	return keys, nil
@@ -158,7 +178,7 @@ func tokenFor(path, origin string) (string, error) {
 		if len(fields) != 2 || !isOrigin(fields[0]) || !plain(fields[1]) {
 			return "", fmt.Errorf("token file %s: %w: %w", path, errTokens, fault.Invalid)
 		}
-		if token == "" && strings.EqualFold(strings.TrimSuffix(fields[0], "/"), origin) {
+		if token == "" && sameOrigin(fields[0], origin) {
 			token = fields[1]
 		}
 	}

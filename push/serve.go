@@ -16,11 +16,14 @@ import (
 
 // ServeOptions are the options of Serve; the zero value of each field is its default.
 type ServeOptions struct {
-	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, TLS, Resolver, Logger and the
+	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, Files, TLS, Resolver, Logger and the
 	// time-outs but Timeout, which comes from the definition if that has one.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions
-	Poll      time.Duration // how often the definitions are looked at; default 2 s
+	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): of all subscriptions that go
+	// there together, and of all who deliver with the same limits.
+	Endpoints map[string]Limits
+	Poll      time.Duration // how often the definitions are looked at though no change was heard of; default 30 s
 }
 
 // For prepares the endpoint of a subscription, which is paused when that wants nothing more. ErrInvalid
@@ -47,7 +50,7 @@ func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoi
 // from then on, what was changed by its new definition, and what was deleted ends. A subscription that
 // can't be delivered is told and tried again, and stops no other one.
 //
-// An error, and at once, is a file of tokens that can't be read (ErrInvalid).
+// An error, and at once, is a file of tokens or of TLS that can't be read, or wrong Endpoints (ErrInvalid).
 func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
 	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
 	if opts != nil {
@@ -57,23 +60,63 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 		s.opts.Config.Logger = slog.New(slog.DiscardHandler)
 	}
 	if s.opts.Poll <= 0 {
-		s.opts.Poll = 2 * time.Second
+		s.opts.Poll = lookEvery
 	}
 	if _, err := tokenFor(s.opts.Config.TokenFile, ""); err != nil {
 		return err
 	}
-	defer s.all.Wait()
-	look := time.NewTicker(s.opts.Poll)
-	defer look.Stop()
-	for ctx.Err() == nil {
-		s.follow(ctx)
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		case <-s.ended:
+	if err := s.opts.Config.Files.Check(); err != nil {
+		return err
+	}
+	var err error
+	if s.targets, err = targetsOf(s.opts.Endpoints); err != nil {
+		return err
+	}
+	defer func() {
+		s.all.Wait()
+		for _, t := range s.targets {
+			t.End()
 		}
+	}()
+	var hints <-chan struct{} // nil: no change is heard of
+	for ctx.Err() == nil {
+		if hints == nil {
+			hints, _ = subscription.Watch(ctx, rf.Registry()) // what keeps it is told by follow, which reads
+		}
+		look := s.opts.Poll
+		if read := s.follow(ctx); !read || hints == nil {
+			look = min(look, lookAgain)
+		}
+		hints = s.wait(ctx, hints, look)
 	}
 	return nil
+}
+
+const (
+	lookEvery = 30 * time.Second
+	lookAgain = 2 * time.Second // while definitions can't be read or watched
+)
+
+// wait waits until something may have changed; nil when no change is heard of any more.
+func (s *server) wait(ctx context.Context, hints <-chan struct{}, look time.Duration) <-chan struct{} {
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-s.ended:
+	case _, ok := <-hints:
+		if !ok {
+			again := time.NewTimer(min(look, lookAgain))
+			defer again.Stop()
+			select {
+			case <-ctx.Done():
+			case <-again.C:
+			}
+			return nil
+		}
+	}
+	return hints
 }
 
 // server delivers subscriptions; what it has is its loop's.
@@ -81,7 +124,8 @@ type server struct {
 	rf      *ringfence.Client
 	opts    ServeOptions
 	running map[string]*delivery
-	ended   chan struct{} // a delivery has
+	targets map[string]*subscription.Target // endpoints that have limits, by origin
+	ended   chan struct{}                   // a delivery has
 	all     sync.WaitGroup
 	blind   bool // the definitions can't be read, which was told
 }
@@ -105,8 +149,9 @@ func termsOf(d *ringfence.SubscriptionInfo) terms {
 	return terms{*d.Endpoint, d.Life(), d.Retry, d.DeadLetters}
 }
 
-// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything.
-func (s *server) follow(ctx context.Context) {
+// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything; then
+// read is false.
+func (s *server) follow(ctx context.Context) (read bool) {
 	all, err := s.rf.Subscriptions(ctx)
 	unread := err
 	for _, d := range all {
@@ -124,6 +169,9 @@ func (s *server) follow(ctx context.Context) {
 			delete(s.running, name)
 		default:
 		}
+	}
+	if unread == nil {
+		s.count(all)
 	}
 	defined := map[string]bool{}
 	for _, d := range all {
@@ -147,6 +195,7 @@ func (s *server) follow(ctx context.Context) {
 			r.stop()
 		}
 	}
+	return err == nil
 }
 
 func (s *server) start(ctx context.Context, d *ringfence.SubscriptionInfo, now terms) {
@@ -202,5 +251,6 @@ func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) e
 	}
 	defer e.Close()
 	opts := s.opts.Subscribe
+	opts.Target = s.target(d)
 	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
 }

@@ -101,7 +101,7 @@ func daemonTelling(t *testing.T, rf *ringfence.Client, log *slog.Logger) (stop f
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { // joined by stop
-		over <- push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback, Logger: log}, Poll: 20 * time.Millisecond})
+		over <- push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback, Logger: log}})
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()

@@ -329,6 +329,32 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 
 // Survey is Load for who can do without the units that can't be read: those say so, and stop no other.
 func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
+	return g.survey(ctx, checkpoints, func(units int, _ []Entry) []Unit {
+		all := make([]Unit, units)
+		for i := range all {
+			all[i].Number = i
+		}
+		return all
+	})
+}
+
+// Sketch is Survey for who only looks: of the units it has those alone that the store has something of, by
+// number. So it takes no room for units that are nothing but a number in the document.
+func (g *Group) Sketch(ctx context.Context, checkpoints bool) (*State, error) {
+	return g.survey(ctx, checkpoints, func(units int, known []Entry) []Unit {
+		var all []Unit
+		for _, e := range known {
+			if n, err := unitOf(e.Key); err == nil && n < units {
+				all = append(all, Unit{Number: n})
+			}
+		}
+		slices.SortFunc(all, func(a, b Unit) int { return a.Number - b.Number })
+		return slices.CompactFunc(all, func(a, b Unit) bool { return a.Number == b.Number })
+	})
+}
+
+// survey reads a group; units makes those of so many that it has room for, of what the store has of units.
+func (g *Group) survey(ctx context.Context, checkpoints bool, units func(int, []Entry) []Unit) (*State, error) {
 	snap, err := g.r.List(ctx, g.WatchPrefix())
 	if err != nil {
 		return nil, err
@@ -375,27 +401,58 @@ func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 		st.Meta, st.MetaVersion = nil, ""
 		return st, g.remains(ctx, st, snap.Entries)
 	}
-	st.Units = make([]Unit, st.Meta.Units)
-	for i := range st.Units {
-		st.Units[i].Number = i
-	}
 	st.Strange = append(st.Strange, snap.Odd...)
+	var stored []Entry
+	if checkpoints {
+		points, err := g.r.List(ctx, g.checkpoints)
+		if err != nil {
+			return nil, err
+		}
+		stored = points.Entries
+	}
+	st.Units = units(st.Meta.Units, slices.Concat(owners, stored))
 	for _, e := range owners {
-		n, err := unitOf(e.Key)
-		if err != nil || n >= len(st.Units) || e.Key != g.OwnerKey(n) {
-			st.Strange = append(st.Strange, e.Key)
+		u := st.known(e.Key, g.OwnerKey)
+		if u == nil {
 			continue
 		}
-		u := &st.Units[n]
 		u.OwnerVersion = e.Version
 		if err := decode(e, &u.Owner); err != nil {
-			u.Owner, u.OwnerDamage = Owner{}, &DamagedUnitError{n, err}
+			u.Owner, u.OwnerDamage = Owner{}, &DamagedUnitError{u.Number, err}
 		}
 	}
-	if checkpoints {
-		return st, g.loadCheckpoints(ctx, st)
+	for _, e := range stored {
+		u, c := st.known(e.Key, g.CheckpointKey), new(Checkpoint)
+		if u == nil {
+			continue
+		}
+		u.CheckpointVersion = e.Version
+		if err := decode(e, c); err != nil {
+			u.CheckpointDamage = &DamagedUnitError{u.Number, err}
+			continue
+		}
+		u.Checkpoint = c
 	}
 	return st, nil
+}
+
+// known is the unit that a key is of; nil, and noted as strange: of none.
+func (st *State) known(key string, keyOf func(int) string) *Unit {
+	n, err := unitOf(key)
+	if err == nil && n < st.Meta.Units && key == keyOf(n) {
+		return st.Unit(n)
+	}
+	st.Strange = append(st.Strange, key)
+	return nil
+}
+
+// Unit is what is known of a unit; nil: the store has nothing of it, or there is no such unit.
+func (st *State) Unit(n int) *Unit {
+	at, ok := slices.BinarySearchFunc(st.Units, n, func(u Unit, n int) int { return u.Number - n })
+	if !ok {
+		return nil
+	}
+	return &st.Units[at]
 }
 
 // remains notes what there is of a group that is not there.
@@ -406,28 +463,6 @@ func (g *Group) remains(ctx context.Context, st *State, entries []Entry) error {
 	}
 	for _, e := range append(entries, snap.Entries...) {
 		st.Strange = append(st.Strange, e.Key)
-	}
-	return nil
-}
-
-func (g *Group) loadCheckpoints(ctx context.Context, st *State) error {
-	snap, err := g.r.List(ctx, g.checkpoints)
-	if err != nil {
-		return err
-	}
-	for _, e := range snap.Entries {
-		n, err := unitOf(e.Key)
-		if err != nil || n >= len(st.Units) || e.Key != g.CheckpointKey(n) {
-			st.Strange = append(st.Strange, e.Key)
-			continue
-		}
-		u, c := &st.Units[n], new(Checkpoint)
-		u.CheckpointVersion = e.Version
-		if err := decode(e, c); err != nil {
-			u.CheckpointDamage = &DamagedUnitError{n, err}
-			continue
-		}
-		u.Checkpoint = c
 	}
 	return nil
 }

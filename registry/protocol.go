@@ -51,6 +51,12 @@ func (g *Group) AnnounceTxn(m Member, session string, seen Version) Txn {
 	return Txn{Checks: []Check{{Key: key, Version: seen}}, Puts: []Put{{Key: key, Value: Encode(m), Session: session}}}
 }
 
+// WithdrawTxn takes away the entry of a member that leaves, whose session goes on. Check: its entry.
+func (g *Group) WithdrawTxn(member string, seen Version) Txn {
+	key := g.MemberKey(member)
+	return Txn{Checks: []Check{{Key: key, Version: seen}}, Deletes: []string{key}}
+}
+
 // ForgetTxn ends the restart window of a static member that has not come back. Checks: that there is
 // nothing in its place but the stray of that version ("": nothing at all), the document.
 func (g *Group) ForgetTxn(member string, stray, meta Version) Txn {

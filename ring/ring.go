@@ -13,6 +13,14 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// A member is two paths that meet in atomic pointers. One goroutine (loop) looks at the store after each hint
+// and does what the mode asks for (backend.look). It puts down a View for people and programs that send keys
+// on, and a right: that of an anchor ring for all keys, with the anchor in it; in a table ring the workers of
+// the group put one down for each slot that they are given. ShouldHandle reads the right and nothing else.
+// Its lease says whether the session that it rests on has certainly not run out: so an answer costs no lock
+// and no call, and when the store hangs the yes ends by itself. Hints may be lost or doubled: they say
+// nothing but to look, and a look comes by itself now and then.
+
 // Ring is a member of a ring. Its methods may be called concurrently.
 type Ring struct {
 	cfg  Config

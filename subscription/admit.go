@@ -38,9 +38,24 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 		}
 		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
 	}
-	defer s.do(func(st *core.State) { st.Left(origin) })
-	return s.direct(ctx, r, err)
+	late := false
+	defer func() {
+		if !late {
+			s.leave(origin)
+		}
+	}()
+	err = s.direct(ctx, r, err)
+	if late = err == nil && r.Late(); late {
+		r.Then(func(err error) error {
+			s.leave(origin)
+			return err
+		})
+	}
+	return err
 }
+
+// leave notes that the direct delivery of a record has ended.
+func (s *Shard) leave(o core.Origin) { s.do(func(st *core.State) { st.Left(o) }) }
 
 // judge says whether the filter is true of a record. The error is that it can't be computed for it: nobody
 // knows whether it was to be delivered, so it is given up at once, in its place in the order of its key.

@@ -242,11 +242,12 @@ func (b *Breaker) End() {
 	}
 }
 
-// deliver calls the handler, and tells the breaker how that went.
-func (s *Shard) deliver(ctx context.Context, r *dispatch.Record) error {
+// deliver calls the handler, and tells the breaker how that went. The answer for a record that was parked is
+// waited for: who delivers it has nothing else to do.
+func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) error {
 	b := s.cfg.Breaker
 	if b == nil {
-		return s.cfg.Handler(ctx, r)
+		return s.ask(ctx, r, parked)
 	}
 	began, returned := b.begin(), false
 	defer func() {
@@ -254,8 +255,30 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record) error {
 			b.end(began, 0, false, nil)
 		}
 	}()
-	err := s.cfg.Handler(ctx, r)
+	err := s.ask(ctx, r, parked)
 	returned = true
+	if err == nil && r.Late() {
+		r.Then(func(err error) error { return s.judged(ctx, began, r, err) })
+		return nil
+	}
+	return s.judged(ctx, began, r, err)
+}
+
+// ask calls the handler.
+func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error {
+	err := s.cfg.Handler(ctx, r)
+	if parked {
+		return r.Wait(ctx, err, answerGrace)
+	}
+	return err
+}
+
+// answerGrace is how long the answer for a parked record is waited for when its attempt was cancelled.
+const answerGrace = 5 * time.Second
+
+// judged tells the breaker how an attempt went that began at.
+func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err error) error {
+	b := s.cfg.Breaker
 	if ctx.Err() != nil && err != nil {
 		b.forget(began) // nobody knows how it went
 		return err
@@ -264,7 +287,15 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record) error {
 	if err != nil {
 		line = s.line(r)
 	}
-	if b.end(began, line, r.Attempt == 1, err) {
+	uncounted := b.end(began, line, r.Attempt == 1, err)
+	if t := s.cfg.Throttle; t != nil {
+		if uncounted {
+			t.outage()
+		} else {
+			t.answered(err != nil && IsOutage(err))
+		}
+	}
+	if uncounted {
 		return spared{err}
 	}
 	return err

@@ -335,6 +335,11 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	return all, nil
 }
 
+// Watch tells that a definition of a registry may have changed, as registry.Registry.Watch does.
+func Watch(ctx context.Context, reg *registry.Registry) (<-chan struct{}, error) {
+	return reg.Watch(ctx, prefix)
+}
+
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
 	if err := registry.CheckID("subscription", name); err != nil {
 		return nil, "", err

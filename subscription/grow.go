@@ -17,8 +17,15 @@ import (
 // on.
 func (d *Document) Grown(main *topic.Document) (storage int, ok bool) {
 	at := d.Set().Storage
+	if d.Gone(main) {
+		return main.Left(), true
+	}
 	return at + 1, at+1 < len(main.Storage) && main.Storage[at].Ends != nil
 }
+
+// Gone says whether the storage topic was retired that the set delivers. Until a set has its first member
+// nothing keeps one that is empty.
+func (d *Document) Gone(main *topic.Document) bool { return d.Set().Storage < main.Left() }
 
 // Grow begins the turn to the next storage topic, unless another turn is under way or the set of a definition
 // does not deliver any more. The caller knows that it has read all.
@@ -43,12 +50,16 @@ func (c *Catalog) Grow(ctx context.Context, d *Document) (*Document, error) {
 }
 
 // ShardsFor is how many shards are to deliver another storage topic: as many as now, or one for each partition
-// when it is so now, as far as limits and the storage topic allow.
+// when it is so now, as far as the storage topic allows, and limits: somebody may have written down a set of
+// more shards than those. Only where fewer could not read all partitions there are more.
 func (d *Document) ShardsFor(main *topic.Document, storage int) int {
 	have, partitions := d.Set().Shards, main.Storage[storage].Partitions
 	least := (partitions + MaxShare - 1) / MaxShare
-	if have == main.Storage[d.Set().Storage].Partitions && d.Limits.CheckShards(d.Name, partitions) == nil {
+	switch {
+	case have == main.Storage[d.Set().Storage].Partitions && d.Limits.CheckShards(d.Name, partitions) == nil:
 		return partitions
+	case d.Limits.CheckShards(d.Name, have) != nil:
+		have = d.Limits.Concurrency
 	}
 	return min(max(have, least), partitions)
 }

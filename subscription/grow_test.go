@@ -86,3 +86,24 @@ func TestAJournalIsNotWholeWithoutThePlaceItIsNeededFrom(t *testing.T) {
 		}
 	}
 }
+
+// However many shards a set says that it has: the next one has as many as the limits allow, and as the storage
+// topic needs.
+func TestAGrowthKeepsToTheLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ shards, was, partitions, concurrency, want int }{
+		{4, 4, 8, 0, 8}, // one for each partition
+		{4, 4, 8, 8, 8},
+		{4, 4, 8, 7, 4},
+		{64, 128, 256, 4, 4}, // somebody wrote down more shards than the limits allow
+		{64, 64, 256, 4, 4},
+		{3, 4, 2, 3, 2},
+		{1, 4, 4 * MaxShare, 2, 4}, // fewer can't read them
+	} {
+		d := Document{Name: "billing", Limits: LimitsOf(0, c.concurrency), Sets: []Set{{ID: "abcdefg3", Shards: c.shards, State: active}}}
+		main := &topic.Document{Storage: []topic.Storage{{Partitions: c.was}, {Partitions: c.partitions}}}
+		if got := d.ShardsFor(main, 1); got != c.want {
+			t.Errorf("%+v: %d shards", c, got)
+		}
+	}
+}

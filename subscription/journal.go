@@ -221,6 +221,9 @@ func (s *Shard) readOn(ctx context.Context, from int64) error {
 			}
 			st.Passed(next)
 		})
+		if f := s.cfg.Advanced; f != nil {
+			f()
+		}
 	})
 }
 

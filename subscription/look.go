@@ -164,16 +164,16 @@ func (j *Journals) lettersOf(ctx context.Context, shard int) (all []Letter, _ er
 	return all, nil
 }
 
-// Lane is what one shard has parked of a key.
-type Lane struct {
+// KeyState is what one shard has parked of a key.
+type KeyState struct {
 	Shard  int
 	Parked int
 	Head   core.Item // what is delivered, or decided about, before the rest
 }
 
-// Lanes are those of a key, by shard; a shard that holds nothing of it back has none. With an error they
+// KeyStates are those of a key, by shard; a shard that holds nothing of it back has none. With an error they
 // are those of the shards that could be read.
-func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error) {
+func (j *Journals) KeyStates(ctx context.Context, key []byte) (states []KeyState, _ error) {
 	var errs []error
 	for shard := range j.Definition.Set().Shards {
 		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
@@ -181,7 +181,7 @@ func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error
 			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
 			continue
 		}
-		l := Lane{Shard: shard}
+		l := KeyState{Shard: shard}
 		for _, it := range st.Items() {
 			if it.Key == nil || !bytes.Equal(it.Key, key) || it.Dead && !it.Blocking {
 				continue
@@ -191,10 +191,10 @@ func (j *Journals) Lanes(ctx context.Context, key []byte) (lanes []Lane, _ error
 			}
 		}
 		if l.Parked > 0 {
-			lanes = append(lanes, l)
+			states = append(states, l)
 		}
 	}
-	return lanes, errors.Join(errs...)
+	return states, errors.Join(errs...)
 }
 
 // untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.

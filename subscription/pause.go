@@ -87,6 +87,7 @@ const (
 	ordered   pauses = 1 << iota // by the definition
 	heldBack                     // by the breaker
 	throttled                    // until the rate allows some
+	crowded                      // until that of the endpoint does
 )
 
 // Uses tells the shard which engine works for it, before that runs.

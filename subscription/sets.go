@@ -136,7 +136,7 @@ func checkSets(sets []Set) error {
 	for i, s := range sets {
 		at := slices.Index([]string{retired, closing, active, making}, s.State)
 		switch {
-		case seen[s.ID] || s.Set <= last || i == 0 && s.Set != 0 || s.Set > 1<<30:
+		case seen[s.ID] || s.Set <= last || i == 0 && s.Set != 0 || s.Set > maxSetNumber:
 			return fmt.Errorf("shard set %.20q is number %d in place %d, or is there twice", s.ID, s.Set, i)
 		case !isSetID(s.ID):
 			return fmt.Errorf("a shard set with the ID %.20q; expected %d small letters and digits", s.ID, setIDBytes)
@@ -160,8 +160,10 @@ func checkSets(sets []Set) error {
 	return nil
 }
 
-// maxStorage is a place that an origin has room for.
-const maxStorage = 1<<20 - 1
+const (
+	maxStorage   = 1<<20 - 1 // an origin has room for it
+	maxSetNumber = 1 << 30
+)
 
 // MaxShare is how many partitions a shard reads at most.
 const MaxShare = 1024

@@ -36,6 +36,7 @@ type ShardConfig struct {
 	Run        uint64 // counts the starts under that grant
 	Member     string
 	Stored     func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
+	Advanced   func()                               // is told that From may have moved; nil: nobody is
 	Heir       bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
 	Heritage   *core.Heritage                       // and from whom what; nil: what is of its partitions
 	Handler    dispatch.Handler
@@ -43,6 +44,7 @@ type ShardConfig struct {
 	OrderBy    func(key []byte) []byte              // as that of its engine; nil: the key
 	Breaker    *Breaker                             // nil: what it goes to is always there
 	Throttle   *Throttle                            // nil: there is no rate
+	Target     *Target                              // nil: what it goes to has no limits of its own
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	Logger      *slog.Logger
@@ -64,8 +66,9 @@ type Shard struct {
 	noting  chan struct{}     // notes has some
 	useless chan struct{}     // some of the journal is of no use, once that is stored
 
-	slots slots        // for attempts
-	paid  atomic.Int64 // tokens that parked records have which are about to be delivered
+	slots     slots        // for attempts
+	paid      atomic.Int64 // tokens that parked records have which are about to be delivered
+	paidThere atomic.Int64 // the same, of the endpoint's rate
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses
@@ -87,6 +90,9 @@ type Shard struct {
 	final   []byte // what the last record of the journal says
 	stop    context.CancelCauseFunc
 }
+
+// Writes are the topics where it keeps what has to last as long as the progress of its unit.
+func (s *Shard) Writes() []*commitlog.Topic { return []*commitlog.Topic{s.cfg.Journal, s.cfg.Dead} }
 
 // parking is a main record that somebody waits for.
 type parking struct {
@@ -273,7 +279,7 @@ func (s *Shard) do(f func(*core.State)) {
 }
 
 // copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
-// has at most one for each lane that is being given up, and those are as many as handlers.
+// has at most one for each key that is being given up, and those are as many as handlers.
 func (s *Shard) copyLocked(c core.Copy) {
 	select {
 	case s.copies <- &c:

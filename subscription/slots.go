@@ -112,14 +112,34 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	if err != nil {
 		return err
 	}
-	defer give()
-	if waited && s.idle() {
+	waitedThere, giveThere, err := s.cfg.Target.take(ctx)
+	if err != nil {
+		give()
+		return err
+	}
+	late, giveAll := false, func() {
+		giveThere()
+		give()
+	}
+	defer func() {
+		if !late {
+			giveAll()
+		}
+	}()
+	if waited = waited || waitedThere; waited && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
 		return errNoToken
 	}
-	return s.deliver(ctx, r)
+	err = s.deliver(ctx, r, parked)
+	if late = err == nil && r.Late(); late {
+		r.Then(func(err error) error {
+			giveAll()
+			return err
+		})
+	}
+	return err
 }
 
 // idle says whether nothing is to begin.

@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,13 @@ import (
 // It is a token bucket, filled at that rate, with room for what comes in burstTime, and empty at the start.
 // An attempt that finds no token is none: all shards pause until there are some, so that nobody waits in a
 // handler, where a drain, a pause and the time that a handler has would have to wait along.
+//
+// Where most attempts are refused it bounds them by what is accepted, too: see ease.
 type Throttle struct {
-	bounds atomic.Bool // there is a rate
+	log    *slog.Logger
+	why    pauses      // what it pauses shards for
+	bounds atomic.Bool // there is a rate, or a bound of ease
+	easing atomic.Bool // ease looks at answers
 
 	mu     sync.Mutex // taken before the locks of shards
 	rate   float64    // of all members, in attempts a second; 0: no bound
@@ -30,6 +36,7 @@ type Throttle struct {
 	parked bool      // whose turn it is: that of what is parked
 	timer  *time.Timer
 	shards map[*Shard]float64 // and the part of each
+	ease   ease
 	ended  bool
 }
 
@@ -39,30 +46,40 @@ const (
 	noPartWait  = time.Minute           // until there are tokens; a shard that comes ends it
 )
 
-var errNoToken = spared{errors.New("the subscription has used up its rate for now")}
+var errNoToken = spared{errors.New("the subscription, or its endpoint, has used up its rate for now")}
 
 // NewThrottle makes one that bounds nothing.
-func NewThrottle() *Throttle {
-	return &Throttle{shards: map[*Shard]float64{}, at: time.Now()}
+func NewThrottle(log *slog.Logger) *Throttle {
+	return &Throttle{log: log, why: throttled, shards: map[*Shard]float64{}, at: time.Now()}
 }
 
 // SetRate is told how many attempts in a second all members may begin; 0: there is no bound.
-func (t *Throttle) SetRate(perSecond int) {
+func (t *Throttle) SetRate(perSecond int) { t.setRate(float64(perSecond)) }
+
+func (t *Throttle) setRate(perSecond float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	t.refill(now)
-	t.rate = float64(perSecond)
-	t.bounds.Store(perSecond > 0)
+	t.rate = perSecond
+	t.heed(now)
+}
+
+// heed goes on with bounds that have changed; the caller holds mu, and has filled the bucket until now.
+func (t *Throttle) heed(now time.Time) {
+	t.bounds.Store(t.bounded())
 	t.refill(now) // no more than there is room for now
 	t.unbar(now)
 }
+
+// bounded says whether there is any bound; the caller holds mu.
+func (t *Throttle) bounded() bool { return t.rate > 0 || t.ease.bound > 0 }
 
 // Join has a shard follow, whose partitions are that part of all, until the returned function is called.
 func (t *Throttle) Join(s *Shard, part float64) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.setPaused(throttled, t.barred)
+	s.setPaused(t.why, t.barred)
 	t.shards[s] = part
 	t.share()
 	return func() {
@@ -92,6 +109,7 @@ func (t *Throttle) End() {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
+	t.atEase()
 }
 
 // take says whether an attempt may begin now.
@@ -101,7 +119,7 @@ func (t *Throttle) take() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rate == 0 {
+	if !t.bounded() {
 		return true
 	}
 	if t.barred {
@@ -114,14 +132,34 @@ func (t *Throttle) take() bool {
 	}
 	t.barred = true
 	for s := range t.shards {
-		s.setPaused(throttled, true)
+		s.setPaused(t.why, true)
 	}
 	t.arm()
 	return false
 }
 
-// local is the rate of this process.
-func (t *Throttle) local() float64 { return t.rate * t.part }
+// refund takes a token back that was not used after all.
+func (t *Throttle) refund() {
+	if t == nil || !t.bounds.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens++ // what is more than there is room for is lost at the next look
+}
+
+// local is the rate of this process, which has one.
+func (t *Throttle) local() float64 {
+	eased := t.ease.bound
+	switch mine := t.rate * t.part; {
+	case t.rate == 0:
+		return eased
+	case eased == 0:
+		return mine
+	default:
+		return min(mine, eased)
+	}
+}
 
 // refill adds the tokens that came since it was called last; the caller holds mu.
 func (t *Throttle) refill(now time.Time) {
@@ -136,25 +174,25 @@ func (t *Throttle) unbar(now time.Time) {
 	if !t.barred || t.ended {
 		return
 	}
-	if t.refill(now); t.rate != 0 && t.tokens < 1 {
+	if t.refill(now); t.bounded() && t.tokens < 1 {
 		t.arm()
 		return
 	}
 	t.favour()
 	t.barred = false
 	for s := range t.shards {
-		s.setPaused(throttled, false)
+		s.setPaused(t.why, false)
 	}
 }
 
 // favour has one parked record delivered, of any shard, before all go on; where there is one token only,
 // every second time. The main topic would be quicker each time: it need not be read again. The caller holds mu.
 func (t *Throttle) favour() {
-	if t.parked = !t.parked; t.rate == 0 || !t.parked && t.tokens < 2 {
+	if t.parked = !t.parked; !t.bounded() || !t.parked && t.tokens < 2 {
 		return
 	}
 	for s := range t.shards {
-		if s.tryPaid() {
+		if s.tryPaid(t.why) {
 			t.tokens--
 			return
 		}
@@ -181,26 +219,45 @@ func (t *Throttle) arm() {
 }
 
 // tryPaid has one parked record delivered that has its token, although the rate holds all back.
-func (s *Shard) tryPaid() bool {
+func (s *Shard) tryPaid(why pauses) bool {
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	if s.paused != throttled || !s.tryParked() {
+	if s.paused != why || !s.tryParked() {
 		return false
 	}
-	s.paid.Add(1)
+	s.paidFor(why).Add(1)
 	return true
 }
 
-// mayBegin says whether the rate allows an attempt.
+// paidFor counts the tokens that parked records have of a throttle.
+func (s *Shard) paidFor(why pauses) *atomic.Int64 {
+	if why == crowded {
+		return &s.paidThere
+	}
+	return &s.paid
+}
+
+// mayBegin says whether the rates of the subscription and of its endpoint allow an attempt.
 func (s *Shard) mayBegin(parked bool) bool {
-	t := s.cfg.Throttle
-	return t == nil || parked && s.spend() || t.take()
+	own := s.cfg.Throttle
+	if !s.allows(own, parked) {
+		return false
+	}
+	if there := s.cfg.Target.rates(); !s.allows(there, parked) {
+		own.refund()
+		return false
+	}
+	return true
+}
+
+func (s *Shard) allows(t *Throttle, parked bool) bool {
+	return t == nil || parked && spend(s.paidFor(t.why)) || t.take()
 }
 
 // spend spends a token of tryPaid, if there is one.
-func (s *Shard) spend() bool {
-	for n := s.paid.Load(); n > 0; n = s.paid.Load() {
-		if s.paid.CompareAndSwap(n, n-1) {
+func spend(paid *atomic.Int64) bool {
+	for n := paid.Load(); n > 0; n = paid.Load() {
+		if paid.CompareAndSwap(n, n-1) {
 			return true
 		}
 	}

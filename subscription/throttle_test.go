@@ -19,7 +19,7 @@ type greedy struct {
 
 func newGreedy(t *testing.T, rate int) *greedy {
 	t.Helper()
-	g := &greedy{Throttle: NewThrottle(), stop: make(chan struct{})}
+	g := &greedy{Throttle: NewThrottle(quiet()), stop: make(chan struct{})}
 	g.SetRate(rate)
 	return g
 }
@@ -155,7 +155,7 @@ func TestAStartIsNoBurst(t *testing.T) {
 func TestABurstIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th := NewThrottle()
+		th := NewThrottle(quiet())
 		defer th.End()
 		th.SetRate(1000)
 		defer th.Join(&Shard{}, 0.5)()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -98,6 +97,10 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	if next.State != making {
 		return d, nil
 	}
+	main, err := c.main(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
 	as := d.As(next)
 	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
 		if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
@@ -111,7 +114,12 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 		}
 		at := time.Now().UnixMilli()
 		for i := range now.Sets {
-			if s := &now.Sets[i]; s.State == active {
+			s := &now.Sets[i]
+			switch {
+			case s.State != active:
+			case now.As(*s).Gone(main): // it has no shards that could end
+				s.State, s.Since = retired, at
+			default:
 				s.State, s.Since = closing, at
 			}
 		}
@@ -190,11 +198,28 @@ func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document)
 	})
 }
 
+// canDeliver says whether a set that a journal names could have been made: anybody may have written it.
+func (s *Set) canDeliver(main *topic.Document) error {
+	switch {
+	case !isSetID(s.ID) || s.Set < 1 || s.Set > maxSetNumber:
+		return fmt.Errorf("%.20q, number %d", s.ID, s.Set)
+	case s.Storage < main.Left() || s.Storage >= len(main.Storage):
+		return fmt.Errorf("%s delivers storage topic %d, and topic %q has %d to %d", s.ID, s.Storage, main.Name, main.Left(), len(main.Storage)-1)
+	case !soundStarts(s) || len(s.Starts) > main.Storage[s.Storage].Partitions:
+		return fmt.Errorf("%s begins at %d offsets that no reset gives", s.ID, len(s.Starts))
+	}
+	return CheckShards(s.Shards, main.Storage[s.Storage].Partitions)
+}
+
 // Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
 // that went back has forgotten a turn which the journals know of.
 func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
-	if !isSetID(next.ID) || next.Shards < 1 || next.Shards > commitlog.MaxPartitions || next.Storage < 0 || next.Storage > maxStorage || !soundStarts(&next) {
-		return nil, fmt.Errorf("subscription %q: a journal ends with the shard set %.20q of %d shards: %w", d.Name, next.ID, next.Shards, fault.Corrupt)
+	main, err := c.main(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.canDeliver(main); err != nil {
+		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %v; if the topic has grown since, and the registry forgot it, add that storage topic again: %w", d.Name, err, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {
 		last := now.Sets[len(now.Sets)-1]

@@ -214,6 +214,9 @@ func decode(key string, value []byte) (*Document, error) {
 			return nil, fmt.Errorf("registry key %q: storage topic %d of %d partitions ends at %v: %w", key, i, st.Partitions, st.Ends, fault.Corrupt)
 		}
 	}
+	if err := d.checkSequence(); err != nil {
+		return nil, fmt.Errorf("registry key %q: %w", key, err)
+	}
 	if n := d.Units(); n > registry.MaxUnits {
 		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), registry.MaxUnits, fault.Corrupt)
 	}

@@ -21,6 +21,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"format":3,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
 	many := strings.Repeat(`{"name":"x..0","partitions":4096,"k":1},`, registry.MaxUnits/commitlog.MaxPartitions+1)
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[`+strings.TrimSuffix(many, ",")+`],"router":"modulo","hash":"xxhash64"}`), []byte{})
+	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[{"name":"x..0","partitions":1,"k":1},{"name":"x..1","partitions":1,"k":1,"creating":true}],"produce":1,"router":"modulo","hash":"xxhash64"}`), []byte{})
 	f.Fuzz(func(t *testing.T, value, key []byte) {
 		var d *Document
 		var err error
@@ -39,6 +40,9 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%s comes back as %+v, %v", b, again, err)
 		}
 		v := d.visible()
+		if v.Produce >= len(v.Storage) || v.End(v.Produce, 0) != -1 || v.Switching && v.Produce+1 == len(v.Storage) {
+			t.Fatalf("of %d storage topics %d takes records, and ends at %d", len(v.Storage), v.Produce, v.End(v.Produce, 0))
+		}
 		if n := v.Units(); n < 1 || n > len(v.Storage)*commitlog.MaxPartitions || n > registry.MaxUnits {
 			t.Fatalf("%d units in %d storage topics", n, len(v.Storage))
 		}

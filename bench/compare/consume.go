@@ -22,20 +22,22 @@ const (
 // Consume measures reading records back, warm: one partition, and one of several that were
 // written in turn. Every store was filled by itself with the same number of records.
 func Consume(ctx context.Context, c Config, emit func(*measure.Report) error) (err error) {
-	stores, err := c.open(ctx, c.available("seedfile"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
+	stores, err := c.open(ctx, c.available("redis", "pebble", "postgres", "seedfile"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
 	if err != nil {
 		return err
 	}
 	defer func() { closeAll(c.Progress, stores) }()
 	game := c.contest("read", "records/s")
 	for _, o := range stores {
+		sc, ok := o.Store.(peer.Scanner)
+		if !ok {
+			continue
+		}
 		fmt.Fprintf(c.Progress, "filling %s with %d records …\n", o.name, c.Records)
-		if err := c.fill(ctx, o.Store); err != nil {
+		if err := c.fill(ctx, o.Store, c.Size, c.Records, time.Now().Add(time.Hour)); err != nil {
 			return fmt.Errorf("fill %s: %w", o.name, err)
 		}
-		if sc, ok := o.Store.(peer.Scanner); ok {
-			game.enter(o.name, c.scan(func() (int64, int64, error) { return sc.Scan(ctx, int64(c.Records)) }))
-		}
+		game.enter(o.name, c.scan(func() (int64, int64, error) { return sc.Scan(ctx, int64(c.Records)) }))
 	}
 	shared, done, err := c.interleaved(ctx)
 	if err != nil {
@@ -54,25 +56,6 @@ func Consume(ctx context.Context, c Config, emit func(*measure.Report) error) (e
 		game.Show(kind(among, e.Name), "x", 0, measure.Quotients(one.Rounds, e.Rounds, 1), e.Name)
 	}
 	return emit(game.done("%s of %d bytes, warm, checksums verified, %s", measure.Many(c.Records, "record"), c.Size, measure.Many(c.Rounds, "round")))
-}
-
-// fill appends the records in the quickest way the store has.
-func (c Config) fill(ctx context.Context, store peer.Store) error {
-	if st, ok := store.(peer.Streamer); ok {
-		_, err := st.Stream(ctx, payload(c.Size), window, upTo(c.Records))
-		return err
-	}
-	add, err := store.Appender()
-	if err != nil {
-		return err
-	}
-	values := slices.Repeat([][]byte{payload(c.Size)}, 1000)
-	for done := 0; done < c.Records; done += len(values) {
-		if err := add(ctx, values); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // interleaved fills a topic of several partitions in turn, some records to each at a time.

@@ -58,35 +58,20 @@ func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
 	return err
 }
 
-// produceJob is the producing process: it appends one value after another and waits for each ack.
-type produceJob struct{ task }
-
-func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
-	var add func([]byte) error
-	if j.Peer == "nats" {
-		conn, js, err := j.openNATS(ctx)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		add = func(v []byte) error {
+// producer appends one value after another and waits for each ack; end closes it, when all were consumed.
+func (t *task) producer(ctx context.Context) (add func([]byte) error, end func() error, err error) {
+	if t.Peer == "nats" {
+		conn, js, err := t.openNATS(ctx)
+		return func(v []byte) error {
 			_, err := js.Publish(ctx, peer.NATSSubject, v)
 			return err
-		}
-	} else {
-		rf, err := j.openFrontDoor(ctx)
-		if err != nil {
-			return err
-		}
-		defer rf.Close()
-		add = func(v []byte) error {
-			_, err := rf.Produce(ctx, topicName, ringfence.Message{Value: v})
-			return err
-		}
+		}, func() error { conn.Close(); return nil }, err
 	}
-	err := errors.Join(t.Say(answer{}), j.pace(ctx, add))
-	t.Hear() // until all were consumed
-	return err
+	rf, err := t.openFrontDoor(ctx)
+	return func(v []byte) error {
+		_, err := rf.Produce(ctx, topicName, ringfence.Message{Value: v})
+		return err
+	}, rf.Close, err
 }
 
 // consumeJob is the consuming process: it says when it is ready, and in the end how old the records

@@ -33,8 +33,8 @@ func Latency(ctx context.Context, c Config, emit func(*measure.Report) error) er
 	return emit(r)
 }
 
-// handOver runs a consuming and a producing process, and for NATS its server, for a turn in a folder of
-// its own.
+// handOver produces to a consuming process, and for NATS through a server in a third one, for a turn in a
+// folder of its own.
 func (c Config) handOver(ctx context.Context, name string, h *measure.Histogram) (err error) {
 	t := task{Peer: name, Size: max(c.Size, 8), Rate: c.Rate, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1)}
 	if t.Dir, err = c.folder(); err != nil {
@@ -54,13 +54,13 @@ func (c Config) handOver(ctx context.Context, name string, h *measure.Histogram)
 		return err
 	}
 	defer consumer.End()
-	producer, _, err := start(ctx, &produceJob{t})
+	add, end, err := t.producer(ctx)
 	if err != nil {
 		return err
 	}
-	defer producer.End()
+	defer func() { err = errors.Join(err, end()) }()
 	var a answer
-	if err := consumer.Hear(&a); err != nil {
+	if err := errors.Join(t.pace(ctx, add), consumer.Hear(&a)); err != nil {
 		return err
 	}
 	h.Merge(&a.Latency)
@@ -78,7 +78,7 @@ func Child(ctx context.Context, args []string) (asked bool, err error) {
 	if len(args) != 3 || args[1] != childCommand {
 		return false, nil
 	}
-	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &produceJob{}, &consumeJob{})
+	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &consumeJob{})
 }
 
 // task is what every child process is told.

@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,28 +84,29 @@ func (c Config) produce(ctx context.Context, s scenario) (*measure.Report, error
 	return game.report(c.Rounds, "%s under way, %d an append, %d-byte values, %s", measure.Many(s.inFlight, "append"), s.batch, c.Size, measure.Many(c.Rounds, "round"))
 }
 
-// age writes to every store that pipelines what it would have after some minutes of use: Pebble
-// and Ringfence write to files that they use again, and only a store that has rolled has those.
+// age writes to every store what it would have after some minutes of use: Pebble, PostgreSQL and Ringfence
+// write to files that they use again, and only a store that has rolled has those. A file per message has none.
 func (c Config) age(ctx context.Context, stores []opened) error {
 	for _, o := range stores {
-		st, ok := o.Store.(peer.Streamer)
-		if !ok {
+		if o.name == "seedfile" {
 			continue
 		}
 		measure.Rest(c.Dir)
-		end := time.Now().Add(ageTurns * c.Turn)
-		stop := upTo(ageRecords)
-		if _, err := st.Stream(ctx, payload(ageSize), window, func() bool { return stop() || time.Now().After(end) }); err != nil {
+		if err := c.fill(ctx, o.Store, ageSize, ageRecords, time.Now().Add(ageTurns*c.Turn)); err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
 	}
 	return nil
 }
 
-// upTo says when a stream of so many records is to stop.
-func upTo(records int) (stop func() bool) {
-	var asked atomic.Int64
-	return func() bool { return asked.Add(1) > int64(records) }
+// fill appends so many values, a thousand at a time, unless that takes too long.
+func (c Config) fill(ctx context.Context, store peer.Store, size, records int, end time.Time) error {
+	add, err := store.Appender()
+	values := slices.Repeat([][]byte{payload(size)}, 1000)
+	for done := 0; err == nil && done < records && time.Now().Before(end); done += len(values) {
+		err = add(ctx, values[:min(len(values), records-done)])
+	}
+	return err
 }
 
 // appendAll runs s.inFlight producers, each waiting for its ack before the next append.

@@ -2,10 +2,7 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"sync"
-
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // committer gathers the appends of many goroutines and commits them together, for stores that
@@ -60,40 +57,7 @@ func (c *committer) appender() Append {
 	}
 }
 
-// stream is the pipelined way to append.
-func (c *committer) stream(value []byte, window int, stop func() bool) (acked int64, err error) {
-	w := measure.NewWindow(window)
-	values := [][]byte{value}
-	return w.Fill(func(int) bool { return !stop() }, func(int) { c.queue <- commitRequest{values, w.Leave} })
-}
-
 func (c *committer) close() {
 	close(c.queue)
 	c.done.Wait()
-}
-
-// inOrder sends one append after another, and waits for their acks in that order with window of them
-// under way.
-func inOrder[T any](window int, stop func() bool, send func() (T, error), wait func(T) error) (acked int64, err error) {
-	pending := make(chan T, window)
-	var waited error
-	var waiting sync.WaitGroup
-	waiting.Go(func() { // joined below
-		for p := range pending {
-			if err := wait(p); err == nil {
-				acked++
-			} else if waited == nil {
-				waited = err
-			}
-		}
-	})
-	for err == nil && !stop() {
-		var p T
-		if p, err = send(); err == nil {
-			pending <- p
-		}
-	}
-	close(pending)
-	waiting.Wait()
-	return acked, errors.Join(err, waited)
 }

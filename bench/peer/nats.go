@@ -1,8 +1,10 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -104,24 +106,37 @@ func (s *natsStore) Appender() (Append, error) {
 	}, nil
 }
 
-// Stream uses the client's own asynchronous publishing with a bounded number of pending acks.
+// Stream uses the client's own asynchronous publishing with a bounded number of pending acks, which are
+// waited for in order.
 func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error) {
 	js, err := jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(window))
 	if err != nil {
 		return 0, err
 	}
-	return inOrder(window, stop, func() (jetstream.PubAckFuture, error) {
-		return js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute))
-	}, func(f jetstream.PubAckFuture) error {
-		select {
-		case <-f.Ok():
-			return nil
-		case err := <-f.Err():
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
+	pending := make(chan jetstream.PubAckFuture, window)
+	var refused error
+	var waiting sync.WaitGroup
+	waiting.Go(func() { // joined below
+		for f := range pending {
+			select {
+			case <-f.Ok():
+				acked++
+			case err := <-f.Err():
+				refused = cmp.Or(refused, err)
+			case <-ctx.Done():
+				refused = cmp.Or(refused, ctx.Err())
+			}
 		}
 	})
+	for err == nil && !stop() {
+		var f jetstream.PubAckFuture
+		if f, err = js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute)); err == nil {
+			pending <- f
+		}
+	}
+	close(pending)
+	waiting.Wait()
+	return acked, errors.Join(err, refused)
 }
 
 // Scan reads through an ordered consumer, the client's fastest way.

@@ -50,47 +50,6 @@ func (s *pebbleStore) Appender() (Append, error) {
 	}, nil
 }
 
-// Stream commits without waiting for the sync and waits for it window commits later.
-func (s *pebbleStore) Stream(_ context.Context, value []byte, window int, stop func() bool) (int64, error) {
-	return inOrder(window, stop, func() (*pebble.Batch, error) {
-		b := s.db.NewBatch()
-		var key [8]byte
-		binary.BigEndian.PutUint64(key[:], s.next.Add(1)-1)
-		err := b.Set(key[:], value, nil)
-		if err == nil && s.write.Sync {
-			err = s.db.ApplyNoSyncWait(b, s.write)
-		} else if err == nil {
-			err = b.Commit(s.write)
-		}
-		return b, err
-	}, func(b *pebble.Batch) error {
-		if s.write.Sync {
-			if err := b.SyncWait(); err != nil {
-				return err
-			}
-		}
-		return b.Close()
-	})
-}
-
-// Scan walks an iterator.
-func (s *pebbleStore) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
-	it, err := s.db.NewIter(nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	for ok := it.First(); ok && records < n; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			it.Close()
-			return records, bytes, err
-		}
-		records++
-		bytes += int64(len(v))
-	}
-	return records, bytes, it.Close()
-}
-
 func (s *pebbleStore) Close() error { return s.db.Close() }
 
 // quiet discards what Pebble logs, and lets fatal errors be heard.

@@ -41,14 +41,14 @@ type Store interface {
 	Close() error
 }
 
-// Streamer is a store with a pipelined way to append, of its own.
+// Streamer is a store with a pipelined way to append that is compared.
 type Streamer interface {
 	// Stream appends value again and again with at most window appends in flight, waits for the
 	// acks, and returns how many came. It asks stop, from any goroutine, before each value.
 	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error)
 }
 
-// Scanner is a store whose stream can be read back.
+// Scanner is a store whose reading is compared.
 type Scanner interface {
 	// Scan reads the first n values in order, in the fastest way the store has for that, and
 	// returns how many it read and their bytes.

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -155,21 +153,6 @@ func (s *postgresStore) Appender() (Append, error) {
 		_, err := s.pool.Exec(ctx, "INSERT INTO records (value) SELECT unnest($1::bytea[])", values)
 		return err
 	}, nil
-}
-
-// Scan reads all rows of one query.
-func (s *postgresStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
-	rows, err := s.pool.Query(ctx, "SELECT value FROM records ORDER BY position LIMIT $1", n)
-	if err != nil {
-		return 0, 0, err
-	}
-	var value pgtype.DriverBytes
-	_, err = pgx.ForEachRow(rows, []any{&value}, func() error {
-		records++
-		bytes += int64(len(value))
-		return nil
-	})
-	return records, bytes, err
 }
 
 func (s *postgresStore) Close() error {

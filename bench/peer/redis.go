@@ -8,8 +8,6 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -81,55 +79,6 @@ func (s *redisStore) Appender() (Append, error) {
 		}
 		return nil
 	}, nil
-}
-
-// Stream keeps two pipelines of half a window each in flight.
-func (s *redisStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (int64, error) {
-	var acked atomic.Int64
-	var pipelines sync.WaitGroup
-	errs := make([]error, 2)
-	for i := range errs {
-		pipelines.Go(func() { // joined below
-			for errs[i] == nil {
-				var cmds []rueidis.Completed
-				for len(cmds) < max(window/2, 1) && !stop() {
-					cmds = append(cmds, s.add(value))
-				}
-				if len(cmds) == 0 {
-					return
-				}
-				for _, r := range s.client.DoMulti(ctx, cmds...) {
-					if err := r.Error(); err != nil {
-						errs[i] = err
-					} else {
-						acked.Add(1)
-					}
-				}
-			}
-		})
-	}
-	pipelines.Wait()
-	return acked.Load(), errors.Join(errs...)
-}
-
-// Scan reads ranges of 1,000 entries.
-func (s *redisStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
-	from := "-"
-	for records < n {
-		entries, err := s.client.Do(ctx, s.client.B().Xrange().Key(redisKey).Start(from).End("+").Count(1000).Build()).AsXRange()
-		if err != nil {
-			return records, bytes, err
-		}
-		if len(entries) == 0 {
-			return records, bytes, fmt.Errorf("the stream ended after %d of %d entries", records, n)
-		}
-		for _, e := range entries {
-			records++
-			bytes += int64(len(e.FieldValues["v"]))
-		}
-		from = "(" + entries[len(entries)-1].ID
-	}
-	return records, bytes, nil
 }
 
 func (s *redisStore) Close() error {

@@ -74,17 +74,4 @@ func (s *seedFile) write(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Scan reads the message files one by one.
-func (s *seedFile) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
-	for i := int64(1); i <= n; i++ {
-		data, err := os.ReadFile(filepath.Join(s.dir, messageName(i)))
-		if err != nil {
-			return records, bytes, err
-		}
-		records++
-		bytes += int64(len(data))
-	}
-	return records, bytes, nil
-}
-
 func (s *seedFile) Close() error { return nil }

@@ -39,11 +39,6 @@ func (s *tidwallStore) commit(values [][]byte) error {
 
 func (s *tidwallStore) Appender() (Append, error) { return s.appender(), nil }
 
-// Stream hands appends to the committer without waiting for each.
-func (s *tidwallStore) Stream(_ context.Context, value []byte, window int, stop func() bool) (int64, error) {
-	return s.stream(value, window, stop)
-}
-
 // Scan reads index after index.
 func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
 	for i := uint64(1); i <= uint64(n); i++ {

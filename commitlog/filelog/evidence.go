@@ -11,6 +11,20 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// What recovery sees before it decides (plan.go). It walks the frames of the last segments only: what stands
+// in front of ev.from was durable when a later segment was started, or by the page's hint. Two things are not
+// plain about a walk.
+//
+// Where the frames of a segment end stands in the header of the next one, so the newest segment is walked
+// first, and without a next one the room for frames is the end. But a header alone proves no start: a writer
+// may have been killed over it, and others may have gone on in the segment before. It counts when somebody
+// went on from it (counts), and only then it is believed about the segment before (closing).
+//
+// How much is verified depends on what was promised. Below the hint frames are part of the log, and are
+// walked by their headers: what is damaged there is damage. At or above it every checksum is computed and
+// each frame has to name the one before, as frames that an earlier writer left behind the end are no part of
+// the log.
+
 // evidence is all that recovery decides by: what the disk holds, and what is known to have been
 // promised.
 type evidence struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -35,7 +36,8 @@ type Config struct {
 	// BufferBytes bounds what Append keeps in memory per topic before it blocks; 0: 4 MiB.
 	BufferBytes int
 
-	now func() moment // tests; nil: the host's clock
+	now    func() moment // tests; nil: the host's clock
+	idlers *page.Idlers  // of the log; nil: every topic has a thread that waits
 }
 
 // Validate reports every fault of c at once.
@@ -84,6 +86,7 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		return nil, err
 	}
 	c.setDefaults()
+	c.idlers = &page.Idlers{Look: watchNap}
 	l := &fileLog{c: c, fs: c.FS, stores: map[string]*store{}, all: map[*store]struct{}{}}
 	if c.FS == nil {
 		fsys, err := l.c.open()
@@ -203,6 +206,7 @@ func (l *fileLog) Close() error {
 	for s := range all {
 		errs = append(errs, s.close())
 	}
+	l.c.idlers.Join()
 	return errors.Join(append(errs, l.closeFS())...)
 }
 

@@ -11,6 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
+// What an append leaves for later: the next segment's file, full of zeros so that small writes allocate no
+// blocks; the index of a segment that is full; retention; and the sync of what was written at level OS. Every
+// process that has the topic open looks after all of it; what two must not do at once has a kernel lock.
+// Nothing here is needed for what was acknowledged: what fails is tried again, and an append makes do without
+// it. So it gives way: it writes in pieces with pauses, and takes no room on the disk that appends may need.
+
 const (
 	// lazySync is how long bytes stay unsynced at level OS.
 	lazySync = time.Second

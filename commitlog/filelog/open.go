@@ -107,6 +107,7 @@ func (s *store) recoverLocked(ctx context.Context) error {
 	}
 	s.page.Hold(os.Getpid())
 	err = s.recover()
+	s.segs.rest()
 	gone, e := topicGone(s.fs)
 	switch {
 	case gone:

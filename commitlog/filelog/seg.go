@@ -14,6 +14,16 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
+// Who reads a segment reads its mapping, and nobody locks it meanwhile. That is sound by two rules. A mapping
+// stays while somebody has a reference to it: take and put count them under segs.mu, and a segment that was
+// forgotten or is one too many is unmapped when it has none. And the file may get another life under the
+// mapping, as retention hands it on as a later segment: readers verify what they have copied, and ask
+// recycled when that is not sound. A header stands twice in the file, first and at its end, so that one
+// damaged block does not make a segment look as if it was never started.
+//
+// A descriptor is worth more the longer it is open: seg.hears says from where on it can prove a sync
+// (rewrite.go).
+
 // Segments stay mapped while nobody uses them: a reader that comes back to one has its pages at
 // hand. fewSegments may always stay; more of them up to maxOpenSegments, as long as their indexes
 // take no more memory than indexBytes, and indexBytesEach for each partition besides.
@@ -279,6 +289,16 @@ func (s *segs) forget(low, high uint64) {
 	s.mu.Unlock()
 	for _, g := range drop {
 		g.close()
+	}
+}
+
+// rest takes from the memory of this process what was read of all: recovery has looked at the end of each, and
+// of hundreds of topics few are read next.
+func (s *segs) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.open {
+		g.m.Rest()
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // live; one that is killed between publishing and waking loses one.
 const watchNap = 500 * time.Millisecond
 
+// quietNaps are so many in a row in which nothing happened that the watcher goes to the idlers.
+const quietNaps = 4
+
 // watcher sleeps on the bell for all waiters of this process. mu makes its count of sleepers
 // (one or none) agree with its part in the page's count of waiters.
 type watcher struct {
@@ -23,6 +26,7 @@ type watcher struct {
 }
 
 func (w *watcher) run() {
+	quiet := quietNaps // so many in a row, as nothing has happened yet
 	for {
 		select {
 		case <-w.s.stop:
@@ -33,9 +37,19 @@ func (w *watcher) run() {
 			bell := w.s.page.Bell()
 			w.s.view.news()
 			before := w.s.page.Written()
-			w.nap(bell)
-			if at := w.s.page.Written(); at == before && at != w.s.page.Synced() && w.s.syncing() {
-				w.s.nudgeIfDirty() // its writer may have died before it could sync
+			forsaken := func() bool { // its writer may have died before it could sync
+				at := w.s.page.Written()
+				return at == before && at != w.s.page.Synced() && w.s.syncing()
+			}
+			w.nap(bell, quiet >= quietNaps, forsaken)
+			if forsaken() {
+				w.s.nudgeIfDirty()
+			}
+			switch quiet++; {
+			case w.s.page.Bell() != bell:
+				quiet = 0
+			case quiet == quietNaps:
+				w.s.segs.rest() // until somebody reads again
 			}
 		}
 	}
@@ -50,12 +64,15 @@ func (w *watcher) stopped() bool {
 	}
 }
 
-// nap sleeps until the bell is not old any more.
-func (w *watcher) nap(old uint32) {
+// nap sleeps until the bell is not old any more, in a quiet topic without a thread of its own.
+func (w *watcher) nap(old uint32, quiet bool, forsaken func() bool) {
 	w.count(1)
 	// interrupt closes stop, then rings: after the count, either is seen.
 	if !w.stopped() {
-		w.s.page.Wait(old, watchNap)
+		over := func() bool { return w.s.view.waiting.Load() == 0 || forsaken() }
+		if !quiet || !w.s.c.idlers.Wait(w.s.page, old, over) {
+			w.s.page.Wait(old, watchNap)
+		}
 	}
 	w.count(^uint32(0))
 }

@@ -17,6 +17,15 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// Which broker to ask, and for how long. What only the leader of a partition can do is asked of the leader
+// that was seen last, and after a failure of whoever leads then (onLeader, persist). What any broker can do
+// is asked of several one after another, as one that is stopped keeps its connections open and never answers
+// (anyBroker). So a request may be carried out twice and late, and must bear it. Of an error it has to be
+// known whether it may pass: kind says which do not.
+//
+// That a topic is gone is final for a handle, so it is believed only when every broker that answers says so,
+// several times in a row.
+
 const (
 	retryFirst = 20 * time.Millisecond // backoff after the first failure, doubled up to retryMost
 	retryMost  = time.Second

@@ -15,6 +15,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// The questions of a reader to the leader of a partition. All are asked as "read committed": who reads sees
+// up to the first transaction that is open, and nothing that is not replicated. So there are two ends, that
+// of the leader's log (debugger) and the one that readers see (consumer), and what lies between them becomes
+// readable later. Who has to know that nothing more will come, as a seal does, asks for both (caughtUp).
+// There are no fetch sessions: each request names all that it wants, and an answer is good for itself.
+
 // fetchBytes is what one fetch asks for of a partition. The broker gives at least one batch.
 const fetchBytes = 1 << 20
 
@@ -104,7 +110,7 @@ func (p *partition) outOfRange(ctx context.Context, offset int64) error {
 // too, and returns how far it came: the leader may show readers less than to.
 func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) error) (int64, error) {
 	for from < to {
-		part, err := p.fetchOne(ctx, from, fetchBytes)
+		part, err := p.fetchSure(ctx, from, fetchBytes)
 		if err != nil {
 			return from, err
 		}
@@ -154,9 +160,13 @@ func (p *partition) listOffsetAt(ctx context.Context, broker, epoch, who int32, 
 	if err != nil {
 		return 0, err
 	}
-	for _, t := range resp.Topics {
-		for _, part := range t.Partitions {
-			return part.Offset, kerr.ErrorForCode(part.ErrorCode)
+	for i := range resp.Topics {
+		for _, part := range resp.Topics[i].Partitions {
+			err := kerr.ErrorForCode(part.ErrorCode)
+			if err == nil && (resp.Topics[i].Topic != p.s.kafkaName || int(part.Partition) != p.index || at < 0 && part.Offset < 0) {
+				err = errNoAnswer
+			}
+			return part.Offset, err
 		}
 	}
 	return 0, errNoAnswer
@@ -170,18 +180,33 @@ const (
 	debugger = -2 // sees what is not replicated yet
 )
 
-// bounds asks the leader for both ends. Sealed is not filled in.
+// bounds asks the leader for both ends. Sealed is not filled in. A first offset above the end is the sign of a
+// trim in between, or of an answer that is wrong: to begin at the end then would skip all that is there.
 func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
-	var first, next int64
-	err := both(
-		func() (err error) { next, err = p.listOffset(ctx, latest); return err },
-		func() (err error) { first, err = p.listOffset(ctx, earliest); return err },
-	)
-	if err != nil {
-		return driver.Bounds{}, err
+	for n := 0; ; n++ {
+		var first, next int64
+		err := both(
+			func() (err error) { next, err = p.listOffset(ctx, latest); return err },
+			func() (err error) { first, err = p.listOffset(ctx, earliest); return err },
+		)
+		switch {
+		case err != nil:
+			return driver.Bounds{}, err
+		case first <= next:
+			return driver.Bounds{First: first, Next: next}, nil
+		case n == contradictions:
+			return driver.Bounds{}, fmt.Errorf("topic %q partition %d: the broker says again and again that it begins at offset %d and ends at %d: %w",
+				p.s.config.Name, p.index, first, next, fault.Unavailable)
+		}
+		sleep(ctx, n)
+		if ctx.Err() != nil {
+			return driver.Bounds{}, ctx.Err()
+		}
 	}
-	return driver.Bounds{First: min(first, next), Next: next}, nil
 }
+
+// contradictions is how often bounds that can't be are asked for anew.
+const contradictions = 5
 
 // caughtUp is bounds once readers see all that the leader has now: what is not replicated yet, or
 // stands behind a transaction that is open, they see later.

@@ -213,6 +213,9 @@ func storesOf(list []want) map[*store]struct{} {
 // take buffers what a poll brought, and wakes who waits for it.
 func (p *partition) take(part *kmsg.FetchResponseTopicPartition, from int64) {
 	got := &feed{start: from, end: from}
+	if !follows(part.RecordBatches, from) {
+		part.RecordBatches = nil // who waits asks twice
+	}
 	got.add(part.RecordBatches, newAborts(part.AbortedTransactions))
 	r := &p.read
 	r.mu.Lock()

@@ -81,7 +81,10 @@ func (h *handle) Read(ctx context.Context, req driver.ReadRequest, dst []driver.
 		r.mu.Lock()
 		if req.Offset < r.first {
 			r.mu.Unlock()
-			return dst, req.Offset, p.outOfRange(ctx, req.Offset)
+			if err := p.trimmed(ctx, req.Offset); err != nil {
+				return dst, req.Offset, err
+			}
+			continue
 		}
 		f := asked
 		if f == nil || !f.has(req.Offset) {
@@ -158,7 +161,7 @@ func (p *partition) fill(ctx context.Context, f *feed) error {
 	p.read.mu.Lock()
 	from, bytes := f.end, max(fetchBytes, f.ahead)
 	p.read.mu.Unlock()
-	part, err := p.fetchOne(ctx, from, bytes)
+	part, err := p.fetchSure(ctx, from, bytes)
 	p.read.mu.Lock()
 	defer p.read.mu.Unlock()
 	close(f.filling)

@@ -14,6 +14,14 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
 
+// A topic of Kafka's can't be closed. What comes nearest is that its brokers refuse every batch as too large,
+// so a seal is a setting, max.message.bytes = 0. Two things are hard about it. A broker learns of a setting
+// some time after the controller has decided it, and one that is elected meanwhile may accept appends in
+// ignorance: known.go waits until no such broker is left. And the end has to be the one that everybody sees
+// for ever: it is asked of a leader of a known epoch, and taken when readers see all that this leader has
+// (await). Each step can be repeated by anybody, so whoever finds a topic with the setting finishes the seal
+// that somebody else began.
+
 // markerHeader is the header of a marker: a record without key, value and timestamp that a seal
 // leaves at the end of each partition. Readers skip it; those who wait there look for the seal.
 const markerHeader = "ringfence-seal"

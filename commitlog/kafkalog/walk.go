@@ -47,6 +47,7 @@ const (
 	aBlob
 	aList
 	anError
+	aPause
 	aTagCount
 	aTagKey
 	aTagSize
@@ -123,7 +124,9 @@ func (w *walk) collected() (n int, ok bool, err error) {
 	switch {
 	case w.asking == anError && w.got == 2:
 		return int(w.text[1]), true, nil
-	case w.asking == anError:
+	case w.asking == aPause && w.got == 4:
+		return int(int32(binary.BigEndian.Uint32(w.text[:4]))), true, nil //nolint:gosec // as it is meant
+	case w.asking == anError, w.asking == aPause:
 		return 0, false, nil
 	case short && w.text[w.got-1] < 0x80:
 		v, _ := binary.Uvarint(w.text[:w.got])
@@ -149,6 +152,10 @@ func (w *walk) asked(n, left int) error {
 	case anError:
 		if n == 35 { // the version is one that the broker doesn't know
 			w.version, w.flexible = 0, false
+		}
+	case aPause: // the library keeps it, however long it is, on a connection that looks well all the time
+		if n > limits.KafkaPauseMillis {
+			return refusedAnswer("it wants to be asked nothing for %d ms; at most %d are taken", n, limits.KafkaPauseMillis)
 		}
 	case aList:
 		top := &w.open[len(w.open)-1]
@@ -212,6 +219,8 @@ func (w *walk) advance() error {
 				w.asking = aList
 			case failure:
 				w.asking = anError
+			case pause:
+				w.asking = aPause
 			}
 			continue
 		}

@@ -121,6 +121,8 @@ func bombs(key, version int16, size int, elements func(least, room int) int) [][
 			b = append(b, make([]byte, p.bytes)...)
 		case p.kind == failure:
 			b = append(b, 0, 0)
+		case p.kind == pause:
+			b = append(b, 0, 0, 0, 0)
 		case p.kind == list || p.kind == bare:
 			least := w.least(p.of, p.kind == bare)
 			n := elements(least, size/least)
@@ -188,5 +190,42 @@ func TestTaggedFieldsOfAnAnswerAreKeptAsBytes(t *testing.T) {
 	w.tags = limits.KafkaTags
 	if err := w.feed([]byte{1}); err == nil {
 		t.Error("tagged fields have no bound")
+	}
+}
+
+// The client library keeps any pause that a broker asks for: days, if one bit is wrong, in which every call on
+// that connection ends at its time-out and nobody says why.
+func TestABrokerAsksForNoLongPause(t *testing.T) {
+	t.Parallel()
+	pausing := map[int16]bool{}
+	eachShape(func(key, version int16, resp kmsg.Response) {
+		at := reflect.ValueOf(resp).Elem().FieldByName("ThrottleMillis")
+		if !at.IsValid() {
+			return
+		}
+		for millis, taken := range map[int64]bool{0: true, -1: true, limits.KafkaPauseMillis: true, limits.KafkaPauseMillis + 1: false, 1 << 30: false} {
+			at.SetInt(millis)
+			there := reflect.New(reflect.TypeOf(resp).Elem())
+			there.Elem().FieldByName("Version").SetInt(int64(version))
+			said := onWire(key, resp)
+			again, _ := there.Interface().(kmsg.Response)
+			rest := said
+			if again.IsFlexible() && key != apiVersions {
+				rest = said[1:]
+			}
+			if err := again.ReadFrom(rest); err != nil {
+				t.Fatal(err)
+			}
+			has := there.Elem().FieldByName("ThrottleMillis").Int() == millis // this version has it
+			pausing[key] = pausing[key] || has && millis > 0
+			if err := followed(key, version, said, 3); has && millis != 0 && (err == nil) != taken {
+				t.Errorf("kind %d, version %d: a pause of %d ms: %v", key, version, millis, err)
+			}
+		}
+	})
+	for key := range shapeTexts {
+		if resp := reflect.ValueOf(kmsg.ResponseForKey(key)).Elem(); resp.FieldByName("ThrottleMillis").IsValid() && !pausing[key] {
+			t.Errorf("kind %d was not looked at", key)
+		}
 	}
 }

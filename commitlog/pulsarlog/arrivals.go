@@ -2,7 +2,6 @@ package pulsarlog
 
 import (
 	"errors"
-	"net/url"
 	"sync/atomic"
 
 	plog "github.com/apache/pulsar-client-go/pulsar/log"
@@ -36,18 +35,6 @@ type frame interface {
 	Clear()
 	Write(b []byte)
 }
-
-// What commands are called and numbered in Pulsar's protocol.
-const (
-	commandName    = "pulsar.proto.BaseCommand"
-	commandType    = 1
-	messageCommand = 9
-	pingCommand    = 18
-	pongCommand    = 19
-	lookupCommand  = 24
-	lookupResponse = 3
-	noCommand      = 0 // of which the client knows nothing: it closes the connection
-)
 
 // look is called with each command before the client acts on it.
 func (a *arrivals) look(command proto.Message, with any) {
@@ -90,7 +77,7 @@ func (a *arrivals) settle(f frame) {
 	}
 }
 
-// overheard is a logger that logins learns the addresses from, and arrivals what comes from there.
+// overheard is a logger that arrivals learns from what came.
 type overheard struct {
 	plog.Logger
 
@@ -98,9 +85,6 @@ type overheard struct {
 }
 
 func (o overheard) SubLogger(fields plog.Fields) plog.Logger {
-	if to, ok := fields["remote_addr"].(*url.URL); ok && to != nil {
-		o.logins.connecting(to.Host)
-	}
 	return overheard{o.Logger.SubLogger(fields), o.logins}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
@@ -32,6 +33,12 @@ type teller struct {
 	entries  [][]byte
 	patience time.Duration // of the client; 0: its default
 	lookup   []byte        // what it answers to a lookup in place of an answer; nil: that the topic is here
+	greeting []byte        // what it answers to a login; nil: that it is fine
+	through  string        // it is a proxy, and the topic at this broker; "": it is none
+	secured  *tls.Config   // nil: without TLS
+
+	mu    sync.Mutex
+	asked []string // which broker it was asked for, at each login
 }
 
 func newTeller(t *testing.T, entries ...[]byte) *teller {
@@ -51,6 +58,9 @@ func newTeller(t *testing.T, entries ...[]byte) *teller {
 			c, err := l.Accept()
 			if err != nil {
 				return
+			}
+			if b.secured != nil {
+				c = tls.Server(c, b.secured)
 			}
 			serving.Go(func() { b.serve(c) }) // until the client is closed
 		}
@@ -82,7 +92,14 @@ func (b *teller) serve(c net.Conn) {
 		var out []byte
 		switch kind[1] {
 		case 2: // connect
-			out = command(3, append(text(1, []byte("x")), number(2, 20)...), nil)
+			_, said := fields(parts[2])
+			b.mu.Lock()
+			b.asked = append(b.asked, string(said[6]))
+			b.mu.Unlock()
+			out = b.greeting
+			if out == nil {
+				out = command(3, append(text(1, []byte("x")), number(2, 20)...), nil)
+			}
 		case 4: // subscribe
 			out = command(13, number(1, asked[5]), nil)
 		case 11: // flow
@@ -99,7 +116,11 @@ func (b *teller) serve(c net.Conn) {
 		case 23: // where a topic is
 			out = b.lookup
 			if out == nil {
-				out = command(24, bytes.Join([][]byte{text(1, []byte("pulsar://"+b.Addr().String())), number(3, 1), number(4, asked[2])}, nil), nil)
+				at, through := "pulsar://"+b.Addr().String(), uint64(0)
+				if b.through != "" {
+					at, through = "pulsar://"+b.through, 1
+				}
+				out = command(24, bytes.Join([][]byte{text(1, []byte(at)), text(2, []byte("pulsar+ssl://"+b.Addr().String())), number(3, 1), number(4, asked[2]), number(8, through)}, nil), nil)
 			}
 		}
 		if _, err := c.Write(out); err != nil {

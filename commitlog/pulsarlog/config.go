@@ -46,6 +46,7 @@ type Config struct {
 	MaxMessageBytes int
 
 	logins *logins // nil: newClient makes one
+	relay  *relay  // likewise, which ends with the client then
 	// operationTimeout is how long the client tries to find a topic, or to open it.
 	operationTimeout time.Duration
 }
@@ -180,9 +181,14 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		return nil, err
 	}
 	c.logins = newLogins(c) // one for all of its clients
+	if c.relay, err = newRelay(c); err != nil {
+		a.close()
+		return nil, err
+	}
 	client, err := c.newClient()
 	if err != nil {
 		a.close()
+		c.relay.close()
 		return nil, err
 	}
 	return commitlog.New(newLog(c, client, a)), nil
@@ -228,23 +234,41 @@ func (c Config) newClient() (pulsar.Client, error) {
 	if c.logins == nil {
 		c.logins = newLogins(c)
 	}
-	options := pulsar.ClientOptions{
-		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
-		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
-		Logger: overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
+	r := c.relay
+	if r == nil {
+		var err error
+		if r, err = newRelay(c); err != nil {
+			return nil, err
+		}
+	}
+	client, err := pulsar.NewClient(pulsar.ClientOptions{
+		URL: r.url(), ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
+		Authentication: &relayLogin{Provider: auth.NewAuthenticationToken(""), pass: r.pass},
+		Logger:         overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
 		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,
+	})
+	if err != nil {
+		err = fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
 	}
 	switch {
-	case c.hasToken():
-		options.Authentication = &tokenLogin{Provider: auth.NewAuthenticationToken(""), logins: c.logins}
-	case c.TLSCert != "":
-		options.Authentication = pulsar.NewAuthenticationTLS(c.TLSCert, c.TLSKey)
+	case c.relay != nil:
+		return client, err
+	case err != nil:
+		r.close()
+		return nil, err
 	}
-	client, err := pulsar.NewClient(options)
-	if err != nil {
-		return nil, fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
-	}
-	return client, nil
+	return &relayed{Client: client, relay: r}, nil
+}
+
+// relayed is a client with a relay of its own.
+type relayed struct {
+	pulsar.Client
+	relay *relay
+}
+
+func (r *relayed) Close() {
+	r.Client.Close()
+	r.relay.close()
 }
 
 func (c Config) host() string {
@@ -255,19 +279,24 @@ func (c Config) host() string {
 	return u.Host
 }
 
+// withPort is a host with its port, or the usual one.
+func (c Config) withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	port := "6650"
+	if c.encrypted() {
+		port = "6651"
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
+
 // checkBrokers says early what the client would only say after its time-out: that nobody listens.
 func (c Config) checkBrokers(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: connectTimeout}
 	var errs []error
 	for host := range strings.SplitSeq(c.host(), ",") {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			port := "6650"
-			if c.encrypted() {
-				port = "6651"
-			}
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-		conn, err := dialer.DialContext(ctx, "tcp", host)
+		conn, err := dialer.DialContext(ctx, "tcp", c.withPort(host))
 		if err == nil {
 			return conn.Close()
 		}

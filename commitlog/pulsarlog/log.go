@@ -25,6 +25,7 @@ const (
 	// subscription keeps the records: Pulsar drops what every subscription has acknowledged.
 	subscription = "ringfence"
 	busyPause    = 50 * time.Millisecond
+	busyTries    = 400
 	madePatience = 10 * time.Second // until a topic that was made is found
 	// deletePatience is how long a deletion is tried of which nobody says what became.
 	deletePatience = 10 * time.Second
@@ -98,23 +99,34 @@ func (l *log) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 
 func (l *log) finishCreate(ctx context.Context, name string) error {
 	earliest := position{Ledger: -1, Entry: -1, Partition: -1}
-	err := l.admin.send(ctx, http.MethodPut, l.admin.topicPath(name, "/subscription/"+subscription), earliest)
-	for errors.Is(err, errBusy) { // somebody else makes it just now
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(busyPause):
-		}
-		err = l.admin.send(ctx, http.MethodPut, l.admin.topicPath(name, "/subscription/"+subscription), earliest)
-	}
+	err := whileBusy(ctx, func() error {
+		return l.admin.send(ctx, http.MethodPut, l.admin.topicPath(name, "/subscription/"+subscription), earliest)
+	})
 	if err != nil && !errors.Is(err, fault.Conflict) {
 		return fmt.Errorf("the subscription that keeps the records of topic %q: %w", name, err)
 	}
 	// The client sends again what it got no answer for when it has to connect anew.
-	if err := l.admin.send(ctx, http.MethodPost, l.admin.topicPath(name, "/deduplicationEnabled"), true); err != nil {
+	err = whileBusy(ctx, func() error {
+		return l.admin.send(ctx, http.MethodPost, l.admin.topicPath(name, "/deduplicationEnabled"), true)
+	})
+	if err != nil {
 		return fmt.Errorf("deduplication of topic %q (the broker's topicLevelPoliciesEnabled must not be off): %w", name, err)
 	}
-	return l.admin.setProperties(ctx, name, map[string]string{readyProperty: "1"})
+	return whileBusy(ctx, func() error { return l.admin.setProperties(ctx, name, map[string]string{readyProperty: "1"}) })
+}
+
+// whileBusy repeats a step of a creation that somebody else takes just now. A broker that says so for long has
+// another reason.
+func whileBusy(ctx context.Context, step func() error) error {
+	for tries := 1; ; tries++ {
+		err := step()
+		if !errors.Is(err, errBusy) || tries == busyTries {
+			return err
+		}
+		if err := pause(ctx, busyPause); err != nil {
+			return err
+		}
+	}
 }
 
 // shape is the configuration of a topic. A partitioned topic that Ringfence has not made is
@@ -270,6 +282,9 @@ func (l *log) Close() error {
 	ends.Wait()
 	l.idle.Wait()
 	l.client.Close()
+	if l.config.relay != nil {
+		l.config.relay.close()
+	}
 	l.admin.close()
 	return nil
 }

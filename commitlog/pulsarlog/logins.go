@@ -1,7 +1,6 @@
 package pulsarlog
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -12,21 +11,17 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// Brokers say where a topic is, so a client that was sent to this host may log in at any other. The client
-// dials by itself, and asks for the token without saying for whom; but before it dials it makes a logger
-// that carries the address. That is where logins learns of it. Should a later client say nothing there, no
-// token is given out at all.
-
-// logins decides about the logins of all clients of a log.
+// logins decides about the logins of all clients of a log. Brokers say where a topic is, so a client that was
+// sent to this host may be sent on to any other.
 type logins struct {
 	config   Config
 	plain    bool // the brokers are spoken to without TLS
 	arrivals arrivals
 
 	mu      sync.Mutex
-	known   bool  // the client says whom it connects to
 	told    bool  // the user knows that a login goes over the network in the open
 	refused error // from then on nobody gets the token
+	trouble error // of the last connection; nil: it was made
 }
 
 func newLogins(c Config) *logins {
@@ -35,13 +30,18 @@ func newLogins(c Config) *logins {
 	return l
 }
 
-// connecting is called before a client connects to a host.
-func (l *logins) connecting(host string) {
+// connecting is called before somebody connects to a host, and does not where it is an error.
+func (l *logins) connecting(host string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known = true
-	if !l.plain || !l.config.hasToken() || l.refused != nil {
-		return
+	if l.refused != nil {
+		return l.refused
+	}
+	if !l.plain || !l.config.hasToken() {
+		return nil
+	}
+	if host == l.config.host() { // which Open has looked at
+		return nil
 	}
 	const store = "pulsar log: a broker that another one named,"
 	away := storeurl.Plaintext(store, []string{host}, true, nil)
@@ -49,54 +49,59 @@ func (l *logins) connecting(host string) {
 	case away == nil:
 	case l.config.StrictTLS:
 		l.refused = away
+		return away
 	case !l.told:
 		l.told = true
 		_ = storeurl.Plaintext(store, []string{host}, false, l.config.Logger) // it only warns
 	}
+	return nil
 }
 
 // token is what is sent at a login.
 func (l *logins) token() (string, error) {
 	l.mu.Lock()
-	known, refused := l.known, l.refused
+	refused := l.refused
 	l.mu.Unlock()
-	switch {
-	case refused != nil:
+	if refused != nil {
 		return "", refused
-	case !known:
-		return "", errors.New("the client did not say whom it logs in at")
 	}
 	return l.config.token()
 }
 
-// explain is the reason for a connection that failed, where it is ours.
+// failed notes what became of a connection, and arrived that one was made.
+func (l *logins) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = err
+}
+
+func (l *logins) arrived() { l.failed(nil) }
+
+// explain is the reason for a connection that failed, where it is known.
 func (l *logins) explain(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused != nil {
+	switch {
+	case l.refused != nil:
 		return l.refused
+	case l.trouble != nil:
+		return fmt.Errorf("%w: %w: %s", fault.Unavailable, err, l.trouble.Error())
 	}
 	return fmt.Errorf("%w: %w", fault.Unavailable, err)
 }
 
-// tokenLogin logs in with the token at brokers, and nowhere else: one may send the client on to a web
-// service, with or without TLS, which would see the token in a header.
-type tokenLogin struct {
-	auth.Provider // of the token
+// relayLogin is how the client logs in at the relay, and nowhere else: a broker may send it on to a web
+// service, which would see what it says in a header.
+type relayLogin struct {
+	auth.Provider // of tokens
 
-	logins *logins
+	pass string
 }
 
-func (t *tokenLogin) Init() error {
-	_, err := t.logins.config.token()
-	return err
-}
+func (t *relayLogin) Init() error { return nil }
 
-func (t *tokenLogin) GetData() ([]byte, error) {
-	token, err := t.logins.token()
-	return []byte(token), err
-}
+func (t *relayLogin) GetData() ([]byte, error) { return []byte(t.pass), nil }
 
-func (t *tokenLogin) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *relayLogin) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("a broker named the web service %s in its place: %w", r.URL.Host, fault.Invalid)
 }

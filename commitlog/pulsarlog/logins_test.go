@@ -201,7 +201,7 @@ func TestATokenGoesToNoWebServiceThatABrokerNames(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = append(heard, r.Header.Get("Authorization")) }))
 	defer server.Close()
 	config := Config{ServiceURL: "pulsar+ssl://127.0.0.1:1", Token: "hunter2"}.withDefaults()
-	l := &tokenLogin{Provider: auth.NewAuthenticationToken(""), logins: newLogins(config)}
+	l := &relayLogin{Provider: auth.NewAuthenticationToken(""), pass: config.Token}
 	if err := l.WithTransport(server.Client().Transport); err != nil {
 		t.Fatal(err)
 	}
@@ -215,19 +215,5 @@ func TestATokenGoesToNoWebServiceThatABrokerNames(t *testing.T) {
 	}
 	if !errors.Is(err, fault.Invalid) || len(heard) > 0 {
 		t.Errorf("%v; a web service heard %q", err, heard)
-	}
-}
-
-// The client tells whom it connects to by the way. One that stops to do so must not pass for one that
-// connects to this host.
-func TestNoTokenIsGivenOutWhenNobodySaysForWhom(t *testing.T) {
-	t.Parallel()
-	l := newLogins(Config{ServiceURL: "pulsar://127.0.0.1:1", Token: "hunter2"}.withDefaults())
-	if token, err := l.token(); err == nil || token != "" {
-		t.Errorf("%q, %v", token, err)
-	}
-	l.connecting("127.0.0.1:1")
-	if token, err := l.token(); err != nil || token != "hunter2" {
-		t.Errorf("%q, %v", token, err)
 	}
 }

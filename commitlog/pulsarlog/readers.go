@@ -11,6 +11,16 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// A reader of Pulsar's is pushed to, and expensive to make; Read is a call with an offset. So readers of a
+// partition are kept as cursors, each at the offset where its last caller left off, and whoever goes on
+// reading finds the cursor there; a call at another offset makes one. A cursor at the right place answers
+// without a question to the broker. When it has nothing, the broker is asked how far the partition goes:
+// either this is the end, or something is on its way, and a cursor that nothing comes from in time is given
+// up, as the client loses connections without a word.
+//
+// Waiting has the same shape, and a seal is what it may miss: the client tells nobody of one. So a marker,
+// which comes before a seal, makes those who wait ask more often for a while.
+
 const (
 	// keepCursors is how many readers of a partition are kept for callers that may read on.
 	keepCursors = 8

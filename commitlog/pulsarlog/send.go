@@ -13,6 +13,17 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// One entry, from the writer to its offset. The client does most of it, and three things it does not tell. It
+// keeps an append to itself when the partition was terminated meanwhile: so the broker is asked after a while
+// without an acknowledgement (await). It sends again by itself after a lost connection, and when the broker
+// had the entry already there is no offset in the answer: then the entry is looked for, above the floor,
+// below which none of this producer is unanswered (locate). And a producer would send later what this process
+// has given up: so with an unknown fate the producer is closed (drop), and what comes next begins with a new
+// one.
+//
+// In a terminated partition what is there is there for ever, so there the fate of an entry can be told
+// (settle).
+
 const (
 	// defaultSendTimeout is how long an append waits for a broker that is away. Then its fate is
 	// unknown.

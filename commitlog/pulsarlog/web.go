@@ -221,7 +221,8 @@ func decodeAnswer(r request, status int, body []byte, out any) error {
 	return nil
 }
 
-// errBusy says that another request works on the same subscription.
+// errBusy says that another request works on the same thing: a subscription, or what the broker stores of one or
+// of a topic, which it then finds in another version than it had just read.
 var errBusy = fmt.Errorf("another request has it: %w", fault.Unavailable)
 
 const (
@@ -240,7 +241,7 @@ func statusError(method, path string, status int, body []byte) error {
 	if len(reason.Reason) > shownReason {
 		reason.Reason = reason.Reason[:shownReason] + "…"
 	}
-	busy := strings.Contains(reason.Reason, "Subscription Busy")
+	busy := strings.Contains(reason.Reason, "Subscription Busy") || strings.Contains(said, "BadVersionException")
 	kind := fault.Unavailable
 	if busy {
 		kind = errBusy

@@ -415,6 +415,27 @@ func TestAnAnswerHasNoMorePartsThanTheLimitSays(t *testing.T) {
 	}
 }
 
+// Whoever makes a topic at the same moment as another is told by the broker that what it stores has changed under
+// it; that is no reason to give up.
+func TestAStepThatAnotherTakesIsRepeated(t *testing.T) {
+	t.Parallel()
+	raced := "\n --- An unexpected error occurred in the server ---\n\nMessage: org.apache.bookkeeper.mledger.ManagedLedgerException$BadVersionException: Version mismatch, actual=0, expect=-1\n\nStacktrace:\n\nat x"
+	body, err := json.Marshal(map[string]string{"reason": raced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := []error{
+		statusError(http.MethodPut, "/", http.StatusInternalServerError, body),
+		statusError(http.MethodPut, "/", http.StatusPreconditionFailed, []byte(`{"reason":"Subscription Busy"}`)),
+		statusError(http.MethodPut, "/", http.StatusConflict, nil),
+	}
+	n := 0
+	err = whileBusy(t.Context(), func() error { n++; return answers[n-1] })
+	if !errors.Is(err, fault.Conflict) || n != len(answers) {
+		t.Errorf("%v after %d tries; expected fault.Conflict after %d", err, n, len(answers))
+	}
+}
+
 func TestAReasonIsShownCut(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{shownReason + 1, reasonBytes / 2, 2 * reasonBytes} {

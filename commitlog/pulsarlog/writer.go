@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
+// Each partition has one writer with one entry on its way. What waits meanwhile makes the next entry larger,
+// so nothing waits for a timer. That there is one at most is what all the rest leans on: an entry is there
+// whole or not at all, none overtakes another, and after a failure there is one question to ask, about the
+// last (send.go). Appends of a producer id have an entry each: its sequence is the entry's, and tells the
+// broker a repeat.
+
 // writer appends to a partition: one goroutine that sends all that waits as one entry, and the
 // next when that one was acknowledged. So an append is atomic, order is kept over any failure,
 // and there is never more than one entry whose fate is unknown.

@@ -23,3 +23,58 @@ func TestAGroupFarAheadOfItsTopicIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Nobody would work on the units of the newest storage topic again, and their records would be passed over in
+// silence: that is damage, which people are told. A member that has not heard of a growth can't know.
+func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
+	t.Parallel()
+	of := func(storages ...int) (l Layout) {
+		for i, s := range storages {
+			l = append(l, LayoutUnit{Inputs: []UnitInput{{Storage: s, Partition: i, End: -1}}})
+		}
+		return l
+	}
+	for _, c := range []struct {
+		layout       Layout
+		units, first int
+		refused      bool
+	}{
+		{of(0, 0), 2, 0, false},
+		{of(0, 0), 2, 1, true},
+		{of(0, 0), 2, 2, true},
+		{of(0, 0), 4, 2, false},
+		{of(0, 0, 1, 1), 4, 2, false},
+		{of(0, 0, 1, 1), 4, 3, true},
+		{of(0, 0, 1, 1), 2, 2, false},
+	} {
+		w := newWorld(t)
+		s := New(Config{Group: w.group, Topic: "t", Layout: c.layout, Assignor: w.start("a").s.cfg.Assignor, SessionTTL: time.Second})
+		err := s.checkMeta(&registry.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()})
+		if c.refused != errors.Is(err, fault.Corrupt) || err != nil && (!strings.Contains(err.Error(), w.group.MetaKey()) || !strings.Contains(err.Error(), "group seek")) {
+			t.Errorf("%d units from %d on, of %d in the layout: %v; refused should be %v", c.units, c.first, len(c.layout), err, c.refused)
+		}
+	}
+}
+
+// What a member has not heard of it can't work on: it claims nothing of it, however many units somebody writes.
+func TestNobodyClaimsUnitsThatHeHasNotHeardOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", func(c *Config) { c.Units, c.Layout = 2, two(-1, -1) })
+	w.pass(time.Second)
+	meta := *w.load().Meta
+	meta.Units = 500
+	key := w.group.MetaKey()
+	w.store.one(&registry.Txn{
+		Checks: []registry.Check{{Key: key, Version: w.store.entries[key].Version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(meta)}},
+	})
+	w.pass(time.Minute)
+	if a.exit != nil || len(a.running) == 0 {
+		t.Errorf("a runs %d units, and has ended: %v", len(a.running), a.exit)
+	}
+	for _, u := range w.load().Units[2:] {
+		if u.Owner.Epoch != 0 {
+			t.Fatalf("unit %d was claimed: %+v", u.Number, u.Owner)
+		}
+	}
+}

@@ -26,6 +26,10 @@ type (
 		TTL time.Duration
 	}
 
+	// LoseSession says that a session counts as ended from now on: whoever shares it must not go on with it. It
+	// stays open until CloseSession.
+	LoseSession struct{ Session string }
+
 	// CloseSession lets go of a session that is no use any more, without waiting for it.
 	CloseSession struct{ Session string }
 
@@ -69,7 +73,15 @@ type (
 
 	// Exit is the last effect: the shell ends the session, joins the workers and returns Err.
 	// Nil: it left in order.
-	Exit struct{ Err error }
+	Exit struct {
+		Err error
+		// Session is the one in use, "" for none; Withdraw, if not nil, takes the member's entry away that lives
+		// as long. If others need that session, the shell applies Withdraw in place of ending it: not when that
+		// fails, nor with Doubt, when an entry may still come that only the end of the session keeps away.
+		Session  string
+		Withdraw *registry.Txn
+		Doubt    bool
+	}
 )
 
 // Kind is the kind of a Report.
@@ -98,6 +110,7 @@ func (k Kind) String() string {
 func (Load) effect()         {}
 func (Apply) effect()        {}
 func (OpenSession) effect()  {}
+func (LoseSession) effect()  {}
 func (CloseSession) effect() {}
 func (StartUnit) effect()    {}
 func (DrainUnit) effect()    {}

@@ -86,6 +86,27 @@ func TestNobodyBeginsAnEpochThatNobodyReads(t *testing.T) {
 	w.load() // fails on what can't be read
 }
 
+// Who repairs the store has the unit worked on again: what was forged was never anybody's epoch.
+func TestAForgedEpochIsForgottenWithItsEntry(t *testing.T) {
+	t.Parallel()
+	for _, epoch := range []int64{registry.MaxClaim, registry.MaxClaim + 1, registry.MaxEpoch} {
+		w := newWorld(t)
+		a := w.start("a")
+		w.pass(time.Second)
+		sound := w.load().Units[3].Owner
+		w.owned(3, registry.Owner{Epoch: epoch})
+		w.pass(time.Minute)
+		if _, ok := a.running[3]; ok || a.unowned(3) != 1 {
+			t.Errorf("epoch %d: the unit runs: %t; people were told %d times", epoch, ok, a.unowned(3))
+		}
+		w.owned(3, sound)
+		w.pass(time.Minute)
+		if _, ok := a.running[3]; !ok {
+			t.Errorf("epoch %d: the owner was put back, and nobody runs the unit", epoch)
+		}
+	}
+}
+
 func TestNobodyGivesAwayWhatHasNoEpochLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

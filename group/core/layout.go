@@ -51,6 +51,15 @@ func (u *LayoutUnit) finishedBy(c *registry.Checkpoint) bool {
 // storage is the storage topic that the unit reads from.
 func (u *LayoutUnit) storage() int { return u.Inputs[0].Storage }
 
+// newest is the first unit of the newest storage topic. That takes records, or will: no unit of it is passed.
+func (l Layout) newest() int {
+	first := len(l) - 1
+	for first > 0 && l[first-1].storage() == l[first].storage() {
+		first--
+	}
+	return first
+}
+
 func (p *UnitInput) finishedBy(c *registry.Checkpoint) bool {
 	if p.End <= 0 {
 		return p.End == 0

@@ -9,6 +9,18 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// A member works as long as its session certainly lives. How long that is it knows by itself: the store
+// promises the lease from the moment at which a renewal was sent, and a margin before that is over everything
+// is stopped, whether the store answers or not. The grants stay, as the session may be lost and the owner
+// entries still stand: a member that is back goes on with them if nobody took them.
+//
+// A lost session is closed when the cancelled workers are back, or were given up (letGo): while the store
+// keeps it, nobody else begins on their units.
+//
+// To leave is to drain: nothing is taken any more, each unit is handed over when its worker has ended, and
+// the member goes when none is left, or when its time is up. A static member keeps its units for its next
+// start.
+
 // leaseEnd is when everything must have been stopped: a margin before the store may let others in.
 func (s *State) leaseEnd() time.Duration {
 	margin := min(max(s.cfg.SessionTTL/10, 20*time.Millisecond), 500*time.Millisecond)
@@ -42,7 +54,7 @@ func (s *State) sessionOpened(ev SessionOpened) {
 		s.storeFailed("opening a session", ev.Err)
 		return
 	}
-	s.session, s.lease, s.touched = ev.Session, ev.Lease, true
+	s.session, s.lease, s.touched, s.doubt = ev.Session, ev.Lease, true, false
 }
 
 // loseSession stops all workers. The grants stay: whether the owner entries still name us is for the
@@ -53,6 +65,7 @@ func (s *State) loseSession(why string) {
 		s.stopWorker(n, cause)
 	}
 	s.out = append(s.out, Report{Kind: Paused, Unit: -1, Text: why + "; everything is stopped until there is a new one"})
+	s.out = append(s.out, LoseSession{Session: s.session})
 	if s.closing != "" {
 		s.out = append(s.out, CloseSession{Session: s.closing})
 	}
@@ -157,6 +170,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		return
 	}
 	s.joining, s.touched = false, true
+	s.doubt = s.doubt || o == unknown
 	if o != done {
 		s.self.doubt(s.step)
 	}
@@ -206,6 +220,17 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		}
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
+}
+
+// farewell says what becomes of the session when the member exits.
+func (s *State) farewell() (e Exit) {
+	e.Session = s.session
+	e.Doubt = s.doubt || s.joining // a write may land later
+	if s.joined {
+		t := s.cfg.Group.WithdrawTxn(s.cfg.Member, s.member)
+		e.Withdraw = &t
+	}
+	return e
 }
 
 // stop begins the leave.

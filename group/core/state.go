@@ -66,6 +66,7 @@ type State struct {
 	// The session, and the membership that is bound to it.
 	session    string
 	lease      time.Duration
+	doubt      bool   // nobody knows whether a member entry that was sent in it has been or will be put
 	opening    uint64 // ID of the OpenSession under way
 	closing    string // a lost session that is let go of when the workers have ended
 	joined     bool

@@ -8,6 +8,12 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// A step has two halves. take lets an event change what the member knows, and stops what may not go on;
+// settle then looks at everything and decides what comes next. So a hint that is lost, or comes late or
+// twice, does no harm: what is known decides, and a reading tells it all. The order in settle matters: what
+// time has ended comes before what it would allow, the session before the membership, that before the units,
+// and the writes of all of them leave in one batch at the end.
+
 // Step takes an event and returns what to do about it, in order.
 func (s *State) Step(in Input) []Effect {
 	if s.exited {
@@ -211,5 +217,7 @@ func (s *State) exit(err error) {
 	}
 	s.exited = true
 	s.batch = nil
-	s.out = append(s.out, Exit{Err: err})
+	e := s.farewell()
+	e.Err = err
+	s.out = append(s.out, e)
 }

@@ -7,6 +7,19 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// A unit is decided anew in each step from three things: what the view says of its owner, what this member
+// has been granted, and how far its worker is (none, running, draining, stopping, abandoned). How it came
+// there does not matter, so what was lost on the way, be it a hint, an answer or the session, needs no case
+// of its own.
+//
+// What holds throughout. A unit with a write of unknown fate is let alone until a reading shows what became
+// of it. grant.Version is the fence: it is the version of the owner entry as it was given, and another one in
+// the view, or a check that fails on it, ends the time as owner at once. A unit is claimed when its owner
+// does not live, or when the owner has outlasted its own deadlines; nobody is asked, as the fence makes it
+// safe. A live owner drains and hands over, with the checkpoint in the same write, so no record is handled
+// twice by a move that goes well. An epoch never falls, also where the store went back: it lies above all
+// that were seen, and above the store's time.
+
 // reconcile takes the next step for a unit, from what the store says of it and what is going on here.
 func (s *State) reconcile(n int) {
 	u, v := &s.units[n], &s.view.Units[n]
@@ -20,7 +33,9 @@ func (s *State) reconcile(n int) {
 		}
 		s.lose(n, v.Owner.Member, why)
 	}
-	u.seen = max(u.seen, v.Owner.Epoch)
+	if v.Owner.Epoch < registry.MaxClaim { // else a stranger's, and no one's who has put back what was there before
+		u.seen = max(u.seen, v.Owner.Epoch)
+	}
 	switch {
 	case !u.granted && v.Damage() != nil:
 		s.tellDamage(n)
@@ -59,11 +74,12 @@ func (s *State) acquire(n int) {
 	o := &v.Owner
 	waiting := false
 	switch {
-	case s.isMine(o) && o.Epoch == u.seen:
+	case s.isMine(o) && o.Epoch >= u.seen:
 		s.own(n, u.from)
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none || s.finished(n):
+	case len(s.layout) != 0 && n >= len(s.layout): // it has not heard of it yet, and could not work on it
 	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)

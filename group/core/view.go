@@ -7,6 +7,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// The view is the group as the store showed it last, and what own writes have changed since. A reading can be
+// older than a write that was confirmed while it was under way: what is known better stays (merge, entry.go).
+// It can also be of a store that went back, after a failover to a replica that lagged: then it shows a
+// version that none of these writes has replaced, and is believed.
+
 // loaded takes a reading of the group. It may be older than writes of ours that were confirmed since
 // it was asked for; those are kept, see entry.
 func (s *State) loaded(ev Loaded) {
@@ -66,6 +71,9 @@ func (s *State) checkMeta(m *registry.Meta) error {
 	case len(s.layout) != 0 && m.Units > len(s.layout)+maxAhead:
 		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so that somebody else wrote that; put registry key %q back as it was, or delete the group: %w",
 			name, m.Units, len(s.layout), maxAhead, s.cfg.Group.MetaKey(), fault.Corrupt)
+	case len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest():
+		return fmt.Errorf("group %q is finished with the units below %d, and those from %d on are of the newest storage topic, which takes records: somebody else wrote that, and nobody would work on them; seek the group to where it is to go on (ringfence group seek), or put registry key %q back as it was: %w",
+			name, m.First, s.layout.newest(), s.cfg.Group.MetaKey(), fault.Corrupt)
 	case m.Assignor != s.cfg.Assignor.Name():
 		return fmt.Errorf("group %q uses assignor %q, this member was started with %q: all members need the same: %w",
 			name, m.Assignor, s.cfg.Assignor.Name(), registry.ErrExists)

@@ -21,6 +21,7 @@ type node struct {
 	timer uint64 // number of the timer that counts
 
 	session  string
+	sharing  string // that goes on though the member left
 	renewed  asked
 	slept    time.Duration // in all suspensions
 	told     time.Duration // the deadline that the core knows
@@ -192,7 +193,7 @@ func (n *node) do(effect core.Effect) {
 		}
 	case core.Exit:
 		n.exited, n.exit = true, e.Err
-		n.closeSession(n.session)
+		n.depart(&e)
 	}
 }
 

@@ -40,6 +40,7 @@ const (
 	Suspend                 // the host sleeps: its clock stands still, the store's goes on
 	LateJoin                // the answers to joins are lost or late, and sessions end meanwhile
 	Slow                    // readings that take long, while records keep coming
+	Shared                  // the session goes on when the member leaves, for others in its process
 	faultKinds
 )
 
@@ -47,7 +48,7 @@ func (f Fault) String() string {
 	names := [faultKinds]string{
 		"loss", "delay", "duplicate", "lost-reply", "torn", "crash", "restart", "twin", "freeze", "skew", "outage",
 		"partition", "deaf", "rollback", "membership", "seeks", "control", "hang", "errors", "static", "eviction", "growth",
-		"deletion", "suspend", "late-join", "slow",
+		"deletion", "suspend", "late-join", "slow", "shared",
 	}
 	return names[f]
 }
@@ -86,6 +87,10 @@ var together = [][]Fault{
 	{Membership, Restart, Deaf, Delay}, // targets that are gone
 	{Hang, Eviction, Membership},
 	{Suspend, Membership},
+	{Shared, Membership},
+	{Shared, Membership, Rollback, Delay},
+	{Shared, Membership, LateJoin, Delay},
+	{Shared, Membership, LostReply, Torn},
 }
 
 func choose(r *rand.Rand) scenario {

@@ -21,7 +21,7 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/access", "internal/fault", "internal/hook", "internal/limits", "internal/storeurl"}
+var leaf = []string{"internal/access", "internal/fault", "internal/hook", "internal/limits", "internal/spell", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
@@ -31,6 +31,7 @@ var layers = []layer{
 	{"internal/limits", nil},
 	{"internal/memtest", nil},
 	{"internal/prefetch", nil},
+	{"internal/spell", nil},
 	{"internal/storeurl", nil},
 	{"internal/visible", nil},
 	{"internal/freeze", nil},
@@ -98,11 +99,13 @@ var layers = []layer{
 	// Programs, and what they share.
 	{"internal/document", []string{"", "group", "topic"}},
 	{"internal/apply", []string{""}},
+	{"internal/command", []string{"", "internal/document"}},
+	{"internal/pipe", []string{"", "commitlog", "internal/document"}},
 	{"internal/guard", nil},
 	{"internal/measure", []string{"internal/vfs"}},
 	{"internal/benchkit", []string{"...", "!cmd/..."}},
 	{"internal/growtest", []string{""}},
-	{"internal/delivertest", []string{"", "internal/harness", "push"}},
+	{"internal/delivertest", []string{"", "internal/harness", "internal/history", "push"}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
 	{"internal/demo", []string{"...", "!cmd/..."}},

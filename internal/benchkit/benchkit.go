@@ -64,7 +64,7 @@ func Benches() []*Bench {
 		{Name: "switch", Short: "How long producers stand still when a topic is switched", measurement: &switches{}},
 		{Name: "route", Short: "Time to find the partition of a key", measurement: &routes{}},
 		{Name: "ring", Short: "Lookups of a ring, keys that move, and how soon members see a change", measurement: &rings{}},
-		{Name: "idle", Short: "Processor time of a group that has nothing to do", measurement: &idle{}},
+		{Name: "idle", Short: "What a group and a daemon cost that have nothing to do", measurement: &idle{}},
 		{Name: "memory", Short: "Memory of a consumer and of an open log, as the backlog grows", measurement: &memory{}, ofDirectory: true},
 	}
 }
@@ -162,5 +162,5 @@ func (r *run) done(about string, args ...any) error {
 // Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and
 // to end.
 func Agent(ctx context.Context, s Stores, arg string, stdin io.Reader, stdout io.Writer) error {
-	return harness.RunJob(ctx, arg, stdin, stdout, &produceJob{at: s}, &memberJob{at: s}, &switchJob{at: s}, &reopenJob{}, &memoryJob{})
+	return harness.RunJob(ctx, arg, stdin, stdout, &produceJob{at: s}, &memberJob{at: s}, &switchJob{at: s}, &reopenJob{}, &memoryJob{}, &daemonJob{at: s})
 }

@@ -176,8 +176,7 @@ func TestReopenKillsTheWriterAndTimesTheNextOne(t *testing.T) {
 func TestFailoverMeasuresKillsAndCleanMoves(t *testing.T) {
 	t.Parallel()
 	r := check(t, &failover{Kills: 2, Leaves: 1, Partitions: 4, Processes: 2, Rate: 400},
-		"kill -9 to first record of new owner", "kill -9 to the last of its partitions", "clean move, last record to first record",
-		"partition that stays, longest gap while others move", "the same partition, as long a time without moves")
+		"kill -9 to first record of new owner", "kill -9 to the last of its partitions", "clean move, last record to first record")
 	if len(r.Figures) != 5 {
 		t.Errorf("figures %q", names(r.Figures))
 	}
@@ -188,9 +187,18 @@ func TestFailoverMeasuresKillsAndCleanMoves(t *testing.T) {
 	}
 }
 
-func TestIdleMeasuresProcessorTime(t *testing.T) {
+func TestIdleMeasuresGroupsAndDaemons(t *testing.T) {
 	t.Parallel()
-	r := check(t, &idle{Partitions: 4, Processes: 2}, "an idle group")
+	r := check(t, &idle{Partitions: 4, Processes: 2, Subscriptions: 3}, "an idle group", "a daemon of idle subscriptions")
+	if len(r.Figures) != 4 {
+		t.Fatalf("figures %q", names(r.Figures))
+	}
+	if f := r.Figures[2]; f.Name != "private memory of a daemon of 3 subscriptions, idle" || f.Need != 60 || !f.OK || f.Median < 1 {
+		t.Errorf("%+v", f)
+	}
+	if f := r.Figures[3]; f.Name != "sessions of a daemon of 3 subscriptions" || f.Median != 1 || !f.OK {
+		t.Errorf("%+v", f)
+	}
 	if f := r.Figures[0]; f.Name != "an idle group of 2 processes on 4 partitions" || math.Abs(f.Need-2.0/3) > 1e-9 {
 		t.Errorf("%+v", f)
 	}

@@ -34,7 +34,7 @@ func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) 
 		return c.post(ctx, server.URL)
 	}})
 	r.Add(measure.Entry{Name: "subscription with an endpoint", Unit: "records/s", To: bare, Kind: "deliver http", Turn: func(*measure.Histogram) (float64, error) {
-		e, err := push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+		e, err := push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: loopback()})
 		if err != nil {
 			return 0, err
 		}
@@ -42,6 +42,11 @@ func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) 
 		return c.subscribe(ctx, rf, "posts", c.Posts, e.Deliver)
 	}})
 	return nil
+}
+
+// loopback are the addresses of this host.
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 // post posts as many values as the subscription delivers.
@@ -88,17 +93,7 @@ const leftoverName = "parked"
 // enterParked parks records, and enters how long a new owner reads the journal until it delivers.
 func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client) (*leftovers, error) {
 	l := &leftovers{rf: rf, parked: c.Parked}
-	r.Bench.Logf("parking %s", measure.Many(c.Parked, "record"))
-	if err := fillKeys(ctx, rf, leftoverName, 1, c.Parked, func(i int) string { return fmt.Sprintf("!%d", i%c.ParkedKeys) }); err != nil {
-		return nil, err
-	}
-	d, err := rf.EnsureSubscription(ctx, leftoverName, ringfence.SubscriptionConfig{
-		Topic: leftoverName, Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := parkAll(ctx, l.rf, leftoverName, d.Group()); err != nil {
+	if err := r.park(ctx, rf, leftoverName, 1, c.Parked, c.ParkedKeys); err != nil {
 		return nil, err
 	}
 	r.Add(measure.Entry{Name: fmt.Sprintf("new owner of %s, to its first delivery", measure.Many(c.Parked, "parked record")), Unit: "µs a record", Kind: "deliver rebuild",
@@ -108,6 +103,25 @@ func (c *deliver) enterParked(ctx context.Context, r *run, rf *ringfence.Client)
 			return float64(took.Nanoseconds()) / 1e3 / float64(c.Parked), err
 		}})
 	return l, nil
+}
+
+// untilRedriven is a policy by which what fails is parked at once, and stays so.
+func untilRedriven(topic string, shards int) ringfence.SubscriptionConfig {
+	return ringfence.SubscriptionConfig{Topic: topic, Shards: shards, Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour}
+}
+
+// park makes a topic and a subscription of one name, and parks so many records of so many keys in each
+// partition.
+func (r *run) park(ctx context.Context, rf *ringfence.Client, name string, partitions, each, keys int) error {
+	r.Bench.Logf("parking %s in each of %s", measure.Many(each, "record"), measure.Many(partitions, "partition"))
+	if err := fillKeys(ctx, rf, name, partitions, each*partitions, func(i int) string { return fmt.Sprintf("!%d", i%keys) }); err != nil {
+		return err
+	}
+	d, err := rf.EnsureSubscription(ctx, name, untilRedriven(name, 0))
+	if err != nil {
+		return err
+	}
+	return parkAll(ctx, rf, name, d.Group())
 }
 
 // parkAll runs a member until all records of a subscription's topic are parked: then its checkpoint is at the end

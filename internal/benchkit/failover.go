@@ -62,7 +62,7 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
 	}, f.note)
 	if c.Parked > 0 {
-		if err := f.park(ctx, rf); err != nil {
+		if err := r.park(ctx, rf, "failover", c.Partitions, c.Parked, c.Parked*c.Partitions); err != nil {
 			return err
 		}
 	}
@@ -75,19 +75,6 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 		return err
 	}
 	return f.result()
-}
-
-// park makes the subscription, and parks its records with a member of its own.
-func (f *failing) park(ctx context.Context, rf *ringfence.Client) error {
-	f.Bench.Logf("parking %s in each of %s", measure.Many(f.Parked, "record"), measure.Many(f.Partitions, "partition"))
-	if err := fillKeys(ctx, rf, "failover", f.Partitions, f.Parked*f.Partitions, func(i int) string { return fmt.Sprintf("!%d", i) }); err != nil {
-		return err
-	}
-	d, err := rf.EnsureSubscription(ctx, "failover", ringfence.SubscriptionConfig{Topic: "failover", Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour})
-	if err != nil {
-		return err
-	}
-	return parkAll(ctx, rf, "failover", d.Group())
 }
 
 // produce keeps the load up until ctx ends.
@@ -130,8 +117,8 @@ type failing struct {
 	last       map[int]event // by partition, of the owner before
 	broken     []int         // by partition: how often its worker was stopped or begun
 
-	takeover, worst, move, stay, quiet, broke []float64 // ms, but broke
-	repeated                                  int64
+	takeover, worst, move, broke []float64 // ms, but broke
+	repeated                     int64
 }
 
 func (f *failing) hurt(ctx context.Context) error {
@@ -273,40 +260,22 @@ func (f *failing) rejoin(ctx context.Context, i int) error {
 	})
 }
 
-// watch looks at the partitions that stay with members other than i while others move: whether
-// their worker was interrupted, and the longest time between two records, then and in as long a
-// time when nothing moves.
+// watch looks at the partitions that stay with members other than i while others move: whether their worker was
+// interrupted. Who is asked something has told all that happened before.
 func (f *failing) watch(ctx context.Context, i int, moves func() error) error {
-	if err := f.crew.ask(ctx, kindGaps, i, nil); err != nil {
+	if err := f.crew.ask(ctx, kindCPU, i, nil); err != nil {
 		return err
 	}
-	before, broken, began := slices.Clone(f.owner), slices.Clone(f.broken), time.Now()
-	if err := moves(); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	stays := func(p int) bool { return f.owner[p] == before[p] && f.owner[p].member != i }
-	gaps := func(to *[]float64) func(heard) {
-		return func(h heard) {
-			for p, ns := range h.Gaps {
-				if stays(p) && f.owner[p].member == h.member {
-					*to = append(*to, float64(ns)/1e6)
-				}
-			}
-		}
-	}
-	if err := f.crew.ask(ctx, kindGaps, i, gaps(&f.stay)); err != nil {
+	before, broken := slices.Clone(f.owner), slices.Clone(f.broken)
+	if err := errors.Join(moves(), f.crew.ask(ctx, kindCPU, i, nil)); err != nil {
 		return err
 	}
 	for p := range f.owner {
-		if stays(p) {
+		if f.owner[p] == before[p] && f.owner[p].member != i {
 			f.broke = append(f.broke, float64(f.broken[p]-broken[p]))
 		}
 	}
-	if err := f.crew.pass(ctx, took); err != nil {
-		return err
-	}
-	return f.crew.ask(ctx, kindGaps, i, gaps(&f.quiet))
+	return nil
 }
 
 func (f *failing) result() error {
@@ -317,8 +286,6 @@ func (f *failing) result() error {
 		{"kill -9 to first record of new owner", f.takeover},
 		{"kill -9 to the last of its partitions", f.worst},
 		{"clean move, last record to first record", f.move},
-		{"partition that stays, longest gap while others move", f.stay},
-		{"the same partition, as long a time without moves", f.quiet},
 	} {
 		if len(row.ms) > 0 {
 			f.res.Rows = append(f.res.Rows, measure.SampleRow(row.name, row.ms))

@@ -92,6 +92,9 @@ var promised = []measure.Promise{
 	atMost("switch", "pause of produce at a switch", value, 50),
 	atMost("order", "records lost, doubled or out of order", value, 0),
 	growing(1.0/3, atMost("idle", "an idle group of %s on %s", value, 0)), // percent, of each process
+	atMost("idle daemon", "a daemon of %s, idle", value, 2),               // percent
+	atMost("idle memory", "private memory of a daemon of %s, idle", value, 60),
+	atMost("idle sessions", "sessions of a daemon of %s", value, 1),
 	atMost("memory late", "memory of a consumer of %s, late of early", ratio, 1.25),
 	growing(1, atMost("memory open", "memory of an open log with %[1]s", value, 10)), // MiB, and for each partition
 	atMost("memory open", "memory of an open log with %s and %s, of that with a tenth of them", ratio, 1.25),

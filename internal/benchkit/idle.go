@@ -10,13 +10,15 @@ import (
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// idle measures the processor time of a group to which nothing is produced.
-type idle struct{ Partitions, Processes int }
+// idle measures what a group costs to which nothing is produced, and a daemon whose subscriptions have nothing to
+// deliver.
+type idle struct{ Partitions, Processes, Subscriptions int }
 
 func (c *idle) settings(s *settings) {
 	s.turns()
 	s.number(&c.Partitions, "partitions", 64, 1, "partitions")
 	s.number(&c.Processes, "processes", 3, 1, "consumer processes")
+	s.number(&c.Subscriptions, "subscriptions", 100, 1, "subscriptions of one shard that a daemon delivers")
 	s.program("idle")
 }
 
@@ -56,9 +58,16 @@ func (c *idle) measure(ctx context.Context, r *run) error {
 		}
 		return 100 * float64(used) / float64(time.Since(began)), nil
 	}})
+	told, err := c.enterDaemon(ctx, r, rf)
+	if err != nil {
+		return err
+	}
 	if err := r.play(); err != nil {
 		return err
 	}
-	return r.done("%s, %s, no records, all processes together, %s of %s",
-		measure.Many(c.Processes, "consumer process"), measure.Many(c.Partitions, "partition"), measure.Many(r.Rounds, "round"), r.For)
+	if err := told(); err != nil {
+		return err
+	}
+	return r.done("%s, %s, no records, all processes together; a daemon of %s; %s of %s",
+		measure.Many(c.Processes, "consumer process"), measure.Many(c.Partitions, "partition"), measure.Many(c.Subscriptions, "subscription"), measure.Many(r.Rounds, "round"), r.For)
 }

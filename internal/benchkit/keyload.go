@@ -23,6 +23,7 @@ type keyLoad struct {
 	delivered atomic.Int64 // for the first time
 	doubled   atomic.Int64
 	broken    atomic.Int64 // that passed one of their key
+	rests     atomic.Bool  // nothing is produced for now
 	longest   atomic.Int64 // ns from its produce to its delivery, of a record since take
 
 	mu   sync.Mutex
@@ -47,9 +48,12 @@ func (l *keyLoad) start(ctx context.Context) (stop func() error) {
 func (l *keyLoad) produce(ctx context.Context) error {
 	const ticks = 500 // a second
 	w := measure.NewWindow(4096)
-	n, began := 0, time.Now()
+	n, first, began := 0, 0, time.Now()
 	for tick := time.NewTicker(time.Second / ticks); ctx.Err() == nil; <-tick.C {
-		for due := int(time.Since(began).Seconds() * float64(l.rate)); n < due && w.Enter(); n++ {
+		if l.rests.Load() {
+			first, began = n, time.Now()
+		}
+		for due := first + int(time.Since(began).Seconds()*float64(l.rate)); n < due && w.Enter(); n++ {
 			value := binary.LittleEndian.AppendUint64(make([]byte, 0, 100), uint64(n/l.keys))
 			value = binary.LittleEndian.AppendUint64(value, uint64(time.Now().UnixNano()))
 			m := ringfence.Message{Key: fmt.Append(nil, n%l.keys), Value: value[:100]}
@@ -91,11 +95,18 @@ func (l *keyLoad) take(key, value []byte) error {
 // worst is how long a record waited at most since it was asked the last time, in ms.
 func (l *keyLoad) worst() float64 { return float64(l.longest.Swap(0)) / 1e6 }
 
-// settled waits until all that was produced is delivered.
+// settled waits until all that was produced is delivered, for as long as some of it is.
 func (l *keyLoad) settled(ctx context.Context) error {
-	return wait(ctx, time.Minute, "all that was produced to be delivered", func() (bool, error) {
-		return l.delivered.Load()+l.broken.Load() >= l.sent.Load(), nil
-	})
+	for {
+		before := l.delivered.Load()
+		over := func() bool { return l.delivered.Load()+l.broken.Load() >= l.sent.Load() }
+		err := wait(ctx, time.Minute, "the next record of those produced to be delivered", func() (bool, error) {
+			return over() || l.delivered.Load() > before, nil
+		})
+		if err != nil || over() {
+			return err
+		}
+	}
 }
 
 // wrong counts the records that were lost, or passed another one of their key, when the load has settled. What was

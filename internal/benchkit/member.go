@@ -31,7 +31,6 @@ const (
 	kindLast     = "last"     // given away: the last record that was handled before
 	kindAssigned = "assigned" // a worker of it is about to begin
 	kindBroken   = "broken"   // its worker was stopped or its handler's context cancelled
-	kindGaps     = "gaps"     // answer: the longest times between two records
 	kindCPU      = "cpu"      // answer: the processor time so far
 	kindAges     = "ages"     // answer, when so many records have come: how old they were
 	kindLeft     = "left"     // the member has left cleanly
@@ -52,8 +51,6 @@ type memberJob struct {
 // handled is what a member knows of a partition.
 type handled struct {
 	epoch, offset, at int64
-	gap               int64 // the longest time between two records, in ns
-	began             int64 // when the look at gaps began, Unix ns
 }
 
 // teller keeps the state of a member and prints its events.
@@ -92,7 +89,6 @@ func (t *teller) handle(ctx context.Context, m *ringfence.Message) error {
 	if ctx.Err() != nil {
 		t.tell(event{Kind: kindBroken, Partition: m.Partition})
 	}
-	h.gap = max(h.gap, now-max(h.at, h.began))
 	h.offset, h.at = m.Offset, now
 	if t.stamped {
 		t.ages.Add(time.Duration(now - int64(binary.LittleEndian.Uint64(m.Value))))
@@ -120,7 +116,6 @@ func (t *teller) events() ringfence.Events {
 
 // answer answers a question.
 func (t *teller) answer(question string) {
-	now := time.Now().UnixNano()
 	cpu, err := measure.ProcessorTime()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,14 +123,7 @@ func (t *teller) answer(question string) {
 	e := event{Partition: -1, CPU: cpu}
 	var records int64
 	_, _ = fmt.Sscan(question, &e.Kind, &records) // not all questions have a number
-	switch e.Kind {
-	case kindGaps: // the longest since the last answer; one that still lasts counts
-		e.Gaps = map[int]int64{}
-		for p, h := range t.at {
-			e.Gaps[p] = max(h.gap, now-max(h.at, h.began))
-			h.gap, h.began = 0, now
-		}
-	case kindAges:
+	if e.Kind == kindAges {
 		for t.ages.Count() < records && !t.over {
 			t.came.Wait()
 		}

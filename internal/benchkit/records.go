@@ -3,6 +3,7 @@ package benchkit
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -89,4 +90,25 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 		return 0, errors.Join(err, ctx.Err())
 	}
 	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9), nil
+}
+
+// deliverers starts members of a subscription, each with a client of its own, in this process; leave ends
+// them.
+func (r *run) deliverers(ctx context.Context, dir, name string, members int, h ringfence.Handler) (leave func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	errs := make([]error, members)
+	leave = func() error {
+		cancel()
+		running.Wait()
+		return errors.Join(errs...)
+	}
+	for i := range members {
+		rf, err := r.Stores.open(ctx, r.dir+dir, ringfence.OS)
+		if err != nil {
+			return nil, errors.Join(err, leave())
+		}
+		running.Go(func() { errs[i] = errors.Join(rf.Subscribe(ctx, name, h, nil), rf.Close()) })
+	}
+	return leave, nil
 }

@@ -52,14 +52,12 @@ func (c *reshards) measure(ctx context.Context, r *run) (err error) {
 	if err := rf.EnsureTopic(ctx, turned, ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
 		return err
 	}
-	d, err := rf.EnsureSubscription(ctx, turned, ringfence.SubscriptionConfig{
-		Topic: turned, Shards: c.Shards[0], Hold: -1, Initial: 24 * time.Hour, Max: 24 * time.Hour,
-	})
+	d, err := rf.EnsureSubscription(ctx, turned, untilRedriven(turned, c.Shards[0]))
 	if err != nil {
 		return err
 	}
 	load := newKeyLoad(rf, turned, c.Keys, c.Rate)
-	leave, err := c.join(ctx, r, load)
+	leave, err := r.deliverers(ctx, "/data", turned, c.Members, c.take(load))
 	if err != nil {
 		return err
 	}
@@ -109,36 +107,17 @@ func waited(ctx context.Context, l *keyLoad, d time.Duration) (float64, error) {
 	}
 }
 
-// join starts the members; leave ends them.
-func (c *reshards) join(ctx context.Context, r *run, load *keyLoad) (leave func() error, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, c.Members)
-	for range c.Members {
-		rf, err := r.Stores.open(ctx, r.dir+"/data", ringfence.OS)
-		if err != nil {
-			cancel()
-			return nil, err
+// take handles a record: one of the load, or one that fails.
+func (c *reshards) take(load *keyLoad) ringfence.Handler {
+	return func(_ context.Context, m *ringfence.Message) error {
+		if len(m.Key) > 0 && m.Key[0] == '!' {
+			return errPoison
 		}
-		go func() { // joined by leave
-			err := rf.Subscribe(ctx, turned, func(_ context.Context, m *ringfence.Message) error {
-				if len(m.Key) > 0 && m.Key[0] == '!' {
-					return errPoison
-				}
-				if c.Work > 0 {
-					time.Sleep(time.Duration(c.Work) * time.Microsecond)
-				}
-				return load.take(m.Key, m.Value)
-			}, nil)
-			ended <- errors.Join(err, rf.Close())
-		}()
+		if c.Work > 0 {
+			time.Sleep(time.Duration(c.Work) * time.Microsecond)
+		}
+		return load.take(m.Key, m.Value)
 	}
-	return func() (err error) {
-		cancel()
-		for range c.Members {
-			err = errors.Join(err, <-ended)
-		}
-		return err
-	}, nil
 }
 
 // park produces records that fail, and waits until they are parked: then nothing is left of the topic.

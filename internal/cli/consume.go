@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,8 +16,10 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/internal/command"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/pipe"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -163,7 +166,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	process, done := a.processor(f, stop)
 	defer done()
 	var left unreadable
-	t := newTally(func(ctx context.Context, m *ringfence.Message) error {
+	t := pipe.NewTally(func(ctx context.Context, m *ringfence.Message) error {
 		err := process(ctx, m)
 		if err == nil {
 			left.clear(m.Partition)
@@ -173,21 +176,21 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	ev := &f.opts.Events
 	ev.Trouble = left.trouble
 	ev.Assigned = func(unit int, _ int64, _, _ string) {
-		t.owns()
+		t.Owns()
 		left.clear(unit)
 	}
 	ev.Revoked = func(unit int, _ int64, _ string) {
-		t.forget(unit)
+		t.Forget(unit)
 		if working.Err() == nil { // it goes elsewhere; at the end it is given up as it is
 			left.clear(unit)
 		}
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { t.watch(working, f.idleExit, func() { stop(errIdle) }) }) // joined below
+	watching.Go(func() { t.Watch(working, f.idleExit, func() { stop(errIdle) }) }) // joined below
 	if isTerminal(a.stderr) && !isTerminal(a.stdout) {
 		watching.Go(func() { a.showProcessed(working, t) }) // joined below
 	}
-	err := rf.Consume(working, topic, f.group, t.handle, &f.opts)
+	err := rf.Consume(working, topic, f.group, t.Handle, &f.opts)
 	cause := context.Cause(working) // before the end of this function gives it another
 	stop(nil)
 	watching.Wait()
@@ -195,7 +198,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	case err != nil:
 		return err
 	case errors.Is(cause, context.DeadlineExceeded):
-		return fmt.Errorf("%s processed: %w", plural(t.processed(), "record"), cause)
+		return fmt.Errorf("%s processed: %w", plural(t.Processed(), "record"), cause)
 	case errors.Is(cause, errIdle):
 		return errors.Join(left.fault(f.group), answered(ctx, rf, f.group))
 	case errors.Is(cause, errSignalled):
@@ -216,14 +219,14 @@ func answered(ctx context.Context, rf *ringfence.Client, group string) error {
 }
 
 // showProcessed tells a person who does not see the records how many there were, until ctx ends.
-func (a *app) showProcessed(ctx context.Context, t *tally) {
+func (a *app) showProcessed(ctx context.Context, t *pipe.Tally) {
 	bar, ticker := a.newProgress()
 	defer ticker.Stop()
 	defer bar.clear()
 	for {
 		select {
 		case <-ticker.C:
-			bar.show(t.processed(), "records processed")
+			bar.show(t.Processed(), "records processed")
 		case <-ctx.Done():
 			return
 		}
@@ -238,21 +241,38 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}
-		x := &execRunner{command: f.exec, environ: environ, stdout: a.stdout.Exact(), stderr: a.stderr.Exact(), logger: a.logger(), running: &a.children, decides: f.policy}
-		return x.process, func() {}
+		x := &command.Runner{
+			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
+			Running: &a.children, Decides: f.policy,
+		}
+		return x.Process, func() {}
 	}
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
 	}
-	s := newSink(a.records(f.print), stop)
+	s := pipe.NewSink(a.records(f.print), stop)
 	return func(ctx context.Context, m *ringfence.Message) error {
 		if f.print == "value" {
-			return s.write(ctx, append(slices.Clip(m.Value), '\n'))
+			return s.Write(ctx, append(slices.Clip(m.Value), '\n'))
 		}
 		line, err := document.RecordLine(m)
 		if err != nil {
 			return err
 		}
-		return s.write(ctx, line)
-	}, s.close
+		return s.Write(ctx, line)
+	}, s.Close
+}
+
+// withoutKey is an environment without the key of another record: that of a command which runs this process.
+// The other variables of a record are set for each one, and a record may have no key.
+func withoutKey(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, envPrefix+"RECORD_KEY=") })
+}
+
+// withoutStores is an environment without the URLs of the stores, which hold passwords.
+func withoutStores(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == envName("log") || name == envName("registry")
+	})
 }

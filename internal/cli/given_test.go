@@ -134,7 +134,11 @@ func TestARecordWithoutAKeyGetsNoneOfAnother(t *testing.T) {
 	var out strings.Builder
 	a := newApp(strings.NewReader(""), &out, io.Discard)
 	a.environ = environ
-	released(t, &a.children)
+	t.Cleanup(func() {
+		if err := a.children.Release(); err != nil {
+			t.Error(err)
+		}
+	})
 	h, done := a.processor(&consumeFlags{exec: "echo [$RINGFENCE_RECORD_KEY]"}, func(error) {})
 	defer done()
 	if err := h(t.Context(), &ringfence.Message{Value: []byte("v")}); err != nil || out.String() != "[]\n" {

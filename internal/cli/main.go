@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/command"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Main runs the command line of this process and returns its exit code. The program is called name
 // and knows the stores of backends besides file: and mem:, which the library brings along.
 func Main(name string, backends []ringfence.Backend) int {
-	if len(os.Args) == 2 && os.Args[1] == watchName {
-		return watchExec(os.Stdin)
+	if len(os.Args) == 2 && os.Args[1] == command.WatchName {
+		return command.Watch(os.Stdin)
 	}
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.name, a.backends, a.environ = name, backends, os.Environ()
@@ -68,7 +69,7 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 		if !ok {
 			return
 		}
-		a.children.kill()
+		a.children.Kill()
 		a.screen.giveBackWithin(time.Second)
 		fmt.Fprintln(a.stderr, "ringfence: second signal: quitting without a clean end")
 		code := 128

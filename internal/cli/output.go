@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/visible"
 )
 
@@ -186,43 +185,7 @@ func (r *report) table(header []string, rows [][]cell) {
 	}
 }
 
-// thousands is 1234567 as 1,234,567.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// ageText is a time span for people: 340ms, 4.2s, 3m12s, 5h3m, 2d4h; "-" for none.
-func ageText(millis int64) string {
-	d := time.Duration(millis) * time.Millisecond
-	switch {
-	case millis <= 0:
-		return "-"
-	case d < time.Second:
-		return fmt.Sprintf("%dms", millis)
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
-}
-
-// plural is "1 line" or "3 lines".
-func plural(n int64, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return thousands(n) + " " + word + "s"
-}
+// How numbers and times are shown; see spell.
+func thousands(n int64) string           { return spell.Thousands(n) }
+func plural(n int64, word string) string { return spell.Plural(n, word) }
+func ageText(millis int64) string        { return spell.Age(millis) }

@@ -48,17 +48,6 @@ func TestALongTextWidensNoOtherRow(t *testing.T) {
 	}
 }
 
-func TestAgesAreShort(t *testing.T) {
-	t.Parallel()
-	for millis, want := range map[int64]string{
-		0: "-", -3: "-", 7: "7ms", 4200: "4.2s", 42_000: "42s", 192_000: "3m12s", 18_180_000: "5h3m", 187_200_000: "2d4h",
-	} {
-		if got := ageText(millis); got != want {
-			t.Errorf("%d ms is %q; expected %q", millis, got, want)
-		}
-	}
-}
-
 func TestNearestFindsTyposAndNothingElse(t *testing.T) {
 	t.Parallel()
 	list := []string{"group", "partitions", "idle-exit", "max", "format"}

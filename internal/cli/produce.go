@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/pipe"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -61,7 +62,7 @@ value, headers and timestamp.`,
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
 	a.onlyOneOf(cmd, "key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
-	var maker *messageMaker
+	var maker *pipe.Maker
 	a.checkedBy(cmd, func() (err error) {
 		var key []byte
 		if cmd.Flags().Changed("key") {
@@ -79,7 +80,7 @@ value, headers and timestamp.`,
 	return cmd
 }
 
-func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
+func (f *produceFlags) maker(key []byte) (*pipe.Maker, error) {
 	var errs []error
 	if f.inFlight < 1 || f.inFlight > 1<<20 {
 		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
@@ -93,15 +94,15 @@ func (f *produceFlags) maker(key []byte) (*messageMaker, error) {
 	if f.input == "json" && (key != nil || f.keySep != "") {
 		errs = append(errs, fmt.Errorf("--input json: the key is in the record; expected no --key and no --key-sep: %w", fault.Invalid))
 	}
-	headers, err := parseHeaders(f.headers)
-	m := &messageMaker{key: key, json: f.input == "json", headers: headers}
+	headers, err := pipe.ParseHeaders(f.headers)
+	m := &pipe.Maker{Key: key, JSON: f.input == "json", Headers: headers}
 	if f.keySep != "" {
-		m.separator = []byte(f.keySep)
+		m.Separator = []byte(f.keySep)
 	}
 	return m, errors.Join(append(errs, err)...)
 }
 
-func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *messageMaker, f produceFlags) error {
+func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *pipe.Maker, f produceFlags) error {
 	info, err := rf.DescribeTopic(ctx, topic)
 	if err != nil {
 		return err // before a line is read
@@ -129,16 +130,20 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		bar.quiet()
 	}
 	defer ticker.Stop()
-	sum := newPipeline(rf, topic, maker, f, places).run(ctx, newLineReader(input), ticker.C, func(acked int64) { bar.show(acked, "lines stored") })
+	p := pipe.New(rf, pipe.Config{
+		Topic: topic, Partition: f.partition, InFlight: f.inFlight, Maker: maker, Places: places,
+		Drain: errSignalled, LastWords: lastWords,
+	})
+	sum := p.Run(ctx, pipe.NewReader(input), ticker.C, func(acked int64) { bar.show(acked, "lines stored") })
 	bar.clear()
-	if err := sum.fault(); err != nil {
+	if err := sum.Fault(); err != nil {
 		return err
 	}
 	if a.global.format == "json" {
 		return nil
 	}
 	return a.emit(nil, func(r *report) {
-		r.line("stored %s in topic %s (%s/s)", plural(sum.acked, "record"), topic, bar.rate(sum.acked))
+		r.line("stored %s in topic %s (%s/s)", plural(sum.Acked, "record"), topic, bar.rate(sum.Acked))
 	})
 }
 

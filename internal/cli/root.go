@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/command"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/pipe"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/internal/visible"
 )
@@ -35,7 +37,7 @@ type app struct {
 	groups   map[*cobra.Command][]func() error // of flags that belong together, see oneOf
 	author   string                            // of the configuration file, when that is another user
 	told     sync.Map                          // what is told once in a process, see once
-	children children
+	children command.Children
 	screen   screen
 	running  bool         // a command was found and its flags were accepted
 	doing    atomic.Value // of string: what part of its work it is at, see within
@@ -66,7 +68,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(nameFirst(args))
 	err := root.ExecuteContext(ctx)
-	if late := a.children.release(); late != nil {
+	if late := a.children.Release(); late != nil {
 		a.logger().Warn("what watches over commands", "error", late)
 	}
 	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // who wrote it did not look
@@ -197,7 +199,7 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 		if err != nil && errors.Is(context.Cause(ctx), errSignalled) && (errors.Is(err, context.Canceled) || errors.Is(err, errSignalled)) {
 			return interrupted(cmd, err)
 		}
-		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, errPlacesLost) {
+		if errors.Is(err, syscall.EPIPE) && !errors.Is(err, pipe.ErrPlacesLost) {
 			return nil // the reader has seen enough (| head)
 		}
 		if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {

@@ -38,13 +38,18 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	}
 	fl := cmd.Flags()
 	out.register(fl)
+	var limits endpointLimits
+	fl.StringSliceVar(&limits.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all daemons")
+	fl.StringSliceVar(&limits.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many of them are under way at the same time, at least one in each daemon")
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
 	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
 	a.checkedBy(cmd, func() error {
 		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
 		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}
-		return errors.Join(f.check(), out.check())
+		var err error
+		opts.Endpoints, err = limits.parse()
+		return errors.Join(f.check(), out.check(), err)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error
@@ -73,8 +78,7 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
 	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
 	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode")
-	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with the certificate (PEM) for endpoints that ask for one; with --key-file")
-	fl.StringVar(&o.tls.KeyFile, "key-file", "", "`file` with the key of --cert-file (PEM), which no other user can read")
+	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with lines of an origin, the file of the certificate that it gets when it asks for one, and that of its key: https://api.example.com cert.pem key.pem")
 	fl.StringVar(&o.tls.CAFile, "ca-file", "", "`file` with certificates (PEM) to trust at endpoints, besides those of the system")
 }
 
@@ -82,8 +86,7 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 func (o *outbound) config(log *slog.Logger, shared bool) (push.Config, error) {
 	files := o.tls
 	files.AllowShared = shared
-	secured, err := files.Config(log)
-	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, TLS: secured, Logger: log}, err
+	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, Files: files, Logger: log}, files.Check()
 }
 
 // used says whether any of the flags was given.
@@ -101,7 +104,7 @@ func (o *outbound) check() error {
 		}
 		o.nets, errs = append(o.nets, n), append(errs, err)
 	}
-	for flag, path := range map[string]string{"ca-file": o.tls.CAFile, "cert-file": o.tls.CertFile, "key-file": o.tls.KeyFile, "token-file": o.tokens} {
+	for flag, path := range map[string]string{"ca-file": o.tls.CAFile, "cert-file": o.tls.CertFile, "token-file": o.tokens} {
 		if _, err := os.Stat(path); path != "" && errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("--%s: %w: %w", flag, err, fault.NotFound))
 		}
@@ -164,7 +167,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 	}
 	if d.Endpoint == nil || f.exec != "" || printed {
 		if out.used() {
-			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --key-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
+			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
 		}
 		h, done := a.processor(f, stop)
 		return h, done, nil

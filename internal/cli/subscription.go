@@ -294,7 +294,8 @@ func (a *app) subscriptionRun() *cobra.Command {
 them, or run a command for each with --exec, as "ringfence consume" does. The command
 exits 0 when the record is done, 65 (EX_DATAERR) when it can never succeed, 69
 (EX_UNAVAILABLE) when what it needs for any record does not work, which costs the
-record no attempt, and with anything else when it is to be tried again.
+record no attempt, and with anything else when it is to be tried again. That it can't
+be started, as the host has no process for it, counts as 69.
 
 An endpoint on this host or in a private network gets nothing unless --allow-net has
 its address.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/delivery"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -185,6 +186,15 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 		}
 	}
 	d.Records = document.Kept(info)
+	subs, err := rf.Subscriptions(ctx)
+	if err != nil {
+		return d, "", err
+	}
+	for _, s := range subs {
+		if s.Damaged == "" && slices.Contains(s.Topics(), name) {
+			return d, "", delivery.InUse(name, s.Name) // its group is not what to look at
+		}
+	}
 	groups, err := document.GroupsOf(ctx, rf, name)
 	if err != nil {
 		return d, "", err

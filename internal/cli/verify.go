@@ -42,19 +42,27 @@ The faults are kill (kill -9), stop (SIGSTOP for longer than a session lives), t
 retire (storage topics that are finished go; records are kept for a second then).
 What happens to whom and when follows from --seed, which is printed.
 
+With --subscriptions the consumers deliver a subscription: a tenth of the attempts
+fail, and some records for good, until the dead letters are redriven at the end. In
+the place of retire there is reshard (another number of shards). What the handlers
+took is judged: nothing is lost or skipped, the first deliveries of each key are in
+order, and there is one dead letter for each record that failed for good.
+
 Without --data, --log and --registry it runs in a temporary directory, else on the
 stores that they name: topic and group have names that nobody else has, and are
 removed at the end, also when it is interrupted; nothing else is touched. A minute
 at the default rate writes some 60 MB of histories to the temporary directory.`,
 		Example: `  ringfence verify
   ringfence verify --for 10m --faults kill,stop
+  ringfence verify --subscriptions
   ringfence verify --log kafka://localhost:9092 --registry postgres://localhost/rf
   ringfence verify --seed 4711 --format json`,
 		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
 	fl.DurationVar(&c.For, "for", time.Minute, "`time` of load and faults; to process the rest comes on top")
-	fl.StringSliceVar(&c.Faults, "faults", verify.Faults(), "`kinds` of faults: kill, stop, term, grow, retire, or none")
+	fl.StringSliceVar(&c.Faults, "faults", verify.Faults(), "`kinds` of faults: kill, stop, term, grow, retire (with --subscriptions reshard in its place), or none")
+	fl.BoolVar(&c.Subscriptions, "subscriptions", false, "let the consumers deliver a subscription")
 	fl.Uint64Var(&c.Seed, "seed", 0, "`number` that the schedule of the faults follows from (0: any)")
 	fl.IntVarP(&c.Partitions, "partitions", "p", 8, "`number` of partitions; grow doubles it, three times at most")
 	fl.IntVar(&c.Consumers, "consumers", 3, "`number` of consumer processes")
@@ -67,7 +75,10 @@ at the default rate writes some 60 MB of histories to the temporary directory.`,
 	_ = cmd.RegisterFlagCompletionFunc("faults", completeFaults) // made just above
 	a.checkedBy(cmd, func() error {
 		var err error
-		c.Faults, err = chosenFaults(c.Faults)
+		if c.Subscriptions && !fl.Changed("faults") {
+			c.Faults = verify.SubscriptionFaults()
+		}
+		c.Faults, err = chosenFaults(c.Faults, c.Kinds())
 		return errors.Join(err, c.Validate(), a.notInMemory())
 	})
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
@@ -80,7 +91,7 @@ at the default rate writes some 60 MB of histories to the temporary directory.`,
 }
 
 // chosenFaults drops what stands twice, and knows the word for none.
-func chosenFaults(asked []string) (faults []string, err error) {
+func chosenFaults(asked, kinds []string) (faults []string, err error) {
 	met := make(map[string]bool)
 	for _, f := range asked {
 		if f = strings.TrimSpace(f); !met[f] {
@@ -89,7 +100,7 @@ func chosenFaults(asked []string) (faults []string, err error) {
 	}
 	switch {
 	case len(faults) == 0:
-		return nil, fmt.Errorf("--faults is empty; expected some of %s, with commas between them, or %s: %w", strings.Join(verify.Faults(), ", "), noFaults, fault.Invalid)
+		return nil, fmt.Errorf("--faults is empty; expected some of %s, with commas between them, or %s: %w", strings.Join(kinds, ", "), noFaults, fault.Invalid)
 	case met[noFaults] && len(faults) > 1:
 		return nil, fmt.Errorf("--faults: %s and others; expected either: %w", noFaults, fault.Invalid)
 	case met[noFaults]:
@@ -99,9 +110,11 @@ func chosenFaults(asked []string) (faults []string, err error) {
 }
 
 // completeFaults offers the kinds that do not stand in the list yet.
-func completeFaults(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
+func completeFaults(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 	before := text[:strings.LastIndex(text, ",")+1]
-	kinds := verify.Faults()
+	var c verify.Config
+	c.Subscriptions, _ = cmd.Flags().GetBool("subscriptions") // it has that
+	kinds := c.Kinds()
 	if before == "" {
 		kinds = append(kinds, noFaults)
 	}

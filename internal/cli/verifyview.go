@@ -39,13 +39,23 @@ func (p *verifyProgress) end() { p.line.clear() }
 func verifyReport(r *report, v *verify.Result) {
 	f := &v.Figures
 	r.line("stores        log %s, registry %s", v.Log, v.Registry)
-	r.line("topic, group  %s (%.1f s, seed %d)", v.Topic, v.Seconds, v.Seed)
+	if v.Subscription {
+		r.line("topic         %s, subscription %s (%.1f s, seed %d)", v.Topic, v.Group, v.Seconds, v.Seed)
+	} else {
+		r.line("topic, group  %s (%.1f s, seed %d)", v.Topic, v.Seconds, v.Seed)
+	}
 	r.line("records       %s sent, %s acknowledged, %s processed in %s deliveries", thousands(f.Sent), thousands(f.Acked), thousands(f.Handled), thousands(f.Deliveries))
 	if f.Unhandled > 0 {
 		r.line("not judged    %s acknowledged records, which nobody had processed yet", thousands(f.Unhandled))
 	}
-	r.line("repeated      %s after faults; at most the %s under way when an owner was replaced", thousands(f.Repeated), thousands(f.RepeatBound))
-	r.line("owners        %s takeovers, %s clean handoffs; %s commits, %s refused as stale", thousands(f.Takeovers), thousands(f.Handoffs), thousands(f.Commits), thousands(f.Refused))
+	if v.Subscription {
+		r.line("repeated      %s after faults, which is allowed", thousands(f.Repeated))
+		r.line("dead letters  %s, %s redriven", thousands(f.DeadLetters), thousands(f.Redriven))
+		r.line("shards        turned %s times; one delivered nothing for %d ms at most meanwhile", thousands(f.Turns), f.PauseMillis)
+	} else {
+		r.line("repeated      %s after faults; at most the %s under way when an owner was replaced", thousands(f.Repeated), thousands(f.RepeatBound))
+		r.line("owners        %s takeovers, %s clean handoffs; %s commits, %s refused as stale", thousands(f.Takeovers), thousands(f.Handoffs), thousands(f.Commits), thousands(f.Refused))
+	}
 	if f.Grown > 0 {
 		r.line("topic grew    by %s; %s finished and retired", plural(f.Grown, "storage topic"), thousands(f.Retired))
 	}
@@ -120,7 +130,11 @@ func verifyVerdict(r *report, v *verify.Result) {
 	}
 	if v.Histories != "" {
 		r.line("histories     %s", v.Histories)
-		r.line("data          topic %s, group %s in %s", v.Topic, v.Group, cmp.Or(v.Left, v.Log))
+		what := "group"
+		if v.Subscription {
+			what = "subscription"
+		}
+		r.line("data          topic %s, %s %s in %s", v.Topic, what, v.Group, cmp.Or(v.Left, v.Log))
 	}
 	r.line("again         %s", v.Command)
 }

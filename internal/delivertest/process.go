@@ -3,6 +3,7 @@ package delivertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -71,9 +72,21 @@ func Process(t testing.TB, backends []ringfence.Backend) {
 
 func (j *job) daemon(ctx context.Context, backends []ringfence.Backend) (err error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Log: j.Log, Registry: j.Registry, Namespace: j.Namespace, Backends: backends, Logger: logger})
-	if err != nil {
-		return err
+	var rf *ringfence.Client
+	for { // a supervisor would start it again while a server restarts
+		rf, err = ringfence.Open(ctx, ringfence.Config{Dir: j.Dir, Log: j.Log, Registry: j.Registry, Namespace: j.Namespace, Backends: backends, Logger: logger})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ringfence.ErrUnavailable) {
+			return err
+		}
+		logger.Warn("a store does not answer; it is opened again", "error", err)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	defer rf.Close()
 	return push.Serve(ctx, rf, &push.ServeOptions{

@@ -101,6 +101,7 @@ func pages(endpoint string) []Play {
 				{Of: "ringfence demo", Want: []string{"kill -9", "SIGSTOP", "ok +0 lost"}},
 				{Of: "ringfence verify --for 10s", Want: []string{"0 lost, 0 doubled, 0 reordered, 0 skipped"}},
 				{Of: "ringfence verify --for 10s --faults kill,stop --seed 4711 --format json", Want: []string{`"verdict": "kept"`}},
+				{Of: "ringfence verify --for 10s --subscriptions", Want: []string{"0 lost, 0 doubled, 0 reordered, 0 skipped"}},
 			},
 		},
 		deliver(endpoint),

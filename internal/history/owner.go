@@ -7,6 +7,15 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// What is demanded of owners and their checkpoints. Each event is held against the tenures before and after
+// it by epoch, and not against those that came before it in time: processes tell of what they did late, and
+// in any order. So rules are checked from both sides. A new owner is compared with the one before and the one
+// behind it, and so is a commit.
+//
+// A seek and a store that goes back make allowances. A seek sends a unit elsewhere, and records between are
+// done again. After a store went back, what later owners did counts for nobody, and their epochs must not be
+// given again.
+
 func (c *Checker) owned(e *Event) {
 	u := c.unit(e.Unit)
 	if t := u.tenures[e.Epoch]; t != nil {

@@ -7,6 +7,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
+// Histories have millions of records, so what is known of each is some bits, in pages that exist where
+// something is known. What needs more, which epochs have finished a record, is kept only above the frontier,
+// which a checkpoint moves up: below it nobody asks any more, except in an exact history, where a store may
+// go back.
+
 const pageRecords = 512
 
 // page holds what is known of 512 adjacent offsets.

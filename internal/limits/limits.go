@@ -26,6 +26,7 @@ const (
 	PostgresAnswerBytes   = 512 << 20
 	PostgresAnswerRows    = 1<<20 + 1<<16 // and notifications
 	PostgresAnswerNotices = 1 << 16       // settings, notices, whatever else
+	PostgresSessions      = 1 << 16       // of one look at all sessions
 )
 
 // Of PostgreSQL, what its server says: one row, or one notification.
@@ -48,6 +49,7 @@ const (
 	KafkaFetchBytes  = 100 << 20 // an answer with records
 	KafkaAnswerBytes = 16 << 20  // any other, and what are no records in one with records
 	KafkaTags        = 1 << 16   // its tagged fields
+	KafkaPauseMillis = 30_000    // for which it may ask to be asked nothing
 )
 
 // Of Kafka, what whoever may write to a topic has put into it.
@@ -67,6 +69,12 @@ const (
 
 // Of Pulsar, what whoever may produce to a topic has put into it: an entry, decompressed.
 const PulsarEntryBytes = 64 << 20
+
+// Of Pulsar, what a broker sends.
+const (
+	PulsarFrameBytes   = PulsarEntryBytes + 2<<20 // a message: a command, and an entry perhaps
+	PulsarCommandBytes = 1 << 20
+)
 
 // Of a directory, the files that are read as a whole.
 const (

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
 // Report is what came of a contest, or of several.
@@ -126,21 +128,13 @@ func orBlank(v float64) string {
 func Number(v float64) string {
 	switch {
 	case v >= 1000:
-		return thousands(int64(v + 0.5))
+		return spell.Thousands(int64(v + 0.5))
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-func thousands(n int64) string {
-	s := ""
-	for ; n >= 1000; n /= 1000 {
-		s = fmt.Sprintf(",%03d", n%1000) + s
-	}
-	return fmt.Sprint(n) + s
 }
 
 // Many is a number of things: "1 round", "5 rounds", "3 processes".
@@ -152,5 +146,5 @@ func Many[N int | int64](n N, thing string) string {
 	default:
 		thing += "s"
 	}
-	return thousands(int64(n)) + " " + thing
+	return spell.Thousands(int64(n)) + " " + thing
 }

@@ -121,7 +121,7 @@ func boundMutants() []mutant {
 		{
 			name: "damaged-unit-stops-its-group", breaks: "one entry that can't be read stops all members of its group",
 			file: "registry/group.go",
-			find: "			u.CheckpointDamage = &DamagedUnitError{n, err}\n			continue\n", put: "			return err\n",
+			find: "			u.CheckpointDamage = &DamagedUnitError{u.Number, err}\n			continue\n", put: "			return nil, err\n",
 			pkg: "group", test: "TestAUnitThatCannotBeReadStopsNoOther$",
 		},
 		{

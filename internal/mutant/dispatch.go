@@ -31,7 +31,7 @@ func dispatchMutants() []mutant {
 		{
 			name: "failed-record-counts-as-done", breaks: "a record whose handler failed is never tried again",
 			file: "dispatch/settle.go",
-			find: "			e.fail(n, err, now)\n", put: "			e.finish(n)\n",
+			find: "		e.fail(n, err, now)\n", put: "		e.finish(n)\n",
 			pkg: dispatch, test: model,
 		},
 		{

@@ -46,5 +46,35 @@ func kafkaMutants() []mutant {
 			find: "	resp, err := anyBroker(ctx, l, req) // what", put: "	resp, err := req.RequestWith(ctx, l.main) // what",
 			pkg: "commitlog/kafkalog", test: "TestAStoppedBrokerKeepsNoTopicFromBeingMadeOrDeleted$/create$", server: "kafka_cluster",
 		},
+		{
+			name: "a-gap-is-believed-at-once", breaks: "one bit that the network changes skips records of Kafka, or puts a group far above the end of the log",
+			file: "commitlog/kafkalog/sure.go",
+			find: "	if err != nil || follows(part.RecordBatches, offset) {\n", put: "	if err != nil || len(part.RecordBatches) > 0 || follows(part.RecordBatches, offset) {\n",
+			pkg: "commitlog/kafkalog", test: "TestOneWrongAnswerSkipsNoRecord$", server: "kafka",
+		},
+		{
+			name: "a-poll-believes-a-gap", breaks: "one bit that the network changes in the answer to a long poll skips records of Kafka",
+			file: "commitlog/kafkalog/poll.go",
+			find: "	if !follows(part.RecordBatches, from) {\n", put: "	if part == nil {\n",
+			pkg: "commitlog/kafkalog", test: "TestALongPollBelievesNoGap$",
+		},
+		{
+			name: "a-first-offset-above-the-end", breaks: "one wrong answer makes a new group skip all that a partition of Kafka has",
+			file: "commitlog/kafkalog/fetch.go",
+			find: "		case first <= next:\n			return driver.Bounds{First: first,", put: "		case next >= 0:\n			return driver.Bounds{First: min(first, next),",
+			pkg: "commitlog/kafkalog", test: "TestOneWrongAnswerSkipsNoRecord$", server: "kafka",
+		},
+		{
+			name: "once-trimmed-for-ever", breaks: "one wrong answer keeps a process from a partition of Kafka until it is started anew",
+			file: "commitlog/kafkalog/sure.go",
+			find: "	if offset < b.First {\n", put: "	if offset < p.read.first {\n",
+			pkg: "commitlog/kafkalog", test: "TestOneWrongAnswerSkipsNoRecord$", server: "kafka",
+		},
+		{
+			name: "a-pause-as-asked-for", breaks: "one bit that is wrong in an answer of Kafka stops a connection for days, and nobody says so",
+			file: "commitlog/kafkalog/walk.go",
+			find: "		if n > limits.KafkaPauseMillis {\n", put: "		if n > limits.KafkaPauseMillis<<20 {\n",
+			pkg: "commitlog/kafkalog", test: "TestABrokerAsksForNoLongPause$",
+		},
 	}
 }

@@ -89,13 +89,13 @@ func outageMutants() []mutant {
 		{
 			name: "uncounted-attempt-counted", breaks: "an attempt that counts for nothing brings a record nearer to its end",
 			file: "dispatch/settle.go",
-			find: "			e.sched.pushBack(n)\n", put: "			e.fail(n, err, now)\n",
+			find: "		e.sched.pushBack(n)\n", put: "			e.fail(n, err, now)\n",
 			pkg: dist, test: "TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas$",
 		},
 		{
 			name: "uncounted-goes-first", breaks: "of an engine that is paused the same record is tried each time",
 			file: "dispatch/settle.go",
-			find: "			e.sched.pushBack(n)\n", put: "			e.sched.pushFront(n)\n",
+			find: "		e.sched.pushBack(n)\n", put: "		e.sched.pushFront(n)\n",
 			pkg: dist, test: "TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime$",
 		},
 		{

@@ -5,6 +5,12 @@ func pulsarMutants() []mutant {
 	const pulsar = "commitlog/pulsarlog"
 	return []mutant{
 		{
+			name: "pulsar-raced-is-the-end", breaks: "of two processes that make a topic of Pulsar at the same moment one fails, and with it a turn of a subscription's shards, say",
+			file: pulsar + "/web.go",
+			find: " || strings.Contains(said, \"BadVersionException\")\n", put: "\n",
+			pkg: pulsar, test: "TestAStepThatAnotherTakesIsRepeated$",
+		},
+		{
 			name: "answer-without-end", breaks: "who listens in the place of Pulsar's web service fills the memory of every process",
 			file: pulsar + "/web.go",
 			find: "io.LimitReader(resp.Body, limits.PulsarAnswerBytes+1)", put: "io.LimitReader(resp.Body, 2*limits.PulsarAnswerBytes)",
@@ -36,15 +42,15 @@ func pulsarMutants() []mutant {
 		},
 		{
 			name: "address-of-a-login-not-heard", breaks: "where a client connects to is not looked at, and the token goes anywhere",
-			file: pulsar + "/logins.go",
-			find: "	case !known:\n", put: "	case known && refused != nil:\n",
-			pkg: pulsar, test: "TestNoTokenIsGivenOutWhenNobodySaysForWhom$",
+			file: pulsar + "/relay.go",
+			find: "logins.connecting(cmp.Or(host, r.config.host()))", put: "logins.connecting(cmp.Or(r.config.host(), host))",
+			pkg: pulsar, test: "TestATokenFollowsALookupOnlyWhereItMayGo$",
 		},
 		{
 			name: "token-to-a-web-service", breaks: "a broker that says that its cluster has moved has the token sent to a web service of its choice",
 			file: pulsar + "/logins.go",
 			find: "	return nil, fmt.Errorf(\"a broker named the web service %s in its place: %w\", r.URL.Host, fault.Invalid)\n",
-			put:  "	r.Header.Set(\"Authorization\", \"Bearer \"+t.logins.config.Token)\n	return t.Transport().RoundTrip(r)\n",
+			put:  "	r.Header.Set(\"Authorization\", \"Bearer \"+t.pass)\n	return t.Transport().RoundTrip(r)\n",
 			pkg:  pulsar, test: "TestATokenGoesToNoWebServiceThatABrokerNames$",
 		},
 		{
@@ -184,6 +190,67 @@ func pulsarMutants() []mutant {
 			file: pulsar + "/log.go",
 			find: " || c.Partitions > commitlog.MaxPartitions || ", put: " || c.Partitions > commitlog.MaxPartitions<<30 || ",
 			pkg: pulsar, test: "TestAConfigurationThatNoneOfOursWritesIsRefused$",
+		},
+		{
+			name: "pulsar-size-of-a-message-as-said", breaks: "eight bytes of who listens in the place of a broker end the process, or fill its memory",
+			file: pulsar + "/frames.go",
+			find: "	case size > limits.PulsarFrameBytes:\n", put: "	case size > limits.PulsarFrameBytes<<4:\n",
+			pkg: pulsar, test: "TestWhatIsNoMessageOfPulsarIsAnErrorAndNoMore$",
+		},
+		{
+			name: "pulsar-size-of-a-command-as-said", breaks: "eight bytes of who listens in the place of a broker end the process",
+			file: pulsar + "/frames.go",
+			find: "	case size < 4 || command > size-4:\n", put: "	case size < 4 && command > 4:\n",
+			pkg: pulsar, test: "TestWhatIsNoMessageOfPulsarIsAnErrorAndNoMore$",
+		},
+		{
+			name: "pulsar-moves-to-another-cluster", breaks: "a broker has the client connect past the relay, without TLS and to any host",
+			file: pulsar + "/commands.go",
+			find: "40: true, /* schema */\n", put: "40: true, 68: true,\n",
+			pkg: pulsar, test: "TestWhatIsNoMessageOfPulsarIsAnErrorAndNoMore$",
+		},
+		{
+			name: "pulsar-relay-for-everybody", breaks: "another user of the host gets to the brokers with the token of this process",
+			file: pulsar + "/relay.go",
+			find: "[]byte(r.pass)) != 1 {", put: "[]byte(r.pass)) == 2 {",
+			pkg: pulsar, test: "TestNobodyElseGetsThroughTheRelay$",
+		},
+		{
+			name: "pulsar-pass-to-the-broker", breaks: "a broker learns what lets into the relay of this process",
+			file: pulsar + "/relay.go",
+			find: "connectAuthName, connectAuthData, connectProxyTo)", put: "connectAuthName, connectProxyTo)",
+			pkg: pulsar, test: "TestTheBrokerHearsTheTokenAndNotThePass$",
+		},
+		{
+			name: "pulsar-past-the-relay", breaks: "the client dials the broker that has a topic by itself, past all that the relay looks at",
+			file: pulsar + "/relay.go",
+			find: "appendBytes(nil, lookupURL, at), lookupThrough, 1)", put: "appendBytes(nil, lookupURL, at), lookupThrough, 0)",
+			pkg: pulsar, test: "TestTheClientConnectsToTheRelayAlone$",
+		},
+		{
+			name: "pulsar-out-of-tls", breaks: "a client with TLS goes to the address without it that a broker names",
+			file: pulsar + "/relay.go",
+			find: "		return field(body, encrypted)\n", put: "		return field(body, plain)\n",
+			pkg: pulsar, test: "TestTheClientConnectsToTheRelayAlone$",
+		},
+		{
+			name: "pulsar-name-not-proved", breaks: "who is in between passes for a broker, though there is TLS",
+			file: pulsar + "/relay.go",
+			find: "	ctx, cancel := context.WithTimeout(r.ctx, 2*connectTimeout)\n",
+			put:  "	t.InsecureSkipVerify = true\n	ctx, cancel := context.WithTimeout(r.ctx, 2*connectTimeout)\n",
+			pkg:  pulsar, test: "TestABrokerOfTLSProvesItsName$",
+		},
+		{
+			name: "pulsar-proxy-not-asked", breaks: "a topic behind a proxy of Pulsar is looked for at a host that only the proxy reaches",
+			file: pulsar + "/relay.go",
+			find: "	r.through[u.Host] = struct{}{}\n", put: "	delete(r.through, u.Host)\n",
+			pkg: pulsar, test: "TestAProxyOfPulsarIsAskedForTheBroker$",
+		},
+		{
+			name: "pulsar-waits-for-a-message-as-said", breaks: "a bit that flips in the size of a message keeps a reader of Pulsar waiting for a minute or more",
+			file: pulsar + "/relay.go",
+			find: "	case size > s.most:\n", put: "	case size > limits.PulsarFrameBytes:\n",
+			pkg: pulsar, test: "TestAMessageComesInItsTime$",
 		},
 	}
 }

@@ -19,7 +19,7 @@ func pushMutants() []mutant {
 		{
 			name: "key-of-a-certificate-not-private", breaks: "a key that every user of the host can read is taken",
 			file: "push/clienttls.go",
-			find: `storeurl.ReadPrivate("key file", f.KeyFile)`, put: "storeurl.ReadFile(f.KeyFile, storeurl.Anybody)",
+			find: `storeurl.ReadPrivate("key file", c.key)`, put: "storeurl.ReadFile(c.key, storeurl.Anybody)",
 			pkg: push, test: "TestFilesOfTLSThatCanNotBeUsedAreRefused$",
 		},
 		{
@@ -159,6 +159,24 @@ func pushMutants() []mutant {
 			file: "push/serve.go",
 			find: "		case r.terms != now:\n", put: "		case r.terms.set != now.set:\n",
 			pkg: push, test: "TestServeFollowsChangesAndADamagedDefinitionStopsNoOther$",
+		},
+		{
+			name: "certificate-for-everybody", breaks: "who may write a definition has the certificate of another endpoint shown to his own",
+			file: "push/clienttls.go",
+			find: "		if sameOrigin(c.origin, origin) {\n", put: "		if sameOrigin(c.origin, c.origin) {\n",
+			pkg: push, test: "TestACertificateIsShownToItsOriginAlone$",
+		},
+		{
+			name: "ca-read-once", breaks: "a CA that was replaced counts once the daemon is started anew",
+			file: "push/clienttls.go",
+			find: "		if pool := roots.current(now); pool != nil {\n", put: "		if pool := roots.value; pool != nil {\n",
+			pkg: push, test: "TestCertificatesToTrustAreReadAnew$",
+		},
+		{
+			name: "secret-signs-for-everybody", breaks: "who may write a definition has what he likes signed with the secret of another endpoint",
+			file: "push/secret.go",
+			find: "			if !sameOrigin(fields[0], origin) {\n", put: "			if !sameOrigin(fields[0], fields[0]) {\n",
+			pkg: push, test: "TestASecretOfAnOriginSignsNothingElse$",
 		},
 	}
 }

@@ -7,7 +7,7 @@ func rateMutants() []mutant {
 		{
 			name: "rate-for-each-process", breaks: "each process takes the whole rate of a subscription",
 			file: "subscription/throttle.go",
-			find: "{ return t.rate * t.part }", put: "{ return t.rate }",
+			find: "switch mine := t.rate * t.part; {", put: "switch mine := t.rate; {",
 			pkg: sub, test: together,
 		},
 		{
@@ -19,8 +19,56 @@ func rateMutants() []mutant {
 		{
 			name: "slot-after-a-pause", breaks: "an attempt begins in a pause because it had waited before",
 			file: "subscription/slots.go",
-			find: "	if waited && s.idle() {", put: "	if waited && false {",
+			find: "waitedThere; waited && s.idle() {", put: "waitedThere; waited && false {",
 			pkg: sub, test: "TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin$",
+		},
+		{
+			name: "ease-below-what-is-accepted", breaks: "a receiver that refuses some is asked for less and less",
+			file: "subscription/ease.go",
+			find: "most := 2*float64(e.accepted)", put: "most := 0.9*float64(e.accepted)",
+			pkg: sub, test: "TestAReceiverThatRefusesMostIsAskedForLess$",
+		},
+		{
+			name: "ease-for-ever", breaks: "a receiver that accepts all again keeps its bound",
+			file: "subscription/ease.go",
+			find: "case e.refused == 0 || e.refused <= e.accepted &&", put: "case e.refused < 0 && e.refused <= e.accepted &&",
+			pkg: sub, test: "TestAReceiverThatRefusesMostIsAskedForLess$",
+		},
+		{
+			name: "ease-above-the-rate", breaks: "a receiver that refuses most is asked for more than the rate of the subscription",
+			file: "subscription/throttle.go",
+			find: "return min(mine, eased)", put: "return max(mine, eased)",
+			pkg: sub, test: "TestARateStaysTheMostWhereMostIsRefused$",
+		},
+		{
+			name: "ease-after-an-outage", breaks: "after an outage the attempts that failed in it keep the rate down",
+			file: "subscription/breaker.go",
+			find: "			t.outage()", put: "			t.answered(true)",
+			pkg: sub, test: "TestAnOutageIsForgottenWithItsAttempts$",
+		},
+		{
+			name: "endpoint-of-one-subscription", breaks: "each subscription takes the whole rate of its endpoint",
+			file: "subscription/target.go",
+			find: "		t.throttle.setRate(t.rate / t.among)\n", put: "		t.throttle.setRate(t.rate)\n",
+			pkg: sub, test: "TestAllSubscriptionsTogetherKeepToTheRateOfTheirEndpoint$",
+		},
+		{
+			name: "endpoint-slots-of-one-daemon", breaks: "each daemon has as many requests under way as all may have together",
+			file: "subscription/target.go",
+			find: "int(t.most*part/t.among+1e-9)", put: "int(t.most)",
+			pkg: sub, test: "TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint$",
+		},
+		{
+			name: "token-lost-at-the-endpoint", breaks: "a subscription spends its rate on attempts that its endpoint has no room for",
+			file: "subscription/throttle.go",
+			find: "		own.refund()\n", put: "",
+			pkg: sub, test: "TestATokenIsNotLostWhenTheEndpointHasNone$",
+		},
+		{
+			name: "endpoint-without-its-slots", breaks: "a server gets more requests at once than it may",
+			file: "push/serve.go",
+			find: "	opts.Target = s.target(d)\n", put: "",
+			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
 		},
 	}
 }

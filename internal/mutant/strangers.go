@@ -368,7 +368,7 @@ func strangerMutants() []mutant {
 		{
 			name: "owner-by-another-name", breaks: "an entry that somebody else wrote keeps a member claiming the same unit for ever",
 			file: "registry/group.go",
-			find: " || e.Key != g.OwnerKey(n) {\n", put: " {\n",
+			find: " && key == keyOf(n) {\n", put: " {\n",
 			pkg: "registry", test: "TestAnEntryUnderAnotherNameIsStrange$",
 		},
 		{

@@ -78,6 +78,18 @@ func subscriptionMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts/subscription$",
 		},
 		{
+			name: "group-of-a-subscription-paused", breaks: "a pause of a subscription's group drains its shards, and they could neither take over nor end",
+			file: "groups.go",
+			find: "	if err := c.subs.GuardGroup(ctx, name); err != nil {\n", put: "	if err := c.subs.GuardGroup(ctx, name); err != nil && len(partitions) < 0 {\n",
+			pkg: ".", test: "TestWhatTurnedIsGuardedAndDeleted$",
+		},
+		{
+			name: "deletion-speaks-of-the-group", breaks: "who deletes a subscription's topic is told to stop its group, or to drop its progress by force, and nothing of that helps",
+			file: "internal/cli/topic.go",
+			find: "		if s.Damaged == \"\" && slices.Contains(s.Topics(), name) {\n", put: "		if s.Damaged != \"\" && slices.Contains(s.Topics(), name) {\n",
+			pkg: "internal/cli", test: "TestScripts/refusals$",
+		},
+		{
 			name: "pause-forgets-what-is-parked", breaks: "what is parked is delivered while the subscription is paused",
 			file: "subscription/core/pump.go",
 			find: "	if s.paused {\n", put: "	if s.paused && len(s.heads) == 0 {\n",
@@ -104,8 +116,8 @@ func subscriptionMutants() []mutant {
 		{
 			name: "parked-at-the-append", breaks: "a main record is finished before anybody knows that its copy counts",
 			file: "subscription/core/pump.go",
-			find: "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n",
-			put:  "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})\n	s.emit(Settle{h.Origin})\n",
+			find: "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, state: l, main: true})\n",
+			put:  "	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, state: l, main: true})\n	s.emit(Settle{h.Origin})\n",
 			pkg:  sim, test: simulation,
 		},
 		{
@@ -147,12 +159,12 @@ func subscriptionMutants() []mutant {
 		{
 			name: "unparked-before-its-done-is-read", breaks: "later records of a key are delivered while nobody knows yet that the parked one is finished",
 			file: "subscription/core/pump.go",
-			find: "		r = Record{Kind: Done, At: o.Now, ID: id}\n", put: "		r = Record{Kind: Done, At: o.Now, ID: id}\n		it.lane.remove(it)\n",
+			find: "		r = Record{Kind: Done, At: o.Now, ID: id}\n", put: "		r = Record{Kind: Done, At: o.Now, ID: id}\n		it.state.remove(it)\n",
 			pkg: sim, test: simulation,
 		},
 		{
 			name: "parked-without-a-partition", breaks: "a parked record makes those of its key in other partitions look finished",
-			file: "subscription/core/lane.go",
+			file: "subscription/core/keystate.go",
 			find: "m.Partition == o.Partition && o.Offset <= m.Offset", put: "o.Offset <= m.Offset",
 			pkg: sim, test: simulation,
 		},
@@ -164,7 +176,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "blocked-key-goes-on", breaks: "a dead letter does not hold back its key",
-			file: "subscription/core/lane.go",
+			file: "subscription/core/keystate.go",
 			find: "len(l.queue) == 0 || l.queue[0].dead ||", put: "len(l.queue) == 0 ||",
 			pkg: sim, test: simulation,
 		},
@@ -182,7 +194,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "redriven-beside-a-delivery", breaks: "a redriven record is delivered while a later one of its key is",
-			file: "subscription/core/lane.go",
+			file: "subscription/core/keystate.go",
 			find: "	if l.busy || l.direct > 0 ||", put: "	if l.busy ||",
 			pkg: sim, test: simulation,
 		},
@@ -236,7 +248,7 @@ func subscriptionMutants() []mutant {
 		},
 		{
 			name: "mark-of-another-partition-lost", breaks: "a key's records in a second partition are delivered again after they were parked",
-			file: "subscription/core/lane.go",
+			file: "subscription/core/keystate.go",
 			find: "		l.first.next = &mark{o, place, l.first.next}\n", put: "		l.first.next = &mark{o, place, nil}\n",
 			pkg: "subscription/core", test: "TestAKeyIsKnownInEachOfItsPartitions$",
 		},

@@ -27,7 +27,7 @@ func turnMutants() []mutant {
 		{
 			name: "taken-over-by-the-mark", breaks: "a dead letter is lost when an heir goes on that a later record of its key has passed",
 			file: turn,
-			find: "return s.items[it.Origin] != nil }", put: "l := s.lanes[it.lane.name]; return l != nil && l.known(it.Origin) }",
+			find: "return s.items[it.Origin] != nil }", put: "l := s.keys[it.state.name]; return l != nil && l.known(it.Origin) }",
 			pkg: sim, test: simulation,
 		},
 		{
@@ -105,8 +105,44 @@ func turnMutants() []mutant {
 		{
 			name: "journal-names-any-set", breaks: "the end of a journal that somebody forged makes a definition that nobody can read",
 			file: "subscription/turn.go",
-			find: " || next.Shards > commitlog.MaxPartitions || ", put: " || next.Shards > commitlog.MaxPartitions<<40 || ",
+			find: "	return CheckShards(s.Shards, main.Storage[s.Storage].Partitions)\n", put: "	return nil\n",
 			pkg: "subscription", test: "TestAJournalPutsNoSetBackThatNobodyCanRead$",
+		},
+		{
+			name: "journal-names-any-storage-topic", breaks: "the end of a journal that somebody forged makes a definition of a storage topic that there is not, which nobody can deliver",
+			file: "subscription/turn.go",
+			find: " || s.Storage >= len(main.Storage):", put: " || s.Storage > maxStorage:",
+			pkg: "subscription", test: "TestAJournalPutsNoSetBackThatNobodyCanRead$",
+		},
+		{
+			name: "growth-forgets-the-limits", breaks: "a shard set that somebody wrote down with too many shards hands that number on at a growth, and more is delivered at once than the limits allow",
+			file: "subscription/grow.go",
+			find: "		have = d.Limits.Concurrency\n", put: "		_ = have\n",
+			pkg: "subscription", test: "TestAGrowthKeepsToTheLimits$",
+		},
+		{
+			name: "begins-with-what-is-retired", breaks: "a subscription that is made when storage topics are retired begins with the first of them, which nobody has any more",
+			file: "subscription/document.go",
+			find: "begin := main.Left()\n", put: "begin := 0\n",
+			pkg: ".", test: "TestASubscriptionFromTheEarliestBeginsWithWhatIsLeft$",
+		},
+		{
+			name: "waits-for-what-is-retired", breaks: "a subscription that nobody has delivered yet waits for ever for the storage topic that it was to begin with, which was retired",
+			file: "subscription/grow.go",
+			find: "	if d.Gone(main) {\n", put: "	if d.Gone(main) && at < 0 {\n",
+			pkg: ".", test: "TestASubscriptionGoesOnBehindARetiredStorageTopic$",
+		},
+		{
+			name: "parked-of-what-is-retired-unsaid", breaks: "nobody hears of parked records that are not delivered, as the registry had forgotten them and their storage topic was retired",
+			file: "subscription/delivery/subscriber.go",
+			find: "err == nil && b.First < b.Next {\n", put: "err == nil && b.First > b.Next {\n",
+			pkg: ".", test: "TestWhatWasParkedOfARetiredStorageTopicIsTold$",
+		},
+		{
+			name: "waits-for-the-end-of-what-is-retired", breaks: "a turn away from a storage topic that was retired waits for shards that nobody runs",
+			file: "subscription/turn.go",
+			find: "			case now.As(*s).Gone(main):", put: "			case now.As(*s).Gone(main) && i < 0:",
+			pkg: ".", test: "TestASubscriptionGoesOnBehindARetiredStorageTopic$",
 		},
 		{
 			name: "retired-set-never-goes", breaks: "what shard sets have left stays for ever",

@@ -6,7 +6,7 @@ func verifyMutants() []mutant {
 		{
 			name: "judge-forgives-what-never-arrived", breaks: "the demo of deliveries says that every promise was kept when a record never came",
 			file: "internal/history/arrival.go",
-			find: "			if !came[Arrival{key, n}] {", put: "			if !came[Arrival{key, n}] && n < 0 {",
+			find: "		default:\n			r.Lost++\n", put: "		case n >= 0:\n		default:\n			r.Lost++\n",
 			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
 		},
 		{
@@ -16,9 +16,39 @@ func verifyMutants() []mutant {
 			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
 		},
 		{
+			name: "judge-of-arrivals-forgives-a-gap", breaks: "a record that was passed and never came breaks no promise when it was not waited for all",
+			file: "internal/history/arrival.go",
+			find: "		case n < next:\n", put: "		case n < next && !a.Early:\n",
+			pkg: "internal/history", test: "TestWhatMayBeOnItsWayIsNotLost$",
+		},
+		{
+			name: "judge-of-arrivals-looks-at-no-place", breaks: "a record that was stored twice, and delivered twice, is one delivered again",
+			file: "internal/history/arrival.go",
+			find: "again && was != t.Place {", put: "again && was > t.Place && n < 0 {",
+			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
+		},
+		{
+			name: "judge-of-arrivals-is-too-sure", breaks: "a record whose producer was killed before the answer came, and which was delivered, is one that nobody sent",
+			file: "internal/history/arrival.go",
+			find: "t.Number >= n+a.Unsure[t.Key] {", put: "t.Number >= n {",
+			pkg: "internal/history", test: "TestWhatMayBeOnItsWayIsNotLost$",
+		},
+		{
+			name: "verify-judges-no-subscription", breaks: "verify --subscriptions says that every promise was kept whatever the handlers took",
+			file: "internal/verify/subscription.go",
+			find: "	report := a.Judge()\n", put: "	report := new(history.Report)\n",
+			pkg: "internal/verify", test: "TestABrokenDeliveryIsFound$",
+		},
+		{
+			name: "verify-gives-its-clean-up-up", breaks: "a connection that is cut while verify removes its topic leaves the topic behind",
+			file: "internal/verify/clear.go",
+			find: "		case !Away(err):\n", put: "		default:\n",
+			pkg: "internal/verify", test: "TestWhatIsRemovedIsTriedAgainWhileTheStoreIsAway$",
+		},
+		{
 			name: "judge-counts-no-dead-letters", breaks: "a second dead letter of one record breaks no promise",
 			file: "internal/history/arrival.go",
-			find: "!slices.Equal(got, want) {", put: "!slices.Equal(got, want) && len(got) == 0 {",
+			find: "	case poisoned && slices.Equal(got, []int{bad}):\n", put: "	case poisoned && slices.Contains(got, bad):\n",
 			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
 		},
 		{

@@ -149,14 +149,14 @@ func (w *world) start(name string) {
 		Name: name, Start: w.starts, Scenes: 1, History: filepath.Join(w.dir, "history"),
 		Dir: filepath.Join(w.dir, "data"), Log: w.log, Registry: w.direct,
 	}
-	lane := w.starts
+	turn := w.starts
 	for i := range regulars {
 		if name == regular(i) {
-			s.Scenes, lane = len(scenes), i
+			s.Scenes, turn = len(scenes), i
 		}
 	}
 	if len(w.proxies) > 0 {
-		s.Registry = w.proxies[lane%len(w.proxies)].URL(w.direct)
+		s.Registry = w.proxies[turn%len(w.proxies)].URL(w.direct)
 	}
 	p, err := start(s)
 	w.must(err)

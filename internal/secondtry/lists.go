@@ -13,6 +13,7 @@ var stalling = []string{
 	module + "/commitlog/pulsarlog/...",
 	module + "/examples/bank",
 	module + "/internal/cli",
+	module + "/internal/command",
 	module + "/internal/freeze",
 	module + "/internal/integration/...",
 	module + "/internal/nemesis",

@@ -52,6 +52,9 @@ func openBy(path string, opening func() (*os.File, error)) (*os.File, access.Fil
 	if err == nil {
 		err = checkFile(path, file.FileInfo)
 	}
+	if err == nil && madeUp(f) {
+		err = fmt.Errorf("%s is made up by the kernel; expected a file: %w", path, fault.Invalid)
+	}
 	if err != nil {
 		return nil, access.File{}, errors.Join(err, f.Close())
 	}

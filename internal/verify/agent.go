@@ -27,6 +27,9 @@ type Spec struct {
 	Parent  int           `json:"parent"` // process that started it
 
 	Load *Load `json:"load,omitempty"` // of a producer; nil: it is a consumer
+
+	// Subscription: a consumer delivers the subscription that the group is called by.
+	Subscription bool `json:"subscription,omitempty"`
 }
 
 // Load is what a producer sends.
@@ -55,8 +58,15 @@ func Left(ctx context.Context, err error) bool {
 
 // Serve is the body of a process. It returns when ctx ends, or when it can't go on.
 func Serve(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger) error {
-	if s.Load != nil {
+	return serveWith(ctx, s, rf, logger, nil)
+}
+
+func serveWith(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {
+	switch {
+	case s.Load != nil:
 		return errors.Join(produce(ctx, s, rf), rf.Close())
+	case s.Subscription:
+		return errors.Join(deliver(ctx, s, rf, logger, wrap), rf.Close())
 	}
 	return harness.ServeProcess(ctx, harness.MemberConfig{ // closes what is below the client
 		Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: handlerWork,

@@ -142,6 +142,11 @@ func (r *run) tellStorage() {
 		r.result.Notes = append(r.result.Notes, "how many storage topics were retired is not known: "+err.Error())
 	}
 	r.result.Figures.Grown, r.result.Figures.Retired = c.Grown, c.Retired
+	if r.Subscriptions {
+		if err := r.tellTurns(ctx); err != nil {
+			r.result.Notes = append(r.result.Notes, "how often the shards turned is not known: "+err.Error())
+		}
+	}
 }
 
 // counted are the storage topics that were added, and those that are retired.

@@ -30,16 +30,30 @@ const (
 	Grow = "grow" // another storage topic, and the switch to it
 	// Retire removes storage topics that are finished. The topic keeps its records for a second then.
 	Retire = "retire"
+	// Reshard changes the number of shards of a subscription.
+	Reshard = "reshard"
 )
 
-// Faults are all kinds.
-func Faults() []string { return []string{Kill, Stop, Term, Grow, Retire} }
+// Faults are all kinds of a run with a consumer group, and SubscriptionFaults of one with a subscription: what
+// that has delivered is retired an hour later.
+func Faults() []string             { return []string{Kill, Stop, Term, Grow, Retire} }
+func SubscriptionFaults() []string { return []string{Kill, Stop, Term, Grow, Reshard} }
+
+// Kinds are the faults that such a run can have.
+func (c *Config) Kinds() []string {
+	if c.Subscriptions {
+		return SubscriptionFaults()
+	}
+	return Faults()
+}
 
 // Config is what a run is told.
 type Config struct {
 	For    time.Duration // of load and faults
 	Faults []string
 	Seed   uint64 // of the schedule of the faults
+	// Subscriptions: the consumers deliver a subscription, whose handler fails now and then.
+	Subscriptions bool
 
 	Partitions, Consumers, Producers int
 
@@ -94,11 +108,22 @@ func (c *Config) Validate() error {
 	number("size", c.Size, minSize, 1<<20)
 	check(c.TTL >= minTTL && c.TTL <= maxTTL, "session-ttl", c.TTL, minTTL, maxTTL)
 	for _, f := range c.Faults {
-		if !slices.Contains(Faults(), f) {
-			errs = append(errs, fmt.Errorf("--faults: %s is none; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), strings.Join(Faults(), ", "), fault.Invalid))
+		if !slices.Contains(c.Kinds(), f) {
+			errs = append(errs, fmt.Errorf("--faults: %s is none%s; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), c.which(), strings.Join(c.Kinds(), ", "), fault.Invalid))
 		}
 	}
+	if most := maxArrivals / max(c.Rate, 1); c.Subscriptions && c.For > time.Duration(most)*time.Second {
+		errs = append(errs, fmt.Errorf("--for %v --rate %d: with --subscriptions expected at most %d records, whose judge has all of them in memory: %v at that rate: %w", c.For, c.Rate, maxArrivals, time.Duration(most)*time.Second, fault.Invalid))
+	}
 	return errors.Join(errs...)
+}
+
+// which says of which kind of run the faults are, where others have others.
+func (c *Config) which() string {
+	if c.Subscriptions {
+		return " of a run with --subscriptions"
+	}
+	return ""
 }
 
 func (c *Config) has(f string) bool { return slices.Contains(c.Faults, f) }

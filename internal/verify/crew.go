@@ -27,7 +27,7 @@ func (r *run) hire() {
 	spec := Spec{Topic: r.result.Topic, Group: r.result.Group, History: r.Dir, TTL: r.TTL, Parent: os.Getpid()}
 	for i := range r.Consumers {
 		s := spec
-		s.Name = consumerName(i)
+		s.Name, s.Subscription = consumerName(i), r.Subscriptions
 		r.workers[s.Name] = &worker{spec: s}
 	}
 	for i := range r.Producers {
@@ -37,9 +37,10 @@ func (r *run) hire() {
 		if i < r.Keys%r.Producers {
 			keys++
 		}
+		sure := i%2 == 0 || r.Subscriptions // its judge has to know what is there
 		s.Load = &Load{
-			Idempotent: i%2 == 0, Keys: keys, Rate: float64(r.Rate) / float64(r.Producers), Size: r.Size,
-			Resume: i%2 == 0,
+			Idempotent: sure, Keys: keys, Rate: float64(r.Rate) / float64(r.Producers), Size: r.Size,
+			Resume: sure,
 		}
 		r.workers[s.Name] = &worker{spec: s}
 	}
@@ -76,6 +77,9 @@ func (r *run) begin(ctx context.Context, f *Fault) error {
 		return nil
 	case Retire:
 		r.change(ctx, f, r.retire)
+		return nil
+	case Reshard:
+		r.change(ctx, f, func(ctx context.Context) error { return r.reshard(ctx, f.Shards) })
 		return nil
 	}
 	w := r.workers[f.Process]

@@ -24,6 +24,7 @@ const (
 	dirVariable      = "RINGFENCE_TEST_VERIFY_DIR"
 	logVariable      = "RINGFENCE_TEST_VERIFY_LOG"
 	registryVariable = "RINGFENCE_TEST_VERIFY_REGISTRY"
+	bugVariable      = "RINGFENCE_TEST_VERIFY_BUG" // see bugs
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +47,7 @@ func serve(raw string) error {
 	defer stop()
 	rf, err := ringfence.Open(ctx, stores(os.Getenv(dirVariable), os.Getenv(logVariable), os.Getenv(registryVariable)))
 	if err == nil {
-		err = Serve(ctx, s, rf, nil)
+		err = serveWith(ctx, s, rf, nil, bugs[os.Getenv(bugVariable)])
 	}
 	if Left(ctx, err) {
 		return nil
@@ -81,7 +82,20 @@ func small(t *testing.T, log, registry string) Config {
 
 func TestKafkaAndPostgreSQLKeepTheirPromisesAndAreLeftAsTheyWere(t *testing.T) {
 	t.Parallel()
-	c := small(t, testserver.URL(t, "kafka"), testserver.URL(t, "postgres"))
+	for name, subscriptions := range map[string]bool{"a group": false, "a subscription": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := small(t, testserver.URL(t, "kafka"), testserver.URL(t, "postgres"))
+			if c.Subscriptions = subscriptions; subscriptions {
+				c.Faults, c.Keys = SubscriptionFaults(), 20
+			}
+			keepsItsPromises(t, c)
+		})
+	}
+}
+
+func keepsItsPromises(t *testing.T, c Config) {
+	t.Helper()
 	r, err := Run(t.Context(), c)
 	if err != nil || r.Verdict != AllKept || r.Figures.Acked == 0 || r.Figures.Handled < r.Figures.Acked {
 		t.Fatalf("%v: %+v\n%+v", err, r.Figures, r)
@@ -103,5 +117,8 @@ func TestKafkaAndPostgreSQLKeepTheirPromisesAndAreLeftAsTheyWere(t *testing.T) {
 	}
 	if _, err := rf.DescribeGroup(t.Context(), r.Group); err == nil {
 		t.Errorf("group %s is still there", r.Group)
+	}
+	if _, err := rf.DescribeSubscription(t.Context(), r.Group); err == nil {
+		t.Errorf("subscription %s is still there", r.Group)
 	}
 }

@@ -19,8 +19,10 @@ type Result struct {
 	Registry string  `json:"registry"`
 	Topic    string  `json:"topic"`
 	Group    string  `json:"group"`
-	Seconds  float64 `json:"seconds"`
-	BeganAt  int64   `json:"began_at"` // the load, on the clock of the events: nanoseconds
+	// Subscription: the group is that of a subscription, which has its name.
+	Subscription bool    `json:"subscription,omitempty"`
+	Seconds      float64 `json:"seconds"`
+	BeganAt      int64   `json:"began_at"` // the load, on the clock of the events: nanoseconds
 
 	Figures  Figures    `json:"figures"`
 	Promises []Promise  `json:"promises"`
@@ -71,6 +73,12 @@ type Figures struct {
 	Handoffs    int64 `json:"handoffs"`
 	Grown       int64 `json:"grown"`   // storage topics that took over from the one before
 	Retired     int64 `json:"retired"` // storage topics that were finished, and are gone
+	// Of a run with a subscription: the poison that was given up, what was redriven of it, how often another
+	// shard set went on, and the longest time that a shard delivered nothing for that.
+	DeadLetters int64 `json:"dead_letters,omitempty"`
+	Redriven    int64 `json:"redriven,omitempty"`
+	Turns       int64 `json:"turns,omitempty"`
+	PauseMillis int64 `json:"pause_ms,omitempty"`
 }
 
 // Promise is one promise, how often it was broken, and the first examples.
@@ -105,12 +113,19 @@ func (r *run) judge() error {
 	if err != nil {
 		return err
 	}
-	report, err := harness.Judge(history.Config{}, r.result.Complete, paths...)
+	var report *history.Report
+	promises := history.Promises()
+	if r.Subscriptions {
+		promises = history.ArrivalPromises()
+		report, err = r.judgeArrivals()
+	} else {
+		report, err = harness.Judge(history.Config{}, r.result.Complete, paths...)
+	}
 	if err != nil {
 		return err
 	}
-	r.result.tellReport(report)
-	r.result.Faults = takeovers(r.result.Schedule)
+	r.result.tellReport(report, promises)
+	r.result.Faults = takeovers(r.Kinds(), r.result.Schedule)
 	broken := len(r.result.Deaths) > 0
 	for _, p := range r.result.Promises {
 		broken = broken || p.Broken > 0
@@ -127,15 +142,16 @@ func (r *run) judge() error {
 	return nil
 }
 
-func (r *Result) tellReport(h *history.Report) {
+func (r *Result) tellReport(h *history.Report, promises []history.Promise) {
+	f := &r.Figures
 	r.Figures = Figures{
-		Grown: r.Figures.Grown, Retired: r.Figures.Retired,
+		Grown: f.Grown, Retired: f.Retired, DeadLetters: f.DeadLetters, Redriven: f.Redriven, Turns: f.Turns, PauseMillis: f.PauseMillis,
 		Sent: h.Sent, Acked: h.Produced, Handled: h.Delivered, Deliveries: h.Deliveries, Unhandled: h.Lag,
 		Lost: h.Lost, Doubled: h.Doubled, Reordered: h.Reordered, Skipped: h.Broken[history.NotSkipped] + h.Broken[history.NotPast],
 		Repeated: h.Duplicated, RepeatBound: h.InFlight + h.Stale,
 		Commits: h.Commits, Refused: h.Refused, Takeovers: h.Takeovers, Handoffs: h.Handoffs,
 	}
-	for _, name := range history.Promises() {
+	for _, name := range promises {
 		p := Promise{Promise: name, Broken: h.Broken[name]}
 		for _, v := range h.Violations {
 			if v.Promise == name && len(p.Examples) < examples {
@@ -147,8 +163,8 @@ func (r *Result) tellReport(h *history.Report) {
 }
 
 // takeovers sums the schedule up, by kind.
-func takeovers(schedule []*Fault) (all []Takeover) {
-	for _, kind := range Faults() {
+func takeovers(kinds []string, schedule []*Fault) (all []Takeover) {
+	for _, kind := range kinds {
 		sum := Takeover{Kind: kind}
 		var times []float64
 		for _, f := range schedule {

@@ -28,6 +28,10 @@ type run struct {
 	began   time.Time // of the load
 	phase   string
 
+	// Of a run with a subscription, once the producers are gone.
+	sent   sent
+	failed map[string][]int // dead letters, by key
+
 	changing sync.WaitGroup // growths and retirements
 	mu       sync.Mutex     // guards what they change of their faults
 	busy     map[string]bool
@@ -35,9 +39,8 @@ type run struct {
 
 // How long is waited for what takes moments on an idle machine.
 const (
-	gathering = 2 * time.Minute  // until the consumers have all partitions
-	standing  = time.Minute      // for the next step of a group that does not get on
-	clearing  = 30 * time.Second // until topic and group are removed
+	gathering = 2 * time.Minute // until the consumers have all partitions
+	standing  = time.Minute     // for the next step of a group that does not get on
 	look      = 100 * time.Millisecond
 )
 
@@ -50,7 +53,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	suffix := strings.ToLower(rand.Text()[:8])
 	r := &run{Config: c, tally: newTally(c.Dir), hurting: make(map[*Fault]*harness.Process), busy: make(map[string]bool)}
 	r.result = Result{
-		Verdict: Unfinished, Seed: c.Seed, Topic: "verify-" + suffix, Group: "verify-" + suffix,
+		Verdict: Unfinished, Seed: c.Seed, Subscription: c.Subscriptions, Topic: "verify-" + suffix, Group: "verify-" + suffix,
 		Schedule: []*Fault{}, Faults: []Takeover{}, Promises: []Promise{}, Deaths: []string{}, Notes: []string{},
 	}
 	if err := c.Validate(); err != nil {
@@ -86,6 +89,11 @@ func (r *run) play(ctx context.Context) (err error) {
 	if err := r.rf.EnsureTopic(ctx, r.result.Topic, r.topic()); err != nil {
 		return err
 	}
+	if r.Subscriptions {
+		if err := r.subscribe(ctx); err != nil {
+			return err
+		}
+	}
 	r.hire()
 	defer func() {
 		producers, consumers := r.dismiss(r.all(true)), r.dismiss(r.all(false))
@@ -98,7 +106,7 @@ func (r *run) play(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := r.until(ctx, "the consumers have all partitions", gathering, allOwned); err != nil {
+	if err := r.until(ctx, "the consumers have all partitions", gathering, r.group(allOwned)); err != nil {
 		return err
 	}
 	r.result.Began = true
@@ -113,6 +121,9 @@ func (r *run) play(ctx context.Context) (err error) {
 	r.phase = "the rest is processed"
 	if err := r.dismiss(r.all(true)); err != nil {
 		return err
+	}
+	if r.Subscriptions {
+		return r.deliverRest(ctx)
 	}
 	if err := r.drain(ctx); err != nil {
 		return err
@@ -211,7 +222,7 @@ func allOwned(g ringfence.GroupInfo) bool {
 // drain waits until all that was acknowledged is processed. A group that does not get on for long,
 // though its stores answer, is judged as it is: what it left is lost.
 func (r *run) drain(ctx context.Context) error {
-	err := r.until(ctx, "everything was processed", standing, func(g ringfence.GroupInfo) bool { return g.Lag == 0 })
+	err := r.until(ctx, "everything was processed", standing, r.group(func(g ringfence.GroupInfo) bool { return g.Lag == 0 }))
 	stood := new(stoodStillError)
 	if errors.As(err, &stood) && stood.last == nil {
 		r.result.Notes = append(r.result.Notes, err.Error())
@@ -225,7 +236,7 @@ func (r *run) drain(ctx context.Context) error {
 type stoodStillError struct {
 	what string
 	long time.Duration
-	last error // of the last look at the group; nil: the stores answered
+	last error // of the last look; nil: the stores answered
 }
 
 func (e *stoodStillError) Error() string {
@@ -238,15 +249,26 @@ func (e *stoodStillError) Error() string {
 
 func (e *stoodStillError) Unwrap() error { return e.last }
 
-// until looks at the group until something holds, as long as there is progress.
-func (r *run) until(ctx context.Context, what string, patience time.Duration, holds func(ringfence.GroupInfo) bool) error {
+// looking says whether what is waited for is there, and how much is left of it.
+type looking func(context.Context) (done bool, left int64, err error)
+
+// group looks whether something holds of the group.
+func (r *run) group(holds func(ringfence.GroupInfo) bool) looking {
+	return func(ctx context.Context) (bool, int64, error) {
+		g, err := r.describe(ctx)
+		return err == nil && holds(g), g.Lag, err
+	}
+}
+
+// until looks until something is done, as long as there is progress.
+func (r *run) until(ctx context.Context, what string, patience time.Duration, holds looking) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	var handled, lag int64
 	last := &stoodStillError{what: what, long: patience}
 	for moved := time.Now(); ; {
-		g, err := r.describe(ctx)
-		if err == nil && holds(g) {
+		done, left, err := holds(ctx)
+		if err == nil && done {
 			return nil
 		}
 		if last.last = err; errors.Is(err, ringfence.ErrNotFound) {
@@ -255,8 +277,8 @@ func (r *run) until(ctx context.Context, what string, patience time.Duration, ho
 		if err := errors.Join(r.revive(), r.tell()); err != nil {
 			return err
 		}
-		if handled != r.tally.handled || lag != g.Lag {
-			handled, lag, moved = r.tally.handled, g.Lag, time.Now()
+		if handled != r.tally.handled || lag != left {
+			handled, lag, moved = r.tally.handled, left, time.Now()
 		}
 		if time.Since(moved) > patience {
 			return last
@@ -272,7 +294,15 @@ func (r *run) until(ctx context.Context, what string, patience time.Duration, ho
 func (r *run) describe(ctx context.Context) (ringfence.GroupInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return r.rf.DescribeGroup(ctx, r.result.Group)
+	group := r.result.Group
+	if r.Subscriptions {
+		d, err := r.rf.DescribeSubscription(ctx, group)
+		if err != nil {
+			return ringfence.GroupInfo{}, err
+		}
+		group = d.Group()
+	}
+	return r.rf.DescribeGroup(ctx, group)
 }
 
 // tell reads the histories and tells how far it got.
@@ -294,18 +324,4 @@ func (r *run) tell() error {
 	r.mu.Unlock()
 	r.Progress(p)
 	return nil
-}
-
-// clear removes the topic with its records and the progress of the group, and closes the stores.
-func (r *run) clear() error {
-	ctx, cancel := context.WithTimeout(context.Background(), clearing)
-	defer cancel()
-	err := r.rf.DeleteTopic(ctx, r.result.Topic, &ringfence.DeleteTopicOptions{Force: true})
-	if errors.Is(err, ringfence.ErrNotFound) {
-		err = nil
-	}
-	if err != nil {
-		err = fmt.Errorf("topic %s and group %s are left behind: %w", r.result.Topic, r.result.Group, err)
-	}
-	return errors.Join(err, r.rf.Close())
 }

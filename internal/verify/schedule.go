@@ -16,6 +16,7 @@ type Fault struct {
 	Process    string `json:"process,omitempty"` // that is hurt
 	HoldMillis int64  `json:"hold_ms"`           // until it goes on, or is started again
 	Partitions int    `json:"partitions,omitempty"`
+	Shards     int    `json:"shards,omitempty"`
 
 	Done  bool   `json:"done"`
 	Note  string `json:"note,omitempty"` // why not, or what went otherwise than planned
@@ -33,6 +34,7 @@ const (
 	stopSpread = time.Second            // and at most so much more
 	maxGrowth  = 3                      // storage topics that are added
 	maxUnits   = 1024                   // partitions of the largest
+	maxTurns   = 40                     // of the shard set: a subscription keeps what they left for an hour
 )
 
 // What a fault hurts.
@@ -45,12 +47,12 @@ const (
 // schedule is what happens to whom and when. It follows from the configuration alone.
 func (c *Config) schedule() (faults []*Fault) {
 	var troubles []harness.Trouble
-	for _, kind := range Faults() { // not in the order in which they were asked for
+	for _, kind := range c.Kinds() { // not in the order in which they were asked for
 		hold := [2]time.Duration{0, shortHold}
 		switch {
 		case !c.has(kind):
 			continue
-		case kind == Grow, kind == Retire:
+		case kind == Grow, kind == Retire, kind == Reshard:
 			troubles = append(troubles, harness.Trouble{Name: kind, Hurts: hurtsTopic})
 			continue
 		case kind == Stop:
@@ -58,7 +60,7 @@ func (c *Config) schedule() (faults []*Fault) {
 		}
 		troubles = append(troubles, harness.Trouble{Name: kind, Hurts: hurtsConsumer, Hold: hold}, harness.Trouble{Name: kind, Hurts: hurtsProducer, Hold: hold})
 	}
-	at, grown := quiet, c.Partitions
+	at, grown, turned := quiet, c.Partitions, time.Duration(0)
 	for step := range harness.Plan(c.Seed, troubles, calm) {
 		longest := time.Duration(0)
 		for _, in := range step.Injections {
@@ -70,12 +72,18 @@ func (c *Config) schedule() (faults []*Fault) {
 			case hurtsProducer:
 				f.Process = producerName(in.Pick % c.Producers)
 			case hurtsTopic:
-				if f.Kind == Grow {
+				switch f.Kind {
+				case Grow:
 					if grown*2 > min(c.Partitions<<maxGrowth, maxUnits) {
 						continue
 					}
 					grown *= 2
 					f.Partitions = grown
+				case Reshard:
+					if at < turned+c.For/maxTurns {
+						continue
+					}
+					turned, f.Shards = at, 1+in.Pick%c.Partitions // no storage topic has fewer partitions
 				}
 			}
 			if at+in.Hold < c.For {

@@ -19,6 +19,8 @@ type tally struct {
 	files map[string]*followed
 
 	sent, acked, handled int64
+	taken                []history.Arrival     // by the handlers of a subscription
+	last                 map[string]int        // of each key, one above the highest of them
 	owners               map[int]history.Event // of each unit, the newest
 	watched              []*watched
 }
@@ -37,7 +39,7 @@ type watched struct {
 }
 
 func newTally(dir string) *tally {
-	return &tally{dir: dir, files: make(map[string]*followed), owners: make(map[int]history.Event)}
+	return &tally{dir: dir, files: make(map[string]*followed), owners: make(map[int]history.Event), last: make(map[string]int)}
 }
 
 // follow reads what was written since the last time.
@@ -45,6 +47,10 @@ func (t *tally) follow() error {
 	paths, err := filepath.Glob(filepath.Join(t.dir, "*.jsonl"))
 	if err != nil {
 		return err
+	}
+	taken := filepath.Join(t.dir, takenFile)
+	if _, err := os.Stat(taken); err == nil {
+		paths = append(paths, taken)
 	}
 	for _, path := range paths {
 		if t.files[path] == nil {
@@ -73,7 +79,11 @@ func (t *tally) read(path string, from *followed) error {
 			if !whole {
 				break
 			}
-			t.line(line)
+			if filepath.Base(path) == takenFile {
+				t.took(string(line))
+			} else {
+				t.line(line)
+			}
 			from.rest = rest
 		}
 		from.rest = bytes.Clone(from.rest)
@@ -106,6 +116,17 @@ func (t *tally) line(line []byte) {
 			t.owned(e)
 		}
 	}
+}
+
+// took notes a record that a handler of a subscription took.
+func (t *tally) took(line string) {
+	a, ok := arrival(line)
+	if !ok {
+		return
+	}
+	t.handled++
+	t.taken = append(t.taken, a)
+	t.last[a.Key] = max(t.last[a.Key], a.Number+1)
 }
 
 func (t *tally) owned(e history.Event) {

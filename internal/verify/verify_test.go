@@ -347,7 +347,7 @@ func TestTheVerdict(t *testing.T) {
 
 func TestTakeoversAreSummedUpByKind(t *testing.T) {
 	t.Parallel()
-	got := takeovers([]*Fault{
+	got := takeovers(Faults(), []*Fault{
 		{Kind: Kill, Done: true, TakeoverMillis: 30}, {Kind: Kill, Done: true, TakeoverMillis: 10},
 		{Kind: Kill, Done: true}, {Kind: Kill}, {Kind: Stop, Done: true, TakeoverMillis: 7},
 	})

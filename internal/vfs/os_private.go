@@ -110,12 +110,29 @@ func CheckPrivate(fsys FS, whole string, names ...string) error {
 	return nil
 }
 
-// CheckPrivateIn is CheckPrivate of a directory and of all that lies directly in it.
+// CheckPrivateIn is CheckPrivate of a directory and of all that lies directly in it. No file there may have
+// another name besides.
 func CheckPrivateIn(fsys FS, whole, name string) error {
 	if err := CheckPrivate(fsys, whole, name); err != nil {
 		return err
 	}
-	return checkFiles(fsys, whole, name, true, func(string) bool { return true })
+	return checkFiles(fsys, name, func(path string, info fs.FileInfo) error {
+		if err := checkInfo(path, info, whole, true); err != nil {
+			return err
+		}
+		return checkAlone(path, info)
+	})
+}
+
+// checkAlone refuses a file that is a part of another directory, too. The two have other files besides,
+// which say where this one begins and ends: who works in one of them damages the other.
+func checkAlone(path string, info fs.FileInfo) error {
+	st, kernel := info.Sys().(*syscall.Stat_t)
+	if !kernel || !info.Mode().IsRegular() || st.Nlink < 2 {
+		return nil
+	}
+	return fmt.Errorf("%s has %d names, so it is a part of another directory, too (cp -al, rsync --link-dest?), and who works in one of them damages the other: copy this one and use the copy (cp -a), or remove the other%s: %w",
+		path, st.Nlink, allowIt, fault.Invalid)
 }
 
 // CheckPrivateFiles is CheckPrivate of those of the files in a directory whose names which chooses.
@@ -125,24 +142,27 @@ func CheckPrivateFiles(fsys FS, whole, name string, which func(string) bool) err
 	if err != nil {
 		return err
 	}
-	return checkFiles(fsys, whole, name, info.Mode().Perm()&0o077 != 0, which)
+	modes := info.Mode().Perm()&0o077 != 0
+	return checkFiles(fsys, name, func(path string, info fs.FileInfo) error {
+		if !which(info.Name()) {
+			return nil
+		}
+		return checkInfo(path, info, whole, modes)
+	})
 }
 
-func checkFiles(fsys FS, whole, name string, modes bool, which func(string) bool) error {
+func checkFiles(fsys FS, name string, check func(path string, info fs.FileInfo) error) error {
 	list, err := fsys.ReadDir(name)
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
-		if !which(e.Name()) {
-			continue
-		}
 		info, err := e.Info() // of a link itself
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = checkInfo(filepath.Join(fsys.Path(name), e.Name()), info, whole, modes)
+			err = check(filepath.Join(fsys.Path(name), e.Name()), info)
 		}
 		if err != nil {
 			return err

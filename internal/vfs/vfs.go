@@ -87,6 +87,9 @@ type File interface {
 // Mapping is a shared memory mapping of a file.
 type Mapping interface {
 	Bytes() []byte
+	// Rest says that the bytes are not needed for now: they cost this process no memory until they are read
+	// again. It is a hint, for a mapping that is not writable.
+	Rest()
 	// Close unmaps; Bytes must not be used afterwards.
 	Close() error
 }

@@ -94,11 +94,12 @@ func TestADeadlineCountsFromWhenTheStoreWasAskedFor(t *testing.T) {
 	const ttl, slow = 4 * time.Second, 300 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		var late atomic.Bool
-		s, err := open(t.Context(), Config{FS: vfs.NewMem(1), before: func() {
+		slowly := hook.Access{BeforeStore: func() {
 			if late.Load() {
 				time.Sleep(slow)
 			}
-		}})
+		}}
+		s, err := open(slowly.With(t.Context()), Config{FS: vfs.NewMem(1)})
 		if err != nil {
 			t.Fatal(err)
 		}

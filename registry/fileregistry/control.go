@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -48,45 +49,36 @@ type control struct {
 // word is a shared word.
 type word struct {
 	*atomic.Uint64
-	before func() // tests end the process with it before a store, or make it slow; nil: nothing
-	behind func() // tests have something happen after a load; nil: nothing
+	hook hook.Access
 }
 
 func (w word) Load() uint64 {
 	v := w.Uint64.Load()
-	if w.behind != nil {
-		w.behind()
-	}
+	w.hook.Loaded()
 	return v
 }
 
 func (w word) Store(v uint64) {
-	if w.before != nil {
-		w.before()
-	}
+	w.hook.Storing()
 	w.Uint64.Store(v)
 }
 
 func (w word) CompareAndSwap(old, v uint64) bool {
-	if w.before != nil {
-		w.before()
-	}
+	w.hook.Storing()
 	return w.Uint64.CompareAndSwap(old, v)
 }
 
 func (w word) Add(n uint64) uint64 {
-	if w.before != nil {
-		w.before()
-	}
+	w.hook.Storing()
 	return w.Uint64.Add(n)
 }
 
-func mapControl(ctx context.Context, f vfs.File, before func()) (*control, error) {
+func mapControl(ctx context.Context, f vfs.File, access hook.Access) (*control, error) {
 	m, err := vfs.MapWhenFree(ctx, f, controlSize)
 	if err != nil {
 		return nil, err
 	}
-	c := &control{m: m, magic: word{before: before}}
+	c := &control{m: m, magic: word{hook: access}}
 	c.magic = c.word(0)
 	for i, w := range []*word{&c.written, &c.synced, &c.gen, &c.sealed, &c.holder, &c.rotating, &c.check, &c.syncs[0], &c.syncs[1]} {
 		*w = c.word(64 + 8*i)
@@ -96,7 +88,7 @@ func mapControl(ctx context.Context, f vfs.File, before func()) (*control, error
 
 // word is the aligned word at off; mappings start at a page.
 func (c *control) word(off int) word {
-	return word{Uint64: (*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off])), before: c.magic.before}
+	return word{Uint64: (*atomic.Uint64)(unsafe.Pointer(&c.m.Bytes()[off])), hook: c.magic.hook}
 }
 
 func (c *control) slot(i int) word { return c.word(slotBase + 8*i) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -28,11 +29,12 @@ func toldAndKilled(t *testing.T, mem *vfs.Mem, n int64) (r *registry.Registry, a
 		}
 		return nil
 	})
-	s, err := open(t.Context(), Config{FS: fsys, space: 1 << 16, before: func() {
+	killed := hook.Access{BeforeStore: func() {
 		if told.Load() && stores.Add(1) == n {
 			p.Kill()
 		}
-	}})
+	}}
+	s, err := open(killed.With(t.Context()), Config{FS: fsys, space: 1 << 16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,7 @@ type Config struct {
 
 	driver.Options
 
-	space  int64  // room for frames; 0: the usual
-	before func() // tests: before each store to a shared word
+	space int64 // room for frames; 0: the usual
 }
 
 const dirName = "registry"
@@ -74,7 +73,7 @@ type store struct {
 	handle string
 	log    *slog.Logger
 	space  int64
-	before func() // tests: before each store to a shared word
+	access hook.Access
 	gate   *hook.Gate
 
 	lockFile vfs.File
@@ -98,7 +97,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
-	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, before: cfg.before, gate: hook.GateOf(ctx), quit: make(chan struct{})}
+	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, access: hook.AccessOf(ctx), gate: hook.GateOf(ctx), quit: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -184,7 +183,7 @@ func (s *store) openControl(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.ctl, err = mapControl(ctx, s.lockFile, s.before)
+	s.ctl, err = mapControl(ctx, s.lockFile, s.access)
 	return err
 }
 

@@ -14,6 +14,17 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
+// The content of the registry is a snapshot and the frames of transactions behind it. Both lie in one file, a
+// generation; when that is full, a new one begins in the other of two files, with a new snapshot (rotate).
+// Each process holds the content in memory and follows: as far as ctl.written says the frames are there, so
+// it reads those it does not know yet, and when ctl.gen is another it goes over to that file. A file that was
+// used again meanwhile does not read as what was looked for, since each generation has a nonce of its own;
+// then the reading begins anew.
+//
+// Two orders make it safe. A frame is in the file before written names it, under the kernel lock. And a new
+// generation is durable before gen names it, while rotating tells that a header may be there that is not in
+// force (settle).
+
 const entryBytes = 100 // a guess at what one entry takes
 
 // journal is one process's view of the shared journal. It is used by one goroutine at a time;

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -47,7 +48,7 @@ func (v *victim) live(ctx context.Context, from int) {
 		}
 		return nil
 	})
-	s, err := open(ctx, Config{FS: fsys, space: max(v.space, tiny), before: v.before})
+	s, err := open(hook.Access{BeforeStore: v.before}.With(ctx), Config{FS: fsys, space: max(v.space, tiny)})
 	if err != nil {
 		return
 	}

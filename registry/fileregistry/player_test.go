@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -41,7 +42,7 @@ func (h *history) open() {
 	h.step("%d is opened", p.id)
 	p.s = &store{
 		fs:    vfs.Inject(p.mem, func(op *vfs.Op) error { return h.hook(p, op) }),
-		space: 3 * pageSize, handle: newID(), log: slog.New(slog.DiscardHandler), before: func() { h.meanwhile(p) },
+		space: 3 * pageSize, handle: newID(), log: slog.New(slog.DiscardHandler), access: hook.Access{BeforeStore: func() { h.meanwhile(p) }},
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -29,7 +29,7 @@ func TestASyncCoversNothingOfTheNextGeneration(t *testing.T) {
 			ctl.written.Uint64.Store(next)
 		}
 		for _, w := range []*word{&ctl.written, &ctl.gen, &ctl.synced, &ctl.sealed} {
-			w.behind = another
+			w.hook.AfterLoad = another
 		}
 		fsys := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
 			if gen := ctl.gen.Uint64.Load(); op.Kind == vfs.OpSync && op.Name == journalName(gen%2) {

@@ -33,14 +33,22 @@ const settled = 5 * time.Second
 const (
 	waitLock = `SELECT pg_advisory_unlock_all(); SET LOCAL lock_timeout = %d; SELECT pg_advisory_lock_shared(%d)`
 	letGo    = `SELECT pg_advisory_unlock_shared($1)`
-	isGone   = `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length($1)) = $1)
-	AND clock_timestamp() - pg_postmaster_start_time() > $2::interval`
+	isGone   = `SELECT s.holder FROM unnest($1::bigint[], $2::text[]) s (holder, tag)
+	WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE right(application_name, length(s.tag)) = s.tag)
+	AND clock_timestamp() - pg_postmaster_start_time() > $3::interval`
 )
 
-// gone says whether a process that let go of its lock is dead, and has not only lost a connection.
-func gone(ctx context.Context, c *pgx.Conn, holder int64) (dead bool, err error) {
-	err = c.QueryRow(ctx, isGone, tag(holder), settled.String()).Scan(&dead)
-	return dead, err
+// gone says which of the processes that let go of their locks are dead, and have not only lost a connection.
+func gone(ctx context.Context, c *pgx.Conn, holders ...int64) (dead []int64, err error) {
+	tags := make([]string, len(holders))
+	for i, holder := range holders {
+		tags[i] = tag(holder)
+	}
+	rows, err := c.Query(ctx, isGone, holders, tags, settled.String())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
 // deathWatcher waits, on a connection of its own, for the death of another process: the advisory lock of
@@ -108,7 +116,9 @@ func (v *deathWatcher) wait(ctx context.Context, target int64) (dead bool, err e
 		return false, err
 	}
 	if _, err = v.conn.Exec(ctx, letGo, target); err == nil {
-		dead, err = gone(ctx, v.conn, target)
+		var all []int64
+		all, err = gone(ctx, v.conn, target)
+		dead = len(all) > 0
 	}
 	if err != nil {
 		v.drop() // and with it the lock

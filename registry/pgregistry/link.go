@@ -15,6 +15,13 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
+// Others see that a process lives by a lock that PostgreSQL holds for one of its connections: with the
+// connection it goes, at once if the process was killed, and whoever waits for the lock learns of it. The
+// same connection hears of changes. So when it is lost two things are in doubt, and both are told: the
+// sessions of this process may be taken for dead (lease.Link), and whatever changed meanwhile was missed
+// (watches.All). Behind a proxy that gives a connection to many there is no such lock: changes are asked for
+// at intervals, and only the TTL ends a session.
+
 const (
 	// checkEvery is how often the idle link is used, so that nothing in between takes it for
 	// abandoned, and checkMax how long the answer may take.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -46,9 +47,11 @@ const locked = `WITH free AS MATERIALIZED (SELECT e.key FROM {schema}.entry e WH
 // reckons with all of them, would fail for each. An expiry may be null where somebody changed the table.
 const odd = `(x.expires <= clock_timestamp() + interval '{longest}') IS NOT TRUE`
 
-// sweep ends odd sessions together with those that are given, and names them.
-const sweep = `WITH odd AS MATERIALIZED (SELECT x.id, x.holder, x.ttl::text AS ttl, x.expires::text AS expires FROM {schema}.session x WHERE ` + odd + `)
-	SELECT session_id, held_by, held, left_ms, NULL, NULL FROM {schema}.sweep_1($1 || ARRAY(SELECT o.id FROM odd o))
+// sweep ends odd sessions together with those that are given, and names them. It reads so many and no more,
+// first those of this process ($2) and of processes that live: whoever fills the table hides none of them.
+const sweep = `WITH odd AS MATERIALIZED (SELECT x.id, x.holder, x.ttl::text AS ttl, x.expires::text AS expires FROM {schema}.session x WHERE ` + odd + ` LIMIT {sessions})
+	(SELECT session_id, held_by, held, left_ms, NULL, NULL FROM {schema}.sweep_1($1 || ARRAY(SELECT o.id FROM odd o))
+		ORDER BY session_id = ANY ($2) DESC, held DESC, left_ms LIMIT {sessions})
 	UNION ALL SELECT o.id, o.holder, false, 0, coalesce(o.ttl, 'null'), coalesce(o.expires, 'null') FROM odd o`
 
 func newQueries(schema string) queries {
@@ -75,6 +78,7 @@ func (q queries) fill(text string) string {
 		"{schema}", q.schema,
 		"{channel}", "'"+channel(q.name)+"'",
 		"{longest}", strconv.Itoa(int(driver.MaxSessionTTL.Seconds()))+" s",
+		"{sessions}", strconv.Itoa(limits.PostgresSessions),
 		"{most}", strconv.Itoa(registry.MaxValueBytes+1),
 		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off",
 	).Replace(text)

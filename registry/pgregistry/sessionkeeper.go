@@ -10,13 +10,26 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/lease"
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
+// Any process ends the sessions of any other, by one call (sweep): those that have expired by the clock of
+// the store, and those that it names as dead. The answer is who is alive, so each sweep is a reading too. A
+// reading can end sessions here: one of our own that was open before it began and is not in it was ended by
+// somebody. Two sweeps may run at once; the answer of the one that began later counts.
+//
+// Nobody is called dead because it is silent in a reading: it may be just about to connect anew. Its lock is
+// asked for first (judge), and not before this process has been connected for a while itself, as after a
+// failover everybody is silent.
+
 // look is how often the sessions are read when nothing says that it is needed.
 const look = 10 * time.Second
+
+// endAtOnce is how many dead processes are seen to at once: who is to end is looked for among all sessions.
+const endAtOnce = 256
 
 // A peer is a live session of any process, which is named by its lock; silent: it had let go of
 // that when somebody looked. Behind a proxy a process has no lock.
@@ -37,6 +50,7 @@ type sessionKeeper struct {
 	peers   reading
 	changed chan struct{} // closed and replaced when peers change
 	odd     pgtype.UUID   // the session of nobody that was named last
+	crowded bool          // there were more sessions than are read at once; of run
 }
 
 func newSessionKeeper(s *store) *sessionKeeper {
@@ -88,28 +102,40 @@ func (k *sessionKeeper) judge(ctx context.Context) {
 		return
 	}
 	peers, _ := k.view()
-	for _, holder := range peers.Suspects(k.s.holder) {
-		dead := false
-		err := k.s.urgent(ctx, func(c *pgx.Conn) (err error) {
-			dead, err = gone(ctx, c, holder)
-			return err
-		})
-		if err == nil && dead {
-			k.end(ctx, holder)
+	suspects := peers.Suspects(k.s.holder)
+	suspects = suspects[:min(len(suspects), endAtOnce)] // those that end first come first
+	if len(suspects) == 0 {
+		return
+	}
+	var dead []int64
+	err := k.s.urgent(ctx, func(c *pgx.Conn) (err error) {
+		dead, err = gone(ctx, c, suspects...)
+		return err
+	})
+	if err == nil && len(dead) > 0 {
+		k.end(ctx, dead...)
+	}
+	if len(peers) >= limits.PostgresSessions {
+		if !k.crowded {
+			k.s.log.Warn("there are more sessions than are read at once; some of them that end are noticed by their TTL alone. Who opened them?", "sessions", len(peers))
+		}
+		if len(dead) > 0 {
+			k.poke() // for the next of them
 		}
 	}
+	k.crowded = len(peers) >= limits.PostgresSessions
 }
 
-// end ends the sessions of a process that died.
-func (k *sessionKeeper) end(ctx context.Context, holder int64) {
+// end ends the sessions of processes that died.
+func (k *sessionKeeper) end(ctx context.Context, holders ...int64) {
 	if k.s.gate.Pass(ctx) != nil {
 		return
 	}
 	peers, _ := k.view()
-	ids := peers.Of(holder)
-	k.s.log.Info("a process is gone; ending its sessions", "lock", holder, "sessions", len(ids))
+	ids := peers.Of(holders...)
+	k.s.log.Info("processes are gone; ending their sessions", "processes", len(holders), "first", holders[0], "sessions", len(ids))
 	if _, err := k.sweep(ctx, ids); err != nil && ctx.Err() == nil {
-		k.s.log.Warn("could not end the sessions of a process that is gone; trying again", "lock", holder, "error", err)
+		k.s.log.Warn("could not end the sessions of processes that are gone; trying again", "processes", len(holders), "first", holders[0], "error", err)
 	}
 }
 
@@ -127,7 +153,7 @@ func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Dur
 	var first pgtype.UUID
 	strange, wait := 0, look
 	err := k.s.urgent(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, k.s.q.sweep, dead)
+		rows, err := c.Query(ctx, k.s.q.sweep, dead, before)
 		if err != nil {
 			return err
 		}

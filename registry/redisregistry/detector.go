@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
@@ -62,6 +63,7 @@ type detector struct {
 	counted  time.Time // the last sweep
 	due      bool      // a sweep is due
 	suspects []string
+	told     bool // that no sweep can be made
 	timer    *time.Timer
 
 	doubted []string // by its own look
@@ -245,10 +247,14 @@ func (w *detector) pause() time.Duration {
 func (w *detector) sweep(ctx context.Context, now time.Time) {
 	missing, err := w.s.count(ctx, suspected(w.suspects)...)
 	if err != nil {
+		if errors.Is(err, fault.Corrupt) && !w.told {
+			w.told = true
+			w.s.log.Error("no death of a process is noticed before its sessions run out", "error", err)
+		}
 		w.due = true
 		return
 	}
-	w.due, w.counted, w.suspects = false, now, nil
+	w.due, w.counted, w.suspects, w.told = false, now, nil, false
 	if now.Before(w.quiet) {
 		w.due = len(missing) > 0
 		return

@@ -12,6 +12,12 @@ import (
 	"github.com/ringfence/ringfence/internal/limits"
 )
 
+// All that Redis pushes comes by one connection: what changed, calls of failure detectors, and a channel that
+// nobody speaks on, by which others see that this process is there, as Redis says how many listen to one. So
+// its loss puts both in doubt: watches are told that anything may have changed, and sessions that others may
+// see us gone. When it is back the sessions are renewed at once. What comes is taken in without waiting for
+// anybody, as nothing else is read meanwhile.
+
 // A link that was lost is made again, first at once.
 const (
 	redialFirst = 5 * time.Millisecond

@@ -143,3 +143,39 @@ func TestARevisionThatNobodyCountedIsTold(t *testing.T) {
 		t.Errorf("after the way out: %v, %v", res, err)
 	}
 }
+
+// Where somebody has put something else into the place of a key, a transaction is refused before it has
+// written anything: nobody can take back half of it. The error names the key, and what mends it.
+func TestAKeyOfAnotherTypeStopsNoTransactionMidway(t *testing.T) {
+	t.Parallel()
+	const bound, names = 3, 2
+	for _, key := range []int{bound, names} {
+		cfg := server(t)
+		s := mustOpen(t, cfg)
+		x, err := s.OpenSession(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := s.client.B()
+		broken := s.names.keys[key]
+		set := func() {
+			if err := s.client.Do(t.Context(), b.Set().Key(broken).Value("x").Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set()
+		put := driver.Put{Key: "g/member", Value: []byte("{}"), Session: x.ID()}
+		if _, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{put}}}); !errors.Is(err, fault.Corrupt) || !strings.Contains(fmt.Sprint(err), broken) || !strings.Contains(fmt.Sprint(err), "(DEL)") {
+			t.Errorf("%s: %v; expected damage, the key and the way out", broken, err)
+		}
+		if n, err := s.client.Do(t.Context(), b.Hlen().Key(s.names.keys[1]).Build()).AsInt64(); err != nil || n != 0 {
+			t.Errorf("%s: %d entries were written by what was refused, %v", broken, n, err)
+		}
+		if err := s.client.Do(t.Context(), b.Del().Key(broken).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{put}}}); err != nil || res[0].Err != nil {
+			t.Errorf("%s: after the way out: %v, %v", broken, err, res)
+		}
+	}
+}

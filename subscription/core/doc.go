@@ -21,8 +21,8 @@
 //
 // # A key
 //
-// A lane is what is known of one ordering key: its queue of parked records in order of origin, of
+// A key state is what is known of one ordering key: its queue of parked records in order of origin, of
 // which the first may be a dead letter that blocks it, and for each partition the highest origin that
 // was ever parked. A main record at or below that is finished already, wherever a crash has put the
-// reading back to. A record without a key has a lane of its own.
+// reading back to. A record without a key has a key state of its own.
 package core

@@ -17,7 +17,7 @@ func (b Beyond) Any() bool { return b.Finished+b.Parked > 0 }
 
 // Beyond looks for what lies at or above an end.
 func (s *State) Beyond(end Origin) (b Beyond) {
-	for _, l := range s.lanes {
+	for _, l := range s.keys {
 		for m := range l.marks {
 			if m.atOrAbove(end) {
 				b.Finished++
@@ -60,11 +60,11 @@ func (s *State) Torn() (n int) {
 	return n
 }
 
-// cut forgets the marks at or above an end, and those that come of what is parked there. A lane that loses
+// cut forgets the marks at or above an end, and those that come of what is parked there. A key state that loses
 // one keeps what else is parked of it as its mark.
 func (s *State) cut(end Origin) {
-	lost := map[*lane]bool{}
-	for _, l := range s.lanes {
+	lost := map[*keyState]bool{}
+	for _, l := range s.keys {
 		if l.lower(end) {
 			lost[l] = true
 		}
@@ -72,8 +72,8 @@ func (s *State) cut(end Origin) {
 	for o, it := range s.items {
 		if o.atOrAbove(end) {
 			it.torn = true
-		} else if lost[it.lane] {
-			it.lane.raise(o, it.place)
+		} else if lost[it.state] {
+			it.state.raise(o, it.place)
 		}
 	}
 	for l := range lost {
@@ -81,8 +81,8 @@ func (s *State) cut(end Origin) {
 	}
 }
 
-// lower forgets the mark of a lane at or above an end, and says whether there was one.
-func (l *lane) lower(end Origin) bool {
+// lower forgets the mark of a key state at or above an end, and says whether there was one.
+func (l *keyState) lower(end Origin) bool {
 	var kept []mark
 	lost := false
 	for m := range l.marks {

@@ -11,7 +11,7 @@ import "slices"
 // placed is a record of the journal that keeps what lies behind it, unless a later copy of it does.
 type placed struct {
 	place  int64
-	lane   *lane
+	state  *keyState
 	origin Origin
 }
 
@@ -24,7 +24,7 @@ func (s *State) From(next []Next) int64 {
 		s.passed[[2]int{n.Storage, n.Partition}] = n.Offset
 	}
 	for len(s.placed) > 0 && !s.needed(s.placed[0]) {
-		l := s.placed[0].lane
+		l := s.placed[0].state
 		s.placed = s.placed[1:]
 		s.prune(l)
 	}
@@ -56,7 +56,7 @@ func (s *State) needed(p placed) bool {
 	if it := s.items[p.origin]; it != nil && it.place == p.place {
 		return true
 	}
-	for m := range p.lane.marks {
+	for m := range p.state.marks {
 		if m.Origin == p.origin && m.place == p.place {
 			return !s.below(m.Origin)
 		}
@@ -69,9 +69,9 @@ func (s *State) below(o Origin) bool {
 	return !input || o.Offset < next
 }
 
-// prune forgets a lane that nobody can ask for any more.
-func (s *State) prune(l *lane) {
-	if !l.idle() || s.lanes[l.name] != l {
+// prune forgets a key state that nobody can ask for any more.
+func (s *State) prune(l *keyState) {
+	if !l.idle() || s.keys[l.name] != l {
 		return
 	}
 	for m := range l.marks {
@@ -79,7 +79,7 @@ func (s *State) prune(l *lane) {
 			return
 		}
 	}
-	delete(s.lanes, l.name)
+	delete(s.keys, l.name)
 }
 
 // first is the lowest place that is kept.
@@ -127,7 +127,7 @@ func (s *State) compact(before int64, limit int) {
 		}
 		limit--
 		e := Entry{Record: Record{
-			Kind: Park, At: s.cfg.Now, ID: it.id(), Key: it.lane.key(), Timestamp: it.timestamp,
+			Kind: Park, At: s.cfg.Now, ID: it.id(), Key: it.state.key(), Timestamp: it.timestamp,
 			Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
 		}, Payload: Payload{From: InJournal, Place: it.place}}
 		if it.dead {
@@ -185,7 +185,7 @@ func (s *State) Item(o Origin) (Item, bool) {
 
 func (it *item) item() Item {
 	return Item{
-		ID: it.id(), Key: it.lane.key(), Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
+		ID: it.id(), Key: it.state.key(), Dead: it.dead, Blocking: it.blocking, Copy: it.copy, Reason: it.reason, Place: it.place,
 		Timestamp: it.timestamp, Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer, Order: it.order,
 	}
 }

@@ -29,7 +29,7 @@ func (r *Record) takes(it *item, id ID) bool {
 	case r.Verb.again() && id.Round >= MaxRound: // none of ours made so many
 		return false
 	}
-	key := it.lane.key()
+	key := it.state.key()
 	return r.Verb != Edit || bytes.Equal(r.Key, key) && (r.Key == nil) == (key == nil) // it is stored with the new value
 }
 
@@ -88,7 +88,7 @@ func (s *State) obey(it *item) {
 		s.about(it, Entry{Record: Record{Kind: Done, At: s.cfg.Now, ID: it.id()}})
 		return
 	}
-	r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, int(it.round) + 1}, Key: it.lane.key(), Timestamp: it.timestamp}
+	r := Record{Kind: Park, At: s.cfg.Now, ID: ID{it.Origin, int(it.round) + 1}, Key: it.state.key(), Timestamp: it.timestamp}
 	r.Blocking, r.Reason = it.blocking, it.reason // for Entry.Lost: a Park has neither
 	p := Payload{From: InDead, Place: it.copy}
 	if it.order == Edit {

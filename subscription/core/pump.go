@@ -65,7 +65,7 @@ func (s *State) Park(h Held) {
 	if s.phase != live {
 		return
 	}
-	l := s.lane(h.Key, h.Origin)
+	l := s.state(h.Key, h.Origin)
 	r := Record{
 		Kind: Park, At: h.Now, ID: ID{Origin: h.Origin}, Key: h.Key, Timestamp: h.Timestamp,
 		Attempts: h.Attempts, Due: h.Due, Since: h.Since, Answer: cut(h.Answer, MaxAnswer),
@@ -82,7 +82,7 @@ func (s *State) Park(h Held) {
 		s.copy(Copy{Record: r, Payload: Payload{From: InMain}})
 		return
 	}
-	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, lane: l, main: true})
+	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, state: l, main: true})
 }
 
 // copy has a payload stored for the dead letters.
@@ -103,7 +103,7 @@ func (s *State) Copied(c Copy, place int64) {
 		return
 	}
 	c.Record.Copy = place
-	e := entry{Entry: Entry{Record: c.Record}, lane: s.lane(c.Key, c.ID.Origin)}
+	e := entry{Entry: Entry{Record: c.Record}, state: s.state(c.Key, c.ID.Origin)}
 	if c.Payload.From == InMain {
 		e.main = true
 	} else if e.item = s.items[c.ID.Origin]; e.item == nil {
@@ -122,7 +122,7 @@ func (s *State) Due(now int64, limit int) (int64, bool) {
 		return 0, false
 	}
 	for len(s.heads) > 0 && limit > 0 && s.heads[0].due <= now {
-		l := heap.Pop(&s.heads).(*lane)
+		l := heap.Pop(&s.heads).(*keyState)
 		it := l.queue[0]
 		it.occupy()
 		limit--
@@ -154,7 +154,7 @@ func (s *State) Attempted(id ID, o Outcome) {
 		since = o.Now
 	}
 	r := Record{
-		Kind: Try, At: o.Now, ID: id, Key: it.lane.key(), Timestamp: it.timestamp,
+		Kind: Try, At: o.Now, ID: id, Key: it.state.key(), Timestamp: it.timestamp,
 		Attempts: int(it.attempts) + 1, Due: o.Due, Since: since, Answer: cut(o.Answer, MaxAnswer),
 	}
 	spent := s.cfg.MaxAttempts > 0 && r.Attempts >= s.cfg.MaxAttempts
@@ -176,7 +176,7 @@ func (s *State) Attempted(id ID, o Outcome) {
 func (s *State) Released(id ID) {
 	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
 		it.release()
-		s.refresh(it.lane)
+		s.refresh(it.state)
 	}
 }
 
@@ -191,8 +191,8 @@ func (s *State) Spared(id ID, due int64) {
 // about sends an entry about an item.
 func (s *State) about(it *item, e Entry) {
 	it.pending++
-	s.refresh(it.lane)
-	s.push(entry{Entry: e, lane: it.lane, item: it})
+	s.refresh(it.state)
+	s.push(entry{Entry: e, state: it.state, item: it})
 }
 
 func cut(s string, limit int) string { return s[:min(len(s), limit)] }

@@ -55,7 +55,7 @@ type State struct {
 	fences  []int64
 	ended   bool // and where:
 	ending  Ending
-	lanes   map[string]*lane
+	keys    map[string]*keyState
 	items   map[Origin]*item
 	orders  map[Origin]*order // of dead letters, that are not carried out yet
 	answers map[string]string // see shared
@@ -66,9 +66,9 @@ type State struct {
 	// What is under way.
 	paused  bool
 	heads   dueHeap
-	direct  map[Origin]*lane // of the main records that dispatch is running, of keys of which something is parked
-	name    []byte           // room for that of a lane
-	next    uint64           // sequence of the next record
+	direct  map[Origin]*keyState // of the main records that dispatch is running, of keys of which something is parked
+	name    []byte               // room for that of a key state
+	next    uint64               // sequence of the next record
 	queue   []entry
 	pulls   []pull  // what is still to be taken over
 	copying int     // dead letters whose copies are on their way
@@ -79,9 +79,9 @@ type State struct {
 // entry is a record on its way into the journal.
 type entry struct {
 	Entry
-	lane *lane
-	item *item
-	main bool // a main record is finished with it
+	state *keyState
+	item  *item
+	main  bool // a main record is finished with it
 }
 
 // New is a shard of which nothing is known yet.
@@ -95,7 +95,7 @@ func New(c Config) *State {
 	if c.DeadLetters == "" {
 		c.DeadLetters = Block
 	}
-	return &State{cfg: c, end: c.From, lanes: map[string]*lane{}, items: map[Origin]*item{}, orders: map[Origin]*order{}, answers: map[string]string{}, direct: map[Origin]*lane{}, passed: map[[2]int]int64{}}
+	return &State{cfg: c, end: c.From, keys: map[string]*keyState{}, items: map[Origin]*item{}, orders: map[Origin]*order{}, answers: map[string]string{}, direct: map[Origin]*keyState{}, passed: map[[2]int]int64{}}
 }
 
 // Effects takes what is to be done, in that order.
@@ -124,7 +124,7 @@ func (s *State) Refence() {
 func (s *State) Live() bool { return s.phase == live }
 
 // Quiet says that every main record may be delivered at once.
-func (s *State) Quiet() bool { return s.phase == live && len(s.lanes) == 0 }
+func (s *State) Quiet() bool { return s.phase == live && len(s.keys) == 0 }
 
 // Calm says whether nothing that was begun waits for the journal.
 func (s *State) Calm() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
@@ -224,7 +224,7 @@ func (s *State) begin() {
 func (s *State) work() {
 	s.phase = live
 	for _, it := range s.sorted() {
-		s.refresh(it.lane)
+		s.refresh(it.state)
 	}
 	s.resume()
 }
@@ -245,21 +245,21 @@ func (s *State) count(place int64, r *Record) {
 	case Try:
 		if made := s.made(r); it != nil && it.id() == r.ID && !it.dead && made >= it.attempts {
 			it.attempts, it.due, it.since, it.answer = made, s.clamp(r), r.Since, s.shared(r.Answer)
-			s.refresh(it.lane)
+			s.refresh(it.state)
 		}
 	case Done:
 		if it != nil && it.id() == r.ID {
 			delete(s.items, it.Origin)
 			delete(s.orders, it.Origin)
-			it.lane.remove(it)
-			s.refresh(it.lane)
+			it.state.remove(it)
+			s.refresh(it.state)
 		}
 	}
 }
 
-// mark raises the lane of r.
-func (s *State) mark(place int64, r *Record) *lane {
-	l := s.lane(r.Key, r.ID.Origin)
+// mark raises the key state of r.
+func (s *State) mark(place int64, r *Record) *keyState {
+	l := s.state(r.Key, r.ID.Origin)
 	if it := s.items[r.ID.Origin]; it == nil || !it.torn {
 		l.raise(r.ID.Origin, place)
 	}
@@ -267,19 +267,19 @@ func (s *State) mark(place int64, r *Record) *lane {
 	return l
 }
 
-func (s *State) lane(key []byte, o Origin) *lane {
+func (s *State) state(key []byte, o Origin) *keyState {
 	l := s.find(key, o)
 	if l == nil {
-		l = newLane(string(s.name)) // a copy: key may be a part of what was read
-		s.lanes[l.name] = l
+		l = newKeyState(string(s.name)) // a copy: key may be a part of what was read
+		s.keys[l.name] = l
 	}
 	return l
 }
 
-// find is the lane of a record; nil: nothing is known of its key. Its name stands in s.name then.
-func (s *State) find(key []byte, o Origin) *lane {
+// find is the key state of a record; nil: nothing is known of its key. Its name stands in s.name then.
+func (s *State) find(key []byte, o Origin) *keyState {
 	s.name = appendLane(s.name[:0], key, o)
-	return s.lanes[string(s.name)]
+	return s.keys[string(s.name)]
 }
 
 // manyAnswers are so many that most that come again are still known.
@@ -305,7 +305,7 @@ func (s *State) keep(place int64, r *Record) {
 	it := s.items[r.ID.Origin]
 	switch {
 	case it == nil:
-		it = &item{Origin: r.ID.Origin, lane: l}
+		it = &item{Origin: r.ID.Origin, state: l}
 		s.items[r.ID.Origin] = it
 	case int(it.round) > r.ID.Round || it.id() == r.ID && it.dead && r.Kind == Park:
 		return // what has become of it since lies in front
@@ -358,7 +358,7 @@ func (s *State) landed(seq uint64) {
 		e := s.flight[0]
 		s.flight = s.flight[1:]
 		if e.main {
-			e.lane.appending--
+			e.state.appending--
 			s.emit(Settle{e.ID.Origin})
 		}
 		if e.item != nil {
@@ -366,8 +366,8 @@ func (s *State) landed(seq uint64) {
 			e.item.release()
 			s.obey(e.item)
 		}
-		if e.lane != nil {
-			s.refresh(e.lane)
+		if e.state != nil {
+			s.refresh(e.state)
 		}
 	}
 	s.flush()

@@ -46,8 +46,8 @@ type Parent struct {
 // pull is something of a parent that is to be taken over.
 type pull struct {
 	shard int
-	it    *item // nil: only that all of the lane up to at is finished
-	lane  *lane
+	it    *item // nil: only that all of the key state up to at is finished
+	state *keyState
 	at    Origin
 
 	edited int64 // where the order for it lies, with the value that it may have
@@ -69,21 +69,21 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 		for _, it := range p.State.items {
 			n, mine := from[it.in()]
 			if p.Takes != nil {
-				mine = p.Takes(it.Origin, it.lane.key())
+				mine = p.Takes(it.Origin, it.state.key())
 			}
 			if mine && n.keeps(it.Origin) && !s.has(it) && !it.order.ends() {
-				one := pull{shard: p.Shard, it: it, lane: it.lane, at: it.Origin}
+				one := pull{shard: p.Shard, it: it, state: it.state, at: it.Origin}
 				if o := p.State.orders[it.Origin]; o != nil {
 					one.edited = o.place
 				}
 				s.pulls = append(s.pulls, one)
 			}
 		}
-		for _, l := range p.State.lanes {
+		for _, l := range p.State.keys {
 			for m := range l.marks {
 				at, mine := from[m.in()]
-				if own := s.lanes[l.name]; mine && !at.Anew && m.Offset >= at.Offset && !p.State.holds(m.Origin) && (own == nil || !own.known(m.Origin)) {
-					s.pulls = append(s.pulls, pull{lane: l, at: m.Origin})
+				if own := s.keys[l.name]; mine && !at.Anew && m.Offset >= at.Offset && !p.State.holds(m.Origin) && (own == nil || !own.known(m.Origin)) {
+					s.pulls = append(s.pulls, pull{state: l, at: m.Origin})
 				}
 			}
 		}
@@ -104,7 +104,7 @@ func (s *State) holds(o Origin) bool {
 	return it != nil && !it.order.ends()
 }
 
-// has says whether an item of a parent was taken over by somebody before us. That a later one of its lane
+// has says whether an item of a parent was taken over by somebody before us. That a later one of its key state
 // was says nothing: a dead letter waits for its copy, and others pass it.
 func (s *State) has(it *item) bool { return s.items[it.Origin] != nil }
 
@@ -127,11 +127,11 @@ func (s *State) pullOn() {
 func (s *State) pull(p pull) {
 	it := p.it
 	if it == nil {
-		s.push(entry{Entry: Entry{Record: Record{Kind: Known, At: s.cfg.Now, ID: ID{Origin: p.at}, Key: p.lane.key()}}})
+		s.push(entry{Entry: Entry{Record: Record{Kind: Known, At: s.cfg.Now, ID: ID{Origin: p.at}, Key: p.state.key()}}})
 		return
 	}
 	r := Record{
-		Kind: Park, At: s.cfg.Now, ID: it.id(), Key: p.lane.key(), Timestamp: it.timestamp,
+		Kind: Park, At: s.cfg.Now, ID: it.id(), Key: p.state.key(), Timestamp: it.timestamp,
 		Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
 	}
 	switch {

@@ -72,6 +72,7 @@ type Options struct {
 	HandlerTimeout time.Duration
 	OrderBy        func(key []byte) []byte                              // what records are ordered by; nil: their key
 	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: there is none
+	Target         *subscription.Target                                 // what they go to; nil: it has no limits of its own
 	Events         group.Events
 }
 

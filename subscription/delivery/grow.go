@@ -97,6 +97,9 @@ func (m *subscriber) hasRead(d *subscription.Document) bool {
 	if set == nil || !isClosed(set.of.sealed) {
 		return false
 	}
+	if d.Gone(set.of.main.Load()) {
+		return true
+	}
 	set.of.mu.Lock()
 	defer set.of.mu.Unlock()
 	return len(set.of.read) > 0 && len(set.of.read) == len(set.of.runs)
@@ -124,11 +127,14 @@ func (c *Subscriptions) haveRead(ctx context.Context, d *subscription.Document) 
 	if err != nil {
 		return false, err
 	}
+	set, main := d.Set(), t.Document()
+	if d.Gone(main) {
+		return true, nil
+	}
 	st, err := g.Load(ctx, true)
 	if err != nil || st.Meta == nil {
 		return false, err
 	}
-	set, main := d.Set(), t.Document()
 	log, err := t.Storage(set.Storage)
 	if err != nil {
 		return false, err

@@ -29,7 +29,7 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription delete\" removes it: %w", group, name, name, fault.Conflict)
+	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved, paused or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription pause\" (Pause) holds it back, \"subscription delete\" (DeleteSubscription) removes it: %w", group, name, name, fault.Conflict)
 }
 
 // CheckGroupName is fault.Invalid for a name that groups of subscriptions have.
@@ -49,12 +49,17 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force 
 	for _, s := range all {
 		switch {
 		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
-			errs = append(errs, fmt.Errorf("topic %q is used by subscription %q; delete that first: %w", topicName, s.Name, fault.Conflict))
+			errs = append(errs, InUse(topicName, s.Name))
 		case s.Damaged != "" && !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// InUse is why a topic can't be deleted that a subscription delivers, or keeps what it parks in.
+func InUse(topicName, name string) error {
+	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
 }
 
 // DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is

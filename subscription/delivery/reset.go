@@ -138,7 +138,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 		}
 	}
 	var infos []consumer.PositionInfo
-	for s := min(storage, now); s <= max(storage, now); s++ {
+	for s := max(min(storage, now), doc.Left()); s <= max(storage, now); s++ {
 		target, of := to, partitions
 		if s != storage {
 			target, of = consumer.SeekEarliest, all(doc.Storage[s].Partitions)
@@ -239,7 +239,7 @@ func (p *ResetPosition) count(was *registry.Position) {
 
 // positions are those that are stored, by storage topic and partition.
 func (r *resetter) positions(ctx context.Context) (map[[2]int]*registry.Position, error) {
-	st, err := r.group.Survey(ctx, true)
+	st, err := r.group.Sketch(ctx, true)
 	if err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}

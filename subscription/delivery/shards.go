@@ -139,7 +139,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil, Heritage: w.heritage,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced, Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Target: w.opts.Target, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
@@ -190,9 +190,11 @@ func (w *shards) add(s *subscription.Shard, partitions int) (remove func()) {
 	w.runs[s] = struct{}{}
 	s.SetPaused(w.paused)
 	s.SetConcurrency(w.limits.Concurrency(s.Number()))
-	unbreak, unthrottle := w.breaker.Join(s), w.throttle.Join(s, float64(partitions)/float64(w.partitions))
+	part := float64(partitions) / float64(w.partitions)
+	unbreak, unthrottle, unaim := w.breaker.Join(s), w.throttle.Join(s, part), w.opts.Target.Join(s, part)
 	return func() {
 		unbreak()
+		unaim()
 		unthrottle()
 		w.mu.Lock()
 		defer w.mu.Unlock()

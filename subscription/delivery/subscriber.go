@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
@@ -47,10 +48,10 @@ type member struct {
 const turnEvery = 100 * time.Millisecond
 
 func newSubscriber(c *Subscriptions, d *subscription.Document, h consumer.Handlers, opts Options) *subscriber {
+	log := c.logger.With("subscription", d.Name)
 	m := &subscriber{
-		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(c.logger.With("subscription", d.Name)),
-		throttle: subscription.NewThrottle(),
-		news:     make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
+		of: c, handlers: h, opts: opts, breaker: subscription.NewBreaker(log), throttle: subscription.NewThrottle(log),
+		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
 	return m
@@ -187,7 +188,12 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 		of.drain = 10 * time.Second
 	}
 	from := consumer.From(as.From)
-	if before := as.Before(); before != nil {
+	switch before := as.Before(); {
+	case before == nil:
+	case before.Gone(main):
+		from = consumer.Earliest // it never began, or the registry would know that its storage topic is needed
+		c.tellUnheeded(ctx, before)
+	default:
 		from = consumer.Earliest // where the one before has ended
 		of.heritage = subscription.Heritage(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
@@ -274,5 +280,24 @@ func (c *Subscriptions) sweepSets(ctx context.Context, d *subscription.Document)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fault.Conflict) {
 			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
 		}
+	}
+}
+
+// tellUnheeded tells of parked records that nobody takes over: of a set whose storage topic was retired, as the
+// registry went back and had forgotten that the set was at work.
+func (c *Subscriptions) tellUnheeded(ctx context.Context, set *subscription.Document) {
+	j, err := c.journalsOf(ctx, set)
+	if errors.Is(err, fault.NotFound) {
+		return // nobody needs it any more
+	}
+	for shard := 0; shard < set.Set().Shards && err == nil; shard++ {
+		var b commitlog.Bounds
+		if b, err = j.Journal.Bounds(ctx, shard); err == nil && b.First < b.Next {
+			c.logger.Error("a storage topic was retired of which a shard had parked records, as the registry had forgotten it: these are not delivered (ringfence tail shows them)",
+				"subscription", set.Name, "storage", set.Set().Storage, "topic", set.JournalTopic(), "partition", shard, "records", b.Next-b.First)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("what a shard set has left whose storage topic was retired could not be read", "subscription", set.Name, "topic", set.JournalTopic(), "error", err)
 	}
 }

@@ -157,7 +157,7 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 		enough, over := make(chan struct{}), make(chan struct{})
 		var watching sync.WaitGroup
 		err := engine(ctx, consumer.Inner{
-			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: enough,
+			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: enough, Writes: d.shard.Writes(),
 			Began: func(began *dispatch.Engine) {
 				e = began
 				d.shard.Uses(began)
@@ -212,6 +212,11 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 	}
 	if err := d.shard.TakeOver(ctx, d.left, start); err != nil {
 		return nil, err
+	}
+	for _, t := range d.shard.Writes() { // what was taken over has to last as long as the checkpoint that says so
+		if err := t.Settle(ctx); err != nil {
+			return nil, err
+		}
 	}
 	c := registry.Checkpoint{Positions: start, From: d.shard.From(start), Member: d.unit.Member(), Updated: time.Now().UnixMilli()}
 	if err := d.group.Commit(ctx, d.unit.Grant(), c, ""); err != nil {

@@ -35,16 +35,16 @@ func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blo
 	if err != nil {
 		return nil, err
 	}
-	lanes, err := j.Lanes(ctx, key)
-	if len(lanes) == 0 {
+	states, err := j.KeyStates(ctx, key)
+	if len(states) == 0 {
 		return nil, err
 	}
 	g, failed := c.DescribeGroup(ctx, j.Definition.Group())
 	if failed != nil && !errors.Is(failed, fault.NotFound) {
 		err = errors.Join(err, failed)
 	}
-	all := make([]Blockage, len(lanes))
-	for i, l := range lanes {
+	all := make([]Blockage, len(states))
+	for i, l := range states {
 		b := Blockage{
 			Shard: l.Shard, Parked: l.Parked, ID: subscription.Name(l.Head.ID), Failed: l.Head.Dead,
 			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: fromMillis(l.Head.Since),

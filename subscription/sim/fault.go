@@ -40,7 +40,7 @@ func (w *shard) step() {
 			w.store(n)
 		}
 	case k < 13:
-		n.intake(w.line())
+		n.takeNext(w.line())
 	case k < 15 && len(n.direct) > 0:
 		n.answer(w.rnd.IntN(len(n.direct)))
 	case k < 16:

@@ -164,8 +164,8 @@ func (n *node) fit() {
 	}
 }
 
-// intake takes the next record of a line, or the held one again.
-func (n *node) intake(line string) {
+// takeNext takes the next record of a line, or the held one again.
+func (n *node) takeNext(line string) {
 	w := n.w
 	if n.paused || n.ending() {
 		w.counts.Waited++

@@ -53,7 +53,7 @@ func TestTheFolderIsAbsolute(t *testing.T) {
 func TestRunPrintsOneJSONObjectAReport(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-run", "produce", "-peers", "tidwall", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
+	args := []string{"-run", "produce", "-peers", "nats", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}

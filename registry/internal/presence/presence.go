@@ -48,10 +48,14 @@ func (r Reading[S, P]) In(process P) bool {
 	return slices.ContainsFunc(r, func(x Sighting[S, P]) bool { return x.Process == process && !x.Over })
 }
 
-// Of are the sessions of one process, which end with it.
-func (r Reading[S, P]) Of(process P) (sessions []S) {
+// Of are the sessions of processes, which end with them.
+func (r Reading[S, P]) Of(processes ...P) (sessions []S) {
+	of := make(map[P]bool, len(processes))
+	for _, p := range processes {
+		of[p] = true
+	}
 	for _, x := range r {
-		if x.Process == process {
+		if of[x.Process] {
 			sessions = append(sessions, x.Session)
 		}
 	}
@@ -62,8 +66,10 @@ func (r Reading[S, P]) Of(process P) (sessions []S) {
 // them next to say which of those have died.
 func (r Reading[S, P]) Suspects(self P) (processes []P) {
 	var zero P
+	known := map[P]bool{zero: true, self: true} // as many as there are: anybody may write sessions
 	for _, x := range r {
-		if x.Silent && x.Process != zero && x.Process != self && !slices.Contains(processes, x.Process) {
+		if x.Silent && !known[x.Process] {
+			known[x.Process] = true
 			processes = append(processes, x.Process)
 		}
 	}

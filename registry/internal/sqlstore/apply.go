@@ -13,6 +13,17 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
+// A call has many transactions, each of which succeeds or fails by itself, and is one transaction of the
+// database, as that is what costs. So it is carried out in memory: all keys that are named are read and
+// locked at once, in one order for everybody, sessions first; the transactions are judged one after another
+// against what those before them have left (judge); and what is different in the end is written (flush).
+// Until the commit nobody else can change a key, so what was judged is what is stored, and a call that is
+// repeated after a deadlock begins anew.
+//
+// The price is that all wait for the lock of one. Whoever keeps a lock for long, such as a process that was
+// stopped in its transaction, must not stop the rest: then the call is divided in halves, again and again,
+// until only the transactions with such a key fail (divide).
+
 // Apply implements driver.Registry.
 func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 	ctx, done, err := s.enter(ctx)

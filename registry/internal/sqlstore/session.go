@@ -11,6 +11,11 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
+// A session is a row with the time at which it runs out, by the clock of the store. It has run out from that
+// moment on, whether the row is still there or not: every statement that counts on it says so, the renewal
+// too, which does nothing then. To end it is to delete the row and all entries that are bound to it, in one
+// transaction, under locks on the row and on those entries, so that nothing is bound to it meanwhile.
+
 // OpenSession implements driver.Registry.
 func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
 	ctx, done, err := s.enter(ctx)

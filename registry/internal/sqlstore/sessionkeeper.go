@@ -12,6 +12,11 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
+// Processes watch each other: each waits for the death of the next ones in the ring of those that have
+// sessions, by what Signals offers (a named lock in MariaDB, a FIFO beside SQLite). So a death is noticed at
+// once, by few, and its sessions are ended for all. The rest is left to time: in rounds each process ends
+// what has run out by the clock of the store, and finds among its own what others have ended.
+
 const (
 	neighbours   = 2 // how many processes this one watches
 	expireAtOnce = 8 // sessions

@@ -219,6 +219,15 @@ for j = 1, w do
     gone[g] = key
   end
 end
+-- A key of another type would stop the writes midway. What has been read above is of its type.
+local function refuse(command, key)
+  local answer = redis.pcall(command, key)
+  if type(answer) == 'table' and answer.err then
+    return redis.error_reply('RINGFENCE the key "' .. key .. '" is of another type, which none of ours gave it: ' .. answer.err)
+  end
+end
+local odd = (a + g > 0 and refuse('ZCARD', NAMES)) or (b + u > 0 and refuse('ZCARD', BOUND)) or (n == 0 and refuse('HLEN', ENTRIES))
+if odd then return odd end
 -- It is sent after the script. Here a refusal (no right to the channel) leaves no trace either.
 if t > 100 then
   call('SPUBLISH', channel, '') -- too many to name: all

@@ -1,0 +1,77 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// Of three hundred sleepers, in three threads, each is woken by its own bell and by no other, also one that comes
+// when the threads sleep already. Nothing looks by itself meanwhile.
+func TestIdlersAreWokenByTheirOwnBells(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewMem(1)
+	s := &Idlers{Look: time.Hour}
+	pages := make([]*Page, 300)
+	var awake [300]atomic.Bool
+	var wg sync.WaitGroup
+	never := func() bool { return false }
+	for i := range pages {
+		if i == len(pages)/2 { // the threads are about to sleep on those that they know of
+			pages[0].Shout()
+			for !awake[0].Load() {
+				runtime.Gosched()
+			}
+		}
+		p, err := Open(context.Background(), disk, fmt.Sprintf("control-%d", i), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.Close() }()
+		pages[i] = p
+		old := p.Bell()
+		wg.Go(func() {
+			if !s.Wait(p, old, never) {
+				p.Wait(old, time.Minute) // a kernel that can't
+			}
+			awake[i].Store(true)
+		})
+	}
+	for i := range pages[1:] {
+		i++
+		if awake[i].Load() {
+			t.Fatalf("sleeper %d is awake, and nobody woke it", i)
+		}
+		pages[i].Shout()
+	}
+	wg.Wait()
+	s.Join()
+	if len(s.rows) != 0 {
+		t.Errorf("%d threads are left; want none without sleepers", len(s.rows))
+	}
+}
+
+// A sleeper whose wake-up was lost, as who rang was killed, is found at the next look.
+func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewMem(1)
+	p, err := Open(t.Context(), disk, "control", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	s := &Idlers{Look: time.Millisecond}
+	var due atomic.Bool
+	time.AfterFunc(20*time.Millisecond, func() { due.Store(true) })
+	s.Wait(p, p.Bell(), due.Load)
+	old := p.Bell()
+	time.AfterFunc(20*time.Millisecond, p.Chime)
+	s.Wait(p, old, func() bool { return false })
+	s.Join()
+}

@@ -1,0 +1,94 @@
+package kafkalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Where a batch stands is covered by no checksum: one bit that is wrong on its way, and records are skipped,
+// or a group goes on far above the end of the log. But batches follow one on the other, so a wrong place shows
+// as a gap, or as an overlap. Real ones are rare: a reader that begins inside of a batch, a topic that somebody
+// else has compacted. They are believed when a second answer has them too.
+
+// fetchSure is fetchOne for who goes by the places of what comes.
+func (p *partition) fetchSure(ctx context.Context, offset int64, bytes int) (*kmsg.FetchResponseTopicPartition, error) {
+	part, err := p.fetchOne(ctx, offset, bytes)
+	if err != nil || follows(part.RecordBatches, offset) {
+		return part, err
+	}
+	again, err := p.fetchOne(ctx, offset, bytes)
+	if err != nil {
+		return nil, err
+	}
+	part.RecordBatches = agreed(part.RecordBatches, again.RecordBatches)
+	if len(part.RecordBatches) == 0 {
+		return nil, fmt.Errorf("topic %q partition %d: the broker was asked twice what stands at offset %d, and its answers differ: %w",
+			p.s.config.Name, p.index, offset, fault.Unavailable)
+	}
+	return part, nil
+}
+
+// follows says whether the first of some batches begins at an offset, and each other one where the one
+// before it ended.
+func follows(raw []byte, offset int64) bool {
+	for len(raw) > 0 {
+		batch, last, rest := splitPlace(raw)
+		if batch == nil {
+			return true // cut off, or damaged, which who reads it finds
+		}
+		if int64(binary.BigEndian.Uint64(batch)) != offset { //nolint:gosec // as Kafka writes it
+			return false
+		}
+		raw, offset = rest, last+1
+	}
+	return true
+}
+
+// splitPlace cuts off the first batch, which ends with the offset last; nil when it is not whole.
+func splitPlace(raw []byte) (batch []byte, last int64, rest []byte) {
+	if len(raw) < batchHeader {
+		return nil, 0, nil
+	}
+	size := int64(int32(binary.BigEndian.Uint32(raw[8:]))) + 12 //nolint:gosec // as Kafka writes it
+	if size < batchHeader || size > int64(len(raw)) {
+		return nil, 0, nil
+	}
+	base := int64(binary.BigEndian.Uint64(raw))                                           //nolint:gosec // as Kafka writes it
+	return raw[:size], base + int64(int32(binary.BigEndian.Uint32(raw[23:]))), raw[size:] //nolint:gosec // as Kafka writes it
+}
+
+// agreed is the begin that two answers have in common, in whole batches.
+func agreed(one, other []byte) []byte {
+	n := 0
+	for {
+		a, _, _ := splitPlace(one[n:])
+		b, _, _ := splitPlace(other[min(n, len(other)):])
+		if a == nil || !bytes.Equal(a, b) {
+			return one[:n]
+		}
+		n += len(a)
+	}
+}
+
+// trimmed is an error for an offset that the log keeps no more. That it once was told so is not enough: one
+// answer that was wrong would keep everybody from reading for as long as the process lives.
+func (p *partition) trimmed(ctx context.Context, offset int64) error {
+	b, err := p.bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if offset < b.First {
+		return &driver.OutOfRangeError{Topic: p.s.config.Name, Partition: p.index, Offset: offset, First: b.First, End: b.Next}
+	}
+	p.read.mu.Lock()
+	defer p.read.mu.Unlock()
+	p.read.first = min(p.read.first, b.First)
+	return nil
+}

@@ -1,0 +1,176 @@
+// Package command processes records by running a command for each, and sees to it that nothing of a
+// command goes on beside the next attempt at its record: not when it failed, not when the partition was
+// lost, and not when this process is killed.
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
+)
+
+// Runner processes a record by running a command.
+type Runner struct {
+	Command string   // for sh -c
+	Environ []string // of the command, besides what names the record
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Logger  *slog.Logger
+	Running *Children
+	Decides bool // the policy of a subscription says what becomes of a record that failed
+}
+
+// prefix begins the variables that name a record to the command. It differs from that of the flags, so
+// that a ringfence run by the command does not take the record's key for its --key.
+const prefix = "RINGFENCE_RECORD_"
+
+// Children are the commands that run now, for a process that quits without a clean end.
+type Children struct {
+	mu    sync.Mutex
+	busy  int // commands that are about to start, run, or are being ended
+	count int // of all that were started
+	pids  map[int]bool
+	watch watch
+}
+
+// begin is called before a command starts, and end when nothing of it is to go on. It returns the
+// variable that marks the command and what it starts.
+func (c *Children) begin() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mark, err := c.guarded()
+	if err != nil {
+		return "", err
+	}
+	c.busy++
+	c.count++
+	return mark + "." + strconv.Itoa(c.count), nil
+}
+
+func (c *Children) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+}
+
+func (c *Children) add(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pids == nil {
+		c.pids = make(map[int]bool)
+	}
+	c.pids[pid] = true
+}
+
+func (c *Children) remove(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pids, pid)
+}
+
+// Kill ends all of them, with what they had started.
+func (c *Children) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.pids {
+		killGroup(pid)
+	}
+}
+
+// grace is how long a command whose partition was lost has between SIGTERM and SIGKILL.
+const grace = 2 * time.Second
+
+// Process runs the command with the record on stdin. It ends with ctx: the partition is lost
+// then, and the command must not go on beside that of the new owner. When it has failed, nothing that it
+// has started goes on beside the next attempt, or after the record was given up; what a command leaves
+// that passed for done goes on.
+func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
+	line, err := document.RecordLine(m)
+	if err != nil {
+		return err
+	}
+	mark, err := x.Running.begin()
+	if err != nil {
+		return notBegun{err}
+	}
+	defer x.Running.end()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", x.Command)
+	cmd.Stdin = bytes.NewReader(line)
+	cmd.Stdout, cmd.Stderr = x.Stdout, x.Stderr
+	cmd.Env = append(append([]string{}, x.Environ...), recordEnviron(m)...)
+	cmd.Env = append(cmd.Env, mark)
+	cmd.SysProcAttr = ownGroup()
+	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
+	cmd.WaitDelay = grace
+	if err = cmd.Start(); err != nil {
+		err = notBegun{err}
+	} else {
+		x.Running.add(cmd.Process.Pid)
+		err = cmd.Wait()
+		x.Running.remove(cmd.Process.Pid)
+		if ctx.Err() != nil || err != nil {
+			killGroup(cmd.Process.Pid)
+			if !endMarked(mark) {
+				x.Logger.Warn("what a command has started does not end, and may go on beside the next attempt", "partition", m.Partition, "offset", m.Offset, "after", killTime)
+			}
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = fmt.Errorf("it ended, and %s later what it had started still held its output: redirect that, or wait for it: %w", grace, err)
+	}
+	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
+	if ctx.Err() == nil {
+		told := x.Logger.With("partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
+		if x.Decides { // by the policy it may be a dead letter
+			told.Warn("record failed")
+		} else {
+			told.Warn("record failed; it is tried again")
+		}
+	}
+	return err
+}
+
+// notBegun is the error of a command that could not be started: the host has no process, descriptor or memory
+// for it. No record is the cause of that, so a subscription counts no attempt and waits, as for an endpoint that can't
+// be reached.
+type notBegun struct{ error }
+
+// Outage is for subscription.IsOutage.
+func (notBegun) Outage() bool { return true }
+
+// Unreached is for subscription.IsUnreached. What is too long may be the key of just this record.
+func (e notBegun) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
+
+// Unwrap is for errors.Is.
+func (e notBegun) Unwrap() error { return e.error }
+
+// recordEnviron names a record to the command.
+func recordEnviron(m *ringfence.Message) []string {
+	env := []string{
+		prefix + "TOPIC=" + m.Topic,
+		prefix + "STORAGE=" + strconv.Itoa(m.Storage),
+		prefix + "PARTITION=" + strconv.Itoa(m.Partition),
+		prefix + "OFFSET=" + strconv.FormatInt(m.Offset, 10),
+		prefix + "EPOCH=" + strconv.FormatInt(m.Epoch, 10),
+		prefix + "ATTEMPT=" + strconv.Itoa(m.Attempt),
+		prefix + "TIMESTAMP=" + document.Time(m.Timestamp.UnixMilli()),
+	}
+	if m.Key != nil && bytes.IndexByte(m.Key, 0) < 0 {
+		env = append(env, prefix+"KEY="+string(m.Key))
+	}
+	return env
+}

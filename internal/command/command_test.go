@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// When a partition is lost its command must not go on beside that of the new owner, nor may what
+// the command has started.
+func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, lose := context.WithCancelCause(t.Context())
+	lost := errors.New("the partition is lost")
+	out := writerFunc(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "begun") {
+			lose(lost)
+		}
+		return len(p), nil
+	})
+	x := &Runner{Command: "sleep 1000 & echo begun; wait", Stdout: out, Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+	released(t, x.Running)
+	began := time.Now()
+	if err := x.Process(ctx, &ringfence.Message{Value: []byte("v")}); err == nil {
+		t.Error("a command that was cut off passed for done")
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %s to end the command", took)
+	}
+	if len(x.Running.pids) != 0 {
+		t.Errorf("%v are still noted as running", x.Running.pids)
+	}
+}
+
+// released ends what watches over the commands of a test.
+func released(t *testing.T, c *Children) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := c.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestExecFailsWithTheCommand(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	x := &Runner{Command: "exit 3", Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)), Running: &Children{}}
+	released(t, x.Running)
+	err := x.Process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
+	if err == nil || !strings.Contains(err.Error(), "partition 4 offset 17: exit status 3") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(log.String(), "attempt=2") {
+		t.Errorf("log %q does not name the attempt", log.String())
+	}
+}
+
+// No record is to blame that the host has no process for its command, but that its key is too long for one.
+func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		variable  string
+		unreached bool
+	}{{"A=\x00", true}, {"A=" + strings.Repeat("a", 1<<20), false}} {
+		x := &Runner{Command: "true", Environ: []string{c.variable}, Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+		released(t, x.Running)
+		err := x.Process(t.Context(), &ringfence.Message{})
+		if err == nil || !subscription.IsOutage(err) || subscription.IsUnreached(err) != c.unreached {
+			t.Errorf("a variable of %d bytes: %v; outage %t, unreached %t", len(c.variable), err, subscription.IsOutage(err), subscription.IsUnreached(err))
+		}
+	}
+}
+
+func TestRecordEnvironmentHasNoKeyThatItCannotHold(t *testing.T) {
+	t.Parallel()
+	has := func(key []byte, want string) {
+		env := recordEnviron(&ringfence.Message{Topic: "t", Key: key, Epoch: 7})
+		if !slices.Contains(env, "RINGFENCE_RECORD_EPOCH=7") {
+			t.Errorf("no epoch in %q", env)
+		}
+		got := ""
+		for _, kv := range env {
+			if strings.HasPrefix(kv, "RINGFENCE_RECORD_KEY") {
+				got = kv
+			}
+		}
+		if got != want {
+			t.Errorf("key %q is %q in the environment; expected %q", key, got, want)
+		}
+	}
+	has(nil, "")
+	has([]byte{}, "RINGFENCE_RECORD_KEY=")
+	has([]byte("a\x00b"), "")
+	has([]byte("a=b"), "RINGFENCE_RECORD_KEY=a=b")
+}

@@ -1,0 +1,173 @@
+package command
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testserver"
+)
+
+// withEnviron are the processes that have a variable in their environment.
+func withEnviron(t *testing.T, kv string) (pids []string) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range found {
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+kv+"\x00")) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
+
+// The record is tried again, or given up, as soon as the command has failed.
+func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	const left = `sleep 1000 >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & (set -m; sleep 1000 >/dev/null 2>&1 &); `
+	for _, c := range []struct {
+		command string
+		fails   bool
+		left    int
+	}{
+		{left + "exit 1", true, 0},
+		{left + "kill -9 $$", true, 0},
+		{"sleep 1000 & exit 0", true, 0}, // its output stays open: nobody knows whether it is done
+		{left + "exit 0", false, 3},      // on purpose
+	} {
+		t.Run(c.command, func(t *testing.T) {
+			t.Parallel()
+			mark := "EXEC_TEST=" + rand.Text()
+			x := &Runner{Command: c.command, Environ: append(os.Environ(), mark), Stdout: writerFunc(func(p []byte) (int, error) { return len(p), nil }), Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
+			released(t, x.Running)
+			if err := x.Process(t.Context(), &ringfence.Message{Value: []byte("v")}); (err != nil) != c.fails {
+				t.Errorf("error %v", err)
+			}
+			pids := withEnviron(t, mark)
+			if len(pids) != c.left {
+				t.Errorf("%d processes go on; expected %d", len(pids), c.left)
+			}
+			for _, pid := range pids {
+				_ = exec.CommandContext(t.Context(), "kill", "-9", pid).Run() // which may be ending
+			}
+		})
+	}
+}
+
+// What ends one command ends nothing of another.
+func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
+	t.Parallel()
+	c := &Children{}
+	released(t, c)
+	c.count = 11 // so that the marks begin alike
+	other, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	sleep := exec.CommandContext(t.Context(), "sleep", "1000")
+	sleep.Env, sleep.SysProcAttr = []string{other}, ownGroup()
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !endMarked(strings.TrimSuffix(other, "2")) {
+		t.Error("there was nothing to end, and no end to it")
+	}
+	if err := sleep.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Error("another command was killed:", exit)
+	}
+}
+
+// A command that root lets run as another user can join every group of its session: that of a shell, or of
+// another service. It ends with its record, and they don't.
+func TestACommandThatBecameAnotherUserTakesNoGroupAlong(t *testing.T) {
+	t.Parallel()
+	stranger := testserver.Stranger(t)
+	shell := exec.CommandContext(t.Context(), "sleep", "1000")
+	shell.SysProcAttr = ownGroup()
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	mark := watchMark + "=" + rand.Text() + ".1"
+	joined := exec.CommandContext(t.Context(), "sleep", "1000")
+	joined.Env = []string{mark}
+	joined.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: shell.Process.Pid, Credential: &syscall.Credential{Uid: uint32(stranger), Gid: uint32(stranger)}}
+	if err := joined.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- joined.Wait() }() // joined below; who looks for what is left would find it until then
+	if !endMarked(mark) {
+		t.Error("the command does not end")
+	}
+	<-ended
+	if err := shell.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if exit := new(exec.ExitError); !errors.As(shell.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Error("what was in the group before was killed:", exit)
+	}
+}
+
+// Somebody may have stopped the process that watches; the end must not wait for it.
+func TestAStoppedWatchKeepsNobody(t *testing.T) {
+	t.Parallel()
+	c := &Children{}
+	if _, err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	pid, ended := c.watch.pid, c.watch.ended
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.Release() }() // joined below
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "was it stopped?") {
+			t.Errorf("error %v", err)
+		}
+		<-ended
+	case <-time.After(time.Minute):
+		t.Error("the end waits for a process that is stopped")
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		<-done
+	}
+}
+
+// A command whose runner was left behind, because its store does not answer, runs when the process ends.
+func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
+	t.Parallel()
+	c := &Children{}
+	mark, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep := exec.CommandContext(t.Context(), "sleep", "1000")
+	sleep.Env, sleep.SysProcAttr = []string{mark}, &syscall.SysProcAttr{Setsid: true}
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = sleep.Process.Signal(syscall.SIGTERM) })
+	defer late.Stop()
+	_ = c.Release() // how long the other process takes is the machine's
+	if exit := new(exec.ExitError); !errors.As(sleep.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Error("a command outlived the end:", exit)
+	}
+}

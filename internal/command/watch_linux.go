@@ -1,0 +1,184 @@
+package command
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that is killed can't end what its commands have started: the kernel ends the command itself
+// with it (see ownGroup), and nothing below that. So a second process of this program waits at the end of
+// a pipe, which closes with the first one however that ends, and then ends all that has its mark in the
+// environment, in whatever group or session it is by then.
+
+const (
+	// WatchName is the command line of the process that waits: a program that runs commands calls [Watch]
+	// when it is started with that alone.
+	WatchName = "watch-exec"
+	// watchMark is the variable that marks the commands and what they start.
+	watchMark = prefix + "WATCH"
+	// watchDone is what is said before a clean end: what commands left running on purpose may go on then.
+	watchDone = "done\n"
+	// killTime is for how long what does not die is killed again.
+	killTime = 10 * time.Second
+	// releaseTime is for how long a clean end waits for the process that waits.
+	releaseTime = 2 * time.Second
+)
+
+// watch is the process that waits for the end of this one.
+type watch struct {
+	mark  string
+	pipe  *os.File
+	pid   int
+	kill  func() error
+	ended chan struct{}
+}
+
+// guarded sees to it that somebody waits for the end of this process, and returns the environment that
+// marks commands. Who calls it has the lock.
+func (c *Children) guarded() (string, error) {
+	if c.watch.ended != nil {
+		select {
+		case <-c.watch.ended: // somebody has killed it
+			_ = c.watch.pipe.Close()
+		default:
+			return c.watch.mark, nil
+		}
+	}
+	if c.watch.mark == "" {
+		c.watch.mark = watchMark + "=" + rand.Text()
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	cmd := exec.Command("/proc/self/exe", WatchName) //nolint:noctx // it outlives every context
+	cmd.Args[0] = "ringfence"
+	cmd.Env = []string{} // nothing of it is needed, and our mark must not be in it
+	cmd.Stdin = from
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed on the terminal is not for it
+	if err = cmd.Start(); err == nil {
+		_, err = fmt.Fprintf(to, "%s %d\n", c.watch.mark, unix.Getpgrp())
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("start what watches over commands: %w", err), to.Close())
+	}
+	c.watch.pipe, c.watch.pid, c.watch.kill, c.watch.ended = to, cmd.Process.Pid, cmd.Process.Kill, make(chan struct{})
+	go func(ended chan struct{}) { // joined by release
+		_ = cmd.Wait()
+		close(ended)
+	}(c.watch.ended)
+	return c.watch.mark, nil
+}
+
+// Release ends the process that waits: no command runs any more. Where one does, because whoever ran it was
+// left behind, that process is told nothing, and does what it is for. One that was stopped (SIGSTOP) hears
+// nothing; it is killed then, and named in the error.
+func (c *Children) Release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch.ended == nil {
+		return nil
+	}
+	clean := c.busy == 0
+	if clean {
+		_, _ = c.watch.pipe.WriteString(watchDone) // gone already: fine
+	}
+	_ = c.watch.pipe.Close()
+	late := time.NewTimer(releaseTime)
+	defer late.Stop()
+	select {
+	case <-c.watch.ended:
+	case <-late.C:
+		if !clean {
+			return fmt.Errorf("commands still run, and process %d, which ends them, is not done after %s", c.watch.pid, releaseTime)
+		}
+		_ = c.watch.kill() // ended meanwhile: fine
+		<-c.watch.ended    // nobody can put off this signal
+		c.watch.ended = nil
+		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, WatchName, releaseTime)
+	}
+	c.watch.ended = nil
+	return nil
+}
+
+// Watch is the process that waits; in is its standard input. It returns the exit code.
+func Watch(in io.Reader) int {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	said, _ := io.ReadAll(in)
+	line, rest, _ := strings.Cut(string(said), "\n")
+	mark, group, _ := strings.Cut(line, " ")
+	spared, err := strconv.Atoi(group) // the group that the dead process was in
+	if err != nil || !strings.HasPrefix(mark, watchMark+"=") || rest == watchDone {
+		return 0
+	}
+	endMarked(mark, spared)
+	return 0
+}
+
+// endMarked kills what has a mark, and says whether nothing is left. What is started while one looks may
+// have been missed, so one look that finds nothing is not enough.
+func endMarked(mark string, spared ...int) bool {
+	quiet := 0
+	for end := time.Now().Add(killTime); quiet < 2 && time.Now().Before(end); {
+		if quiet++; killMarked(mark, append(spared, unix.Getpgrp())) {
+			quiet = 0
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return quiet == 2
+}
+
+// killMarked kills every process with a mark in its environment, be it that of one command or of all, and
+// its group, but for groups that are spared. A command that became another user (setpriv, su) may have
+// joined any group of its session, and what is in there is not its own to end: only it is killed then. It
+// tells whether there was any.
+func killMarked(mark string, spared []int) bool {
+	found := false
+	list, _ := os.ReadDir("/proc")
+	for _, e := range list {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0) // or the number could be another process by the time it is killed
+		if err != nil {
+			continue
+		}
+		environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark || bytes.HasPrefix(kv, []byte(mark+".")) }) {
+			found = true
+			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 && ours(e.Name()) {
+				killGroup(group)
+			}
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
+		_ = unix.Close(fd)
+	}
+	return found
+}
+
+// ours says whether a process is of this user, and of no other by whatever right.
+func ours(pid string) bool {
+	status, _ := os.ReadFile("/proc/" + pid + "/status")
+	for line := range strings.Lines(string(status)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			me := strconv.Itoa(os.Geteuid())
+			return !slices.ContainsFunc(strings.Fields(ids), func(id string) bool { return id != me })
+		}
+	}
+	return false
+}

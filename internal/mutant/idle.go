@@ -1,0 +1,80 @@
+package main
+
+// idleMutants are bugs of what processes do that have much open in which nothing happens.
+func idleMutants() []mutant {
+	const page = "commitlog/filelog/internal/page"
+	return []mutant{
+		{
+			name: "idlers-not-told-of-one-more", breaks: "a topic that gets quiet is watched half a second late",
+			file: page + "/idle.go",
+			find: "			r.bell.Add(1)\n			futexWakeOwn(&r.bell)\n", put: "",
+			pkg: page, test: "TestIdlersAreWokenByTheirOwnBells$",
+		},
+		{
+			name: "idlers-hear-no-lost-bell", breaks: "records whose writer was killed before it rang are not read in a topic that was quiet",
+			file: page + "/idle.go",
+			find: "w.page.Bell() != w.old || w.due()", put: "w.due()",
+			pkg: page, test: "TestIdlersLookForWhatTheyWereNotToldOf$",
+		},
+		{
+			name: "no-long-rest", breaks: "a hundred groups that have nothing to do are asked for their progress every second",
+			file: "group/pace.go",
+			find: "			p.ticker.Reset(longInterval)\n", put: "",
+			pkg: "group", test: "TestProgressAfterARestIsStoredAsSoonAsAnyOther$",
+		},
+		{
+			name: "serve-hears-of-nothing", breaks: "a daemon delivers what is defined half a minute late",
+			file: "push/serve.go",
+			find: "	case _, ok := <-hints:\n", put: "	case _, ok := <-(<-chan struct{})(nil):\n",
+			pkg: "push", test: "TestServeFollowsTheSubscriptions$",
+		},
+		{
+			name: "session-not-lost-first", breaks: "a group that lost the session of its process is given it again",
+			file: "group/core/session.go",
+			find: "	s.out = append(s.out, LoseSession{Session: s.session})\n", put: "",
+			pkg: "group/core", test: "TestASessionIsLostBeforeAnotherIsOpened$",
+		},
+		{
+			name: "left-without-its-entry", breaks: "others wait for a member that left, as its process lives",
+			file: "group/core/session.go",
+			find: "		e.Withdraw = &t\n", put: "		_ = t\n",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "left-without-a-doubt", breaks: "a member that left comes back with a write that lands late, and keeps units for ever",
+			file: "group/core/session.go",
+			find: "	e.Doubt = s.doubt || s.joining // a write may land later\n", put: "",
+			pkg: "group/sim", test: "TestSimulation$",
+		},
+		{
+			name: "entry-that-could-not-be-withdrawn", breaks: "others wait for a member that left, as its entry could not be taken away",
+			file: "registry/sessions.go",
+			find: "		doubt = err != nil\n", put: "		_ = err\n",
+			pkg: "registry", test: "TestALeaveThatMayNotBeAllEndsTheSessionForAll$",
+		},
+		{
+			name: "lost-session-given-again", breaks: "a session that one group knows to be lost is given to the next",
+			file: "registry/sessions.go",
+			find: "	close(x.lost)\n	if x.of.open[x.ttl] == x {\n", put: "	close(x.lost)\n	if false {\n",
+			pkg: "registry", test: "TestALeaveThatMayNotBeAllEndsTheSessionForAll$",
+		},
+		{
+			name: "shared-session-ended-by-one", breaks: "one group that lets go of a lost session lets others begin what the rest of the process still runs",
+			file: "registry/sessions.go",
+			find: "		last := x.holders == 0\n", put: "		last := x.holders >= 0\n",
+			pkg: "registry", test: "TestASessionThatIsLostEndsWhenAllHaveLetGo$",
+		},
+		{
+			name: "entry-came-back", breaks: "a store that goes back makes a member of one that left, for as long as its process lives",
+			file: "registry/sessions.go",
+			find: "			x.remove(ctx)\n", put: "",
+			pkg: "registry", test: "TestAnEntryThatCameBackIsTakenAwayAgain$",
+		},
+		{
+			name: "session-for-each-group", breaks: "a daemon keeps as many sessions as it has subscriptions",
+			file: "consumer/member.go",
+			find: "cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions,", put: "cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry,",
+			pkg: ".", test: "TestSubscriptionsOfAKilledProcessAreAllTakenOver$",
+		},
+	}
+}

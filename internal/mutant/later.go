@@ -1,0 +1,117 @@
+package main
+
+// laterMutants are bugs of handlers that answer later, and of batches.
+func laterMutants() []mutant {
+	const dispatch, front = "dispatch", "."
+	const asReturn = "TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn$"
+	return []mutant{
+		{
+			name: "out-is-no-handler", breaks: "as many records are out at once as there are, whatever the concurrency",
+			file: "dispatch/worker.go",
+			find: "{ return e.running + e.outs.count + e.permits }", put: "{ return e.running + e.permits }",
+			pkg: dispatch, test: "TestARecordThatIsOutHoldsItsKeyAndNoWorker$",
+		},
+		{
+			name: "claims-beyond-the-concurrency", breaks: "workers send more records out at once than handlers may be at work",
+			file: "dispatch/worker.go",
+			find: "		e.permit(w, len(w.batch)-1)\n", put: "",
+			pkg: dispatch, test: "TestNoMoreRecordsAreOutThanHandlersMayBeAtWork$",
+		},
+		{
+			name: "followers-before-the-answer", breaks: "the next record of a key begins while the one before it is out",
+			file: "dispatch/worker.go",
+			find: "		w.batch = e.sched.takeLeaders(", put: "		w.batch = e.sched.take(",
+			pkg: dispatch, test: "TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished$",
+		},
+		{
+			name: "second-answer-counts", breaks: "a record is finished twice by a handler that answers twice",
+			file: "dispatch/later.go",
+			find: "	if l.given {\n		defer", put: "	if l.given && l.take == nil {\n		defer",
+			pkg: dispatch, test: "TestAnAnswerThatComesLaterIsTreatedAsAReturn$",
+		},
+		{
+			name: "answer-after-a-panic", breaks: "a record whose handler panicked waits for an answer that nobody owes",
+			file: "dispatch/later.go",
+			find: "	if err != nil {\n		l.end(errSaid)\n		return err\n	}\n	l.node", put: "	if err != nil && l.given {\n		l.end(errSaid)\n		return err\n	}\n	l.node",
+			pkg: dispatch, test: "TestAHandlerThatFailsOwesNoAnswer$",
+		},
+		{
+			name: "drain-forgets-what-is-out", breaks: "a drain is over while records are out, and they are done again",
+			file: "dispatch/worker.go",
+			find: "len(e.workers) == 0 && e.outs.count == 0 && e.over()", put: "len(e.workers) == 0 && e.over()",
+			pkg: dispatch, test: "TestADrainWaitsForRecordsThatAreOut$",
+		},
+		{
+			name: "out-for-ever", breaks: "a record whose answer never comes holds up its partition for ever, in spite of a time-out",
+			file: "dispatch/monitor.go",
+			find: "	e.watchOut(now)\n", put: "",
+			pkg: dispatch, test: "TestARecordThatIsOutForTooLongGivesTheUnitUp$",
+		},
+		{
+			name: "answer-after-the-unit-is-lost", breaks: "who answers for a record that is somebody else's believes that it counts",
+			file: "dispatch/later.go",
+			find: "	if frozen {\n		return errLost\n	}\n", put: "",
+			pkg: dispatch, test: "TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers$",
+		},
+		{
+			name: "answer-moves-a-lost-checkpoint", breaks: "an answer that comes after the unit was lost moves its progress",
+			file: "dispatch/later.go",
+			find: "	frozen := e.phase == stopped || e.lost()", put: "	frozen := e.phase == stopped",
+			pkg: dispatch, test: "TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers$",
+		},
+		{
+			name: "answer-lost-at-the-return", breaks: "an answer that comes while the worker accounts for its record is lost",
+			file: "dispatch/later.go",
+			find: "		l.known, l.knownAnswer = true, err\n", put: "",
+			pkg: dispatch, test: "TestAnswersThatMeetTheReturnOfTheHandlerCountOnce$",
+		},
+		{
+			name: "out-of-place-in-memory", breaks: "the engine moves a record in memory under whoever is at work on it",
+			file: "dispatch/memory.go",
+			find: "n.state != claimed && n.state != out && n.data", put: "n.state != claimed && n.data",
+			pkg: dispatch, test: "TestARecordThatIsOutStaysWhereItIs$",
+		},
+		{
+			name: "slot-given-at-the-return", breaks: "a record that is answered later counts for nothing in the concurrency of its subscription",
+			file: "subscription/slots.go",
+			find: "	if late = err == nil && r.Late(); late {", put: "	if late = false; late {",
+			pkg: front, test: "TestARedeliveryWaitsForARecordThatIsOut$",
+		},
+		{
+			name: "outage-answered-later-unheard", breaks: "an outage that is answered later costs every record its attempts",
+			file: "subscription/breaker.go",
+			find: "		r.Then(func(err error) error { return s.judged(ctx, began, r, err) })\n", put: "		r.Then(func(err error) error { return errors.Join(err, s.judged(ctx, began, r, nil)) })\n",
+			pkg: front, test: "TestAnOutageThatIsAnsweredLaterHoldsDeliveriesBack$",
+		},
+		{
+			name: "parked-answer-not-waited-for", breaks: "a parked record whose handler answers later is done before it is",
+			file: "subscription/breaker.go",
+			find: "	if parked {\n		return r.Wait", put: "	if false {\n		return r.Wait",
+			pkg: front, test: asReturn,
+		},
+		{
+			name: "batch-done-as-a-whole", breaks: "what fails in a batch counts as done with the rest",
+			file: "consumer/batches.go",
+			find: "		return func(i int) error { return answers[i] }\n", put: "		return func(int) error { return answers[0] }\n",
+			pkg: front, test: "TestABatchIsDoneButForWhatFailsInIt$",
+		},
+		{
+			name: "batch-of-too-few-errors", breaks: "a batch counts as done though its handler said so of one message only",
+			file: "consumer/batches.go",
+			find: "	return func(int) error { return err }\n}\n\n// together", put: "	return func(int) error { return errors.Join(answers...) }\n}\n\n// together",
+			pkg: front, test: "TestABatchWhoseHandlerFailsIsTriedAgain$",
+		},
+		{
+			name: "drain-waits-for-a-batch", breaks: "a drain waits for messages that nobody brings any more",
+			file: "consumer/batches.go",
+			find: "	case <-b.Hurry:\n	case <-dispatch.Last(first.ctx):\n", put: "",
+			pkg: front, test: "TestADrainWaitsForNoFullBatch$",
+		},
+		{
+			name: "turn-waits-for-a-batch", breaks: "shards wait in a turn for messages that nobody brings any more",
+			file: "consumer/batches.go",
+			find: "	case <-dispatch.Last(first.ctx):\n", put: "",
+			pkg: front, test: "TestATurnWaitsForNoFullBatch$",
+		},
+	}
+}

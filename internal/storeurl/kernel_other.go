@@ -1,0 +1,7 @@
+//go:build !linux
+
+package storeurl
+
+import "os"
+
+func madeUp(*os.File) bool { return false }

@@ -1,0 +1,64 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// The end of a run on stores that stay: what it made goes. A connection that is cut, or a store that is away for a
+// moment, is no reason to leave it behind.
+
+const (
+	clearing  = 30 * time.Second // until all is removed
+	clearLast = 5 * time.Second  // for one try, so that one that hangs is not the last
+	clearEach = 200 * time.Millisecond
+)
+
+// clear removes the topic with its records, the subscription and the progress of the group, and closes the
+// stores. It says what is left behind.
+func (r *run) clear() error {
+	ctx, cancel := context.WithTimeout(context.Background(), clearing)
+	defer cancel()
+	var errs []error
+	if r.Subscriptions {
+		err := again(ctx, clearEach, func(ctx context.Context) error {
+			return r.rf.DeleteSubscription(ctx, r.result.Group, &ringfence.DeleteSubscriptionOptions{Force: true})
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("subscription %s is left behind; \"ringfence subscription delete %s --force\" removes it: %w", r.result.Group, r.result.Group, err))
+		}
+	}
+	err := again(ctx, clearEach, func(ctx context.Context) error {
+		return r.rf.DeleteTopic(ctx, r.result.Topic, &ringfence.DeleteTopicOptions{Force: true})
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("topic %s and group %s are left behind; \"ringfence topic delete %s --force\" removes both: %w", r.result.Topic, r.result.Group, r.result.Topic, err))
+	}
+	return errors.Join(append(errs, r.rf.Close())...)
+}
+
+// again removes something, and tries it again while the store is away. What is not there was removed.
+func again(ctx context.Context, pause time.Duration, remove func(context.Context) error) error {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		once, cancel := context.WithTimeout(ctx, clearLast)
+		err := remove(once)
+		cancel()
+		switch {
+		case err == nil, errors.Is(err, ringfence.ErrNotFound):
+			return nil
+		case !Away(err):
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

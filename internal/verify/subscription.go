@@ -1,0 +1,201 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/history"
+)
+
+// A run with subscriptions: the consumers deliver one subscription, whose shards turn while the other faults hit.
+// At the end the good keys come through, the poison is given up, and redriven, and what waits behind it follows.
+// history.Arrivals judges what the handlers took.
+
+// maxArrivals is how many records such a run may have: its judge has all of them in memory.
+const maxArrivals = 10_000_000
+
+// subscribe makes the subscription.
+func (r *run) subscribe(ctx context.Context) error {
+	_, err := r.rf.EnsureSubscription(ctx, r.result.Group, ringfence.SubscriptionConfig{
+		Topic: r.result.Topic, MaxAttempts: tries, Initial: firstPause, Max: 10 * firstPause, Hold: -1,
+	})
+	return err
+}
+
+// reshard turns the shard set, as soon as no other turn is under way.
+func (r *run) reshard(ctx context.Context, shards int) error {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		_, err := r.rf.Reshard(ctx, r.result.Group, shards, nil)
+		if !errors.Is(err, ringfence.ErrConflict) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// deliverRest waits until all that was acknowledged is taken: first of the good keys, then, when the poison has
+// become dead letters, those redriven and all behind them. Where nothing moves for long, though the stores
+// answer, it goes on, and is judged as it is.
+func (r *run) deliverRest(ctx context.Context) error {
+	var err error
+	if r.sent, err = readSent(r.Dir); err != nil {
+		return err
+	}
+	patience := standing
+	for _, step := range []func(context.Context, time.Duration) error{r.restComes, r.redrive, r.allCome} {
+		err := step(ctx, patience)
+		stood := new(stoodStillError)
+		switch {
+		case errors.As(err, &stood) && stood.last == nil:
+			r.result.Notes = append(r.result.Notes, err.Error())
+			patience = stoodBefore
+		case err != nil:
+			return err
+		}
+	}
+	r.result.Complete = true
+	return nil
+}
+
+// stoodBefore is how long is waited where it stood still before.
+const stoodBefore = standing / 6
+
+// restComes waits for the good keys and for the dead letters of all poison that is there. What waits behind
+// another dead letter, which breaks a promise, is not waited for.
+func (r *run) restComes(ctx context.Context, patience time.Duration) error {
+	r.phase = "the rest is delivered"
+	next := time.Time{}
+	return r.until(ctx, "the good keys were delivered and the poison was given up", patience, func(ctx context.Context) (_ bool, left int64, err error) {
+		if began := time.Now(); began.After(next) {
+			if err = r.letters(ctx); err != nil {
+				return false, 0, err
+			}
+			next = time.Now().Add(max(lookAtLetters, 4*time.Since(began)))
+		}
+		for key, n := range r.sent.acked {
+			switch given := len(r.failed[key]) > 0; {
+			case given:
+			case poisoned(key) && n > poisonNumber:
+				left++
+			default:
+				left += int64(max(0, n-r.tally.last[key]))
+			}
+		}
+		return left == 0, left, nil
+	})
+}
+
+// lookAtLetters is how often all dead letters are read at most: many records wait behind them, and it may take
+// seconds, for which the store has others to serve too.
+const lookAtLetters = time.Second
+
+func (r *run) allCome(ctx context.Context, patience time.Duration) error {
+	r.phase = "what was redriven is delivered"
+	return r.until(ctx, "everything was delivered", patience, func(context.Context) (_ bool, left int64, err error) {
+		for key, n := range r.sent.acked {
+			left += int64(max(0, n-r.tally.last[key])) // whether all before the last were taken, the judge says
+		}
+		return left == 0, left, nil
+	})
+}
+
+// letters reads the dead letters that failed.
+func (r *run) letters(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, changing)
+	defer cancel()
+	letters, err := r.rf.DeadLetters(ctx, r.result.Group, nil)
+	if err != nil {
+		return err
+	}
+	r.failed, r.result.Figures.DeadLetters = map[string][]int{}, 0
+	for _, l := range letters {
+		if l.Failed {
+			r.failed[string(l.Key)] = append(r.failed[string(l.Key)], int(sequenceOf(l.Value)-1))
+			r.result.Figures.DeadLetters++
+		}
+	}
+	return nil
+}
+
+// redrive has the poison taken from now on, and the dead letters delivered again.
+func (r *run) redrive(ctx context.Context, patience time.Duration) error {
+	r.phase = "the dead letters are redriven"
+	if err := os.WriteFile(filepath.Join(r.Dir, mendedFile), nil, 0o600); err != nil {
+		return fmt.Errorf("directory of the histories: %w", err)
+	}
+	return r.until(ctx, "the dead letters were redriven", patience, func(ctx context.Context) (bool, int64, error) {
+		ctx, cancel := context.WithTimeout(ctx, changing)
+		defer cancel()
+		n, err := r.rf.Redrive(ctx, r.result.Group, nil)
+		r.result.Figures.Redriven += int64(n)
+		return err == nil, 0, err
+	})
+}
+
+// sent is what the producers' histories say, by key.
+type sent struct{ tried, acked map[string]int }
+
+// readSent reads it. Records are numbered from 1 in histories: the number of the last is how many there are, since
+// one of a key is sent when the one before it is known to be stored.
+func readSent(dir string) (sent, error) {
+	s := sent{map[string]int{}, map[string]int{}}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	for i := 0; i < len(paths) && err == nil; i++ {
+		err = harness.Read(paths[i], 0, func(e history.Event) {
+			switch n := int(e.Sequence); e.Kind {
+			case history.Sent:
+				s.tried[e.Key] = max(s.tried[e.Key], n)
+			case history.Produced:
+				s.acked[e.Key] = max(s.acked[e.Key], n)
+			}
+		})
+	}
+	return s, err
+}
+
+// judgeArrivals gives what was taken to the judge.
+func (r *run) judgeArrivals() (*history.Report, error) {
+	s, err := readSent(r.Dir)
+	if err != nil {
+		return nil, err
+	}
+	a := history.Arrivals{
+		Sent: map[string]int{}, Unsure: map[string]int{}, Poison: map[string]int{},
+		Failed: r.failed, Taken: r.tally.taken, Early: !r.result.Complete,
+	}
+	var tried int64
+	for key, n := range s.tried {
+		a.Sent[key], a.Unsure[key] = s.acked[key], n-s.acked[key]
+		if tried += int64(n); poisoned(key) {
+			a.Poison[key] = poisonNumber
+		}
+	}
+	report := a.Judge()
+	report.Sent = tried
+	return report, nil
+}
+
+// tellTurns tells the figures of the shard sets.
+func (r *run) tellTurns(ctx context.Context) error {
+	d, err := r.rf.DescribeSubscription(ctx, r.result.Group)
+	if err != nil {
+		return err
+	}
+	for _, set := range d.Sets[1:] {
+		r.result.Figures.Turns = max(r.result.Figures.Turns, int64(set.Set))
+		r.result.Figures.PauseMillis = max(r.result.Figures.PauseMillis, set.Pause)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package push
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// Limits bound what all subscriptions of all daemons post to an endpoint; 0: there is no bound.
+type Limits struct {
+	Rate        int // attempts that begin in a second
+	Concurrency int // attempts under way, at least one in each daemon
+}
+
+// originOf is what the endpoints of one server have in common: "https://api.example.com". A port that the scheme
+// has anyway is left out.
+func originOf(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("the endpoint %q: expected an origin, as \"https://api.example.com\": %w", raw, fault.Invalid)
+	}
+	host := strings.ToLower(u.Host)
+	host = strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	return u.Scheme + "://" + host, nil
+}
+
+// Origin is the origin that s names, and nothing else: ErrInvalid for a URL with a path.
+func Origin(s string) (string, error) {
+	origin, err := originOf(s)
+	if u, e := url.Parse(s); err == nil && e == nil && (strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "") {
+		err = fmt.Errorf("the endpoint %q: expected an origin alone, as %q: %w", shownURL(u), origin, fault.Invalid)
+	}
+	return origin, err
+}
+
+// targetsOf are the endpoints that have limits, by origin.
+func targetsOf(limits map[string]Limits) (map[string]*subscription.Target, error) {
+	targets := map[string]*subscription.Target{}
+	var errs []error
+	for at, l := range limits {
+		origin, err := Origin(at)
+		if err == nil && (l.Rate < 0 || l.Rate > subscription.MaxRate || l.Concurrency < 0 || l.Concurrency > subscription.MaxConcurrency) {
+			err = fmt.Errorf("the endpoint %s: a rate of %d and a concurrency of %d; expected at most %d and %d: %w",
+				origin, l.Rate, l.Concurrency, subscription.MaxRate, subscription.MaxConcurrency, fault.Invalid)
+		}
+		if errs = append(errs, err); err == nil {
+			targets[origin] = subscription.NewTarget(l.Rate, l.Concurrency)
+		}
+	}
+	return targets, errors.Join(errs...)
+}
+
+// count tells the endpoints that have limits how many subscriptions go there: those that are paused need nothing.
+func (s *server) count(all []*ringfence.SubscriptionInfo) {
+	among := map[string]int{}
+	for _, d := range all {
+		if d.Endpoint != nil && d.Paused == nil {
+			origin, _ := originOf(d.Endpoint.URL) // "": it is told when it is to be delivered
+			among[origin]++
+		}
+	}
+	for origin, t := range s.targets {
+		t.SetSubscriptions(among[origin])
+	}
+}
+
+// target is the endpoint of a subscription; nil: it has no limits.
+func (s *server) target(d *ringfence.SubscriptionInfo) *subscription.Target {
+	origin, _ := originOf(d.Endpoint.URL) // as above
+	return s.targets[origin]
+}

@@ -1,0 +1,79 @@
+package push_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/push"
+)
+
+// Three subscriptions go to one server, and one to another: the first has never more requests under way than it may,
+// whichever they are of, and all are delivered.
+func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+	var in, free inbox
+	var now, most atomic.Int64
+	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-time.After(5 * time.Millisecond) // so that more would come meanwhile
+		in.ServeHTTP(w, r)
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		subscribed(t, rf, name, at+"/"+name)
+	}
+	subscribed(t, rf, "d", receiver(t, free.ServeHTTP))
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at: {Concurrency: 3, Rate: 100_000}}}))
+	})
+	for i := range 20 {
+		produce(t, rf, "payments", string(rune('a'+i)), "1")
+	}
+	eventually(t, "all records of all subscriptions", func() bool {
+		for i := range 20 {
+			key := string(rune('a' + i))
+			if len(in.has("a/"+key))+len(in.has("b/"+key))+len(in.has("c/"+key)) < 3 || len(free.has("d/"+key)) < 1 {
+				return false
+			}
+		}
+		return true
+	})
+	if most.Load() > 3 || most.Load() < 2 {
+		t.Errorf("%d requests were under way at once; want at most 3, and more than one", most.Load())
+	}
+}
+
+func TestLimitsAreOfOrigins(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"https://API.example.com:443/": "https://api.example.com", "http://h:8080": "http://h:8080", "http://[::1]:80": "http://[::1]",
+	} {
+		if got, err := push.Origin(s); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"https://h/path", "https://user:secret@h", "h", "ftp://h", "https://h?x=1", ""} {
+		if got, err := push.Origin(s); !errors.Is(err, fault.Invalid) {
+			t.Errorf("%s: %q, %v; want it refused", s, got, err)
+		}
+	}
+	err := push.Serve(t.Context(), nil, &push.ServeOptions{Endpoints: map[string]push.Limits{"https://h": {Rate: -1}}})
+	if !errors.Is(err, fault.Invalid) {
+		t.Errorf("a rate of -1: %v", err)
+	}
+}

@@ -1,0 +1,214 @@
+package registry_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/registry/memregistry"
+)
+
+// members puts entries of groups under one session.
+type members struct {
+	t   *testing.T
+	h   *memregistry.Handle
+	all *registry.Sessions
+}
+
+// inOneProcess runs a test with the sessions of one process.
+func inOneProcess(t *testing.T, f func(t *testing.T, m *members)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := memregistry.NewStore().Open()
+		defer func() { _ = h.Close() }()
+		f(t, &members{t: t, h: h, all: registry.NewSessions(h.Registry)})
+	})
+}
+
+func (m *members) open() *registry.Share {
+	m.t.Helper()
+	s, err := m.all.Open(m.t.Context(), 5*time.Second)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return s
+}
+
+// put puts the entry of a start of a member in a group, under s, and returns what takes it away.
+func (m *members) put(s *registry.Share, of, incarnation string) registry.Txn {
+	m.t.Helper()
+	g, err := m.h.Registry.Group(of)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	versions, err := m.h.Txn(m.t.Context(), registry.Txn{Puts: []registry.Put{{
+		Key: g.MemberKey("a"), Value: registry.Encode(registry.Member{ID: "a", Incarnation: incarnation}), Session: s.ID(),
+	}}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return g.WithdrawTxn("a", versions[0])
+}
+
+// has says whether a group has the entry of the member.
+func (m *members) has(of string) bool {
+	m.t.Helper()
+	g, err := m.h.Registry.Group(of)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	_, err = m.h.Get(m.t.Context(), g.MemberKey("a"))
+	return err == nil
+}
+
+func lost(s registry.Session) bool {
+	synctest.Wait()
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestOneSessionServesAllAndOneThatLeavesEndsItForNobody(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		if a.ID() != b.ID() {
+			t.Fatal("two sessions in one process; want one")
+		}
+		out := m.put(a, "g", "1")
+		m.put(b, "h", "2")
+		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+			t.Fatal(err)
+		}
+		if m.has("g") || !m.has("h") || lost(b) {
+			t.Errorf("entry of the one that left: %v, of the other: %v, its session lost: %v; want false, true, false", m.has("g"), m.has("h"), lost(b))
+		}
+		if c := m.open(); c.ID() != b.ID() {
+			t.Error("who comes next gets a session of its own; want that of the other")
+		} else if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Leave(t.Context(), nil, "2", true); err != nil {
+			t.Fatal(err)
+		}
+		if m.has("h") {
+			t.Error("the last one left, and its entry is there")
+		}
+	})
+}
+
+// What nobody can be sure of ends with the session, and so that of the others does.
+func TestALeaveThatMayNotBeAllEndsTheSessionForAll(t *testing.T) {
+	t.Parallel()
+	for what, leave := range map[string]func(m *members, s *registry.Share, out registry.Txn) error{
+		"in doubt": func(m *members, s *registry.Share, out registry.Txn) error {
+			return s.Leave(m.t.Context(), &out, "1", true)
+		},
+		"of an entry that is another by now": func(m *members, s *registry.Share, out registry.Txn) error {
+			m.put(s, "g", "1") // its own, as nobody heard
+			return s.Leave(m.t.Context(), &out, "1", false)
+		},
+		"whose answer is lost": func(m *members, s *registry.Share, out registry.Txn) error {
+			m.h.LoseReplies(1)
+			return s.Leave(m.t.Context(), &out, "1", false)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inOneProcess(t, func(t *testing.T, m *members) {
+				a, b := m.open(), m.open()
+				out := m.put(a, "g", "1")
+				if err := leave(m, a, out); err != nil {
+					t.Fatal(err)
+				}
+				if !lost(b) {
+					t.Error("the other goes on with the session; want it lost")
+				}
+				next := m.open()
+				if next.ID() == b.ID() {
+					t.Error("who opens one gets the session that is lost")
+				}
+				late := registry.Txn{Puts: []registry.Put{{Key: "late", Value: []byte("x"), Session: a.ID()}}}
+				if err := b.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := m.h.Txn(t.Context(), late); err == nil || m.has("g") {
+					t.Errorf("a write that lands late: %v, the entry: %v; want both refused once all have let go", err, m.has("g"))
+				}
+				if err := next.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// A session that is lost stays open until the last one has let go: until then nobody else begins what it runs.
+func TestASessionThatIsLostEndsWhenAllHaveLetGo(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		m.put(a, "g", "1")
+		a.Lose()
+		if !lost(b) || !lost(a) {
+			t.Fatal("it is lost for one only")
+		}
+		if err := a.Close(t.Context()); err != nil || !m.has("g") {
+			t.Errorf("%v; the entry went while another still runs things under the session", err)
+		}
+		if err := b.Close(t.Context()); err != nil || m.has("g") {
+			t.Errorf("%v; the entry stays though all have let go", err)
+		}
+	})
+}
+
+func TestASessionThatEndsInTheStoreIsLostForAll(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		m.h.SetOutage(true)
+		time.Sleep(6 * time.Second)
+		if !lost(a) || !lost(b) {
+			t.Fatal("a session that could not be renewed is not lost for all")
+		}
+		m.h.SetOutage(false)
+		next := m.open()
+		if next.ID() == a.ID() {
+			t.Error("who opens one gets the session that has ended")
+		}
+		for _, s := range []*registry.Share{a, b, next} {
+			_ = s.Close(t.Context()) // two of them have ended
+		}
+	})
+}
+
+// A store that goes back has the entry of a member again that left, under a session that lives on.
+func TestAnEntryThatCameBackIsTakenAwayAgain(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		out := m.put(a, "g", "1")
+		if err := a.Leave(context.WithoutCancel(t.Context()), &out, "1", false); err != nil {
+			t.Fatal(err)
+		}
+		m.put(b, "g", "1") // as the store that went back has it
+		m.put(b, "h", "2")
+		time.Sleep(31 * time.Second)
+		if m.has("g") || !m.has("h") {
+			t.Errorf("entry that came back: %v, another: %v; want false, true", m.has("g"), m.has("h"))
+		}
+		m.put(b, "g", "3") // the member was started again
+		time.Sleep(time.Minute)
+		if !m.has("g") || lost(b) {
+			t.Error("the next start of the member was taken for the one that left")
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package subscription
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+// receiver accepts so many attempts in each tenth of a second, and refuses the rest.
+type receiver struct {
+	capacity          int // 0: without end
+	tenth             int64
+	taken             int
+	accepted, refused int
+}
+
+func (r *receiver) refuses() bool {
+	if tenth := time.Now().UnixMilli() / 100; tenth != r.tenth {
+		r.tenth, r.taken = tenth, 0
+	}
+	if r.taken++; r.capacity > 0 && r.taken > r.capacity {
+		r.refused++
+		return true
+	}
+	r.accepted++
+	return false
+}
+
+// press makes attempts for so long, one each millisecond if it may.
+func (r *receiver) press(t *Throttle, d time.Duration) {
+	r.accepted, r.refused = 0, 0
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if t.take() {
+			t.answered(r.refuses())
+		}
+	}
+}
+
+func TestAReceiverThatRefusesMostIsAskedForLess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 10}
+		defer th.End()
+		r.press(th, 3*time.Second)
+		r.press(th, 20*time.Second)
+		if r.accepted < 1800 {
+			t.Errorf("it accepts 100 a second, and was given %d in 20 s", r.accepted)
+		}
+		if r.refused > r.accepted+easeFloor*20+20 {
+			t.Errorf("%d were refused and %d accepted: no more than twice what it accepts, and %d a second, were to be tried", r.refused, r.accepted, easeFloor)
+		}
+
+		r.capacity = 0
+		r.press(th, 5*time.Second) // 200 a second, 400, 800, and no bound
+		r.press(th, time.Second)
+		if r.accepted < 990 {
+			t.Errorf("it accepts what comes again, and was given %d in a second in which there were 1,000", r.accepted)
+		}
+		if th.easing.Load() || th.bounds.Load() {
+			t.Error("answers are looked at although nothing was refused for seconds")
+		}
+	})
+}
+
+func TestWhatIsRefusedForAnotherReasonThanTheLoadBoundsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, n, refused := NewThrottle(quiet()), 0, 0
+		defer th.End()
+		for range 10_000 { // four of ten, for ever
+			if th.take() {
+				n++
+				no := n%10 < 4
+				if no {
+					refused++
+				}
+				th.answered(no)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n != 10_000 || refused == 0 {
+			t.Errorf("%d attempts of 10,000", n)
+		}
+	})
+}
+
+func TestAReceiverThatRefusesAllKeepsAFewAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, n := NewThrottle(quiet()), 0
+		defer th.End()
+		for range 30_000 {
+			if th.take() {
+				n++
+				th.answered(true)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		about(t, "29 seconds at the least rate, and one before it", n, 29*easeFloor+1000)
+	})
+}
+
+// The rate of the subscription stays the most, whatever is accepted.
+func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
+		defer th.End()
+		th.SetRate(100)
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet()})
+		defer th.Join(s, 0.5)()
+		r.press(th, 10*time.Second)
+		if n := r.accepted + r.refused; n > 32*10 || n < 25*10 {
+			t.Errorf("%d attempts in 10 s of a receiver that accepts 10 a second; expected about 30 a second", n)
+		}
+		r.capacity = 0
+		r.press(th, 5*time.Second)
+		r.press(th, 10*time.Second)
+		about(t, "its half of the rate", r.accepted, 500)
+	})
+}
+
+// An outage that the breaker sees is none of the load, and no attempt of it counts here.
+func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		th, b := NewThrottle(quiet()), NewBreaker(quiet())
+		defer th.End()
+		defer b.End()
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet(), Breaker: b, Throttle: th,
+			Handler: func(context.Context, *dispatch.Record) error {
+				if away {
+					return down{}
+				}
+				return nil
+			}})
+		for i := range outageKeys {
+			if b.open() {
+				t.Fatalf("it is open after %d attempts", i)
+			}
+			r := &dispatch.Record{Attempt: 1}
+			r.Key = []byte{byte(i)}
+			if err := s.deliver(t.Context(), r, false); err == nil {
+				t.Fatal("it was delivered")
+			}
+		}
+		if !b.open() || th.easing.Load() {
+			t.Errorf("open %v, easing %v; expected an outage that is the breaker's alone", b.open(), th.easing.Load())
+		}
+		time.Sleep(2 * easeWindow)
+		away = false
+		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, false); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			if !th.take() {
+				t.Fatalf("after the outage, attempt %d may not begin", i)
+			}
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package subscription
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// aims has a process begin what it may at an endpoint, for a shard of that part of a subscription.
+func (g *greedy) aims(at *Target, part float64) (leave func()) {
+	e := &eager{g: g, may: make(chan bool, 64)}
+	s := &Shard{cfg: ShardConfig{Definition: &Document{}, Target: at}, engine: e}
+	s.st = NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet()}).st
+	unjoin := at.Join(s, part)
+	over := make(chan struct{})
+	go e.run(s, over)
+	return func() {
+		close(over)
+		unjoin()
+	}
+}
+
+// Two processes share three subscriptions that go to one endpoint: together they keep to its rate, each by what
+// it has, and what one subscription leaves another uses.
+func TestAllSubscriptionsTogetherKeepToTheRateOfTheirEndpoint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at, bt := NewTarget(200, 0), NewTarget(200, 0)
+		defer at.End()
+		defer bt.End()
+		a, b := &greedy{Throttle: at.throttle}, &greedy{Throttle: bt.throttle}
+		at.SetSubscriptions(2)
+		bt.SetSubscriptions(2)
+		defer a.aims(at, 1)()
+		leave := a.aims(at, 0.5)
+		defer b.aims(bt, 0.5)()
+		const span = 10 * time.Second
+		time.Sleep(span)
+		about(t, "one subscription and half of another", a.since(), 1500)
+		about(t, "the other half", b.since(), 500)
+		leave()
+		defer b.aims(bt, 0.5)()
+		time.Sleep(span)
+		about(t, "one of two", a.since(), 1000)
+		about(t, "the other", b.since(), 1000)
+		at.SetSubscriptions(4) // two are made that have nothing to deliver
+		bt.SetSubscriptions(4)
+		time.Sleep(span)
+		about(t, "one of four", a.since(), 500)
+	})
+}
+
+func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.T) {
+	t.Parallel()
+	at := NewTarget(0, 10)
+	at.SetSubscriptions(3)
+	s := make([]*Shard, 4)
+	for i := range s {
+		s[i] = NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet()})
+	}
+	has := func(what string, want int) {
+		t.Helper()
+		if got := at.slots.atMost(1000); got != want {
+			t.Errorf("%s: %d at the same time; want %d", what, got, want)
+		}
+	}
+	at.Join(s[0], 0.01)
+	has("a hundredth of one of three", 1)
+	leave := at.Join(s[1], 0.99)
+	has("one of three", 3)
+	at.Join(s[2], 1)
+	at.Join(s[3], 1)
+	has("all", 10)
+	leave()
+	has("all but one", 6)
+	at.SetSubscriptions(2)
+	has("two", 10)
+	for range 10 {
+		if waited, _, err := at.take(t.Context()); waited || err != nil {
+			t.Fatal(waited, err)
+		}
+	}
+	if _, _, err := at.take(deadline(t)); err == nil {
+		t.Error("an eleventh began")
+	}
+}
+
+// An attempt that the endpoint has no token for gives that of its subscription back.
+func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own, at := NewThrottle(quiet()), NewTarget(1, 0)
+		defer own.End()
+		defer at.End()
+		own.SetRate(100)
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Throttle: own, Target: at, Logger: quiet()})
+		defer own.Join(s, 1)()
+		defer at.Join(s, 1)()
+		time.Sleep(10 * time.Second)
+		had := func() float64 {
+			own.mu.Lock()
+			defer own.mu.Unlock()
+			own.refill(time.Now())
+			return own.tokens
+		}
+		before := had()
+		if !s.mayBegin(false) || s.mayBegin(false) {
+			t.Fatal("want one attempt, as the endpoint takes one in a second")
+		}
+		if got := before - had(); got != 1 {
+			t.Errorf("%g tokens of the subscription were used for one attempt", got)
+		}
+	})
+}
