@@ -351,7 +351,7 @@ func TestATokenGoesToItsOriginAlone(t *testing.T) {
 			t.Errorf("%q: %q, %v; expected %q", text, token, err, want)
 		}
 	}
-	for _, text := range []string{"secret", "a secret", at + " two secrets", at + " sécret"} {
+	for _, text := range []string{"secret", "a secret", at + " two secrets", at + " sécret", at + "/in secret", at + "?a=secret mine", "https://me:secret@example.com mine", "ftp://example.com secret"} {
 		if _, err := use(text); !errors.Is(err, ringfence.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -144,8 +145,18 @@ func signatures(keys [][]byte, id string, at time.Time, body []byte) string {
 	return strings.Join(all, " ")
 }
 
+// isOrigin tells a scheme, a host and perhaps a port: beside anything more a token would go nowhere, and nobody
+// would know why.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false
+	}
+	return strings.EqualFold(strings.TrimSuffix(s, "/"), u.Scheme+"://"+u.Host)
+}
+
 // errTokens shows nothing of the file.
-var errTokens = errors.New("expected lines of an origin and its token, as in \"https://api.example.com 3f9c\"")
+var errTokens = errors.New("expected lines of an origin, without a path, and its token, as in \"https://api.example.com 3f9c\"")
 
 // tokenFor is the bearer token of an origin, such as "https://api.example.com", in a file of tokens; ""
 // when it has none. A token stands beside the only host that may see it: no definition can send it to
@@ -164,7 +175,7 @@ func tokenFor(path, origin string) (string, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		if len(fields) != 2 || !strings.Contains(fields[0], "://") || !plain(fields[1]) {
+		if len(fields) != 2 || !isOrigin(fields[0]) || !plain(fields[1]) {
 			return "", fmt.Errorf("token file %s: %w: %w", path, errTokens, fault.Invalid)
 		}
 		if token == "" && sameOrigin(fields[0], origin) {

@@ -102,6 +102,9 @@ type Document struct {
 	Damaged string `json:"damaged,omitempty"`
 }
 
+// longestName is of a subscription: its groups and topics have it in theirs.
+const longestName = 64
+
 const (
 	creating = "creating"
 	ready    = "ready"
@@ -164,13 +167,17 @@ func (d Document) Validate() error {
 
 // validate reports every fault of a definition that is complete.
 func (d *Document) validate() error {
-	errs := []error{registry.CheckID("subscription", d.Name), topic.CheckName(d.Topic), d.Endpoint.validate(), d.Limits.validate(d.Name)}
+	name := registry.CheckID("subscription", d.Name)
+	if len(d.Name) > longestName {
+		name = nil // its bound is told below, which is a lower one
+	}
+	errs := []error{name, topic.CheckName(d.Topic), d.Endpoint.validate(), d.Limits.validate(d.Name)}
 	demand := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
 		}
 	}
-	demand(len(d.Name) <= 64 && !strings.Contains(d.Name, groupMark), "expected a name of at most 64 bytes, without \"..\"")
+	demand(len(d.Name) <= longestName && !strings.Contains(d.Name, groupMark), "expected a name of at most %d bytes, without \"..\"", longestName)
 	demand(d.Order == ByKey || d.Order == None || d.Order == ByFunction, "order %q; expected %q, %q or %q", d.Order, ByKey, None, ByFunction)
 	demand(d.Order != ByFunction || d.Endpoint == nil, "an order by a function and an endpoint; expected a handler in Go, which has the function")
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)

@@ -63,7 +63,7 @@ go by a new retention; --yes answers. Without a terminal it never asks.`,
 				return err
 			}
 			if plan.DryRun = dryRun; !dryRun {
-				if n := plan.Drops(); n > 0 && !yes && !a.confirm(fmt.Sprintf("Let about %s go?", plural(n, "record"))) {
+				if n := plan.Drops(); n > 0 && !yes && !a.confirm(ctx, fmt.Sprintf("Let about %s go?", plural(n, "record"))) {
 					return fmt.Errorf("%s was not applied: nobody said yes: %w", plan.File, fault.NotDone)
 				}
 				err = plan.Apply(ctx)
@@ -106,24 +106,11 @@ func (a *app) readWanted(ctx context.Context, path string) (*apply.File, error) 
 
 // readStdin reads all of stdin, for as long as ctx.
 func (a *app) readStdin(ctx context.Context) ([]byte, error) {
-	type answer struct {
-		raw []byte
-		err error
+	raw, err := readUntil(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, limits.SettingsFileBytes+1)) })
+	if err == nil && len(raw) > limits.SettingsFileBytes {
+		err = fmt.Errorf("longer than %d bytes: %w", limits.SettingsFileBytes, fault.Invalid)
 	}
-	done := make(chan answer, 1)
-	go func() { // joined here, or ends with the process
-		raw, err := io.ReadAll(io.LimitReader(a.stdin, limits.SettingsFileBytes+1))
-		done <- answer{raw, err}
-	}()
-	select {
-	case got := <-done:
-		if got.err == nil && len(got.raw) > limits.SettingsFileBytes {
-			got.err = fmt.Errorf("longer than %d bytes: %w", limits.SettingsFileBytes, fault.Invalid)
-		}
-		return got.raw, got.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return raw, err
 }
 
 func renderPlan(r *report, p *apply.Plan) {

@@ -237,7 +237,7 @@ func (a *app) showProcessed(ctx context.Context, t *pipe.Tally) {
 // when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		environ := a.environ
+		environ := withoutKey(a.environ)
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}
@@ -261,6 +261,12 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		}
 		return s.Write(ctx, line)
 	}, s.Close
+}
+
+// withoutKey is an environment without the key of another record: that of a command which runs this process.
+// The other variables of a record are set for each one, and a record may have no key.
+func withoutKey(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, envPrefix+"RECORD_KEY=") })
 }
 
 // withoutStores is an environment without the URLs of the stores, which hold passwords.

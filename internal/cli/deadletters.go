@@ -264,7 +264,7 @@ members of the subscription carry it out as soon as there are some.`,
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say how many these are")
 	c.waitFlag(cmd)
 	a.checkedBy(cmd, func() error {
-		c.ids = append(c.ids, cmd.Flags().Args()[1:]...)
+		c.ids = append(c.ids, cmd.Flags().Args()[min(1, cmd.Flags().NArg()):]...)
 		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since") || cmd.Flags().Changed("filter")) {
 			return fmt.Errorf("expected --all, or which ones: an ID, --key, --since or --filter: %w", fault.Invalid)
 		}
@@ -339,7 +339,14 @@ which dead letter it was. The topic keeps the record as it is.`,
 // valueOf reads the value of a record, or a little more than the longest.
 func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(io.LimitReader(a.stdin, commitlog.MaxRecordBytes+1))
+		if isTerminal(a.stdin) {
+			fmt.Fprintln(a.stderr, "the new value, byte for byte; Ctrl-D ends it")
+		}
+		value, err := readUntil(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, commitlog.MaxRecordBytes+1)) })
+		if err != nil {
+			err = fmt.Errorf("standard input: %w", err)
+		}
+		return value, err
 	}
 	f, err := storeurl.OpenFile(ctx, file)
 	switch {

@@ -184,7 +184,7 @@ terminal it never asks.`,
 			}
 			return a.emitDeletion(result)
 		}
-		if !yes && !a.confirm(fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
+		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
 			return fmt.Errorf("group %q was not deleted: nobody said yes: %w", g.Name, fault.NotDone)
 		}
 		if err := rf.DeleteGroup(ctx, args[0], &ringfence.DeleteGroupOptions{Force: force}); err != nil {

@@ -11,13 +11,17 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/visible"
 )
 
 // emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
-// the same facts.
+// the same facts. A subscription is shown without what may be secret in it, whoever prints it.
 func (a *app) emit(v any, text func(*report)) error {
+	if d, ok := v.(*ringfence.SubscriptionInfo); ok {
+		v = shownSubscription(d)
+	}
 	var buf bytes.Buffer
 	if a.global.format == "json" {
 		enc := json.NewEncoder(&buf)

@@ -110,7 +110,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	if last := len(info.Storage[info.Produce].Partitions) - 1; f.partition > last {
 		return fmt.Errorf("--partition %d: topic %q has partitions 0 to %d; %d is out of range: %w", f.partition, topic, last, f.partition, fault.Invalid)
 	}
-	input := a.stdin
+	input, typed := a.stdin, f.file == "" && isTerminal(a.stdin)
 	if f.file != "" {
 		file, err := storeurl.OpenFile(ctx, f.file)
 		if err != nil {
@@ -118,7 +118,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		}
 		defer file.Close() // ends a read of a pipe, too
 		input = file
-	} else if isTerminal(a.stdin) {
+	} else if typed {
 		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")
 	}
 	var places io.Writer
@@ -126,6 +126,9 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		places = a.stdout
 	}
 	bar, ticker := a.newProgress()
+	if typed {
+		bar.quiet()
+	}
 	defer ticker.Stop()
 	p := pipe.New(rf, pipe.Config{
 		Topic: topic, Partition: f.partition, InFlight: f.inFlight, Maker: maker, Places: places,

@@ -14,7 +14,12 @@ type progress struct {
 	terminal bool
 	started  time.Time
 	drawn    bool
+	silent   bool
 }
+
+// quiet has progress show nothing: somebody types on that terminal, and a line redrawn in place would be drawn
+// over what he has typed.
+func (p *progress) quiet() { p.silent = true }
 
 // newProgress starts the clock; the first line comes with the first tick.
 func (a *app) newProgress() (*progress, *time.Ticker) {
@@ -33,6 +38,9 @@ func (p *progress) show(n int64, what string) {
 
 // draw shows a line.
 func (p *progress) draw(text string) {
+	if p.silent {
+		return
+	}
 	if p.terminal {
 		fmt.Fprint(p.w, p.w.Control("\r\x1b[K")+p.w.Line(text))
 		p.drawn = true

@@ -9,9 +9,9 @@ import (
 )
 
 // missing is how the packages below name what is not there.
-var missing = regexp.MustCompile(`\b(topic|group|ring) "[^"]*": not found`)
+var missing = regexp.MustCompile(`\b(topic|group|ring|subscription) "[^"]*": not found`)
 
-// whereToLook adds to the error of a topic, group or ring that is not there what shows those that
+// whereToLook adds to the error of a topic, group, ring or subscription that is not there what shows those that
 // are.
 func (a *app) whereToLook(err error) error {
 	if !errors.Is(err, fault.NotFound) {

@@ -228,7 +228,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		case errors.Is(err, ring.ErrNotFound): // or its deletion was cut short: Delete finishes that
 		case err != nil:
 			return err
-		case !yes && !a.confirm(fmt.Sprintf("Delete ring %s?", args[0])):
+		case !yes && !a.confirm(ctx, fmt.Sprintf("Delete ring %s?", args[0])):
 			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
 		}
 		if err := ring.Delete(ctx, reg, args[0]); err != nil {

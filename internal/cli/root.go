@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -110,7 +109,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Version:           buildVersion(),
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
 		RunE:              a.needsSubcommand,
 		Args:              cobra.ArbitraryArgs,
 	}
@@ -132,7 +131,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 	add("look", a.tailCommand(), a.groupCommand(), a.topCommand(), a.logCommand())
 	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
 	add("", a.demoMember(), a.demoEndpoint(), a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
-	wrapUsage(root)
+	a.wrapUsage(root)
 	quietHelp(root)
 	a.refuseUnknown(root)
 	return root
@@ -286,10 +285,20 @@ func (a *app) needsSubcommand(cmd *cobra.Command, args []string) error {
 		_ = cmd.Help() // to stderr, which may be closed
 		return fmt.Errorf("%q needs a command: %w: %w", cmd.CommandPath(), errReported, fault.Invalid)
 	}
-	cmd.SuggestionsMinimumDistance = 2
-	msg := fmt.Sprintf("unknown command %s for %q", storeurl.Quote(args[0]), cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		msg += "; did you mean " + strings.Join(near, " or ") + "?"
+	return unknownCommand(cmd, args[0])
+}
+
+// unknownCommand says that cmd has no command of that name, and which one may have been meant.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(append(names, c.Name()), c.Aliases...)
+		}
+	}
+	msg := fmt.Sprintf("unknown command %s for %q", storeurl.Quote(word), cmd.CommandPath())
+	if near := nearest(word, names); near != "" {
+		msg += "; did you mean " + near + "?"
 	} else {
 		msg += fmt.Sprintf("; see %q", cmd.CommandPath()+" --help")
 	}

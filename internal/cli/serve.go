@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -102,6 +103,11 @@ func (o *outbound) check() error {
 			err = fmt.Errorf("--allow-net: %w", err)
 		}
 		o.nets, errs = append(o.nets, n), append(errs, err)
+	}
+	for flag, path := range map[string]string{"ca-file": o.tls.CAFile, "cert-file": o.tls.CertFile, "token-file": o.tokens} {
+		if _, err := os.Stat(path); path != "" && errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("--%s: %w: %w", flag, err, fault.NotFound))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -343,6 +343,10 @@ func (r *fileReader) flag(cmd *cobra.Command, flags *pflag.FlagSet, name, full s
 		return
 	}
 	for _, text := range texts {
+		if text == "" && !slices.Contains(mayBeEmpty, name) {
+			r.fail(full, "expected a value, found nothing")
+			continue
+		}
 		if err := flags.Set(name, text); err != nil {
 			r.fail(full, "%s", plainFlagError(err))
 		}

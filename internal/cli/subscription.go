@@ -28,7 +28,13 @@ discards it; then the rest of the key follows in order.`,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
 	}
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+	letters := a.deadLetters()
+	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), letters)
+	for _, c := range slices.Concat(cmd.Commands(), letters.Commands()) {
+		if n := c.Name(); c.Parent() == letters || n != "create" && n != "list" { // which names a new one, or none
+			c.ValidArgsFunction = a.completeSubscriptionArg
+		}
+	}
 	return cmd
 }
 
@@ -201,13 +207,24 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 				pauseLine(r, d)
 				setsTable(r, d)
 				backlogLine(r, backlog, time.Now())
-				if v.Group != nil {
+				switch {
+				case v.Group != nil:
 					r.line("")
 					groupTable(r, []*document.Group{v.Group})
+				case len(problems) == 0:
+					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
 				}
 			}))...)
 		}),
 	}
+}
+
+// whoDelivers is the command that delivers a subscription.
+func whoDelivers(program string, d *ringfence.SubscriptionInfo) string {
+	if d.Endpoint != nil {
+		return program + " serve"
+	}
+	return program + " subscription run " + d.Name
 }
 
 func (a *app) subscriptionDelete() *cobra.Command {
@@ -229,7 +246,14 @@ Without a terminal it never asks.`,
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say whether it would be refused")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if !opts.DryRun && !yes && !a.confirm(fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])) {
+		if !opts.DryRun && !yes && a.asks() {
+			look := opts
+			look.DryRun = true
+			if err := rf.DeleteSubscription(ctx, args[0], &look); err != nil {
+				return err // before somebody is asked
+			}
+		}
+		if !opts.DryRun && !yes && !a.confirm(ctx, fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])) {
 			return fmt.Errorf("subscription %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
 		}
 		if err := rf.DeleteSubscription(ctx, args[0], &opts); err != nil {
@@ -332,4 +356,18 @@ owner at a time, and what is parked survives its owner.`,
 		return err
 	})
 	return cmd
+}
+
+// completeSubscriptionArg offers the names of subscriptions to the shell, for the first argument.
+func (a *app) completeSubscriptionArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
+		all, err := rf.Subscriptions(ctx)
+		for _, d := range all {
+			names = append(names, d.Name)
+		}
+		return names, err
+	})
 }

@@ -19,6 +19,9 @@ import (
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
+		if word := cmd.Flags().Arg(0); cmd.HasSubCommands() && word != "" { // its flags are not those of cmd
+			return unknownCommand(cmd, word)
+		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
@@ -69,10 +72,11 @@ func completeWith(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
 }
 
-// wrapUsage makes the refusals of argument checks usage errors that show how it goes.
-func wrapUsage(cmd *cobra.Command) {
+// wrapUsage makes the refusals of argument checks usage errors that show how it goes, with what is wrong
+// about the flags.
+func (a *app) wrapUsage(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
-		wrapUsage(c)
+		a.wrapUsage(c)
 	}
 	check := cmd.Args
 	if check == nil {
@@ -80,7 +84,8 @@ func wrapUsage(cmd *cobra.Command) {
 	}
 	cmd.Args = func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
+			err = fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
+			return errors.Join(err, a.prepare(c))
 		}
 		return nil
 	}
@@ -129,7 +134,8 @@ func dashed(names []string, last string) string {
 	return text
 }
 
-// nearest is the word of a list that word was most likely meant to be; "" when none is near.
+// nearest is the word of a list that word was most likely meant to be, of two the one that is as long; "" when
+// none is near.
 func nearest(word string, list []string) string {
 	best, bestDistance := "", max(1, min(2, len(word)-2), len(word)/3)+1
 	for _, w := range list {
@@ -137,12 +143,15 @@ func nearest(word string, list []string) string {
 		if len(word) >= 3 && strings.HasPrefix(w, word) {
 			d = 1
 		}
-		if d < bestDistance {
+		if d < bestDistance || d == bestDistance && best != "" && off(w, word) < off(best, word) {
 			best, bestDistance = w, d
 		}
 	}
 	return best
 }
+
+// off is by how much two words differ in length.
+func off(a, b string) int { return max(len(a)-len(b), len(b)-len(a)) }
 
 // editDistance counts the insertions, removals and replacements of bytes between two words.
 func editDistance(a, b string) int {

@@ -82,6 +82,26 @@ func (a *app) takeTerminal() error {
 	return nil
 }
 
+// readUntil reads from where nothing can call a read off, until that returns or ctx ends: then it is left to
+// the end of the process.
+func readUntil[T any](ctx context.Context, read func() (T, error)) (got T, err error) {
+	type answer struct {
+		got T
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() { // joined here, or ends with the process
+		got, err := read()
+		done <- answer{got, err}
+	}()
+	select {
+	case a := <-done:
+		return a.got, a.err
+	case <-ctx.Done():
+		return got, context.Cause(ctx)
+	}
+}
+
 // readKeys passes keys on until ctx ends.
 func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
 	b := make([]byte, 4096)

@@ -163,7 +163,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		if dryRun {
 			return a.emitDeletion(result)
 		}
-		if !yes && !a.confirm(fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
+		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
 			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
 		}
 		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force, Life: life}); err != nil {
@@ -250,14 +250,18 @@ func (a *app) emitDeletion(d deletion) error {
 	})
 }
 
-// confirm asks a person; where nobody can be asked it is true.
-func (a *app) confirm(question string) bool {
-	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
+// asks says whether a person is there who can be asked.
+func (a *app) asks() bool { return isTerminal(a.stdin) && isTerminal(a.stderr) }
+
+// confirm asks a person, for as long as ctx; where nobody can be asked it is true.
+func (a *app) confirm(ctx context.Context, question string) bool {
+	if !a.asks() {
 		return true
 	}
 	fmt.Fprint(a.stderr, question+" [y/N] ")
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	answer, err := readUntil(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
 	if err != nil {
+		fmt.Fprintln(a.stderr) // the question's line has no end yet
 		return false
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
@@ -300,6 +304,7 @@ func (a *app) completeTopics(cmd *cobra.Command, args []string, _ string) ([]str
 func (a *app) complete(cmd *cobra.Command, list func(context.Context, *ringfence.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(contextOf(cmd), time.Second)
 	defer cancel()
+	a.checks, a.groups = nil, nil // the line is not written to its end
 	if a.settle(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -57,7 +57,7 @@ never asks.`,
 			return err
 		}
 		if !dryRun {
-			if n := dropped(change); n > 0 && !yes && !a.confirm(fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0])) {
+			if n := dropped(change); n > 0 && !yes && !a.confirm(ctx, fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0])) {
 				return fmt.Errorf("the retention of topic %q was not changed: nobody said yes: %w", args[0], fault.NotDone)
 			}
 			if change, err = rf.AlterTopic(ctx, args[0], r, &ringfence.AlterTopicOptions{Estimate: change}); err != nil {

@@ -33,5 +33,83 @@ func mistakeMutants() []mutant {
 			find: "|| o.RetryInitial <= o.RetryMax,", put: "|| true,",
 			pkg: "internal/cli", test: "TestMistakesAboutSubscriptionsAreTold$",
 		},
+		{
+			name: "empty-is-the-default", breaks: "a variable of a shell that is not set leads to another store, or to deliveries without a signature",
+			file: "internal/cli/given.go",
+			find: "case !f.Changed || !isEmpty(f.Value) || slices.Contains(mayBeEmpty, f.Name):", put: "case true:",
+			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
+		},
+		{
+			name: "missing-flag-alone", breaks: "who has mended all mistakes in a line is told the next one, a flag that is missing",
+			file: "internal/cli/given.go",
+			find: "isRequired(f) && !f.Changed {", put: "isRequired(f) && what == \"\" {",
+			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
+		},
+		{
+			name: "flag-before-command", breaks: "a mistyped command is told as a flag that nobody knows",
+			file: "internal/cli/suggest.go",
+			find: "cmd.HasSubCommands() && word != \"\" {", put: "false {",
+			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
+		},
+		{
+			name: "checks-want-arguments", breaks: "a line without a name ends in a panic",
+			file: "internal/cli/deadletters.go",
+			find: "Args()[min(1, cmd.Flags().NArg()):]", put: "Args()[1:]",
+			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
+		},
+		{
+			name: "missing-token-file-is-usage", breaks: "a script that asks for exit code 3 takes a file of tokens that is not there for a wrong command line",
+			file: "internal/cli/serve.go",
+			find: "errors.Is(err, os.ErrNotExist) {", put: "false {",
+			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
+		},
+		{
+			name: "endpoint-shown-whole", breaks: "pausing a subscription prints the secret in the URL of its endpoint",
+			file: "internal/cli/output.go",
+			find: "		v = shownSubscription(d)\n", put: "		_ = d\n",
+			pkg: "internal/cli", test: "TestNoCommandShowsWhatIsSecretInAnEndpoint$",
+		},
+		{
+			name: "key-of-another-record", breaks: "the command for a record without a key gets that of the record which runs its process",
+			file: "internal/cli/consume.go",
+			find: "environ := withoutKey(a.environ)", put: "environ := a.environ",
+			pkg: "internal/cli", test: "TestARecordWithoutAKeyGetsNoneOfAnother$",
+		},
+		{
+			name: "question-outlives-command", breaks: "Ctrl-C at a question is told two seconds later, as if something were left unfinished",
+			file: "internal/cli/terminal.go",
+			find: "	case <-ctx.Done():\n		return got, context.Cause(ctx)\n", put: "	case <-context.Background().Done():\n		return got, context.Cause(ctx)\n",
+			pkg: "internal/cli", test: "TestWhatNobodyTypesEndsWithTheCommand$",
+		},
+		{
+			name: "subscriptions-not-offered", breaks: "the shell offers files where the name of a subscription is expected",
+			file: "internal/cli/subscription.go",
+			find: "			c.ValidArgsFunction = a.completeSubscriptionArg\n", put: "",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
+		},
+		{
+			name: "nobody-delivers-untold", breaks: "a subscription that nobody delivers is described as if nothing were to do",
+			file: "internal/cli/subscription.go",
+			find: "				case len(problems) == 0:\n", put: "				case false:\n",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
+		},
+		{
+			name: "name-told-twice", breaks: "a name that is too long is refused with two bounds that contradict each other",
+			file: "subscription/document.go",
+			find: "		name = nil // its bound is told below, which is a lower one\n", put: "",
+			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
+		},
+		{
+			name: "drawn-over-typing", breaks: "progress is drawn over the record that somebody types",
+			file: "internal/cli/progress.go",
+			find: "	if p.silent {\n", put: "	if false {\n",
+			pkg: "internal/cli", test: "TestNothingIsDrawnOverWhatIsTyped$",
+		},
+		{
+			name: "token-beside-a-path", breaks: "a token beside a URL with a path goes nowhere, and nobody is told",
+			file: "push/secret.go",
+			find: "!isOrigin(fields[0])", put: "!strings.Contains(fields[0], \"://\")",
+			pkg: "push", test: "TestATokenGoesToItsOriginAlone$",
+		},
 	}
 }

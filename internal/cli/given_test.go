@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/visible"
+)
+
+// A variable of a shell that is not set must not lead to another store, to an endpoint that gets no signature,
+// or to any other default.
+func TestAFlagGivenAsNothingIsAMistake(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "none")
+	tried := 0
+	everyCommand(t, func(path string, cmd *cobra.Command) {
+		if !needsStores(cmd) || path == "config" {
+			return
+		}
+		line, _, _ := called(t, path, data)
+		flags := cmd.LocalFlags()
+		flags.AddFlag(cmd.Root().PersistentFlags().Lookup("registry"))
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !strings.HasPrefix(f.Value.Type(), "string") || slices.Contains(mayBeEmpty, f.Name) {
+				return
+			}
+			tried++
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it would do what it is for
+			defer cancel()
+			var stdout, stderr strings.Builder
+			code := newApp(strings.NewReader(""), &stdout, &stderr).run(ctx, append(slices.Clip(line), "--"+f.Name+"="))
+			if code != 2 || stdout.String() != "" || !strings.Contains(stderr.String(), f.Name) || !strings.Contains(stderr.String(), "expected") {
+				t.Errorf("%s --%s=: exit code %d, %q, %q; expected 2, and what was expected of the flag", path, f.Name, code, &stdout, &stderr)
+			}
+		})
+	})
+	if tried < 50 {
+		t.Errorf("%d flags were tried", tried)
+	}
+}
+
+func TestMistakesInALineAreToldTogether(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "none")
+	for line, want := range map[string][]string{
+		"subscription create --attempts -1":               {"3 mistakes", "found 0 arguments", "--attempts -1", "--topic is missing: expected --topic name"},
+		"consume t --max -1":                              {"2 mistakes", "--max -1", "--group is missing: expected --group name"},
+		"subscription dead-letters redrive":               {"2 mistakes", "found 0 arguments", "expected --all"},
+		"subscription reset s":                            {"--to is missing"},
+		"topic creat t --partitions 3":                    {`unknown command "creat" for "ringfence topic"; did you mean create?`},
+		"toipc create t --partitions 3":                   {`unknown command "toipc" for "ringfence"; did you mean topic?`},
+		"subscription dead-letters lst s --all":           {`unknown command "lst" for "ringfence subscription dead-letters"; did you mean list?`},
+		"subscription create s --topic t --endpoint=":     {"--endpoint is empty: expected a value (URL), or no --endpoint at all"},
+		"consume t --group=":                              {"--group is empty: expected a value (name)\n"},
+		"serve --token-file /nowhere/t --ca-file /no/one": {"2 mistakes", "--token-file: stat /nowhere/t", "--ca-file: stat /no/one"},
+	} {
+		code, stdout, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
+		wanted := 2
+		if strings.HasPrefix(line, "serve") {
+			wanted = 3 // a file that is not there
+		}
+		if code != wanted || stdout != "" {
+			t.Errorf("%s: exit code %d, %q", line, code, stdout)
+		}
+		for _, text := range want {
+			if !strings.Contains(stderr, text) {
+				t.Errorf("%s: %q; expected %q", line, stderr, text)
+			}
+		}
+	}
+}
+
+// Whatever is missing, a command says so and looks at the rest of its line without it.
+func TestEveryCommandBearsALineWithoutArguments(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "none")
+	everyCommand(t, func(path string, cmd *cobra.Command) {
+		if !needsStores(cmd) || path == "config" {
+			return
+		}
+		code, stdout, stderr := runLine(t, append(strings.Fields(path), "--format", "xml", "--data", data)...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, `format "xml"`) {
+			t.Errorf("%s: exit code %d, %q, %q", path, code, stdout, stderr)
+		}
+	})
+}
+
+// The URL of an endpoint may hold a secret: only who delivers needs all of it.
+func TestNoCommandShowsWhatIsSecretInAnEndpoint(t *testing.T) {
+	t.Parallel()
+	data := withSamples(t)
+	was := stored(t, data, "subscriptions/billing", nil)
+	now := strings.Replace(was, `"retry":`, `"endpoint":{"url":"http://127.0.0.1:1/in?token=hush"},"retry":`, 1)
+	if now == was {
+		t.Fatalf("it stays %s", was)
+	}
+	stored(t, data, "subscriptions/billing", &now)
+	shown := 0
+	everyCommand(t, func(path string, _ *cobra.Command) {
+		line, _, ok := called(t, path, data)
+		if !ok || path == "subscription create" || slices.Contains(atTheEnd, path) || path == "serve" {
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var stdout, stderr strings.Builder
+		newApp(strings.NewReader(""), &stdout, &stderr).run(ctx, append(slices.Clip(line), "--format", "json"))
+		if strings.Contains(stdout.String()+stderr.String(), "hush") {
+			t.Errorf("%s shows it: %s%s", path, &stdout, &stderr)
+		}
+		if strings.Contains(stdout.String(), "127.0.0.1:1/in") {
+			shown++
+		}
+	})
+	if shown < 5 {
+		t.Errorf("%d commands showed the endpoint", shown)
+	}
+}
+
+// The command of one record may be a ringfence that runs a command for each of its own.
+func TestARecordWithoutAKeyGetsNoneOfAnother(t *testing.T) {
+	t.Parallel()
+	environ := []string{"RINGFENCE_RECORD_KEY=stale", "RINGFENCE_RECORD_KEYS=other", "PATH=/bin"}
+	var out strings.Builder
+	a := newApp(strings.NewReader(""), &out, io.Discard)
+	a.environ = environ
+	t.Cleanup(func() {
+		if err := a.children.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	h, done := a.processor(&consumeFlags{exec: "echo [$RINGFENCE_RECORD_KEY]"}, func(error) {})
+	defer done()
+	if err := h(t.Context(), &ringfence.Message{Value: []byte("v")}); err != nil || out.String() != "[]\n" {
+		t.Errorf("a command got %q: %v", &out, err)
+	}
+	if got := withoutKey(environ); !slices.Equal(got, []string{"RINGFENCE_RECORD_KEYS=other", "PATH=/bin"}) {
+		t.Errorf("a command gets %q", got)
+	}
+}
+
+// A question, or a value that somebody types, ends with the command: nothing was begun.
+func TestWhatNobodyTypesEndsWithTheCommand(t *testing.T) {
+	t.Parallel()
+	typed := make(chan string)
+	ctx, end := context.WithCancelCause(t.Context())
+	end(errSignalled)
+	got, err := readUntil(ctx, func() (string, error) { return <-typed, nil })
+	if got != "" || !errors.Is(err, errSignalled) {
+		t.Errorf("read %q: %v", got, err)
+	}
+	close(typed) // so that the reader ends
+	if got, err := readUntil(t.Context(), func() (string, error) { return "y", io.EOF }); got != "y" || !errors.Is(err, io.EOF) {
+		t.Errorf("read %q: %v", got, err)
+	}
+}
+
+func TestSubscriptionsAreNamed(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	subscriptionOf(t, data)
+	for line, want := range map[string]string{
+		"subscription describe":             "billing\nmailing\n:4\n",
+		"subscription dead-letters redrive": "billing\nmailing\n:4\n",
+		"subscription why billing":          ":4\n",
+	} {
+		_, stdout, _ := runLine(t, append(append([]string{"__complete"}, strings.Fields(line+" --data "+data)...), "")...)
+		if !strings.HasPrefix(stdout, want) {
+			t.Errorf("%s: %q; expected %q", line, stdout, want)
+		}
+	}
+	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "nobody has delivered it yet: ringfence subscription run billing\n") {
+		t.Errorf("who has to deliver it is not told: %q", stdout)
+	}
+	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 100), "--topic", "orders", "--data", data)
+	if !strings.Contains(stderr, "at most 64 bytes") || strings.Contains(stderr, "mistakes") {
+		t.Errorf("got %q", stderr)
+	}
+	_, _, stderr = runLine(t, "subscription", "describe", "biling", "--data", data)
+	if !strings.Contains(stderr, `"ringfence subscription list" shows those that are there`) {
+		t.Errorf("got %q", stderr)
+	}
+}
+
+// Progress must not be drawn over what somebody types.
+func TestNothingIsDrawnOverWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	p := &progress{w: visible.New(&b), terminal: true}
+	p.quiet()
+	p.show(3, "lines stored")
+	p.clear()
+	if b.String() != "" {
+		t.Errorf("drawn: %q", &b)
+	}
+}
