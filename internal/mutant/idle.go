@@ -31,7 +31,7 @@ func idleMutants() []mutant {
 		{
 			name: "session-not-lost-first", breaks: "a group that lost the session of its process is given it again",
 			file: "group/core/session.go",
-			find: "	s.out = append(s.out, LoseSession{Session: s.session})\n", put: "",
+			find: ",\n		LoseSession{Session: s.session})\n", put: ")\n",
 			pkg: "group/core", test: "TestASessionIsLostBeforeAnotherIsOpened$",
 		},
 		{
