@@ -182,7 +182,7 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "nobody has delivered it yet: ringfence subscription run billing\n") {
 		t.Errorf("who has to deliver it is not told: %q", stdout)
 	}
-	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 100), "--topic", "orders", "--data", data)
+	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 300), "--topic", "orders", "--data", data)
 	if !strings.Contains(stderr, "at most 64 bytes") || strings.Contains(stderr, "mistakes") {
 		t.Errorf("got %q", stderr)
 	}
