@@ -49,9 +49,14 @@ func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
 	} {
 		w := newWorld(t)
 		s := New(Config{Group: w.group, Topic: "t", Layout: c.layout, Assignor: w.start("a").s.cfg.Assignor, SessionTTL: time.Second})
-		err := s.checkMeta(&registry.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()})
+		meta := &registry.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()}
+		err := s.checkMeta(meta)
 		if c.refused != errors.Is(err, fault.Corrupt) || err != nil && (!strings.Contains(err.Error(), w.group.MetaKey()) || !strings.Contains(err.Error(), "group seek")) {
 			t.Errorf("%d units from %d on, of %d in the layout: %v; refused should be %v", c.units, c.first, len(c.layout), err, c.refused)
+		}
+		s.cfg.LayoutName, meta.Layout = "a shard set's", "a shard set's"
+		if err := s.checkMeta(meta); err != nil {
+			t.Errorf("%d units from %d on of a shard set, all of which may be retired: %v", c.units, c.first, err)
 		}
 	}
 }

@@ -40,6 +40,12 @@ func forgedMutants() []mutant {
 			pkg: "group/core", test: "TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused$",
 		},
 		{
+			name: "retired-is-damage", breaks: "members of a shard set whose storage topic was retired end with an error",
+			file: "group/core/view.go",
+			find: "	case s.cfg.LayoutName == \"\" && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First", put: "	case len(s.layout) != 0 && m.Units <= len(s.layout) && m.First",
+			pkg: "group/core", test: "TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused$",
+		},
+		{
 			name: "crowd-hides-the-living", breaks: "a table full of sessions has a process take its own for ended",
 			file: "registry/pgregistry/query.go",
 			find: "		ORDER BY session_id = ANY ($2) DESC, held DESC, left_ms LIMIT {sessions})\n", put: "		ORDER BY session_id = ANY ($2), held, left_ms LIMIT {sessions})\n",
