@@ -121,3 +121,32 @@ func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
 		}
 	})
 }
+
+// A parked record has its time as any other: its shard is given up when its answer does not come, and it is delivered again.
+func TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Hold: -1})
+		produce(t, rf, "orders", 0, 4, 4)
+		var d delivered
+		h := d.handler(func(*ringfence.Message) error { return nil })
+		lost := false
+		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
+			if string(m.Value) == "0" {
+				if m.Attempt == 1 {
+					return errors.New("no")
+				}
+				if !lost {
+					lost = true
+					m.Later()
+					return nil
+				}
+			}
+			return h(ctx, m)
+		}, &ringfence.SubscribeOptions{HandlerTimeout: 10 * time.Second})
+		time.Sleep(5 * time.Minute)
+		if synctest.Wait(); d.attempts() != 4 {
+			t.Errorf("%d of 4 attempts that were to come to an answer", d.attempts())
+		}
+	})
+}

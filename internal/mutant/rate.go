@@ -25,7 +25,7 @@ func rateMutants() []mutant {
 		{
 			name: "drain-waits-for-the-endpoint", breaks: "a shard moves after ten seconds and with repeats, as its records wait for their turn at an endpoint",
 			file: "subscription/slots.go",
-			find: "	last := dispatch.Last(ctx)\n", put: "	last := make(chan struct{})\n",
+			find: "	last := dispatch.Last(ctx)\n", put: "	last := (<-chan struct{})(nil)\n",
 			pkg: ".", test: "TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor$",
 		},
 		{
@@ -39,6 +39,12 @@ func rateMutants() []mutant {
 			file: "dispatch/engine.go",
 			find: "			e.disown()\n", put: "",
 			pkg: ".", test: "TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint$",
+		},
+		{
+			name: "parked-answer-awaited-for-ever", breaks: "a parked record whose answer is lost holds its key back for ever, whatever time handlers have",
+			file: "subscription/delivery/shards.go",
+			find: "AnswerTimeout: w.opts.HandlerTimeout, ", put: "",
+			pkg: ".", test: "TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp$",
 		},
 		{
 			name: "ease-below-what-is-accepted", breaks: "a receiver that refuses some is asked for less and less",
