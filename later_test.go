@@ -251,6 +251,7 @@ func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
 			return nil
 		}, ringfence.ConsumeOptions{})
 		first := <-came
+		synctest.Wait() // the handler has returned
 		_, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 		must(t, err)
 		<-first.ctx.Done()
