@@ -3,6 +3,7 @@ package ringfence_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,10 +50,9 @@ func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
-		lost := 0
+		var lost atomic.Bool
 		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
-			if lost == 0 {
-				lost++
+			if lost.CompareAndSwap(false, true) {
 				m.Later()
 				return nil
 			}
@@ -72,15 +72,15 @@ func TestProbesThatAreNeverAnsweredKeepNobodyFromTryingAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 40, 40)
-		down, silent := true, 0
+		var up atomic.Bool
+		var silent atomic.Int32
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
 		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
 			switch {
-			case down:
+			case !up.Load():
 				return ringfence.Outage(errors.New("down"))
-			case silent < 6:
-				silent++
+			case silent.Add(1) <= 6:
 				m.Later()
 				return nil
 			}
@@ -88,11 +88,11 @@ func TestProbesThatAreNeverAnsweredKeepNobodyFromTryingAgain(t *testing.T) {
 		}, &ringfence.SubscribeOptions{HandlerTimeout: time.Minute})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		down = false
+		up.Store(true)
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		if len(d.tries) != 40 {
-			t.Errorf("%d of 40 records were tried after %d probes were never answered", len(d.tries), silent)
+			t.Errorf("%d of 40 records were tried after %d probes were never answered", len(d.tries), min(6, silent.Load()))
 		}
 	})
 }
@@ -130,14 +130,13 @@ func TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp(t *testing.T) {
 		produce(t, rf, "orders", 0, 4, 4)
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
-		lost := false
+		var lost atomic.Bool
 		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
 			if string(m.Value) == "0" {
 				if m.Attempt == 1 {
 					return errors.New("no")
 				}
-				if !lost {
-					lost = true
+				if lost.CompareAndSwap(false, true) {
 					m.Later()
 					return nil
 				}
