@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence"
 )
@@ -86,7 +87,17 @@ func ExampleClient_SubscribeBatch() {
 	defer cancel()
 	rf := openBilling(ctx, "acct-42:3", "acct-42:broken", "acct-42:5", "acct-7:9")
 	defer rf.Close()
-	done := 0
+	done, all := 0, make(chan struct{})
+	var letters []ringfence.DeadLetter
+	go func() { // what was refused is a dead letter a moment later
+		<-all
+		for range time.Tick(10 * time.Millisecond) {
+			if letters, _ = rf.DeadLetters(context.Background(), "billing", nil); len(letters) > 0 {
+				cancel()
+				return
+			}
+		}
+	}()
 	err := store(ctx, rf, func(_ context.Context, ms []*ringfence.Message) (refused []int, err error) {
 		for i, m := range ms {
 			if string(m.Value) == "broken" {
@@ -94,11 +105,10 @@ func ExampleClient_SubscribeBatch() {
 			}
 		}
 		if done += len(ms); done == 3 {
-			cancel()
+			close(all)
 		}
 		return refused, nil
 	})
-	letters, _ := rf.DeadLetters(context.Background(), "billing", nil)
-	fmt.Println(done, len(letters), err)
-	// Output: 3 1 <nil>
+	fmt.Println(done, string(letters[0].Value), err)
+	// Output: 3 broken <nil>
 }

@@ -74,6 +74,7 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 				})
 				stop := subscribe(t, rf, "billing", o.late(20*time.Millisecond, h))
 				time.Sleep(10 * time.Minute)
+				synctest.Wait()
 				for k := range 12 {
 					want := every(120, 12, k)
 					if k == 4 || k == 5 {
@@ -99,6 +100,7 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 					}
 				}
 				stop()
+				synctest.Wait() // who answered is told after that
 				for _, err := range o.told {
 					if err != nil {
 						t.Errorf("an answer was refused: %v", err)
@@ -145,6 +147,7 @@ func TestADrainWaitsForAnswersThatComeLater(t *testing.T) {
 		_, err := rf.Pause(t.Context(), "billing", &ringfence.PauseOptions{Reason: "a test"})
 		must(t, err)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if got := len(d.tries); got != 10 {
 			t.Fatalf("%d records were tried; expected the 10 that were out when it was paused", got)
 		}
@@ -248,6 +251,7 @@ func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
 			return nil
 		}, ringfence.ConsumeOptions{})
 		first := <-came
+		synctest.Wait() // the handler has returned
 		_, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 		must(t, err)
 		<-first.ctx.Done()

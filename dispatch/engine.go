@@ -155,6 +155,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		wait, abandoned := e.tick(time.Now())
 		if abandoned {
+			e.disown()
 			return e.result()
 		}
 		e.warnOfStall()

@@ -106,9 +106,9 @@ func (r *Record) AnswerLater(l *Later) { r.late = l }
 // Late says whether a handler that has just returned nil answers later.
 func (r *Record) Late() bool { return r.late != nil }
 
-// Then has f look at the answer that comes later, and change it: it is called once, if there is an answer, by
-// whoever gives it, or by the worker where that was before the handler returned. f of an outer handler comes
-// after those of inner ones.
+// Then has f look at the answer that comes later, and change it: it is called once, by whoever gives it, by the
+// worker where that was before the handler returned, or, with fault.Fenced, by the engine that waits no longer. f
+// of an outer handler comes after those of inner ones.
 func (r *Record) Then(f func(error) error) {
 	l := r.late
 	if inner := l.after; inner != nil {
@@ -211,6 +211,22 @@ func (e *Engine) cameBack(l *Later, err error) error {
 		return errLost
 	}
 	return nil
+}
+
+// disown ends the attempts that are left without an answer: those whose business it is hear that there is none, and
+// what holds places for them has these again. An answer that still comes counts for nothing.
+func (e *Engine) disown() {
+	e.mu.Lock()
+	var left []*Later
+	for l := e.outs.oldest; l != nil; l = l.next {
+		left = append(left, l)
+	}
+	e.mu.Unlock()
+	for _, l := range left {
+		if l.end(errLost) && l.after != nil {
+			_ = l.after(errLost) // nothing comes of it here
+		}
+	}
 }
 
 // watchOut gives the unit up when an answer does not come within ProgressTimeout.

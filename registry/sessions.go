@@ -104,17 +104,26 @@ func (s *Sessions) have(ttl time.Duration) *Share {
 	return &Share{shared: x}
 }
 
-// watch loses the session for all when it ends, and now and then looks for entries that came back.
+// watch loses the session for all when it ends. It waits for nothing else: whoever has the session runs on until then.
 func (x *shared) watch(ctx context.Context) {
 	defer close(x.ended)
+	var looks sync.WaitGroup
+	defer looks.Wait()
 	defer x.stop()
+	looks.Go(func() { x.lookAgain(ctx) }) // joined above
+	select {
+	case <-x.Session.Done():
+		x.Lose()
+	case <-ctx.Done():
+	}
+}
+
+// lookAgain looks for entries that came back, now and then until ctx ends.
+func (x *shared) lookAgain(ctx context.Context) {
 	look := time.NewTicker(x.of.look)
 	defer look.Stop()
 	for {
 		select {
-		case <-x.Session.Done():
-			x.Lose()
-			return
 		case <-ctx.Done():
 			return
 		case <-look.C:
@@ -129,6 +138,9 @@ func (x *shared) remove(ctx context.Context) {
 	all := x.withdrawn
 	x.of.mu.Unlock()
 	for _, w := range all {
+		if ctx.Err() != nil {
+			return
+		}
 		ctx, cancel := context.WithTimeout(ctx, max(x.ttl, time.Second))
 		e, err := x.of.reg.Get(ctx, w.key)
 		if err == nil && e.Session == x.ID() && incarnationOf(e) == w.incarnation {

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +210,31 @@ func TestAnEntryThatCameBackIsTakenAwayAgain(t *testing.T) {
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// The store is slow to say whether entries came back: the session is lost for all meanwhile, when it ends.
+func TestASessionIsLostForAllWhileItIsLookedForWhatCameBack(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		for i := range 10 {
+			share := m.open()
+			out := m.put(share, fmt.Sprint("g", i), "1")
+			if err := share.Leave(t.Context(), &out, "1", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(29 * time.Second)
+		m.h.SetLatency(time.Hour)
+		time.Sleep(7 * time.Second)
+		if !lost(a) || !lost(b) {
+			t.Error("the session could not be renewed for longer than its TTL, and is not lost")
+		}
+		m.h.SetLatency(0)
+		for _, s := range []*registry.Share{a, b} {
+			_ = s.Close(t.Context()) // it has ended
 		}
 	})
 }

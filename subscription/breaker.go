@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // A Breaker holds the deliveries of a subscription back while what they go to does not work, so that an
@@ -267,10 +269,17 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) er
 // ask calls the handler.
 func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error {
 	err := s.cfg.Handler(ctx, r)
-	if parked {
-		return r.Wait(ctx, err, answerGrace)
+	if !parked {
+		return err
 	}
-	return err
+	if most := s.cfg.AnswerTimeout; most > 0 && err == nil && r.Late() {
+		late := time.AfterFunc(most, func() {
+			s.end(fmt.Errorf("the handler of a parked record (storage topic %d, partition %d, offset %d) has not answered within %s; it is delivered again: %w",
+				r.Storage, r.Partition, r.Offset, most, fault.Unavailable))
+		})
+		defer late.Stop()
+	}
+	return r.Wait(ctx, err, answerGrace)
 }
 
 // answerGrace is how long the answer for a parked record is waited for when its attempt was cancelled.

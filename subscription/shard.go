@@ -47,7 +47,9 @@ type ShardConfig struct {
 	Target     *Target                              // nil: what it goes to has no limits of its own
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
-	Logger      *slog.Logger
+	// AnswerTimeout is how long an answer for a parked record may take before the shard is given up; 0: for ever.
+	AnswerTimeout time.Duration
+	Logger        *slog.Logger
 }
 
 // Shard delivers the records of one unit: Handle and Held are what its engine calls, Run does the rest.

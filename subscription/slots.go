@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 )
@@ -19,6 +20,9 @@ type slots struct {
 	used    int64
 	waiting []chan struct{} // the first one is the next
 }
+
+// slotPatience is how long a handler waits for a slot before its record waits in the engine again.
+const slotPatience = 250 * time.Millisecond
 
 var errNoSlot = spared{errors.New("nothing of the subscription is to begin now")}
 
@@ -36,10 +40,9 @@ func (l *slots) take(ctx context.Context) (waited bool, give func(), _ error) {
 	mine := make(chan struct{})
 	l.waiting = append(l.waiting, mine)
 	l.mu.Unlock()
-	select {
-	case <-mine:
+	err := await(ctx, mine)
+	if err == nil {
 		return true, l.give, nil
-	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +52,34 @@ func (l *slots) take(ctx context.Context) (waited bool, give func(), _ error) {
 		l.used--
 		l.pass()
 	}
-	return true, nil, context.Cause(ctx)
+	return true, nil, err
+}
+
+// await waits for a slot. In a handler of an engine that is for a while only, and until the engine begins
+// nothing more: a drain and the time that a handler has are for those that have begun.
+func await(ctx context.Context, mine <-chan struct{}) error {
+	last := dispatch.Last(ctx)
+	var late <-chan time.Time
+	if last != nil {
+		timer := time.NewTimer(slotPatience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-mine:
+	case <-late:
+		return errNoSlot
+	case <-last:
+		return errNoSlot
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-last:
+		return errNoSlot
+	default:
+		return nil
+	}
 }
 
 func (l *slots) give() {

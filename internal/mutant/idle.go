@@ -71,6 +71,12 @@ func idleMutants() []mutant {
 			pkg: "registry", test: "TestAnEntryThatCameBackIsTakenAwayAgain$",
 		},
 		{
+			name: "session-watched-between-looks", breaks: "a process goes on with a session that has ended while the store is slow to answer what it asks",
+			file: "registry/sessions.go",
+			find: "	looks.Go(func() { x.lookAgain(ctx) }) // joined above\n", put: "	x.lookAgain(ctx)\n",
+			pkg: "registry", test: "TestASessionIsLostForAllWhileItIsLookedForWhatCameBack$",
+		},
+		{
 			name: "session-for-each-group", breaks: "a daemon keeps as many sessions as it has subscriptions",
 			file: "consumer/member.go",
 			find: "cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions,", put: "cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry,",

@@ -86,7 +86,7 @@ func laterMutants() []mutant {
 		{
 			name: "parked-answer-not-waited-for", breaks: "a parked record whose handler answers later is done before it is",
 			file: "subscription/breaker.go",
-			find: "	if parked {\n		return r.Wait", put: "	if false {\n		return r.Wait",
+			find: "	if !parked {\n		return err", put: "	if true {\n		return err",
 			pkg: front, test: asReturn,
 		},
 		{

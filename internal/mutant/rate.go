@@ -23,6 +23,30 @@ func rateMutants() []mutant {
 			pkg: sub, test: "TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin$",
 		},
 		{
+			name: "drain-waits-for-the-endpoint", breaks: "a shard moves after ten seconds and with repeats, as its records wait for their turn at an endpoint",
+			file: "subscription/slots.go",
+			find: "	last := dispatch.Last(ctx)\n", put: "	last := (<-chan struct{})(nil)\n",
+			pkg: ".", test: "TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor$",
+		},
+		{
+			name: "time-of-a-handler-that-waits", breaks: "a shard is given up again and again while others keep its endpoint busy",
+			file: "subscription/slots.go",
+			find: "		late = timer.C\n", put: "		_ = timer.C\n",
+			pkg: ".", test: "TestAWaitForTheEndpointIsNoTimeOfTheHandler$",
+		},
+		{
+			name: "endpoint-place-of-a-lost-answer", breaks: "a handler that never answers takes a place at the endpoint, and a probe of the breaker, with it for ever",
+			file: "dispatch/engine.go",
+			find: "			e.disown()\n", put: "",
+			pkg: ".", test: "TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint$",
+		},
+		{
+			name: "parked-answer-awaited-for-ever", breaks: "a parked record whose answer is lost holds its key back for ever, whatever time handlers have",
+			file: "subscription/delivery/shards.go",
+			find: "AnswerTimeout: w.opts.HandlerTimeout, ", put: "",
+			pkg: ".", test: "TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp$",
+		},
+		{
 			name: "ease-below-what-is-accepted", breaks: "a receiver that refuses some is asked for less and less",
 			file: "subscription/ease.go",
 			find: "most := 2*float64(e.accepted)", put: "most := 0.9*float64(e.accepted)",

@@ -139,7 +139,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := subscription.NewShard(subscription.ShardConfig{
 		Definition: w.Definition, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from, Heir: left != nil, Heritage: w.heritage,
-		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced, Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Target: w.opts.Target, Logger: w.logger,
+		Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced, Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(w.Definition), Breaker: w.breaker, Throttle: w.throttle, Target: w.opts.Target, AnswerTimeout: w.opts.HandlerTimeout, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
