@@ -85,6 +85,41 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 	}
 }
 
+// Parts are fractions that no number has exactly; all of them are the whole.
+func TestAllPartsTogetherAreAllThatAnEndpointTakes(t *testing.T) {
+	t.Parallel()
+	at := NewTarget(0, 10)
+	for range 10 {
+		at.Join(NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet()}), 0.1)
+	}
+	if got := at.slots.atMost(1000); got != 10 {
+		t.Errorf("ten tenths of 10 are %d", got)
+	}
+}
+
+// Who is told of no subscription has one that ends, or begins, at that moment.
+func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := NewTarget(100, 10)
+		defer at.End()
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet()})
+		defer at.Join(s, 1)()
+		at.SetSubscriptions(0)
+		if got := at.slots.atMost(1000); got != 10 {
+			t.Errorf("%d at the same time; want 10", got)
+		}
+		began := 0
+		for range 10_000 {
+			if s.mayBegin(false) {
+				began++
+			}
+			time.Sleep(time.Millisecond)
+		}
+		about(t, "the rate", began, 1000)
+	})
+}
+
 // An attempt that the endpoint has no token for gives that of its subscription back.
 func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 	t.Parallel()
