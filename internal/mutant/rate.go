@@ -70,5 +70,29 @@ func rateMutants() []mutant {
 			find: "	opts.Target = s.target(d)\n", put: "",
 			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
 		},
+		{
+			name: "ease-for-one-that-is-refused", breaks: "a receiver that refuses one attempt now and then gets a few a second when many come",
+			file: "subscription/ease.go",
+			find: "(e.refused < easeRefused || e.refused <= e.accepted)", put: "(e.refused <= e.accepted)",
+			pkg: sub, test: "TestALoadThatRisesIsNotBoundByTheFewThatAreRefused$",
+		},
+		{
+			name: "ease-for-one-key", breaks: "one key that is refused for ever bounds what is tried of all others",
+			file: "subscription/ease.go",
+			find: "(e.refused < easeRefused || e.refused <= e.accepted)", put: "(e.refused < easeRefused)",
+			pkg: sub, test: "TestALoadThatRisesIsNotBoundByTheFewThatAreRefused$",
+		},
+		{
+			name: "nine-tenths-of-an-endpoint", breaks: "an endpoint gets less at once than it may, as tenths do not sum up to one",
+			file: "subscription/target.go",
+			find: "+1e-9", put: "",
+			pkg: sub, test: "TestAllPartsTogetherAreAllThatAnEndpointTakes$",
+		},
+		{
+			name: "endpoint-of-no-subscription", breaks: "an endpoint has no limits any more when its last subscription is paused",
+			file: "subscription/target.go",
+			find: "float64(max(1, n))", put: "float64(n)",
+			pkg: sub, test: "TestAnEndpointWithoutSubscriptionsKeepsItsLimits$",
+		},
 	}
 }
