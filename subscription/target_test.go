@@ -147,3 +147,30 @@ func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 		}
 	})
 }
+
+// A parked record that has its token of the one has none of the other.
+func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own, at := NewThrottle(quiet()), NewTarget(1, 0)
+		defer own.End()
+		defer at.End()
+		own.SetRate(1)
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Throttle: own, Target: at, Logger: quiet()})
+		defer own.Join(s, 1)()
+		defer at.Join(s, 1)()
+		time.Sleep(2 * time.Second)
+		s.paidFor(at.rates().why).Add(1)
+		if !s.mayBegin(true) || !at.rates().take() {
+			t.Fatal("a record that had a token of the endpoint took another, or did not begin")
+		}
+		s.paidFor(at.rates().why).Add(1)
+		if s.mayBegin(true) {
+			t.Error("it began beyond the rate of the subscription, by a token of the endpoint")
+		}
+		s.paidFor(own.why).Add(1)
+		if s.paidFor(at.rates().why).Store(0); s.mayBegin(true) {
+			t.Error("it began beyond the rate of the endpoint, by a token of the subscription")
+		}
+	})
+}
