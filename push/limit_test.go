@@ -41,7 +41,7 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() {
-		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at: {Concurrency: 3, Rate: 100_000}}}))
+		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at + "/": {Concurrency: 3, Rate: 100_000}}}))
 	})
 	for i := range 20 {
 		produce(t, rf, "payments", string(rune('a'+i)), "1")

@@ -94,5 +94,35 @@ func rateMutants() []mutant {
 			find: "float64(max(1, n))", put: "float64(n)",
 			pkg: sub, test: "TestAnEndpointWithoutSubscriptionsKeepsItsLimits$",
 		},
+		{
+			name: "rate-for-what-is-parked", breaks: "what fails for ever takes a low rate for itself, and nothing new is delivered",
+			file: "subscription/throttle.go",
+			find: "!t.bounded() || !t.parked && t.tokens < 2 {", put: "!t.bounded() {",
+			pkg: ".", test: "TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate$",
+		},
+		{
+			name: "rate-for-what-is-new", breaks: "what was parked waits for as long as there are new records, at a low rate",
+			file: "subscription/throttle.go",
+			find: "	if t.parked = !t.parked; !t.bounded()", put: "	if t.parked = !t.parked; t.bounded()",
+			pkg: ".", test: "TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate$",
+		},
+		{
+			name: "token-of-the-other", breaks: "a parked record begins beyond the rate of its subscription by a token of its endpoint",
+			file: "subscription/throttle.go",
+			find: "	if why == crowded {\n		return &s.paidThere", put: "	if why == 0 {\n		return &s.paidThere",
+			pkg: sub, test: "TestATokenOfTheEndpointIsNoneOfTheSubscription$",
+		},
+		{
+			name: "slot-of-who-gave-up", breaks: "a slot that comes to an attempt which is cancelled that moment is lost for good",
+			file: "subscription/slots.go",
+			find: "		l.used--\n		l.pass()\n	}\n	return true, nil", put: "		l.pass()\n	}\n	return true, nil",
+			pkg: sub, test: "TestASlotThatComesToWhoGivesUpIsNotLost$",
+		},
+		{
+			name: "slot-lost-at-the-endpoint", breaks: "an attempt that ends while it waits for its endpoint takes a slot of its subscription along",
+			file: "subscription/slots.go",
+			find: "	if err != nil {\n		give()\n		return err", put: "	if err != nil {\n		return err",
+			pkg: sub, test: "TestWhoGivesUpAtTheEndpointKeepsNoSlot$",
+		},
 	}
 }
