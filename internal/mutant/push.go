@@ -196,5 +196,11 @@ func pushMutants() []mutant {
 			find: "targets[origin] = subscription", put: "targets[at] = subscription",
 			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
 		},
+		{
+			name: "paused-widens-a-limit", breaks: "an endpoint gets more at once than it may when some of its subscriptions are paused",
+			file: "push/limit.go",
+			find: "		if d.Endpoint != nil {", put: "		if d.Endpoint != nil && d.Paused == nil {",
+			pkg: "push", test: "TestPausedSubscriptionsWidenNoLimit$",
+		},
 	}
 }
