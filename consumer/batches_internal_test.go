@@ -112,3 +112,29 @@ func TestWhoJoinsWaitsForTheEndOfCalls(t *testing.T) {
 		c.Join() // there is none
 	})
 }
+
+// Whoever cancels an attempt waits for it, so a batch does not wait for others behind that, and its call hears of it.
+func TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &slow{}
+		b := h.batches(10, 1, 10*time.Second)
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		var one dispatch.Record
+		b.Add(ctx, &one, 1)
+		if err := one.Wait(t.Context(), nil, 0); !errors.Is(err, context.Canceled) || time.Since(began) != time.Second {
+			t.Errorf("%v after %s; expected it as soon as it was cancelled", err, time.Since(began))
+		}
+		b.Calls.Join()
+
+		other, cancel := context.WithCancel(t.Context())
+		both, stop := together([]item[int]{{ctx: t.Context()}, {ctx: other}})
+		defer stop()
+		cancel()
+		if synctest.Wait(); both.Err() == nil {
+			t.Error("the second attempt of a batch was cancelled, and its call goes on")
+		}
+	})
+}

@@ -149,5 +149,17 @@ func laterMutants() []mutant {
 			find: "	case err != nil:\n		l.end(errSaid)\n		return err\n	}\n	answer", put: "	case err != nil:\n		return err\n	}\n	answer",
 			pkg: "dispatch", test: "TestWhoWaitedForAnErrorTakesNoOtherAnswer$",
 		},
+		{
+			name: "batch-deaf-to-a-cancellation", breaks: "a partition that is lost is not let go of while one of its messages waits for others",
+			file: "consumer/batches.go",
+			find: "	case <-first.ctx.Done():\n	}\n}", put: "	}\n}",
+			pkg: "consumer", test: "TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch$",
+		},
+		{
+			name: "call-deaf-to-the-second", breaks: "the call of a batch is not told that an attempt of it was cancelled, but of the first",
+			file: "consumer/batches.go",
+			find: "func() { cancel(context.Cause(other)) })", put: "func() { _ = cancel })",
+			pkg: "consumer", test: "TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch$",
+		},
 	}
 }
