@@ -231,3 +231,41 @@ func TestMoreShardsThanTheConcurrencyHasAreRefused(t *testing.T) {
 		t.Errorf("two shards: %v", err)
 	}
 }
+
+// Records that fail for ever are always due, and there are always new ones: neither keeps the rate for itself. In a
+// pause none of them is tried.
+func TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n, keys = 2000, 40
+		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, MaxAttempts: 1000, Initial: time.Second, Max: time.Second})
+		first, again := 0, 0
+		fails := func(m *ringfence.Message) bool {
+			if m.Attempt > 1 {
+				again++
+			} else {
+				first++
+			}
+			return m.Key[len(m.Key)-1]%2 == 0 // every other key
+		}
+		stop := subscribe(t, rf, "billing", c.handler("a", 0, fails))
+		time.Sleep(30 * time.Second)
+		c.mu.Lock()
+		first, again = 0, 0
+		c.mu.Unlock()
+		time.Sleep(60 * time.Second)
+		c.mu.Lock()
+		within(t, "new ones in a minute", first, 100, 201)
+		within(t, "parked ones in a minute", again, 100, 201)
+		c.mu.Unlock()
+		_, err := rf.Pause(t.Context(), "billing", nil)
+		must(t, err)
+		time.Sleep(5 * time.Second)
+		c.since()
+		time.Sleep(time.Minute)
+		if begun, _ := c.since(); begun["a"] != 0 {
+			t.Errorf("%d were tried in a pause", begun["a"])
+		}
+		stop()
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -34,7 +36,12 @@ func (*lazyTopic) Unsettled() bool { return true }
 
 func (t *lazyTopic) Doubt() uint64 { return t.doubt.Load() }
 
-func (t *lazyTopic) Settle(context.Context) error { return t.settle() }
+func (t *lazyTopic) Settle(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return t.settle()
+}
 
 // unitOn is the settling of a unit that reads a topic.
 func unitOn(t *testing.T, on *lazyTopic) *settling {
@@ -96,5 +103,53 @@ func TestAUnitThatReadWhatWasTakenBackTellsNothing(t *testing.T) {
 	s.last(t.Context(), upTo(6))
 	if p := s.pass(group.Progress{}); p.Positions != nil {
 		t.Errorf("told %+v", p)
+	}
+}
+
+// A disk may be full for a while: nobody has to handle a record first for the progress to be stored.
+func TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries, told := 0, make(chan struct{}, 1)
+		s := unitOn(t, &lazyTopic{settle: func() error {
+			if tries++; tries < 3 {
+				return errors.New("disk full")
+			}
+			return nil
+		}})
+		s.advanced = func() { told <- struct{}{} }
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			s.run(ctx, nil)
+		}()
+		began := time.Now()
+		oldest := time.UnixMilli(7)
+		if p := s.pass(group.Progress{Positions: upTo(5).Positions, Oldest: oldest}); p.Positions != nil || p.Oldest != oldest {
+			t.Errorf("told %+v before the sync; expected how old the oldest record is, and no more", p)
+		}
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Fatal("nobody asks for the progress, or the sync was not tried again")
+		}
+		if p := s.pass(group.Progress{}); tries != 3 || len(p.Positions) != 1 || p.Positions[0].Next != 5 || time.Since(began) != 2*settleAgain {
+			t.Errorf("told %+v after %d tries in %s", p, tries, time.Since(began))
+		}
+		cancel()
+		<-over
+	})
+}
+
+// A drain that took too long has ended the context of its unit, and what was done is stored all the same.
+func TestTheLastProgressIsStoredWhenTheDrainTookTooLong(t *testing.T) {
+	t.Parallel()
+	s := unitOn(t, &lazyTopic{settle: func() error { return nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.last(ctx, upTo(9))
+	if p := s.pass(group.Progress{}); len(p.Positions) != 1 || p.Positions[0].Next != 9 {
+		t.Errorf("told %+v; expected all that was done", p)
 	}
 }

@@ -498,3 +498,45 @@ func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
 		drain(t, e, stop)
 	})
 }
+
+// The handler that began to owe an answer first may be the last to return: it is the one that is out the longest.
+func TestTheOldestAnswerIsMissedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(2, 2)
+		s := &lates{}
+		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 2, ProgressTimeout: 10 * time.Second, Handler: func(ctx context.Context, r *Record) error {
+			time.Sleep(time.Duration(r.Offset) * time.Second)
+			_ = s.handle(ctx, r)
+			if r.Offset == 0 {
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		}})
+		go func() {
+			time.Sleep(9 * time.Second)
+			<-s.context(0).Done()
+			_, _ = s.of(0).Answer(nil), s.of(1).Answer(nil)
+		}()
+		began := time.Now()
+		var stuck *StuckError
+		if err := e.Run(t.Context()); !errors.As(err, &stuck) || stuck.Offset != 0 || time.Since(began) != 10*time.Second {
+			t.Errorf("%v after %s; expected the first one after 10 s", err, time.Since(began))
+		}
+	})
+}
+
+// An error is the answer, also for who waits for one: what comes later is told so.
+func TestWhoWaitedForAnErrorTakesNoOtherAnswer(t *testing.T) {
+	t.Parallel()
+	var r Record
+	owed, failed := NewLater(), errors.New("no")
+	r.AnswerLater(owed)
+	if err := r.Wait(t.Context(), failed, time.Second); !errors.Is(err, failed) {
+		t.Errorf("%v; expected what the handler returned", err)
+	}
+	if err := owed.Answer(nil); !errors.Is(err, fault.Conflict) {
+		t.Errorf("an answer behind that: %v; expected ErrConflict", err)
+	}
+}

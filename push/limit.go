@@ -55,11 +55,12 @@ func targetsOf(limits map[string]Limits) (map[string]*subscription.Target, error
 	return targets, errors.Join(errs...)
 }
 
-// count tells the endpoints that have limits how many subscriptions go there: those that are paused need nothing.
+// count tells the endpoints that have limits how many subscriptions go there. Those that are paused
+// count: their shards are here with their parts, which the others use.
 func (s *server) count(all []*ringfence.SubscriptionInfo) {
 	among := map[string]int{}
 	for _, d := range all {
-		if d.Endpoint != nil && d.Paused == nil {
+		if d.Endpoint != nil {
 			origin, _ := originOf(d.Endpoint.URL) // "": it is told when it is to be delivered
 			among[origin]++
 		}

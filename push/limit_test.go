@@ -41,7 +41,7 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() {
-		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at: {Concurrency: 3, Rate: 100_000}}}))
+		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at + "/": {Concurrency: 3, Rate: 100_000}}}))
 	})
 	for i := range 20 {
 		produce(t, rf, "payments", string(rune('a'+i)), "1")
@@ -57,6 +57,54 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 	})
 	if most.Load() > 3 || most.Load() < 2 {
 		t.Errorf("%d requests were under way at once; want at most 3, and more than one", most.Load())
+	}
+}
+
+// The shards of a subscription that is paused are there, with their parts of what its endpoint takes: the others use
+// those, and no more than all.
+func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+	var in inbox
+	var now, most atomic.Int64
+	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-time.After(20 * time.Millisecond) // so that more would come meanwhile
+		in.ServeHTTP(w, r)
+	})
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		subscribed(t, rf, name, at+"/"+name)
+		if name != "a" {
+			_, err := rf.Pause(t.Context(), name, nil)
+			must(t, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at: {Concurrency: 3}}}))
+	})
+	for n := range 5 {
+		for i := range 20 {
+			produce(t, rf, "payments", string(rune('a'+i)), string(rune('1'+n)))
+		}
+	}
+	eventually(t, "all records of the one that goes on", func() bool {
+		for i := range 20 {
+			if len(in.has("a/"+string(rune('a'+i)))) < 5 {
+				return false
+			}
+		}
+		return true
+	})
+	if most.Load() != 3 {
+		t.Errorf("%d requests were under way at once; want 3, which the endpoint takes", most.Load())
 	}
 }
 

@@ -238,3 +238,105 @@ func TestASessionIsLostForAllWhileItIsLookedForWhatCameBack(t *testing.T) {
 		}
 	})
 }
+
+// Whoever opens a session may be the first of many, and be gone long before they are.
+func TestASessionIsWatchedForAllWhenWhoOpenedItIsGone(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a, err := m.all.Open(ctx, 5*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := m.open()
+		cancel()
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lost(b) {
+			t.Fatal("it went with the context of who opened it")
+		}
+		m.h.SetOutage(true)
+		time.Sleep(6 * time.Second)
+		if !lost(b) {
+			t.Error("a session that could not be renewed is not lost for who has it still")
+		}
+		m.h.SetOutage(false)
+		_ = b.Close(t.Context()) // it has ended
+	})
+}
+
+func TestMembersWithAnotherTTLHaveASessionOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a := m.open()
+		b, err := m.all.Open(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.ID() == b.ID() {
+			t.Fatal("one session for two TTLs: one of them is not what was asked for")
+		}
+		a.Lose()
+		if lost(b) {
+			t.Error("the session of one TTL is lost with that of the other")
+		}
+		for _, s := range []*registry.Share{a, b} {
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Between the look at an entry that came back and its removal the member may be started again.
+func TestAnEntryThatChangesAsItIsTakenAwayStays(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		out := m.put(a, "g", "1")
+		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+			t.Fatal(err)
+		}
+		m.put(b, "g", "1") // as a store that went back has it
+		again := 0
+		m.h.OnApply(func([]string) error {
+			if again++; again == 1 {
+				m.put(b, "g", "2")
+			}
+			return nil
+		})
+		time.Sleep(31 * time.Second)
+		m.h.OnApply(nil)
+		if again == 0 || !m.has("g") {
+			t.Errorf("%d writes; the entry of the next start is there: %v; want it to stay", again, m.has("g"))
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A process that lives for years has more members come and go than it can keep in mind.
+func TestASessionFromWhichManyHaveGoneEnds(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		b := m.open()
+		for n := 0; !lost(b); n++ {
+			if n > 1000 {
+				t.Fatal("what is looked at has no end")
+			}
+			a := m.open()
+			out := m.put(a, "g", "1")
+			if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+				t.Fatal(err)
+			}
+			if n < 1000 == lost(b) {
+				t.Fatalf("lost after %d: %v; want it after 1,001", n+1, lost(b))
+			}
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

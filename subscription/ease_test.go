@@ -103,6 +103,43 @@ func TestAReceiverThatRefusesAllKeepsAFewAttempts(t *testing.T) {
 	})
 }
 
+// What is refused for another reason, or is hardly anything, says nothing of how much a receiver can take: when
+// more comes of a sudden, all of it is tried.
+func TestALoadThatRisesIsNotBoundByTheFewThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what   string
+		each   time.Duration
+		refuse func(n int) bool
+	}{
+		{"four of ten, for ever", 10 * time.Millisecond, func(n int) bool { return n%10 < 4 }},
+		{"the few that there are", 200 * time.Millisecond, func(n int) bool { return n < 25 }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				th, n := NewThrottle(quiet()), 0
+				defer th.End()
+				try := func(times int, each time.Duration) (began int) {
+					for range times {
+						if th.take() {
+							th.answered(c.refuse(n))
+							n++
+							began++
+						}
+						time.Sleep(each)
+					}
+					return began
+				}
+				try(int(5*time.Second/c.each), c.each)
+				if began := try(1000, time.Millisecond); began != 1000 {
+					t.Errorf("%d of 1,000 were tried in the second in which they came", began)
+				}
+			})
+		})
+	}
+}
+
 // The rate of the subscription stays the most, whatever is accepted.
 func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
 	t.Parallel()

@@ -100,3 +100,57 @@ func TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin(t *testing.T) {
 		}
 	})
 }
+
+// A slot may come at the moment in which who waits for it gives up: it is the next one's then.
+func TestASlotThatComesToWhoGivesUpIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l slots
+		l.bound(1)
+		for i := range 200 {
+			_, give, err := l.take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var other func()
+			go func() { _, other, _ = l.take(ctx) }()
+			synctest.Wait()
+			l.mu.Lock() // both happen before it can tell one from the other
+			cancel()
+			l.used--
+			l.pass()
+			l.mu.Unlock()
+			if synctest.Wait(); other != nil {
+				other()
+			}
+			if l.used != 0 {
+				t.Fatalf("%d slots are taken after %d rounds, by nobody", l.used, i+1)
+			}
+			_ = give // it was given above
+		}
+	})
+}
+
+// An attempt that ends while it waits for its endpoint leaves the slot of its subscription to others.
+func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
+	t.Parallel()
+	at := NewTarget(0, 1)
+	defer at.End()
+	s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet(),
+		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	s.slots.bound(1)
+	_, giveThere, err := at.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.bounded(ctx, &dispatch.Record{Attempt: 1}, false); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; expected that it gave up", err)
+	}
+	giveThere()
+	if waited, _, err := s.slots.take(deadline(t)); waited || err != nil {
+		t.Errorf("nothing is under way, and one waits: %v", err)
+	}
+}

@@ -85,6 +85,41 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 	}
 }
 
+// Parts are fractions that no number has exactly; all of them are the whole.
+func TestAllPartsTogetherAreAllThatAnEndpointTakes(t *testing.T) {
+	t.Parallel()
+	at := NewTarget(0, 10)
+	for range 10 {
+		at.Join(NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet()}), 0.1)
+	}
+	if got := at.slots.atMost(1000); got != 10 {
+		t.Errorf("ten tenths of 10 are %d", got)
+	}
+}
+
+// Who is told of no subscription has one that ends, or begins, at that moment.
+func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := NewTarget(100, 10)
+		defer at.End()
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet()})
+		defer at.Join(s, 1)()
+		at.SetSubscriptions(0)
+		if got := at.slots.atMost(1000); got != 10 {
+			t.Errorf("%d at the same time; want 10", got)
+		}
+		began := 0
+		for range 10_000 {
+			if s.mayBegin(false) {
+				began++
+			}
+			time.Sleep(time.Millisecond)
+		}
+		about(t, "the rate", began, 1000)
+	})
+}
+
 // An attempt that the endpoint has no token for gives that of its subscription back.
 func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 	t.Parallel()
@@ -109,6 +144,33 @@ func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 		}
 		if got := before - had(); got != 1 {
 			t.Errorf("%g tokens of the subscription were used for one attempt", got)
+		}
+	})
+}
+
+// A parked record that has its token of the one has none of the other.
+func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		own, at := NewThrottle(quiet()), NewTarget(1, 0)
+		defer own.End()
+		defer at.End()
+		own.SetRate(1)
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Throttle: own, Target: at, Logger: quiet()})
+		defer own.Join(s, 1)()
+		defer at.Join(s, 1)()
+		time.Sleep(2 * time.Second)
+		s.paidFor(at.rates().why).Add(1)
+		if !s.mayBegin(true) || !at.rates().take() {
+			t.Fatal("a record that had a token of the endpoint took another, or did not begin")
+		}
+		s.paidFor(at.rates().why).Add(1)
+		if s.mayBegin(true) {
+			t.Error("it began beyond the rate of the subscription, by a token of the endpoint")
+		}
+		s.paidFor(own.why).Add(1)
+		if s.paidFor(at.rates().why).Store(0); s.mayBegin(true) {
+			t.Error("it began beyond the rate of the endpoint, by a token of the subscription")
 		}
 	})
 }

@@ -58,7 +58,7 @@ var strange = []struct {
 }
 
 // reading connects with a client, and looks for a topic.
-func reading(t *testing.T, config Config) (error, *logins) {
+func reading(t *testing.T, config Config) (*logins, error) {
 	t.Helper()
 	config = config.withDefaults()
 	config.logins, config.operationTimeout = newLogins(config), 300*time.Millisecond
@@ -71,7 +71,7 @@ func reading(t *testing.T, config Config) (error, *logins) {
 	if err == nil {
 		r.Close()
 	}
-	return err, config.logins
+	return config.logins, err
 }
 
 // Nothing that comes from who listens in the place of a broker may end the process: the client reads what it
@@ -86,7 +86,7 @@ func TestWhatIsNoMessageOfPulsarIsAnErrorAndNoMore(t *testing.T) {
 			}
 			var err error
 			var l *logins
-			memtest.AtMost(t, 64<<20, c.what, func() { err, l = reading(t, Config{ServiceURL: "pulsar://" + b.Addr().String()}) })
+			memtest.AtMost(t, 64<<20, c.what, func() { l, err = reading(t, Config{ServiceURL: "pulsar://" + b.Addr().String()}) })
 			if err == nil {
 				t.Errorf("%s, after the login %v: no error", c.what, in)
 			} else if why := l.explain(err).Error(); !strings.Contains(why, "pulsar's broker at "+b.Addr().String()+": "+errFrame.Error()+": "+c.why) {
@@ -212,7 +212,7 @@ func TestAProxyOfPulsarIsAskedForTheBroker(t *testing.T) {
 	b := newTeller(t)
 	b.lookup = nil
 	b.through = "broker-7:6650"
-	if err, _ := reading(t, Config{ServiceURL: "pulsar://" + b.Addr().String()}); err != nil {
+	if _, err := reading(t, Config{ServiceURL: "pulsar://" + b.Addr().String()}); err != nil {
 		t.Error(err)
 	}
 	b.mu.Lock()
@@ -236,17 +236,17 @@ func TestABrokerOfTLSProvesItsName(t *testing.T) {
 	b.secured = &tls.Config{Certificates: made.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	_, port, _ := net.SplitHostPort(b.Addr().String())
 	config := Config{ServiceURL: "pulsar+ssl://127.0.0.1:" + port, TLSCA: ca, Token: "hunter2", Options: driver.Options{StrictTLS: true, AllowShared: true}}
-	if err, _ := reading(t, config); err != nil {
+	if _, err := reading(t, config); err != nil {
 		t.Errorf("a broker that its certificate is for: %v", err)
 	}
 	named := config
 	named.ServiceURL = "pulsar+ssl://localhost:" + port // the certificate is for example.com and 127.0.0.1
-	if err, l := reading(t, named); err == nil || !strings.Contains(l.explain(err).Error(), "certificate") {
+	if l, err := reading(t, named); err == nil || !strings.Contains(l.explain(err).Error(), "certificate") {
 		t.Errorf("a broker with another name: %v", err)
 	}
 	other := config
 	other.TLSCA = ""
-	if err, l := reading(t, other); err == nil || !strings.Contains(l.explain(err).Error(), "certificate") {
+	if l, err := reading(t, other); err == nil || !strings.Contains(l.explain(err).Error(), "certificate") {
 		t.Errorf("a broker of another CA: %v", err)
 	}
 }

@@ -171,3 +171,28 @@ func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
 		t.Error("a command outlived the end:", exit)
 	}
 }
+
+// What watches over commands may be killed, as any process: the next command begins under another one.
+func TestAWatchThatWasKilledIsReplaced(t *testing.T) {
+	t.Parallel()
+	c := &Children{}
+	released(t, c)
+	for range 2 {
+		if _, err := c.begin(); err != nil {
+			t.Fatal(err)
+		}
+		c.end()
+		pid, ended := c.watch.pid, c.watch.ended
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Fatalf("nobody watches over the command: %v", err)
+		}
+		if err := c.watch.kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	}
+	if _, err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+}

@@ -22,19 +22,28 @@ func TestWhatArrivesIsJudged(t *testing.T) {
 		of      *Arrivals
 		promise Promise
 	}{
-		"a record never came":                   {arrivals(a0, a1, a2, b0), NotLost},
-		"a record came before the one before":   {arrivals(a0, a2, a1, b0, b1), KeyOrder},
-		"a record was passed and never came":    {arrivals(a0, a2, b0, b1), NotSkipped},
-		"a record came from two places":         {arrivals(at("a", 0, "0/1/5"), a1, a2, b0, b1, at("a", 0, "0/1/6")), StoredOnce},
-		"nobody sent it":                        {arrivals(a0, a1, a2, b0, b1, at("c", 0, "")), OnlySent},
-		"nobody sent so many":                   {arrivals(a0, a1, a2, at("a", 3, ""), b0, b1), OnlySent},
-		"no dead letter":                        {none, OneDeadLetter},
-		"two dead letters":                      {twice, OneDeadLetter},
-		"a dead letter of a key without poison": {other, OneDeadLetter},
+		"a record never came":                    {arrivals(a0, a1, a2, b0), NotLost},
+		"a record came before the one before":    {arrivals(a0, a2, a1, b0, b1), KeyOrder},
+		"a record was passed and never came":     {arrivals(a0, a2, b0, b1), NotSkipped},
+		"a record came from two places":          {arrivals(at("a", 0, "0/1/5"), a1, a2, b0, b1, at("a", 0, "0/1/6")), StoredOnce},
+		"nobody sent it":                         {arrivals(a0, a1, a2, b0, b1, at("c", 0, "")), OnlySent},
+		"nobody sent so many":                    {arrivals(a0, a1, a2, at("a", 3, ""), b0, b1), OnlySent},
+		"nobody sent it, nor can it be numbered": {arrivals(a0, a1, a2, b0, b1, at("a", -1, "")), OnlySent},
+		"no dead letter":                         {none, OneDeadLetter},
+		"two dead letters":                       {twice, OneDeadLetter},
+		"a dead letter of a key without poison":  {other, OneDeadLetter},
 	} {
 		if r := c.of.Judge(); r.Broken[c.promise] == 0 {
 			t.Errorf("%s: not found; %s", name, r)
 		}
+	}
+}
+
+func TestWhatIsTakenAgainBehindAGapIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	r := arrivals(at("a", 0, ""), at("a", 2, ""), at("a", 2, ""), at("b", 0, ""), at("b", 1, "")).Judge()
+	if r.Delivered != 4 || r.Duplicated != 1 || r.Broken[KeyOrder] != 1 || r.Lost != 1 {
+		t.Errorf("four were taken, one of them twice, and one never: %s", r)
 	}
 }
 

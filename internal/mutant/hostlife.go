@@ -75,5 +75,11 @@ func hostLifeMutants() []mutant {
 			find: "!info.Mode().IsRegular() || st.Nlink < 2 {\n", put: "!info.Mode().IsRegular() || st.Nlink > 0 {\n",
 			pkg: ".", test: "TestACopyByHardLinksIsRefused$",
 		},
+		{
+			name: "watch-that-was-killed", breaks: "once somebody has killed what watches over commands, they go on when their process is killed",
+			file: "internal/command/watch_linux.go",
+			find: "		case <-c.watch.ended: // somebody has killed it\n			_ = c.watch.pipe.Close()\n", put: "		case <-c.watch.ended: // somebody has killed it\n			return c.watch.mark, nil\n",
+			pkg: "internal/command", test: "TestAWatchThatWasKilledIsReplaced$",
+		},
 	}
 }

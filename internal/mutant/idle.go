@@ -82,5 +82,41 @@ func idleMutants() []mutant {
 			find: "cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions,", put: "cfg.Registry, cfg.WorkersCommit, cfg.Logger = c.Registry,",
 			pkg: ".", test: "TestSubscriptionsOfAKilledProcessAreAllTakenOver$",
 		},
+		{
+			name: "session-that-has-ended-shared", breaks: "a group begins under a session that has ended in the store",
+			file: "registry/sessions.go",
+			find: "	case <-x.Session.Done():\n		return nil // and", put: "	case <-(chan struct{})(nil):\n		return nil // and",
+			pkg: "registry", test: "TestASessionThatHasEndedIsGivenToNobody$",
+		},
+		{
+			name: "session-shared-as-it-ends", breaks: "the entry of the last group that leaves stays, as another one came that moment",
+			file: "registry/sessions.go",
+			find: "		return false\n	}\n	if x.of.open[x.ttl] == x.shared {", put: "		return false\n	}\n	if x.of.open[x.ttl] == nil {",
+			pkg: "registry", test: "TestTheSessionOfTheLastOneWhoLeavesIsGivenToNobody$",
+		},
+		{
+			name: "withdrawn-without-end", breaks: "a process whose groups come and go keeps all of them in memory, and asks for each",
+			file: "registry/sessions.go",
+			find: "	if len(x.withdrawn) > mostWithdrawn {", put: "	if len(x.withdrawn) < 0 {",
+			pkg: "registry", test: "TestASessionFromWhichManyHaveGoneEnds$",
+		},
+		{
+			name: "session-watched-for-its-opener", breaks: "a session that ends is not lost for those who share it once the group that opened it has stopped",
+			file: "registry/sessions.go",
+			find: "context.WithCancel(context.WithoutCancel(ctx))", put: "context.WithCancel(ctx)",
+			pkg: "registry", test: "TestASessionIsWatchedForAllWhenWhoOpenedItIsGone$",
+		},
+		{
+			name: "session-of-any-ttl", breaks: "a group gets a session of another TTL than it asked for",
+			file: "registry/sessions.go",
+			find: "	x := s.open[ttl]\n", put: "	x := s.open[ttl]\n	for _, y := range s.open {\n		x = y\n	}\n",
+			pkg: "registry", test: "TestMembersWithAnotherTTLHaveASessionOfTheirOwn$",
+		},
+		{
+			name: "next-start-taken-away", breaks: "the entry of a member that was started again is removed in the place of one that came back",
+			file: "registry/sessions.go",
+			find: "Txn{Checks: []Check{{Key: w.key, Version: e.Version}}, Deletes", put: "Txn{Deletes",
+			pkg: "registry", test: "TestAnEntryThatChangesAsItIsTakenAwayStays$",
+		},
 	}
 }

@@ -76,5 +76,17 @@ func kafkaMutants() []mutant {
 			find: "		if n > limits.KafkaPauseMillis {\n", put: "		if n > limits.KafkaPauseMillis<<20 {\n",
 			pkg: "commitlog/kafkalog", test: "TestABrokerAsksForNoLongPause$",
 		},
+		{
+			name: "two-answers-agree-always", breaks: "a place that one answer alone has is believed",
+			file: "commitlog/kafkalog/sure.go",
+			find: "a == nil || !bytes.Equal(a, b)", put: "a == nil || len(a) != len(bytes.Clone(b))",
+			pkg: "commitlog/kafkalog", test: "TestTwoAnswersAgreeAsFarAsTheyAreTheSame$",
+		},
+		{
+			name: "gap-behind-the-first-batch", breaks: "a gap in the middle of an answer is believed at once",
+			file: "commitlog/kafkalog/sure.go",
+			find: "		raw, offset = rest, last+1\n	}\n	return true", put: "		_, _ = rest, last\n		return true\n	}\n	return true",
+			pkg: "commitlog/kafkalog", test: "TestAGapIsSeenWhereverItIs$",
+		},
 	}
 }

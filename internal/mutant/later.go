@@ -113,5 +113,53 @@ func laterMutants() []mutant {
 			find: "	case <-dispatch.Last(first.ctx):\n", put: "",
 			pkg: front, test: "TestATurnWaitsForNoFullBatch$",
 		},
+		{
+			name: "cancelled-in-a-batch", breaks: "a handler of batches gets messages whose partition was lost while they waited",
+			file: "consumer/batches.go",
+			find: "		if i.ctx.Err() == nil {", put: "		if i.ctx != nil {",
+			pkg: "consumer", test: "TestWhatWasCancelledWhileItWaitedIsInNoCall$",
+		},
+		{
+			name: "batch-waits-anew", breaks: "a message that waited behind a call waits the whole time for others once more",
+			file: "consumer/batches.go",
+			find: "time.NewTimer(time.Until(first.since.Add(b.Wait)))", put: "time.NewTimer(b.Wait)",
+			pkg: "consumer", test: "TestTheTimeBehindACallCountsAsWaiting$",
+		},
+		{
+			name: "full-batches-one-by-one", breaks: "full batches wait for a call to end though more may be under way",
+			file: "consumer/batches.go",
+			find: "	default:\n	}\n	b.begin()\n	return batch, cancelled", put: "	default:\n	}\n	return batch, cancelled",
+			pkg: "consumer", test: "TestAsManyCallsBeginAsThereAreFullBatches$",
+		},
+		{
+			name: "calls-not-joined", breaks: "Subscribe and Consume return while a call of a batch is ending",
+			file: "consumer/batches.go",
+			find: "	if c.ending == 0 {\n		close(calm)", put: "	if c.ending >= 0 {\n		close(calm)",
+			pkg: "consumer", test: "TestWhoJoinsWaitsForTheEndOfCalls$",
+		},
+		{
+			name: "oldest-answer-is-not-first", breaks: "of the answers that do not come an older one is missed later than a younger",
+			file: "dispatch/later.go",
+			find: "	for at != nil && at.since.After(l.since) {", put: "	for at != nil && at.since.IsZero() {",
+			pkg: "dispatch", test: "TestTheOldestAnswerIsMissedFirst$",
+		},
+		{
+			name: "answer-behind-an-error", breaks: "who answers for a parked record whose handler has failed believes that it counts",
+			file: "dispatch/later.go",
+			find: "	case err != nil:\n		l.end(errSaid)\n		return err\n	}\n	answer", put: "	case err != nil:\n		return err\n	}\n	answer",
+			pkg: "dispatch", test: "TestWhoWaitedForAnErrorTakesNoOtherAnswer$",
+		},
+		{
+			name: "batch-deaf-to-a-cancellation", breaks: "a partition that is lost is not let go of while one of its messages waits for others",
+			file: "consumer/batches.go",
+			find: "	case <-first.ctx.Done():\n	}\n}", put: "	}\n}",
+			pkg: "consumer", test: "TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch$",
+		},
+		{
+			name: "call-deaf-to-the-second", breaks: "the call of a batch is not told that an attempt of it was cancelled, but of the first",
+			file: "consumer/batches.go",
+			find: "func() { cancel(context.Cause(other)) })", put: "func() { _ = cancel })",
+			pkg: "consumer", test: "TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch$",
+		},
 	}
 }

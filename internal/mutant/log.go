@@ -71,5 +71,35 @@ func logMutants() []mutant {
 			find: "	p.wakeAll()\n	t.retain()\n", put: "	t.retain()\n",
 			pkg: "commitlog/memlog", test: "TestConformance$/dense/Wait/ReturnsOnlyWhenARecordIsReadable",
 		},
+		{
+			name: "sync-that-failed-for-good", breaks: "a disk that was full for a moment keeps a quiet unit from storing its progress for good",
+			file: "consumer/settle.go",
+			find: "		retry.Reset(settleAgain)\n", put: "",
+			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
+		},
+		{
+			name: "durable-and-nobody-asks", breaks: "the progress of a unit that gets quiet is durable and stays untold",
+			file: "consumer/settle.go",
+			find: "	s.advanced()\n	return nil", put: "	return nil",
+			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
+		},
+		{
+			name: "no-watchdog-behind-a-sync", breaks: "a handler that hangs is not found out while progress waits for a sync",
+			file: "consumer/settle.go",
+			find: "	safe.Oldest = p.Oldest\n", put: "",
+			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
+		},
+		{
+			name: "last-progress-goes-with-its-context", breaks: "what was done in a drain that took too long is done again",
+			file: "consumer/settle.go",
+			find: "s.sync(context.WithoutCancel(ctx))", put: "s.sync(ctx)",
+			pkg: "consumer", test: "TestTheLastProgressIsStoredWhenTheDrainTookTooLong$",
+		},
+		{
+			name: "last-progress-is-the-one-before", breaks: "what a unit did at its very end is done again",
+			file: "consumer/settle.go",
+			find: "	if p.Positions != nil {\n		s.asked = p\n	}\n	s.mu.Unlock()\n	if err", put: "	s.mu.Unlock()\n	if err",
+			pkg: "consumer", test: "TestTheLastProgressIsStoredWhenTheDrainTookTooLong$",
+		},
 	}
 }

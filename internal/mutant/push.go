@@ -178,5 +178,29 @@ func pushMutants() []mutant {
 			find: "			if !sameOrigin(fields[0], origin) {\n", put: "			if !sameOrigin(fields[0], fields[0]) {\n",
 			pkg: push, test: "TestASecretOfAnOriginSignsNothingElse$",
 		},
+		{
+			name: "certificate-for-a-longer-name", breaks: "a certificate is shown to an origin whose name begins with that of its own",
+			file: "push/clienttls.go",
+			find: "strings.EqualFold(strings.TrimSuffix(line, \"/\"), origin)", put: "strings.HasPrefix(strings.ToLower(origin), strings.ToLower(strings.TrimSuffix(line, \"/\")))",
+			pkg: "push", test: "TestACertificateIsShownToItsOriginAlone$",
+		},
+		{
+			name: "certificate-without-tls", breaks: "a line that can never count passes for one that does",
+			file: "push/clienttls.go",
+			find: "len(fields) != 3 || !strings.HasPrefix(fields[0], \"https://\")", put: "len(fields) != 3",
+			pkg: "push", test: "TestFilesOfTLSThatCanNotBeUsedAreRefused$",
+		},
+		{
+			name: "limits-of-an-origin-as-written", breaks: "the limits of an endpoint hold for nobody when its origin ends with a slash",
+			file: "push/limit.go",
+			find: "targets[origin] = subscription", put: "targets[at] = subscription",
+			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
+		},
+		{
+			name: "paused-widens-a-limit", breaks: "an endpoint gets more at once than it may when some of its subscriptions are paused",
+			file: "push/limit.go",
+			find: "		if d.Endpoint != nil {", put: "		if d.Endpoint != nil && d.Paused == nil {",
+			pkg: "push", test: "TestPausedSubscriptionsWidenNoLimit$",
+		},
 	}
 }

@@ -94,5 +94,59 @@ func rateMutants() []mutant {
 			find: "	opts.Target = s.target(d)\n", put: "",
 			pkg: "push", test: "TestAnEndpointGetsNoMoreAtOnceThanItMay$",
 		},
+		{
+			name: "ease-for-one-that-is-refused", breaks: "a receiver that refuses one attempt now and then gets a few a second when many come",
+			file: "subscription/ease.go",
+			find: "(e.refused < easeRefused || e.refused <= e.accepted)", put: "(e.refused <= e.accepted)",
+			pkg: sub, test: "TestALoadThatRisesIsNotBoundByTheFewThatAreRefused$",
+		},
+		{
+			name: "ease-for-one-key", breaks: "one key that is refused for ever bounds what is tried of all others",
+			file: "subscription/ease.go",
+			find: "(e.refused < easeRefused || e.refused <= e.accepted)", put: "(e.refused < easeRefused)",
+			pkg: sub, test: "TestALoadThatRisesIsNotBoundByTheFewThatAreRefused$",
+		},
+		{
+			name: "nine-tenths-of-an-endpoint", breaks: "an endpoint gets less at once than it may, as tenths do not sum up to one",
+			file: "subscription/target.go",
+			find: "+1e-9", put: "",
+			pkg: sub, test: "TestAllPartsTogetherAreAllThatAnEndpointTakes$",
+		},
+		{
+			name: "endpoint-of-no-subscription", breaks: "an endpoint has no limits any more when its last subscription is paused",
+			file: "subscription/target.go",
+			find: "float64(max(1, n))", put: "float64(n)",
+			pkg: sub, test: "TestAnEndpointWithoutSubscriptionsKeepsItsLimits$",
+		},
+		{
+			name: "rate-for-what-is-parked", breaks: "what fails for ever takes a low rate for itself, and nothing new is delivered",
+			file: "subscription/throttle.go",
+			find: "!t.bounded() || !t.parked && t.tokens < 2 {", put: "!t.bounded() {",
+			pkg: ".", test: "TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate$",
+		},
+		{
+			name: "rate-for-what-is-new", breaks: "what was parked waits for as long as there are new records, at a low rate",
+			file: "subscription/throttle.go",
+			find: "	if t.parked = !t.parked; !t.bounded()", put: "	if t.parked = !t.parked; t.bounded()",
+			pkg: ".", test: "TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate$",
+		},
+		{
+			name: "token-of-the-other", breaks: "a parked record begins beyond the rate of its subscription by a token of its endpoint",
+			file: "subscription/throttle.go",
+			find: "	if why == crowded {\n		return &s.paidThere", put: "	if why == 0 {\n		return &s.paidThere",
+			pkg: sub, test: "TestATokenOfTheEndpointIsNoneOfTheSubscription$",
+		},
+		{
+			name: "slot-of-who-gave-up", breaks: "a slot that comes to an attempt which is cancelled that moment is lost for good",
+			file: "subscription/slots.go",
+			find: "		l.used--\n		l.pass()\n	}\n	return true, nil", put: "		l.pass()\n	}\n	return true, nil",
+			pkg: sub, test: "TestASlotThatComesToWhoGivesUpIsNotLost$",
+		},
+		{
+			name: "slot-lost-at-the-endpoint", breaks: "an attempt that ends while it waits for its endpoint takes a slot of its subscription along",
+			file: "subscription/slots.go",
+			find: "	if err != nil {\n		give()\n		return err", put: "	if err != nil {\n		return err",
+			pkg: sub, test: "TestWhoGivesUpAtTheEndpointKeepsNoSlot$",
+		},
 	}
 }

@@ -216,5 +216,59 @@ func turnMutants() []mutant {
 			find: "return consumer.UnlessEnded(ctx, err)", put: "return err",
 			pkg: ".", test: "TestAMemberThatIsEndedWhileItBeginsEndsWithoutAnError$",
 		},
+		{
+			name: "set-that-delivers-retired", breaks: "the set that delivers is retired by its own name, and nothing is delivered any more",
+			file: "subscription/turn.go",
+			find: "s.ID == set && s.State == closing })", put: "s.ID == set })",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "turn-of-another-life", breaks: "a member of a deleted subscription changes the sets of the one that was made anew",
+			file: "subscription/turn.go",
+			find: "		if now.Life() != d.Life() {", put: "		if false {",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "older-set-put-back", breaks: "the end of an old journal puts a set behind newer ones",
+			file: "subscription/turn.go",
+			find: " || last.ID != d.Set().ID || next.Set <= last.Set", put: " || last.ID != d.Set().ID",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "set-put-back-in-a-turn", breaks: "a journal begins a turn while another is under way",
+			file: "subscription/turn.go",
+			find: "		if now.Turning() || last.ID", put: "		if last.ID",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "set-put-back-by-an-old-one", breaks: "a set that ended long ago begins a turn",
+			file: "subscription/turn.go",
+			find: "now.Turning() || last.ID != d.Set().ID ||", put: "now.Turning() ||",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "set-put-back-twice", breaks: "one set stands in a definition twice",
+			file: "subscription/turn.go",
+			find: " || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID })", put: "",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "set-put-back-with-a-pause", breaks: "a set that has not begun is said to have paused",
+			file: "subscription/turn.go",
+			find: "next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0", put: "next.State, next.Since = making, time.Now().UnixMilli()",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "shortest-pause", breaks: "the pause of a turn is said to be that of its quickest shard",
+			file: "subscription/turn.go",
+			find: "i < 0 || now.Sets[i].Pause >= ms", put: "i < 0",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "turn-to-as-many", breaks: "a reshard to as many shards as there are turns all of them",
+			file: "subscription/turn.go",
+			find: "err != nil || d.Set().Shards == shards {", put: "err != nil {",
+			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
 	}
 }

@@ -99,5 +99,35 @@ func verifyMutants() []mutant {
 			find: "	case p.Load.Idempotent && errors.Is(a.err, fault.Forgotten):\n", put: "	case a.n < 0 && errors.Is(a.err, fault.Forgotten):\n",
 			pkg: "internal/verify", test: "TestAnIdempotentProducerGoesOnBehindARetiredHome$",
 		},
+		{
+			name: "judge-of-arrivals-counts-from-nowhere", breaks: "a record of a number that none has is one that was taken again",
+			file: "internal/history/arrival.go",
+			find: "!known || t.Number < 0 ||", put: "!known ||",
+			pkg: "internal/history", test: "TestWhatArrivesIsJudged$",
+		},
+		{
+			name: "judge-of-arrivals-counts-twice", breaks: "the record behind a gap counts twice when it is taken again",
+			file: "internal/history/arrival.go",
+			find: "			next[t.Key] = t.Number + 1\n", put: "			next[t.Key] = t.Number\n",
+			pkg: "internal/history", test: "TestWhatIsTakenAgainBehindAGapIsCountedOnce$",
+		},
+		{
+			name: "verify-forgives-the-last-ones", breaks: "the last records of a key never come, and verify says that they are on their way",
+			file: "internal/verify/subscription.go",
+			find: "Early: !r.result.Complete", put: "Early: r.result.Complete",
+			pkg: "internal/verify", test: "TestTheJudgeOfDeliveriesIsToldWhatIsKnown$",
+		},
+		{
+			name: "verify-is-unsure-of-all", breaks: "records that nobody sent break no promise in verify --subscriptions",
+			file: "internal/verify/subscription.go",
+			find: "a.Unsure[key] = s.acked[key], n-s.acked[key]", put: "a.Unsure[key] = s.acked[key], n",
+			pkg: "internal/verify", test: "TestTheJudgeOfDeliveriesIsToldWhatIsKnown$",
+		},
+		{
+			name: "verify-forgets-an-acknowledgement", breaks: "the last acknowledged record of a key is not missed in verify --subscriptions",
+			file: "internal/verify/subscription.go",
+			find: "				s.acked[e.Key] = max(s.acked[e.Key], n)", put: "				s.acked[e.Key] = min(s.acked[e.Key]+1, n-1)",
+			pkg: "internal/verify", test: "TestTheJudgeOfDeliveriesIsToldWhatIsKnown$",
+		},
 	}
 }
