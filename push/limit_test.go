@@ -71,7 +71,9 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
 		n := now.Add(1)
 		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		m := most.Load()
+		for n > m && !most.CompareAndSwap(m, n) {
+			m = most.Load()
 		}
 		<-time.After(20 * time.Millisecond) // so that more would come meanwhile
 		in.ServeHTTP(w, r)

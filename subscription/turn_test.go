@@ -96,8 +96,8 @@ func TestAnOldJournalPutsNoSetBack(t *testing.T) {
 	put("that is no newer", d, Set{Set: 1, ID: "abcdefg4", Shards: 1})
 	put("that is there", d, Set{Set: 2, ID: first.Set().ID, Shards: 1})
 
-	for _, pause := range []time.Duration{50, 20} {
-		if err := c.NotePause(t.Context(), d, pause*time.Millisecond); err != nil {
+	for _, pause := range []time.Duration{50 * time.Millisecond, 20 * time.Millisecond} {
+		if err := c.NotePause(t.Context(), d, pause); err != nil {
 			t.Fatal(err)
 		}
 	}
