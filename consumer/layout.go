@@ -61,7 +61,7 @@ func share(storage, n, partitions int) group.Layout {
 
 // LayOut tells a group what it consumes.
 func (l Layout) LayOut(c *group.Config, doc *topic.Document) {
-	c.Topic, c.Layout, c.LayoutName, c.First, c.Initial = doc.Name, l.of(doc), l.Name, 0, 0
+	c.Topic, c.Layout, c.LayoutName, c.Closed, c.First, c.Initial = doc.Name, l.of(doc), l.Name, l.Of != nil, 0, 0
 	left := doc.Left()
 	for n := range c.Layout {
 		storage := c.Layout[n].Inputs[0].Storage

@@ -30,6 +30,7 @@ type Config struct {
 	// topic is refused.
 	Layout     Layout
 	LayoutName string
+	Closed     bool // there will be no more units, so that all of them may be over
 	Layouts    <-chan Layout
 	Initial    int
 	First      int

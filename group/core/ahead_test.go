@@ -54,7 +54,7 @@ func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
 		if c.refused != errors.Is(err, fault.Corrupt) || err != nil && (!strings.Contains(err.Error(), w.group.MetaKey()) || !strings.Contains(err.Error(), "group seek")) {
 			t.Errorf("%d units from %d on, of %d in the layout: %v; refused should be %v", c.units, c.first, len(c.layout), err, c.refused)
 		}
-		s.cfg.LayoutName, meta.Layout = "a shard set's", "a shard set's"
+		s.cfg.Closed = true
 		if err := s.checkMeta(meta); err != nil {
 			t.Errorf("%d units from %d on of a shard set, all of which may be retired: %v", c.units, c.first, err)
 		}

@@ -51,9 +51,7 @@ func (u *LayoutUnit) finishedBy(c *registry.Checkpoint) bool {
 // storage is the storage topic that the unit reads from.
 func (u *LayoutUnit) storage() int { return u.Inputs[0].Storage }
 
-// newest is the first unit of the newest storage topic. That takes records, or will: no unit of it is passed, unless
-// the layout has a name: of a shard set all units are, when the storage topic was retired that it reads, and a member
-// may not have heard of that yet.
+// newest is the first unit of the newest storage topic. That takes records, or will: no unit of it is passed.
 func (l Layout) newest() int {
 	first := len(l) - 1
 	for first > 0 && l[first-1].storage() == l[first].storage() {

@@ -14,6 +14,7 @@ type Config struct {
 	Units       int
 	Layout      Layout   // how they hang together; nil: their number is fixed. Else it has Units of them
 	LayoutName  string   // that all members have
+	Closed      bool     // there will be no more units: all of them may be passed, which a member may not have heard of yet
 	Initial     int      // how many of them a new group begins where it was told to; 0: all
 	First       int      // the first one that a new group works on; those before end at 0
 	UnitZones   []string // by unit; nil: anywhere

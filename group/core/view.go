@@ -71,7 +71,7 @@ func (s *State) checkMeta(m *registry.Meta) error {
 	case len(s.layout) != 0 && m.Units > len(s.layout)+maxAhead:
 		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so that somebody else wrote that; put registry key %q back as it was, or delete the group: %w",
 			name, m.Units, len(s.layout), maxAhead, s.cfg.Group.MetaKey(), fault.Corrupt)
-	case s.cfg.LayoutName == "" && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest():
+	case !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest():
 		return fmt.Errorf("group %q is finished with the units below %d, and those from %d on are of the newest storage topic, which takes records: somebody else wrote that, and nobody would work on them; seek the group to where it is to go on (ringfence group seek), or put registry key %q back as it was: %w",
 			name, m.First, s.layout.newest(), s.cfg.Group.MetaKey(), fault.Corrupt)
 	case m.Assignor != s.cfg.Assignor.Name():

@@ -42,7 +42,7 @@ func forgedMutants() []mutant {
 		{
 			name: "retired-is-damage", breaks: "members of a shard set whose storage topic was retired end with an error",
 			file: "group/core/view.go",
-			find: "	case s.cfg.LayoutName == \"\" && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First", put: "	case len(s.layout) != 0 && m.Units <= len(s.layout) && m.First",
+			find: "	case !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First", put: "	case len(s.layout) != 0 && m.Units <= len(s.layout) && m.First",
 			pkg: "group/core", test: "TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused$",
 		},
 		{
