@@ -115,13 +115,13 @@ damage: setup ## A segment cut at every byte of its header and frames, and every
 	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
 
 .PHONY: mutants
-mutants: setup ## Put known bugs into the code and show that a named test catches each
-	$(GO) run ./internal/mutant
+mutants: setup ## Put known bugs into the code and show that a named test catches each (MUTANTS_FLAGS='-part 1/2')
+	$(GO) run ./internal/mutant $(MUTANTS_FLAGS)
 
 .PHONY: soak
 soak: build ## The crash matrix, the simulation, each nemesis, the clusters and verify at full length (five hours)
 	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
-	@$(MAKE) soak-nemesis soak-cluster soak-pulsar
+	@$(MAKE) mutants soak-nemesis soak-cluster soak-pulsar
 	$(BIN)/ringfence verify --for 10m $(VERIFY_FLAGS)
 	$(BIN)/ringfence verify --subscriptions --for 10m $(VERIFY_FLAGS)
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +152,32 @@ func TestAMutantWhoseServerIsNotThereIsLeftOutAndNamed(t *testing.T) {
 	env, missing := h.servers(t.Context(), []mutant{{name: "a"}, {name: "b", server: "nosuch"}})
 	if len(env) != 0 || len(missing) != 1 || missing["nosuch"] == nil {
 		t.Errorf("environment %v, missing %v; expected only nosuch to be missing", env, missing)
+	}
+}
+
+func TestThePartsAreAllTogether(t *testing.T) {
+	t.Parallel()
+	all := mutants()
+	for n := 1; n <= 3; n++ {
+		seen := map[string]int{}
+		for k := 1; k <= n; k++ {
+			chosen, err := part(fmt.Sprintf("%d/%d", k, n), all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range chosen {
+				seen[m.name]++
+			}
+		}
+		for _, m := range all {
+			if seen[m.name] != 1 {
+				t.Errorf("%s is in %d of %d parts", m.name, seen[m.name], n)
+			}
+		}
+	}
+	for _, wrong := range []string{"", "1", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b"} {
+		if _, err := part(wrong, all); err == nil || !strings.Contains(err.Error(), "such as 1/2") {
+			t.Errorf("part %q: %v", wrong, err)
+		}
 	}
 }
