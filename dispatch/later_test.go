@@ -328,6 +328,39 @@ func TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers(t *testing.T) {
 	})
 }
 
+// A worker that has claimed several records accounts for them together: one may be answered in the call of the next.
+func TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // of the two below: there may be more than one worker
+		var before *Later
+		answered := 0
+		_, e, stop := owing(t, 8, 0, Config{Concurrency: 8, Handler: func(_ context.Context, r *Record) error {
+			owed := NewLater()
+			r.AnswerLater(owed)
+			mu.Lock()
+			defer mu.Unlock()
+			if before != nil { // of the record before it, in the same claim
+				answered++
+				if err := before.Answer(nil); err != nil {
+					t.Error(err)
+				}
+			}
+			before = owed
+			return nil
+		}})
+		synctest.Wait()
+		if err := before.Answer(nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if p := e.Progress().Positions; answered != 7 || len(p) == 0 || p[0].Next != 8 || e.Stats().Out != 0 {
+			t.Errorf("%d were answered in the next call, and progress is %+v, with %d out; expected all of 8", answered, p, e.Stats().Out)
+		}
+		_ = stop()
+	})
+}
+
 // Those who answer and the workers meet at every step that there is.
 func TestAnswersThatMeetTheReturnOfTheHandlerCountOnce(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ func idleMutants() []mutant {
 			name: "idlers-not-told-of-one-more", breaks: "a topic that gets quiet is watched half a second late",
 			file: page + "/idle.go",
 			find: "			r.bell.Add(1)\n			futexWakeOwn(&r.bell)\n", put: "",
-			pkg: page, test: "TestIdlersAreWokenByTheirOwnBells$",
+			pkg: page, test: "TestIdlersAreToldOfOneMore$",
 		},
 		{
 			name: "idlers-hear-no-lost-bell", breaks: "records whose writer was killed before it rang are not read in a topic that was quiet",

@@ -63,7 +63,7 @@ func laterMutants() []mutant {
 			name: "answer-lost-at-the-return", breaks: "an answer that comes while the worker accounts for its record is lost",
 			file: "dispatch/later.go",
 			find: "		l.known, l.knownAnswer = true, err\n", put: "",
-			pkg: dispatch, test: "TestAnswersThatMeetTheReturnOfTheHandlerCountOnce$",
+			pkg: dispatch, test: "TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts$",
 		},
 		{
 			name: "out-of-place-in-memory", breaks: "the engine moves a record in memory under whoever is at work on it",

@@ -57,6 +57,17 @@ func TestIdlersAreWokenByTheirOwnBells(t *testing.T) {
 	}
 }
 
+// The thread of a row may sleep on what it knew of: it has to hear of one that comes.
+func TestIdlersAreToldOfOneMore(t *testing.T) {
+	t.Parallel()
+	s := &Idlers{Look: time.Hour}
+	s.rows = []*row{{sleepers: []*sleeper{{}}}} // without its thread
+	s.enter(&sleeper{})
+	if r := s.rows[0]; len(s.rows) != 1 || len(r.sleepers) != 2 || r.bell.Load() == 0 {
+		t.Errorf("%d rows, %d sleepers, bell %d; expected that the one row rings for the second one", len(s.rows), len(r.sleepers), r.bell.Load())
+	}
+}
+
 // A sleeper whose wake-up was lost, as who rang was killed, is found at the next look.
 func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
 	t.Parallel()
