@@ -129,7 +129,8 @@ func (u *unit) taking() *unit {
 }
 
 // gated fails the history when a record is given out though earlier ones of its key may be
-// unfinished: nobody has processed them yet or, as long as nobody goes back, the store says so.
+// unfinished: nobody has processed them yet or, as long as nobody goes back, the store says so. What is deleted
+// it can't say any more: who has not heard yet that the group was deleted goes on for that long.
 func (k *worker) gated(unit int) {
 	w := k.n.w
 	from, to := w.parents(unit)
@@ -139,7 +140,7 @@ func (k *worker) gated(unit int) {
 			if !w.storages[p.unit.storage].sealed || p.finished() < end {
 				w.fail("%s starts a record of unit %d though %d of %d records of unit %d are finished", k.n, k.unit, p.finished(), end, q)
 			}
-			if !w.hasAny(Seeks, Rollback) && !p.over() {
+			if !w.hasAny(Seeks, Rollback) && k.life == w.store.deleted && !p.over() {
 				w.fail("%s starts a record of unit %d though the checkpoint of unit %d is %v, its end %d", k.n, k.unit, q, w.store.positions(q), end)
 			}
 		}

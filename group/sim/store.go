@@ -17,6 +17,7 @@ type store struct {
 	w        *world
 	down     bool
 	count    int
+	deleted  int // how often the group was
 	nonce    int // of the replica that leads; versions carry it
 	entries  map[string]entryDoc
 	sessions map[string]*session
@@ -112,6 +113,9 @@ func (s *store) remove(key string) {
 	}
 	s.replace(s.entries[key].version)
 	delete(s.entries, key)
+	if key == s.meta {
+		s.deleted++
+	}
 	if kind := kindOf(key); kind == "owners" || kind == "checkpoints" { // all begins anew, as the checker has to think of it
 		n := slices.Index(s.owners, key)
 		if kind == "checkpoints" {

@@ -20,6 +20,7 @@ type worker struct {
 	epoch  int64
 	inputs []*input // by input
 	curt   bool     // it tells only of inputs that have moved
+	life   int      // of the group: how often it had been deleted
 
 	running  int
 	moved    bool
@@ -52,7 +53,7 @@ const (
 )
 
 func newWorker(n *node, e core.StartUnit) *worker {
-	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch}
+	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, life: n.w.store.deleted}
 	for _, p := range n.w.units[k.unit].parts {
 		l := &input{partition: p}
 		k.inputs = append(k.inputs, l)
