@@ -115,7 +115,7 @@ damage: setup ## A segment cut at every byte of its header and frames, and every
 	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
 
 .PHONY: mutants
-mutants: setup ## Put known bugs into the code and show that a named test catches each (MUTANTS_FLAGS='-part 1/2')
+mutants: setup ## Put known bugs into the code and show that a named test catches each (MUTANTS_FLAGS='-part 1/3')
 	$(GO) run ./internal/mutant $(MUTANTS_FLAGS)
 
 .PHONY: soak

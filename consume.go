@@ -124,24 +124,25 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 			if !transactional {
 				return m.handle(ctx, h, r)
 			}
-			m.commit = consumer.NewCommitment(g, u, r)
+			commit := consumer.NewCommitment(g, u, r)
+			m.answers().commit = commit
 			err := m.handle(ctx, h, r)
 			if err == nil && r.Late() {
-				r.Then(m.commit.Outcome)
+				r.Then(commit.Outcome)
 				return nil
 			}
-			return m.commit.Outcome(err)
+			return commit.Outcome(err)
 		}
 	}
 }
 
 // handle calls a handler, and leaves the answer with the record that it is to give later.
 func (m *Message) handle(ctx context.Context, h Handler, r *dispatch.Record) error {
-	m.handled = true
+	m.record = r
 	defer func() {
-		m.handled = false
-		if m.later != nil {
-			r.AnswerLater(m.later)
+		m.record = nil
+		if a := m.answer; a != nil && a.later != nil {
+			r.AnswerLater(a.later)
 		}
 	}()
 	return h(ctx, m)

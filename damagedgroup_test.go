@@ -89,8 +89,8 @@ func TestAGroupThatCannotBeReadIsDeletedByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwrite(t, rf, g.MetaKey(), "{")
-	if err := rf.DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrCorrupt) {
-		t.Errorf("without force: %v; expected that it can't be read", err)
+	if err := rf.DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "group delete --force") {
+		t.Errorf("without force: %v; expected that it can't be read, and what removes it", err)
 	}
 	if err := rf.DeleteGroup(t.Context(), "g", &ringfence.DeleteGroupOptions{Force: true}); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ type Blockage = delivery.Blockage
 // Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
 // parked. With none, the records of the key are delivered as they come; one that fails is held in memory
 // for a while before it is parked, and only its owner knows of that. With an error it says what could be
-// read.
+// read; ErrInvalid for a subscription with OrderNone, where no record waits for another one.
 func (c *Client) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
 	return c.subs.Why(ctx, name, key)
 }

@@ -246,20 +246,29 @@ func TestADamagedGroupHidesNoOther(t *testing.T) {
 	for _, e := range kept {
 		store(e, []byte("{not JSON"))
 		after, err := n.rf.Groups(t.Context())
-		unit := strings.Contains(e.Key, "/owners/") // stops that unit only
-		if err != nil || len(after) != 3 || !unit && !strings.Contains(after[1].Damaged, e.Key) || unit && after[1].Topic != "orders" {
+		unit := strings.Contains(e.Key, "/owners/")     // stops that unit only
+		plan := strings.HasSuffix(e.Key, "/assignment") // stops nothing: it is made anew
+		if err != nil || len(after) != 3 || unit && after[1].Topic != "orders" {
+			t.Fatalf("with %s damaged: %+v, %v", e.Key, after, err)
+		}
+		if where := after[1].Damaged + after[1].Assignment.Reason; !unit && !strings.Contains(where, e.Key) {
 			t.Fatalf("with %s damaged: %+v, %v; expected it to be named", e.Key, after, err)
 		}
 		if !reflect.DeepEqual(after[0], before[0]) || !reflect.DeepEqual(after[2], before[2]) {
 			t.Errorf("with %s damaged the others are %+v and %+v; expected what they were", e.Key, after[0], after[2])
 		}
 		info, err := n.rf.DescribeGroup(t.Context(), "m")
-		if unit {
+		switch {
+		case unit:
 			named := slices.ContainsFunc(info.Units, func(u ringfence.UnitInfo) bool { return strings.Contains(u.Positions[0].Damaged, e.Key) })
 			if err != nil || !named {
 				t.Errorf("with %s damaged the group is described as %+v, %v; expected it to be named", e.Key, info, err)
 			}
-		} else if !errors.Is(err, ringfence.ErrCorrupt) {
+		case plan:
+			if err != nil || !strings.Contains(info.Assignment.Reason, e.Key) {
+				t.Errorf("with %s damaged the group is described as %+v, %v; expected the reason to name it", e.Key, info, err)
+			}
+		case !errors.Is(err, ringfence.ErrCorrupt):
 			t.Errorf("with %s damaged the group is described: %v; expected ErrCorrupt", e.Key, err)
 		}
 		if err := n.rf.DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), " m,") && !strings.Contains(err.Error(), `"m"`) {

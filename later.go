@@ -23,11 +23,11 @@ type Later = dispatch.Later
 // is not this owner's any more: it is delivered again then, whatever was answered. ErrInvalid for a message
 // whose handler has returned, or that came to none.
 func (m *Message) Later() *Later {
-	if m.later == nil {
-		if !m.handled {
+	if m.answer == nil || m.answer.later == nil {
+		if m.record == nil {
 			return dispatch.NoLater(fmt.Errorf("Message.Later was called where no handler is at work on the message; expected a call in the handler, before it returns: %w", ErrInvalid))
 		}
-		m.later = dispatch.NewLater()
+		m.answers().later = dispatch.NewLater(m.record)
 	}
-	return m.later
+	return m.answer.later
 }

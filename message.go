@@ -31,17 +31,28 @@ type Message struct {
 	Headers   []Header
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
 
-	commit  *consumer.Commitment // of a transactional consumer
-	later   *Later
-	handled bool // a handler is being called for it
+	record *dispatch.Record // of which it is, while a handler is being called for it
+	answer *answer          // nil: what the handler returns is all
 }
 
-// of makes m the message of a record.
+// answer is what few messages have: each word more in Message is one for every record that is consumed.
+type answer struct {
+	commit *consumer.Commitment // of a transactional consumer
+	later  *Later
+}
+
+// of makes m, which is zero, the message of a record.
 func (m *Message) of(topicName string, epoch int64, r *dispatch.Record) {
-	*m = Message{
-		Topic: topicName, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Epoch: epoch, Attempt: r.Attempt,
-		Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: time.UnixMilli(r.Timestamp),
+	m.Topic, m.Storage, m.Partition, m.Offset, m.Epoch, m.Attempt = topicName, r.Storage, r.Partition, r.Offset, epoch, r.Attempt
+	m.Key, m.Value, m.Headers, m.Timestamp = r.Key, r.Value, r.Headers, time.UnixMilli(r.Timestamp)
+}
+
+// answers is m.answer, which is made if need be.
+func (m *Message) answers() *answer {
+	if m.answer == nil {
+		m.answer = new(answer)
 	}
+	return m.answer
 }
 
 // Position is the place of a record.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,8 +212,11 @@ func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
 		_, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil) // the group is there, and holds
 		must(t, err)
 
-		over, retired := make(chan struct{}), make(chan int)
-		go func() { // joined below
+		over, retired := make(chan struct{}), make(chan int, 1)
+		var once sync.Once
+		end := func() int { once.Do(func() { close(over) }); n := <-retired; retired <- n; return n }
+		defer end() // also of a test that has failed
+		go func() { // joined by end
 			n := 0
 			for ended := false; !ended; {
 				r, err := keeper.RetireStorage(t.Context(), "a", nil)
@@ -244,8 +248,7 @@ func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
 		for _, stop := range stops {
 			stop()
 		}
-		close(over)
-		n := <-retired
+		n := end()
 		if n < rounds {
 			retire(t, keeper, rounds-1)
 		}

@@ -64,6 +64,8 @@ type SubscriptionEndpoint struct {
 	// SecretFile is the absolute path of a file with secrets, which requests are signed with. The path is
 	// stored and not what is in it: each host that delivers has the file.
 	SecretFile string
+	// CloudEvents: each request is a CloudEvent 1.0 in binary mode. Default: where who delivers says so.
+	CloudEvents bool
 }
 
 // SubscriptionInfo describes a subscription.
@@ -84,7 +86,7 @@ func (cfg SubscriptionConfig) definition(name string) subscription.Document {
 	return subscription.Document{
 		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters, Filter: cfg.Filter,
 		Retry:    subscription.NewRetry(cfg.Initial, cfg.Max, cfg.Hold, cfg.MaxAttempts),
-		Endpoint: subscription.NewEndpoint(cfg.Endpoint.URL, cfg.Endpoint.Timeout, cfg.Endpoint.SecretFile),
+		Endpoint: subscription.NewEndpoint(cfg.Endpoint.URL, cfg.Endpoint.Timeout, cfg.Endpoint.SecretFile, cfg.Endpoint.CloudEvents),
 		Sets:     subscription.OfShards(cfg.Shards),
 		Limits:   subscription.LimitsOf(cfg.Rate, cfg.Concurrency),
 	}
@@ -113,6 +115,9 @@ func (c *Client) CheckSubscription(ctx context.Context, name string) error {
 
 // SubscribeOptions are the options of Subscribe; the zero value of each field is its default.
 type SubscribeOptions struct {
+	// Life of the subscription that is meant, see SubscriptionInfo: one that was made anew under its name is not
+	// delivered, which is ErrNotFound. "": whichever has the name.
+	Life           string
 	Member         string        // ID; default host-pid-random. The newest start of an ID fences the others.
 	Concurrency    int           // handlers at once in one shard, each on another key; default 16, of SubscribeBatch 1
 	BatchSize      int           // of SubscribeBatch: messages in a call at most; default 100
@@ -137,8 +142,8 @@ type SubscribeOptions struct {
 
 func (o *SubscribeOptions) delivery() delivery.Options {
 	out := delivery.Options{
-		Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL, HandlerTimeout: o.HandlerTimeout,
-		OrderBy: o.OrderBy, Target: o.Target, Events: o.Events,
+		Life: o.Life, Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL,
+		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: o.Events,
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {

@@ -340,6 +340,15 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on")
 	}
+	if err := rf.DeleteGroup(ctx, info.Group(), nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "--force") {
+		t.Errorf("its group is not deleted with %v; expected that it says to upgrade, and nothing of a deletion", err)
+	}
+	for _, force := range []bool{false, true} {
+		err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: force})
+		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "--force") {
+			t.Errorf("its topic is not deleted with %v; expected that it says to upgrade, and not how to go on without it", err)
+		}
+	}
 	reg := s.reg.Open()
 	defer func() { must(t, reg.Close()) }()
 	g, err := reg.Group(info.Group())

@@ -98,8 +98,10 @@ func TestPartitionsThatAnOperatorAddsInKafkaChangeNothing(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d records did not come", left)
 	}
-	if got := warnings.String(); got != "" {
-		t.Errorf("it warned:\n%s", got)
+	for line := range strings.Lines(warnings.String()) {
+		if !strings.Contains(line, "an append has to be repeated") { // that is of a leader that moves, which brokers do when they like
+			t.Errorf("it warned: %s", line)
+		}
 	}
 	must(rf.DeleteTopic(t.Context(), "a", &ringfence.DeleteTopicOptions{Force: true}))
 }

@@ -45,7 +45,7 @@ type item[T any] struct {
 
 // Add has a record in one of the next calls, and leaves its answer to that.
 func (b *Batches[T]) Add(ctx context.Context, r *dispatch.Record, value T) {
-	l := dispatch.NewLater()
+	l := dispatch.NewLater(r)
 	r.AnswerLater(l)
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -81,7 +81,7 @@ func TestAsManyCallsBeginAsThereAreFullBatches(t *testing.T) {
 		records := make([]dispatch.Record, 6)
 		b.mu.Lock() // they come before anybody gathers
 		for i := range records {
-			l := dispatch.NewLater()
+			l := dispatch.NewLater(&records[i])
 			records[i].AnswerLater(l)
 			b.waiting = append(b.waiting, item[int]{t.Context(), i, time.Now(), l})
 		}
@@ -136,5 +136,46 @@ func TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch(t *testing.T) {
 		if synctest.Wait(); both.Err() == nil {
 			t.Error("the second attempt of a batch was cancelled, and its call goes on")
 		}
+	})
+}
+
+// One more may come when a batch is full and was not taken yet. That fills no other batch.
+func TestOneBatchThatWasFullMakesNoOtherFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &slow{}
+		b := h.batches(2, 2, 10*time.Second)
+		b.gathering, b.calls, b.full = true, 1, make(chan struct{}, 1) // whose wait has just ended
+		var records [3]dispatch.Record
+		b.Add(t.Context(), &records[0], 0)
+		b.Add(t.Context(), &records[1], 1)
+		if batch, _ := b.take(); len(batch) != 2 {
+			t.Fatalf("a batch of %d; expected 2", len(batch))
+		}
+		b.Add(t.Context(), &records[2], 2)
+		if err := records[2].Wait(t.Context(), nil, 0); err != nil || time.Since(h.began) != 10*time.Second {
+			t.Errorf("called after %s, %v; expected 10 s, as it waits for others", time.Since(h.began), err)
+		}
+		b.Calls.Join()
+	})
+}
+
+// Who waits for others waits until there are as many as a call takes, and no longer.
+func TestABatchThatGetsFullIsCalledAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &slow{}
+		b := h.batches(2, 1, time.Minute)
+		var one, two dispatch.Record
+		b.Add(t.Context(), &one, 1)
+		time.Sleep(time.Second)
+		b.Add(t.Context(), &two, 2)
+		if err := errors.Join(one.Wait(t.Context(), nil, 0), two.Wait(t.Context(), nil, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(h.at, []time.Duration{time.Second}) {
+			t.Errorf("called after %v; expected 1 s, when there were two", h.at)
+		}
+		b.Calls.Join()
 	})
 }

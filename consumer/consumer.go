@@ -48,28 +48,47 @@ type Inner struct {
 	Retry   dispatch.Retry
 	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
 	Journal func([]registry.Position) int64
-	Began   func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
-	Start   []registry.Position    // where it begins; nil: at its checkpoint
-	Enough  <-chan struct{}        // closed when it is to drain; nil: only when its unit is
-	Writes  []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
+	// Deliveries is what is stored for people; the same pointer while there is nothing new. nil: there is nothing.
+	Deliveries func() *registry.Deliveries
+	Began      func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
+	Start      []registry.Position    // where it begins; nil: at its checkpoint
+	Enough     <-chan struct{}        // closed when it is to drain; nil: only when its unit is
+	Writes     []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
 // joins all that it started. Errors are those of group.Run, and topic.ErrAnotherLife and ErrConflict of a
 // topic that was deleted or moved meanwhile.
-func Run(ctx context.Context, c Config) error {
+func Run(ctx context.Context, c Config) error { return run(ctx, &c) }
+
+func run(ctx context.Context, c *Config) error {
 	layouts := make(chan group.Layout, 1)
 	c.Group.Layouts = layouts
 	g, err := c.Group.Registry.Group(c.Group.Group)
 	if err != nil {
 		return err
 	}
-	w := &unitWorker{Config: &c, group: g}
+	w := &unitWorker{Config: c, group: g}
 	w.layout.Store(&c.Group.Layout)
 	if c.Seen == nil {
 		c.Seen = func(*topic.Document) {}
 	}
 	c.Seen(c.Topic.Document())
+	var order sync.Mutex // a layout that comes later is no older
+	adopt := func() group.Layout {
+		order.Lock()
+		defer order.Unlock()
+		l := c.Layout.of(c.Topic.Document())
+		w.layout.Store(&l) // before a unit of it can start
+		latest(layouts, l)
+		return l
+	}
+	c.Group.Refresh = func(ctx context.Context) (group.Layout, error) {
+		if err := c.Topic.Refresh(ctx); err != nil {
+			return nil, err
+		}
+		return adopt(), nil
+	}
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,9 +98,7 @@ func Run(ctx context.Context, c Config) error {
 	chores.Go(func() {
 		moved = c.Topic.Follow(inner, c.Logger, func() {
 			c.Seen(c.Topic.Document())
-			l := c.Layout.of(c.Topic.Document())
-			w.layout.Store(&l) // before a unit of it can start
-			latest(layouts, l)
+			adopt()
 			ends.look()
 		})
 		if moved != nil {

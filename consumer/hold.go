@@ -90,7 +90,9 @@ func (h Hold) End(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdEvery)
 	defer cancel()
 	clear(h.told)
-	h.warn(ctx, h.store(ctx, false))
+	for range 2 { // what was deleted between the first look and its writing is gone at the second
+		h.warn(ctx, h.store(ctx, false))
+	}
 }
 
 func (h Hold) warn(ctx context.Context, err error) {

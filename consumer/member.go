@@ -45,17 +45,26 @@ type Member struct {
 // fault.NotFound for an unknown topic, fault.Conflict for one that was moved to another log, and those of
 // Run.
 func (c *Groups) Consume(ctx context.Context, m Member) error {
+	cfg, err := c.configure(ctx, &m)
+	if err != nil {
+		return UnlessEnded(ctx, err)
+	}
+	return run(ctx, cfg)
+}
+
+// configure is a call of its own: what it needs of the stack is not needed for the life of the member.
+func (c *Groups) configure(ctx context.Context, m *Member) (*Config, error) {
 	if m.Handlers == nil {
-		return fmt.Errorf("consume topic %q: no handler: %w", m.Topic, fault.Invalid)
+		return nil, fmt.Errorf("consume topic %q: no handler: %w", m.Topic, fault.Invalid)
 	}
 	// The handle may be older than a switch. A registry that does not answer is waited for later.
 	t, err := c.Topics.Current(ctx, m.Topic)
 	if err != nil && (t == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict)) {
-		return UnlessEnded(ctx, err)
+		return nil, err
 	}
 	doc := t.Document()
 	if err := doc.CheckHere(); err != nil {
-		return err
+		return nil, err
 	}
 	cfg := m.Group
 	cfg.Registry, cfg.Sessions, cfg.WorkersCommit, cfg.Logger = c.Registry, c.Sessions, m.Transactional, c.Logger
@@ -68,20 +77,20 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 		cfg.Assignor, unknown = assign.ByName(m.Assignor)
 	}
 	if err := errors.Join(m.validate(), unknown, cfg.Validate()); err != nil {
-		return err
+		return nil, err
 	}
 	if m.Transactional && !c.Registry.Transactional() {
-		return fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", m.Topic, fault.Invalid)
+		return nil, fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", m.Topic, fault.Invalid)
 	}
 	g, err := c.Registry.Group(cfg.Group)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return Run(ctx, Config{
+	return &Config{
 		Group: cfg, Topic: t, Catalog: c.Topics.Catalog(), Log: c.Log, Engine: m.Engine,
 		Handler: func(u *group.Unit) dispatch.Handler { return m.Handlers(m.Topic, g, u) },
 		Latest:  m.From == Latest, Transactional: m.Transactional, Logger: c.Logger, Layout: m.Layout, Around: m.Around, Seen: m.Seen,
-	})
+	}, nil
 }
 
 // UnlessEnded is the error of a member that was about to begin: nil when it only says that ctx has ended.

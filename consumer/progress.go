@@ -20,6 +20,8 @@ type progressOf struct {
 	final   atomic.Bool                     // the engine drains: every finished range counts
 	journal func([]registry.Position) int64 // of a subscription: where its journal is needed from; nil: none
 
+	deliveries func() *registry.Deliveries // of a subscription: what is for people; nil: nothing
+
 	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
 	last group.Progress // with a journal: what was told last
 }
@@ -46,27 +48,38 @@ func (p *progressOf) now() group.Progress {
 func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progress {
 	out := group.Progress{Positions: got.Positions, Oldest: running}
 	if p.journal != nil && len(got.Positions) > 0 {
-		out.From = p.journal(got.Positions)
+		out.From, out.Deliveries = p.journal(got.Positions), p.forPeople()
 		p.last = out
 	}
 	return out
 }
 
-// onlyJournal is for an engine that got no further: its journal may be needed from a later place all the same.
+func (p *progressOf) forPeople() *registry.Deliveries {
+	if p.deliveries == nil {
+		return nil
+	}
+	return p.deliveries()
+}
+
+// onlyJournal is for an engine that got no further: its journal may be needed from a later place all the same,
+// and there may be something else to tell people.
 func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 	out := group.Progress{Oldest: running}
 	if p.journal == nil {
 		return out
 	}
-	at := p.last.Positions
+	at, told := p.last.Positions, p.forPeople()
 	if at == nil {
 		at = p.start
+	}
+	if len(at) == 0 && told != p.last.Deliveries {
+		at = p.engine.Progress().Positions // nothing was finished yet, and people are to hear why
 	}
 	if len(at) == 0 {
 		return out
 	}
-	if from := p.journal(at); from != p.last.From {
-		out.Positions, out.From = slices.Clone(at), from
+	if from := p.journal(at); from != p.last.From || told != p.last.Deliveries {
+		out.Positions, out.From, out.Deliveries = slices.Clone(at), from, told
 		p.last = out
 	}
 	return out

@@ -215,6 +215,9 @@ func SeekPosition(ctx context.Context, t *topic.Topic, storage, partition int, t
 	if p.Checkpoint, err = to.resolve(ctx, st, partition, b); err != nil {
 		return PositionInfo{}, err
 	}
+	if err := st.Settle(ctx); err != nil { // the place may be stored where it outlives the records below it
+		return PositionInfo{}, err
+	}
 	p.Lag = b.Next - p.Checkpoint
 	return p, nil
 }

@@ -2,8 +2,9 @@ package consumer
 
 import "sync"
 
-// slabValues is how many values are allocated at once. Who keeps one of them keeps the memory of its slab.
-const slabValues = 32
+// slabValues is how many values are allocated at once. Who keeps one of them keeps the memory of its slab, 8 KiB
+// of ringfence.Message: so many fill what the allocator gives for them, with the word that it adds.
+const slabValues = 48
 
 // Slab allocates values for records, several at a time. Its zero value is ready, and its methods may be
 // called concurrently.

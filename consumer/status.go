@@ -71,6 +71,8 @@ type UnitInfo struct {
 	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
 	OldestMillis int64 `json:"oldest_ms"`
 	Paused       bool  `json:"paused,omitempty"`
+	// Deliveries is what the owner tells of a subscription's shard; nil: nothing, or nobody owns it.
+	Deliveries *registry.Deliveries `json:"deliveries,omitempty"`
 }
 
 // PositionInfo is how far a unit got in one partition.
@@ -191,6 +193,7 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *
 	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
 		info.Target = s.Target
 	}
+	info.Deliveries = s.Told()
 	for _, in := range inputs {
 		if err := measure(ctx, t, in.Storage, in.Partition, &s.Unit, &info, now); err != nil {
 			return info, err

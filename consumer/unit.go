@@ -69,7 +69,7 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	if inner.Began != nil {
 		inner.Began(engine)
 	}
-	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal}
+	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal, deliveries: inner.Deliveries}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	settle, err := w.settling(in, inner.Writes, u.Advanced, lost)

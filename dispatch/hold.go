@@ -38,7 +38,7 @@ func (e *Engine) giveAway(n *node, why Why, now time.Time) {
 // keeps all from starting that comes after.
 func (e *Engine) atTheEnd(n *node) bool {
 	for _, in := range e.inputs {
-		if n.from == &in.tracker {
+		if n.rec.data.from == &in.tracker {
 			return in.ended
 		}
 	}
@@ -57,7 +57,7 @@ func (e *Engine) relieve(now time.Time) {
 // finishInput gives away what is held of an input that has ended.
 func (e *Engine) finishInput(in *input, now time.Time) {
 	if e.cfg.Retry.OnHeld != nil {
-		e.evict(now, AtTheEnd, func(n *node) bool { return n.from == &in.tracker }, 1)
+		e.evict(now, AtTheEnd, func(n *node) bool { return n.rec.data.from == &in.tracker }, 1)
 	}
 }
 

@@ -148,7 +148,7 @@ func (e *Engine) fetch(ctx context.Context, in *input) error {
 	}
 	if len(recs) > 0 {
 		in.bytes = total/len(recs) + 1
-		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total)}
+		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total), from: &in.tracker, lost: e.tooLate}
 		e.mu.Lock()
 		e.retained += in.data.bytes
 		e.mu.Unlock()
@@ -230,10 +230,10 @@ func (e *Engine) prepare(in *input, k int) []*node {
 	}
 	e.mu.Unlock()
 	for i, n := range in.nodes {
-		r := &in.rest[i]
-		n.rec = Record{Record: *r, Storage: in.storage, Partition: in.partition, Attempt: 1}
-		key := e.sched.leaders.orderingKey(&n.rec)
-		n.from, n.data, n.hash = &in.tracker, in.data, maphash.Bytes(e.seed, key)
+		r := &n.rec
+		r.Record, r.Storage, r.Partition, r.Attempt, r.data = in.rest[i], in.storage, in.partition, 1, in.data
+		key := e.sched.leaders.orderingKey(r)
+		n.hash = maphash.Bytes(e.seed, key)
 		n.keyed = key != nil || e.cfg.OrderBy == nil && e.cfg.Concurrency == 1 // what a function orders with nothing is ordered with nothing
 	}
 	return in.nodes

@@ -20,7 +20,8 @@ import (
 
 // Later is the answer that a handler owes for a record. Its methods may be called from any goroutine.
 type Later struct {
-	since time.Time // when it was made, which is while the handler ran
+	since time.Time   // when it was made, which is while the handler ran
+	lost  func() bool // of the record
 
 	mu    sync.Mutex
 	given bool
@@ -36,8 +37,14 @@ type Later struct {
 	knownAnswer error
 }
 
-// NewLater is what a handler leaves with its record by Record.AnswerLater.
-func NewLater() *Later { return &Later{since: time.Now()} }
+// NewLater is what a handler leaves with its record r by Record.AnswerLater.
+func NewLater(r *Record) *Later {
+	l := &Later{since: time.Now()}
+	if r.data != nil {
+		l.lost = r.data.lost
+	}
+	return l
+}
 
 // NoLater is one that belongs to no record: Answer returns why.
 func NoLater(why error) *Later { return &Later{given: true, void: why} }
@@ -51,7 +58,8 @@ var (
 )
 
 // Answer says what became of the record, as the return of a handler does: nil, or an error after which it is
-// tried again. It may be called before the handler returns; then it counts if that returns nil.
+// tried again. It may be called before the handler returns; then it counts if that returns nil, while the record
+// is still this owner's.
 //
 // The answer is nil when it was taken; fault.Conflict when there was one before, or the handler returned an
 // error; fault.Fenced when the record is not this owner's any more, or the engine has given it up: then it
@@ -65,7 +73,10 @@ func (l *Later) Answer(err error) error {
 	l.given, l.err, l.void = true, err, errTwice
 	take := l.take
 	l.mu.Unlock()
-	if take == nil { // the handler has not returned: who called it takes the answer then
+	if take == nil { // the handler has not returned: who called it takes the answer then, if it may
+		if l.lost != nil && l.lost() {
+			return errLost
+		}
 		return nil
 	}
 	return take(l.concluded())
@@ -102,6 +113,14 @@ func (l *Later) handedTo(take func(error) error) bool {
 // AnswerLater makes the answer of a handler that returns nil the one that l gets. The handler calls it before
 // it returns; the record, as it was given to it, stays valid until then.
 func (r *Record) AnswerLater(l *Later) { r.late = l }
+
+// Within says that no answer counts once ctx has ended: the caller, who is no engine, passes that to a handler. A
+// record of an engine has that from there.
+func (r *Record) Within(ctx context.Context) {
+	if r.data == nil || r.data.from == nil {
+		r.data = &memory{lost: func() bool { return ctx.Err() != nil }}
+	}
+}
 
 // Late says whether a handler that has just returned nil answers later.
 func (r *Record) Late() bool { return r.late != nil }
@@ -192,12 +211,14 @@ func (e *Engine) cameBack(l *Later, err error) error {
 	now := time.Now()
 	e.mu.Lock()
 	defer e.unlock()
-	frozen := e.phase == stopped || e.lost()
+	frozen := e.frozen()
 	if n := l.node; n.state == out {
 		e.outs.remove(l)
 		n.state, n.rec.late = claimed, nil
 		if !frozen {
+			done := e.done
 			e.account(n, err, now)
+			e.advancedSince(done)
 			if e.phase == active || e.phase == ending {
 				e.relieve(now)
 			}
@@ -211,6 +232,16 @@ func (e *Engine) cameBack(l *Later, err error) error {
 		return errLost
 	}
 	return nil
+}
+
+// frozen says whether no answer counts any more; the caller holds mu.
+func (e *Engine) frozen() bool { return e.phase == stopped || e.lost() }
+
+// tooLate is frozen for who answers.
+func (e *Engine) tooLate() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.frozen()
 }
 
 // disown ends the attempts that are left without an answer: those whose business it is hear that there is none, and

@@ -30,7 +30,7 @@ func (s *lates) handle(ctx context.Context, r *Record) error {
 	if s.all == nil {
 		s.all, s.ctx = map[int64]*Later{}, map[int64]context.Context{}
 	}
-	l := NewLater()
+	l := NewLater(r)
 	s.all[r.Offset], s.ctx[r.Offset] = l, ctx
 	s.seq = append(s.seq, r.Offset)
 	r.AnswerLater(l)
@@ -237,6 +237,76 @@ func TestADrainWaitsForRecordsThatAreOut(t *testing.T) {
 	})
 }
 
+// Answers that come out of order leave ranges between them, of which progress has room for so many. Where half of
+// that is taken, the record that fails below them is given away.
+func TestAnswersOutOfOrderMakeRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var given []int64
+		s, e, stop := owing(t, 10, 10, Config{Concurrency: 10, MaxRanges: 4, Retry: Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: 96 * time.Hour, OnHeld: func(_ context.Context, r *Record, h Held) error {
+			if h.Why != Crowded {
+				t.Errorf("%d is given away as %v; expected %v", r.Offset, h.Why, Crowded)
+			}
+			given = append(given, r.Offset)
+			return nil
+		}}})
+		if err := s.of(0).Answer(errors.New("boom")); err != nil {
+			t.Fatal(err)
+		}
+		for offset := int64(2); offset < 8; offset += 2 {
+			synctest.Wait()
+			if len(given) != 0 {
+				t.Errorf("%d is given away before the answer for %d, and there is room", given, offset)
+			}
+			if err := s.of(offset).Answer(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if !slices.Equal(given, []int64{0}) {
+			t.Errorf("given away: %d; expected the record that fails", given)
+		}
+		for offset := int64(1); offset < 10; offset++ {
+			_ = s.of(offset).Answer(nil) // some have one
+		}
+		drain(t, e, stop)
+	})
+}
+
+// Who gives a record up says so to those whose business its answer is. One of them may answer another record
+// upon that: what that came to is told once.
+func TestAnAnswerThatIsGivenAmidTheEndIsConcludedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &lates{}
+		var told [2][]error
+		_, e, stop := owing(t, 2, 2, Config{DrainTimeout: time.Second, AbandonAfter: time.Second, Handler: func(ctx context.Context, r *Record) error {
+			_ = s.handle(ctx, r)
+			offset := r.Offset
+			r.Then(func(err error) error {
+				told[offset] = append(told[offset], err)
+				if offset == 0 {
+					_ = s.of(1).Answer(nil)
+				}
+				return err
+			})
+			return nil
+		}})
+		e.Drain()
+		rest(3 * time.Second)
+		var stuck *StuckError
+		if err := stop(); !errors.As(err, &stuck) {
+			t.Errorf("%v; expected a StuckError", err)
+		}
+		if len(told[0]) != 1 || !errors.Is(told[0][0], fault.Fenced) {
+			t.Errorf("of a record without an answer it is told %v; expected ErrFenced", told[0])
+		}
+		if len(told[1]) != 1 || told[1][0] != nil {
+			t.Errorf("of the one that was answered meanwhile it is told %v; expected its answer, once", told[1])
+		}
+	})
+}
+
 // A drain that takes too long cancels them; one that is answered then still counts, and one that is not
 // is left behind.
 func TestADrainLeavesRecordsBehindThatAreNotAnswered(t *testing.T) {
@@ -328,6 +398,44 @@ func TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers(t *testing.T) {
 	})
 }
 
+// The handler is still at work, or slow to return, when its unit is lost: whoever answers hears of that.
+func TestAnAnswerBeforeTheReturnOfALostHandlerIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLog()
+		l.fill(3, 0)
+		s, told := &lates{}, make([]error, 3)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 3, Handler: func(hctx context.Context, r *Record) error {
+			_ = s.handle(hctx, r)
+			switch r.Offset {
+			case 0: // it is nobody else's yet
+				told[0] = s.of(0).Answer(nil)
+			case 1:
+				<-hctx.Done()
+				told[1] = s.of(1).Answer(nil)
+			case 2: // as others do that work on it
+				<-hctx.Done()
+				told[2] = s.of(2).Answer(errors.New("no"))
+			}
+			return nil
+		}})
+		res := make(chan error, 1)
+		go func() { res <- e.Run(ctx) }() // joined below
+		rest(time.Second)                 // until all three are at work
+		cancel(fault.Fenced)
+		if err := <-res; !errors.Is(err, fault.Fenced) {
+			t.Error(err)
+		}
+		if told[0] != nil || !errors.Is(told[1], fault.Fenced) || !errors.Is(told[2], fault.Fenced) {
+			t.Errorf("the answers were taken as %v; expected that of 0 to count, and ErrFenced for the others", told)
+		}
+		if p := e.Final().Positions[0]; p.Next != 1 || p.Done != nil {
+			t.Errorf("final %+v; expected 0 to be done, and nothing else", p)
+		}
+	})
+}
+
 // A worker that has claimed several records accounts for them together: one may be answered in the call of the next.
 func TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts(t *testing.T) {
 	t.Parallel()
@@ -336,7 +444,7 @@ func TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts(t *testing.T) {
 		var before *Later
 		answered := 0
 		_, e, stop := owing(t, 8, 0, Config{Concurrency: 8, Handler: func(_ context.Context, r *Record) error {
-			owed := NewLater()
+			owed := NewLater(r)
 			r.AnswerLater(owed)
 			mu.Lock()
 			defer mu.Unlock()
@@ -371,7 +479,7 @@ func TestAnswersThatMeetTheReturnOfTheHandlerCountOnce(t *testing.T) {
 	var answering sync.WaitGroup
 	e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
 		handled.Add(1)
-		owed := NewLater()
+		owed := NewLater(r)
 		r.AnswerLater(owed)
 		for range 2 {
 			answering.Go(func() {
@@ -409,7 +517,7 @@ func TestAnswersPassThroughThoseAroundTheHandler(t *testing.T) {
 					if owed != nil {
 						return nil
 					}
-					owed = NewLater()
+					owed = NewLater(r)
 					r.AnswerLater(owed)
 					for _, who := range []string{"inner", "outer"} {
 						r.Then(func(err error) error {
@@ -457,7 +565,7 @@ func TestWhoWaitsForAnAnswerWaitsALittleLongerThanItsContext(t *testing.T) {
 			defer cancel()
 			time.AfterFunc(time.Second, cancel)
 			var r Record
-			owed := NewLater()
+			owed := NewLater(&r)
 			r.AnswerLater(owed)
 			var told error
 			time.AfterFunc(c.answer, func() { told = owed.Answer(nil) })
@@ -514,7 +622,7 @@ func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
 				most.Store(n)
 			}
 			time.Sleep(100 * time.Microsecond)
-			owed := NewLater()
+			owed := NewLater(r)
 			r.AnswerLater(owed)
 			time.AfterFunc(5*time.Millisecond, func() {
 				atWork.Add(-1)
@@ -564,7 +672,7 @@ func TestTheOldestAnswerIsMissedFirst(t *testing.T) {
 func TestWhoWaitedForAnErrorTakesNoOtherAnswer(t *testing.T) {
 	t.Parallel()
 	var r Record
-	owed, failed := NewLater(), errors.New("no")
+	owed, failed := NewLater(&r), errors.New("no")
 	r.AnswerLater(owed)
 	if err := r.Wait(t.Context(), failed, time.Second); !errors.Is(err, failed) {
 		t.Errorf("%v; expected what the handler returned", err)

@@ -23,7 +23,7 @@ func (e *Engine) compactIfFull() {
 	e.compacted = e.done
 	for _, in := range e.inputs {
 		for n := in.tracker.head; n != nil; n = n.next {
-			if n.state != claimed && n.state != out && n.data.live*4 <= n.data.count && n.data.count > 1 {
+			if n.state != claimed && n.state != out && n.rec.data.live*4 <= n.rec.data.count && n.rec.data.count > 1 {
 				e.moveOut(n)
 			}
 		}
@@ -39,7 +39,7 @@ func (e *Engine) moveOut(n *node) {
 		own[i] = commitlog.Header{Name: h.Name, Value: bytes.Clone(h.Value)}
 	}
 	r.Headers = own
-	e.release(n.data)
-	n.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&r.Record))}
-	e.retained += n.data.bytes
+	e.release(r.data)
+	r.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&r.Record)), from: r.data.from, lost: r.data.lost}
+	e.retained += r.data.bytes
 }

@@ -118,7 +118,7 @@ var errPlanned = errors.New("planned")
 func (o *observer) handle(ctx context.Context, r *Record) error {
 	fails, takes := o.begin(r.Offset)
 	if rand.IntN(100) < o.LatePercent {
-		l := NewLater()
+		l := NewLater(r)
 		r.AnswerLater(l)
 		offset := r.Offset
 		if rand.IntN(3) == 0 {

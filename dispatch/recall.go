@@ -71,10 +71,9 @@ func (e *Engine) recall(in *input, n *node) {
 		return
 	}
 	pause := time.Duration(min(f.Pause, e.cfg.Retry.Longest().Milliseconds())) * time.Millisecond
-	now, due := time.Now(), time.UnixMilli(f.Due)
-	if latest := now.Add(pause); due.After(latest) {
-		due = latest
-	}
+	now := time.Now()
+	wait := min(time.UnixMilli(f.Due).Sub(now), pause)
+	due := now.Add(wait) // by the clock that nobody sets, from now on
 	n.fail = &failure{attempts: e.cfg.Retry.made(f.Attempts), since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
 	t.failing++
 	if due.After(now) && e.cfg.Retry.beyondHold(n.fail) {

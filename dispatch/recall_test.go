@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,20 @@ func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 			t.Errorf("attempts: %q; want %q", f.tries, want)
 		}
 	})
+}
+
+// A pause that was stored goes on by the clock that nobody sets.
+func TestAStoredPauseIsNoLongerWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	l := newFakeLog()
+	e := mustNew(t, Config{Inputs: l.input(), Handler: (&failing{}).handle, Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return nil }}})
+	for _, due := range []time.Duration{-time.Hour, time.Second, time.Hour} {
+		in, n := &input{}, &node{}
+		in.tracker.recalled = []registry.Failing{{Attempts: 1, Due: time.Now().Add(due).UnixMilli(), Pause: 5000}}
+		if e.recall(in, n); n.fail == nil || !strings.Contains(n.fail.due.String(), " m=") {
+			t.Errorf("one that is due in %s: %+v; expected a time of the monotonic clock", due, n.fail)
+		}
+	}
 }
 
 // What no policy knows may be stored: whoever wrote it, nobody waits for years, and another attempt counts.

@@ -20,7 +20,8 @@ type Record struct {
 	// partition.
 	From, To, Start int64
 
-	late *Later // where its answer comes from; nil: the handler returns it
+	late *Later  // where its answer comes from; nil: the handler returns it
+	data *memory // what it was read into; nil: no engine has read it
 }
 
 // Handler processes one record. nil finishes the record; an error, or a panic, makes it be tried
@@ -42,8 +43,6 @@ const (
 // node is a record in flight. It is used again when it is finished.
 type node struct {
 	rec   Record
-	from  *tracker
-	data  *memory // what the bytes of rec lie in
 	hash  uint64
 	state state
 	keyed bool // it is ordered with others of its key
@@ -72,11 +71,14 @@ type failure struct {
 	index    int           // in the retry heap
 }
 
-// memory is a piece of memory that several records share: it is free when none is left in flight.
+// memory is what records share that were read together: the bytes that they lie in, which are free when none of
+// them is left in flight, and all else that would be the same in each.
 type memory struct {
 	live  int
-	count int   // live at first
-	bytes int64 // approximately
+	count int         // live at first
+	bytes int64       // approximately
+	from  *tracker    // of the input
+	lost  func() bool // whether no answer counts any more; nil: nobody knows
 }
 
 // nodeBytes is what a record in flight costs beyond its key, value and headers.

@@ -32,7 +32,8 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 // settle accounts for batch[:upto]. Once progress is frozen it changes nothing; that is so from the
 // moment the unit is lost, even when Run has not noticed it yet.
 func (e *Engine) settle(w *worker, upto int, now time.Time) {
-	frozen := e.phase == stopped || e.lost()
+	frozen := e.frozen()
+	done := e.done
 	for ; w.settled < upto; w.settled++ {
 		n, err := w.batch[w.settled], w.errs[w.settled]
 		e.permit(w, -1)
@@ -50,6 +51,7 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 			e.account(n, err, now)
 		}
 	}
+	e.advancedSince(done)
 }
 
 // permit changes how many more records than the one that is running w may have sent out, which count as handlers until
@@ -60,7 +62,7 @@ func (e *Engine) permit(w *worker, more int) {
 	e.permits += more
 }
 
-// account takes the answer of a handler in.
+// account takes the answer of a handler in; advancedSince has to follow.
 func (e *Engine) account(n *node, err error, now time.Time) {
 	switch {
 	case err == nil:
@@ -74,12 +76,18 @@ func (e *Engine) account(n *node, err error, now time.Time) {
 
 func (e *Engine) finish(n *node) {
 	e.sched.finish(n)
-	n.from.finish(n)
-	e.release(n.data)
+	n.rec.data.from.finish(n)
+	e.release(n.rec.data)
 	e.retained -= nodeBytes
 	e.pool.put(n)
 	e.done++
-	e.advanced()
+}
+
+// advancedSince is advanced if records were finished since done of them were.
+func (e *Engine) advancedSince(done uint64) {
+	if e.done != done {
+		e.advanced()
+	}
 }
 
 // askAgain are the pauses before OnHeld is asked once more. They are none of the policy, whose pauses are for
@@ -97,7 +105,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	e.failed++
 	if n.fail == nil {
 		n.fail = &failure{since: now}
-		n.from.failing++
+		n.rec.data.from.failing++
 	}
 	f := n.fail
 	if f.why != "" { // it is OnHeld that failed

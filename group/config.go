@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Config struct {
 	LayoutName string
 	Closed     bool // there will be no more units, so that all of them may be over
 	Layouts    <-chan Layout
+	Refresh    func(context.Context) (Layout, error) // reads the newest; nil: Layout is
 	Initial    int
 	First      int
 

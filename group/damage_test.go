@@ -147,3 +147,39 @@ func TestAMemberThatCannotBeReadKeepsItsUnitsWhileItsSessionLives(t *testing.T) 
 		}
 	})
 }
+
+// An assignment is a plan, and nothing is lost with it: one that can't be read is made anew, at once by
+// who is there, else by who comes.
+func TestAnAssignmentThatCannotBeReadIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		key := c.admin.AssignmentKey()
+		a := c.start("a")
+		pass(10 * time.Second)
+		c.put(key, `of nobody`)
+		pass(10 * time.Second)
+		if d, err := group.Describe(t.Context(), c.admin.Registry(), "g"); err != nil || d.Assignment.By != "a" || !contains(d.Assignment.Reason, key) {
+			t.Errorf("while a runs: %+v, %v", d, err)
+		}
+		c.put(key, `{"version":-1}`)
+		b := c.start("b")
+		pass(10 * time.Second)
+		if x, y := a.owns(), b.owns(); len(x) != units/2 || len(y) != units-units/2 {
+			t.Errorf("a works on %v, b on %v", x, y)
+		}
+		for _, m := range []*proc{a, b} {
+			if err := m.stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.put(key, `[`)
+		if d, err := group.Describe(t.Context(), c.admin.Registry(), "g"); err != nil || !contains(d.Assignment.Reason, key) || len(d.Units) != units {
+			t.Errorf("while nobody runs: %+v, %v", d, err)
+		}
+		x := c.start("c")
+		pass(10 * time.Second)
+		if got := x.owns(); len(got) != units {
+			t.Errorf("c works on %v", got)
+		}
+		c.each(0)
+	})
+}

@@ -44,6 +44,16 @@ type Status struct {
 	Why    string // it is where it is, or on its way
 }
 
+// Told is what the owner of a subscription's shard tells of its deliveries; nil: nothing. What an earlier owner told,
+// or one that is dead, is not true any more.
+func (s *Status) Told() *registry.Deliveries {
+	lives := s.Phase == Owned || s.Phase == Moving || s.Phase == Paused
+	if c := s.Checkpoint; lives && c != nil && c.Epoch == s.Owner.Epoch {
+		return c.Deliveries
+	}
+	return nil
+}
+
 // Describe reads a group; no member needs to be alive. ErrNotFound when there is no such group.
 func Describe(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
 	return read(ctx, r, name, true)
@@ -72,8 +82,11 @@ func read(ctx context.Context, r *registry.Registry, name string, checkpoints bo
 
 func describe(st *registry.State) *Description {
 	d := &Description{Meta: *st.Meta, Members: st.Members, Control: st.Control, state: st}
-	if st.Assignment != nil {
+	switch {
+	case st.Assignment != nil:
 		d.Assignment = *st.Assignment
+	case st.AssignmentDamage != nil:
+		d.Assignment.Reason = st.AssignmentDamage.Error() + "; the next member to join replaces it"
 	}
 	for _, s := range st.Static {
 		if _, _, live := st.Member(s.ID); !live {

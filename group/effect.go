@@ -20,7 +20,11 @@ func (m *member) do(ctx context.Context, effect core.Effect) {
 		joined := m.joined
 		m.wg.Go(func() {
 			st, err := m.load(ctx, joined)
-			m.send(message{event: core.Loaded{ID: e.ID, State: st, Err: err}})
+			ev := core.Loaded{ID: e.ID, State: st, Err: err}
+			if e.Layout && err == nil {
+				ev.Layout, ev.Err = m.consumes(ctx)
+			}
+			m.send(message{event: ev})
 		})
 	case core.Apply:
 		m.wg.Go(func() {
@@ -79,6 +83,17 @@ func (m *member) load(ctx context.Context, joined bool) (*registry.State, error)
 		m.tellStrays(st)
 	}
 	return st, silent(err, registry.ErrUnavailable)
+}
+
+// consumes reads what the group consumes.
+func (m *member) consumes(ctx context.Context) (Layout, error) {
+	if m.cfg.Refresh == nil {
+		return m.cfg.Layout, nil
+	}
+	ctx, cancel := m.bound(ctx)
+	defer cancel()
+	l, err := m.cfg.Refresh(ctx)
+	return l, silent(err, registry.ErrUnavailable)
 }
 
 // tellStrays tells people, once, of what is in the places of members and is none, or can't be read. One reading at a time

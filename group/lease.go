@@ -14,6 +14,7 @@ type lease struct {
 	session registry.Session
 	doubter interface{ Doubtful() bool } // the session, on a store that takes a lost connection for a death; or nil
 	began   time.Time
+	wall    int64 // began, in Unix nanoseconds
 	known   atomic.Pointer[bound]
 }
 
@@ -28,7 +29,8 @@ const (
 )
 
 func newLease(s registry.Session) *lease {
-	l := &lease{session: s, began: time.Now()}
+	began := time.Now()
+	l := &lease{session: s, began: began, wall: began.UnixNano()}
 	l.doubter, _ = s.(interface{ Doubtful() bool })
 	l.known.Store(&bound{until: s.Deadline().Sub(l.began)})
 	return l
@@ -40,7 +42,7 @@ func (l *lease) holds() bool {
 	}
 	t := time.Now()
 	now := t.Sub(l.began)
-	apart := time.Duration(t.UnixNano()-l.began.UnixNano()) - now
+	apart := time.Duration(t.UnixNano()-l.wall) - now
 	if k := l.known.Load(); now < k.until && (apart-k.apart).Abs() < together {
 		return true
 	}

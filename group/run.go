@@ -21,17 +21,22 @@ import (
 //
 // Whatever the reason, all goroutines have been joined when it returns.
 func Run(ctx context.Context, cfg Config, worker Worker) error {
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	if worker == nil {
-		return fmt.Errorf("group %q: no worker: %w", cfg.Group, fault.Invalid)
-	}
-	m, err := newMember(cfg.withDefaults(), worker)
+	m, err := begin(&cfg, worker)
 	if err != nil {
 		return err
 	}
 	return m.run(ctx)
+}
+
+// begin is a call of its own: what it needs of the stack is not needed for the life of the member.
+func begin(cfg *Config, worker Worker) (*member, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if worker == nil {
+		return nil, fmt.Errorf("group %q: no worker: %w", cfg.Group, fault.Invalid)
+	}
+	return newMember(cfg.withDefaults(), worker)
 }
 
 // member drives a core.State. The goroutine of run owns every field; the others send messages.
@@ -185,10 +190,10 @@ func (m *member) collect(ctx context.Context) (calm bool) {
 			continue
 		}
 		calm = calm && p.Oldest.IsZero()
-		if p.Positions != nil && (p.From != u.from || !registry.SamePositions(u.sent, p.Positions)) {
-			calm, u.sent, u.from = false, p.Positions, p.From
+		if p.Positions != nil && (p.From != u.from || p.Deliveries != u.told || !registry.SamePositions(u.sent, p.Positions)) {
+			calm, u.sent, u.from, u.told = false, p.Positions, p.From, p.Deliveries
 			ev.Units = append(ev.Units, core.UnitProgress{
-				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From},
+				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries},
 			})
 		}
 		if t := m.cfg.ProgressTimeout; t > 0 && !u.stuck && !p.Oldest.IsZero() && time.Since(p.Oldest) > t {

@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -166,5 +167,57 @@ func TestASessionThatOneGroupLosesIsLostForAll(t *testing.T) {
 			t.Errorf("%v; the session is the one that was lost: %v", err, s.ID() == was)
 		}
 		_ = s.Close(t.Context()) // others have it
+	})
+}
+
+// A group that is deleted under its members takes its own along, and no other group of their processes.
+func TestAGroupThatIsDestroyedInterruptsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memregistry.NewStore()
+		p := newProcess(t, store, 3)
+		defer p.stopAll(t)
+		time.Sleep(5 * time.Second)
+		g, err := p.h.Group("g0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Destroy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if p.runs["g0"].Load() != 0 || p.all() != 4 || p.paused.Load() != 0 {
+			t.Errorf("%d units of the deleted group run, %d in all, and %d groups lost their session; expected 0, 4, 0", p.runs["g0"].Load(), p.all(), p.paused.Load())
+		}
+		if err := p.stops["g0"](); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("the member of the deleted group ended with %v; expected ErrNotFound", err)
+		}
+		p.stops["g0"] = func() error { return nil }
+	})
+}
+
+// A session that is lost is let go of by all groups while they run on under another one: it ends in the store, and
+// does not live as long as the process.
+func TestALostSessionEndsWhileItsGroupsRunOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(t, memregistry.NewStore(), 3)
+		defer p.stopAll(t)
+		time.Sleep(5 * time.Second)
+		s, err := p.sessions.Open(t.Context(), p.h.SessionTTL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "witness", Session: s.ID()}}}); err != nil {
+			t.Fatal(err)
+		}
+		s.Lose()
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if _, err := p.h.Get(t.Context(), "witness"); !errors.Is(err, registry.ErrNotFound) || p.all() != 6 {
+			t.Errorf("%d of 6 units run, and what was put under the session that was lost: %v; expected that it went with it", p.all(), err)
+		}
 	})
 }

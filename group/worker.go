@@ -52,6 +52,8 @@ type Progress struct {
 	Positions []registry.Position
 	// From is stored with Positions: where the worker's journal is read from, if it keeps one.
 	From int64
+	// Deliveries is stored with Positions, for people; the one that was told last is the same.
+	Deliveries *registry.Deliveries
 	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
 	// watchdog, see Config.ProgressTimeout.
 	Oldest time.Time
@@ -75,7 +77,8 @@ type Unit struct {
 	revoked bool // that it ends was told
 	stuck   bool // it was reported
 	sent    []registry.Position
-	from    int64 // sent with it
+	from    int64                // sent with it
+	told    *registry.Deliveries // and that
 }
 
 // Number is which unit it is, from 0.
@@ -128,7 +131,7 @@ func (m *member) work(ctx context.Context, u *Unit) {
 	err := call(ctx, m.worker, u)
 	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}
 	if p, ok := u.read(); ok && p.Positions != nil {
-		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions, From: p.From}
+		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries}
 	}
 	var outrun Outrun
 	if errors.As(err, &outrun) {

@@ -66,10 +66,20 @@ func (m *Mirror) readCarried(ctx context.Context, group string, unit int) (c car
 	if err != nil {
 		return c, "", err
 	}
-	if err := json.Unmarshal(e.Value, &c); err != nil {
-		return c, "", fmt.Errorf("registry key %q: %w: %w", e.Key, fault.Corrupt, err)
+	c, err = decodeCarried(e.Key, e.Value)
+	return c, e.Version, err
+}
+
+// decodeCarried reads what cutOver has noted. It becomes a checkpoint at the target, so what can't be one is
+// refused before it damages the group there.
+func decodeCarried(key string, value []byte) (c carried, err error) {
+	if err := json.Unmarshal(value, &c); err != nil {
+		return carried{}, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
 	}
-	return c, e.Version, nil
+	if err := registry.CheckPositions(c.Positions); err != nil {
+		return carried{}, fmt.Errorf("registry key %q: %w", key, err)
+	}
+	return c, nil
 }
 
 // applyUnit gives a unit its checkpoint, once for ever.

@@ -27,8 +27,9 @@ type copier struct {
 	once      bool
 	until     int64 // with once: the end of the source at the start
 	s         *stored
-	end       int64 // of the source, when it was last looked at
-	behind    int64 // what is noted of this partition
+	end       int64  // of the source, when it was last looked at
+	doubt     uint64 // of the source, before what is about to be copied was read
+	behind    int64  // what is noted of this partition
 }
 
 // planned is an append with its records.
@@ -191,6 +192,7 @@ func (c *copier) readOn(ctx context.Context, at int64, dst []commitlog.Record) (
 // plan reads as many appends as fit into a window. end says that the source ends here for ever.
 func (c *copier) plan(ctx context.Context) (batches []planned, end bool, err error) {
 	at := c.s.From
+	c.doubt = c.from.Doubt()
 	for len(batches) < window {
 		var recs []commitlog.Record
 		next := at
@@ -242,7 +244,13 @@ func (c *copier) note(end int64) {
 }
 
 // move writes down what will be appended, and appends it.
+//
+// The state may outlive what the source has not made durable, and other records would get those offsets and pass
+// for copied. So that is done first; what was taken back meanwhile is read again.
 func (c *copier) move(ctx context.Context, batches []planned) error {
+	if err := c.patiently(ctx, "source", func() error { return c.from.Settle(ctx) }); err != nil || c.from.Doubt() != c.doubt {
+		return err
+	}
 	c.s.Window = c.s.Window[:0]
 	for _, b := range batches {
 		c.s.Window = append(c.s.Window, b.span)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -93,4 +94,51 @@ func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
 		t.Errorf("killed at write %d: the definition at the target: %+v, %v", n, d, err)
 	}
 	return done
+}
+
+// Somebody else, who does the same cut-over, writes the note of a group's progress while this one carries it over:
+// it reads that once more, and goes on.
+func TestACutOverThatSomebodyElseIsInTheWayOfGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(0, 30)
+	g, err := w.from.Registry.Group("billing")
+	w.must(err)
+	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	w.must(err)
+	source := w.contents(w.from, 0)
+	pos := registry.Position{Next: source[0][9].Offset}
+	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{pos}}, "test"))
+	store := memregistry.NewStore()
+	target, other := store.Open(), store.Open()
+	w.must(w.to.Registry.Close())
+	w.to.Registry = target.Registry
+	there, err := w.to.Registry.Group("billing")
+	w.must(err)
+	var carried atomic.Int64
+	target.OnApply(func(keys []string) error {
+		if !slices.ContainsFunc(keys, func(k string) bool { return strings.HasSuffix(k, there.CheckpointKey(0)) }) {
+			return nil
+		}
+		if carried.Add(1) > 1 {
+			return nil
+		}
+		notes, err := other.List(t.Context(), "mirrors/")
+		for _, e := range notes.Entries {
+			if strings.Contains(e.Key, "/carried/") {
+				_, err = other.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: e.Value}}})
+			}
+		}
+		return err
+	})
+	_, err = w.mirror(false).CutOver(t.Context())
+	w.must(err)
+	if carried.Load() < 2 {
+		t.Errorf("%d writes of the checkpoint; expected that the first was in vain", carried.Load())
+	}
+	u, err := there.Unit(t.Context(), 0)
+	w.must(err)
+	if got, want := unfinished(w.contents(w.to, 0)[0], u.Checkpoint.Positions[0]), unfinished(source[0], pos); !slices.Equal(got, want) {
+		t.Errorf("%v is left to do; expected %v", got, want)
+	}
 }

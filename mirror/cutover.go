@@ -148,6 +148,9 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 		return nil, "", err
 	}
 	defer tr.close()
+	if err := tr.settle(ctx); err != nil {
+		return nil, "", err
+	}
 	for _, g := range groups {
 		st, err := m.carry(ctx, g, tr)
 		if err != nil {
@@ -308,6 +311,16 @@ func (tr *translators) close() {
 		_ = tr.from[i].Close() // they only read
 		_ = tr.to[i].Close()
 	}
+}
+
+// settle makes last at the target what the groups have finished of it, as their progress is stored elsewhere.
+func (tr *translators) settle(ctx context.Context) error {
+	for i := tr.doc.Left(); i < len(tr.to); i++ {
+		if err := tr.to[i].Settle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (tr *translators) of(ctx context.Context, storage, partition int) (*translator, error) {

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -89,4 +91,71 @@ func FuzzPlan(f *testing.F) {
 			t.Fatalf("%+v comes back as %+v, %v", p, again, err)
 		}
 	})
+}
+
+// The lives that are accepted name both, and come back.
+func FuzzLives(f *testing.F) {
+	f.Add([]byte(`{"format":1,"source":"a","target":"b","defined":true}`))
+	f.Add([]byte(`{"format":1,"source":"a"}`))
+	f.Add([]byte(`{"format":9,"source":"a","target":"b"}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var l lives
+		var err error
+		memtest.AtMost(t, 16*len(value)+16<<10, value, func() { l, err = decodeLives("k", value) })
+		if err != nil {
+			kindOf(t, err)
+			return
+		}
+		b, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := decodeLives("k", b); err != nil || again != l || l.Source == "" || l.Target == "" {
+			t.Fatalf("%+v comes back as %+v, %v", l, again, err)
+		}
+	})
+}
+
+// A checkpoint that is accepted for the target is one that a group can have, and comes back.
+func FuzzCarried(f *testing.F) {
+	f.Add(registry.Encode(carried{Checkpoint: registry.Checkpoint{
+		Epoch: 2, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}, {Partition: 1, Next: 9}},
+	}, Applied: true}))
+	for _, forged := range forgedCarried {
+		f.Add([]byte(forged))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var c carried
+		var err error
+		memtest.AtMost(t, 64*len(value)+16<<10, value, func() { c, err = decodeCarried("k", value) })
+		if err != nil {
+			kindOf(t, err)
+			return
+		}
+		again, err := decodeCarried("k", registry.Encode(c))
+		if err != nil || again.Applied != c.Applied || len(again.Positions) != len(c.Positions) {
+			t.Fatalf("%+v comes back as %+v, %v", c, again, err)
+		}
+		if err := registry.CheckPositions(c.Positions); err != nil {
+			t.Fatalf("%s is accepted: %v", value, err)
+		}
+	})
+}
+
+var forgedCarried = []string{
+	`{"positions":[{"next":-4}]}`,
+	`{"positions":[{"partition":-1,"next":4}]}`,
+	`{"positions":[{"next":4,"done":[[9,3]]}]}`,
+	`{"positions":[{"next":4},{"next":5}]}`,
+	`{"positions":7}`,
+}
+
+func TestACheckpointThatNoGroupCanHaveIsNotCarriedOver(t *testing.T) {
+	t.Parallel()
+	for _, forged := range forgedCarried {
+		if c, err := decodeCarried("mirrors/t/l/carried/g/00000000", []byte(forged)); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "mirrors/t/l/carried") {
+			t.Errorf("%s: %+v, %v; expected fault.Corrupt and the key", forged, c, err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,31 @@ func TestATimeThatRFC3339CanNotSayIsNoAttribute(t *testing.T) {
 	for _, ms := range []int64{-1 << 60, 1 << 60} {
 		if h := header("billing", &ringfence.Message{Topic: "orders", Timestamp: time.UnixMilli(ms)}, true); len(h["Ce-Time"]) > 0 {
 			t.Errorf("%d came as %q", ms, h["Ce-Time"])
+		}
+	}
+}
+
+// Receivers refuse an event without a type: an empty one is none.
+func TestAnEventHasATypeWhateverItsRecordSays(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"": eventType, "\xff": eventType, "paid": "paid"} {
+		m := &ringfence.Message{Topic: "orders", Headers: []ringfence.Header{{Name: "ce_type", Value: []byte(value)}}}
+		if got := header("billing", m, true)["Ce-Type"]; len(got) != 1 || got[0] != want {
+			t.Errorf("ce_type %q: the event is of type %q; want %q", value, got, want)
+		}
+	}
+}
+
+// Servers refuse a request with a header that is too long, and escaping makes one of three bytes for each.
+func TestNoAttributeIsLongerThanAKeyMayBe(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int{
+		strings.Repeat("k", longestKey): longestKey, strings.Repeat("k", longestKey+1): 0,
+		strings.Repeat("%", longestKey/3): longestKey / 3 * 3, strings.Repeat("%", longestKey/3+1): 0,
+	} {
+		h := header("billing", &ringfence.Message{Topic: "orders", Key: []byte(key)}, true)
+		if got := len(h.Get("Ce-Partitionkey")); got != want {
+			t.Errorf("a key of %d times %.1s: an attribute of %d bytes; want %d", len(key), key, got, want)
 		}
 	}
 }

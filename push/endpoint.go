@@ -36,7 +36,7 @@ type Config struct {
 	SecretFile string // secrets that requests are signed with, as Standard Webhooks has it; read again now and then
 	TokenFile  string // lines of an origin and its bearer token; read again now and then
 
-	CloudEvents bool // each request is a CloudEvent 1.0 in binary mode
+	CloudEvents bool // each request is a CloudEvent 1.0 in binary mode; For: or where the definition says so
 
 	AllowNet []netip.Prefix // addresses for special purposes, and of this host, that may be dialed all the same; see ParseNet
 	Files    TLSFiles       // certificates to trust, and those of this side

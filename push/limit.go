@@ -17,9 +17,9 @@ type Limits struct {
 	Concurrency int // attempts under way, at least one in each daemon
 }
 
-// originOf is what the endpoints of one server have in common: "https://api.example.com". A port that the scheme
+// OriginOf is what the endpoints of one server have in common: "https://api.example.com". A port that the scheme
 // has anyway is left out.
-func originOf(raw string) (string, error) {
+func OriginOf(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return "", fmt.Errorf("the endpoint %q: expected an origin, as \"https://api.example.com\": %w", raw, fault.Invalid)
@@ -31,7 +31,7 @@ func originOf(raw string) (string, error) {
 
 // Origin is the origin that s names, and nothing else: ErrInvalid for a URL with a path.
 func Origin(s string) (string, error) {
-	origin, err := originOf(s)
+	origin, err := OriginOf(s)
 	if u, e := url.Parse(s); err == nil && e == nil && (strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "") {
 		err = fmt.Errorf("the endpoint %q: expected an origin alone, as %q: %w", shownURL(u), origin, fault.Invalid)
 	}
@@ -61,7 +61,7 @@ func (s *server) count(all []*ringfence.SubscriptionInfo) {
 	among := map[string]int{}
 	for _, d := range all {
 		if d.Endpoint != nil {
-			origin, _ := originOf(d.Endpoint.URL) // "": it is told when it is to be delivered
+			origin, _ := OriginOf(d.Endpoint.URL) // "": it is told when it is to be delivered
 			among[origin]++
 		}
 	}
@@ -72,6 +72,6 @@ func (s *server) count(all []*ringfence.SubscriptionInfo) {
 
 // target is the endpoint of a subscription; nil: it has no limits.
 func (s *server) target(d *ringfence.SubscriptionInfo) *subscription.Target {
-	origin, _ := originOf(d.Endpoint.URL) // as above
+	origin, _ := OriginOf(d.Endpoint.URL) // as above
 	return s.targets[origin]
 }

@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -90,5 +91,72 @@ func TestCertificatesToTrustAreReadAnew(t *testing.T) {
 	roots.mu.Unlock()
 	if err := try(); err != nil {
 		t.Errorf("the certificate that took its place: %v", err)
+	}
+}
+
+// A certificate of this side that was replaced is shown on new connections: the old one runs out.
+func TestACertificateOfThisSideIsReadAnew(t *testing.T) {
+	t.Parallel()
+	var shown atomic.Int64
+	served := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	served.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, VerifyConnection: func(c tls.ConnectionState) error {
+		shown.Store(c.PeerCertificates[0].SerialNumber.Int64())
+		return nil
+	}, MaxVersion: tls.VersionTLS12} // so that who dials knows of it when the handshake is over
+	served.StartTLS()
+	t.Cleanup(served.Close)
+	dir := t.TempDir()
+	write := func(serial int64) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tmpl := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
+		cert, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string]*pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert}, "key": {Type: "PRIVATE KEY", Bytes: private}} {
+			if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(7)
+	table := filepath.Join(dir, "table")
+	if err := os.WriteFile(table, []byte(served.URL+" cert key\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, f := slog.New(slog.DiscardHandler), TLSFiles{CertFile: table}
+	roots, err := keep(log, func() (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		pool.AddCert(served.Certificate())
+		return pool, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := keep(log, func() (*tls.Certificate, error) { return f.certificateFor(served.URL) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	secured := secureWith(roots, pair, nil, new(net.Dialer).DialContext, time.Minute)
+	for _, serial := range []int64{7, 8} {
+		c, err := secured(t.Context(), "tcp", served.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		if shown.Load() != serial {
+			t.Errorf("certificate %d was shown; expected %d", shown.Load(), serial)
+		}
+		write(serial + 1)
+		pair.mu.Lock()
+		pair.read = time.Now().Add(-rereadAfter)
+		pair.mu.Unlock()
 	}
 }

@@ -33,6 +33,7 @@ func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoi
 		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
 	}
 	c.URL, c.Subscription, c.SecretFile = d.Endpoint.URL, d.Name, d.Endpoint.SecretFile
+	c.CloudEvents = c.CloudEvents || d.Endpoint.CloudEvents
 	if t := d.Endpoint.Timeout(); t > 0 {
 		c.Timeout = t
 	}
@@ -153,12 +154,7 @@ func termsOf(d *ringfence.SubscriptionInfo) terms {
 // read is false.
 func (s *server) follow(ctx context.Context) (read bool) {
 	all, err := s.rf.Subscriptions(ctx)
-	unread := err
-	for _, d := range all {
-		if d.Damaged != "" {
-			unread = errors.Join(unread, errors.New(d.Damaged))
-		}
-	}
+	unread := unreadIn(all, err)
 	if unread != nil && !s.blind && ctx.Err() == nil {
 		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", unread)
 	}
@@ -196,6 +192,16 @@ func (s *server) follow(ctx context.Context) (read bool) {
 		}
 	}
 	return err == nil
+}
+
+// unreadIn is what keeps a list of definitions from being whole; nil: nothing does.
+func unreadIn(all []*ringfence.SubscriptionInfo, err error) error {
+	for _, d := range all {
+		if d.Damaged != "" {
+			err = errors.Join(err, errors.New(d.Damaged))
+		}
+	}
+	return err
 }
 
 func (s *server) start(ctx context.Context, d *ringfence.SubscriptionInfo, now terms) {
@@ -245,12 +251,21 @@ func (s *server) deliver(ctx context.Context, d *ringfence.SubscriptionInfo) {
 }
 
 func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) error {
-	e, err := For(s.rf, d, s.opts.Config)
+	e, err := s.endpoint(d)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	opts := s.opts.Subscribe
 	opts.Target = s.target(d)
+	opts.Life = d.Life() // the next one of its name has another endpoint
 	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
+}
+
+// endpoint is a call of its own: what it needs of the stack is not needed for as long as the subscription is
+// delivered.
+//
+//go:noinline
+func (s *server) endpoint(d *ringfence.SubscriptionInfo) (*Endpoint, error) {
+	return For(s.rf, d, s.opts.Config)
 }

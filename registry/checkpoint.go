@@ -165,7 +165,7 @@ func (c Checkpoint) Encode() []byte {
 	b = strconv.AppendInt(append(b, `,"epoch":`...), c.Epoch, 10)
 	b = append(append(b, `,"member":"`...), c.Member...)
 	b = strconv.AppendInt(append(b, `","updated":`...), c.Updated, 10)
-	return append(b, '}')
+	return append(c.Deliveries.append(b), '}')
 }
 
 func (p *Position) append(b []byte) []byte {

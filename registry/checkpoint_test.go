@@ -40,6 +40,12 @@ func TestACheckpointIsEncodedAsJSONDoes(t *testing.T) {
 				})
 			}
 		}
+		if rapid.Bool().Draw(t, "told") {
+			c.Deliveries = &registry.Deliveries{At: number.Draw(t, "at"), Rate: rapid.Float64().Draw(t, "rate"), Running: int(number.Draw(t, "running"))}
+			if rapid.Bool().Draw(t, "held back") {
+				c.Deliveries.HeldBack = &registry.HeldBack{Since: number.Draw(t, "since"), Why: rapid.String().Draw(t, "why")}
+			}
+		}
 		if got, want := string(c.Encode()), string(registry.Encode(c)); got != want {
 			t.Fatalf("%s\nwant %s", got, want)
 		}

@@ -2,14 +2,23 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // decode reads the stored form. What is no document, or one that this program can't have written,
-// is an error that names the key.
+// is an error that names the key, and what to do where there is something.
 func decode(e Entry, doc any) error {
+	err := decodeOnly(e, doc)
+	if d, ok := doc.(interface{ remedy() string }); ok && errors.Is(err, fault.Corrupt) {
+		return fmt.Errorf("%w; %s", err, d.remedy())
+	}
+	return err
+}
+
+func decodeOnly(e Entry, doc any) error {
 	if err := json.Unmarshal(e.Value, doc); err != nil {
 		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w: %w", e.Key, fault.Corrupt, err)
 	}
@@ -31,6 +40,10 @@ func (m *Meta) check() error {
 		return fmt.Errorf("a group of %d units, from %d on, %d at first; expected 1 to %d units: %w", m.Units, m.First, m.Initial, MaxUnits, fault.Corrupt)
 	}
 	return nil
+}
+
+func (*Meta) remedy() string {
+	return "put it back as it was, or remove the group with its checkpoints: ringfence group delete --force"
 }
 
 func (o *Owner) check() error {
@@ -64,6 +77,9 @@ func (c *Checkpoint) check() error {
 	}
 	if !epoch(c.Epoch) {
 		return fmt.Errorf("a checkpoint of epoch %d; expected 0 to %d: %w", c.Epoch, int64(MaxEpoch), fault.Corrupt)
+	}
+	if err := c.Deliveries.check(); err != nil {
+		return err
 	}
 	if len(c.Positions) > MaxInputs {
 		return fmt.Errorf("a checkpoint with %d positions; expected at most %d: %w", len(c.Positions), MaxInputs, fault.Corrupt)

@@ -20,6 +20,9 @@ func FuzzGroup(f *testing.F) {
 	f.Add("checkpoints/g/00000000", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4, Failing: []registry.Failing{{Offset: 6, Attempts: 2, Since: 1, Due: 9, Pause: 3}}}}}.Encode(), []byte(`{"format":1,"units":1}`))
 	f.Add("checkpoints/g/00000000", registry.Checkpoint{Epoch: 2, Positions: []registry.Position{{Next: 4}, {Partition: 1, Next: 9, Done: []registry.Range{{11, 12}}}, {Partition: 2}}}.Encode(), []byte(`{"format":1,"units":1}`))
 	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"partition":1,"next":4},{"next":3},{"partition":1,"next":5}]}`), []byte(`{"format":1,"life":"l","units":1}`))
+	f.Add("checkpoints/g/00000000", registry.Checkpoint{Positions: []registry.Position{{Next: 4}}, Deliveries: &registry.Deliveries{
+		At: 9, HeldBack: &registry.HeldBack{Since: 3, Why: "<no>", Next: 8}, Eased: 10.5, Rate: 2.25, Running: 3, Endpoint: &registry.EndpointPart{Rate: 9, RateHere: 4.5, Concurrency: 3, ConcurrencyHere: 1},
+	}}.Encode(), []byte(`{"format":1,"life":"l","units":1}`))
 	f.Add("groups/g/members/m", []byte(`{"id":"m"}`), []byte(`{"units":-1}`))
 	f.Add("groups/g/assignment", []byte(`{"targets":["m"]}`), []byte(`{"units":9223372036854775807}`))
 	f.Add("checkpoints/g/00000000", []byte(`{"positions":[{"next":-4,"done":[[9,3]]}]}`), []byte(`{"format":1,"units":1}`))

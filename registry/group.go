@@ -146,6 +146,8 @@ type Checkpoint struct {
 	Epoch     int64      `json:"epoch"`          // of the owner that wrote it
 	Member    string     `json:"member"`         // that owner, informative
 	Updated   int64      `json:"updated"`
+
+	Deliveries *Deliveries `json:"deliveries,omitempty"` // of a subscription: for people, and nil where there is nothing to tell
 }
 
 // Unit is what the registry knows of one unit. A unit that nobody ever owned has a zero Owner
@@ -288,6 +290,7 @@ type State struct {
 	Units             []Unit // Meta.Units of them; without checkpoints unless asked for
 	Assignment        *Assignment
 	AssignmentVersion Version
+	AssignmentDamage  error // of what can't be read: it counts as none, and the next plan replaces it
 	Control           Control
 	ControlVersion    Version
 	// Strange are the keys of entries that should not be there: of units that the group has not got,
@@ -386,7 +389,9 @@ func (g *Group) survey(ctx context.Context, checkpoints bool, units func(int, []
 			st.Static = append(st.Static, m)
 		case "assignment":
 			st.Assignment, st.AssignmentVersion = new(Assignment), e.Version
-			err = decode(e, st.Assignment)
+			if st.AssignmentDamage = decode(e, st.Assignment); st.AssignmentDamage != nil {
+				st.Assignment = nil
+			}
 		case "control":
 			st.ControlVersion = e.Version
 			err = decode(e, &st.Control)

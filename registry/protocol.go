@@ -155,12 +155,18 @@ func (g *Group) CommitTxn(grant Grant, c Checkpoint, after Version) Txn {
 }
 
 // putCheckpoint stamps the checkpoint with the grant's epoch, also when an earlier owner got there, and
-// the store has lost it. It leaves the finished ranges and the failing records out when they are too many
-// to be stored, or say what nobody would read: what was in them may be repeated, but the checkpoint moves.
+// the store has lost it. What is for people is left out when with it there would be too much to be stored, or
+// what nobody would read; then the finished ranges and the failing records: what was in them may be repeated,
+// but the checkpoint moves.
 func (g *Group) putCheckpoint(grant Grant, c Checkpoint) Put {
 	c.Epoch = grant.Epoch
 	value := c.Encode()
-	if len(value) > MaxValueBytes || c.check() != nil {
+	fits := func() bool { return len(value) <= MaxValueBytes && c.check() == nil }
+	if !fits() && c.Deliveries != nil {
+		c.Deliveries = nil
+		value = c.Encode()
+	}
+	if !fits() {
 		bare := make([]Position, len(c.Positions))
 		for i, p := range c.Positions {
 			p.Done, p.Failing = nil, nil

@@ -16,9 +16,9 @@ import (
 // What a session means does not change: it is the life of the process. So it is lost for all when it is lost for
 // one, whoever finds out first, and nobody is given one that is lost; it ends in the store when all have let go
 // of it, as each does once what it runs has stopped. Only the leave of one member is different. Its entry went
-// with its session; now it has to be taken away, and where that may not have worked, or may be undone by a write
-// that lands later, the session is lost for all. A store that goes back brings an entry back that was taken away,
-// under a session that lives on: as long as it does, it is looked at what was taken away under it.
+// with its session; now it has to be taken away, unless somebody has, and where that may not have worked, or may be
+// undone by a write that lands later, the session is lost for all. A store that goes back brings an entry back that
+// was taken away, under a session that lives on: as long as it does, it is looked at what was taken away under it.
 type Sessions struct {
 	reg  *Registry
 	look time.Duration // between two looks at what was taken away
@@ -42,6 +42,8 @@ func NewSessions(reg *Registry) *Sessions {
 // shared is a session in the hands of several.
 type shared struct {
 	Session
+	doubter driver.Doubter // the session, if its store has doubts; or nil
+
 	of    *Sessions
 	ttl   time.Duration
 	lost  chan struct{}      // closed when it counts as ended
@@ -80,6 +82,7 @@ func (s *Sessions) Open(ctx context.Context, ttl time.Duration) (*Share, error) 
 	}
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x := &shared{Session: inner, of: s, ttl: ttl, holders: 1, lost: make(chan struct{}), stop: stop, ended: make(chan struct{})}
+	x.doubter, _ = inner.(driver.Doubter)
 	s.mu.Lock()
 	s.open[ttl] = x
 	s.mu.Unlock()
@@ -163,10 +166,7 @@ func incarnationOf(e Entry) string {
 func (x *shared) Done() <-chan struct{} { return x.lost }
 
 // Doubtful is that of the session, if its store has such doubts.
-func (x *shared) Doubtful() bool {
-	d, ok := x.Session.(driver.Doubter)
-	return ok && d.Doubtful()
-}
+func (x *shared) Doubtful() bool { return x.doubter != nil && x.doubter.Doubtful() }
 
 // Lose says that the session counts as ended, for all who share it. Who opens one from now on gets another.
 func (x *shared) Lose() {
@@ -194,13 +194,29 @@ func (x *Share) Leave(ctx context.Context, t *Txn, incarnation string, doubt boo
 	}
 	if t != nil && !doubt {
 		_, err := x.of.reg.Txn(ctx, *t)
-		doubt = err != nil
+		doubt = err != nil && !(errors.Is(err, ErrConflict) && x.hasNone(ctx, t.Deletes, incarnation))
 		x.noteWithdrawn(t.Deletes, incarnation)
 	}
 	if doubt {
 		x.Lose()
 	}
 	return x.Close(ctx)
+}
+
+// hasNone says whether none of the entries is there any more, under this session and by this start of its member: the
+// group was deleted, or the member has been replaced.
+func (x *shared) hasNone(ctx context.Context, keys []string, incarnation string) bool {
+	for _, key := range keys {
+		e, err := x.of.reg.Get(ctx, key)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			return false
+		case e.Session == x.ID() && (incarnationOf(e) == incarnation || incarnationOf(e) == ""):
+			return false
+		}
+	}
+	return true
 }
 
 // alone says whether nobody else has the session, and sees to it that nobody will.

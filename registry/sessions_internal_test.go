@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // endedSession is one that has ended in its store.
@@ -40,4 +42,38 @@ func TestTheSessionOfTheLastOneWhoLeavesIsGivenToNobody(t *testing.T) {
 	if s.have(time.Second) != nil {
 		t.Error("a session is given away that ends with who leaves it")
 	}
+}
+
+// doubting is a store that has lost a connection of this process, and may take that for its death.
+type doubting struct {
+	driver.Registry
+	session doubtedSession
+}
+
+func (d *doubting) OpenSession(context.Context, time.Duration) (driver.Session, error) {
+	return &d.session, nil
+}
+
+type doubtedSession struct {
+	endedSession
+	doubt bool
+}
+
+func (s *doubtedSession) Doubtful() bool { return s.doubt }
+
+// A handler must not start while the store may have ended the session, though it is shared.
+func TestADoubtAboutASessionIsSharedWithIt(t *testing.T) {
+	t.Parallel()
+	d := &doubting{session: doubtedSession{endedSession: endedSession{make(chan struct{})}}}
+	x, err := NewSessions(New(d)).Open(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doubt := range []bool{false, true, false} {
+		if d.session.doubt = doubt; x.Doubtful() != doubt {
+			t.Errorf("doubtful for who shares it: %t; expected %t", !doubt, doubt)
+		}
+	}
+	close(d.session.done)
+	<-x.ended
 }

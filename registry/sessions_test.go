@@ -149,6 +149,77 @@ func TestALeaveThatMayNotBeAllEndsTheSessionForAll(t *testing.T) {
 	}
 }
 
+// What somebody else has taken away, or replaced, is gone: no other group has to hear of that.
+func TestALeaveOfWhatIsGoneEndsTheSessionForNobody(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		before func(m *members, s *registry.Share, out registry.Txn)
+		lost   bool
+	}{
+		"deleted": {func(m *members, _ *registry.Share, out registry.Txn) {
+			if _, err := m.h.Txn(m.t.Context(), out); err != nil {
+				m.t.Fatal(err)
+			}
+		}, false},
+		"of another session": {func(m *members, _ *registry.Share, _ registry.Txn) {
+			s, err := registry.NewSessions(m.h.Registry).Open(m.t.Context(), 5*time.Second)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			m.t.Cleanup(func() { _ = s.Close(context.Background()) }) // its store may be closed
+			m.put(s, "g", "1")
+		}, false},
+		"of another start":                    {func(m *members, s *registry.Share, _ registry.Txn) { m.put(s, "g", "2") }, false},
+		"of a start that nobody knows":        {func(m *members, s *registry.Share, _ registry.Txn) { m.put(s, "g", "") }, true},
+		"of this one, and of another version": {func(m *members, s *registry.Share, _ registry.Txn) { m.put(s, "g", "1") }, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inOneProcess(t, func(t *testing.T, m *members) {
+				a, b := m.open(), m.open()
+				out := m.put(a, "g", "1")
+				c.before(m, a, out)
+				if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+					t.Fatal(err)
+				}
+				if lost(b) != c.lost {
+					t.Errorf("the session of the other is lost: %v; want %v", lost(b), c.lost)
+				}
+				if err := b.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// silent answers no reading.
+type silent struct{ *registry.Registry }
+
+func (silent) List(context.Context, string) (registry.Snapshot, error) {
+	return registry.Snapshot{}, registry.ErrUnavailable
+}
+
+// Where the store does not say what became of the entry, it may be there.
+func TestALeaveThatIsRefusedAndCanNotBeLookedAtEndsTheSessionForAll(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		m.all = registry.NewSessions(registry.New(silent{m.h.Registry}))
+		a, b := m.open(), m.open()
+		out := m.put(a, "g", "1")
+		m.put(a, "g", "1")
+		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+			t.Fatal(err)
+		}
+		if !lost(b) {
+			t.Error("the other goes on with the session; want it lost")
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // A session that is lost stays open until the last one has let go: until then nobody else begins what it runs.
 func TestASessionThatIsLostEndsWhenAllHaveLetGo(t *testing.T) {
 	t.Parallel()
@@ -337,6 +408,60 @@ func TestASessionFromWhichManyHaveGoneEnds(t *testing.T) {
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Who lets go late of a session that was lost leaves the next one to those who come: they share it.
+func TestTheSessionAfterOneThatWasLostIsOneForAllToo(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		a.Lose()
+		next := m.open()
+		if next.ID() == a.ID() {
+			t.Fatal("a session that is lost is given away")
+		}
+		for _, late := range []*registry.Share{a, b} {
+			if err := late.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			late.Lose() // as a group does that hears of the end last
+		}
+		other := m.open()
+		if other.ID() != next.ID() || lost(next) {
+			t.Errorf("sessions %s and %s in one process, the first one lost: %v; want one that goes on", next.ID(), other.ID(), lost(next))
+		}
+		for _, s := range []*registry.Share{next, other} {
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// The member may have come back under a session of its own, and be the same start: that entry is no ghost.
+func TestAnEntryUnderAnotherSessionIsNoneThatCameBack(t *testing.T) {
+	t.Parallel()
+	inOneProcess(t, func(t *testing.T, m *members) {
+		a, b := m.open(), m.open()
+		out := m.put(a, "g", "1")
+		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
+			t.Fatal(err)
+		}
+		own, err := m.all.Open(t.Context(), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.put(own, "g", "1")
+		time.Sleep(31 * time.Second)
+		if !m.has("g") {
+			t.Error("the entry is taken away, though it is of a session from which nobody has gone")
+		}
+		for _, s := range []*registry.Share{b, own} {
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

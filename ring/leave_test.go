@@ -312,3 +312,42 @@ func BenchmarkShouldHandle(b *testing.B) {
 		})
 	}
 }
+
+// A start of a table ring's member waits for an earlier one, which is cut off and may still say yes. When it is
+// closed before its turn came it leaves no session behind, which the next start would have to wait for.
+func TestAStartThatIsClosedBeforeItsTurnLeavesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memregistry.NewStore()
+		cutOff, h, other := store.Open(), store.Open(), store.Open()
+		for _, h := range []*memregistry.Handle{cutOff, h, other} {
+			defer func() { _ = h.Close() }()
+		}
+		join := func(h *memregistry.Handle) *ring.Ring {
+			r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "a", Mode: ring.Table})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first := join(cutOff)
+		if err := first.WaitEstablished(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = first.Close(context.Background()) }()
+		cutOff.SetOutage(true)
+		next := join(h)
+		synctest.Wait()
+		const start = "rings/r/starts/a"
+		if e, err := other.Get(t.Context(), start); err != nil || e.Session == "" {
+			t.Fatalf("it is announced as %+v, %v", e, err)
+		}
+		if err := next.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if e, err := other.Get(t.Context(), start); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("its announcement is left: %+v, %v; expected that it went with the session", e, err)
+		}
+		cutOff.SetOutage(false)
+	})
+}

@@ -36,7 +36,7 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 		if b := s.cfg.Breaker; b != nil && b.open() {
 			return errOpen
 		}
-		return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1})
+		return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1})
 	}
 	late := false
 	defer func() {
@@ -86,7 +86,7 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error
 			return err
 		}
 	}
-	now := time.Now()
+	now := s.now()
 	switch at, err := notBefore(&r.Record, now); {
 	case err != nil && round == 0:
 		return err
@@ -102,23 +102,25 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	if storable(&r.Record) != nil && !time.Now().Before(h.Next) {
 		return s.Handle(ctx, r)
 	}
-	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: h.Next.UnixMilli(), Answer: h.Err.Error()}
+	now := s.now()
+	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: now.Add(time.Until(h.Next)).UnixMilli(), Answer: h.Err.Error()}
 	switch h.Why {
 	case dispatch.Refused:
 		held.Dead, held.Reason = true, core.Permanent
 	case dispatch.SpentAttempts:
 		held.Dead, held.Reason = true, core.Attempts
 	}
-	return s.park(ctx, r, held)
+	return s.park(ctx, r, now, held)
 }
 
-// park writes a record down and waits until nobody can undo that.
-func (s *Shard) park(ctx context.Context, r *dispatch.Record, h core.Held) error {
+// park writes a record down, as of now, and waits until nobody can undo that. When it is due is by the same look at
+// the clock.
+func (s *Shard) park(ctx context.Context, r *dispatch.Record, now time.Time, h core.Held) error {
 	if err := storable(&r.Record); err != nil {
 		s.log.Warn("a record can't be parked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "error", err)
 		return err
 	}
-	h.Origin, h.Key, h.Timestamp, h.Now = originOf(r), s.key(r.Key), r.Timestamp, time.Now().UnixMilli()
+	h.Origin, h.Key, h.Timestamp, h.Now = originOf(r), s.key(r.Key), r.Timestamp, now.UnixMilli()
 	var p *parking
 	s.do(func(st *core.State) {
 		if p = s.pending[h.Origin]; p == nil {

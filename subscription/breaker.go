@@ -33,6 +33,7 @@ type Breaker struct {
 
 	mu      sync.Mutex // taken before the locks of shards
 	failing map[uint64]struct{}
+	why     string        // the answer that opened it
 	since   time.Time     // the first of those failed, or the opening
 	spared  int           // attempts since the opening that did not count
 	probes  int           // under way
@@ -160,11 +161,12 @@ func (b *Breaker) trip(now time.Time, err error) {
 	b.log.Warn("deliveries are held back: what they go to does not work; no attempt counts, and one record at a time is tried until there is an answer",
 		"keys", len(b.failing), "error", err)
 	clear(b.failing)
-	b.since, b.spared, b.pause, b.asked = now, 0, firstProbe, time.Time{}
+	b.since, b.spared, b.pause, b.asked, b.why = now, 0, firstProbe, time.Time{}, shortly(err)
 	b.calm.Store(false)
 	b.period.Add(1)
 	for _, s := range b.shards {
 		s.setPaused(heldBack, true)
+		s.news()
 	}
 	b.heed(now, err)
 	b.arm()
@@ -177,6 +179,7 @@ func (b *Breaker) close(now time.Time) {
 	b.calm.Store(true)
 	for _, s := range b.shards {
 		s.setPaused(heldBack, false)
+		s.news()
 	}
 }
 
@@ -268,6 +271,9 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) er
 
 // ask calls the handler.
 func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error {
+	if parked {
+		r.Within(ctx)
+	}
 	err := s.cfg.Handler(ctx, r)
 	if !parked {
 		return err

@@ -28,11 +28,21 @@ var ErrNewer = errors.New("a newer version wrote it: upgrade ringfence")
 // is ErrDamaged: a policy that nobody knows, say, would be taken for one that breaks the order.
 func decodeDocument(e registry.Entry) (*Document, error) {
 	d := new(Document)
-	if err := d.decode(e); err != nil {
+	err := d.decode(e)
+	if errors.Is(err, ErrNewer) {
+		return nil, fmt.Errorf("registry key %q: %w", e.Key, newerError{err})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("registry key %q: %w: %w", e.Key, ErrDamaged, err)
 	}
 	return d, nil
 }
+
+// newerError is ErrDamaged, as this version can use nothing of the definition, without what that advises:
+// a newer version delivers the subscription, and deleting it is no remedy.
+type newerError struct{ error }
+
+func (e newerError) Unwrap() []error { return []error{e.error, ErrDamaged} }
 
 func (d *Document) decode(e registry.Entry) error {
 	err := json.Unmarshal(e.Value, d)
@@ -62,6 +72,9 @@ func (d *Document) decode(e registry.Entry) error {
 	}
 	if d.Limits != nil && d.Format < limitedFormat {
 		return fmt.Errorf("limits in a subscription of format %d, whose readers would not heed them", d.Format)
+	}
+	if d.Endpoint != nil && d.Endpoint.CloudEvents && d.Format < eventFormat {
+		return fmt.Errorf("CloudEvents in a subscription of format %d, whose readers would send plain requests", d.Format)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input

@@ -3,6 +3,7 @@ package subscription
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -144,7 +145,23 @@ func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 	}
 }
 
+// A version that does not know CloudEvents would send requests that their endpoint does not know.
+func TestCloudEventsInADefinitionOfAnEarlierFormatAreRefused(t *testing.T) {
+	t.Parallel()
+	with := strings.NewReplacer(`"format":1`, `"format":8`, `"sets":[`, `"endpoint":{"url":"https://h/in","cloudevents":true},"sets":[`).Replace(sound)
+	if d, err := decoded(with); err != nil || !d.Endpoint.CloudEvents {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if d, err := decoded(strings.Replace(with, `"format":8`, `"format":7`, 1)); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
+	}
+	if d, err := decoded(strings.Replace(with, `"format":8`, `"format":9`, 1)); !errors.Is(err, ErrNewer) {
+		t.Errorf("%+v, %v; expected ErrNewer", d, err)
+	}
+}
+
 func FuzzDocument(f *testing.F) {
+	f.Add([]byte(strings.NewReplacer(`"format":1`, `"format":8`, `"sets":[`, `"endpoint":{"url":"https://h/in","cloudevents":true},"sets":[`).Replace(sound)))
 	f.Add([]byte(sound))
 	f.Add([]byte(turned))
 	f.Add([]byte(reset))
@@ -210,8 +227,12 @@ func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 		strings.Replace(sound, `"format":1`, `"format":1000`, 1),
 		strings.NewReplacer(`"format":1`, `"format":1000`, `"topic":"t"`, `"topic":["t","u"]`).Replace(sound),
 	} {
-		if _, err := decoded(newer); !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
+		_, err := decoded(newer)
+		if !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)
+		}
+		if told := fmt.Sprint(err); !strings.Contains(told, "upgrade ringfence") || strings.Contains(told, "delet") {
+			t.Errorf("%q; expected that it says to upgrade, and nothing of a deletion", told)
 		}
 	}
 	if _, err := decoded(strings.Replace(sound, `"format":1`, `"format":0`, 1)); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNewer) {

@@ -56,7 +56,7 @@ func (s *Shard) delay(ctx context.Context, r *dispatch.Record, at time.Time) err
 	if v == core.Past {
 		return nil
 	}
-	return s.park(ctx, r, core.Held{Attempts: r.Attempt - 1, Due: at.UnixMilli()})
+	return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1, Due: at.UnixMilli()})
 }
 
 // early is the error of a parked record whose time has not come.

@@ -19,20 +19,10 @@ func TestADelayIsKeptHoweverLongItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 100*time.Hour + 7*time.Millisecond
 		log := memlog.New()
-		topic := func(name string) *commitlog.Topic {
-			if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
-				t.Fatal(err)
-			}
-			opened, err := log.Topic(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return opened
-		}
 		began, calls := time.Now(), make(chan time.Duration, 9)
 		s := NewShard(ShardConfig{
 			Definition: &Document{Name: "billing", Sets: []Set{{ID: "k3m9q2xt", Shards: 1, State: active}}, Retry: NewRetry(time.Second, time.Minute, 0, 1)},
-			Journal:    topic("journal"), Dead: topic("dead"), Epoch: 1, Logger: slog.New(slog.DiscardHandler),
+			Journal:    newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: slog.New(slog.DiscardHandler),
 			Handler: func(_ context.Context, r *dispatch.Record) error {
 				if r.Attempt == 1 {
 					calls <- time.Since(began)

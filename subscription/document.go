@@ -25,7 +25,8 @@ const (
 	limitedFormat  = 5 // it has limits, or had: the formats before would not heed them
 	grownFormat    = 6 // a shard set of it delivers another storage topic than the first: the formats before know only that
 	orderedFormat  = 7 // it is ordered by a function, whose keys journals have: the formats before would take them for damage
-	newestFormat   = orderedFormat
+	eventFormat    = 8 // its requests are CloudEvents: the formats before would send what its endpoint does not know
+	newestFormat   = eventFormat
 	setIDBytes     = 8
 )
 
@@ -100,7 +101,12 @@ type Document struct {
 	Paused      *Pause      `json:"paused,omitempty"`
 	// Damaged says why a definition of a list can't be used: then it has only a name. "": it can.
 	Damaged string `json:"damaged,omitempty"`
+
+	newer bool // see Newer
 }
+
+// Newer says that Damaged is for a newer version's sake: the definition is sound, and deleting it is no remedy.
+func (d *Document) Newer() bool { return d.newer }
 
 // longestName is of a subscription: its groups and topics have it in theirs.
 const longestName = 64
@@ -167,9 +173,9 @@ func (d Document) Validate() error {
 
 // validate reports every fault of a definition that is complete.
 func (d *Document) validate() error {
-	name := registry.CheckID("subscription", d.Name)
-	if len(d.Name) > longestName {
-		name = nil // its bound is told below, which is a lower one
+	name := checkID(d.Name)
+	if len(d.Name) > longestName || strings.Contains(d.Name, groupMark) {
+		name = badName(d.Name)
 	}
 	errs := []error{name, topic.CheckName(d.Topic), d.Endpoint.validate(), d.Limits.validate(d.Name)}
 	demand := func(ok bool, format string, args ...any) {
@@ -177,7 +183,6 @@ func (d *Document) validate() error {
 			errs = append(errs, fmt.Errorf("subscription %q: %s: %w", d.Name, fmt.Sprintf(format, args...), fault.Invalid))
 		}
 	}
-	demand(len(d.Name) <= longestName && !strings.Contains(d.Name, groupMark), "expected a name of at most %d bytes, without \"..\"", longestName)
 	demand(d.Order == ByKey || d.Order == None || d.Order == ByFunction, "order %q; expected %q, %q or %q", d.Order, ByKey, None, ByFunction)
 	demand(d.Order != ByFunction || d.Endpoint == nil, "an order by a function and an endpoint; expected a handler in Go, which has the function")
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
@@ -191,6 +196,19 @@ func (d *Document) validate() error {
 		errs = append(errs, fmt.Errorf("subscription %q: %w", d.Name, err))
 	}
 	return errors.Join(errs...)
+}
+
+// checkID says whether something may be stored under a name, if only by somebody else: it may be longer than
+// that of a subscription, and what is damaged can be deleted by it.
+func checkID(name string) error {
+	if registry.CheckID("subscription", name) != nil {
+		return badName(name)
+	}
+	return nil
+}
+
+func badName(name string) error {
+	return fmt.Errorf("subscription %.20q (%d bytes): expected 1 to %d letters, digits, '_', '-' or single '.', the first a letter or digit: %w", name, len(name), longestName, fault.Invalid)
 }
 
 // Matcher is the filter of a definition; nil: it has none, and everything is delivered.
@@ -256,6 +274,9 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			if d.Order == ByFunction {
 				d.atLeast(orderedFormat)
+			}
+			if d.Endpoint != nil && d.Endpoint.CloudEvents {
+				d.atLeast(eventFormat)
 			}
 			have, version = &d, ""
 		case err != nil:
@@ -324,7 +345,7 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	var all []*Document
 	for _, e := range snap.Entries {
 		if d, err := decodeDocument(e); err != nil {
-			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: errors.Is(err, ErrNewer)})
 		} else if d.State == ready {
 			all = append(all, d)
 		}
@@ -341,7 +362,7 @@ func Watch(ctx context.Context, reg *registry.Registry) (<-chan struct{}, error)
 }
 
 func (c *Catalog) load(ctx context.Context, name string) (*Document, registry.Version, error) {
-	if err := registry.CheckID("subscription", name); err != nil {
+	if err := checkID(name); err != nil {
 		return nil, "", err
 	}
 	e, err := c.reg.Get(ctx, prefix+name)

@@ -200,3 +200,57 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 		}
 	})
 }
+
+// An outage is told at once; what is told otherwise is looked at once a second.
+func TestAnOutageIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBreaker(quiet())
+		defer b.End()
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet(), Breaker: b,
+			Handler: func(context.Context, *dispatch.Record) error { return down{} }})
+		if got := s.Deliveries(); got != nil {
+			t.Errorf("told before anything was tried: %+v", got)
+		}
+		for i := range outageKeys {
+			r := &dispatch.Record{Attempt: 1}
+			r.Key = []byte{byte(i)}
+			if err := s.deliver(t.Context(), r, false); err == nil {
+				t.Fatal("it was delivered")
+			}
+		}
+		if got := s.Deliveries(); !b.open() || got == nil || got.HeldBack == nil {
+			t.Errorf("the breaker is open: %v, and told is %+v; expected the outage", b.open(), got)
+		}
+	})
+}
+
+// Attempts are counted for people where anything bounds them, whatever that is.
+func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
+	t.Parallel()
+	th := NewThrottle(quiet())
+	defer th.End()
+	at := NewTarget(0, 4)
+	defer at.End()
+	for what, c := range map[string]struct {
+		cfg  ShardConfig
+		most int
+		want bool
+	}{
+		"nothing":             {want: false},
+		"a throttle at rest":  {cfg: ShardConfig{Throttle: th}, want: false},
+		"the endpoint":        {cfg: ShardConfig{Target: at}, want: true},
+		"its own concurrency": {most: 3, want: true},
+	} {
+		c.cfg.Definition, c.cfg.Logger = &Document{Sets: OfShards(1)}, quiet()
+		s := NewShard(c.cfg)
+		s.SetConcurrency(c.most)
+		if got := s.limited(); got != c.want {
+			t.Errorf("bounded by %s: counted is %v; want %v", what, got, c.want)
+		}
+	}
+	th.SetRate(1)
+	if s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet(), Throttle: th}); !s.limited() {
+		t.Error("bounded by a rate: not counted")
+	}
+}

@@ -19,6 +19,8 @@ type Endpoint struct {
 	URL        string `json:"url"`
 	TimeoutMS  int64  `json:"timeout_ms,omitempty"`  // of one attempt; default 30 s
 	SecretFile string `json:"secret_file,omitempty"` // absolute; what requests are signed with
+	// CloudEvents: each request is a CloudEvent in binary mode; else it is one where who delivers says so.
+	CloudEvents bool `json:"cloudevents,omitempty"`
 }
 
 const (
@@ -27,8 +29,8 @@ const (
 )
 
 // NewEndpoint is what a definition has of an endpoint; nil: there is none.
-func NewEndpoint(address string, timeout time.Duration, secretFile string) *Endpoint {
-	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile}
+func NewEndpoint(address string, timeout time.Duration, secretFile string, cloudEvents bool) *Endpoint {
+	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile, CloudEvents: cloudEvents}
 	if e == (Endpoint{}) {
 		return nil
 	}
@@ -54,7 +56,7 @@ func (e *Endpoint) validate() error {
 	_, err := CheckURL(e.URL)
 	errs := []error{err}
 	if e.TimeoutMS < 0 || e.TimeoutMS > longestAttempt.Milliseconds() {
-		errs = append(errs, fmt.Errorf("endpoint: a time-out of %d ms; expected at most %s, and none that is negative: %w", e.TimeoutMS, longestAttempt, fault.Invalid))
+		errs = append(errs, fmt.Errorf("endpoint: a time-out of %s; expected at most %s, and none that is negative: %w", time.Duration(e.TimeoutMS)*time.Millisecond, longestAttempt, fault.Invalid))
 	}
 	if e.SecretFile != "" && !filepath.IsAbs(e.SecretFile) {
 		errs = append(errs, fmt.Errorf("endpoint: the secret file %q; expected an absolute path, as it is read by another process: %w", e.SecretFile, fault.Invalid))

@@ -44,47 +44,53 @@ func (s *Shard) again(ctx context.Context, what string, f func() error) error {
 // appendAll appends the core's batches, each until somebody knows that it is stored. It stays the same
 // batch: what landed twice is void the second time.
 func (s *Shard) appendAll(ctx context.Context) {
-	for {
-		var entries []core.Entry
+	for ok := true; ok; {
 		select {
 		case <-ctx.Done():
 			return
-		case entries = <-s.batches:
-		}
-		batch := make([]commitlog.Record, len(entries))
-		for i := range entries {
-			e := &entries[i]
-			if e.Payload.From == core.Nowhere {
-				batch[i] = wrap(&e.Record, nil)
-				continue
-			}
-			rec, err := s.source(ctx, e.Payload, e.ID.Origin)
-			if err != nil && lost(e.Payload) && ctx.Err() == nil {
-				s.log.Error("a dead letter can't be delivered again: its copy can't be read", "letter", Name(e.ID), "error", err)
-				lost := e.Lost(lostCopy + err.Error())
-				batch[i] = wrap(&lost.Record, nil)
-				continue
-			}
-			if err != nil {
-				return
-			}
-			batch[i] = wrap(&e.Record, &rec)
-		}
-		for len(batch) > 0 {
-			part := batch[:fitting(batch)]
-			err := s.again(ctx, "append", func() error {
-				_, err := s.cfg.Journal.Append(ctx, s.cfg.Shard, part, nil)
-				return err
-			})
-			if err != nil {
-				if ctx.Err() == nil {
-					s.end(err)
-				}
-				return
-			}
-			batch = batch[len(part):]
+		case entries := <-s.batches:
+			ok = s.appendBatch(ctx, entries)
 		}
 	}
+}
+
+// appendBatch appends one; false when that is over. It is a call of its own, as are copyLetter and note: what
+// these need of the stack is not needed while nothing is parked.
+func (s *Shard) appendBatch(ctx context.Context, entries []core.Entry) bool {
+	batch := make([]commitlog.Record, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if e.Payload.From == core.Nowhere {
+			batch[i] = wrap(&e.Record, nil)
+			continue
+		}
+		rec, err := s.source(ctx, e.Payload, e.ID.Origin)
+		if err != nil && lost(e.Payload) && ctx.Err() == nil {
+			s.log.Error("a dead letter can't be delivered again: its copy can't be read", "letter", Name(e.ID), "error", err)
+			lost := e.Lost(lostCopy + err.Error())
+			batch[i] = wrap(&lost.Record, nil)
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		batch[i] = wrap(&e.Record, &rec)
+	}
+	for len(batch) > 0 {
+		part := batch[:fitting(batch)]
+		err := s.again(ctx, "append", func() error {
+			_, err := s.cfg.Journal.Append(ctx, s.cfg.Shard, part, nil)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				s.end(err)
+			}
+			return false
+		}
+		batch = batch[len(part):]
+	}
+	return true
 }
 
 // fitting is how many of the records a log takes at once; at least one.
@@ -101,38 +107,56 @@ func fitting(batch []commitlog.Record) int {
 // copyAll stores the payloads of dead letters.
 func (s *Shard) copyAll(ctx context.Context) {
 	for {
-		var next *core.Copy
 		select {
 		case <-ctx.Done():
 			return
-		case next = <-s.copies:
+		case <-s.copying:
 		}
-		c := *next
-		rec, err := s.source(ctx, c.Payload, c.ID.Origin)
-		if err != nil && lost(c.Payload) && ctx.Err() == nil {
-			s.log.Error("a dead letter was taken over without its payload, which can't be read", "letter", Name(c.ID), "error", err)
-			c.Answer = lostCopy + err.Error()
-			s.do(func(st *core.State) { st.Copied(c, 0) })
-			continue
-		}
-		if err != nil {
-			return
-		}
-		mark := c.Record
-		mark.Set = s.cfg.Definition.Set().ID
-		var place int64
-		err = s.again(ctx, "copy to the dead letters", func() error {
-			place, err = s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&mark, &rec)}, nil)
-			return err
-		})
-		if err != nil {
-			if ctx.Err() == nil {
-				s.end(err)
+		for c := s.nextCopy(); c != nil; c = s.nextCopy() {
+			if !s.copyLetter(ctx, *c) {
+				return
 			}
-			return
 		}
-		s.do(func(st *core.State) { st.Copied(c, place) })
 	}
+}
+
+// nextCopy is what waits to be copied, or nil.
+func (s *Shard) nextCopy() (next *core.Copy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.copies) > 0 {
+		next, s.copies[0], s.copies = s.copies[0], nil, s.copies[1:]
+	}
+	return next
+}
+
+// copyLetter stores the payload of one dead letter; false when that is over.
+func (s *Shard) copyLetter(ctx context.Context, c core.Copy) bool {
+	rec, err := s.source(ctx, c.Payload, c.ID.Origin)
+	if err != nil && lost(c.Payload) && ctx.Err() == nil {
+		s.log.Error("a dead letter was taken over without its payload, which can't be read", "letter", Name(c.ID), "error", err)
+		c.Answer = lostCopy + err.Error()
+		s.do(func(st *core.State) { st.Copied(c, 0) })
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	mark := c.Record
+	mark.Set = s.cfg.Definition.Set().ID
+	var place int64
+	err = s.again(ctx, "copy to the dead letters", func() error {
+		place, err = s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&mark, &rec)}, nil)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			s.end(err)
+		}
+		return false
+	}
+	s.do(func(st *core.State) { st.Copied(c, place) })
+	return true
 }
 
 // source is the user's record that goes with an entry.
@@ -213,9 +237,8 @@ func (s *Shard) tail(ctx context.Context) {
 
 func (s *Shard) readOn(ctx context.Context, from int64) error {
 	return s.follow(ctx, from, func(recs []placedRecord, next int64) {
-		now := time.Now().UnixMilli()
 		s.do(func(st *core.State) {
-			st.Clock(now)
+			st.Clock(s.nowLocked().UnixMilli())
 			for _, r := range recs {
 				st.Read(r.place, r.rec)
 			}
@@ -264,6 +287,16 @@ func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, 
 			}
 		}
 	})
+}
+
+// forgedLocked tells of a fence that no owner can have written.
+func (s *Shard) forgedLocked(e core.Forged) {
+	if e.Own {
+		s.endLocked(fmt.Errorf("the registry has given epoch %d, which is beyond what its journal believes: somebody else wrote the owner before; \"subscription delete --force\" removes the subscription with what is parked: %w", e.By.Epoch, fault.Corrupt))
+		return
+	}
+	s.log.Error("a fence in the journal is of an epoch that the registry can't have given: somebody else wrote it, and it counts for nothing; see who may write to the topic",
+		"offset", e.Place, "epoch", e.By.Epoch, "so_many", e.Count)
 }
 
 // behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.

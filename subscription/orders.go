@@ -43,20 +43,28 @@ func (s *Shard) noteAll(ctx context.Context) {
 		notes := s.notes
 		s.notes = nil
 		s.mu.Unlock()
-		for _, n := range notes {
-			err := s.again(ctx, "note of an order", func() error {
-				_, err := s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&n.Record, nil)}, nil)
-				return err
-			})
-			if err != nil {
-				if ctx.Err() == nil {
-					s.end(err)
-				}
+		for i := range notes {
+			if !s.note(ctx, &notes[i]) {
 				return
 			}
-			s.do(func(st *core.State) { st.Noted(n) })
 		}
 	}
+}
+
+// note stores one; false when that is over.
+func (s *Shard) note(ctx context.Context, n *core.Note) bool {
+	err := s.again(ctx, "note of an order", func() error {
+		_, err := s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&n.Record, nil)}, nil)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			s.end(err)
+		}
+		return false
+	}
+	s.do(func(st *core.State) { st.Noted(*n) })
+	return true
 }
 
 // edits says whether r is an order with a new value for a record.

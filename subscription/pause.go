@@ -147,7 +147,7 @@ func (s *Shard) tryParked() bool {
 		return false
 	}
 	s.st.SetPaused(false)
-	s.st.Due(time.Now().UnixMilli(), 1)
+	s.st.Due(s.nowLocked().UnixMilli(), 1)
 	s.st.SetPaused(true)
 	found := s.st.Effects()
 	for _, e := range found {

@@ -64,13 +64,14 @@ type Shard struct {
 	quiet   atomic.Bool       // nothing is parked: every record may be delivered at once
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
-	copies  chan *core.Copy   // pointers: a shard that gives nothing up has room for 1,024 all the same
+	copying chan struct{}     // copies has some
 	noting  chan struct{}     // notes has some
 	useless chan struct{}     // some of the journal is of no use, once that is stored
 
 	slots     slots        // for attempts
 	paid      atomic.Int64 // tokens that parked records have which are about to be delivered
 	paidThere atomic.Int64 // the same, of the endpoint's rate
+	told      telling      // to people
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses
@@ -80,8 +81,10 @@ type Shard struct {
 	// mu guards all that follows; it is held for work in memory only.
 	mu      sync.Mutex
 	st      *core.State
+	clock   clock
 	pending map[core.Origin]*parking
 	pumped  []core.Deliver
+	copies  []*core.Copy // that nobody has begun yet
 	notes   []core.Note
 	running int
 	fenced  int64         // where the fence was repeated last, about
@@ -113,7 +116,7 @@ func NewShard(c ShardConfig) *Shard {
 		retry:   dispatch.Retry{Initial: d.Retry.initial(), Max: d.Retry.max()},
 		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), kick: make(chan struct{}, 1),
-		batches: make(chan []core.Entry, 1), copies: make(chan *core.Copy, 1024), noting: make(chan struct{}, 1),
+		batches: make(chan []core.Entry, 1), copying: make(chan struct{}, 1), noting: make(chan struct{}, 1),
 		st: core.New(core.Config{
 			Set: d.Set().ID, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
 			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
@@ -268,6 +271,8 @@ func (s *Shard) do(f func(*core.State)) {
 			s.endLocked(ErrEnded)
 		case core.Trim:
 			s.trimmed = max(s.trimmed, e.Before)
+		case core.Forged:
+			s.forgedLocked(e)
 		case core.Behind:
 			s.endLocked(behind{e.Seen.Epoch})
 		}
@@ -280,13 +285,20 @@ func (s *Shard) do(f func(*core.State)) {
 	}
 }
 
+// mostCopies are so many dead letters that wait to be copied, at most.
+const mostCopies = 1024
+
 // copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
 // has at most one for each key that is being given up, and those are as many as handlers.
 func (s *Shard) copyLocked(c core.Copy) {
+	if len(s.copies) >= mostCopies {
+		s.endLocked(fmt.Errorf("more than %d dead letters are on their way: %w", mostCopies, fault.Unavailable))
+		return
+	}
+	s.copies = append(s.copies, &c)
 	select {
-	case s.copies <- &c:
+	case s.copying <- struct{}{}:
 	default:
-		s.endLocked(fmt.Errorf("more than %d dead letters are on their way: %w", cap(s.copies), fault.Unavailable))
 	}
 }
 
@@ -302,6 +314,10 @@ func originOf(r *dispatch.Record) core.Origin {
 	return core.Origin{Storage: int32(r.Storage), Partition: int32(r.Partition), Offset: r.Offset}
 }
 
+// dayEvery is after how long the pump looks at the time of day again while something is to be due: it may have
+// been set forward, or the host was suspended, and no timer tells.
+const dayEvery = time.Minute
+
 // pump delivers what is parked when it is due.
 func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 	timer := time.NewTimer(time.Hour)
@@ -309,7 +325,7 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 	for {
 		wait := time.Hour
 		s.mu.Lock()
-		now := time.Now().UnixMilli()
+		now := s.nowLocked().UnixMilli()
 		free := s.slots.atMost(s.cfg.Concurrency) - s.running
 		if s.calm != nil {
 			free = 0
@@ -322,7 +338,7 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 		s.pumped = nil
 		s.running += len(pumped)
 		if waiting && free > len(pumped) {
-			wait = time.Duration(min(max(0, due-now), wait.Milliseconds())) * time.Millisecond
+			wait = time.Duration(min(max(0, due-now), dayEvery.Milliseconds())) * time.Millisecond
 		}
 		s.mu.Unlock()
 		for _, d := range pumped {
@@ -356,7 +372,7 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 	if ctx.Err() != nil && err != nil {
 		return // nobody knows; the next owner delivers it again
 	}
-	now := time.Now()
+	now := s.now()
 	if e := (early{}); errors.As(err, &e) {
 		s.do(func(st *core.State) {
 			st.Spared(d.ID, min(e.at.UnixMilli(), now.UnixMilli()+s.retry.Longest().Milliseconds()))

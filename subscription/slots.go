@@ -26,23 +26,24 @@ const slotPatience = 250 * time.Millisecond
 
 var errNoSlot = spared{errors.New("nothing of the subscription is to begin now")}
 
-// take takes a slot, and says whether it had to wait for that. give has to be called unless it failed.
-func (l *slots) take(ctx context.Context) (waited bool, give func(), _ error) {
+// take takes a slot, and says whether it had to wait for that. What it returns has to be given back: nil, which
+// may be, where there is no bound.
+func (l *slots) take(ctx context.Context) (taken *slots, waited bool, _ error) {
 	if l.most.Load() == 0 {
-		return false, func() {}, nil
+		return nil, false, nil
 	}
 	l.mu.Lock()
 	if len(l.waiting) == 0 && l.free() {
 		l.used++
 		l.mu.Unlock()
-		return false, l.give, nil
+		return l, false, nil
 	}
 	mine := make(chan struct{})
 	l.waiting = append(l.waiting, mine)
 	l.mu.Unlock()
 	err := await(ctx, mine)
 	if err == nil {
-		return true, l.give, nil
+		return l, true, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +53,7 @@ func (l *slots) take(ctx context.Context) (waited bool, give func(), _ error) {
 		l.used--
 		l.pass()
 	}
-	return true, nil, err
+	return nil, true, err
 }
 
 // await waits for a slot. In a handler of an engine that is for a while only, and until the engine begins
@@ -83,6 +84,9 @@ func await(ctx context.Context, mine <-chan struct{}) error {
 }
 
 func (l *slots) give() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used--
@@ -135,37 +139,61 @@ func (s *Shard) SetConcurrency(most int) {
 	}
 }
 
+// underWay is what an attempt has of the bounds of its subscription and its endpoint, and has to give back.
+type underWay struct {
+	own, there *slots
+	running    *atomic.Int64 // counts it; nil: nobody is told of it
+}
+
+// underWay counts an attempt that has its slots.
+func (s *Shard) underWay(own, there *slots) underWay {
+	u := underWay{own: own, there: there}
+	if s.limited() {
+		u.running = &s.told.running
+		u.running.Add(1)
+	}
+	return u
+}
+
+func (u underWay) give() {
+	if u.running != nil {
+		u.running.Add(-1)
+	}
+	u.there.give()
+	u.own.give()
+}
+
 // bounded delivers a record within the limits of the subscription. A record that has to wait for that is not
-// with a handler, and loses no attempt.
+// with a handler, and loses no attempt. Without limits it allocates nothing.
 func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
-	waited, give, err := s.slots.take(ctx)
+	own, waited, err := s.slots.take(ctx)
 	if err != nil {
 		return err
 	}
-	waitedThere, giveThere, err := s.cfg.Target.take(ctx)
+	there, waitedThere, err := s.cfg.Target.take(ctx)
 	if err != nil {
-		give()
+		own.give()
 		return err
 	}
-	late, giveAll := false, func() {
-		giveThere()
-		give()
-	}
+	u, late := s.underWay(own, there), false
 	defer func() {
 		if !late {
-			giveAll()
+			u.give()
 		}
 	}()
-	if waited = waited || waitedThere; waited && s.idle() {
+	if (waited || waitedThere) && s.idle() {
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {
 		return errNoToken
 	}
+	if u.running != nil {
+		s.told.begun.Add(1)
+	}
 	err = s.deliver(ctx, r, parked)
 	if late = err == nil && r.Late(); late {
 		r.Then(func(err error) error {
-			giveAll()
+			u.give()
 			return err
 		})
 	}

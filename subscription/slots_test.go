@@ -14,19 +14,19 @@ func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var l slots
-		_, free, err := l.take(t.Context())
+		free, _, err := l.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.bound(2)
-		free() // it was begun without a bound, and took none
+		free.give() // it was begun without a bound, and took none
 		order := make(chan int, 5)
 		for i := range 5 {
 			go func() {
-				if _, give, err := l.take(t.Context()); err == nil {
+				if taken, _, err := l.take(t.Context()); err == nil {
 					order <- i
 					time.Sleep(time.Duration(i+1) * time.Second)
-					give()
+					taken.give()
 				}
 			}()
 			synctest.Wait()
@@ -36,7 +36,7 @@ func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if waited, _, err := l.take(ctx); !waited || !errors.Is(err, context.Canceled) {
+		if _, waited, err := l.take(ctx); !waited || !errors.Is(err, context.Canceled) {
 			t.Errorf("who gave up: %t, %v", waited, err)
 		}
 		time.Sleep(1500 * time.Millisecond)
@@ -54,12 +54,12 @@ func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
 		}
 		l.bound(1)
 		time.Sleep(time.Minute)
-		if waited, give, err := l.take(t.Context()); waited || err != nil {
+		if taken, waited, err := l.take(t.Context()); waited || err != nil {
 			t.Errorf("all have ended, and one waits: %v", err)
 		} else if _, _, err := l.take(deadline(t)); err == nil {
 			t.Error("there are two for one")
 		} else {
-			give()
+			taken.give()
 		}
 	})
 }
@@ -108,26 +108,23 @@ func TestASlotThatComesToWhoGivesUpIsNotLost(t *testing.T) {
 		var l slots
 		l.bound(1)
 		for i := range 200 {
-			_, give, err := l.take(t.Context())
-			if err != nil {
+			if _, _, err := l.take(t.Context()); err != nil { // it is given below
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			var other func()
-			go func() { _, other, _ = l.take(ctx) }()
+			var other *slots
+			go func() { other, _, _ = l.take(ctx) }()
 			synctest.Wait()
 			l.mu.Lock() // both happen before it can tell one from the other
 			cancel()
 			l.used--
 			l.pass()
 			l.mu.Unlock()
-			if synctest.Wait(); other != nil {
-				other()
-			}
+			synctest.Wait()
+			other.give()
 			if l.used != 0 {
 				t.Fatalf("%d slots are taken after %d rounds, by nobody", l.used, i+1)
 			}
-			_ = give // it was given above
 		}
 	})
 }
@@ -140,7 +137,7 @@ func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
 	s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Target: at, Logger: quiet(),
 		Handler: func(context.Context, *dispatch.Record) error { return nil }})
 	s.slots.bound(1)
-	_, giveThere, err := at.take(t.Context())
+	there, _, err := at.take(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +146,22 @@ func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
 	if err := s.bounded(ctx, &dispatch.Record{Attempt: 1}, false); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; expected that it gave up", err)
 	}
-	giveThere()
-	if waited, _, err := s.slots.take(deadline(t)); waited || err != nil {
+	there.give()
+	if _, waited, err := s.slots.take(deadline(t)); waited || err != nil {
 		t.Errorf("nothing is under way, and one waits: %v", err)
+	}
+}
+
+// A handler that returns at once, of a subscription without limits, costs what consuming costs.
+func TestADeliveryWithoutLimitsAllocatesNothing(t *testing.T) {
+	s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet(),
+		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	r := &dispatch.Record{Attempt: 1}
+	if got := testing.AllocsPerRun(100, func() {
+		if err := s.bounded(t.Context(), r, false); err != nil {
+			t.Fatal(err)
+		}
+	}); got > 0 {
+		t.Errorf("%v allocations a delivery; expected none", got)
 	}
 }

@@ -71,12 +71,8 @@ func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, err
 			st.Read(recs[i].Offset, r)
 			if end, ok := st.Ended(); ok {
 				l := &Left{journals: j, shard: shard, state: st, end: end}
-				err := json.Unmarshal(user.Value, &l.Final)
-				if err == nil {
-					err = registry.CheckPositions(l.Final.Positions)
-				}
-				if err != nil {
-					return nil, fmt.Errorf("the end of the journal of shard %d, at %d: %w: %w", shard, end.Place, fault.Corrupt, err)
+				if l.Final, err = decodeFinal(user.Value); err != nil {
+					return nil, fmt.Errorf("the end of the journal of shard %d, at %d: %w", shard, end.Place, err)
 				}
 				return l, nil
 			}
@@ -87,6 +83,20 @@ func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, err
 			return nil, err
 		}
 	}
+}
+
+// decodeFinal reads what the last record of a journal says.
+func decodeFinal(value []byte) (f Final, err error) {
+	if err := json.Unmarshal(value, &f); err != nil {
+		return Final{}, fmt.Errorf("%w: %w", fault.Corrupt, err)
+	}
+	if f.At < 0 || f.At > lastMillis {
+		return Final{}, fmt.Errorf("it began to end at %d ms, before 1970 or after 9999: %w", f.At, fault.Corrupt)
+	}
+	if err := registry.CheckPositions(f.Positions); err != nil {
+		return Final{}, err
+	}
+	return f, nil
 }
 
 // payload reads the user's record that a shard of an earlier set has.

@@ -91,9 +91,9 @@ func (t *Target) rates() *Throttle {
 }
 
 // take takes a slot, as slots.take.
-func (t *Target) take(ctx context.Context) (waited bool, give func(), _ error) {
+func (t *Target) take(ctx context.Context) (taken *slots, waited bool, _ error) {
 	if t == nil {
-		return false, func() {}, nil
+		return nil, false, nil
 	}
 	return t.slots.take(ctx)
 }

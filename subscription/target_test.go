@@ -76,7 +76,7 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 	at.SetSubscriptions(2)
 	has("two", 10)
 	for range 10 {
-		if waited, _, err := at.take(t.Context()); waited || err != nil {
+		if _, waited, err := at.take(t.Context()); waited || err != nil {
 			t.Fatal(waited, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
 )
 
 // greedy is a process that begins attempts whenever it may.
@@ -86,6 +88,19 @@ func (e *eager) run(s *Shard, over chan struct{}) {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// newTopic makes a topic of one partition, and opens it.
+func newTopic(t *testing.T, log *commitlog.Log, name string) *commitlog.Topic {
+	t.Helper()
+	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := log.Topic(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic
+}
 
 func about(t *testing.T, what string, got int, want float64) {
 	t.Helper()
@@ -194,6 +209,75 @@ func TestARateThatIsLowLetsEachProcessBegin(t *testing.T) {
 		time.Sleep(100*time.Second + time.Millisecond)
 		for i, g := range all {
 			about(t, "process "+string(rune('0'+i)), g.since(), 25)
+		}
+	})
+}
+
+// A shard that comes while there are no tokens waits with the others, and asks for none again and again.
+func TestAShardThatComesWhileTheRateIsUsedUpWaitsToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle(quiet())
+		defer th.End()
+		th.SetRate(1)
+		one := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet()})
+		defer th.Join(one, 0.5)()
+		for th.take() {
+		}
+		other := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet()})
+		defer th.Join(other, 0.5)()
+		if a, b := one.held(), other.held(); a != throttled || b != throttled {
+			t.Errorf("held back for %b, and the one that came for %b; want both for the rate", a, b)
+		}
+		time.Sleep(3 * time.Second)
+		if a, b := one.held(), other.held(); a != 0 || b != 0 {
+			t.Errorf("held back for %b and %b when there are tokens", a, b)
+		}
+	})
+}
+
+// held says for what a shard delivers nothing.
+func (s *Shard) held() pauses {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	return s.paused
+}
+
+// Who takes partitions over begins at their rate from then on: what was not used before was not its own.
+func TestATakeoverIsNoBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle(quiet())
+		defer th.End()
+		th.SetRate(1000)
+		defer th.Join(&Shard{}, 0.1)()
+		time.Sleep(time.Hour)
+		defer th.Join(&Shard{}, 0.9)()
+		n := 0
+		for th.take0() {
+			n++
+		}
+		if n != 10 {
+			t.Errorf("%d attempts at once; expected a tenth of a second's worth of its tenth of 1000", n)
+		}
+	})
+}
+
+// People see to what the answers of a receiver have brought the attempts down.
+func TestWhatAnswersBoundIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
+		defer th.End()
+		s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Logger: quiet(), Throttle: th})
+		defer th.Join(s, 1)()
+		if got := s.Deliveries(); got != nil {
+			t.Errorf("told before the first answer: %+v", got)
+		}
+		r.press(th, 10*time.Second)
+		got := s.Deliveries()
+		if bound := th.eased(); bound <= 0 || got == nil || got.Eased != round(bound) {
+			t.Errorf("told %+v; expected it to be eased to %g", got, bound)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package subscription
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,11 +104,12 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	}
 	as := d.As(next)
 	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
-		if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
-			return nil, err
+		// A set that a registry forgot and a journal named (Restore) has topics, which the registry forgot as well.
+		if _, err := c.parts(d.Name).TakeUp(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
+			return nil, c.unlessDeleted(ctx, as, err)
 		}
 	}
-	return c.changeSets(ctx, d, func(now *Document) bool {
+	out, err := c.changeSets(ctx, d, func(now *Document) bool {
 		last := &now.Sets[len(now.Sets)-1]
 		if last.ID != next.ID || last.State != making {
 			return false
@@ -126,7 +128,28 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 		last.State, last.Since = active, at
 		return true
 	})
+	if err != nil {
+		return nil, c.unlessDeleted(ctx, as, err)
+	}
+	return out, nil
 }
+
+// unlessDeleted is err, for which a set is not made. If that is because the subscription is gone, or is being
+// deleted, what was made for the set goes: the deleter may have looked before it was there.
+func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // the deletion may have ended ctx
+	defer cancel()
+	have, _, unread := c.load(ctx, as.Name)
+	switch {
+	case unread == nil && have.Life() == as.Life() && have.State != deleting:
+		return err // somebody else goes on with it
+	case unread != nil && !errors.Is(unread, fault.NotFound):
+		return err
+	}
+	return errors.Join(err, c.dropTopicsOf(ctx, as, Deletion{}))
+}
+
+const clearTimeout = 5 * time.Second
 
 // Retire says that nobody needs a set any more that was closing.
 func (c *Catalog) Retire(ctx context.Context, d *Document, set string) (*Document, error) {

@@ -108,11 +108,11 @@ func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version regis
 		return errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already: create it in that shape to take its records up: %w",
 			doc.Name, doc.Storage[0].Name, err), c.drop(ctx, doc, version))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.identify(ctx, doc, 0)
 	}
-	if err := c.identify(ctx, doc, 0); err != nil {
-		return err
+	if err != nil {
+		return c.unlessEnded(ctx, doc, 0, err)
 	}
 	doc.State = Ready
 	return c.storeMade(ctx, doc, version, 0)

@@ -150,7 +150,7 @@ func TestDefinitionsOfANewerFormatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	for name, doc := range map[string]string{"newer": `{"format":5,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":3,"name":"hollow","life":"a"}`,
-		"older": `{"format":1,"name":"older"}`, "lifeless": `{"format":3,"name":"lifeless"}`} {
+		"older": `{"format":1,"name":"older"}`, "lifeless": `{"format":3,"name":"lifeless"}`, "nothing": `null`, "nameless": `{"format":5}`} {
 		if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 			t.Fatal(err)
 		}

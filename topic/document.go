@@ -189,10 +189,10 @@ func decode(key string, value []byte) (*Document, error) {
 		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
 	}
 	if d.Format > format {
-		return nil, fmt.Errorf("topic %q was written in format %d; this version reads up to format %d: upgrade ringfence: %w", d.Name, d.Format, format, fault.Invalid)
+		return nil, fmt.Errorf("topic %q was written in format %d; this version reads up to format %d: upgrade ringfence: %w", strings.TrimPrefix(key, prefix), d.Format, format, fault.Invalid)
 	}
 	if d.Format < formatOldest {
-		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads formats %d to %d: make it anew: %w", d.Name, d.Format, formatOldest, format, fault.Invalid)
+		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads formats %d to %d: make it anew: %w", strings.TrimPrefix(key, prefix), d.Format, formatOldest, format, fault.Invalid)
 	}
 	if prefix+d.Name != key { // whatever is stored for it would come to another key
 		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)

@@ -85,11 +85,11 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 		return errors.Join(fmt.Errorf("topic %q: the log holds a topic %q of another shape already; delete that first: %w", doc.Name, name, err),
 			c.store(ctx, doc, version))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.identify(ctx, doc, last)
 	}
-	if err := c.identify(ctx, doc, last); err != nil {
-		return err
+	if err != nil {
+		return c.unlessEnded(ctx, doc, last, err)
 	}
 	doc.Storage[last].Creating = false
 	return c.storeMade(ctx, doc, version, last)

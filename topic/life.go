@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
@@ -61,9 +62,14 @@ func (d *Document) inLife(life string) error {
 	return nil
 }
 
+// clearTimeout is how long whoever was to end may take to clear what he has made.
+const clearTimeout = 5 * time.Second
+
 // clear removes a storage topic that was made for a definition that is not there any more, or is being
 // deleted: its deleter may have looked before it was made. Its name is of that life alone.
 func (c *Catalog) clear(ctx context.Context, made *Document, i int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody else would
+	defer cancel()
 	doc, _, err := c.load(ctx, made.Name)
 	switch {
 	case err == nil && doc.Life == made.Life && doc.State != Deleting:
@@ -85,5 +91,14 @@ func (c *Catalog) storeMade(ctx context.Context, doc *Document, version registry
 			return failed
 		}
 	}
-	return err
+	return c.unlessEnded(ctx, doc, i, err)
+}
+
+// unlessEnded is err. A ctx that has ended may have left storage topic i behind: the deletion of what it is made
+// for ends those who make it.
+func (c *Catalog) unlessEnded(ctx context.Context, doc *Document, i int, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(err, c.clear(ctx, doc, i))
 }

@@ -20,6 +20,7 @@ type stalledLog struct {
 	what    atomic.Value // "create", "open", "delete"; "": none any more
 	reached chan struct{}
 	goOn    chan struct{}
+	made    func() // is called when a topic was made; nil: nothing is
 }
 
 func (l *stalledLog) stop(what string) {
@@ -31,7 +32,11 @@ func (l *stalledLog) stop(what string) {
 
 func (l *stalledLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 	l.stop("create")
-	return l.Log.CreateTopic(ctx, c)
+	err := l.Log.CreateTopic(ctx, c)
+	if l.made != nil {
+		l.made()
+	}
+	return err
 }
 
 func (l *stalledLog) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
@@ -199,6 +204,32 @@ func TestACreationOfAnEarlierLifeLeavesNothingBehind(t *testing.T) {
 		t.Errorf("a topic of this shape is there: %v", err)
 	}
 	s.check(tp)
+}
+
+// A deletion ends those who make a storage topic for what is deleted, also just when they have made it.
+func TestWhoIsEndedByADeletionLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for _, adds := range []bool{false, true} {
+		s := newLifeSetup(t, "create")
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		s.stalled.made = end
+		step := func() error { return s.slow.Create(ctx, "a", topic.Config{Partitions: 1}) }
+		if adds {
+			s.must(s.quick.Create(t.Context(), "a", topic.Config{Partitions: 1}))
+			step = func() error { _, err := s.slow.AddStorage(ctx, "a", 2); return err }
+		}
+		goOn := s.stall(step)
+		s.must(s.quick.Delete(t.Context(), "a", ""))
+		if err := goOn(); !errors.Is(err, context.Canceled) {
+			t.Errorf("adds: %t, it ended with %v", adds, err)
+		}
+		left, err := s.log.Topics(t.Context())
+		s.must(err)
+		if len(left) > 0 {
+			t.Errorf("adds: %t, there is %v", adds, left)
+		}
+	}
 }
 
 func TestAnOpenTopicSaysThatAnotherHasItsName(t *testing.T) {

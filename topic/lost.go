@@ -29,9 +29,8 @@ func (c *Catalog) checkLost(ctx context.Context, name string) error {
 			return nil // somebody else has defined it meanwhile
 		}
 		if look == lostLooks {
-			life := lost[0][strings.LastIndexByte(lost[0], '.')+1:]
 			return fmt.Errorf("topic %q: the log holds records of it, in %s, and the registry does not define it (was it lost, or is another one used?): create it with their life to go on with them (--life %s), or delete them with the log's own tools: %w",
-				name, strings.Join(lost, ", "), life, fault.Exists)
+				name, strings.Join(lost, ", "), lifeOf(lost[0]), fault.Exists)
 		}
 		select {
 		case <-ctx.Done():
@@ -40,6 +39,9 @@ func (c *Catalog) checkLost(ctx context.Context, name string) error {
 		}
 	}
 }
+
+// lifeOf is the life in the name of a storage topic.
+func lifeOf(storage string) string { return storage[strings.LastIndexByte(storage, '.')+1:] }
 
 // lost are the storage topics with records that the log has of a name, of whatever life.
 func (c *Catalog) lost(ctx context.Context, name string) ([]string, error) {

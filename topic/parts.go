@@ -45,6 +45,21 @@ func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, 
 	return doc, err
 }
 
+// TakeUp is Ensure for a part whose name was never given to another one: where the registry has forgotten the
+// topic, as a registry does that goes back, and the log has records of it, that topic goes on.
+func (p Parts) TakeUp(ctx context.Context, name string, cfg Config) (*Document, error) {
+	if _, _, err := p.catalog.load(ctx, name); errors.Is(err, fault.NotFound) {
+		lost, err := p.catalog.lost(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(lost) == 1 { // of several nobody knows which
+			cfg.Life = lifeOf(lost[0])
+		}
+	}
+	return p.Ensure(ctx, name, cfg)
+}
+
 // Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic is
 // somebody else's, which stays as it is.
 func (p Parts) Delete(ctx context.Context, name string) error {

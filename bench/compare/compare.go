@@ -5,7 +5,6 @@ package compare
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +18,10 @@ import (
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/measure"
 )
+
+func check(err error) { measure.Check(err) }
+
+func must[T any](v T, err error) T { return measure.Must(v, err) }
 
 // Config says what to measure, and how long.
 type Config struct {
@@ -35,8 +38,8 @@ type Config struct {
 	Progress   io.Writer // what is going on
 }
 
-// Kind is one kind of measurement. It hands each report to emit as soon as it is there.
-type Kind func(ctx context.Context, c Config, emit func(*measure.Report) error) error
+// Kind is one kind of measurement, as a script. It hands each report to emit as soon as it is there.
+type Kind func(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report))
 
 // Kinds are all of them by name.
 func Kinds() map[string]Kind {
@@ -80,8 +83,12 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// folder makes an empty folder for one store. Its path is short: sockets are put into it.
-func (c Config) folder() (string, error) { return os.MkdirTemp(c.Dir, "rfb") }
+// folder makes an empty folder, until the script ends. Its path is short: sockets are put into it.
+func (c Config) folder(s *measure.Script) string {
+	dir := must(os.MkdirTemp(c.Dir, "rfb"))
+	s.Later(func() error { return os.RemoveAll(dir) })
+	return dir
+}
 
 // available are the peers but without; one whose server is missing is left out too, with a word about it.
 func (c Config) available(without ...string) []peer.Peer {
@@ -112,7 +119,7 @@ func (c Config) contest(what, unit string) *contest {
 }
 
 // enter adds a contestant; the first is Ringfence, which the others are compared with.
-func (g *contest) enter(name string, turn measure.Turn) {
+func (g *contest) enter(name string, turn func(t *measure.Turn) float64) {
 	e := measure.Entry{Name: name, Unit: g.unit, Turn: turn}
 	if g.own != nil {
 		e.To, e.Reverse, e.Kind = g.own, !g.lower, kind(g.what, name)
@@ -123,50 +130,29 @@ func (g *contest) enter(name string, turn measure.Turn) {
 	g.own = g.Add(e)
 }
 
-// report plays the rounds.
-func (g *contest) report(rounds int, about string, args ...any) (*measure.Report, error) {
-	err := g.Run(rounds)
-	return g.done(about, args...), err
+// report plays the rounds and sums them up.
+func (g *contest) report(rounds int, about string, args ...any) *measure.Report {
+	check(g.Run(rounds))
+	return g.done(about, args...)
 }
 
-// done sums up what was played.
 func (g *contest) done(about string, args ...any) *measure.Report {
 	return &measure.Report{Bench: g.what, About: fmt.Sprintf(about, args...), Rows: g.Rows(), Figures: g.Figures()}
 }
 
-// opened is a store with its folder.
+// opened is a store with the name of its peer.
 type opened struct {
 	peer.Store
 	name string
-	dir  string
 }
 
-// open opens every peer in a folder of its own; close undoes it.
-func (c Config) open(ctx context.Context, peers []peer.Peer, o peer.Options) ([]opened, error) {
-	var all []opened
+// open opens every peer in a folder of its own.
+func (c Config) open(ctx context.Context, s *measure.Script, peers []peer.Peer, o peer.Options) (all []opened) {
 	for _, p := range peers {
-		dir, err := c.folder()
-		if err != nil {
-			closeAll(c.Progress, all)
-			return nil, err
-		}
-		o.Dir = dir
-		s, err := p.Open(ctx, o)
-		if err != nil {
-			closeAll(c.Progress, all)
-			return nil, errors.Join(fmt.Errorf("open %s: %w", p.Name, err), os.RemoveAll(dir))
-		}
-		all = append(all, opened{s, p.Name, dir})
+		o.Dir = c.folder(s)
+		all = append(all, opened{p.Open(ctx, s, o), p.Name})
 	}
-	return all, nil
-}
-
-func closeAll(progress io.Writer, all []opened) {
-	for _, o := range all {
-		if err := errors.Join(o.Close(), os.RemoveAll(o.dir)); err != nil {
-			fmt.Fprintf(progress, "close %s: %v\n", o.name, err)
-		}
-	}
+	return all
 }
 
 // payload is a value that does not compress.

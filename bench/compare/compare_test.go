@@ -44,9 +44,8 @@ func tiny(t *testing.T, names ...string) Config {
 func gather(t *testing.T, measureAll Kind, c Config) []*measure.Report {
 	t.Helper()
 	var all []*measure.Report
-	err := measureAll(t.Context(), c, func(r *measure.Report) error {
-		all = append(all, r)
-		return nil
+	err := measure.Try(func(s *measure.Script) {
+		measureAll(t.Context(), s, c, func(r *measure.Report) { all = append(all, r) })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +136,8 @@ func TestLatencyHandsOverBetweenProcesses(t *testing.T) {
 
 func TestKafkaAsksForABroker(t *testing.T) {
 	t.Parallel()
-	if err := Kafka(t.Context(), tiny(t), nil); err == nil || !strings.Contains(err.Error(), "-brokers") {
+	err := measure.Try(func(s *measure.Script) { Kafka(t.Context(), s, tiny(t), nil) })
+	if err == nil || !strings.Contains(err.Error(), "-brokers") {
 		t.Errorf("got %v", err)
 	}
 }

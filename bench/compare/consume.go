@@ -2,9 +2,7 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -21,12 +19,8 @@ const (
 
 // Consume measures reading records back, warm: one partition, and one of several that were
 // written in turn. Every store was filled by itself with the same number of records.
-func Consume(ctx context.Context, c Config, emit func(*measure.Report) error) (err error) {
-	stores, err := c.open(ctx, c.available("redis", "pebble", "postgres", "seedfile"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
-	if err != nil {
-		return err
-	}
-	defer func() { closeAll(c.Progress, stores) }()
+func Consume(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report)) {
+	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres", "seedfile"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
 	game := c.contest("read", "records/s")
 	for _, o := range stores {
 		sc, ok := o.Store.(peer.Scanner)
@@ -34,68 +28,45 @@ func Consume(ctx context.Context, c Config, emit func(*measure.Report) error) (e
 			continue
 		}
 		fmt.Fprintf(c.Progress, "filling %s with %d records …\n", o.name, c.Records)
-		if err := c.fill(ctx, o.Store, c.Size, c.Records, time.Now().Add(time.Hour)); err != nil {
-			return fmt.Errorf("fill %s: %w", o.name, err)
-		}
-		game.enter(o.name, c.scan(func() (int64, int64, error) { return sc.Scan(ctx, int64(c.Records)) }))
+		c.fill(ctx, o.Store, c.Size, c.Records, time.Now().Add(time.Hour))
+		game.enter(o.name, c.scan(func() (int64, int64) { return sc.Scan(ctx, int64(c.Records)) }))
 	}
-	shared, done, err := c.interleaved(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
+	shared := c.interleaved(ctx, s)
 	one := game.Add(measure.Entry{Name: fmt.Sprintf("ringfence, one of %d interleaved", neighbors), Unit: game.unit,
-		Turn: c.scan(func() (int64, int64, error) {
-			return peer.ScanPartition(ctx, shared, neighbors/2, int64(c.Records))
-		})})
+		Turn: c.scan(func() (int64, int64) { return peer.ScanPartition(ctx, shared, neighbors/2, int64(c.Records)) })})
 	fmt.Fprintln(c.Progress, "reading …")
-	if err := game.Run(c.Rounds); err != nil {
-		return err
-	}
+	check(game.Run(c.Rounds))
 	for _, e := range game.others {
 		game.Show(kind(among, e.Name), "x", 0, measure.Quotients(one.Rounds, e.Rounds, 1), e.Name)
 	}
-	return emit(game.done("%s of %d bytes, warm, checksums verified, %s", measure.Many(c.Records, "record"), c.Size, measure.Many(c.Rounds, "round")))
+	emit(game.done("%s of %d bytes, warm, checksums verified, %s", measure.Many(c.Records, "record"), c.Size, measure.Many(c.Rounds, "round")))
 }
 
 // interleaved fills a topic of several partitions in turn, some records to each at a time.
-func (c Config) interleaved(ctx context.Context) (_ *commitlog.Topic, done func() error, err error) {
-	dir, err := c.folder()
-	if err != nil {
-		return nil, nil, err
-	}
-	log, topic, err := peer.OpenTopic(ctx, peer.Options{Dir: dir, Durability: peer.OS}, commitlog.TopicConfig{Partitions: neighbors})
-	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	done = func() error { return errors.Join(log.Close(), os.RemoveAll(dir)) }
+func (c Config) interleaved(ctx context.Context, s *measure.Script) *commitlog.Topic {
+	topic := peer.OpenTopic(ctx, s, peer.Options{Dir: c.folder(s), Durability: peer.OS}, commitlog.TopicConfig{Partitions: neighbors})
 	records := slices.Repeat([]commitlog.Record{{Value: payload(c.Size)}}, perFrame)
 	fmt.Fprintf(c.Progress, "filling %d interleaved partitions with %d records each …\n", neighbors, c.Records)
 	for written := 0; written < c.Records; written += perFrame {
 		for p := range neighbors {
-			if _, err := topic.Append(ctx, p, records, nil); err != nil {
-				return nil, nil, errors.Join(err, done())
-			}
+			must(topic.Append(ctx, p, records, nil))
 		}
 	}
-	return topic, done, nil
+	return topic
 }
 
 // scan reads everything again and again for the length of a turn.
-func (c Config) scan(once func() (records, bytes int64, err error)) measure.Turn {
-	return func(*measure.Histogram) (float64, error) {
+func (c Config) scan(once func() (records, bytes int64)) func(*measure.Turn) float64 {
+	return func(*measure.Turn) float64 {
 		var total int64
 		for start := time.Now(); ; {
-			records, bytes, err := once()
-			if err != nil {
-				return 0, err
-			}
+			records, bytes := once()
 			if bytes != records*int64(c.Size) {
-				return 0, fmt.Errorf("read %d bytes in %d records of %d bytes", bytes, records, c.Size)
+				check(fmt.Errorf("read %d bytes in %d records of %d bytes", bytes, records, c.Size))
 			}
 			total += records
 			if elapsed := time.Since(start); elapsed >= c.Turn {
-				return float64(total) / elapsed.Seconds(), nil
+				return float64(total) / elapsed.Seconds()
 			}
 		}
 	}

@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/mirror"
 )
 
 const (
@@ -26,89 +28,60 @@ const (
 // broker in the same run: produce with acks=all, one record at a time, each with its own answer;
 // consume everything that is there. And it measures how fast a directory is mirrored to Kafka, of
 // the rate at which kafkalog produces.
-func Kafka(ctx context.Context, c Config, emit func(*measure.Report) error) error {
+func Kafka(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report)) {
 	if len(c.Brokers) == 0 {
-		return errors.New("no brokers: expected -brokers host:port, or RINGFENCE_KAFKA_URL")
+		check(errors.New("no brokers: expected -brokers host:port, or RINGFENCE_KAFKA_URL"))
 	}
-	t, err := newTopics(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer t.remove()
-	if err := t.fill(ctx); err != nil {
-		return err
-	}
-	d := &directory{t: t}
-	defer d.remove()
-	if err := d.fill(ctx); err != nil {
-		return err
-	}
+	t := newTopics(ctx, s, c)
+	d := t.directory(ctx, s)
 	for _, m := range []struct {
 		what, own, other string
-		turn, peers      func(context.Context) (float64, error)
+		turn, peers      func(ctx context.Context, s *measure.Script) float64
 	}{
 		{"kafka produce", "kafkalog", "franz-go", t.produceOwn, t.produceBare},
 		{"kafka consume", "kafkalog", "franz-go", t.consumeOwn, t.consumeBare},
 		{"mirror", "mirror of a directory", "kafkalog", d.copy, t.produceOwn},
 	} {
 		game := c.contest(m.what, "records/s")
-		game.enter(m.own, func(*measure.Histogram) (float64, error) { return m.turn(ctx) })
-		game.enter(m.other, func(*measure.Histogram) (float64, error) { return m.peers(ctx) })
-		r, err := game.report(c.Rounds, "records of %d bytes, %s, %s", c.Size, measure.Many(kafkaPartitions, "partition"), measure.Many(c.Rounds, "round"))
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.what, err)
-		}
-		if err := emit(r); err != nil {
-			return err
-		}
+		game.enter(m.own, func(t *measure.Turn) float64 { return m.turn(ctx, t.Script) })
+		game.enter(m.other, func(t *measure.Turn) float64 { return m.peers(ctx, t.Script) })
+		emit(game.report(c.Rounds, "records of %d bytes, %s, %s", c.Size, measure.Many(kafkaPartitions, "partition"), measure.Many(c.Rounds, "round")))
 	}
-	return nil
 }
 
-// topics are the two topics of one comparison, and the log that made them.
+// topics are the two topics of one comparison.
 type topics struct {
 	Config
 	prefix  string
-	log     *commitlog.Log
 	produce *commitlog.Topic // takes the produced records
-	consume *commitlog.Topic // is filled once
-	filled  int
+	filled  int              // records of the topic that is consumed
 	value   []byte
 }
 
-func newTopics(ctx context.Context, c Config) (*topics, error) {
+// newTopics makes the topics, until the script ends, and fills the one that is consumed.
+func newTopics(ctx context.Context, s *measure.Script, c Config) *topics {
 	t := &topics{Config: c, prefix: fmt.Sprintf("bench-%x.", rand.Uint32()), value: payload(c.Size)}
-	var err error
-	if t.log, err = t.open(ctx); err != nil {
-		return nil, err
+	log := t.open(ctx, s)
+	made := func(name string) *commitlog.Topic {
+		check(log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: kafkaPartitions}))
+		s.Later(func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+			defer cancel()
+			return log.DeleteTopic(ctx, name)
+		})
+		return must(log.Topic(ctx, name))
 	}
-	for name, topic := range map[string]**commitlog.Topic{"produce": &t.produce, "consume": &t.consume} {
-		if err := t.log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: kafkaPartitions}); err != nil {
-			return nil, err
-		}
-		if *topic, err = t.log.Topic(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	t.produce = made("produce")
+	t.filled = kafkaBytes / (t.Size + 20) / kafkaPartitions * kafkaPartitions
+	w := measure.NewWindow(underWay)
+	w.Fill(func(n int) bool { return n < t.filled }, t.append(ctx, made("consume"), w))
+	return t
 }
 
-func (t *topics) open(ctx context.Context) (*commitlog.Log, error) {
-	return kafkalog.Open(ctx, kafkalog.Config{Brokers: t.Brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}})
-}
-
-// remove deletes the topics.
-func (t *topics) remove() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	for _, name := range []string{"produce", "consume"} {
-		if err := t.log.DeleteTopic(ctx, name); err != nil {
-			fmt.Fprintln(t.Progress, "clean up:", err)
-		}
-	}
-	if err := t.log.Close(); err != nil {
-		fmt.Fprintln(t.Progress, "clean up:", err)
-	}
+func (t *topics) open(ctx context.Context, s *measure.Script) *commitlog.Log {
+	log := must(kafkalog.Open(ctx, kafkalog.Config{Brokers: t.Brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}}))
+	s.Later(log.Close)
+	return log
 }
 
 // underWay bounds the records of a produce turn that have no answer yet: by more than what the clients
@@ -116,7 +89,7 @@ func (t *topics) remove() {
 const underWay = 1 << 22
 
 // produceOwn appends one record after another, without waiting for the answers.
-func (t *topics) produceOwn(ctx context.Context) (float64, error) {
+func (t *topics) produceOwn(ctx context.Context, _ *measure.Script) float64 {
 	w := measure.NewWindow(underWay)
 	return w.For(t.Turn, t.append(ctx, t.produce, w))
 }
@@ -128,23 +101,19 @@ func (t *topics) append(ctx context.Context, topic *commitlog.Topic, w *measure.
 	}
 }
 
-func (t *topics) client(opts ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append(opts, kgo.SeedBrokers(t.Brokers...))...)
+func (t *topics) client(s *measure.Script, opts ...kgo.Opt) *kgo.Client {
+	client := must(kgo.NewClient(append(opts, kgo.SeedBrokers(t.Brokers...))...))
+	s.Later(func() error { client.Close(); return nil })
+	return client
 }
 
 // produceBare is what franz-go's documentation recommends for throughput: asynchronous, with the
 // defaults, but with partitions chosen by hand, as kafkalog does, without compression, and with
 // room for as many records as kafkalog buffers.
-func (t *topics) produceBare(ctx context.Context) (float64, error) {
-	client, err := t.client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
+func (t *topics) produceBare(ctx context.Context, s *measure.Script) float64 {
+	client := t.client(s, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(kafkalog.DefaultBufferBytes/(t.Size+40)), kgo.DefaultProduceTopic(t.prefix+"produce"))
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	if err := client.Ping(ctx); err != nil {
-		return 0, err
-	}
+	check(client.Ping(ctx))
 	w := measure.NewWindow(underWay)
 	done := func(_ *kgo.Record, err error) { w.Leave(err) }
 	return w.For(t.Turn, func(n int) {
@@ -152,76 +121,98 @@ func (t *topics) produceBare(ctx context.Context) (float64, error) {
 	})
 }
 
-// fill stores what is consumed later.
-func (t *topics) fill(ctx context.Context) error {
-	t.filled = kafkaBytes / (t.Size + 20) / kafkaPartitions * kafkaPartitions
-	w := measure.NewWindow(underWay)
-	_, err := w.Fill(func(n int) bool { return n < t.filled }, t.append(ctx, t.consume, w))
-	return err
-}
-
 // consumeOwn reads every partition with a reader of its own.
-func (t *topics) consumeOwn(ctx context.Context) (float64, error) {
-	log, err := t.open(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer log.Close()
-	topic, err := log.Topic(ctx, "consume")
-	if err != nil {
-		return 0, err
-	}
-	var wg sync.WaitGroup
+func (t *topics) consumeOwn(ctx context.Context, s *measure.Script) float64 {
+	topic := must(t.open(ctx, s).Topic(ctx, "consume"))
 	var got atomic.Int64
-	errs := make([]error, kafkaPartitions)
 	begun := time.Now()
-	for p := range kafkaPartitions {
-		wg.Go(func() {
-			r := topic.NewReader(p, 0, &commitlog.ReaderOptions{Reuse: true})
-			for r.Offset() < int64(t.filled/kafkaPartitions) {
-				recs, err := r.Next(ctx)
-				if err != nil {
-					errs[p] = err
-					return
-				}
-				got.Add(int64(len(recs)))
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(begun)
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	return t.consumed(got.Load(), took)
+	measure.Together(kafkaPartitions, func(p int) {
+		r := topic.NewReader(p, 0, &commitlog.ReaderOptions{Reuse: true})
+		for r.Offset() < int64(t.filled/kafkaPartitions) {
+			got.Add(int64(len(must(r.Next(ctx)))))
+		}
+	})
+	return t.consumed(got.Load(), time.Since(begun))
 }
 
-func (t *topics) consumed(got int64, took time.Duration) (float64, error) {
+func (t *topics) consumed(got int64, took time.Duration) float64 {
 	if got != int64(t.filled) {
-		return 0, fmt.Errorf("%d records came, of %d", got, t.filled)
+		check(fmt.Errorf("%d records came, of %d", got, t.filled))
 	}
-	return float64(got) / took.Seconds(), nil
+	return float64(got) / took.Seconds()
 }
 
 // consumeBare polls the same partitions, assigned by hand.
-func (t *topics) consumeBare(ctx context.Context) (float64, error) {
+func (t *topics) consumeBare(ctx context.Context, s *measure.Script) float64 {
 	begun := time.Now()
 	from := map[int32]kgo.Offset{}
 	for p := range kafkaPartitions {
 		from[int32(p)] = kgo.NewOffset().AtStart()
 	}
-	client, err := t.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.prefix + "consume": from}))
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
+	client := t.client(s, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.prefix + "consume": from}))
 	var got int64
 	for got < int64(t.filled) {
 		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return 0, err
-		}
+		check(fetches.Err())
 		fetches.EachRecord(func(*kgo.Record) { got++ })
 	}
 	return t.consumed(got, time.Since(begun))
+}
+
+const (
+	mirrored    = "mirrored"
+	mirrorBytes = 192 << 20 // of the topic that is mirrored
+)
+
+// directory holds a topic that is copied to Kafka.
+type directory struct {
+	t       *topics
+	path    string
+	source  *ringfence.Client
+	records int64
+}
+
+// directory fills a topic in a temporary directory.
+func (t *topics) directory(ctx context.Context, s *measure.Script) *directory {
+	d := &directory{t: t, records: mirrorBytes / int64(t.Size+20), path: t.folder(s)}
+	d.source = must(ringfence.Open(ctx, ringfence.Config{Dir: d.path + "/from"}))
+	s.Later(d.source.Close)
+	check(d.source.EnsureTopic(ctx, mirrored, ringfence.TopicConfig{Partitions: kafkaPartitions}))
+	w := measure.NewWindow(1 << 20)
+	w.Fill(func(n int) bool { return int64(n) < d.records }, func(int) {
+		d.source.ProduceAsync(ctx, mirrored, ringfence.Message{Value: t.value}, nil, func(_ ringfence.Position, err error) { w.Leave(err) })
+	})
+	return d
+}
+
+// copy mirrors all of the directory to a new topic in Kafka, with the notes of the mirror in another
+// directory.
+func (d *directory) copy(ctx context.Context, s *measure.Script) float64 {
+	name := fmt.Sprintf("%smirror-%x.", d.t.prefix, rand.Uint32())
+	target := must(ringfence.Open(ctx, ringfence.Config{
+		Dir: d.path + "/" + name, Log: fmt.Sprintf("kafka://%s?prefix=%s", strings.Join(d.t.Brokers, ","), name),
+		Durability: ringfence.OS, // as franz-go's topics
+		Backends:   []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
+	}))
+	s.Later(func() error { return errors.Join(removeCopies(ctx, target), target.Close()) })
+	m := must(mirror.New(mirror.Config{
+		From: mirror.Side{Log: d.source.Log(), Registry: d.source.Registry()}, To: mirror.Side{Log: target.Log(), Registry: target.Registry()},
+		Topic: mirrored, Once: true,
+	}))
+	begun := time.Now()
+	check(m.Run(ctx))
+	took := time.Since(begun)
+	if got := m.Progress().Records; got != d.records {
+		check(fmt.Errorf("%d records were copied, of %d", got, d.records))
+	}
+	return float64(d.records) / took.Seconds()
+}
+
+// removeCopies deletes the topics of a target; they are in no catalog.
+func removeCopies(ctx context.Context, target *ringfence.Client) error {
+	list, err := target.Log().Topics(ctx)
+	for _, c := range list {
+		err = errors.Join(err, target.Log().DeleteTopic(ctx, c.Name))
+	}
+	return err
 }

@@ -3,11 +3,12 @@ package compare
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
@@ -16,58 +17,38 @@ import (
 
 // Latency measures from just before the produce call of one process to the handler in another,
 // at a steady rate, beside NATS over TCP with its server in a third process.
-func Latency(ctx context.Context, c Config, emit func(*measure.Report) error) error {
+func Latency(ctx context.Context, _ *measure.Script, c Config, emit func(*measure.Report)) {
 	fmt.Fprintln(c.Progress, "latency …")
 	game := c.contest("latency", "µs, median")
 	game.lower = true
 	for _, name := range []string{peer.Ringfence, "nats"} {
-		game.enter(name, func(h *measure.Histogram) (float64, error) {
-			err := c.handOver(ctx, name, h)
-			return h.Micros(0.5), err
+		game.enter(name, func(t *measure.Turn) float64 {
+			c.handOver(ctx, name, t)
+			return t.Latency.Micros(0.5)
 		})
 	}
-	r, err := game.report(c.Rounds, "produce to the handler in another process, page cache, %d records/s of %d bytes, %s", c.Rate, c.Size, measure.Many(c.Rounds, "round"))
-	if err != nil {
-		return err
-	}
-	return emit(r)
+	emit(game.report(c.Rounds, "produce to the handler in another process, page cache, %d records/s of %d bytes, %s", c.Rate, c.Size, measure.Many(c.Rounds, "round")))
 }
 
 // handOver produces to a consuming process, and for NATS through a server in a third one, for a turn in a
 // folder of its own.
-func (c Config) handOver(ctx context.Context, name string, h *measure.Histogram) (err error) {
-	t := task{Peer: name, Size: max(c.Size, 8), Rate: c.Rate, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1)}
-	if t.Dir, err = c.folder(); err != nil {
-		return err
+func (c Config) handOver(ctx context.Context, name string, t *measure.Turn) {
+	k := task{Peer: name, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1), Dir: c.folder(t.Script)}
+	if k.Peer == "nats" {
+		check(start(ctx, t.Script, &serveJob{k}).Hear(&k.URL))
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(t.Dir)) }()
-	if t.Peer == "nats" {
-		server, first, err := start(ctx, &serveJob{t})
-		if err != nil {
-			return err
-		}
-		defer server.End()
-		t.URL = first.URL
+	consumer := start(ctx, t.Script, &consumeJob{task: k})
+	check(consumer.Hear(new(bool))) // it is ready
+	add := k.producer(ctx, t.Script)
+	value := payload(max(c.Size, 8))
+	measure.Pace(ctx, time.Second/time.Duration(c.Rate), int(k.Records), func(int) {
+		binary.LittleEndian.PutUint64(value, uint64(history.Now()))
+		add(value)
+	})
+	check(consumer.Hear(&t.Latency)) // it is empty
+	if n := t.Latency.N; n != k.Records {
+		check(fmt.Errorf("%s handed over %d of %d records", k.Peer, n, k.Records))
 	}
-	consumer, _, err := start(ctx, &consumeJob{task: t})
-	if err != nil {
-		return err
-	}
-	defer consumer.End()
-	add, end, err := t.producer(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	var a answer
-	if err := errors.Join(t.pace(ctx, add), consumer.Hear(&a)); err != nil {
-		return err
-	}
-	h.Merge(&a.Latency)
-	if a.Latency.Count() != t.Records {
-		return fmt.Errorf("%s handed over %d of %d records", t.Peer, a.Latency.Count(), t.Records)
-	}
-	return nil
 }
 
 // childCommand is the argument that makes the program one of the processes of a measurement.
@@ -81,45 +62,94 @@ func Child(ctx context.Context, args []string) (asked bool, err error) {
 	return true, harness.RunJob(ctx, args[2], os.Stdin, os.Stdout, &serveJob{}, &consumeJob{})
 }
 
+// start starts this program again as a child, until the script ends.
+func start(ctx context.Context, s *measure.Script, job harness.Job) *harness.Child {
+	p := must(harness.StartChild(ctx, []string{must(os.Executable()), childCommand}, nil, job))
+	s.Later(func() error { p.End(); return nil })
+	return p
+}
+
 // task is what every child process is told.
 type task struct {
 	Peer    string
 	Dir     string
 	URL     string // of a server that runs already
-	Size    int
 	Records int64
-	Rate    int
 }
 
-// answer is what a child process says.
-type answer struct {
-	URL     string            `json:",omitempty"`
-	Latency measure.Histogram `json:",omitzero"`
+// topicName is the topic and the group of the front door.
+const topicName = "bench"
+
+// open opens a client and its topic of one partition.
+func (k *task) open(ctx context.Context, s *measure.Script) *ringfence.Client {
+	rf := must(ringfence.Open(ctx, ringfence.Config{Dir: k.Dir, Durability: ringfence.OS}))
+	s.Later(rf.Close)
+	check(rf.EnsureTopic(ctx, topicName, ringfence.TopicConfig{Partitions: 1}))
+	return rf
 }
 
-// start starts this program again as a child, and waits for its first answer.
-func start(ctx context.Context, job harness.Job) (*harness.Child, answer, error) {
-	var a answer
-	self, err := os.Executable()
-	if err != nil {
-		return nil, a, err
+// producer appends one value after another and waits for each ack.
+func (k *task) producer(ctx context.Context, s *measure.Script) (add func([]byte)) {
+	if k.Peer == "nats" {
+		_, js := peer.ConnectNATS(ctx, s, k.URL)
+		return func(v []byte) { must(js.Publish(ctx, peer.NATSSubject, v)) }
 	}
-	p, err := harness.StartChild(ctx, []string{self, childCommand}, nil, job)
-	if err != nil {
-		return nil, a, err
-	}
-	if err := p.Hear(&a); err != nil {
-		p.End()
-		return nil, a, err
-	}
-	return p, a, nil
+	rf := k.open(ctx, s)
+	return func(v []byte) { must(rf.Produce(ctx, topicName, ringfence.Message{Value: v})) }
 }
 
-// pace hands over a record with the moment of that in it, at the rate of the task.
-func (t *task) pace(ctx context.Context, once func([]byte) error) error {
-	value := payload(t.Size)
-	return measure.Pace(ctx, time.Second/time.Duration(t.Rate), int(t.Records), func(int) error {
-		binary.LittleEndian.PutUint64(value, uint64(history.Now()))
-		return once(value)
+// serveJob is the server process of NATS.
+type serveJob struct{ task }
+
+// Run says where it listens, and serves until nobody listens any more.
+func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
+	return measure.Try(func(s *measure.Script) {
+		check(t.Say(peer.StartNATS(s, j.Dir, false, -1).ClientURL()))
+		t.Hear()
 	})
+}
+
+// consumeJob is the consuming process: it says when it is ready, and in the end how old the records
+// were that came.
+type consumeJob struct {
+	task
+	ages measure.Histogram
+}
+
+// arrive takes one value; true when it was the last.
+func (j *consumeJob) arrive(value []byte) bool {
+	j.ages.Add(time.Duration(history.Now() - int64(binary.LittleEndian.Uint64(value))))
+	return j.ages.N >= j.Records
+}
+
+// Run consumes until all has come.
+func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
+	return measure.Try(func(s *measure.Script) {
+		ready := func() error { return t.Say(true) }
+		if j.Peer == "nats" {
+			_, js := peer.ConnectNATS(ctx, s, j.URL)
+			peer.ConsumeNATS(ctx, js, func() { check(ready()) }, j.arrive)
+		} else {
+			j.consumeGroup(ctx, j.open(ctx, s), ready)
+		}
+		check(t.Say(&j.ages))
+	})
+}
+
+// consumeGroup consumes as a member of a group, with checkpoints and order per key. A record
+// of its own, produced before, tells when it owns the partition.
+func (j *consumeJob) consumeGroup(ctx context.Context, rf *ringfence.Client, ready func() error) {
+	must(rf.Produce(ctx, topicName, ringfence.Message{Value: []byte("?")}))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var said atomic.Bool
+	check(rf.Consume(ctx, topicName, topicName, func(_ context.Context, m *ringfence.Message) error {
+		switch {
+		case len(m.Value) == 1 && said.CompareAndSwap(false, true):
+			return ready()
+		case len(m.Value) > 1 && j.arrive(m.Value):
+			stop()
+		}
+		return nil
+	}, &ringfence.ConsumeOptions{Concurrency: 1}))
 }

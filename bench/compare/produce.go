@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/bench/peer"
@@ -46,91 +45,69 @@ func (c Config) scenarios() []scenario {
 }
 
 // Produce measures every scenario.
-func Produce(ctx context.Context, c Config, emit func(*measure.Report) error) error {
-	for _, s := range c.scenarios() {
-		fmt.Fprintf(c.Progress, "produce, %s …\n", s.what)
-		r, err := c.produce(ctx, s)
+func Produce(ctx context.Context, _ *measure.Script, c Config, emit func(*measure.Report)) {
+	for _, sc := range c.scenarios() {
+		fmt.Fprintf(c.Progress, "produce, %s …\n", sc.what)
+		err := measure.Try(func(s *measure.Script) { emit(c.produce(ctx, s, sc)) })
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.what, err)
-		}
-		if err := emit(r); err != nil {
-			return err
+			check(fmt.Errorf("%s: %w", sc.what, err))
 		}
 	}
-	return nil
 }
 
-func (c Config) produce(ctx context.Context, s scenario) (*measure.Report, error) {
+func (c Config) produce(ctx context.Context, s *measure.Script, sc scenario) *measure.Report {
 	var without []string
-	if s.batch > 1 {
+	if sc.batch > 1 {
 		without = append(without, "seedfile")
 	}
-	stores, err := c.open(ctx, c.available(without...), peer.Options{Durability: s.level, InFlight: s.inFlight})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { closeAll(c.Progress, stores) }()
-	if err := c.age(ctx, stores); err != nil {
-		return nil, err
-	}
-	game := c.contest(s.what, "records/s")
+	stores := c.open(ctx, s, c.available(without...), peer.Options{Durability: sc.level, InFlight: sc.inFlight})
+	c.age(ctx, stores)
+	game := c.contest(sc.what, "records/s")
 	for _, o := range stores {
-		if !s.async {
-			game.enter(o.name, func(h *measure.Histogram) (float64, error) { return c.appendAll(ctx, o.Store, s, h) })
+		if !sc.async {
+			game.enter(o.name, func(t *measure.Turn) float64 { return c.appendAll(ctx, o.Store, sc, t) })
 		} else if st, pipelines := o.Store.(peer.Streamer); pipelines {
-			game.enter(o.name, func(*measure.Histogram) (float64, error) { return c.stream(ctx, st) })
+			game.enter(o.name, func(*measure.Turn) float64 { return c.stream(ctx, st) })
 		}
 	}
-	return game.report(c.Rounds, "%s under way, %d an append, %d-byte values, %s", measure.Many(s.inFlight, "append"), s.batch, c.Size, measure.Many(c.Rounds, "round"))
+	return game.report(c.Rounds, "%s under way, %d an append, %d-byte values, %s", measure.Many(sc.inFlight, "append"), sc.batch, c.Size, measure.Many(c.Rounds, "round"))
 }
 
 // age writes to every store what it would have after some minutes of use: Pebble, PostgreSQL and Ringfence
 // write to files that they use again, and only a store that has rolled has those. A file per message has none.
-func (c Config) age(ctx context.Context, stores []opened) error {
+func (c Config) age(ctx context.Context, stores []opened) {
 	for _, o := range stores {
-		if o.name == "seedfile" {
-			continue
-		}
-		measure.Rest(c.Dir)
-		if err := c.fill(ctx, o.Store, ageSize, ageRecords, time.Now().Add(ageTurns*c.Turn)); err != nil {
-			return fmt.Errorf("%s: %w", o.name, err)
+		if o.name != "seedfile" {
+			measure.Rest(c.Dir)
+			c.fill(ctx, o.Store, ageSize, ageRecords, time.Now().Add(ageTurns*c.Turn))
 		}
 	}
-	return nil
 }
 
 // fill appends so many values, a thousand at a time, unless that takes too long.
-func (c Config) fill(ctx context.Context, store peer.Store, size, records int, end time.Time) error {
-	add, err := store.Appender()
+func (c Config) fill(ctx context.Context, store peer.Store, size, records int, end time.Time) {
+	add := store.Appender()
 	values := slices.Repeat([][]byte{payload(size)}, 1000)
-	for done := 0; err == nil && done < records && time.Now().Before(end); done += len(values) {
-		err = add(ctx, values[:min(len(values), records-done)])
+	for done := 0; done < records && time.Now().Before(end); done += len(values) {
+		add(ctx, values[:min(len(values), records-done)])
 	}
-	return err
 }
 
-// appendAll runs s.inFlight producers, each waiting for its ack before the next append.
-func (c Config) appendAll(ctx context.Context, store peer.Store, s scenario, h *measure.Histogram) (float64, error) {
-	adds, values := make([]peer.Append, s.inFlight), make([][][]byte, s.inFlight)
+// appendAll runs sc.inFlight producers, each waiting for its ack before the next append.
+func (c Config) appendAll(ctx context.Context, store peer.Store, sc scenario, t *measure.Turn) float64 {
+	adds, values := make([]peer.Append, sc.inFlight), make([][][]byte, sc.inFlight)
 	for i := range adds {
-		var err error
-		if adds[i], err = store.Appender(); err != nil {
-			return 0, err
-		}
-		for range s.batch {
+		adds[i] = store.Appender()
+		for range sc.batch {
 			values[i] = append(values[i], payload(c.Size))
 		}
 	}
-	rate, err := measure.Callers(s.inFlight, c.Turn, h, func(i int) error { return adds[i](ctx, values[i]) })
-	return rate * float64(s.batch), err
+	return float64(sc.batch) * measure.Callers(sc.inFlight, c.Turn, &t.Latency, func(i int) { adds[i](ctx, values[i]) })
 }
 
 // stream runs one asynchronous producer.
-func (c Config) stream(ctx context.Context, st peer.Streamer) (float64, error) {
-	var stop atomic.Bool
-	timer := time.AfterFunc(c.Turn, func() { stop.Store(true) })
-	defer timer.Stop()
+func (c Config) stream(ctx context.Context, st peer.Streamer) float64 {
 	start := time.Now()
-	acked, err := st.Stream(ctx, payload(c.Size), window, stop.Load)
-	return float64(acked) / time.Since(start).Seconds(), err
+	acked := st.Stream(ctx, payload(c.Size), window, func() bool { return time.Since(start) >= c.Turn })
+	return float64(acked) / time.Since(start).Seconds()
 }

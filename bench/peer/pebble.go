@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // pebbleStore is Pebble as a log: the key is a counter, commits are synced or not, and Pebble
@@ -16,41 +18,33 @@ type pebbleStore struct {
 	write *pebble.WriteOptions
 }
 
-func openPebble(_ context.Context, o Options) (Store, error) {
-	db, err := pebble.Open(o.Dir, &pebble.Options{
+func openPebble(_ context.Context, script *measure.Script, o Options) Store {
+	db := must(pebble.Open(o.Dir, &pebble.Options{
 		MemTableSize:                64 << 20,
 		MemTableStopWritesThreshold: 4,
 		Logger:                      quiet{},
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))
+	script.Later(db.Close)
 	s := &pebbleStore{db: db, write: pebble.NoSync}
 	if o.Durability == Sync {
 		s.write = pebble.Sync
 	}
-	return s, nil
+	return s
 }
 
-func (s *pebbleStore) Appender() (Append, error) {
-	return func(_ context.Context, values [][]byte) error {
+func (s *pebbleStore) Appender() Append {
+	return func(_ context.Context, values [][]byte) {
 		first := s.next.Add(uint64(len(values))) - uint64(len(values))
 		b := s.db.NewBatch()
 		var key [8]byte
 		for i, v := range values {
 			binary.BigEndian.PutUint64(key[:], first+uint64(i))
-			if err := b.Set(key[:], v, nil); err != nil {
-				return err
-			}
+			check(b.Set(key[:], v, nil))
 		}
-		if err := b.Commit(s.write); err != nil {
-			return err
-		}
-		return b.Close()
-	}, nil
+		check(b.Commit(s.write))
+		check(b.Close())
+	}
 }
-
-func (s *pebbleStore) Close() error { return s.db.Close() }
 
 // quiet discards what Pebble logs, and lets fatal errors be heard.
 type quiet struct{}

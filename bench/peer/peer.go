@@ -10,7 +10,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
+
+func check(err error) { measure.Check(err) }
+
+func must[T any](v T, err error) T { return measure.Must(v, err) }
 
 // Durability is what an acknowledged append has survived.
 type Durability string
@@ -32,27 +38,26 @@ type Options struct {
 
 // Append stores values in order as one step and returns when they are durable at the store's
 // level. One goroutine uses it; values may be changed after it returned.
-type Append func(ctx context.Context, values [][]byte) error
+type Append func(ctx context.Context, values [][]byte)
 
-// Store is an open peer.
+// Store is an open peer. What it does is part of a script (measure.Script): what goes wrong ends that.
 type Store interface {
 	// Appender gives one goroutine its own way to append.
-	Appender() (Append, error)
-	Close() error
+	Appender() Append
 }
 
 // Streamer is a store with a pipelined way to append that is compared.
 type Streamer interface {
 	// Stream appends value again and again with at most window appends in flight, waits for the
 	// acks, and returns how many came. It asks stop, from any goroutine, before each value.
-	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64, err error)
+	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64)
 }
 
 // Scanner is a store whose reading is compared.
 type Scanner interface {
 	// Scan reads the first n values in order, in the fastest way the store has for that, and
 	// returns how many it read and their bytes.
-	Scan(ctx context.Context, n int64) (records, bytes int64, err error)
+	Scan(ctx context.Context, n int64) (records, bytes int64)
 }
 
 // Peer is one system that can be measured.
@@ -62,13 +67,12 @@ type Peer struct {
 	About string
 	// Server is the program that has to be installed; "" for what is linked in.
 	Server string
-	// Installed says whether Server was found; nil when Server is "".
-	Installed func() bool
-	Open      func(ctx context.Context, o Options) (Store, error)
+	// Open opens it until the script ends.
+	Open func(ctx context.Context, s *measure.Script, o Options) Store
 }
 
 // Available says whether the peer can be opened on this machine.
-func (p Peer) Available() bool { return p.Installed == nil || p.Installed() }
+func (p Peer) Available() bool { return p.Server == "" || findServer(p.Server) != "" }
 
 // Ringfence is the name of the first peer: the one the others are compared with.
 const Ringfence = "ringfence"
@@ -78,25 +82,29 @@ func All() []Peer {
 	return []Peer{
 		{Name: Ringfence, About: "commitlog on filelog", Open: openRingfence},
 		{Name: "nats", About: "JetStream file store, embedded, in-process connection", Open: openNATS},
-		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Installed: hasRedis, Open: openRedis},
+		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Open: openRedis},
 		{Name: "pebble", About: "one key per record, its own group commit; unsynced commits wait in the process's memory", Open: openPebble},
 		{Name: "tidwall", About: "tidwall/wal behind a group committer", Open: openTidwall},
-		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Installed: hasPostgres, Open: openPostgres},
+		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Open: openPostgres},
 		{Name: "seedfile", About: "a file per message and an offset file, each synced", Open: openSeedFile},
 	}
 }
 
-// Named picks peers by name, in the order of All. An unknown name is an error.
+// Named picks peers by name, Ringfence always and all when none is named, in the order of All. An unknown name is
+// an error.
 func Named(names []string) ([]Peer, error) {
 	all := All()
-	known := make([]string, len(all))
-	for i, p := range all {
-		known[i] = p.Name
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, p := range all {
+		known = append(known, p.Name)
 	}
 	for _, n := range names {
 		if !slices.Contains(known, n) {
 			return nil, fmt.Errorf("unknown peer %q; expected some of %s", n, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(p Peer) bool { return !slices.Contains(names, p.Name) }), nil
+	return slices.DeleteFunc(all, func(p Peer) bool { return p.Name != Ringfence && !slices.Contains(names, p.Name) }), nil
 }

@@ -5,11 +5,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,14 +34,11 @@ func TestPeersKeepWhatTheyAcknowledge(t *testing.T) {
 			t.Run(p.Name+"/"+string(level), func(t *testing.T) {
 				t.Parallel()
 				require(t, p)
-				s, err := p.Open(t.Context(), Options{Dir: shortDir(t), Durability: level, InFlight: 4})
+				err := measure.Try(func(script *measure.Script) {
+					s := p.Open(t.Context(), script, Options{Dir: shortDir(t), Durability: level, InFlight: 4})
+					scanAll(t, s, appendSome(t, s)+streamSome(t, s))
+				})
 				if err != nil {
-					t.Fatal(err)
-				}
-				acked := appendSome(t, s)
-				acked += streamSome(t, s)
-				scanAll(t, s, acked)
-				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
 			})
@@ -62,25 +60,14 @@ func shortDir(t *testing.T) string {
 // appendSome appends single values and a batch from four goroutines; every value has 10 bytes.
 func appendSome(t *testing.T, s Store) int64 {
 	t.Helper()
-	var wg sync.WaitGroup
-	for g := range 4 {
-		add, err := s.Appender()
-		if err != nil {
-			t.Fatal(err)
+	measure.Together(4, func(g int) {
+		add := s.Appender()
+		value := func(i int) []byte { return fmt.Appendf(nil, "%02d-%07d", g, i) }
+		for i := range 5 {
+			add(t.Context(), [][]byte{value(i)})
 		}
-		wg.Go(func() {
-			value := func(i int) []byte { return fmt.Appendf(nil, "%02d-%07d", g, i) }
-			for i := range 5 {
-				if err := add(t.Context(), [][]byte{value(i)}); err != nil {
-					t.Error(err)
-				}
-			}
-			if err := add(t.Context(), [][]byte{value(5), value(6), value(7)}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
+		add(t.Context(), [][]byte{value(5), value(6), value(7)})
+	})
 	return 4 * 8
 }
 
@@ -91,10 +78,7 @@ func streamSome(t *testing.T, s Store) int64 {
 		return 0
 	}
 	var asked atomic.Int64
-	acked, err := st.Stream(t.Context(), []byte("0123456789"), 16, func() bool { return asked.Add(1) > 50 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	acked := st.Stream(t.Context(), []byte("0123456789"), 16, func() bool { return asked.Add(1) > 50 })
 	if acked != 50 {
 		t.Errorf("the stream acknowledged %d; want 50", acked)
 	}
@@ -107,11 +91,7 @@ func scanAll(t *testing.T, s Store, want int64) {
 	if !ok {
 		return
 	}
-	records, bytes, err := sc.Scan(t.Context(), want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if records != want || bytes != 10*want {
+	if records, bytes := sc.Scan(t.Context(), want); records != want || bytes != 10*want {
 		t.Errorf("read %d records and %d bytes; want %d and %d", records, bytes, want, 10*want)
 	}
 }

@@ -7,72 +7,76 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // patience is how long a server may take to start; to stop it has a third of that.
 const patience = 30 * time.Second
 
-// process is a server that was started here and is stopped here.
-type process struct {
-	cmd    *exec.Cmd
-	cancel context.CancelFunc
-	done   chan error
+// findServer finds the program of a server; "": it is not installed. Debian keeps those of PostgreSQL off the PATH.
+func findServer(name string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return must(filepath.EvalSymlinks(path))
+	}
+	if found := must(filepath.Glob("/usr/lib/postgresql/*/bin/" + name)); len(found) > 0 {
+		return found[len(found)-1]
+	}
+	return ""
 }
 
-// startProcess runs a program, prepared by setup, with its output in a file, and waits until ready is nil.
-func startProcess(ctx context.Context, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) (*process, error) {
-	out, err := os.Create(log)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
+// startProcess runs a server until the script ends, prepared by setup, with its output in a file, and waits until
+// ready is nil.
+func startProcess(ctx context.Context, s *measure.Script, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) {
+	out := must(os.Create(log))
+	s.Later(out.Close)
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &process{cmd: exec.CommandContext(life, name, args...), cancel: cancel, done: make(chan error, 1)}
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(os.Interrupt) }
-	p.cmd.WaitDelay = patience / 3 // and then it is killed
-	setup(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.CommandContext(life, name, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = patience / 3 // and then it is killed
+	setup(cmd)
+	if err := cmd.Start(); err != nil {
 		cancel()
-		return nil, err
+		check(err)
 	}
-	go func() { p.done <- p.cmd.Wait() }() // joined by stop, or by the select below
+	done := make(chan struct{})
+	var ended error
+	go func() { // joined by what is done later
+		ended = cmd.Wait()
+		close(done)
+	}()
+	s.Later(func() error {
+		cancel()
+		<-done
+		if errors.Is(ended, exec.ErrWaitDelay) || cmd.ProcessState.String() == "signal: killed" {
+			return fmt.Errorf("%s did not stop within %s and was killed", name, cmd.WaitDelay)
+		}
+		return nil // its exit code after an interrupt says nothing
+	})
 	limit := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for last := ready(); last != nil; last = ready() {
 		select {
-		case err := <-p.done:
-			cancel()
+		case <-done:
 			text, _ := os.ReadFile(log) // it only explains the error
-			return nil, fmt.Errorf("%s ended during its start: %w: %s", name, err, text)
+			check(fmt.Errorf("%s ended during its start: %w: %s", name, ended, text))
 		case <-limit:
-			return nil, errors.Join(fmt.Errorf("%s was not ready within %s: %w", name, patience, last), p.stop())
+			check(fmt.Errorf("%s was not ready within %s: %w", name, patience, last))
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), p.stop())
+			check(ctx.Err())
 		case <-tick.C:
 		}
 	}
-	return p, nil
-}
-
-// stop asks the server to end and waits for it; one that does not in time is killed.
-func (p *process) stop() error {
-	p.cancel()
-	if err := <-p.done; errors.Is(err, exec.ErrWaitDelay) || p.cmd.ProcessState.String() == "signal: killed" {
-		return fmt.Errorf("%s did not stop within %s and was killed", p.cmd.Path, p.cmd.WaitDelay)
-	}
-	return nil // its exit code after an interrupt says nothing
 }
 
 // freePort finds a port of the loopback that nobody listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
+func freePort() string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

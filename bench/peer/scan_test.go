@@ -14,33 +14,22 @@ import (
 // they acknowledge.
 
 // Scan walks an iterator.
-func (s *pebbleStore) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
-	it, err := s.db.NewIter(nil)
-	if err != nil {
-		return 0, 0, err
-	}
+func (s *pebbleStore) Scan(_ context.Context, n int64) (records, bytes int64) {
+	it := must(s.db.NewIter(nil))
 	for ok := it.First(); ok && records < n; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			it.Close()
-			return records, bytes, err
-		}
+		bytes += int64(len(must(it.ValueAndErr())))
 		records++
-		bytes += int64(len(v))
 	}
-	return records, bytes, it.Close()
+	check(it.Close())
+	return records, bytes
 }
 
 // Scan reads ranges of 1,000 entries.
-func (s *redisStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
-	from := "-"
-	for records < n {
-		entries, err := s.client.Do(ctx, s.client.B().Xrange().Key(redisKey).Start(from).End("+").Count(1000).Build()).AsXRange()
-		if err != nil {
-			return records, bytes, err
-		}
+func (s *redisStore) Scan(ctx context.Context, n int64) (records, bytes int64) {
+	for from := "-"; records < n; {
+		entries := must(s.client.Do(ctx, s.client.B().Xrange().Key(redisKey).Start(from).End("+").Count(1000).Build()).AsXRange())
 		if len(entries) == 0 {
-			return records, bytes, fmt.Errorf("the stream ended after %d of %d entries", records, n)
+			check(fmt.Errorf("the stream ended after %d of %d entries", records, n))
 		}
 		for _, e := range entries {
 			records++
@@ -48,33 +37,25 @@ func (s *redisStore) Scan(ctx context.Context, n int64) (records, bytes int64, e
 		}
 		from = "(" + entries[len(entries)-1].ID
 	}
-	return records, bytes, nil
+	return records, bytes
 }
 
 // Scan reads all rows of one query.
-func (s *postgresStore) Scan(ctx context.Context, n int64) (records, bytes int64, err error) {
-	rows, err := s.pool.Query(ctx, "SELECT value FROM records ORDER BY position LIMIT $1", n)
-	if err != nil {
-		return 0, 0, err
-	}
+func (s *postgresStore) Scan(ctx context.Context, n int64) (records, bytes int64) {
+	rows := must(s.pool.Query(ctx, "SELECT value FROM records ORDER BY position LIMIT $1", n))
 	var value pgtype.DriverBytes
-	_, err = pgx.ForEachRow(rows, []any{&value}, func() error {
+	must(pgx.ForEachRow(rows, []any{&value}, func() error {
 		records++
 		bytes += int64(len(value))
 		return nil
-	})
-	return records, bytes, err
+	}))
+	return records, bytes
 }
 
 // Scan reads the message files one by one.
-func (s *seedFile) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
-	for i := int64(1); i <= n; i++ {
-		data, err := os.ReadFile(filepath.Join(s.dir, messageName(i)))
-		if err != nil {
-			return records, bytes, err
-		}
-		records++
-		bytes += int64(len(data))
+func (s *seedFile) Scan(_ context.Context, n int64) (records, bytes int64) {
+	for ; records < n; records++ {
+		bytes += int64(len(must(os.ReadFile(filepath.Join(s.dir, messageName(records+1))))))
 	}
-	return records, bytes, nil
+	return records, bytes
 }

@@ -2,8 +2,11 @@ package peer
 
 import (
 	"context"
+	"sync"
 
 	"github.com/tidwall/wal"
+
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // tidwallStore is tidwall/wal. It syncs once for each batch and takes one writer at a time, so a
@@ -15,14 +18,12 @@ type tidwallStore struct {
 	batch wal.Batch
 }
 
-func openTidwall(_ context.Context, o Options) (Store, error) {
-	log, err := wal.Open(o.Dir, &wal.Options{NoSync: o.Durability != Sync, SegmentSize: 20 << 20, SegmentCacheSize: 2})
-	if err != nil {
-		return nil, err
-	}
-	s := &tidwallStore{log: log}
+func openTidwall(_ context.Context, script *measure.Script, o Options) Store {
+	s := &tidwallStore{log: must(wal.Open(o.Dir, &wal.Options{NoSync: o.Durability != Sync, SegmentSize: 20 << 20, SegmentCacheSize: 2}))}
+	script.Later(s.log.Close)
 	s.committer = newCommitter(s.commit)
-	return s, nil
+	script.Later(s.committer.close)
+	return s
 }
 
 func (s *tidwallStore) commit(values [][]byte) error {
@@ -37,22 +38,61 @@ func (s *tidwallStore) commit(values [][]byte) error {
 	return nil
 }
 
-func (s *tidwallStore) Appender() (Append, error) { return s.appender(), nil }
-
 // Scan reads index after index.
-func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64, err error) {
-	for i := uint64(1); i <= uint64(n); i++ {
-		v, err := s.log.Read(i)
-		if err != nil {
-			return records, bytes, err
-		}
-		records++
-		bytes += int64(len(v))
+func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64) {
+	for ; records < n; records++ {
+		bytes += int64(len(must(s.log.Read(uint64(records) + 1))))
 	}
-	return records, bytes, nil
+	return records, bytes
 }
 
-func (s *tidwallStore) Close() error {
-	s.close()
-	return s.log.Close()
+// committer gathers the appends of many goroutines and commits them together, for stores that
+// don't do so themselves. It starts one goroutine, which ends with close.
+type committer struct {
+	queue chan commitRequest
+	done  sync.WaitGroup
+}
+
+type commitRequest struct {
+	values [][]byte
+	result chan<- error
+}
+
+// maxCommit bounds the values of one commit.
+const maxCommit = 8192
+
+// newCommitter calls commit, from one goroutine, with all values that wait.
+func newCommitter(commit func(values [][]byte) error) *committer {
+	c := &committer{queue: make(chan commitRequest, maxCommit)}
+	c.done.Go(func() {
+		var values [][]byte
+		var waiting []chan<- error
+		for r := range c.queue {
+			values, waiting = append(values[:0], r.values...), append(waiting[:0], r.result)
+			for len(values) < maxCommit && len(c.queue) > 0 { // nobody else takes from it
+				r := <-c.queue
+				values, waiting = append(values, r.values...), append(waiting, r.result)
+			}
+			err := commit(values)
+			for _, w := range waiting {
+				w <- err
+			}
+		}
+	})
+	return c
+}
+
+// Appender waits for the commit that its values are part of.
+func (c *committer) Appender() Append {
+	result := make(chan error, 1)
+	return func(_ context.Context, values [][]byte) {
+		c.queue <- commitRequest{values, result}
+		check(<-result)
+	}
+}
+
+func (c *committer) close() error {
+	close(c.queue)
+	c.done.Wait()
+	return nil
 }

@@ -187,7 +187,8 @@ type Topic interface {
 	Hold(ctx context.Context, name string, offsets []int64) error
 
 	// Seal makes every later append fail with fault.Sealed and returns the final Next of every
-	// partition. Idempotent, atomic over all partitions and all processes.
+	// partition. Idempotent, atomic over all partitions and all processes. What it returns lasts, and all
+	// that lies before it, whatever the durability is: the ends are stored elsewhere.
 	Seal(ctx context.Context) ([]int64, error)
 
 	// Close releases the handle.

@@ -52,10 +52,11 @@ func newClock(bootID string) clock {
 	h := fnv.New64a()
 	h.Write([]byte(bootID))
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+	ahead, err := vfs.ClockAhead(unix.CLOCK_MONOTONIC) // others may be outside of this container
+	if err = errors.Join(err, unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)); err != nil {
 		return clock{start: time.Now()} // the boot 0 is that of nothing
 	}
-	return clock{boot: h.Sum64() | 1, up: ts.Nano() / int64(time.Millisecond), start: time.Now()}
+	return clock{boot: h.Sum64() | 1, up: (ts.Nano() - ahead.Nanoseconds()) / int64(time.Millisecond), start: time.Now()}
 }
 
 func (c clock) now() moment {

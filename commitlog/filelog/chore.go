@@ -70,6 +70,7 @@ func causeOf(err error) (no syscall.Errno) {
 // chores are the duties of the maintenance, in the order in which they are looked at.
 func (s *store) chores() []*chore {
 	return []*chore{
+		{name: "looking whether the topic's directory is in its place", do: s.lookAtPlace},
 		{name: "filling a segment with zeros", do: s.unlessOver(s.zeroMore)},
 		{name: "preparing a segment", do: s.unlessOver(s.prepareNext)},
 		{name: "indexing a segment", do: s.unlessOver(s.indexNewest)},

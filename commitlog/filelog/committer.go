@@ -126,6 +126,7 @@ func (s *store) commit(b *batch, err error) {
 		}
 	}
 	s.in.giveBack(b)
+	s.lookSoon()
 }
 
 // writeBatch sets the errors of frames that were refused; its own error is that of all others.

@@ -119,9 +119,13 @@ func firstSize(partitions int, limit int64) int64 {
 
 func (l *fileLog) usable(ctx context.Context) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
 		return errClosed
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.lookAtHome()
 }

@@ -98,6 +98,10 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	if err := l.prepare(ctx); err != nil {
 		return nil, errors.Join(err, l.closeFS())
 	}
+	var err error
+	if l.home, err = l.fs.Stat(topicsDir); err != nil {
+		return nil, errors.Join(explain("look at "+l.fs.Path(topicsDir), err), l.closeFS())
+	}
 	l.sweepAtOpen(ctx)
 	return commitlog.New(l), nil
 }
@@ -127,7 +131,8 @@ func (c *Config) checkPrivate(fsys vfs.FS, dirs ...string) error {
 type fileLog struct {
 	c     Config
 	fs    vfs.FS
-	owned *vfs.OS // closed with the log
+	owned *vfs.OS     // closed with the log
+	home  fs.FileInfo // the directory of all topics, as it was opened
 
 	mu     sync.Mutex
 	stores map[string]*store // by topic; of a topic that was made again, the newest
@@ -166,7 +171,7 @@ func (l *fileLog) share(name string, fresh *store) *topic {
 		return nil
 	}
 	s := l.stores[name]
-	if s == nil || s.gone() {
+	if s == nil || s.gone() || s.displaced.Load() {
 		if s = fresh; s == nil {
 			return nil
 		}

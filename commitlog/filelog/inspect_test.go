@@ -116,3 +116,34 @@ func TestInspectNamesADamagedHeaderAndADamagedCopyOfIt(t *testing.T) {
 		flip(t, file, header+20)
 	}
 }
+
+// Nobody was promised anything of a segment that a power loss left with one copy of its header: the other one is
+// no damage, unless the control page says that something of the segment was acknowledged.
+func TestInspectTakesHalfAHeaderForDamageOnlyWhereSomethingWasPromised(t *testing.T) {
+	t.Parallel()
+	c := filelog.Config{Dir: t.TempDir(), SegmentBytes: filelog.MinSegmentBytes}
+	topic := openTopic(t, open(t, c), "orders", 1)
+	inspect := func() filelog.TopicReport {
+		report, err := filelog.Inspect(t.Context(), c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Topics[0]
+	}
+	for len(inspect().Segments) < 2 {
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 10<<10)}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := inspect().Segments[1]
+	flip(t, s.File, s.Size-4096+20)
+	if d := inspect().Damage; len(d) != 1 || d[0].File != s.File {
+		t.Errorf("a record is acknowledged, and damage is %+v; expected the copy of the header", d)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(s.File), "control")); err != nil { // the power took it too
+		t.Fatal(err)
+	}
+	if d := inspect().Damage; len(d) != 0 {
+		t.Errorf("nothing is known to be promised, and damage is %+v", d)
+	}
+}

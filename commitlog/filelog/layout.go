@@ -212,10 +212,18 @@ func explain(what string, err error) error {
 		hint = " (this user has no rights there: give it some, or name another directory)"
 	case errors.Is(err, syscall.EROFS):
 		hint = " (the file system is read-only)"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.EFBIG):
+		hint = " (this process may not write files of that size: raise its limit, ulimit -f)"
+	case noRoom(err):
 		hint = " (no space is left; free some and try again)"
 	case errors.Is(err, syscall.ENOTDIR):
 		kind, hint = fault.Invalid, " (expected a directory)"
 	}
 	return fmt.Errorf("%s: %w: %w%s", what, kind, err, hint)
+}
+
+// noRoom says that a write ended where there was no room for more: on the disk, or in what this process or
+// its user may have. What it wrote before that is there, and nothing else is in doubt.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,13 +85,18 @@ func (l *fileLog) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, explain("lock "+where, err)
 	}
 	err = lockWithin(ctx, f, func() {
-		l.c.Logger.Warn("a process does not let go of the lock for making and deleting topics; it is probably stopped", "file", where, "for", lockPatience)
+		l.c.Logger.Warn("a process does not let go of the lock for making and deleting topics; it is probably stopped: continue it with kill -CONT, or end it with kill -9",
+			"pid", signature(f), "file", where, "for", lockPatience)
 	})
 	switch {
 	case err == nil:
-		return func() { _ = f.Close() }, nil
+		return signed(f), nil
 	case ctx.Err() != nil:
-		err = fmt.Errorf("another process, probably stopped, has the lock %s and does not let go: %w: %w", where, fault.NotDone, err)
+		who := "no process says that it has it now"
+		if pid := signature(f); pid != 0 {
+			who = fmt.Sprintf("process %d has it now", pid)
+		}
+		err = fmt.Errorf("the lock %s could not be had in time; %s; whoever has it that long is probably stopped: continue or kill it: %w: %w", where, who, fault.NotDone, err)
 	default:
 		err = explain("lock "+where, err)
 	}
@@ -105,7 +112,32 @@ func (l *fileLog) tryLock() (unlock func(), won bool, err error) {
 	if won, err = f.TryLock(true); !won || err != nil {
 		return nil, false, errors.Join(err, f.Close())
 	}
-	return func() { _ = f.Close() }, true, nil
+	return signed(f), true, nil
+}
+
+// signed writes into the lock file of the log who has the lock, for those who wait for it, until it is
+// unlocked. Where that can't be written, on a full disk, nobody stands there.
+func signed(f vfs.File) (unlock func()) {
+	if _, err := f.WriteAt(fmt.Appendf(nil, "%-*d\n", signatureBytes-1, os.Getpid()), 0); err != nil {
+		_ = f.Truncate(0)
+	}
+	return func() {
+		_ = f.Truncate(0)
+		_ = f.Close()
+	}
+}
+
+// signatureBytes are the bytes of a PID in a lock file, so that a shorter one covers a longer one of a
+// process that was killed.
+const signatureBytes = 20
+
+// signature is the PID of who has the lock of the log; 0: none stands there. For a moment after it was
+// taken it may be that of a holder that was killed.
+func signature(f vfs.File) int {
+	b := make([]byte, signatureBytes)
+	n, _ := f.ReadAt(b, 0)
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	return pid
 }
 
 // holderWatch watches a holder of the write lock while somebody waits for it.

@@ -37,6 +37,9 @@ const (
 	smallWrite = 512 << 10
 )
 
+// noughts are what all topics write ahead; nobody changes them.
+var noughts [zeroPiece]byte
+
 // nudge asks the maintenance to look.
 func (s *store) nudge() {
 	select {
@@ -57,9 +60,10 @@ func (s *store) nudgeIfDirty() {
 // happens, but for a look now and then.
 func (s *store) runMaintenance() {
 	every := s.lookEvery()
-	lazy, retry, look := stopped(), stopped(), time.NewTimer(every)
-	armed := false // lazy runs
+	lazy, place, retry, look := stopped(), stopped(), stopped(), time.NewTimer(every)
+	armed, looks := false, false // lazy runs, and place does
 	defer lazy.Stop()
+	defer place.Stop()
 	defer retry.Stop()
 	defer look.Stop()
 	chores := s.chores()
@@ -78,6 +82,14 @@ func (s *store) runMaintenance() {
 				lazy.Reset(lazySync)
 				armed = true
 			}
+			if s.unlooked.Load() && !looks {
+				place.Reset(placeEvery)
+				looks = true
+			}
+		case <-place.C:
+			looks = false
+			s.lookNow()
+			s.keep(chores, retry)
 		case <-retry.C:
 			s.keep(chores, retry)
 		case <-lazy.C:
@@ -223,10 +235,9 @@ func (s *store) zeroFile(name string, size int64) error {
 	if err != nil {
 		return err
 	}
-	piece := make([]byte, zeroPiece)
 	for off := int64(0); off < size && err == nil && !s.watch.stopped(); off += zeroPiece {
 		start := time.Now()
-		if _, err = f.WriteAt(piece[:min(zeroPiece, size-off)], off); err == nil {
+		if _, err = f.WriteAt(noughts[:min(zeroPiece, size-off)], off); err == nil {
 			err = f.SyncData()
 		}
 		s.rest(2 * time.Since(start))
@@ -257,10 +268,9 @@ func (s *store) zeroMore() error {
 		return err
 	}
 	defer lock.Close()
-	piece := make([]byte, zeroPiece)
 	done, more := 0, true
 	for ; done < zeroAhead/zeroPiece && more && err == nil; done++ {
-		more, err = s.zeroOne(lock, g, piece)
+		more, err = s.zeroOne(lock, g)
 	}
 	if err != nil || done == 1 {
 		return err
@@ -269,7 +279,7 @@ func (s *store) zeroMore() error {
 }
 
 // zeroOne fills one piece; false when there is nothing left to fill.
-func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
+func (s *store) zeroOne(lock vfs.File, g *seg) (bool, error) {
 	if err := s.lockWrite(lock, s.stop); err != nil {
 		return false, err
 	}
@@ -277,7 +287,7 @@ func (s *store) zeroOne(lock vfs.File, g *seg, piece []byte) (bool, error) {
 	var err error
 	if more {
 		to := min(from+zeroPiece, g.limit)
-		if _, err = g.f.WriteAt(piece[:to-from], from); err == nil {
+		if _, err = g.f.WriteAt(noughts[:to-from], from); err == nil {
 			s.page.Zeroed(g.number, to)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 const newerSegment = "log/topics/t/0000000000000001.seg"
 
-// written is a log of some records after a power cut, so that opening looks at every frame.
+// written is a log of some records after a power cut that took its control page, so that opening looks at
+// every frame.
 func written(t *testing.T) *vfs.Mem {
 	t.Helper()
 	mem := vfs.NewMem(1)
@@ -31,7 +32,11 @@ func written(t *testing.T) *vfs.Mem {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return mem.Crash()
+	after := mem.Crash()
+	if err := after.Remove("log/topics/t/control"); err != nil {
+		t.Fatal(err)
+	}
+	return after
 }
 
 // rewrite changes a file in place.

@@ -238,7 +238,7 @@ func (g *seg) writeOver(start, end int64) error {
 		}
 	}
 	end = min(end, int64(len(g.data)))
-	b := make([]byte, maxWrite)
+	b := make([]byte, max(0, min(end-start, maxWrite))) // of hundreds of topics there is nothing but headers
 	for off := start; off < end; {
 		n := int64(0)
 		if err := guard(func() { n = int64(copy(b, g.data[off:end])) }); err != nil {

@@ -2,8 +2,12 @@ package filelog
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/segment"
 )
 
 var _ driver.Settler = (*topic)(nil)
@@ -11,13 +15,19 @@ var _ driver.Settler = (*topic)(nil)
 // Unsettled implements driver.Settler: at level os readers see what is written.
 func (t *topic) Unsettled() bool { return !t.s.syncing() }
 
-// Doubt implements driver.Settler: what is cut off is of a segment that was poisoned before.
+// Doubt implements driver.Settler: what is cut off is of a segment that was poisoned before, when the log
+// goes on in another one. Until then it can be read, also by who begins after the error: so both moments count.
 func (t *topic) Doubt() uint64 {
 	if !t.s.gate.enter() {
 		return 0
 	}
 	defer t.s.leave()
-	return t.s.page.Poison()
+	poison := t.s.page.Poison()
+	doubt := 2 * poison
+	if t.s.page.Written().Number() > poison {
+		doubt++
+	}
+	return doubt
 }
 
 // Settle implements driver.Settler.
@@ -29,5 +39,22 @@ func (t *topic) Settle(ctx context.Context) error {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.verdict(t.s.awaitSync(t.s.page.Written()))
+	end := t.s.page.Written()
+	err := t.s.awaitSync(end)
+	if t.s.page.FateOf(end) == page.Unknown {
+		err = t.s.goOn(end)
+	}
+	return t.s.verdict(err)
+}
+
+// goOn has the log go on behind a poisoned segment, as the next append would, which may never come. It is
+// nil when nothing of what stands below end was cut off with that, and all of it is on stable storage.
+func (s *store) goOn(end segment.Pos) error {
+	if err := s.decideFor(end.Number()); err != nil {
+		return fmt.Errorf("topic %q: go on behind segment %d, which had a write or sync error: %w: %w", s.name, end.Number(), fault.Unknown, err)
+	}
+	if err := s.kept(end); err != nil {
+		return err
+	}
+	return s.awaitSync(s.page.Written())
 }

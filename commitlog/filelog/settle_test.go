@@ -1,7 +1,11 @@
 package filelog_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -27,20 +31,34 @@ func TestWhatWasSettledSurvivesALossOfPower(t *testing.T) {
 	}
 }
 
-// Readers at level os have seen a record whose sync fails. It is cut off, and another one gets its offset:
-// who has counted it is told.
-func TestRecordsThatMayHaveBeenTakenBackAreDoubted(t *testing.T) {
-	t.Parallel()
+// twoLevels is a topic as two processes have it open, the one at level sync with a disk that can break. A record
+// is durable in it.
+func twoLevels(t *testing.T) (strict, lazy *commitlog.Topic, disk *failing) {
+	t.Helper()
 	mem := vfs.NewMem(1)
-	disk := failingOn(mem.Process(), vfs.OpSync, syscall.EIO)
-	strict := openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
-	lazy := openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
+	disk = failingOn(mem.Process(), vfs.OpSync, syscall.EIO)
+	strict = openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
+	lazy = openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
 	send(t, strict, "durable", 10)
-	before := lazy.Doubt()
+	return strict, lazy, disk
+}
+
+// notDurable breaks the disk, and appends a record whose sync fails.
+func notDurable(t *testing.T, strict *commitlog.Topic, disk *failing) {
+	t.Helper()
 	disk.broken.Store(true)
 	if _, err := strict.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("not durable")}}, nil); !errors.Is(err, commitlog.ErrUnknown) {
 		t.Fatalf("an append whose sync fails: %v", err)
 	}
+}
+
+// Readers at level os have seen a record whose sync fails. It is cut off, and another one gets its offset:
+// who has counted it is told.
+func TestRecordsThatMayHaveBeenTakenBackAreDoubted(t *testing.T) {
+	t.Parallel()
+	strict, lazy, disk := twoLevels(t)
+	before := lazy.Doubt()
+	notDurable(t, strict, disk)
 	wantBounds(t, lazy, 0, 2)
 	if err := lazy.Settle(t.Context()); !errors.Is(err, commitlog.ErrUnknown) {
 		t.Errorf("settled with %v what a failed sync was for", err)
@@ -51,5 +69,122 @@ func TestRecordsThatMayHaveBeenTakenBackAreDoubted(t *testing.T) {
 	}
 	if err := lazy.Settle(t.Context()); err != nil || lazy.Doubt() == before {
 		t.Errorf("%v, and the doubt is %d as it was", err, before)
+	}
+}
+
+// Who only consumes at level os gets on behind an error, though nobody appends any more: what was not
+// acknowledged is cut off, the rest is settled.
+func TestWhoOnlyReadsGetsOnBehindAnError(t *testing.T) {
+	t.Parallel()
+	strict, lazy, disk := twoLevels(t)
+	notDurable(t, strict, disk)
+	wantBounds(t, lazy, 0, 2)
+	seen := lazy.Doubt() // of who begins to read here
+	if err := lazy.Settle(t.Context()); !errors.Is(err, commitlog.ErrUnknown) {
+		t.Errorf("settled with %v what a failed sync was for", err)
+	}
+	disk.broken.Store(false)
+	if err := settled(t, lazy); err != nil {
+		t.Errorf("what was durable is not settled: %v", err)
+	}
+	wantBounds(t, lazy, 0, 1)
+	if lazy.Doubt() == seen {
+		t.Error("who has read a record after the error is not told that it was taken back")
+	}
+}
+
+// What was acknowledged without a sync is not cut off by an error of one: who waits for it has it settled
+// once the disk works, and need not wait for somebody to append.
+func TestWhatWasAcknowledgedIsSettledBehindAnError(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	disk := failingOn(mem.Process(), vfs.OpSync, syscall.EIO)
+	lazy := openTopic(t, open(t, smallSegments(disk, driver.OS)), "t", 1)
+	disk.broken.Store(true) // before a sync in the background
+	at := send(t, lazy, "kept", 10)
+	if err := lazy.Settle(t.Context()); !errors.Is(err, commitlog.ErrUnknown) {
+		t.Fatalf("settled with %v what could not be synced", err)
+	}
+	disk.broken.Store(false)
+	if err := settled(t, lazy); err != nil {
+		t.Fatalf("what was acknowledged is not settled: %v", err)
+	}
+	wantBounds(t, lazy, 0, 1)
+	if got := values(t, openTopic(t, open(t, smallSegments(mem.Crash(), driver.OS)), "t", 1), 0); got[at] != "kept" {
+		t.Errorf("after a loss of power there is %v", got)
+	}
+}
+
+// settled settles a topic whose disk works again, as a consumer does: an error of a sync that was begun before is
+// told to each descriptor once.
+func settled(t *testing.T, topic *commitlog.Topic) (err error) {
+	t.Helper()
+	for range 10 {
+		if err = topic.Settle(t.Context()); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Who waits for a disk to work asks again and again whether the log can go on. It says so when it does.
+func TestALogThatCannotGoOnDoesNotSayThatItDoes(t *testing.T) {
+	t.Parallel()
+	mem, told := vfs.NewMem(1), &lines{}
+	var broken atomic.Bool
+	cfg := smallSegments(vfs.Inject(mem.Process(), func(op *vfs.Op) error {
+		if broken.Load() && (op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, "1.seg") || op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, "2.seg")) {
+			return syscall.EIO
+		}
+		return nil
+	}), driver.OS)
+	cfg.Logger = slog.New(slog.NewTextHandler(told, nil))
+	lazy := openTopic(t, open(t, cfg), "t", 1)
+	broken.Store(true)
+	send(t, lazy, "kept", 10)
+	for range 3 {
+		if err := lazy.Settle(t.Context()); !errors.Is(err, commitlog.ErrUnknown) {
+			t.Fatalf("settled with %v what could not be synced", err)
+		}
+	}
+	if n := told.goOn.Load(); n != 0 {
+		t.Errorf("it is told %d times that the log goes on, and it does not", n)
+	}
+	broken.Store(false)
+	if err := settled(t, lazy); err != nil {
+		t.Fatal(err)
+	}
+	if n := told.goOn.Load(); n != 1 {
+		t.Errorf("it is told %d times that the log goes on; expected once", n)
+	}
+}
+
+// lines counts those of a log that say that it goes on.
+type lines struct{ goOn atomic.Int32 }
+
+func (l *lines) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("a new segment after a write or sync error")) {
+		l.goOn.Add(1)
+	}
+	return len(line), nil
+}
+
+// The ends that a seal returns are stored elsewhere, and groups wait until they have read up to there.
+func TestASealLastsWithAllBeforeItAtLevelOS(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		mem := vfs.NewMem(seed)
+		lazy := openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
+		for range 200 {
+			send(t, lazy, "before the seal", 20)
+		}
+		ends, err := lazy.Seal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := openTopic(t, open(t, smallSegments(mem.Crash(), driver.OS)), "t", 1)
+		if b, err := after.Bounds(t.Context(), 0); err != nil || !b.Sealed || b.Next != ends[0] {
+			t.Fatalf("seed %d: sealed at %d; after a loss of power the end is %d, sealed %t, %v", seed, ends[0], b.Next, b.Sealed, err)
+		}
 	}
 }

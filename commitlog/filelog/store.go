@@ -43,6 +43,9 @@ type store struct {
 	lowCache  lowCache
 	headers   headers
 	damage    damageLog
+	place     place
+	unlooked  atomic.Bool   // something was appended since the last look at the place
+	displaced atomic.Bool   // the directory is not in its place any more
 	dirty     atomic.Bool   // at level OS: bytes wait for the lazy sync
 	stuck     atomic.Bool   // somebody was said not to let go of the write lock
 	duty      chan struct{} // capacity 1: the maintenance has something to look at
@@ -66,9 +69,14 @@ func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store
 	if err != nil {
 		return nil, err
 	}
+	here, err := dir.Stat(".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open topic %q: %w", name, err), dir.Close())
+	}
 	partitions := m.Config.Partitions
 	s := &store{
-		name: name, fs: dir, above: fsys, c: c, meta: m, log: c.Logger.With("topic", name), now: c.clock(dir),
+		place: place{dir: here, looked: time.Now()},
+		name:  name, fs: dir, above: fsys, c: c, meta: m, log: c.Logger.With("topic", name), now: c.clock(dir),
 		segs: &segs{dir: dir, topicID: m.ID, partitions: partitions, open: map[uint64]*seg{}},
 		in:   newAppendQueue(partitions, c.BufferBytes),
 		duty: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
@@ -147,6 +155,9 @@ func (s *store) enter(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil && s.gone() {
 		err = notFound(s.name)
+	}
+	if err == nil {
+		err = s.away()
 	}
 	if err != nil {
 		s.gate.leave()

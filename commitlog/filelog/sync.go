@@ -143,14 +143,20 @@ func (s *store) settled(end segment.Pos) (bool, error) {
 	case page.Unknown:
 		return true, s.poisoned(end.Number())
 	}
+	return true, s.kept(end)
+}
+
+// kept is nil when the segment was not cut below end, as the header of the next one says. Its error is
+// fault.Unknown.
+func (s *store) kept(end segment.Pos) error {
 	h, err := s.headerOf(end.Number() + 1)
 	if err != nil {
-		return true, fmt.Errorf("topic %q: read the segment after %d: %w: %w", s.name, end.Number(), fault.Unknown, err)
+		return fmt.Errorf("topic %q: read the segment after %d: %w: %w", s.name, end.Number(), fault.Unknown, err)
 	}
 	if h.PrevEnd < end.Off() {
-		return true, fmt.Errorf("topic %q: segment %d was cut at %d after a sync error: %w", s.name, end.Number(), h.PrevEnd, fault.Unknown)
+		return fmt.Errorf("topic %q: segment %d was cut at %d after a sync error: %w", s.name, end.Number(), h.PrevEnd, fault.Unknown)
 	}
-	return true, nil
+	return nil
 }
 
 // lead makes all that is written durable and publishes it. A failed sync poisons its segment; that

@@ -117,6 +117,9 @@ func (t *topic) Seal(ctx context.Context) ([]int64, error) {
 	}
 	defer t.s.leave()
 	ends, err := t.s.seal(ctx)
+	if err == nil { // by any level: the ends are going to be stored where they may outlive the log's
+		err = t.s.awaitSync(t.s.page.Written())
+	}
 	return ends, t.s.verdict(err)
 }
 

@@ -49,15 +49,8 @@ func TestATrimBehindASyncErrorSaysThatNothingWasTrimmed(t *testing.T) {
 // another process. What is appended in its place is not trimmed.
 func TestATrimTakesNothingThatComesInThePlaceOfWhatWasCutOff(t *testing.T) {
 	t.Parallel()
-	mem := vfs.NewMem(1)
-	disk := failingOn(mem.Process(), vfs.OpSync, syscall.EIO)
-	strict := openTopic(t, open(t, smallSegments(disk, driver.Sync)), "t", 1)
-	lazy := openTopic(t, open(t, smallSegments(mem.Process(), driver.OS)), "t", 1)
-	send(t, strict, "durable", 10)
-	disk.broken.Store(true)
-	if _, err := strict.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("not durable")}}, nil); !errors.Is(err, commitlog.ErrUnknown) {
-		t.Fatalf("an append whose sync fails: %v", err)
-	}
+	strict, lazy, disk := twoLevels(t)
+	notDurable(t, strict, disk)
 	disk.broken.Store(false)
 	wantBounds(t, lazy, 0, 2)
 	if err := lazy.Trim(t.Context(), 0, 2); err != nil {

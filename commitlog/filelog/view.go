@@ -156,7 +156,7 @@ func (v *view) news() {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.s.gone() || v.advance() != nil {
+	if v.s.gone() || v.s.displaced.Load() || v.advance() != nil {
 		v.wakeAll() // they will find out
 	}
 }

@@ -27,6 +27,7 @@ type watcher struct {
 
 func (w *watcher) run() {
 	quiet := quietNaps // so many in a row, as nothing has happened yet
+	rested := false    // nothing is mapped since it got quiet but what a reader came for
 	for {
 		select {
 		case <-w.s.stop:
@@ -41,15 +42,16 @@ func (w *watcher) run() {
 				at := w.s.page.Written()
 				return at == before && at != w.s.page.Synced() && w.s.syncing()
 			}
+			if quiet >= quietNaps && !rested {
+				w.s.segs.rest() // until somebody reads again
+				rested = true
+			}
 			w.nap(bell, quiet >= quietNaps, forsaken)
 			if forsaken() {
 				w.s.nudgeIfDirty()
 			}
-			switch quiet++; {
-			case w.s.page.Bell() != bell:
-				quiet = 0
-			case quiet == quietNaps:
-				w.s.segs.rest() // until somebody reads again
+			if quiet++; w.s.page.Bell() != bell {
+				quiet, rested = 0, false
 			}
 		}
 	}
@@ -116,9 +118,7 @@ func (s *store) wait(ctx context.Context, gone <-chan struct{}, partition int, o
 			return err
 		}
 		s.watch.start()
-		if s.visible() > s.view.at.Load() {
-			s.view.news() // it moved before the waiter was counted
-		}
+		s.lookAgain()
 		select {
 		case <-ch:
 		case <-ctx.Done():
@@ -134,6 +134,17 @@ func (s *store) wait(ctx context.Context, gone <-chan struct{}, partition int, o
 		if s.gone() {
 			return notFound(s.name)
 		}
+		if err := s.away(); err != nil {
+			return err
+		}
+	}
+}
+
+// lookAgain is for who has just registered: a record may have come before it was counted as one who waits, and
+// the watcher, which may sleep for another, is not woken by those of this process.
+func (s *store) lookAgain() {
+	if s.visible() > s.view.at.Load() {
+		s.view.news()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/segment"
@@ -134,8 +133,11 @@ func (w *writer) catchUp() error {
 	if _, err := w.walkTo(cut); err != nil {
 		return err
 	}
+	if err := w.start(0); err != nil {
+		return err // whoever tries it again would say each time that it is done
+	}
 	w.s.log.Warn("going on in a new segment after a write or sync error", "segment", at.Number(), "cut", cut)
-	return w.start(0)
+	return nil
 }
 
 // start begins the next segment, with room for need bytes of frames.
@@ -364,7 +366,7 @@ var zeros [segment.Block]byte
 // the fate of the frames is unknown.
 func (w *writer) undo(n int, err error) error {
 	defer w.forget()
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if noRoom(err) {
 		if n == 0 || w.wipe(int64(n)) == nil && w.s.flush() == nil {
 			w.s.page.Wiped()
 			return notDone(explain("append", err))

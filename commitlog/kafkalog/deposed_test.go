@@ -2,11 +2,13 @@ package kafkalog
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -144,5 +146,19 @@ func TestWhichAnswersLeaveABatchInDoubt(t *testing.T) {
 		if maybeStored(absent) {
 			t.Errorf("after %v the batch counts as stored, maybe", absent)
 		}
+	}
+}
+
+// An answer that names a place before the first is none: nobody is told that a record stands there.
+func TestAnAcknowledgementOfNoPlaceIsNone(t *testing.T) {
+	t.Parallel()
+	answer := kmsg.NewProduceResponseTopicPartition()
+	answer.BaseOffset = math.MinInt64 + 7
+	topic := kmsg.NewProduceResponseTopic()
+	topic.Topic, topic.Partitions = "t", append(topic.Partitions, answer)
+	resp := kmsg.NewPtrProduceResponse()
+	resp.Topics = append(resp.Topics, topic)
+	if at, err := answerFor(resp, &partition{s: &store{kafkaName: "t"}}); !errors.Is(err, errNoAnswer) {
+		t.Errorf("a place of %d: %v", at, err)
 	}
 }

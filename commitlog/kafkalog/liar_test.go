@@ -22,6 +22,7 @@ import (
 type liar struct {
 	mu   sync.Mutex
 	lie  func(kmsg.Response) bool // whether it changed the answer; nil: it is done
+	on   bool                     // it lies again and again
 	told bool
 }
 
@@ -31,7 +32,9 @@ func (l *liar) change(resp kmsg.Response) bool {
 	if l.lie == nil || !l.lie(resp) {
 		return false
 	}
-	l.lie, l.told = nil, true
+	if l.told = true; !l.on {
+		l.lie = nil
+	}
 	return true
 }
 
@@ -178,6 +181,34 @@ func TestOneWrongAnswerSkipsNoRecord(t *testing.T) {
 				t.Errorf("%d records of %d; the lie was told: %v", len(got), records, way.told)
 			}
 		})
+	}
+}
+
+// Where no two answers are the same nobody knows what stands at an offset, and who reads there is told so: an answer
+// with nothing in it would be one that waits for ever.
+func TestAnswersThatDifferAgainAndAgainAreAnError(t *testing.T) {
+	t.Parallel()
+	l, h := retained(t, driver.TopicConfig{})
+	h.fill(t, 3, 10, func(int) int64 { return 0 })
+	asked := int64(0)
+	way := &liar{on: true, lie: func(resp kmsg.Response) bool {
+		lied := moveBase(asked + 1)(resp)
+		if lied {
+			asked++
+		}
+		return lied
+	}}
+	other, err := open(t.Context(), Config{Brokers: l.c.Brokers, Prefix: l.c.Prefix, Client: []kgo.Opt{kgo.Dialer(way.dial)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	topic, err := other.OpenTopic(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, next, err := topic.Read(t.Context(), driver.ReadRequest{MaxBytes: 50}, nil); !errors.Is(err, fault.Unavailable) || len(got) > 0 || next != 0 {
+		t.Errorf("%d records, next %d, %v; expected that the log is unavailable", len(got), next, err)
 	}
 }
 

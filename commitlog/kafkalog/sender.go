@@ -232,7 +232,7 @@ func (s *sender) exchange(batches []outgoing) (errs []error, firsts []int64) {
 	return errs, firsts
 }
 
-var errNoAnswer = errors.New("the broker's answer leaves the partition out")
+var errNoAnswer = errors.New("the broker's answer leaves the partition out, or names a place that can't be")
 
 func answerFor(resp *kmsg.ProduceResponse, p *partition) (int64, error) {
 	for i := range resp.Topics {
@@ -250,6 +250,9 @@ func answerFor(resp *kmsg.ProduceResponse, p *partition) (int64, error) {
 					err = fmt.Errorf("%w: %s", err, *part.ErrorMessage)
 				}
 				return 0, err
+			}
+			if part.BaseOffset < 0 {
+				return 0, errNoAnswer
 			}
 			return part.BaseOffset, nil
 		}

@@ -291,6 +291,13 @@ func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
 			}
 			m = all[0]
 		}
+		// One wrong bit in that answer would be another topic's ID, for ever in a definition that is made by it.
+		switch again, err := l.metadata(ctx, kafka); {
+		case err != nil:
+			return err
+		case again[kafka].id != m.id || len(again[kafka].leaders) != len(m.leaders):
+			return errContradiction
+		}
 		settings, err := l.describeConfigs(ctx, kafka)
 		if err != nil {
 			return err
@@ -308,6 +315,8 @@ func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
 	}
 	return s, nil
 }
+
+var errContradiction = errors.New("two answers tell of different topics by that name")
 
 // limitOf is the largest batch that a topic takes; 0: it is sealed.
 func limitOf(settings map[string]string) int {

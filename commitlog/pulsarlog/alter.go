@@ -55,10 +55,11 @@ func (t *topic) keep(c driver.TopicConfig) {
 	t.kept.Store(&c)
 }
 
-// follow takes the retention of the topic from its metadata, and returns it.
+// follow takes the retention of the topic from its metadata, and returns it. What none of ours can have
+// written there changes nothing.
 func (t *topic) follow(m metadata) driver.TopicConfig {
-	var c driver.TopicConfig
-	if err := json.Unmarshal([]byte(m.Properties[configProperty]), &c); err == nil && c.Partitions == t.config.Partitions {
+	c, err := decodeConfig(t.config.Name, m.Properties[configProperty])
+	if err == nil && c.Partitions == t.config.Partitions {
 		t.keep(c)
 	}
 	return *t.kept.Load()

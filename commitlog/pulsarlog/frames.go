@@ -81,31 +81,28 @@ func numberOf(command []byte) (protowire.Number, error) {
 }
 
 // field is the last field of that number that has bytes; nil: there is none.
-func field(b []byte, number protowire.Number) (last []byte) {
-	for len(b) > 0 {
-		n, t, size := protowire.ConsumeField(b)
-		if size < 0 {
-			return last
-		}
-		if n == number && t == protowire.BytesType {
-			_, _, tag := protowire.ConsumeTag(b)
-			last, _ = protowire.ConsumeBytes(b[tag:])
-		}
-		b = b[size:]
-	}
-	return last
+func field(b []byte, number protowire.Number) []byte {
+	v, _ := protowire.ConsumeBytes(lastField(b, number, protowire.BytesType))
+	return v
 }
 
-// numberField is the last field of that number that is a number.
-func numberField(b []byte, number protowire.Number) (last uint64) {
+// numberField is the last field of that number that is a number; 0: there is none.
+func numberField(b []byte, number protowire.Number) uint64 {
+	v, _ := protowire.ConsumeVarint(lastField(b, number, protowire.VarintType))
+	return v
+}
+
+// lastField is what stands behind the tag of the last field of that number and type; nil: there is none. What is
+// no protobuf ends it.
+func lastField(b []byte, number protowire.Number, kind protowire.Type) (last []byte) {
 	for len(b) > 0 {
 		n, t, size := protowire.ConsumeField(b)
 		if size < 0 {
-			return last
+			break
 		}
-		if n == number && t == protowire.VarintType {
+		if n == number && t == kind {
 			_, _, tag := protowire.ConsumeTag(b)
-			last, _ = protowire.ConsumeVarint(b[tag:])
+			last = b[tag:size]
 		}
 		b = b[size:]
 	}

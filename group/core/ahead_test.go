@@ -61,6 +61,39 @@ func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
 	}
 }
 
+// A group is finished with all of the newest storage topic that a member knows of when who retired it knows of
+// a newer one: the member looks before it calls that damage.
+func TestAMemberLooksAtWhatItConsumesBeforeItCallsAGroupDamaged(t *testing.T) {
+	t.Parallel()
+	of := func(storages int) (l Layout) {
+		for s := range storages {
+			l = append(l, LayoutUnit{Inputs: []UnitInput{{Storage: s, End: -1}}})
+		}
+		return l
+	}
+	for _, known := range []int{2, 3} {
+		w := newWorld(t)
+		a := w.start("a", func(c *Config) { c.Units, c.Layout = 2, of(2) })
+		a.consumes = of(known)
+		w.pass(time.Second)
+		meta := *w.load().Meta
+		meta.First = 2
+		key := w.group.MetaKey()
+		w.store.one(&registry.Txn{
+			Checks: []registry.Check{{Key: key, Version: w.store.entries[key].Version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(meta)}},
+		})
+		w.pass(time.Minute)
+		switch damaged := known == 2; {
+		case damaged && (a.exit == nil || !errors.Is(a.exit.Err, fault.Corrupt)):
+			t.Errorf("the newest storage topic is passed, and the member has ended with %v", a.exit)
+		case !damaged && a.exit != nil:
+			t.Errorf("a storage topic that the member had not heard of is there, and it has ended: %v", a.exit.Err)
+		case !damaged && w.load().Units[2].Owner.Member != "a":
+			t.Errorf("nobody owns what is there now: %+v", w.load().Units)
+		}
+	}
+}
+
 // What a member has not heard of it can't work on: it claims nothing of it, however many units somebody writes.
 func TestNobodyClaimsUnitsThatHeHasNotHeardOf(t *testing.T) {
 	t.Parallel()

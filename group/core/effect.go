@@ -11,8 +11,12 @@ import (
 type Effect interface{ effect() }
 
 type (
-	// Load asks for registry.Group.Load with checkpoints. At most one is under way.
-	Load struct{ ID uint64 }
+	// Load asks for registry.Group.Load with checkpoints, and with Layout for what the group consumes as it is
+	// after that reading. At most one is under way.
+	Load struct {
+		ID     uint64
+		Layout bool
+	}
 
 	// Apply asks for registry.Registry.Apply.
 	Apply struct {

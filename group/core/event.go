@@ -24,9 +24,10 @@ type (
 
 	// Loaded answers a Load. State is the core's from then on.
 	Loaded struct {
-		ID    uint64
-		State *registry.State // with checkpoints; nil with Err
-		Err   error
+		ID     uint64
+		State  *registry.State // with checkpoints; nil with Err
+		Layout Layout          // read after State; nil: not asked for
+		Err    error
 	}
 
 	// Applied answers an Apply: Results has one entry a transaction, or Err is that of the call.

@@ -118,9 +118,9 @@ func (s *State) opens(p *LayoutUnit, pending []int) bool {
 // mayRun says whether all that comes before a unit is finished.
 func (s *State) mayRun(n int) bool { return len(s.layout) == 0 || s.gates[n] }
 
-// grown takes a newer layout.
+// grown takes a newer layout. One with fewer units is older than what we know.
 func (s *State) grown(l Layout) {
-	if len(l) == 0 || len(s.layout) == 0 {
+	if len(s.layout) == 0 || len(l) < len(s.layout) {
 		return
 	}
 	s.layout, s.touched, s.plan.seen = l, true, false

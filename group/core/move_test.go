@@ -246,6 +246,53 @@ func TestStuckUnitComesBackOrMovesAway(t *testing.T) {
 	}
 }
 
+// While a unit's handlers hang at two members, each would give it to the other, and all who watch the group would
+// read it again each time. So it is tried elsewhere at a pace.
+func TestAUnitThatHangsAtTwoMembersIsPassedOnAtAPace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a")
+	w.pass(time.Second)
+	a.deaf = true
+	a.post(UnitStuck{Unit: 0, Run: a.running[0].Run, For: time.Minute})
+	b := w.start("b")
+	w.pass(2 * grace)
+	if _, ok := b.running[0]; !ok {
+		t.Fatalf("b runs %v; want the unit that hangs on a among them", b.units())
+	}
+	b.deaf = true
+	b.post(UnitStuck{Unit: 0, Run: b.running[0].Run, For: time.Minute})
+	before := w.store.applies
+	w.pass(time.Minute)
+	if writes := w.store.applies - before; writes > 100 {
+		t.Errorf("%d writes in a minute in which nothing can be done", writes)
+	}
+}
+
+func TestAUnitThatHangsAtTwoMembersComesToAThirdThatHasMoreToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("c", func(c *Config) { c.Weight = 6 })
+	a, b := w.start("a"), w.start("b")
+	w.pass(time.Minute)
+	w.complete()
+	u := a.units()[0]
+	for _, n := range []*node{a, b} {
+		n.deaf = true
+		st, ok := n.running[u]
+		if !ok {
+			t.Fatalf("a runs %v and b %v; want unit %d at the one that has less to do than c", a.units(), b.units(), u)
+		}
+		n.post(UnitStuck{Unit: u, Run: st.Run, For: time.Minute})
+		w.pass(2 * grace)
+	}
+	w.pass(time.Minute)
+	c := w.nodes[0]
+	if _, ok := c.running[u]; !ok {
+		t.Errorf("a runs %v, b %v, c %v; want unit %d, which hangs on a and b, at c", a.units(), b.units(), c.units(), u)
+	}
+}
+
 func TestFailingWorkerIsStartedAgainWithGrowingPauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -265,5 +312,42 @@ func TestFailingWorkerIsStartedAgainWithGrowingPauses(t *testing.T) {
 	}
 	if a.starts[1] != 1 {
 		t.Error("another unit was started again too")
+	}
+}
+
+// What a worker tells people is no progress: a unit whose handlers hang one after another goes to another member
+// all the same, and one that fails is started again after pauses that grow.
+func TestWhatIsToldToPeopleIsNoProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.start("a"), w.start("b")
+	w.pass(time.Second)
+	told := func(u int) {
+		c := at(a.progress[u])
+		c.Deliveries = &registry.Deliveries{At: 1, Rate: float64(a.starts[u])}
+		a.post(Progress{Units: []UnitProgress{{Unit: u, Run: a.running[u].Run, Checkpoint: c}}})
+		w.pass(time.Second)
+	}
+	hangs, fails := a.units()[0], a.units()[1]
+	for range maxStuck {
+		told(hangs)
+		a.post(UnitStuck{Unit: hangs, Run: a.running[hangs].Run, For: time.Minute})
+		w.pass(2 * grace)
+	}
+	if _, ok := b.running[hangs]; !ok {
+		t.Errorf("unit %d hung %d times on a, and b runs %v; want it there", hangs, maxStuck, b.units())
+	}
+	var pauses []time.Duration
+	for range 5 {
+		told(fails)
+		a.end(fails, registry.ErrInvalid)
+		began := w.now
+		for a.running[fails].Run == 0 {
+			w.pass(10 * time.Millisecond)
+		}
+		pauses = append(pauses, w.now-began)
+	}
+	if pauses[4] < 16*retryFirst {
+		t.Errorf("pauses are %v; want them to double from %s", pauses, retryFirst)
 	}
 }

@@ -214,7 +214,10 @@ func (s *State) whyPlan(names []string) string {
 	if len(why) > 3 {
 		why = append(why[:3], "and others")
 	}
-	if len(why) == 0 {
+	switch {
+	case s.view.AssignmentDamage != nil:
+		return fmt.Sprintf("registry key %q held no assignment", s.cfg.Group.AssignmentKey())
+	case len(why) == 0:
 		return "first assignment"
 	}
 	return strings.Join(why, ", ")
@@ -284,7 +287,7 @@ func (s *State) planWritten(w *write, o outcome, versions []registry.Version) {
 		return
 	}
 	if s.stored(&s.plan.entry, w, s.view.AssignmentVersion, w.txn.Checks[0].Version, versions[0]) {
-		s.view.Assignment, s.view.AssignmentVersion = w.plan, versions[0]
+		s.view.Assignment, s.view.AssignmentVersion, s.view.AssignmentDamage = w.plan, versions[0], nil
 		s.plan.known, s.plan.seen = false, false
 	}
 	s.out = append(s.out, Report{Kind: Planned, Unit: -1, Text: w.plan.Reason})

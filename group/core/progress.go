@@ -26,15 +26,19 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
 	}
-	next := *c
+	next, further := *c, true
 	if last := u.checkpoint; last != nil {
 		next.Positions = merged(last.Positions, c.Positions)
-		if last.From == c.From && registry.SamePositions(last.Positions, next.Positions) {
+		further = last.From != c.From || !registry.SamePositions(last.Positions, next.Positions)
+		if !further && last.Deliveries == c.Deliveries {
 			return
 		}
 	}
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
-	u.checkpoint, u.dirty, u.told, u.failures, u.stuck = &next, true, true, 0, 0
+	u.checkpoint, u.dirty, u.told = &next, true, true
+	if further { // not by what is only for people: a worker tells that whenever it begins
+		u.failures, u.stuck = 0, 0
+	}
 }
 
 // merged is what a worker tells, with the positions that it tells nothing of as they were: what is known of
@@ -71,7 +75,7 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.touched = true
 	s.advance(ev.Unit, ev.Checkpoint)
 	was := u.worker
-	u.worker, u.deadline = none, 0
+	u.worker, u.deadline, u.evictions, u.evictAt = none, 0, 0, 0
 	u.hung, u.leftBehind = ev.Stuck || u.stuck >= maxStuck, u.leftBehind || (ev.Stuck && u.runGrant == u.grant.Version)
 	if ev.Above > 0 {
 		u.seen = max(u.seen, ev.Above)

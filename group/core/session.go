@@ -239,6 +239,7 @@ func (s *State) stop() {
 		return
 	}
 	s.leaving, s.touched, s.plan.seen = true, true, false
+	s.joinUntil = s.now + s.cfg.CancelGrace
 	s.leaveUntil = s.now + s.cfg.DrainTimeout + 2*s.cfg.CancelGrace + max(s.cfg.SessionTTL, time.Second)
 }
 
@@ -251,7 +252,9 @@ func (s *State) leave() {
 	name := s.cfg.Group.Name()
 	switch {
 	case !s.joined && busy == 0 && kept == 0:
-		s.exit(nil)
+		if !s.joining || s.now >= s.joinUntil { // an answer to the join tells what is to be taken away: others share the session
+			s.exit(nil)
+		}
 	case s.session == "" && s.storeFailures > 0 && busy == 0:
 		s.exit(fmt.Errorf("member %q left group %q without a session, for the store does not answer, so that %d units could not be handed over; others claim them: %w",
 			s.cfg.Member, name, kept, registry.ErrUnavailable))

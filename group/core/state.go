@@ -89,6 +89,8 @@ type State struct {
 	loading  uint64        // ID of the Load under way
 	loadStep uint64        // when it, or the last one, was asked for
 	wantLoad bool
+	// wantLayout: the next Load is to say what the group consumes, too.
+	wantLayout bool
 
 	// Pause after failures of the store.
 	storeFailures int
@@ -114,6 +116,7 @@ type State struct {
 
 	leaving    bool
 	leaveUntil time.Duration
+	joinUntil  time.Duration // so long a leave waits for the answer to a join
 	exited     bool
 }
 
@@ -152,6 +155,8 @@ type unit struct {
 	failures   int
 	stuck      int           // times that a handler hung, without progress in between
 	hung       bool          // better let another member try
+	evictions  int           // times that it was given to another one since a handler hangs
+	evictAt    time.Duration // not again before
 	behind     bool          // somebody wrote under this epoch or a higher one: nothing more may be started in it
 	leftBehind bool          // a handler was left behind: nothing more may be started in this epoch
 	cut        bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint

@@ -141,7 +141,7 @@ func (s *State) load() {
 	}
 	s.nextID++
 	s.wantLoad, s.loading, s.loadStep = false, s.nextID, s.step
-	s.out = append(s.out, Load{ID: s.loading})
+	s.out = append(s.out, Load{ID: s.loading, Layout: s.wantLayout})
 }
 
 // flush sends the writes of this step as one Apply.
@@ -183,6 +183,7 @@ func (s *State) arm() {
 	next(s.absentAt())
 	if s.leaving {
 		next(s.leaveUntil)
+		next(s.joinUntil)
 	}
 	dirty := false
 	for n := range s.units {
@@ -190,6 +191,7 @@ func (s *State) arm() {
 		dirty = dirty || u.dirty
 		next(u.deadline)
 		next(u.waitTill)
+		next(u.evictAt)
 		if u.worker == none {
 			next(u.retryAt)
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -309,7 +310,9 @@ func (s *State) handoff(n int, target, reason string) {
 	})
 }
 
-// evict reassigns a unit whose handler hangs here, and says whether there is somebody else.
+// evict reassigns a unit whose handler hangs here, and says whether there is somebody else. One may hang there, too,
+// and the unit come back while this one still does: then it is given to the next one, after a pause that grows, or
+// the two would change the registry without end.
 func (s *State) evict(n int) bool {
 	p := &s.plan
 	if s.leaving || p.targets[n] != s.cfg.Member {
@@ -323,24 +326,25 @@ func (s *State) evict(n int) bool {
 		}
 		return c
 	}
-	best, least := "", 0
+	var others []string
 	for i := range s.view.Members {
 		id := s.view.Members[i].ID
-		if _, ok := s.taker(id); !ok || id == s.cfg.Member {
-			continue
-		}
-		if c := load(id); best == "" || c < least {
-			best, least = id, c
+		if _, ok := s.taker(id); ok && id != s.cfg.Member {
+			others = append(others, id)
 		}
 	}
-	if best == "" {
+	u := &s.units[n]
+	if len(others) == 0 || s.now < u.evictAt {
 		return false
 	}
+	slices.SortStableFunc(others, func(a, b string) int { return cmp.Compare(load(a), load(b)) })
 	if !p.current || p.writing || p.entry.open != 0 {
 		return true // soon
 	}
 	targets := slices.Clone(p.targets)
-	targets[n] = best
+	targets[n] = others[u.evictions%len(others)]
+	u.evictAt = s.now + backoff(u.evictions, retryUnit)
+	u.evictions++
 	s.storePlan(targets, fmt.Sprintf("a handler of unit %d hangs on %s", n, s.cfg.Member))
 	return true
 }

@@ -29,6 +29,13 @@ func (s *State) loaded(ev Loaded) {
 		s.wantLoad = true
 		return
 	}
+	if ev.Layout != nil {
+		s.wantLayout = false
+		s.grown(ev.Layout)
+	} else if s.beyond(ev.State.Meta) {
+		s.wantLayout, s.wantLoad = true, true
+		return
+	}
 	s.self.open = 0
 	if err := s.checkMeta(ev.State.Meta); err != nil {
 		s.exit(err)
@@ -71,7 +78,7 @@ func (s *State) checkMeta(m *registry.Meta) error {
 	case len(s.layout) != 0 && m.Units > len(s.layout)+maxAhead:
 		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so that somebody else wrote that; put registry key %q back as it was, or delete the group: %w",
 			name, m.Units, len(s.layout), maxAhead, s.cfg.Group.MetaKey(), fault.Corrupt)
-	case !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest():
+	case s.beyond(m):
 		return fmt.Errorf("group %q is finished with the units below %d, and those from %d on are of the newest storage topic, which takes records: somebody else wrote that, and nobody would work on them; seek the group to where it is to go on (ringfence group seek), or put registry key %q back as it was: %w",
 			name, m.First, s.layout.newest(), s.cfg.Group.MetaKey(), fault.Corrupt)
 	case m.Assignor != s.cfg.Assignor.Name():
@@ -79,6 +86,14 @@ func (s *State) checkMeta(m *registry.Meta) error {
 			name, m.Assignor, s.cfg.Assignor.Name(), registry.ErrExists)
 	}
 	return nil
+}
+
+// beyond says whether a group is finished with units of the newest storage topic. Nobody would work on them
+// again, so it is damage, unless there is a newer one that we have not heard of: the group is finished with
+// what came before that by who retires those, and has none of its units yet. Who reads what the group consumes
+// after the group can tell, see Load.
+func (s *State) beyond(m *registry.Meta) bool {
+	return m != nil && !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest()
 }
 
 // merge makes st the view, but for what we know better.
@@ -91,7 +106,7 @@ func (s *State) merge(st *registry.State) {
 		return keep && old != nil && old.Meta != nil
 	}
 	if keep(&s.plan.entry, st.AssignmentVersion) {
-		st.Assignment, st.AssignmentVersion = old.Assignment, old.AssignmentVersion
+		st.Assignment, st.AssignmentVersion, st.AssignmentDamage = old.Assignment, old.AssignmentVersion, old.AssignmentDamage
 	}
 	if keep(&s.meta, st.MetaVersion) {
 		st.Meta, st.MetaVersion = old.Meta, old.MetaVersion

@@ -128,6 +128,7 @@ type node struct {
 	reports  []Report
 	last     Effect // the last call that it made
 	inbox    []func() Event
+	consumes Layout // what a Load says that the group consumes
 }
 
 // world runs members against one store on a clock of its own.
@@ -191,7 +192,11 @@ func (n *node) do(effect Effect) {
 		n.last = e
 		n.inbox = append(n.inbox, func() Event {
 			st, err := w.group.Load(ctx, true)
-			return Loaded{ID: e.ID, State: st, Err: err}
+			ev := Loaded{ID: e.ID, State: st, Err: err}
+			if e.Layout {
+				ev.Layout = n.consumes
+			}
+			return ev
 		})
 	case Apply:
 		n.last = e

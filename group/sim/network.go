@@ -94,8 +94,8 @@ func (n *node) latency() time.Duration {
 	return n.w.brief()
 }
 
-func (n *node) load(id uint64) {
-	unavailable := func() core.Event { return core.Loaded{ID: id, Err: registry.ErrUnavailable} }
+func (n *node) load(e core.Load) {
+	unavailable := func() core.Event { return core.Loaded{ID: e.ID, Err: registry.ErrUnavailable} }
 	r := &request{n: n, lost: unavailable, refused: unavailable}
 	r.serve = func() core.Event {
 		if n.w.healing(n) {
@@ -108,7 +108,11 @@ func (n *node) load(id uint64) {
 				return
 			}
 			n.w.store.listCheckpoints(st)
-			r.reply(core.Loaded{ID: id, State: st})
+			ev := core.Loaded{ID: e.ID, State: st}
+			if e.Layout {
+				ev.Layout = n.w.layout()
+			}
+			r.reply(ev)
 		})
 		return nil
 	}

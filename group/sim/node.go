@@ -162,7 +162,7 @@ func (n *node) wall() int64 {
 func (n *node) do(effect core.Effect) {
 	switch e := effect.(type) {
 	case core.Load:
-		n.load(e.ID)
+		n.load(e)
 	case core.Apply:
 		n.apply(e)
 	case core.OpenSession:

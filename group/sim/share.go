@@ -22,7 +22,7 @@ func (n *node) depart(e *core.Exit) {
 		return
 	}
 	n.w.later(n.latency(), func() {
-		if n.w.store.down || n.w.store.apply(n, e.Withdraw).Err != nil {
+		if n.w.store.down || n.w.store.apply(n, e.Withdraw).Err != nil && n.has(id) {
 			n.unshare(id)
 		}
 	})
@@ -45,6 +45,13 @@ func (n *node) shares(id string) {
 	})
 }
 
+// has says whether the store has the entry of this start of the member under the session.
+func (n *node) has(id string) bool {
+	s, key := n.w.store, n.w.group.MemberKey(n.name)
+	have, ok := s.entries[key]
+	return ok && have.session == id && doc[registry.Member](s, key).Incarnation == n.incarnation
+}
+
 // unshare ends the session for all.
 func (n *node) unshare(id string) {
 	n.sharing = ""
@@ -54,9 +61,9 @@ func (n *node) unshare(id string) {
 // sweep is what registry.Sessions does about entries of members that left.
 func (n *node) sweep(id string) {
 	s, key := n.w.store, n.w.group.MemberKey(n.name)
-	have, ok := s.entries[key]
-	if s.down || !ok || have.session != id || doc[registry.Member](s, key).Incarnation != n.incarnation {
+	if s.down || !n.has(id) {
 		return
 	}
+	have := s.entries[key]
 	s.apply(n, &registry.Txn{Checks: []registry.Check{{Key: key, Version: have.version}}, Deletes: []string{key}})
 }

@@ -191,6 +191,7 @@ subscriptions:
     endpoint: http://127.0.0.1:1/in
     timeout: 3s
     secret-file: /nonexistent/secret
+    cloudevents: true
 `
 	for _, f := range subscriptionFields() {
 		if !strings.Contains(all, "    "+f.name+": ") {
@@ -284,9 +285,10 @@ func TestFaultsOfAFileAreToldWithTheirLine(t *testing.T) {
 		"topics: {a: &x {partitions: 3}}":                          "an anchor, &x",
 		"topics: {a: &x {partitions: 3}, b: *x}":                   "f.yaml:1: an alias, *x",
 		"topics: {a: {<<: {partitions: 3}}}":                       `unknown field "<<"`,
-		"subscriptions: {s: {}}":                                   "topic name",
+		"subscriptions: {s: {}}":                                   `subscription "s": "topic" is missing`,
+		"subscriptions: {s: {topic: t, cloudevents: true}}":        `cloudevents: it is of an endpoint; expected "endpoint"`,
 		"subscriptions: {s: {topic: t, attempts: 0}}":              "attempts: found \"0\"",
-		"subscriptions: {s: {topic: t, hold: 0s}}":                 "hold: found \"0s\"",
+		"subscriptions: {s: {topic: t, hold: 0.5ms}}":              "hold: found \"0.5ms\"",
 		"subscriptions: {s: {topic: t, retry-max: 1ms, hold: 1s}}": "a longest one that is not shorter",
 		"topics:\n  a: {}\n---\n---\ntopics:\n  a: {}":             `f.yaml:6: topic "a" stands there twice, first in line 2`,
 		"- topics":  "found a list; expected a mapping",

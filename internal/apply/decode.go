@@ -193,6 +193,9 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 		if t, ok := any(&o.Config).(*ringfence.TopicConfig); ok && t.Partitions == 0 {
 			t.Partitions = defaultPartitions
 		}
+		if c, ok := any(&o.Config).(*ringfence.SubscriptionConfig); ok {
+			d.together(name, line, c, o.named)
+		}
 		if len(d.errs) == faults {
 			for _, err := range parts(o.Config.Validate(name)) {
 				d.errs = append(d.errs, fmt.Errorf("%s:%d: %w", d.Name, line, err))
@@ -202,6 +205,18 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 		return true
 	})
 	return all
+}
+
+// together refuses fields of a subscription that are nothing without another one.
+func (d *decoder) together(name string, line int, c *ringfence.SubscriptionConfig, named map[string]int) {
+	if _, there := named["topic"]; !there {
+		d.fail(line, "subscription %s: \"topic\" is missing; expected the name of the topic that it delivers", storeurl.Quote(name))
+	}
+	for _, field := range []string{"timeout", "secret-file", "cloudevents"} {
+		if at, there := named[field]; there && c.Endpoint.URL == "" {
+			d.fail(at, "subscription %s: %s: it is of an endpoint; expected \"endpoint\" with it", storeurl.Quote(name), field)
+		}
+	}
 }
 
 // parts are the errors that errors.Join has put together.

@@ -43,14 +43,7 @@ func topicFields() []field[ringfence.TopicConfig] {
 			},
 			show: func(c *config) string { return (time.Duration(c.RetentionAgeMS) * time.Millisecond).String() },
 		},
-		{
-			name: "retention-force", expected: "true or false",
-			read: func(c *config, text string) bool {
-				c.RetentionForce = text == "true"
-				return text == "true" || text == "false"
-			},
-			show: func(c *config) string { return strconv.FormatBool(c.RetentionForce) },
-		},
+		truth("retention-force", func(c *config) *bool { return &c.RetentionForce }),
 		text("life", "the end of the names of storage topics", func(c *config) *string { return &c.Life }),
 	}
 }
@@ -75,6 +68,7 @@ func subscriptionFields() []field[ringfence.SubscriptionConfig] {
 		endpoint,
 		duration("timeout", false, func(c *config) *time.Duration { return &c.Endpoint.Timeout }),
 		text("secret-file", "an absolute path", func(c *config) *string { return &c.Endpoint.SecretFile }),
+		truth("cloudevents", func(c *config) *bool { return &c.Endpoint.CloudEvents }),
 	}
 }
 
@@ -104,6 +98,18 @@ func limit[C any](name string, at func(*C) *int) field[C] {
 	return f
 }
 
+// truth is a field that is true or false.
+func truth[C any](name string, at func(*C) *bool) field[C] {
+	return field[C]{
+		name: name, expected: "true or false",
+		read: func(c *C, text string) bool {
+			*at(c) = text == "true"
+			return text == "true" || text == "false"
+		},
+		show: func(c *C) string { return strconv.FormatBool(*at(c)) },
+	}
+}
+
 // text is a field that is a word: one of those expected, where they are given as "a, b or c".
 func text[C any](name, expected string, at func(*C) *string) field[C] {
 	words := strings.Split(strings.ReplaceAll(expected, " or ", ", "), ", ")
@@ -117,17 +123,17 @@ func text[C any](name, expected string, at func(*C) *string) field[C] {
 	}
 }
 
-// duration is a field that is a time above 0; where off is set, a negative one too.
+// duration is a field that is a time above 0; where off is set, 0 or less too, for not at all.
 func duration[C any](name string, off bool, at func(*C) *time.Duration) field[C] {
 	expected := "a time such as 500ms, 2s or 1h, in whole milliseconds"
 	if off {
-		expected += ", or a negative one (not at all)"
+		expected += ", or 0 (not at all)"
 	}
 	return field[C]{
 		name: name, expected: expected,
 		read: func(c *C, text string) bool {
 			d, err := time.ParseDuration(text)
-			if d < 0 && off {
+			if err == nil && d <= 0 && off {
 				d = -time.Millisecond // as it is stored
 			}
 			*at(c) = d

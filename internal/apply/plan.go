@@ -208,7 +208,7 @@ func (p *Plan) alterSubscription(c *Change, o *Object[ringfence.SubscriptionConf
 		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
-		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile}
+		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
 	}
 	var was, to ringfence.Limits
 	if d.Limits != nil {

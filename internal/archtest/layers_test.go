@@ -31,6 +31,7 @@ var layers = []layer{
 	{"internal/limits", nil},
 	{"internal/memtest", nil},
 	{"internal/prefetch", nil},
+	{"internal/rest", nil},
 	{"internal/spell", nil},
 	{"internal/storeurl", nil},
 	{"internal/visible", nil},

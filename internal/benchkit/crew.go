@@ -9,10 +9,26 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// patience is how long an event may take before the measurement fails.
+// patience is how long an event may take, beyond the time of a turn, before the measurement fails.
 const patience = 30 * time.Second
+
+// event is what a process tells of a partition, -1 for all that it owns, or of itself.
+type event struct {
+	Kind      string             `json:"kind"`
+	Partition int                `json:"partition"`
+	Epoch     int64              `json:"epoch,omitempty"`
+	Offset    int64              `json:"offset,omitempty"`
+	At        int64              `json:"at,omitempty"` // Unix ns
+	Gaps      map[int]int64      `json:"gaps,omitempty"`
+	CPU       time.Duration      `json:"cpu,omitempty"`
+	Resident  int64              `json:"resident,omitempty"` // bytes of memory
+	Resting   bool               `json:"resting,omitempty"`  // it gave back what it can do without
+	Rate      float64            `json:"rate,omitempty"`
+	Ages      *measure.Histogram `json:"ages,omitempty"`
+}
 
 // heard is an event and who told it.
 type heard struct {
@@ -27,22 +43,23 @@ type crew struct {
 	members   []*harness.Child
 	listeners sync.WaitGroup
 	events    chan heard
-	note      func(heard) // sees every event first; nil: nobody does
+	over      chan struct{} // nobody takes in events any more
+	note      func(heard)   // sees every event first; nil: nobody does
 }
 
-// crew makes a crew, and ends it with the run.
-func (r *run) crew(size int, job func(i int) harness.Job, note func(heard)) *crew {
-	c := &crew{run: r, job: job, members: make([]*harness.Child, size), events: make(chan heard), note: note}
-	r.later(c.close)
+// crew starts processes, which end with a script.
+func (r *run) crew(ctx context.Context, s *measure.Script, size int, job func(i int) harness.Job, note func(heard)) *crew {
+	c := &crew{run: r, job: job, members: make([]*harness.Child, size), events: make(chan heard), over: make(chan struct{}), note: note}
+	s.Later(c.close)
+	for i := range c.members {
+		c.start(ctx, i)
+	}
 	return c
 }
 
 // start starts member i and the goroutine that listens to it.
-func (c *crew) start(ctx context.Context, i int) error {
-	a, err := c.run.start(ctx, c.job(i))
-	if err != nil {
-		return err
-	}
+func (c *crew) start(ctx context.Context, i int) {
+	a := c.run.start(ctx, c.job(i))
 	c.members[i] = a
 	c.listeners.Go(func() { // joined by close
 		for {
@@ -50,19 +67,13 @@ func (c *crew) start(ctx context.Context, i int) error {
 			if a.Hear(&h.event) != nil {
 				return
 			}
-			c.events <- h
+			select {
+			case c.events <- h:
+			case <-c.over:
+				return
+			}
 		}
 	})
-	return nil
-}
-
-func (c *crew) startAll(ctx context.Context) error {
-	for i := range c.members {
-		if err := c.start(ctx, i); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // close ends all members and joins their listeners.
@@ -72,37 +83,25 @@ func (c *crew) close() error {
 			a.End()
 		}
 	}
-	done := make(chan struct{})
-	go func() { // ends with the listeners, which the loop below lets go
-		c.listeners.Wait()
-		close(done)
-	}()
-	for {
-		select {
-		case <-c.events:
-		case <-done:
-			return nil
-		}
-	}
+	close(c.over)
+	c.listeners.Wait()
+	return nil
 }
 
 // until takes in events until enough says so.
-func (c *crew) until(ctx context.Context, what string, enough func(heard) bool) error {
-	over, err := c.listen(ctx, patience, enough)
-	if err == nil && over {
-		err = fmt.Errorf("waited %s for %s", patience, what)
+func (c *crew) until(ctx context.Context, what string, enough func(heard) bool) {
+	if limit := patience + c.For; !c.listen(ctx, limit, enough) {
+		check(fmt.Errorf("waited %s for %s", limit, what))
 	}
-	return err
 }
 
 // pass takes in events for a while.
-func (c *crew) pass(ctx context.Context, d time.Duration) error {
-	_, err := c.listen(ctx, d, func(heard) bool { return false })
-	return err
+func (c *crew) pass(ctx context.Context, d time.Duration) {
+	c.listen(ctx, d, func(heard) bool { return false })
 }
 
 // listen takes in events until enough says so, or until the time is over.
-func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) bool) (over bool, err error) {
+func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) bool) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -112,31 +111,28 @@ func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) b
 				c.note(h)
 			}
 			if enough(h) {
-				return false, nil
+				return true
 			}
 		case <-timer.C:
-			return true, nil
+			return false
 		case <-ctx.Done():
-			return false, ctx.Err()
+			check(ctx.Err())
 		}
 	}
 }
 
 // ask puts a question to all members but one (-1: to all) and waits for their answers, which have its
 // first word as their kind.
-func (c *crew) ask(ctx context.Context, question string, but int, use func(heard)) error {
+func (c *crew) ask(ctx context.Context, question string, but int, use func(heard)) {
 	left := 0
 	for i, a := range c.members {
-		if i == but {
-			continue
+		if i != but {
+			check(a.Tell(question))
+			left++
 		}
-		if err := a.Tell(question); err != nil {
-			return err
-		}
-		left++
 	}
 	kind, _, _ := strings.Cut(question, " ")
-	return c.until(ctx, question, func(h heard) bool {
+	c.until(ctx, question, func(h heard) bool {
 		if h.Kind == kind {
 			left--
 			if use != nil {

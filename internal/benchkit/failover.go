@@ -3,8 +3,8 @@ package benchkit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -18,32 +18,22 @@ import (
 // to the first record that the new owner handles; at a clean move, between the last record of the
 // old owner and the first of the new one; and whether those that stay notice anything.
 type failover struct {
-	Kills      int
-	Leaves     int
-	Partitions int
-	Processes  int
-	Rate       int
-	Parked     int
-	SessionTTL time.Duration
+	Kills      int           `default:"100" usage:"consumer processes to kill, one after another"`
+	Leaves     int           `default:"20" least:"-1" usage:"consumer processes that leave cleanly (-1: none)"`
+	Partitions int           `default:"8" usage:"partitions"`
+	Processes  int           `default:"3" least:"2" usage:"consumer processes"`
+	Rate       int           `default:"4000" usage:"records produced a second"`
+	Parked     int           `default:"0" least:"0" usage:"deliver a subscription that has so many records parked in each partition (0: consume as a group)"`
+	SessionTTL time.Duration `usage:"after this <time> a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)"`
 }
 
-func (c *failover) settings(s *settings) {
-	s.number(&c.Kills, "kills", 100, 1, "consumer processes to kill, one after another")
-	s.number(&c.Leaves, "leaves", 20, -1, "consumer processes that leave cleanly (-1: none)")
-	s.number(&c.Partitions, "partitions", 8, 1, "partitions")
-	s.number(&c.Processes, "processes", 3, 2, "consumer processes")
-	s.number(&c.Rate, "rate", 4000, 1, "records produced a second")
-	s.number(&c.Parked, "parked", 0, 0, "deliver a subscription that has so many records parked in each partition (0: consume as a group)")
-	s.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
-	s.also(func() {
-		s.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
-			"--session-ttl %s: expected %s to %s", c.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
-		s.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
-	})
-	s.program("failover")
+func (c *failover) demands(s *settings) {
+	s.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
+		"--session-ttl %s: expected %s to %s", c.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
+	s.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
 }
 
-func (c *failover) measure(ctx context.Context, r *run) error {
+func (c *failover) measure(ctx context.Context, r *run) {
 	f := &failing{failover: c, run: r, durability: cmp.Or(r.Durability, ringfence.OS), ttl: c.SessionTTL}
 	f.owner, f.broken, f.last = make([]owner, c.Partitions), make([]int, c.Partitions), map[int]event{}
 	if f.ttl == 0 {
@@ -51,50 +41,34 @@ func (c *failover) measure(ctx context.Context, r *run) error {
 			f.ttl = 2 * time.Second
 		}
 	}
-	rf, err := r.open(ctx, "", f.durability)
-	if err != nil {
-		return err
-	}
-	if err := rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
-		return err
-	}
-	f.crew = r.crew(c.Processes, func(i int) harness.Job {
-		return &memberJob{Dir: r.dir, Durability: f.durability, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
-	}, f.note)
+	rf := r.open(ctx, "", f.durability)
+	check(rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}))
 	if c.Parked > 0 {
-		if err := r.park(ctx, rf, "failover", c.Partitions, c.Parked, c.Parked*c.Partitions); err != nil {
-			return err
-		}
+		r.park(ctx, rf, "failover", c.Partitions, c.Parked, c.Parked*c.Partitions)
 	}
-	load, stop := context.WithCancel(ctx)
-	loaded := make(chan error, 1)
-	go func() { loaded <- c.produce(load, rf) }() // joined below
-	err = f.hurt(ctx)
-	stop()
-	if err := errors.Join(err, <-loaded); err != nil {
-		return err
-	}
-	return f.result()
+	stop := r.Beside(ctx, func(ctx context.Context) error { return c.produce(ctx, rf) })
+	f.crew = r.crew(ctx, r.Script, c.Processes, func(i int) harness.Job {
+		return &memberJob{site: site{Dir: r.dir, Durability: f.durability}, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
+	}, f.note)
+	f.hurt(ctx)
+	check(stop())
+	f.result()
 }
 
 // produce keeps the load up until ctx ends.
 func (c *failover) produce(ctx context.Context, rf *ringfence.Client) error {
 	w := measure.NewWindow(1 << 20)
-	err := measure.Pace(ctx, time.Second/time.Duration(c.Rate), 1<<62, func(i int) error {
-		if !w.Enter() {
-			return errors.New("the load could not be kept up")
-		}
-		p := i % c.Partitions
-		rf.ProduceAsync(ctx, "failover", ringfence.Message{Value: make([]byte, 100)}, &ringfence.ProduceOptions{Partition: &p}, func(_ ringfence.Position, err error) {
-			if ctx.Err() != nil {
-				err = nil
-			}
-			w.Leave(err)
+	return measure.Try(func(*measure.Script) {
+		w.Pace(ctx, time.Second/time.Duration(c.Rate), math.MaxInt, func(i int) {
+			p := i % c.Partitions
+			rf.ProduceAsync(ctx, "failover", ringfence.Message{Value: make([]byte, 100)}, &ringfence.ProduceOptions{Partition: &p}, func(_ ringfence.Position, err error) {
+				if ctx.Err() != nil {
+					err = nil
+				}
+				w.Leave(err)
+			})
 		})
-		return nil
 	})
-	_, failed := w.Wait()
-	return errors.Join(err, failed)
 }
 
 // owner is who handles a partition.
@@ -121,28 +95,18 @@ type failing struct {
 	repeated                     int64
 }
 
-func (f *failing) hurt(ctx context.Context) error {
-	if err := f.crew.startAll(ctx); err != nil {
-		return err
-	}
-	if err := f.settle(ctx); err != nil {
-		return err
-	}
+func (f *failing) hurt(ctx context.Context) {
+	f.settle(ctx)
 	f.move, f.repeated = nil, 0 // the start is no move
 	for k := range f.Kills {
-		if err := f.kill(ctx, k%f.Processes); err != nil {
-			return fmt.Errorf("kill %d: %w", k+1, err)
-		}
+		f.kill(ctx, k%f.Processes)
 		if (k+1)%10 == 0 {
-			f.Bench.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.Kills, measure.Number(measure.Median(f.takeover)), measure.Number(slices.Max(f.takeover)))
+			f.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.Kills, measure.Number(measure.Median(f.takeover)), measure.Number(slices.Max(f.takeover)))
 		}
 	}
 	for k := range max(0, f.Leaves) {
-		if err := f.leave(ctx, k%f.Processes); err != nil {
-			return fmt.Errorf("leave %d: %w", k+1, err)
-		}
+		f.leave(ctx, k%f.Processes)
 	}
-	return nil
 }
 
 // note keeps the picture of who owns what, and measures clean moves.
@@ -174,8 +138,8 @@ func (f *failing) note(h heard) {
 }
 
 // settle waits until every member owns its share.
-func (f *failing) settle(ctx context.Context) error {
-	return f.crew.until(ctx, "every member to own its share", func(heard) bool {
+func (f *failing) settle(ctx context.Context) {
+	f.crew.until(ctx, "every member to own its share", func(heard) bool {
 		owners := make([]int, len(f.owner))
 		for p, o := range f.owner {
 			if o.epoch > 0 {
@@ -209,12 +173,12 @@ func (w waiting) arrive(h heard) bool {
 }
 
 // kill kills a member, waits until others handle all of its partitions, and starts it again.
-func (f *failing) kill(ctx context.Context, i int) error {
+func (f *failing) kill(ctx context.Context, i int) {
 	left := f.of(i)
 	began := time.Now()
 	f.crew.members[i].End()
 	slowest := 0.0
-	err := f.crew.until(ctx, "the partitions of the killed member", func(h heard) bool {
+	f.crew.until(ctx, "the partitions of the killed member", func(h heard) bool {
 		if h.member != i && left.arrive(h) {
 			ms := float64(h.At-began.UnixNano()) / 1e6
 			f.takeover = append(f.takeover, ms)
@@ -222,63 +186,49 @@ func (f *failing) kill(ctx context.Context, i int) error {
 		}
 		return len(left) == 0
 	})
-	if err != nil {
-		return err
-	}
 	f.worst = append(f.worst, slowest)
-	return f.rejoin(ctx, i)
+	f.rejoin(ctx, i)
 }
 
 // leave ends a member cleanly and starts it again.
-func (f *failing) leave(ctx context.Context, i int) error {
+func (f *failing) leave(ctx context.Context, i int) {
 	left := f.of(i)
-	err := f.watch(ctx, i, func() error {
-		if err := f.crew.members[i].Tell("leave"); err != nil {
-			return err
-		}
+	f.watch(ctx, i, func() {
+		check(f.crew.members[i].Tell("leave"))
 		gone := false
-		return f.crew.until(ctx, "the partitions of the leaving member", func(h heard) bool {
+		f.crew.until(ctx, "the partitions of the leaving member", func(h heard) bool {
 			left.arrive(h)
 			gone = gone || h.Kind == kindLeft && h.member == i
 			return gone && len(left) == 0
 		})
 	})
-	if err != nil {
-		return err
-	}
 	f.crew.members[i].End()
-	return f.rejoin(ctx, i)
+	f.rejoin(ctx, i)
 }
 
 // rejoin starts a member again and waits for it to get its share by clean moves.
-func (f *failing) rejoin(ctx context.Context, i int) error {
-	return f.watch(ctx, i, func() error {
-		if err := f.crew.start(ctx, i); err != nil {
-			return err
-		}
-		return f.settle(ctx)
+func (f *failing) rejoin(ctx context.Context, i int) {
+	f.watch(ctx, i, func() {
+		f.crew.start(ctx, i)
+		f.settle(ctx)
 	})
 }
 
 // watch looks at the partitions that stay with members other than i while others move: whether their worker was
 // interrupted. Who is asked something has told all that happened before.
-func (f *failing) watch(ctx context.Context, i int, moves func() error) error {
-	if err := f.crew.ask(ctx, kindCPU, i, nil); err != nil {
-		return err
-	}
+func (f *failing) watch(ctx context.Context, i int, moves func()) {
+	f.crew.ask(ctx, kindCPU, i, nil)
 	before, broken := slices.Clone(f.owner), slices.Clone(f.broken)
-	if err := errors.Join(moves(), f.crew.ask(ctx, kindCPU, i, nil)); err != nil {
-		return err
-	}
+	moves()
+	f.crew.ask(ctx, kindCPU, i, nil)
 	for p := range f.owner {
 		if f.owner[p] == before[p] && f.owner[p].member != i {
 			f.broke = append(f.broke, float64(f.broken[p]-broken[p]))
 		}
 	}
-	return nil
 }
 
-func (f *failing) result() error {
+func (f *failing) result() {
 	for _, row := range []struct {
 		name string
 		ms   []float64
@@ -305,6 +255,6 @@ func (f *failing) result() error {
 		fmt.Sprintf("a silent member is dead after %s (its session TTL, or lease); a killed one is noticed earlier where the store can", f.ttl),
 		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", measure.Number(1000*float64(f.Partitions)/float64(f.Rate))),
 	}
-	return f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s%s",
+	f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s%s",
 		measure.Many(f.Kills, "kill"), measure.Many(max(0, f.Leaves), "clean leave"), measure.Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability, about)
 }

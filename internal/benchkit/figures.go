@@ -77,6 +77,7 @@ var promised = []measure.Promise{
 	atMost("deliver rebuild", "%s", value, 10),                       // 10 s of a million
 	atMost("deliver memory", "memory of parked records", value, 300), // 300 MB of a million
 	atMost("turn", "longest wait of a key when the shards of a subscription change", value, 1000, "file"),
+	atMost("growth", "longest wait of a key when the topic of a subscription grows", value, 1000, "file"),
 	atMost("turn order", "lost or out of order of %s delivered meanwhile", value, 0),
 	atMost("outage", "%s", value, 2000),
 	growing(4096, atMost("outage copies", "records copied in an outage, %s", value, 0)), // half of what a shard has in flight
@@ -93,7 +94,7 @@ var promised = []measure.Promise{
 	atMost("order", "records lost, doubled or out of order", value, 0),
 	growing(1.0/3, atMost("idle", "an idle group of %s on %s", value, 0)), // percent, of each process
 	atMost("idle daemon", "a daemon of %s, idle", value, 2),               // percent
-	atMost("idle memory", "private memory of a daemon of %s, idle", value, 60),
+	atMost("idle memory", "resident memory of a daemon of %s, idle", value, 60),
 	atMost("idle sessions", "sessions of a daemon of %s", value, 1),
 	atMost("memory late", "memory of a consumer of %s, late of early", ratio, 1.25),
 	growing(1, atMost("memory open", "memory of an open log with %[1]s", value, 10)), // MiB, and for each partition

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,39 +35,27 @@ func newKeyLoad(rf *ringfence.Client, topic string, keys, rate int) *keyLoad {
 	return &keyLoad{rf: rf, topic: topic, keys: keys, rate: rate, next: make([]uint64, keys)}
 }
 
-// start produces until stop is called, which returns when all is stored.
-func (l *keyLoad) start(ctx context.Context) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- l.produce(ctx) }() // joined by stop
-	return func() error {
-		cancel()
-		return <-ended
-	}
-}
-
+// produce produces until ctx ends, and returns when all is stored.
 func (l *keyLoad) produce(ctx context.Context) error {
-	const ticks = 500 // a second
-	w := measure.NewWindow(4096)
-	n, first, began := 0, 0, time.Now()
-	for tick := time.NewTicker(time.Second / ticks); ctx.Err() == nil; <-tick.C {
-		if l.rests.Load() {
-			first, began = n, time.Now()
-		}
-		for due := first + int(time.Since(began).Seconds()*float64(l.rate)); n < due && w.Enter(); n++ {
+	w, n := measure.NewWindow(4096), 0
+	return measure.Try(func(*measure.Script) {
+		w.Pace(ctx, time.Second/time.Duration(l.rate), math.MaxInt, func(int) {
+			if l.rests.Load() {
+				w.Leave(nil)
+				return
+			}
 			value := binary.LittleEndian.AppendUint64(make([]byte, 0, 100), uint64(n/l.keys))
 			value = binary.LittleEndian.AppendUint64(value, uint64(time.Now().UnixNano()))
 			m := ringfence.Message{Key: fmt.Append(nil, n%l.keys), Value: value[:100]}
+			n++
 			l.rf.ProduceAsync(context.WithoutCancel(ctx), l.topic, m, nil, func(_ ringfence.Position, err error) {
 				if err == nil {
 					l.sent.Add(1)
 				}
 				w.Leave(err)
 			})
-		}
-	}
-	_, err := w.Wait()
-	return err
+		})
+	})
 }
 
 // take judges a record of the load.
@@ -92,41 +81,22 @@ func (l *keyLoad) take(key, value []byte) error {
 	return nil
 }
 
-// worst is how long a record waited at most since it was asked the last time, in ms.
-func (l *keyLoad) worst() float64 { return float64(l.longest.Swap(0)) / 1e6 }
+// worst lets the load go on for a while, and says how long a record of it waited at most since this was asked
+// the last time, in ms.
+func (l *keyLoad) worst(ctx context.Context, d time.Duration) float64 {
+	measure.Pass(ctx, d)
+	return float64(l.longest.Swap(0)) / 1e6
+}
 
 // settled waits until all that was produced is delivered, for as long as some of it is.
-func (l *keyLoad) settled(ctx context.Context) error {
-	for {
+func (l *keyLoad) settled(ctx context.Context) {
+	over := func() bool { return l.delivered.Load()+l.broken.Load() >= l.sent.Load() }
+	for !over() {
 		before := l.delivered.Load()
-		over := func() bool { return l.delivered.Load()+l.broken.Load() >= l.sent.Load() }
-		err := wait(ctx, time.Minute, "the next record of those produced to be delivered", func() (bool, error) {
-			return over() || l.delivered.Load() > before, nil
-		})
-		if err != nil || over() {
-			return err
-		}
+		wait(ctx, time.Minute, "the next record of those produced to be delivered", func() bool { return over() || l.delivered.Load() > before })
 	}
 }
 
 // wrong counts the records that were lost, or passed another one of their key, when the load has settled. What was
 // passed counts as one delivered twice if it comes later, and as lost if it does not.
 func (l *keyLoad) wrong() int64 { return max(l.broken.Load(), l.sent.Load()-l.delivered.Load()) }
-
-// wait looks every few milliseconds until there is what is waited for.
-func wait(ctx context.Context, patience time.Duration, what string, look func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %s for %s", patience, what))
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := look(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}

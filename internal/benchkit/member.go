@@ -13,18 +13,6 @@ import (
 	"github.com/ringfence/ringfence/internal/measure"
 )
 
-// event is what a process tells of a partition, -1 for all that it owns, or of itself.
-type event struct {
-	Kind      string             `json:"kind"`
-	Partition int                `json:"partition"`
-	Epoch     int64              `json:"epoch,omitempty"`
-	Offset    int64              `json:"offset,omitempty"`
-	At        int64              `json:"at,omitempty"` // Unix ns
-	Gaps      map[int]int64      `json:"gaps,omitempty"`
-	CPU       time.Duration      `json:"cpu,omitempty"`
-	Ages      *measure.Histogram `json:"ages,omitempty"`
-}
-
 // Kinds of events.
 const (
 	kindFirst    = "first"    // the first record of an epoch was handled
@@ -38,14 +26,12 @@ const (
 
 // memberJob is a consumer that tells which partitions it handles.
 type memberJob struct {
-	Dir        string
-	Durability ringfence.Durability
+	site
 	Member     string
 	Topic      string
 	SessionTTL time.Duration
 	Subscribed bool // it delivers the subscription of the topic's name, whose records with a key fail
 	Stamped    bool // records begin with the moment at which they were produced; else they are handled one by one
-	at         Stores
 }
 
 // handled is what a member knows of a partition.
@@ -114,17 +100,23 @@ func (t *teller) events() ringfence.Events {
 	}
 }
 
-// answer answers a question.
-func (t *teller) answer(question string) {
-	cpu, err := measure.ProcessorTime()
+// end lets go who waits for records.
+func (t *teller) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.err = errors.Join(t.err, err)
-	e := event{Partition: -1, CPU: cpu}
+	t.over = true
+	t.came.Signal()
+}
+
+// answer answers a question.
+func (t *teller) answer(question string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := event{Partition: -1, CPU: measure.ProcessorTime()}
 	var records int64
 	_, _ = fmt.Sscan(question, &e.Kind, &records) // not all questions have a number
 	if e.Kind == kindAges {
-		for t.ages.Count() < records && !t.over {
+		for t.ages.N < records && !t.over {
 			t.came.Wait()
 		}
 		e.Ages, t.ages = t.ages, new(measure.Histogram)
@@ -146,33 +138,24 @@ func (j *memberJob) consume(ctx context.Context, rf *ringfence.Client, t *teller
 }
 
 // Run consumes until it is told to leave, or nobody listens any more; else what it hears are questions.
-func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) (err error) {
-	rf, err := j.at.open(ctx, j.Dir, j.Durability)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(measure.Histogram)}
-	t.came.L = &t.mu
-	opts := ringfence.ConsumeOptions{Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events()}
-	if j.Stamped {
-		opts.Concurrency = 0 // the default
-	}
-	consumed := make(chan error, 1)
-	go func() { // joined below
-		consumed <- j.consume(ctx, rf, t, &opts)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.over = true
-		t.came.Signal()
-	}()
-	for line, ok := talk.Hear(); ok && line != "leave"; line, ok = talk.Hear() {
-		t.answer(line)
-	}
-	cancel()
-	err = <-consumed
-	t.say(kindLeft, -1)
-	return errors.Join(err, t.err)
+func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
+	return measure.Try(func(s *measure.Script) {
+		rf := j.open(ctx, s)
+		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(measure.Histogram)}
+		t.came.L = &t.mu
+		opts := ringfence.ConsumeOptions{Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events()}
+		if j.Stamped {
+			opts.Concurrency = 0 // the default
+		}
+		leave := s.Beside(ctx, func(ctx context.Context) error {
+			defer t.end()
+			return j.consume(ctx, rf, t, &opts)
+		})
+		for line, ok := talk.Hear(); ok && line != "leave"; line, ok = talk.Hear() {
+			t.answer(line)
+		}
+		err := leave()
+		t.say(kindLeft, -1)
+		check(errors.Join(err, t.err))
+	})
 }

@@ -3,7 +3,6 @@ package benchkit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,28 +15,19 @@ import (
 
 // produce measures appends through commitlog against raw synced writes.
 type produce struct {
-	InFlight   []int
-	Async      int
-	Partitions []int
-	Size       int
-	Batch      int
-	Processes  int
+	InFlight   []int `default:"1,16,256" usage:"appends under way at once, in all processes together"`
+	Async      int   `default:"4096" least:"-1" usage:"<window> of one goroutine that does not wait (-1: leave it out)"`
+	Partitions []int `default:"1" usage:"partitions that the appends are spread over, each compared with one"`
+	Size       int   `default:"100" usage:"<bytes> of a record's value"`
+	Batch      int   `default:"1" usage:"records of one append"`
+	Processes  int   `default:"1" usage:"producer processes"`
 }
 
-func (p *produce) settings(s *settings) {
-	s.turns()
-	s.numbers(&p.InFlight, "in-flight", []int{1, 16, 256}, "appends under way at once, in all processes together")
-	s.number(&p.Async, "async", 4096, -1, "`window` of one goroutine that does not wait (-1: leave it out)")
-	s.numbers(&p.Partitions, "partitions", []int{1}, "partitions that the appends are spread over, each compared with one")
-	s.number(&p.Size, "size", 100, 1, "`bytes` of a record's value")
-	s.number(&p.Batch, "batch", 1, 1, "records of one append")
-	s.number(&p.Processes, "processes", 1, 1, "producer processes")
-	s.also(func() {
-		for _, n := range p.InFlight {
-			s.that(n >= p.Processes, "--in-flight %d is less than --processes %d", n, p.Processes)
-		}
-		s.that(p.Processes == 1 || len(s.common.Command) > 0, "--processes needs a program to start")
-	})
+func (p *produce) demands(s *settings) {
+	for _, n := range p.InFlight {
+		s.that(n >= p.Processes, "--in-flight %d is less than --processes %d", n, p.Processes)
+	}
+	s.that(p.Processes == 1 || len(s.common.Command) > 0, "--processes needs a program to start")
 }
 
 // producing is a run of produce.
@@ -50,16 +40,14 @@ type producing struct {
 // bandwidthSize is the size of records that are compared with the bandwidth of the disk.
 const bandwidthSize = 1024
 
-func (p *produce) measure(ctx context.Context, r *run) error {
+func (p *produce) measure(ctx context.Context, r *run) {
 	m := &producing{p, r, cmp.Or(r.Durability, ringfence.Sync)}
-	raw, err := measure.NewRaw(r.dir + "/raw")
-	if err != nil {
-		return err
+	raw := measure.NewRaw(r.Script, r.dir+"/raw")
+	if r.given() {
+		r.open(ctx, "/data", m.durability) // removes in the end what the jobs produced to
 	}
-	r.later(raw.Close)
-	r.later(func() error { return m.removeTopics(ctx) })
-	floor := r.Add(measure.Entry{Name: "raw 4 KiB write + fdatasync", Unit: "writes/s", Turn: func(h *measure.Histogram) (float64, error) {
-		return raw.Measure(r.For, measure.RawBlock, h)
+	floor := r.Add(measure.Entry{Name: "raw 4 KiB write + fdatasync", Unit: "writes/s", Turn: func(t *measure.Turn) float64 {
+		return raw.Measure(r.For, measure.RawBlock, &t.Latency)
 	}})
 	for _, n := range p.InFlight {
 		m.enter(ctx, floor, n)
@@ -68,31 +56,15 @@ func (p *produce) measure(ctx context.Context, r *run) error {
 		m.enterAsync(ctx, raw, floor)
 	}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(p.Partitions), 1)))) {
-		if err := m.age(ctx, n); err != nil {
-			return err
-		}
+		m.age(ctx, n)
 	}
-	if err := r.play(); err != nil {
-		return err
-	}
-	return r.done("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn",
+	r.play()
+	r.done("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn",
 		p.Size, p.Batch, measure.Many(p.Processes, "process"), m.durability, measure.Many(r.Rounds, "round"), r.For)
 }
 
-// removeTopics removes what the jobs produced to, in stores that were named.
-func (m *producing) removeTopics(ctx context.Context) error {
-	if !m.given() {
-		return nil
-	}
-	rf, err := m.Stores.open(context.WithoutCancel(ctx), m.dir+"/data", m.durability)
-	if err != nil {
-		return err
-	}
-	return errors.Join(m.clean(ctx, rf), rf.Close())
-}
-
 func (m *producing) job(inFlight, partitions int) produceJob {
-	return produceJob{Dir: m.dir + "/data", Partitions: partitions, InFlight: inFlight, Size: m.Size, Batch: m.Batch, Durability: m.durability, For: m.For, at: m.Stores}
+	return produceJob{site: site{m.dir + "/data", m.durability, m.Stores}, Partitions: partitions, InFlight: inFlight, Size: m.Size, Batch: m.Batch, For: m.For}
 }
 
 // add enters a job; what it promises, it promises of durable records.
@@ -100,8 +72,8 @@ func (m *producing) add(ctx context.Context, kind, name string, to *measure.Entr
 	if m.durability != ringfence.Sync {
 		kind = ""
 	}
-	return m.Add(measure.Entry{Name: name, Unit: "records/s", To: to, Scale: scale, Kind: kind, Args: []any{m.Size}, Turn: func(h *measure.Histogram) (float64, error) {
-		return m.once(ctx, processes, job, h)
+	return m.Add(measure.Entry{Name: name, Unit: "records/s", To: to, Scale: scale, Kind: kind, Args: []any{m.Size}, Turn: func(t *measure.Turn) float64 {
+		return m.turn(ctx, t, processes, job)
 	}})
 }
 
@@ -143,9 +115,8 @@ func (m *producing) enterAsync(ctx context.Context, raw *measure.Raw, to *measur
 	kind := ""
 	if m.Size >= bandwidthSize {
 		kind = "produce large"
-		to = m.Add(measure.Entry{Name: "raw 1 MiB writes + fdatasync, in records", Unit: "records/s", Turn: func(h *measure.Histogram) (float64, error) {
-			writes, err := raw.Measure(m.For, measure.RawLarge, h)
-			return writes * measure.RawLarge / float64(m.Size), err
+		to = m.Add(measure.Entry{Name: "raw 1 MiB writes + fdatasync, in records", Unit: "records/s", Turn: func(t *measure.Turn) float64 {
+			return raw.Measure(m.For, measure.RawLarge, &t.Latency) * measure.RawLarge / float64(m.Size)
 		}})
 	}
 	for _, partitions := range m.Partitions {
@@ -161,51 +132,30 @@ func (m *producing) enterAsync(ctx context.Context, raw *measure.Raw, to *measur
 
 // age writes what a log would hold after some minutes of use: one that has dropped segments has
 // some to use again.
-func (m *producing) age(ctx context.Context, partitions int) error {
-	job := produceJob{Dir: m.dir + "/data", Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, Durability: ringfence.OS, For: 2 * m.For, at: m.Stores}
-	m.Bench.Logf("writing segments to use again, %s", measure.Many(partitions, "partition"))
-	return job.produce(ctx, nil, new(produced))
+func (m *producing) age(ctx context.Context, partitions int) {
+	job := produceJob{site: site{m.dir + "/data", ringfence.OS, m.Stores}, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, For: 2 * m.For}
+	m.Logf("writing segments to use again, %s", measure.Many(partitions, "partition"))
+	check(measure.Try(func(s *measure.Script) { job.produce(ctx, job.topic(ctx, s), new(measure.Histogram)) }))
 }
 
-// once runs one job, in this process or split over several.
-func (m *producing) once(ctx context.Context, processes int, job produceJob, h *measure.Histogram) (total float64, err error) {
-	var out produced
+// turn runs one job, in this process or split over several.
+func (m *producing) turn(ctx context.Context, t *measure.Turn, processes int, job produceJob) (total float64) {
 	if processes == 1 {
-		err := job.produce(ctx, nil, &out)
-		h.Merge(&out.Latency)
-		return out.PerSecond, errors.Join(err, ctx.Err())
+		total = job.produce(ctx, job.topic(ctx, t.Script), &t.Latency)
+		check(ctx.Err())
+		return total
 	}
-	var agents []*harness.Child
-	defer func() {
-		for _, a := range agents {
-			a.End()
-		}
-	}()
-	for i := range processes {
+	producers := m.crew(ctx, t.Script, processes, func(i int) harness.Job {
 		part := job
 		part.InFlight = (job.InFlight + processes - 1 - i) / processes
-		a, err := m.start(ctx, &part)
-		if err != nil {
-			return 0, err
-		}
-		agents = append(agents, a)
-		if err := a.Hear(&out); err != nil { // it is ready
-			return 0, err
-		}
-	}
-	for _, a := range agents {
-		if err := a.Tell("go"); err != nil {
-			return 0, err
-		}
-	}
-	for _, a := range agents {
-		if err := a.Hear(&out); err != nil {
-			return 0, err
-		}
-		total += out.PerSecond
-		h.Merge(&out.Latency)
-	}
-	return total, nil
+		return &part
+	}, nil)
+	producers.ask(ctx, kindReady, -1, nil)
+	producers.ask(ctx, kindProduced, -1, func(h heard) {
+		total += h.Rate
+		t.Latency.Merge(h.Ages)
+	})
+	return total
 }
 
 // keepBytes is what is kept of a topic: older segments are used again, as in a log that has run
@@ -214,67 +164,50 @@ const keepBytes = 160 << 20
 
 // produceJob is what one process does.
 type produceJob struct {
-	Dir        string
+	site
 	Partitions int
 	InFlight   int
 	Async      bool
 	Size       int
 	Batch      int
-	Durability ringfence.Durability
 	For        time.Duration
-	at         Stores
 }
 
-// produced is what came of it.
-type produced struct {
-	PerSecond float64
-	Latency   measure.Histogram
-}
+const (
+	kindReady    = "ready"    // answer: all is open
+	kindProduced = "produced" // answer, after the time of a turn: how many a second, and how long each took
+)
 
-// Run says that it is set up, waits for the start, and tells how it went.
+// Run opens the topic, and produces whenever it is asked what it produced.
 func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
-	var out produced
-	if err := j.produce(ctx, t.Ready, &out); err != nil {
-		return err
-	}
-	return t.Say(&out)
+	return measure.Try(func(s *measure.Script) {
+		topic := j.topic(ctx, s)
+		for question, ok := t.Hear(); ok; question, ok = t.Hear() {
+			e := event{Kind: question, Ages: new(measure.Histogram)}
+			if question == kindProduced {
+				e.Rate = j.produce(ctx, topic, e.Ages)
+			}
+			check(t.Say(&e))
+		}
+	})
 }
 
-func (j *produceJob) produce(ctx context.Context, ready func() error, out *produced) (err error) {
-	rf, err := j.at.open(ctx, j.Dir, j.Durability)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
-	name := fmt.Sprintf("bench-%d", j.Partitions)
-	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}); err != nil {
-		return err
-	}
-	topic, err := storage(ctx, rf, name)
-	if err != nil {
-		return err
-	}
-	if ready != nil {
-		if err := ready(); err != nil {
-			return err
-		}
-	}
+func (j *produceJob) topic(ctx context.Context, s *measure.Script) *commitlog.Topic {
+	rf, name := j.open(ctx, s), fmt.Sprintf("bench-%d", j.Partitions)
+	check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}))
+	return storage(ctx, s, rf, name)
+}
+
+// produce appends for a while, and gives the records a second.
+func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *measure.Histogram) (rate float64) {
 	// Records must stay untouched until they are stored; these are never touched.
-	recs := make([]commitlog.Record, j.Batch)
-	value := make([]byte, j.Size)
-	for i := range recs {
-		recs[i].Value = value
-	}
+	recs := slices.Repeat([]commitlog.Record{{Value: make([]byte, j.Size)}}, j.Batch)
 	if j.Async { // one goroutine that keeps a window of appends under way
 		w := measure.NewWindow(j.InFlight)
 		done := func(_ int64, err error) { w.Leave(err) }
-		out.PerSecond, err = w.For(j.For, func(n int) { topic.AppendAsync(ctx, n%j.Partitions, recs, nil, done) })
+		rate = w.For(j.For, func(n int) { topic.AppendAsync(ctx, n%j.Partitions, recs, nil, done) })
 	} else { // goroutines that each wait for their append before the next one
-		out.PerSecond, err = measure.Callers(j.InFlight, j.For, &out.Latency, func(i int) error {
-			_, err := topic.Append(ctx, i%j.Partitions, recs, nil)
-			return err
-		})
+		rate = measure.Callers(j.InFlight, j.For, h, func(i int) { must(topic.Append(ctx, i%j.Partitions, recs, nil)) })
 	}
-	out.PerSecond *= float64(j.Batch)
-	return err
+	return rate * float64(j.Batch)
 }

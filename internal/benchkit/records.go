@@ -2,8 +2,6 @@ package benchkit
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,39 +12,32 @@ import (
 
 // fill makes a topic and writes records, so many at a time to each partition in turn, record i as record
 // says.
-func fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records, batch int, record func(i int) commitlog.Record) error {
-	if err := rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		return err
-	}
-	topic, err := storage(ctx, rf, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = topic.Close() }() // only this handle
-	return appendAll(ctx, topic, records/partitions*partitions, batch, record)
+func (r *run) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records, batch int, record func(i int) commitlog.Record) {
+	r.Logf("writing %s to %s", measure.Many(records, "record"), measure.Many(partitions, "partition"))
+	check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
+	appendAll(ctx, storage(ctx, r.Script, rf, name), records/partitions*partitions, batch, record)
 }
 
 // fillKeys fills a topic with records of 100 bytes, of the keys that key says.
-func fillKeys(ctx context.Context, rf *ringfence.Client, name string, partitions, records int, key func(i int) string) error {
-	return fill(ctx, rf, name, partitions, records, max(1, min(1000, records/partitions)), func(i int) commitlog.Record {
+func (r *run) fillKeys(ctx context.Context, rf *ringfence.Client, name string, partitions, records int, key func(i int) string) {
+	r.fill(ctx, rf, name, partitions, records, max(1, min(1000, records/partitions)), func(i int) commitlog.Record {
 		return commitlog.Record{Key: []byte(key(i)), Value: make([]byte, 100)}
 	})
 }
 
 // storage opens the only storage topic of a topic.
-func storage(ctx context.Context, rf *ringfence.Client, name string) (*commitlog.Topic, error) {
-	d, err := rf.DescribeTopic(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return rf.Log().Topic(ctx, d.Storage[0].Name)
+func storage(ctx context.Context, s *measure.Script, rf *ringfence.Client, name string) *commitlog.Topic {
+	d := must(rf.DescribeTopic(ctx, name))
+	t := must(rf.Log().Topic(ctx, d.Storage[0].Name))
+	s.Later(t.Close)
+	return t
 }
 
 // appendAll appends so many records, a batch to each partition in turn, record i as record says.
-func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, record func(i int) commitlog.Record) error {
+func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, record func(i int) commitlog.Record) {
 	w := measure.NewWindow(64)
 	at := 0
-	_, err := w.Fill(func(int) bool { return at < records }, func(n int) {
+	w.Fill(func(int) bool { return at < records }, func(n int) {
 		recs := make([]commitlog.Record, min(batch, records-at))
 		for i := range recs {
 			recs[i] = record(at + i)
@@ -54,14 +45,25 @@ func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, reco
 		at += len(recs)
 		t.AppendAsync(ctx, n%t.Config().Partitions, recs, nil, func(_ int64, err error) { w.Leave(err) })
 	})
-	return err
+}
+
+// readAll reads a partition from its first record to the end that it has now.
+func readAll(ctx context.Context, t *commitlog.Topic, partition int, o *commitlog.ReadOptions, use func([]commitlog.Record)) {
+	b := must(t.Bounds(ctx, partition))
+	var recs []commitlog.Record
+	var err error
+	for at := b.First; at < b.Next; {
+		recs, at, err = t.Read(ctx, partition, at, recs[:0], o)
+		check(err)
+		use(recs)
+	}
 }
 
 func nothing(context.Context, *ringfence.Message) error { return nil }
 
 // consumeAll handles all records of a topic as a new group whose handler does nothing, with checkpoints and
 // order per key: the records a second.
-func consumeAll(ctx context.Context, rf *ringfence.Client, topic, group string, records, concurrency int) (float64, error) {
+func consumeAll(ctx context.Context, rf *ringfence.Client, topic, group string, records, concurrency int) float64 {
 	return rate(ctx, records, nothing, func(ctx context.Context, h ringfence.Handler) error {
 		return rf.Consume(ctx, topic, group, h, &ringfence.ConsumeOptions{Concurrency: concurrency})
 	})
@@ -69,11 +71,11 @@ func consumeAll(ctx context.Context, rf *ringfence.Client, topic, group string, 
 
 // rate runs a member until its handler succeeded so often: how often a second that was, from its first
 // call on.
-func rate(ctx context.Context, good int, h ringfence.Handler, member func(context.Context, ringfence.Handler) error) (float64, error) {
+func rate(ctx context.Context, good int, h ringfence.Handler, member func(context.Context, ringfence.Handler) error) float64 {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var n, began, ended atomic.Int64
-	err := member(ctx, func(ctx context.Context, m *ringfence.Message) error {
+	check(member(ctx, func(ctx context.Context, m *ringfence.Message) error {
 		if began.Load() == 0 {
 			began.CompareAndSwap(0, time.Now().UnixNano())
 		}
@@ -85,30 +87,17 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 			cancel()
 		}
 		return nil
-	})
-	if err != nil || ended.Load() == 0 {
-		return 0, errors.Join(err, ctx.Err())
+	}))
+	if ended.Load() == 0 {
+		check(ctx.Err())
 	}
-	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9), nil
+	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9)
 }
 
-// deliverers starts members of a subscription, each with a client of its own, in this process; leave ends
-// them.
-func (r *run) deliverers(ctx context.Context, dir, name string, members int, h ringfence.Handler) (leave func() error, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	errs := make([]error, members)
-	leave = func() error {
-		cancel()
-		running.Wait()
-		return errors.Join(errs...)
+// deliverers starts members of a subscription, each with a client of its own, in this process, until the run ends.
+func (r *run) deliverers(ctx context.Context, dir, name string, members int, h ringfence.Handler) {
+	for range members {
+		rf := r.Stores.open(ctx, r.Script, r.dir+dir, ringfence.OS)
+		r.Beside(ctx, func(ctx context.Context) error { return rf.Subscribe(ctx, name, h, nil) })
 	}
-	for i := range members {
-		rf, err := r.Stores.open(ctx, r.dir+dir, ringfence.OS)
-		if err != nil {
-			return nil, errors.Join(err, leave())
-		}
-		running.Go(func() { errs[i] = errors.Join(rf.Subscribe(ctx, name, h, nil), rf.Close()) })
-	}
-	return leave, nil
 }

@@ -16,50 +16,36 @@ import (
 
 // rings measures a lookup, how many keys move when members change, and how soon the other members see
 // that one joined or left.
-type rings struct{ Keys, Members, Others, Changes int }
-
-func (c *rings) settings(s *settings) {
-	s.turns()
-	s.number(&c.Keys, "keys", 1_000_000, 1, "keys that one member more or less is asked about")
-	s.number(&c.Members, "members", 100, 1, "members of the ring that is asked")
-	s.number(&c.Others, "others", 3, 1, "members that see one join and leave")
-	s.number(&c.Changes, "changes", 20, 1, "joins and leaves of a round")
+type rings struct {
+	Keys    int `default:"1000000" usage:"keys that one member more or less is asked about"`
+	Members int `default:"100" usage:"members of the ring that is asked"`
+	Others  int `default:"3" usage:"members that see one join and leave"`
+	Changes int `default:"20" usage:"joins and leaves of a round"`
 }
 
-func (c *rings) measure(ctx context.Context, r *run) error {
+func (c *rings) measure(ctx context.Context, r *run) {
 	m := &ringRun{rings: c, run: r, sample: keysOf(512)}
-	r.later(func() error { return m.close(context.WithoutCancel(ctx)) })
-	if err := m.fill(ctx); err != nil {
-		return err
-	}
-	if err := m.open(ctx); err != nil {
-		return err
-	}
-	lookup := func(kind, name string, batch func()) {
-		r.Add(measure.Entry{Name: fmt.Sprintf("%s, %s", name, measure.Many(c.Members, "member")), Unit: "ns", Kind: kind, Turn: func(*measure.Histogram) (float64, error) {
-			return measure.Each(r.For, len(m.sample), batch), ctx.Err()
-		}})
-	}
-	lookup("lookup", "Owner of a key", func() {
+	m.fill(ctx)
+	m.open(ctx)
+	members := measure.Many(c.Members, "member")
+	r.enterCalls(ctx, "lookup", "Owner of a key, "+members, "ns", len(m.sample), func() {
 		for _, key := range m.sample {
 			_, _ = m.asked.Owner(key)
 		}
 	})
-	lookup("", "ShouldHandle, the answer is yes", func() {
+	r.enterCalls(ctx, "", "ShouldHandle, the answer is yes, "+members, "ns", len(m.sample), func() {
 		for range m.sample {
 			_, _ = m.asked.ShouldHandle(m.yes)
 		}
 	})
 	for _, change := range []string{"join", "leave"} {
 		name := fmt.Sprintf("%s, seen by %s", change, measure.Many(c.Others, "other"))
-		r.Add(measure.Entry{Name: name, Unit: "ms, median", Kind: "seen", Turn: func(h *measure.Histogram) (float64, error) { return m.seen(ctx, h, change == "leave") }})
+		r.Add(measure.Entry{Name: name, Unit: "ms, median", Kind: "seen", Turn: func(t *measure.Turn) float64 { return m.seen(ctx, t, change == "leave") }})
 	}
-	if err := r.play(); err != nil {
-		return err
-	}
+	r.play()
 	r.Show("lookup allocations", "allocs", 0, []float64{m.allocations()})
 	c.moves(r)
-	return r.done("%s, %s", measure.Many(c.Keys, "key"), measure.Many(r.Rounds, "round"))
+	r.done("%s, %s", measure.Many(c.Keys, "key"), measure.Many(r.Rounds, "round"))
 }
 
 // ringRun is the rings of a measurement.
@@ -67,14 +53,11 @@ type ringRun struct {
 	*rings
 	*run
 	sample []string
-	stores []*registry.Registry
 
 	asked *ring.Ring // one of many, in memory
 	yes   string     // a key of its own
-	many  []*ring.Ring
 
 	joiner *registry.Registry
-	others []*ring.Ring
 	sights chan sight // what the others see
 }
 
@@ -93,63 +76,60 @@ func keysOf(n int) []string {
 }
 
 // fill makes the ring that lookups are measured in.
-func (r *ringRun) fill(ctx context.Context) error {
+func (r *ringRun) fill(ctx context.Context) {
 	reg := memregistry.New()
-	r.stores = append(r.stores, reg)
+	r.Later(reg.Close)
+	var many []*ring.Ring
+	r.Later(func() error {
+		_ = r.quit(ctx, many...) // in memory, and of this process alone: on a busy machine a hundred goodbyes take long
+		return nil
+	})
 	for i := range r.Members {
-		m, err := ring.Join(ctx, ring.Config{Registry: reg, Name: "bench", Member: fmt.Sprintf("member-%03d", i), Drain: -1})
-		if err != nil {
-			return err
-		}
-		r.many = append(r.many, m)
-		if err := m.WaitEstablished(ctx); err != nil {
-			return err
-		}
+		r.asked = r.join(ctx, reg, fmt.Sprintf("member-%03d", i), nil)
+		many = append(many, r.asked)
 	}
-	r.asked = r.many[len(r.many)-1]
 	for _, key := range r.sample {
 		if mine, _ := r.asked.ShouldHandle(key); mine {
 			r.yes = key
 		}
 	}
-	return nil
 }
 
 // open makes the members that see another one come and go, each with a connection of its own.
-func (r *ringRun) open(ctx context.Context) error {
+func (r *ringRun) open(ctx context.Context) {
 	r.sights = make(chan sight, 1024)
-	for i := range r.Others + 1 {
-		reg, err := ringfence.OpenRegistry(ctx, ringfence.Config{
-			Dir: r.dir, Registry: r.Stores.Registry, Namespace: r.Namespace, Backends: r.Backends,
-		})
-		if err != nil {
-			return err
-		}
-		r.stores = append(r.stores, reg)
-		if i == r.Others {
-			r.joiner = reg
-			break
-		}
-		m, err := r.join(ctx, reg, fmt.Sprintf("other-%d", i), func(_, now *ring.View) {
+	connect := func() *registry.Registry {
+		reg := must(ringfence.OpenRegistry(ctx, ringfence.Config{Dir: r.dir, Registry: r.Stores.Registry, Namespace: r.Namespace, Backends: r.Backends}))
+		r.Later(reg.Close)
+		return reg
+	}
+	r.joiner = connect()
+	if r.given() {
+		r.Later(func() error { return ring.Delete(context.WithoutCancel(ctx), r.joiner, "bench") })
+	}
+	for i := range r.Others {
+		m := r.join(ctx, connect(), fmt.Sprintf("other-%d", i), func(_, now *ring.View) {
 			r.sights <- sight{at: time.Now(), members: len(now.Members)}
 		})
-		if err != nil {
-			return err
-		}
-		r.others = append(r.others, m)
+		r.Later(func() error { return r.quit(ctx, m) })
 	}
-	return nil
 }
 
-func (r *ringRun) join(ctx context.Context, reg *registry.Registry, member string, changed func(_, now *ring.View)) (*ring.Ring, error) {
-	m, err := ring.Join(ctx, ring.Config{Registry: reg, Name: "bench", Member: member, Drain: -1, Events: ring.Events{Changed: changed}})
-	if err != nil {
-		return nil, err
-	}
+func (r *ringRun) join(ctx context.Context, reg *registry.Registry, member string, changed func(_, now *ring.View)) *ring.Ring {
+	m := must(ring.Join(ctx, ring.Config{Registry: reg, Name: "bench", Member: member, Drain: -1, Events: ring.Events{Changed: changed}}))
 	if err := m.WaitEstablished(ctx); err != nil {
-		return nil, errors.Join(err, m.Close(ctx))
+		check(errors.Join(err, m.Close(ctx)))
 	}
-	return m, nil
+	return m
+}
+
+func (r *ringRun) quit(ctx context.Context, members ...*ring.Ring) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	for _, m := range members {
+		err = errors.Join(err, m.Close(ctx))
+	}
+	return err
 }
 
 // allocations of one lookup.
@@ -164,70 +144,38 @@ func (r *ringRun) allocations() float64 {
 }
 
 // seen is how long the others take, median, to see that one joined or left, from the call on.
-func (r *ringRun) seen(ctx context.Context, h *measure.Histogram, leaves bool) (float64, error) {
+func (r *ringRun) seen(ctx context.Context, t *measure.Turn, leaves bool) float64 {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for range r.Changes {
 		began := time.Now()
-		m, err := r.join(ctx, r.joiner, "comer", nil)
-		if err != nil {
-			return 0, err
-		}
-		joined, err := r.await(ctx, began, len(r.others)+1)
-		if err != nil {
-			return 0, errors.Join(err, m.Close(ctx))
-		}
+		m := r.join(ctx, r.joiner, "comer", nil)
+		took := r.await(ctx, began, r.Others+1)
 		began = time.Now()
-		if err := m.Close(ctx); err != nil {
-			return 0, err
-		}
-		left, err := r.await(ctx, began, len(r.others))
-		if err != nil {
-			return 0, err
-		}
-		took := joined
-		if leaves {
+		check(m.Close(ctx))
+		if left := r.await(ctx, began, r.Others); leaves {
 			took = left
 		}
 		for _, d := range took {
-			h.Add(d)
+			t.Latency.Add(d)
 		}
 	}
-	return h.Micros(0.5) / 1000, nil
+	return t.Latency.Micros(0.5) / 1000
 }
 
 // await waits until each of the others has seen so many members.
-func (r *ringRun) await(ctx context.Context, began time.Time, members int) (took []time.Duration, err error) {
-	for len(took) < len(r.others) {
+func (r *ringRun) await(ctx context.Context, began time.Time, members int) (took []time.Duration) {
+	for len(took) < r.Others {
 		select {
 		case s := <-r.sights:
 			if s.members == members && s.at.After(began) {
 				took = append(took, s.at.Sub(began))
 			}
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waited for %s to see %s: %w", measure.Many(len(r.others), "member"), measure.Many(members, "member"), ctx.Err())
+			check(fmt.Errorf("waited for %s to see %s: %w", measure.Many(r.Others, "member"), measure.Many(members, "member"), ctx.Err()))
 		}
 	}
-	return took, nil
-}
-
-func (r *ringRun) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var errs []error
-	for _, m := range r.others {
-		errs = append(errs, m.Close(ctx))
-	}
-	for _, m := range r.many { // in memory, and of this process alone: on a busy machine a hundred goodbyes take long
-		_ = m.Close(ctx)
-	}
-	if r.given() && r.joiner != nil {
-		errs = append(errs, ring.Delete(ctx, r.joiner, "bench"))
-	}
-	for _, s := range r.stores {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
+	return took
 }
 
 // moves counts the keys that move when one of N leaves, and when one joins.

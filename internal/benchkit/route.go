@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -14,21 +13,18 @@ import (
 
 // routes measures what it takes to find the partition of a key, its hash included, in a storage topic
 // that grew.
-type routes struct{ Partitions, K, KeySize int }
-
-func (c *routes) settings(s *settings) {
-	s.rounds("rounds of each measurement, taken in turn")
-	s.time(100*time.Millisecond, "time of one measurement in one round")
-	s.number(&c.Partitions, "partitions", 24, 1, "partitions of the storage topic")
-	s.number(&c.K, "k", 3, 1, "how many times its base they are")
-	s.number(&c.KeySize, "key-size", 16, 8, "`bytes` of a key")
-	s.also(func() {
-		s.that(c.K < 1 || c.Partitions%c.K == 0, "--k is %d; expected a divisor of --partitions %d", c.K, c.Partitions)
-		s.that(c.KeySize <= 1<<10, "--key-size is %d; expected 8 to %d", c.KeySize, 1<<10)
-	})
+type routes struct {
+	Partitions int `default:"24" usage:"partitions of the storage topic"`
+	K          int `default:"3" usage:"how many times its base they are"`
+	KeySize    int `default:"16" least:"8" usage:"<bytes> of a key"`
 }
 
-func (c *routes) measure(ctx context.Context, r *run) error {
+func (c *routes) demands(s *settings) {
+	s.that(c.K < 1 || c.Partitions%c.K == 0, "--k is %d; expected a divisor of --partitions %d", c.K, c.Partitions)
+	s.that(c.KeySize <= 1<<10, "--key-size is %d; expected 8 to %d", c.KeySize, 1<<10)
+}
+
+func (c *routes) measure(ctx context.Context, r *run) {
 	keys := make([][]byte, 1024)
 	for i := range keys {
 		keys[i] = fmt.Appendf(nil, "%0*d", c.KeySize, i)
@@ -41,9 +37,7 @@ func (c *routes) measure(ctx context.Context, r *run) error {
 			}
 			runtime.KeepAlive(sum)
 		}
-		r.Add(measure.Entry{Name: name, Unit: "ns a key", Kind: kind, Turn: func(*measure.Histogram) (float64, error) {
-			return measure.Each(r.For, len(keys), batch), ctx.Err()
-		}})
+		r.enterCalls(ctx, kind, name, "ns a key", len(keys), batch)
 		return batch
 	}
 	add("", "hash xxhash64 alone", func(key []byte) int { return int(xxhash.Sum64(key)) })
@@ -54,8 +48,15 @@ func (c *routes) measure(ctx context.Context, r *run) error {
 		allocations = append(allocations, measure.Allocations(100, batch))
 	}
 	r.Show("route allocations", "allocs", 0, allocations)
-	if err := r.play(); err != nil {
-		return err
-	}
-	return r.done("%s, K %d, keys of %s, %s", measure.Many(c.Partitions, "partition"), c.K, measure.Many(c.KeySize, "byte"), measure.Many(r.Rounds, "round"))
+	r.play()
+	r.done("%s, K %d, keys of %s, %s", measure.Many(c.Partitions, "partition"), c.K, measure.Many(c.KeySize, "byte"), measure.Many(r.Rounds, "round"))
+}
+
+// enterCalls enters how long one call of a batch takes.
+func (r *run) enterCalls(ctx context.Context, kind, name, unit string, calls int, batch func()) {
+	r.Add(measure.Entry{Name: name, Unit: unit, Kind: kind, Turn: func(*measure.Turn) float64 {
+		took := measure.Each(r.For, calls, batch)
+		check(ctx.Err())
+		return took
+	}})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // Stores says where the records and the coordination of a measurement are. The zero value is a
@@ -39,11 +40,13 @@ func (s *Stores) apart() {
 	}
 }
 
-// open opens the stores, the directory where none were named.
-func (s Stores) open(ctx context.Context, dir string, durability ringfence.Durability) (*ringfence.Client, error) {
-	return ringfence.Open(ctx, ringfence.Config{
+// open opens the stores until a script ends, the directory where none were named.
+func (s Stores) open(ctx context.Context, script *measure.Script, dir string, durability ringfence.Durability) *ringfence.Client {
+	rf := must(ringfence.Open(ctx, ringfence.Config{
 		Dir: dir, Log: s.Log, Registry: s.Registry, Namespace: s.Namespace, Durability: durability, Backends: s.Backends,
-	})
+	}))
+	script.Later(rf.Close)
+	return rf
 }
 
 // environ is the environment of an agent.
@@ -68,18 +71,14 @@ func (s Stores) kind() string {
 }
 
 // about names the stores, for the line that describes a measurement.
-func (s Stores) about() string {
-	var kinds []string
+func (s Stores) about() (about string) {
 	if scheme, _, ok := strings.Cut(s.Log, ":"); ok {
-		kinds = append(kinds, "log "+scheme)
+		about += ", log " + scheme
 	}
 	if scheme, _, ok := strings.Cut(s.Registry, ":"); ok {
-		kinds = append(kinds, "registry "+scheme)
+		about += ", registry " + scheme
 	}
-	if len(kinds) == 0 {
-		return ""
-	}
-	return ", " + strings.Join(kinds, ", ")
+	return about
 }
 
 // cleaning is how long the sessions of killed members may keep their group from being deleted.
@@ -90,30 +89,42 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 	if !s.given() {
 		return nil // the directory goes as a whole
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning)
-	defer cancel()
-	subscriptions, err := rf.Subscriptions(ctx)
-	for _, d := range subscriptions {
-		err = errors.Join(err, rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
-	}
-	groups, err2 := rf.Groups(ctx)
-	if err = errors.Join(err, err2); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	err := measure.Try(func(*measure.Script) {
+		for _, d := range must(rf.Subscriptions(ctx)) {
+			check(rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
+		}
+		for _, g := range must(rf.Groups(ctx)) {
+			wait(ctx, cleaning, fmt.Sprintf("the members of group %q to be gone", g.Name), func() bool {
+				err := rf.DeleteGroup(ctx, g.Name, nil)
+				if errors.Is(err, fault.Conflict) {
+					return false
+				}
+				check(err)
+				return true
+			})
+		}
+		for _, t := range must(rf.Topics(ctx)) {
+			check(rf.DeleteTopic(ctx, t.Name, nil))
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("what the measurement left could not be removed (namespace %s): %w", s.Namespace, err)
 	}
-	for _, g := range groups {
-		for {
-			if err = rf.DeleteGroup(ctx, g.Name, nil); !errors.Is(err, fault.Conflict) || ctx.Err() != nil {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if err != nil {
-			return fmt.Errorf("group %q of namespace %s could not be removed: %w", g.Name, s.Namespace, err)
+	return nil
+}
+
+// wait looks every few milliseconds until there is what is waited for.
+func wait(ctx context.Context, patience time.Duration, what string, look func() bool) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %s for %s", patience, what))
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !look() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			check(context.Cause(ctx))
 		}
 	}
-	topics, err := rf.Topics(ctx)
-	for _, t := range topics {
-		err = errors.Join(err, rf.DeleteTopic(ctx, t.Name, nil))
-	}
-	return err
 }

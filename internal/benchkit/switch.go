@@ -1,9 +1,9 @@
 package benchkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -21,30 +21,18 @@ import (
 // and goes on after it, as if its machine had slept. In the end all records are read and each key
 // must have come through in order.
 type switches struct {
-	Records    int // to spread over all storage topics, instead of so much time between switches
-	Processes  int
-	Partitions int
-	Keys       int
-	InFlight   int
-	Size       int
+	Records    int `default:"0" least:"0" usage:"switch so that about so many records are spread over the storage topics, whatever time it takes (0: by --for)"`
+	Processes  int `default:"4" usage:"producer processes"`
+	Partitions int `default:"8" usage:"partitions of each storage topic"`
+	Keys       int `default:"100" usage:"keys of each process"`
+	InFlight   int `default:"256" usage:"records of each process under way at once"`
+	Size       int `default:"100" least:"8" usage:"<bytes> of a record's value"`
 }
 
 const (
 	switchTopic  = "switch"
 	kindSwitched = "switched" // a producer told how long each of its switches took
 )
-
-func (c *switches) settings(s *settings) {
-	s.rounds("switches")
-	s.time(time.Second, "time between two switches")
-	s.number(&c.Records, "records", 0, 0, "switch so that about so many records are spread over the storage topics, whatever time it takes (0: by --for)")
-	s.number(&c.Processes, "processes", 4, 1, "producer processes")
-	s.number(&c.Partitions, "partitions", 8, 1, "partitions of each storage topic")
-	s.number(&c.Keys, "keys", 100, 1, "keys of each process")
-	s.number(&c.InFlight, "in-flight", 256, 1, "records of each process under way at once")
-	s.number(&c.Size, "size", 100, 8, "`bytes` of a record's value")
-	s.program("switch")
-}
 
 // switching is a run of switches.
 type switching struct {
@@ -55,42 +43,23 @@ type switching struct {
 	stopped []int // by storage topic: the process that slept through the switch to it; -1: none
 }
 
-func (c *switches) measure(ctx context.Context, r *run) (err error) {
-	durability := r.Durability
-	if durability == "" {
-		durability = ringfence.Sync
-	}
-	m := &switching{switches: c, run: r, stopped: []int{-1}}
-	if m.rf, err = r.open(ctx, "", durability); err != nil {
-		return err
-	}
-	if err := m.rf.EnsureTopic(ctx, switchTopic, ringfence.TopicConfig{Partitions: c.Partitions}); err != nil {
-		return err
-	}
-	m.crew = r.crew(c.Processes, func(i int) harness.Job {
-		return &switchJob{Dir: r.dir, Durability: durability, Process: i, Keys: c.Keys, InFlight: c.InFlight, Size: c.Size}
+func (c *switches) measure(ctx context.Context, r *run) {
+	durability := cmp.Or(r.Durability, ringfence.Sync)
+	m := &switching{switches: c, run: r, stopped: []int{-1}, rf: r.open(ctx, "", durability)}
+	check(m.rf.EnsureTopic(ctx, switchTopic, ringfence.TopicConfig{Partitions: c.Partitions}))
+	m.crew = r.crew(ctx, r.Script, c.Processes, func(i int) harness.Job {
+		return &switchJob{site: site{Dir: r.dir, Durability: durability}, Process: i, Keys: c.Keys, InFlight: c.InFlight, Size: c.Size}
 	}, nil)
-	if err := m.crew.startAll(ctx); err != nil {
-		return err
-	}
 	for round := range r.Rounds {
-		if _, err := m.rf.AddStorage(ctx, switchTopic, c.Partitions); err != nil {
-			return err
-		}
-		if err := m.work(ctx, round); err != nil {
-			return err
-		}
-		if err := m.round(ctx, round); err != nil {
-			return err
-		}
-		r.Bench.Logf("switch %d of %d", round+1, r.Rounds)
+		must(m.rf.AddStorage(ctx, switchTopic, c.Partitions))
+		m.work(ctx, round)
+		m.round(ctx, round)
+		r.Logf("switch %d of %d", round+1, r.Rounds)
 	}
-	if err := m.work(ctx, r.Rounds); err != nil {
-		return err
-	}
+	m.work(ctx, r.Rounds)
 	pauses := make([][]float64, r.Rounds) // of each switch, by process
 	var records int64
-	err = m.crew.ask(ctx, kindSwitched, -1, func(h heard) {
+	m.crew.ask(ctx, kindSwitched, -1, func(h heard) {
 		records += h.Offset
 		for storage, ns := range h.Gaps {
 			if storage > 0 && storage <= r.Rounds && m.stopped[storage] != h.member {
@@ -98,17 +67,11 @@ func (c *switches) measure(ctx context.Context, r *run) (err error) {
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	broken, err := m.check(ctx, records)
-	if err != nil {
-		return err
-	}
+	broken := m.check(ctx, records)
 	var worst, all []float64
 	for i, p := range pauses {
 		if len(p) == 0 {
-			return fmt.Errorf("no producer told of switch %d", i+1)
+			check(fmt.Errorf("no producer told of switch %d", i+1))
 		}
 		worst, all = append(worst, slices.Max(p)), append(all, p...)
 	}
@@ -119,100 +82,74 @@ func (c *switches) measure(ctx context.Context, r *run) (err error) {
 		"a pause is from the last record acknowledged by the old storage topic to the first by the new one",
 		"in every other round one producer sleeps through the switch; its pause is left out, its records are not",
 	}
-	return r.done("%d times, %s with %s under way each, %s to %[4]s, durability %s, %s", r.Rounds, measure.Many(c.Processes, "producer process"),
+	r.done("%d times, %s with %s under way each, %s to %[4]s, durability %s, %s", r.Rounds, measure.Many(c.Processes, "producer process"),
 		measure.Many(c.InFlight, "record"), measure.Many(c.Partitions, "partition"), durability, measure.Many(records, "record"))
 }
 
 // work lets the producers produce for a while: for some time, or until a storage topic has its share
 // of the records that are wanted.
-func (m *switching) work(ctx context.Context, round int) error {
+func (m *switching) work(ctx context.Context, round int) {
 	if m.Records == 0 {
-		return m.crew.pass(ctx, m.For)
+		m.crew.pass(ctx, m.For)
+		return
 	}
-	for want := int64(m.Records) * int64(round+1) / int64(m.Rounds+1); ; {
-		if err := m.crew.pass(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-		info, err := m.rf.DescribeTopic(ctx, switchTopic)
-		if err != nil {
-			return err
-		}
-		stored := int64(0)
-		for _, st := range info.Storage {
+	for want, stored := int64(m.Records)*int64(round+1)/int64(m.Rounds+1), int64(0); stored < want; {
+		m.crew.pass(ctx, 50*time.Millisecond)
+		stored = 0
+		for _, st := range must(m.rf.DescribeTopic(ctx, switchTopic)).Storage {
 			for _, p := range st.Partitions {
 				stored += p.Next - p.First
 			}
-		}
-		if stored >= want {
-			return nil
 		}
 	}
 }
 
 // round switches once, in every other round with a producer that sleeps through it.
-func (m *switching) round(ctx context.Context, round int) error {
+func (m *switching) round(ctx context.Context, round int) {
 	asleep := -1
 	if round%2 == 1 {
 		asleep = m.Processes - 1
-		if err := m.sendToSleep(ctx, m.crew.members[asleep]); err != nil {
-			return err
-		}
+		m.sendToSleep(ctx, m.crew.members[asleep])
 	}
 	m.stopped = append(m.stopped, asleep)
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
-	_, err := m.rf.SwitchProduce(bounded, switchTopic)
-	cancel()
+	defer cancel()
+	must(m.rf.SwitchProduce(bounded, switchTopic))
 	if asleep >= 0 {
-		err = errors.Join(err, m.crew.pass(ctx, 100*time.Millisecond), m.crew.members[asleep].Thaw())
+		m.crew.pass(ctx, 100*time.Millisecond)
+		check(m.crew.members[asleep].Thaw())
 	}
-	return err
 }
 
 // sendToSleep stops a producer at a moment at which it does not hold the log's lock: with it, nobody
 // else could write either before it goes on.
-func (m *switching) sendToSleep(ctx context.Context, producer *harness.Child) error {
+func (m *switching) sendToSleep(ctx context.Context, producer *harness.Child) {
 	const tries, patience = 50, 300 * time.Millisecond
 	for range tries {
-		if err := producer.Freeze(ctx); err != nil {
-			return fmt.Errorf("a producer: %w", err)
-		}
+		check(producer.Freeze(ctx))
 		written := make(chan error, 1)
 		probe := ringfence.Message{Value: make([]byte, 8)} // without a key: it has no place in an order
 		m.rf.ProduceAsync(ctx, switchTopic, probe, nil, func(_ ringfence.Position, err error) { written <- err })
 		select {
 		case err := <-written:
-			return err
+			check(err)
+			return
 		case <-time.After(patience):
 		}
-		if err := producer.Thaw(); err != nil {
-			return fmt.Errorf("wake a producer: %w", err)
-		}
-		if err := <-written; err != nil {
-			return err
-		}
+		check(producer.Thaw())
+		check(<-written)
 	}
-	return fmt.Errorf("a producer was stopped %d times and held the log's lock each time", tries)
+	check(fmt.Errorf("a producer was stopped %d times and held the log's lock each time", tries))
 }
 
 // check reads everything and counts the records that do not follow their predecessor of the key.
-func (m *switching) check(ctx context.Context, records int64) (broken int64, err error) {
-	info, err := m.rf.DescribeTopic(ctx, switchTopic)
-	if err != nil {
-		return 0, err
-	}
+func (m *switching) check(ctx context.Context, records int64) (broken int64) {
 	next := map[string]uint64{}
-	for _, st := range info.Storage {
-		topic, err := m.rf.Log().Topic(ctx, st.Name)
-		if err != nil {
-			return 0, err
-		}
-		m.later(topic.Close)
-		var recs []commitlog.Record
+	for _, st := range must(m.rf.DescribeTopic(ctx, switchTopic)).Storage {
+		topic := must(m.rf.Log().Topic(ctx, st.Name))
+		m.Later(topic.Close)
 		for _, p := range st.Partitions {
-			for at, end := p.First, p.Next; at < end; {
-				if recs, at, err = topic.Read(ctx, p.Partition, at, recs[:0], nil); err != nil {
-					return 0, err
-				}
+			readAll(ctx, topic, p.Partition, nil, func(recs []commitlog.Record) {
 				for _, r := range recs {
 					if r.Key == nil {
 						continue
@@ -224,22 +161,20 @@ func (m *switching) check(ctx context.Context, records int64) (broken int64, err
 					next[string(r.Key)] = n + 1
 					records--
 				}
-			}
+			})
 		}
 	}
-	return broken + max(records, -records), nil // lost or doubled ones are no order either
+	return broken + max(records, -records) // lost or doubled ones are no order either
 }
 
 // switchJob is a producer that numbers the records of its keys and notes its pauses.
 type switchJob struct {
-	Dir        string
-	Durability ringfence.Durability
-	Process    int
-	Keys       int
-	InFlight   int
-	Size       int
+	site
+	Process  int
+	Keys     int
+	InFlight int
+	Size     int
 
-	at          Stores
 	mu          sync.Mutex
 	first, last map[int]int64 // by storage topic: when its first and its last record were acknowledged, ns
 }
@@ -256,42 +191,37 @@ func (j *switchJob) acked(storage int, now int64) {
 
 // Run produces until it hears something, and then tells of its pauses, by the storage topic that was
 // switched to.
-func (j *switchJob) Run(ctx context.Context, t *harness.Talk) (err error) {
-	rf, err := j.at.open(ctx, j.Dir, j.Durability)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rf.Close()) }()
-	j.first, j.last = map[int]int64{}, map[int]int64{}
-	keys := make([][]byte, j.Keys)
-	for k := range keys {
-		keys[k] = fmt.Appendf(nil, "p%d-k%d", j.Process, k)
-	}
-	var stop atomic.Bool
-	go func() { // ends before the window is empty
-		t.Hear()
-		stop.Store(true)
-	}()
-	w := measure.NewWindow(j.InFlight)
-	began := time.Now()
-	sent, err := w.Fill(func(int) bool { return !stop.Load() && ctx.Err() == nil }, func(n int) {
-		value := make([]byte, j.Size)
-		binary.LittleEndian.PutUint64(value, uint64(n/j.Keys))
-		rf.ProduceAsync(ctx, switchTopic, ringfence.Message{Key: keys[n%j.Keys], Value: value}, nil, func(at ringfence.Position, err error) {
-			if err == nil {
-				j.acked(at.Storage, int64(time.Since(began))+1)
-			}
-			w.Leave(err)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	gaps := map[int]int64{}
-	for storage, first := range j.first {
-		if last := j.last[storage-1]; last != 0 {
-			gaps[storage] = first - last
+func (j *switchJob) Run(ctx context.Context, t *harness.Talk) error {
+	return measure.Try(func(s *measure.Script) {
+		rf := j.open(ctx, s)
+		j.first, j.last = map[int]int64{}, map[int]int64{}
+		keys := make([][]byte, j.Keys)
+		for k := range keys {
+			keys[k] = fmt.Appendf(nil, "p%d-k%d", j.Process, k)
 		}
-	}
-	return t.Say(event{Kind: kindSwitched, Partition: -1, Offset: sent, Gaps: gaps})
+		var stop atomic.Bool
+		go func() { // ends before the window is empty
+			t.Hear()
+			stop.Store(true)
+		}()
+		w := measure.NewWindow(j.InFlight)
+		began := time.Now()
+		sent := w.Fill(func(int) bool { return !stop.Load() && ctx.Err() == nil }, func(n int) {
+			value := make([]byte, j.Size)
+			binary.LittleEndian.PutUint64(value, uint64(n/j.Keys))
+			rf.ProduceAsync(ctx, switchTopic, ringfence.Message{Key: keys[n%j.Keys], Value: value}, nil, func(at ringfence.Position, err error) {
+				if err == nil {
+					j.acked(at.Storage, int64(time.Since(began))+1)
+				}
+				w.Leave(err)
+			})
+		})
+		gaps := map[int]int64{}
+		for storage, first := range j.first {
+			if last := j.last[storage-1]; last != 0 {
+				gaps[storage] = first - last
+			}
+		}
+		check(t.Say(event{Kind: kindSwitched, Partition: -1, Offset: sent, Gaps: gaps}))
+	})
 }

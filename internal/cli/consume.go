@@ -241,11 +241,12 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}
+		stderr, end := a.execStderr()
 		x := &command.Runner{
-			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
+			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: stderr, Logger: a.logger(),
 			Running: &a.children, Decides: f.policy,
 		}
-		return x.Process, func() {}
+		return x.Process, end
 	}
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}

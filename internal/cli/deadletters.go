@@ -212,7 +212,7 @@ func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
 		for i := range list {
 			d := deadLetterOf(&list[i])
 			if d.Lost != "" {
-				d.Answer = "LOST, it can only be discarded: " + d.Lost
+				d.Answer = "LOST, it can only be skipped or discarded: " + d.Lost
 			}
 			key := "-"
 			if d.Key != nil {
@@ -249,7 +249,8 @@ type ordered struct {
 
 func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
-	var dry bool
+	var dry, yes bool
+	discards := verb == "discard"
 	cmd := &cobra.Command{
 		Use:   verb + " NAME ([--id] ID... | --key K | --since T | --filter EXPR | --all)",
 		Short: short,
@@ -262,6 +263,12 @@ members of the subscription carry it out as soon as there are some.`,
 	c.moreFlags(cmd)
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say how many these are")
+	if discards {
+		cmd.Long += ` On a terminal it asks before
+records are finished that were never delivered; --yes answers. Without a terminal it
+never asks.`
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	}
 	c.waitFlag(cmd)
 	a.checkedBy(cmd, func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[min(1, cmd.Flags().NArg()):]...)
@@ -272,8 +279,15 @@ members of the subscription carry it out as soon as there are some.`,
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		o := c.options(cmd)
-		o.DryRun = dry
+		o.DryRun = dry || discards && !yes && a.asks()
 		n, err := order(rf, ctx, args[0], o)
+		if err == nil && o.DryRun && !dry {
+			if n > 0 && !a.confirm(ctx, fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(int64(n), "dead letter"), args[0])) {
+				return fmt.Errorf("no dead letter of subscription %q was discarded: nobody said yes: %w", args[0], fault.NotDone)
+			}
+			o.DryRun = false
+			n, err = order(rf, ctx, args[0], o)
+		}
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/push"
 	"github.com/ringfence/ringfence/subscription"
@@ -13,6 +15,11 @@ import (
 
 // endpointLimits are the flags that bound what goes to one endpoint.
 type endpointLimits struct{ rates, concurrencies []string }
+
+func (l *endpointLimits) register(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&l.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all who deliver")
+	fl.StringSliceVar(&l.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many attempts all subscriptions that go there have under way at the same time; each process has one at least")
+}
 
 func (l *endpointLimits) parse() (map[string]push.Limits, error) {
 	all := map[string]push.Limits{}

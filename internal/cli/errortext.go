@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,9 @@ func (a *app) printError(err error) {
 	lines := a.faults(err)
 	for i, l := range lines {
 		lines[i] = strings.TrimSuffix(l, ": "+fault.Invalid.Error()) // the message says it better
+		if fault.ExitCode(err) == fault.ExitTimeout {
+			lines[i] = strings.TrimSuffix(lines[i], ": "+context.DeadlineExceeded.Error()) // so does "after 5s"
+		}
 	}
 	switch {
 	case len(lines) == 1:

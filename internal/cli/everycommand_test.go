@@ -147,7 +147,7 @@ func TestEveryNumberIsBounded(t *testing.T) {
 		}
 		flags.VisitAll(func(f *pflag.Flag) {
 			for _, value := range senseless(f) {
-				if f.Name == ageless && value == "2562047h" || signed(f.Name) && slices.Contains([]string{"-2", "-2s", "2562047h"}, value) {
+				if f.Name == ageless && value == "2562047h" {
 					continue
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it would do what it is for

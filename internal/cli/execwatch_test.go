@@ -2,32 +2,16 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/rand"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// withEnviron are the processes that have a variable in their environment.
-func withEnviron(t *testing.T, kv string) (pids []string) {
-	t.Helper()
-	found, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range found {
-		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+kv+"\x00")) {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
-		}
-	}
-	return pids
-}
+	"github.com/ringfence/ringfence/internal/testserver"
+)
 
 // consuming starts a consumer with a command, and returns when the command has said "begun".
 func consuming(t *testing.T, mark, command string, args ...string) (*exec.Cmd, *bufio.Reader) {
@@ -54,7 +38,7 @@ func TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()
 	cmd, _ := consuming(t, mark, `sleep 1000 & setsid sleep 1000 & setsid sh -c "sleep 1000; :" & env -u RINGFENCE_RECORD_WATCH sleep 1000 & (set -m; sleep 1000 &); sleep .3; echo begun; sleep 1000`)
-	if n := len(withEnviron(t, mark)); n < 6 {
+	if n := len(testserver.WithEnviron(t, mark)); n < 6 {
 		t.Fatalf("%d processes run; expected those of the command", n)
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -63,7 +47,7 @@ func TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled(t *testing.T) {
 	_ = cmd.Wait()
 	for end := time.Now().Add(20 * time.Second); ; {
 		<-time.After(5 * time.Millisecond)
-		left := withEnviron(t, mark)
+		left := testserver.WithEnviron(t, mark)
 		if len(left) == 0 {
 			return
 		}
@@ -86,7 +70,7 @@ func TestWhatACommandLeftRunningOutlivesACleanEnd(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	left := withEnviron(t, mark)
+	left := testserver.WithEnviron(t, mark)
 	if len(left) != 1 {
 		t.Errorf("%d processes are left; expected the one that was started", len(left))
 	}

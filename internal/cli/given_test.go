@@ -183,8 +183,19 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 		t.Errorf("who has to deliver it is not told: %q", stdout)
 	}
 	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 300), "--topic", "orders", "--data", data)
-	if !strings.Contains(stderr, "at most 64 bytes") || strings.Contains(stderr, "mistakes") {
+	if !strings.Contains(stderr, "expected 1 to 64 letters") || strings.Contains(stderr, "mistakes") {
 		t.Errorf("got %q", stderr)
+	}
+	for line, want := range map[string]string{
+		"topic create":                       "expected 1 to 128",
+		"subscription create --topic orders": "expected 1 to 64 letters",
+		"subscription describe":              "expected 1 to 64 letters",
+		"group describe":                     "expected 1 to 128 letters",
+	} {
+		code, _, stderr := runLine(t, append(strings.Fields(line+" --data "+data), "")...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s \"\": %d, %q; expected 2 and %q", line, code, stderr, want)
+		}
 	}
 	_, _, stderr = runLine(t, "subscription", "describe", "biling", "--data", data)
 	if !strings.Contains(stderr, `"ringfence subscription list" shows those that are there`) {

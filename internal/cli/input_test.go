@@ -15,29 +15,34 @@ import (
 // The writer of a FIFO may never come: --timeout and a signal end the wait.
 func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 	t.Parallel()
-	data, fifo := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
+	data := filepath.Join(t.TempDir(), "data")
+	fifo := func() string { // each has its own: who gives up ends its wait as a writer, whom the next one would take for its own
+		name := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
 	}
 	if code, _, stderr := runLine(t, "topic", "create", "t", "--data", data); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{
-		{"produce", "t", "--file", fifo, "--data", data},
-		{"topic", "list", "--config", fifo, "--data", data},
-		{"apply", "--file", fifo, "--data", data},
-		{"subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", fifo, "--data", data},
+		{"produce", "t", "--file", fifo(), "--data", data},
+		{"topic", "list", "--config", fifo(), "--data", data},
+		{"apply", "--file", fifo(), "--data", data},
+		{"subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", fifo(), "--data", data},
 	} {
 		if code, _, stderr := runLine(t, append(args, "--timeout", "100ms")...); code != 124 || !strings.Contains(stderr, "--timeout") {
 			t.Errorf("%v: exit code %d and %q", args, code, stderr)
 		}
 	}
-	if err := os.Chmod(fifo, 0o602); err != nil {
+	shared := fifo()
+	if err := os.Chmod(shared, 0o602); err != nil {
 		t.Fatal(err)
 	}
 	written := make(chan error, 1)
-	go func() { written <- os.WriteFile(fifo, []byte("durability: os\n"), 0o600) }() // joined below
-	if code, _, stderr := runLine(t, "topic", "list", "--config", fifo, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+fifo) {
+	go func() { written <- os.WriteFile(shared, []byte("durability: os\n"), 0o600) }() // joined below
+	if code, _, stderr := runLine(t, "topic", "list", "--config", shared, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+shared) {
 		t.Errorf("a FIFO that others can write to: exit code %d and %q", code, stderr)
 	}
 	<-written // it may have lost its reader before

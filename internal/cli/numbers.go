@@ -19,9 +19,6 @@ import (
 // ageless are times that may be longer than any other.
 const ageless = "retention-age"
 
-// signed tells the flags to which less than nothing means something.
-func signed(name string) bool { return name == "hold" }
-
 // badNumbers are, by flag, the numbers and times that no flag takes: what is less than nothing, unless that is
 // the default, and a time of more than a year. It looks at what was given, before a command makes of it what it
 // means.
@@ -51,9 +48,6 @@ func untold(bad map[string]error, told []error) (errs []error) {
 
 // badNumber says what is wrong about the value of a flag; "": nothing.
 func badNumber(f *pflag.Flag) string {
-	if signed(f.Name) {
-		return ""
-	}
 	switch f.Value.Type() {
 	case "duration":
 		switch d, _ := time.ParseDuration(f.Value.String()); {

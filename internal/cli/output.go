@@ -20,7 +20,7 @@ import (
 // the same facts. A subscription is shown without what may be secret in it, whoever prints it.
 func (a *app) emit(v any, text func(*report)) error {
 	if d, ok := v.(*ringfence.SubscriptionInfo); ok {
-		v = shownSubscription(d)
+		v = documentOf(shownSubscription(d))
 	}
 	var buf bytes.Buffer
 	if a.global.format == "json" {

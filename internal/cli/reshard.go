@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/document"
 )
 
 func (a *app) subscriptionReshard() *cobra.Command {
@@ -86,7 +87,7 @@ func setsTable(r *report, d *ringfence.SubscriptionInfo) {
 	for i, s := range d.Sets {
 		since, pause := "", ""
 		if s.Since > 0 {
-			since = time.UnixMilli(s.Since).UTC().Format(time.RFC3339)
+			since = document.Time(s.Since)
 		}
 		if s.Pause > 0 {
 			pause = (time.Duration(s.Pause) * time.Millisecond).String()

@@ -38,7 +38,7 @@ func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *regi
 		a.doing.Store(opening)
 		reg, err := ringfence.OpenRegistry(ctx, c)
 		if err != nil {
-			return err
+			return a.whereToLook(err)
 		}
 		a.doing.Store(working)
 		defer func() {

@@ -224,7 +224,7 @@ func (a *app) onClient(ctx context.Context, create bool, body func(context.Conte
 	a.doing.Store(opening)
 	rf, err := ringfence.Open(ctx, c)
 	if err != nil {
-		return err
+		return a.whereToLook(err)
 	}
 	a.doing.Store(working)
 	defer func() {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/rest"
 	"github.com/ringfence/ringfence/push"
 	"github.com/ringfence/ringfence/subscription"
 )
@@ -38,9 +40,6 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	}
 	fl := cmd.Flags()
 	out.register(fl)
-	var limits endpointLimits
-	fl.StringSliceVar(&limits.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all daemons")
-	fl.StringSliceVar(&limits.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many of them are under way at the same time, at least one in each daemon")
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
 	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
@@ -48,7 +47,7 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
 		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}
 		var err error
-		opts.Endpoints, err = limits.parse()
+		opts.Endpoints, err = out.limits.parse()
 		return errors.Join(f.check(), out.check(), err)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
@@ -56,7 +55,12 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		if opts.Config, err = out.config(a.logger(), a.global.shared); err != nil {
 			return err
 		}
+		var resting sync.WaitGroup
+		stopped, stop := context.WithCancel(ctx)
+		resting.Go(func() { new(rest.Rester).Run(stopped) }) // joined below
 		err = push.Serve(ctx, rf, &opts)
+		stop()
+		resting.Wait()
 		if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errSignalled) {
 			return cause
 		}
@@ -71,15 +75,17 @@ type outbound struct {
 	tokens string
 	events bool
 	tls    push.TLSFiles
+	limits endpointLimits
 	nets   []netip.Prefix
 }
 
 func (o *outbound) register(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
 	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
-	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode")
+	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode, also of subscriptions that do not say so")
 	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with lines of an origin, the file of the certificate that it gets when it asks for one, and that of its key: https://api.example.com cert.pem key.pem")
 	fl.StringVar(&o.tls.CAFile, "ca-file", "", "`file` with certificates (PEM) to trust at endpoints, besides those of the system")
+	o.limits.register(fl)
 }
 
 // config reads the files that deliveries need.
@@ -91,7 +97,7 @@ func (o *outbound) config(log *slog.Logger, shared bool) (push.Config, error) {
 
 // used says whether any of the flags was given.
 func (o *outbound) used() bool {
-	return len(o.allow) > 0 || o.tokens != "" || o.events || o.tls != push.TLSFiles{}
+	return len(o.allow) > 0 || o.tokens != "" || o.events || o.tls != push.TLSFiles{} || len(o.limits.rates)+len(o.limits.concurrencies) > 0
 }
 
 func (o *outbound) check() error {
@@ -116,6 +122,7 @@ func endpointFlags(fl *pflag.FlagSet, e *ringfence.SubscriptionEndpoint) {
 	fl.StringVar(&e.URL, "endpoint", "", "`URL` that each record is posted to by \"ringfence serve\" and \"subscription run\"")
 	fl.DurationVar(&e.Timeout, "timeout", 0, "how long one attempt may take at the endpoint (default 30s); for this command itself set RINGFENCE_TIMEOUT")
 	fl.StringVar(&e.SecretFile, "secret-file", "", "`file` with the secret that requests to the endpoint are signed with, or two during a rotation; its path is stored")
+	fl.BoolVar(&e.CloudEvents, "cloudevents", false, "make each request to the endpoint a CloudEvent 1.0 in binary mode")
 }
 
 // checkEndpoint looks at the flags of an endpoint, and at its file.
@@ -124,8 +131,8 @@ func checkEndpoint(e *ringfence.SubscriptionEndpoint) error {
 	if e.URL != "" {
 		_, err := subscription.CheckURL(e.URL)
 		errs = append(errs, err)
-	} else if e.Timeout != 0 || e.SecretFile != "" {
-		errs = append(errs, fmt.Errorf("--timeout and --secret-file are of an endpoint: expected --endpoint: %w", fault.Invalid))
+	} else if e.Timeout != 0 || e.SecretFile != "" || e.CloudEvents {
+		errs = append(errs, fmt.Errorf("--timeout, --secret-file and --cloudevents are of an endpoint: expected --endpoint: %w", fault.Invalid))
 	}
 	if e.SecretFile != "" {
 		path, err := filepath.Abs(e.SecretFile)
@@ -155,19 +162,26 @@ func endpointTerms(e *subscription.Endpoint) string {
 	if e.SecretFile != "" {
 		text += ", signed with the secret in " + e.SecretFile
 	}
+	if e.CloudEvents {
+		text += ", as CloudEvents"
+	}
 	return text
 }
 
 // deliverer is what delivers the records of a subscription: its endpoint, unless something else is asked
-// for; and what ends it.
-func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, stop func(error)) (ringfence.Handler, func(), error) {
+// for; and what ends it. Of an endpoint with limits opts gets the part.
+func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, opts *ringfence.SubscribeOptions, stop func(error)) (ringfence.Handler, func(), error) {
 	d, err := rf.DescribeSubscription(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if d.Endpoint == nil || f.exec != "" || printed {
 		if out.used() {
-			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file and --ca-file are for the delivery to an endpoint, and nothing goes to one here: %w", fault.Invalid)
+			why := fmt.Sprintf("subscription %q has none", name)
+			if d.Endpoint != nil {
+				why = "--exec and --print take the records in its place"
+			}
+			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --ca-file, --endpoint-rate and --endpoint-concurrency are for the delivery to an endpoint, and nothing goes to one here, as %s: %w", why, fault.Invalid)
 		}
 		h, done := a.processor(f, stop)
 		return h, done, nil
@@ -180,5 +194,18 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.Deliver, e.Close, nil
+	opts.Life = d.Life() // the next one of its name has another endpoint
+	limits, err := out.limits.parse()
+	var end func()
+	if err == nil {
+		opts.Target, end, err = push.Share(ctx, rf, d, limits, a.logger())
+	}
+	if err != nil {
+		e.Close()
+		return nil, nil, err
+	}
+	return e.Deliver, func() {
+		end()
+		e.Close()
+	}, nil
 }

@@ -37,6 +37,9 @@ func endpoint() int {
 			fmt.Fprint(w, "what is \x1b[31mthat?")
 			return
 		}
+		if id := r.Header.Get("Ce-Id"); id != "" {
+			fmt.Fprintf(took, "event %s of %s %q\n", r.Header.Get("Ce-Specversion"), r.Header.Get("Ce-Source"), body)
+		}
 		fmt.Fprintf(took, "%s %s %s signed %t token %q\n", r.Header.Get("Ringfence-Subscription"), r.Header.Get("Ringfence-Key"), body,
 			r.Header.Get("Webhook-Signature") != "", r.Header.Get("Authorization"))
 	})}

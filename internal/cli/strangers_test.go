@@ -129,3 +129,23 @@ func TestASubscriptionIsShownButForWhatCantBeRead(t *testing.T) {
 		})
 	}
 }
+
+// A newer version delivers the topic: nobody is told to delete it all the same.
+func TestATopicThatANewerVersionDeliversIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	set := subscriptionOf(t, data)
+	now := `{"format":99,"name":"billing","topic":["orders"]}`
+	stored(t, data, "subscriptions/billing", &now)
+	for _, group := range []string{"", `{"format":1,"life":"x","units":1,"topic":"orders"}`} {
+		if group != "" {
+			stored(t, data, "groups/billing.."+set+"/meta", &group)
+		}
+		for _, line := range []string{"topic delete orders --yes", "topic delete orders --yes --force"}[:1+min(1, len(group))] {
+			code, _, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
+			if code != 4 || !strings.Contains(stderr, "upgrade") || strings.Contains(stderr, "--force") {
+				t.Errorf("%s, with the group %q: exit code %d, %q; expected 4, and only that it says to upgrade", line, group, code, stderr)
+			}
+		}
+	}
+}

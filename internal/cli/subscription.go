@@ -20,10 +20,10 @@ func (a *app) subscriptionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subscription",
 		Short: "Deliver a topic in order per key, with retries, dead letters and their redrive",
-		Long: `A subscription delivers the records of a topic to a command, those of a key in order.
-A record that fails is tried again with growing pauses while only its key waits. When
-it is given up it becomes a dead letter, and its key waits until somebody redrives or
-discards it; then the rest of the key follows in order.`,
+		Long: `A subscription delivers the records of a topic to an HTTP endpoint or a command, those
+of a key in order. A record that fails is tried again with growing pauses while only its
+key waits. When it is given up it becomes a dead letter, and its key waits until somebody
+redrives, edits, skips or discards it; then the rest of the key follows in order.`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
@@ -54,7 +54,7 @@ topic or order it is a conflict (exit code 4).`,
 	fl := cmd.Flags()
 	endpointFlags(fl, &cfg.Endpoint)
 	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
-	fl.StringVar(&order, "order", "key", "what is delivered in order: the records of a key, or none")
+	fl.StringVar(&order, "order", "key", "what is delivered in order: key (the records of a key), none, or function (what a program in Go makes of the key, which alone can deliver it)")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
 	fl.IntVar(&cfg.Shards, "shards", 0, "how many shards share the partitions of the topic (default: one for each)")
 	fl.IntVar(&cfg.MaxAttempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
@@ -133,13 +133,11 @@ func (a *app) subscriptionList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			docs := make([]subscriptionDocument, len(all))
 			for i, d := range all {
-				all[i] = shownSubscription(d)
+				docs[i] = documentOf(shownSubscription(d))
 			}
-			if all == nil {
-				all = []*ringfence.SubscriptionInfo{}
-			}
-			return a.emit(all, func(r *report) {
+			return a.emit(docs, func(r *report) {
 				rows := make([][]cell, len(all))
 				for i, d := range all {
 					if d.Damaged != "" {
@@ -156,11 +154,14 @@ func (a *app) subscriptionList() *cobra.Command {
 
 // subscriptionView is a subscription with the group of members that delivers it.
 type subscriptionView struct {
-	*ringfence.SubscriptionInfo
-	Group  *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
-	Parked parkedView      `json:"parked"`
-	Dead   deadView        `json:"dead"`
-	Wait   int             `json:"blocked"` // of the parked records, those behind a dead letter
+	subscriptionDocument
+	Group   *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
+	Parked  parkedView      `json:"parked"`
+	Dead    deadView        `json:"dead"`
+	Wait    int             `json:"blocked"`           // of the parked records, those behind a dead letter
+	Breaker *breakerView    `json:"breaker,omitempty"` // none: nobody delivers
+	// Endpoint are the limits of the endpoint, where members have some.
+	Shared *endpointView `json:"endpoint_limits,omitempty"`
 	// Limited is what each member has of the limits.
 	Limited []limitUse `json:"limited,omitempty"`
 	// Problems are what could not be read, or keeps it from being delivered; what they are about is missing.
@@ -170,14 +171,18 @@ type subscriptionView struct {
 func (a *app) subscriptionDescribe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show a subscription: its policy, owners, lag, parked records and dead letters",
-		Args:  cobra.ExactArgs(1),
+		Short: "Show a subscription: its policy, owners, lag, parked records, dead letters, breaker and limits",
+		Long: `Show a subscription: its policy, owners, lag, parked records and dead letters, whether
+what it is delivered to works (the breaker), and its limits with what is used of them.
+What only the owner of a shard knows it stores with its progress, at most once a
+second: how long ago that was is shown.`,
+		Args: cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			d, err := rf.DescribeSubscription(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			v := subscriptionView{SubscriptionInfo: shownSubscription(d)}
+			v := subscriptionView{subscriptionDocument: documentOf(shownSubscription(d))}
 			problems := []error{rf.CheckSubscription(ctx, args[0])}
 			switch g, err := rf.DescribeGroup(ctx, d.Group()); {
 			case err == nil:
@@ -185,7 +190,9 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 			case !errors.Is(err, ringfence.ErrNotFound):
 				problems = append(problems, err)
 			}
-			v.Limited = limitUses(d, v.Group)
+			v.Limited, v.Breaker = limitUses(d, v.Group), breakerOf(v.Group)
+			shared, err := endpointOf(ctx, rf, d, v.Group)
+			v.Shared, problems = shared, append(problems, err)
 			backlog, err := rf.Backlog(ctx, args[0])
 			problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
 			for _, err := range problems {
@@ -204,7 +211,9 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 					r.line("only what this is true of: %s", d.Filter)
 				}
 				limitLines(r, d, v.Limited)
+				endpointLines(r, v.Shared)
 				pauseLine(r, d)
+				breakerLines(r, v.Breaker)
 				setsTable(r, d)
 				backlogLine(r, backlog, time.Now())
 				switch {
@@ -298,7 +307,8 @@ record no attempt, and with anything else when it is to be tried again. That it 
 be started, as the host has no process for it, counts as 69.
 
 An endpoint on this host or in a private network gets nothing unless --allow-net has
-its address.
+its address. Give it the same --endpoint-rate and --endpoint-concurrency as the daemons
+("ringfence serve") that deliver to that endpoint: it has its part of them.
 
 SIGTERM, SIGINT and SIGHUP drain. Start it as often as you like: each shard has one
 owner at a time, and what is parked survives its owner.`,
@@ -327,12 +337,13 @@ owner at a time, and what is parked survives its owner.`,
 		if cmd.Flags().Changed("exec") && f.exec == "" {
 			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
 		}
-		return errors.Join(err, out.check())
+		_, unparsed := out.limits.parse()
+		return errors.Join(err, out.check(), unparsed)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		working, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		process, done, err := a.deliverer(ctx, rf, args[0], &f, &out, cmd.Flags().Changed("print"), stop)
+		process, done, err := a.deliverer(ctx, rf, args[0], &f, &out, cmd.Flags().Changed("print"), &opts, stop)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -76,11 +77,13 @@ type limitUse struct {
 	Member      string  `json:"member"`
 	Rate        float64 `json:"rate,omitempty"` // attempts in a second
 	Concurrency int     `json:"concurrency,omitempty"`
+	Used        *used   `json:"used,omitempty"`  // nil: it has told nothing, as it delivers nothing
+	Eased       float64 `json:"eased,omitempty"` // attempts in a second that it tries at most, as most are refused; 0: as many as it may
 }
 
 // limitUses divides the limits as the members do.
 func limitUses(d *ringfence.SubscriptionInfo, g *document.Group) (all []limitUse) {
-	if d.Limits == nil || g == nil {
+	if g == nil {
 		return nil
 	}
 	partitions := 0
@@ -93,20 +96,30 @@ func limitUses(d *ringfence.SubscriptionInfo, g *document.Group) (all []limitUse
 			if u.Owner == m.ID {
 				use.Rate += float64(d.Rate()) * float64(len(u.Positions)) / float64(partitions)
 				use.Concurrency += d.Concurrency(u.Unit)
+				if told := u.Deliveries; told != nil {
+					use.Eased = max(use.Eased, told.Eased)
+				}
 			}
 		}
-		all = append(all, use)
+		if use.Used = usedBy(g, m.ID); d.Limits != nil || use.Eased > 0 {
+			all = append(all, use)
+		}
 	}
 	return all
 }
 
 // limitLines show the limits of a subscription, and what each member has of them.
 func limitLines(r *report, d *ringfence.SubscriptionInfo, uses []limitUse) {
-	if d.Limits == nil {
-		return
+	if d.Limits != nil {
+		r.line("%s", limitText(d))
 	}
-	r.line("%s", limitText(d))
 	for _, u := range uses {
+		if u.Eased > 0 {
+			r.line("%s tries at most %.4g a second, as most are refused for want of capacity", u.Member, u.Eased)
+		}
+		if d.Limits == nil {
+			continue
+		}
 		var parts []string
 		if d.Limits.Rate > 0 {
 			parts = append(parts, fmt.Sprintf("%.4g a second", u.Rate))
@@ -115,5 +128,8 @@ func limitLines(r *report, d *ringfence.SubscriptionInfo, uses []limitUse) {
 			parts = append(parts, fmt.Sprintf("%d at once", u.Concurrency))
 		}
 		r.line("  of it %s has %s", u.Member, strings.Join(parts, ", "))
+		if u.Used != nil {
+			r.line("    and uses %s", u.Used.text(time.Now()))
+		}
 	}
 }

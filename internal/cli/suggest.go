@@ -33,6 +33,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("unknown flag %s%s; see %q: %w", dashes, unknown.GetSpecifiedName(), cmd.CommandPath()+" --help", fault.Invalid)
 	}
+	var alone *pflag.ValueRequiredError
+	if errors.As(err, &alone) {
+		f := alone.GetFlag()
+		kind, _ := pflag.UnquoteUsage(f)
+		return fmt.Errorf("--%s is given without a value: expected --%s %s: %w", f.Name, f.Name, kind, fault.Invalid)
+	}
 	return fmt.Errorf("%w: %w", plainFlagError(err), fault.Invalid)
 }
 

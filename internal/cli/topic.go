@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/delivery"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -110,14 +111,25 @@ func (a *app) topicList() *cobra.Command {
 			list := document.ListTopics(topics)
 			return a.emit(list, func(r *report) {
 				var rows [][]cell
+				head, parts := []string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, false
+				for _, t := range list {
+					parts = parts || t.Internal != ""
+				}
+				if parts { // of subscriptions, which users neither produce to nor delete
+					head = append(head, "PART OF")
+				}
 				for _, t := range list {
 					if t.Damaged != "" {
 						rows = append(rows, []cell{left(t.Name), right("-"), right("-"), warnIf(true, left("can't be read: "+t.Damaged))})
 						continue
 					}
-					rows = append(rows, []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)})
+					row := []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)}
+					if parts {
+						row = append(row, left(dash(t.Internal)))
+					}
+					rows = append(rows, row)
 				}
-				r.table([]string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, rows)
+				r.table(head, rows)
 			})
 		}),
 	}
@@ -200,6 +212,10 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 		return d, "", err
 	}
 	for _, g := range groups {
+		owner, _, _ := subscription.OfGroup(g.Group)
+		if i := slices.IndexFunc(subs, func(s *ringfence.SubscriptionInfo) bool { return s.Newer() && s.Name == owner }); i >= 0 {
+			return d, "", delivery.InUseByNewer(name, subs[i])
+		}
 		d.Groups = append(d.Groups, g.Group)
 		if force && g.Members > 0 {
 			return d, "", fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)

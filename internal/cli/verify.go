@@ -258,14 +258,10 @@ func (a *app) verifyAgent() *cobra.Command {
 			if os.Getppid() != s.Parent {
 				return errors.New("the run that started this process is gone")
 			}
-			rf, err := ringfence.Open(ctx, a.clientConfig())
-			if err == nil {
-				err = verify.Serve(ctx, s, rf, a.logger())
-			}
-			switch {
-			case verify.Left(ctx, err):
-				return nil
-			case verify.Away(err):
+			err := verify.Serve(ctx, s, func(ctx context.Context) (*ringfence.Client, error) {
+				return ringfence.Open(ctx, a.clientConfig())
+			}, a.logger())
+			if verify.Away(err) {
 				return &exitError{err, verify.ExitAway}
 			}
 			return err

@@ -19,8 +19,9 @@ type blockage struct {
 	Shard     int    `json:"shard"`
 	Owner     string `json:"owner"`
 	Epoch     int64  `json:"epoch"`
-	ID        string `json:"id"`     // of the first record that is parked
-	Status    string `json:"status"` // of that: failed, retrying, or delayed
+	ID        string `json:"id"`                // of the first record that is parked
+	Status    string `json:"status"`            // of that: failed, retrying, or delayed
+	Ordered   string `json:"ordered,omitempty"` // what was decided, and is done as soon as a member is there
 	Attempts  int    `json:"attempts"`
 	Reason    string `json:"reason"`
 	Answer    string `json:"answer"`
@@ -32,7 +33,7 @@ type blockage struct {
 func blockageOf(b *ringfence.Blockage) blockage {
 	out := blockage{
 		Shard: b.Shard, Owner: b.Owner, Epoch: b.Epoch, ID: b.ID, Status: "retrying", Attempts: b.Attempts,
-		Reason: b.Reason, Answer: b.Answer, FailedAt: when(b.FailedAt), Due: when(b.Due), Followers: b.Parked - 1,
+		Reason: b.Reason, Answer: b.Answer, FailedAt: when(b.FailedAt), Due: when(b.Due), Followers: b.Parked - 1, Ordered: string(b.Ordered),
 	}
 	switch {
 	case b.Failed:
@@ -70,7 +71,11 @@ record that is held in memory before it is parked only its owner knows.`,
 			}
 			return errors.Join(err, a.emit(out, func(r *report) {
 				if len(out) == 0 {
-					r.line("nothing of key %s is parked", args[1])
+					key := args[1]
+					if key == "" {
+						key = `""`
+					}
+					r.line("nothing of key %s is parked", key)
 				}
 				for _, b := range out {
 					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
@@ -80,9 +85,12 @@ record that is held in memory before it is parked only its owner knows.`,
 						continue
 					}
 					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(b.FailedAt), dash(b.Answer))
-					if b.Status == "retrying" {
+					switch {
+					case b.Status == "retrying":
 						r.line("next attempt %s", dash(b.Due))
-					} else {
+					case b.Ordered != "":
+						r.line("it is to be %s as soon as a process delivers the subscription", b.Ordered)
+					default:
 						r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
 					}
 					r.line("%s behind it", plural(int64(b.Followers), "record"))

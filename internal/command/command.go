@@ -94,8 +94,27 @@ const grace = 2 * time.Second
 // Process runs the command with the record on stdin. It ends with ctx: the partition is lost
 // then, and the command must not go on beside that of the new owner. When it has failed, nothing that it
 // has started goes on beside the next attempt, or after the record was given up; what a command leaves
-// that passed for done goes on.
+// that passed for done goes on. Every failure is told in the log, whatever it came from: the record is
+// tried again by somebody who does not say why.
 func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
+	err := x.run(ctx, m)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
+	if ctx.Err() == nil {
+		told := x.Logger.With("partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
+		if x.Decides { // by the policy it may be a dead letter
+			told.Warn("record failed")
+		} else {
+			told.Warn("record failed; it is tried again")
+		}
+	}
+	return err
+}
+
+// run is Process without what is said of a failure.
+func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
 	line, err := document.RecordLine(m)
 	if err != nil {
 		return err
@@ -113,33 +132,20 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	cmd.SysProcAttr = ownGroup()
 	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = grace
-	if err = cmd.Start(); err != nil {
-		err = notBegunError{err}
-	} else {
-		x.Running.add(cmd.Process.Pid)
-		err = cmd.Wait()
-		x.Running.remove(cmd.Process.Pid)
-		if ctx.Err() != nil || err != nil {
-			killGroup(cmd.Process.Pid)
-			if !endMarked(mark) {
-				x.Logger.Warn("what a command has started does not end, and may go on beside the next attempt", "partition", m.Partition, "offset", m.Offset, "after", killTime)
-			}
-		}
+	if err := cmd.Start(); err != nil {
+		return notBegunError{err}
 	}
-	if err == nil {
-		return nil
+	x.Running.add(cmd.Process.Pid)
+	err = cmd.Wait()
+	x.Running.remove(cmd.Process.Pid)
+	if ctx.Err() != nil || err != nil {
+		killGroup(cmd.Process.Pid)
+		if !endMarked(mark) {
+			x.Logger.Warn("what a command has started does not end, and may go on beside the next attempt", "partition", m.Partition, "offset", m.Offset, "after", killTime)
+		}
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = fmt.Errorf("it ended, and %s later what it had started still held its output: redirect that, or wait for it: %w", grace, err)
-	}
-	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
-	if ctx.Err() == nil {
-		told := x.Logger.With("partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
-		if x.Decides { // by the policy it may be a dead letter
-			told.Warn("record failed")
-		} else {
-			told.Warn("record failed; it is tried again")
-		}
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/subscription"
 )
@@ -81,6 +83,34 @@ func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
 		if err == nil || !subscription.IsOutage(err) || subscription.IsUnreached(err) != c.unreached {
 			t.Errorf("a variable of %d bytes: %v; outage %t, unreached %t", len(c.variable), err, subscription.IsOutage(err), subscription.IsUnreached(err))
 		}
+	}
+}
+
+// Without a descriptor for the process that watches over commands none is started, and no attempt of that
+// may pass unheard. It is not parallel: the limit is that of all the process.
+func TestACommandThatNobodyCanWatchOverIsTold(t *testing.T) {
+	var log strings.Builder
+	x := &Runner{Command: "true", Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)), Running: &Children{}}
+	released(t, x.Running)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := x.Process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
+	if again := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); again != nil {
+		t.Fatal(again)
+	}
+	if !errors.Is(err, unix.EMFILE) || !subscription.IsUnreached(err) || !strings.Contains(err.Error(), "partition 4 offset 17") {
+		t.Errorf("error %v; expected one that names the record and the limit", err)
+	}
+	if !strings.Contains(log.String(), "record failed") || !strings.Contains(log.String(), "attempt=2") {
+		t.Errorf("log %q does not say that the record failed", log.String())
+	}
+	if err := x.Process(t.Context(), &ringfence.Message{}); err != nil {
+		t.Errorf("with descriptors again: %v", err)
 	}
 }
 

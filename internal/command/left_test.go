@@ -1,14 +1,12 @@
 package command
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,21 +15,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
-
-// withEnviron are the processes that have a variable in their environment.
-func withEnviron(t *testing.T, kv string) (pids []string) {
-	t.Helper()
-	found, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range found {
-		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+kv+"\x00")) {
-			pids = append(pids, filepath.Base(filepath.Dir(path)))
-		}
-	}
-	return pids
-}
 
 // The record is tried again, or given up, as soon as the command has failed.
 func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
@@ -55,7 +38,7 @@ func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
 			if err := x.Process(t.Context(), &ringfence.Message{Value: []byte("v")}); (err != nil) != c.fails {
 				t.Errorf("error %v", err)
 			}
-			pids := withEnviron(t, mark)
+			pids := testserver.WithEnviron(t, mark)
 			if len(pids) != c.left {
 				t.Errorf("%d processes go on; expected %d", len(pids), c.left)
 			}

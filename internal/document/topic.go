@@ -15,7 +15,8 @@ type ListedTopic struct {
 	Partitions int    `json:"partitions"` // that new records go to
 	Storages   int    `json:"storages"`   // that are not retired
 	Created    string `json:"created"`
-	Damaged    string `json:"damaged,omitempty"` // why it can't be read
+	Internal   string `json:"internal,omitempty"` // what alone writes to it, such as a subscription
+	Damaged    string `json:"damaged,omitempty"`  // why it can't be read
 }
 
 // ListTopics is the list of topics.
@@ -26,7 +27,7 @@ func ListTopics(topics []ringfence.TopicInfo) []ListedTopic {
 			list[i] = ListedTopic{Name: t.Name, Damaged: t.Damaged}
 			continue
 		}
-		list[i] = ListedTopic{Name: t.Name, Partitions: len(t.Storage[t.Produce].Partitions), Created: Time(t.Created)}
+		list[i] = ListedTopic{Name: t.Name, Partitions: len(t.Storage[t.Produce].Partitions), Created: Time(t.Created), Internal: t.Internal}
 		for _, s := range t.Storage {
 			if !s.Retired {
 				list[i].Storages++

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -23,9 +24,13 @@ type Guard struct {
 
 // directory is one that is looked after, as it was at the start.
 type directory struct {
-	dir string
-	was fs.FileInfo
+	dir  string
+	was  fs.FileInfo
+	kept []fs.FileInfo // what has to be in it, in the order of holds
 }
+
+// holds is what each part always has in it, and what a store would not miss: it has it open.
+var holds = []string{"FORMAT", "topics", "control"}
 
 // every is how often a guard looks.
 const every = time.Second
@@ -48,7 +53,11 @@ func New(data, log, registry string) *Guard {
 		}
 		dir = filepath.Join(dir, s.part)
 		if info, err := os.Stat(dir); err == nil {
-			g.directories = append(g.directories, directory{dir, info})
+			p := directory{dir, info, make([]fs.FileInfo, len(holds))}
+			for i, name := range holds {
+				p.kept[i], _ = os.Stat(filepath.Join(dir, name)) // nil: the part has none
+			}
+			g.directories = append(g.directories, p)
 		}
 	}
 	return g
@@ -58,19 +67,42 @@ func New(data, log, registry string) *Guard {
 // another reason is left to the stores.
 func (g *Guard) Check() error {
 	for _, p := range g.directories {
-		switch now, err := os.Stat(p.dir); {
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s was removed while it was in use; nothing done since then is kept: %w", p.dir, fault.Unavailable)
-		case err == nil && !os.SameFile(p.was, now):
-			return fmt.Errorf("%s was replaced by another directory while it was in use; start again to work in that one: %w", p.dir, fault.Unavailable)
-		case err != nil:
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(p.dir, "FORMAT")); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s was emptied while it was in use; nothing done since then is kept: %w", p.dir, fault.Unavailable)
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%w: %w", err, fault.Unavailable)
 		}
 	}
 	return nil
+}
+
+func (p *directory) check() error {
+	now, err := os.Stat(p.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s was removed while it was in use; nothing done since then is kept", p.dir)
+	case leadsElsewhere(err):
+		return fmt.Errorf("%s was replaced while it was in use, and its name leads nowhere (%w); nothing done since then is kept", p.dir, err)
+	case err == nil && !os.SameFile(p.was, now):
+		return fmt.Errorf("%s was replaced by another directory while it was in use; start again to work in that one", p.dir)
+	case err != nil:
+		return nil //nolint:nilerr // as Check says
+	}
+	for i, name := range holds {
+		path := filepath.Join(p.dir, name)
+		now, err := os.Stat(path)
+		switch {
+		case p.kept[i] == nil:
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s was emptied while it was in use (%s is gone); nothing done since then is kept", p.dir, name)
+		case name != "FORMAT" && (leadsElsewhere(err) || err == nil && !os.SameFile(p.kept[i], now)):
+			return fmt.Errorf("%s was replaced while it was in use; nothing done since then is kept; start again to work with what is there now", path)
+		}
+	}
+	return nil
+}
+
+// leadsElsewhere says that a name on the way is not what it was: a file, or links that lead nowhere.
+func leadsElsewhere(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
 // Watch looks until ctx ends, and calls lost with the first error.

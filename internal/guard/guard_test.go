@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,24 @@ func TestGuardNoticesADirectoryThatIsNotTheOne(t *testing.T) {
 			}
 			return makeStore(dir)
 		}, "was replaced"},
+		"replaced by a file": {func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.WriteFile(dir, nil, 0o600))
+		}, "was replaced"},
+		"replaced by links in a circle": {func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Symlink(filepath.Base(dir), dir))
+		}, "was replaced"},
+		"moved, and a link to it": {func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Symlink(filepath.Base(dir)+".old", dir))
+		}, ""},
+		"without the registry's page": {func(dir string) error { return os.Remove(filepath.Join(dir, "registry", "control")) }, "was emptied"},
+		"with another page": {func(dir string) error {
+			page := filepath.Join(dir, "registry", "control")
+			return errors.Join(os.Rename(page, page+".old"), os.WriteFile(page, nil, 0o600))
+		}, "was replaced"},
+		"with FORMAT written anew": {func(dir string) error {
+			format := filepath.Join(dir, "registry", "FORMAT")
+			return errors.Join(os.Rename(format, format+".old"), os.WriteFile(format, nil, 0o600))
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,5 +71,5 @@ func makeStore(dir string) error {
 			return err
 		}
 	}
-	return nil
+	return os.WriteFile(filepath.Join(dir, "registry", "control"), nil, 0o600)
 }

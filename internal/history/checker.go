@@ -1,6 +1,9 @@
 package history
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Config says how much the history can be relied on.
 type Config struct {
@@ -55,6 +58,10 @@ func New(cfg Config) *Checker {
 
 // Add judges the next event. Events come in the order of At.
 func (c *Checker) Add(e Event) {
+	if e.Offset < 0 || e.Offset == math.MaxInt64 {
+		c.report.violate(OneValue, []Event{e}, "a record can't stand at %s/%d", e.place(), e.Offset)
+		return
+	}
 	switch e.Kind {
 	case Sent:
 		c.send(&e)

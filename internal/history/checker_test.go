@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -294,6 +295,23 @@ func TestAForgottenEpochIsGivenAgainOnlyToWhoWasOnTheWay(t *testing.T) {
 		report := s.process("c", 2, "k", 0).check(true, false)
 		if bad := report.Err() != nil; bad == crossed || bad && report.Violations[0].Promise != history.OneOwner {
 			t.Errorf("sent before the store went back: %v; got:\n%s", crossed, report)
+		}
+	}
+}
+
+// A store may say that a record stands far behind all others, or where none can stand. The judge finds
+// that out as soon as he would find anything.
+func TestAPlaceThatCannotBeIsJudgedAtOnce(t *testing.T) {
+	t.Parallel()
+	far := begun().process("a", 1, "k", 0, 1, 2, 3).commit("a", 1, next(4)).produce("k", 1<<52)
+	report := far.check(true, true)
+	if report.Lost != 1 || len(report.Violations) == 0 || !strings.Contains(report.Violations[0].Detail, "4503599627370496") {
+		t.Errorf("a record at 2^52: got:\n%s", report)
+	}
+	for _, at := range []int64{-6, math.MaxInt64} {
+		report := begun().process("a", 1, "k", 0, 1, 2, 3).commit("a", 1, next(4)).produce("k", at).check(true, true)
+		if len(report.Violations) != 1 || report.Violations[0].Promise != history.OneValue {
+			t.Errorf("a record at %d: got:\n%s", at, report)
 		}
 	}
 }

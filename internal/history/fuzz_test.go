@@ -28,6 +28,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(b.Bytes()[:b.Len()-5])
 	f.Add([]byte("{\"at\":5}\n{\"at\":-5}\n\n"))
 	f.Add([]byte("{\"kind\":\"committed\",\"unit\":-1,\"epoch\":-1,\"positions\":[{\"next\":-9}]}\n"))
+	f.Add([]byte("{\"kind\":\"produced\",\"offset\":-6}\n{\"kind\":\"started\",\"offset\":9223372036854775807}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := history.NewReader(bytes.NewReader(text))
 		lines, last := bytes.Count(text, []byte("\n")), int64(0)

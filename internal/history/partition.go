@@ -1,6 +1,8 @@
 package history
 
 import (
+	"iter"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -104,12 +106,8 @@ func (p *partition) scan(from, to int64, pick func(pg *page, word int) uint64, f
 	if len(p.pages) == 0 {
 		return
 	}
-	from, to = max(from, p.low*pageRecords), min(to, (p.high+1)*pageRecords)
-	for n := from / pageRecords; n*pageRecords < to; n++ {
-		pg := p.pages[n]
-		if pg == nil {
-			continue
-		}
+	from, to = max(from, 0), max(to, 0)
+	for n, pg := range p.between(max(from/pageRecords, p.low), min((to-1)/pageRecords, p.high)) {
 		for w := range pg.known {
 			base := n*pageRecords + int64(w)*64
 			for word := pick(pg, w) & within(base, from, to); word != 0; word &= word - 1 {
@@ -119,16 +117,36 @@ func (p *partition) scan(from, to int64, pick func(pg *page, word int) uint64, f
 	}
 }
 
+// between gives the pages from first to last that exist, in order. It takes no longer than there are
+// pages: a store may say, and be wrong, that a record stands a million billion places after the others.
+func (p *partition) between(first, last int64) iter.Seq2[int64, *page] {
+	return func(yield func(int64, *page) bool) {
+		if last-first < 2*int64(len(p.pages)) {
+			for n := first; n <= last; n++ {
+				if pg := p.pages[n]; pg != nil && !yield(n, pg) {
+					return
+				}
+			}
+			return
+		}
+		for _, n := range slices.Sorted(maps.Keys(p.pages)) {
+			if first <= n && n <= last && !yield(n, p.pages[n]) {
+				return
+			}
+		}
+	}
+}
+
 // within masks the bits of the 64 offsets at base that are in [from, to).
 func within(base, from, to int64) uint64 {
-	if to <= base || from >= base+64 {
+	if to <= base || from-base >= 64 {
 		return 0
 	}
 	mask := ^uint64(0)
 	if from > base {
 		mask <<= from - base
 	}
-	if to < base+64 {
+	if to-base < 64 {
 		mask &= 1<<(to-base) - 1
 	}
 	return mask

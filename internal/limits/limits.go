@@ -38,6 +38,7 @@ const (
 	SQLAnswerBytes = 512 << 20
 	SQLAnswerRows  = 1<<20 + 1<<16
 	SQLColumns     = 4096
+	SQLSessions    = 1 << 14 // of one look at all sessions, in SQLite too
 )
 
 // ScramIterations is of a login by SCRAM at PostgreSQL and Kafka how often it hashes, as the server wishes:

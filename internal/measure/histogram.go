@@ -20,7 +20,7 @@ const subBits = 5
 // goes from one process to another.
 type Histogram struct {
 	Counts [64 << subBits]int64 // by bucket
-	N      int64
+	N      int64                // how many were added
 	Most   time.Duration
 }
 
@@ -43,9 +43,6 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.N += o.N
 	h.Most = max(h.Most, o.Most)
 }
-
-// Count is how many durations were added.
-func (h *Histogram) Count() int64 { return h.N }
 
 // Quantile is the duration that a share q of the added ones does not exceed, 1 for the longest; 0
 // when nothing was added.

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -13,29 +12,23 @@ import (
 
 // Callers lets so many goroutines call for a while, each again when its call has returned, and gives
 // the calls a second and the latency of each.
-func Callers(callers int, d time.Duration, h *Histogram, call func(caller int) error) (perSecond float64, err error) {
-	var wg sync.WaitGroup
-	hists, errs := make([]Histogram, callers), make([]error, callers)
+func Callers(callers int, d time.Duration, h *Histogram, call func(caller int)) (perSecond float64) {
+	hists := make([]Histogram, callers)
 	began := time.Now()
-	for i := range callers {
-		wg.Go(func() {
-			for last := began; last.Sub(began) < d; {
-				if errs[i] = call(i); errs[i] != nil {
-					return
-				}
-				now := time.Now()
-				hists[i].Add(now.Sub(last))
-				last = now
-			}
-		})
-	}
-	wg.Wait()
+	Together(callers, func(i int) {
+		for last := began; last.Sub(began) < d; {
+			call(i)
+			now := time.Now()
+			hists[i].Add(now.Sub(last))
+			last = now
+		}
+	})
 	took, calls := time.Since(began), int64(0)
 	for i := range hists {
-		calls += hists[i].Count()
+		calls += hists[i].N
 		h.Merge(&hists[i])
 	}
-	return float64(calls) / took.Seconds(), errors.Join(errs...)
+	return float64(calls) / took.Seconds()
 }
 
 // Window bounds how much is under way at once, and counts what came through. One goroutine enters.
@@ -81,19 +74,21 @@ func (w *Window) Leave(err error) {
 	w.freed.Signal()
 }
 
-// Wait waits until nothing is under way.
-func (w *Window) Wait() (acked int64, err error) {
+// Wait waits until nothing is under way, and ends the script if something failed.
+func (w *Window) Wait() (acked int64) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	for w.free < w.size {
 		w.freed.Wait()
 	}
-	return w.acked, w.err
+	acked, err := w.acked, w.err
+	w.mu.Unlock()
+	Check(err)
+	return acked
 }
 
 // Fill enters and sends while more says so, and waits for all of it. When the n-th is through or has
 // failed, Leave is to be called, once.
-func (w *Window) Fill(more func(n int) bool, send func(n int)) (acked int64, err error) {
+func (w *Window) Fill(more func(n int) bool, send func(n int)) (acked int64) {
 	for n := 0; more(n) && w.Enter(); n++ {
 		send(n)
 	}
@@ -101,23 +96,42 @@ func (w *Window) Fill(more func(n int) bool, send func(n int)) (acked int64, err
 }
 
 // For fills the window for a while and gives what came through a second.
-func (w *Window) For(d time.Duration, send func(n int)) (perSecond float64, err error) {
+func (w *Window) For(d time.Duration, send func(n int)) (perSecond float64) {
 	began := time.Now()
-	acked, err := w.Fill(func(n int) bool { return n%64 != 0 || time.Since(began) < d }, send)
-	return float64(acked) / time.Since(began).Seconds(), err
+	acked := w.Fill(func(n int) bool { return n%64 != 0 || time.Since(began) < d }, send)
+	return float64(acked) / time.Since(began).Seconds()
+}
+
+// Pace fills the window at a steady rate, as the function of that name calls, and waits for all of it.
+func (w *Window) Pace(ctx context.Context, every time.Duration, times int, send func(n int)) (acked int64) {
+	Pace(ctx, every, times, func(n int) {
+		if !w.Enter() {
+			w.Wait() // with what went wrong
+		}
+		send(n)
+	})
+	return w.Wait()
 }
 
 // Pace calls at a steady rate, so many times or until ctx ends. What was late is made up for.
-func Pace(ctx context.Context, every time.Duration, times int, call func(i int) error) error {
+func Pace(ctx context.Context, every time.Duration, times int, call func(i int)) {
 	next := time.Now()
 	for i := 0; i < times && ctx.Err() == nil; i++ {
 		next = next.Add(every)
 		time.Sleep(time.Until(next))
-		if err := call(i); err != nil {
-			return err
-		}
+		call(i)
 	}
-	return nil
+}
+
+// Pass lets time pass.
+func Pass(ctx context.Context, d time.Duration) {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		Check(ctx.Err())
+	}
 }
 
 // Each measures batches of calls for a while and gives what one of the calls takes, in ns: the median
@@ -153,8 +167,8 @@ func Rest(dir string) {
 }
 
 // ProcessorTime is what this process has used so far.
-func ProcessorTime() (time.Duration, error) {
+func ProcessorTime() time.Duration {
 	var u unix.Rusage
-	err := unix.Getrusage(unix.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+	Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -42,8 +42,8 @@ func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
 			t.Errorf("quantile %g is %g ns; expected %g", q, got, want)
 		}
 	}
-	if all.Count() != 10000 || all.Quantile(1) != values[len(values)-1] {
-		t.Errorf("%d durations, the longest %s", all.Count(), all.Quantile(1))
+	if all.N != 10000 || all.Quantile(1) != values[len(values)-1] {
+		t.Errorf("%d durations, the longest %s", all.N, all.Quantile(1))
 	}
 }
 
@@ -80,12 +80,12 @@ func TestRatiosAreMediansOverRounds(t *testing.T) {
 		{Kind: "ours", Name: "p99", Of: P99Ratio, Need: 2, AtMost: true}, {Kind: "ours", Name: "longer", Of: Longer, Need: 10, AtMost: true},
 		{Kind: "ours", Name: "elsewhere", Where: []string{"etcd"}}, {Kind: "", Name: "%s of nothing", Of: Ratio}, {Kind: "shown", Name: "%s, all", Of: Sum},
 	}, Where: "file"}
-	series := func(values ...float64) Turn {
+	series := func(values ...float64) func(*Turn) float64 {
 		turn := -1
-		return func(h *Histogram) (float64, error) {
+		return func(t *Turn) float64 {
 			turn++
-			h.Add(time.Duration(values[turn]) * time.Microsecond)
-			return values[turn], nil
+			t.Latency.Add(time.Duration(values[turn]) * time.Microsecond)
+			return values[turn]
 		}
 	}
 	raw := c.Add(Entry{Name: "raw", Unit: "x", Turn: series(1, 10, 20, 10)})
@@ -129,7 +129,7 @@ func TestTurnsShiftFromRoundToRoundAndTheWarmUpIsDropped(t *testing.T) {
 	c := Contest{Rest: func() { rests++ }, Logf: t.Logf}
 	for _, name := range []string{"a", "b", "c"} {
 		n := 0.0
-		c.Add(Entry{Name: name, Unit: "x", Turn: func(*Histogram) (float64, error) { order += name; n++; return n, nil }})
+		c.Add(Entry{Name: name, Unit: "x", Turn: func(*Turn) float64 { order += name; n++; return n }})
 	}
 	if err := c.Run(3); err != nil || order != "abc"+"abc"+"bca"+"cab" || rests != 12 {
 		t.Errorf("%v, %s, %d rests", err, order, rests)
@@ -140,7 +140,7 @@ func TestTurnsShiftFromRoundToRoundAndTheWarmUpIsDropped(t *testing.T) {
 		}
 	}
 	boom := errors.New("boom")
-	c.Add(Entry{Name: "d", Turn: func(*Histogram) (float64, error) { return 0, boom }})
+	c.Add(Entry{Name: "d", Turn: func(*Turn) float64 { Check(boom); return 0 }})
 	if err := c.Run(1); !errors.Is(err, boom) || !strings.Contains(err.Error(), "d, round 0") {
 		t.Errorf("got %v", err)
 	}
@@ -227,11 +227,12 @@ func TestAWindowBoundsWhatIsUnderWayAndStopsAtAnError(t *testing.T) {
 			results <- nil
 		}
 	}
-	if acked, err := w.Fill(func(n int) bool { return n < 50 }, send); acked != 50 || err != nil || most.Load() > 3 {
-		t.Errorf("%d came through, %v, %d at once", acked, err, most.Load())
+	if acked := w.Fill(func(n int) bool { return n < 50 }, send); acked != 50 || most.Load() > 3 {
+		t.Errorf("%d came through, %d at once", acked, most.Load())
 	}
-	if acked, err := w.Fill(func(n int) bool { return true }, func(int) { send(60) }); acked != 50 || !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("%d came through, %v", acked, err)
+	err := Try(func(*Script) { w.Fill(func(n int) bool { return true }, func(int) { send(60) }) })
+	if !errors.Is(err, errors.ErrUnsupported) || w.acked != 50 {
+		t.Errorf("%d came through, %v", w.acked, err)
 	}
 }
 
@@ -251,24 +252,33 @@ func TestAllocationsAreOfOneCall(t *testing.T) {
 func TestLoadsCountAndStop(t *testing.T) {
 	t.Parallel()
 	var h Histogram
-	if rate, err := Callers(3, 10*time.Millisecond, &h, func(int) error { return nil }); err != nil || rate <= 0 || h.Count() < 3 {
-		t.Errorf("%g a second, %d calls, %v", rate, h.Count(), err)
+	if rate := Callers(3, 10*time.Millisecond, &h, func(int) {}); rate <= 0 || h.N < 3 {
+		t.Errorf("%g a second, %d calls", rate, h.N)
 	}
-	if _, err := Callers(2, time.Hour, &h, func(int) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+	err := Try(func(*Script) { Callers(2, time.Hour, &h, func(int) { Check(errors.ErrUnsupported) }) })
+	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
 	calls := 0
-	if err := Pace(t.Context(), time.Microsecond, 5, func(i int) error { calls += i; return nil }); err != nil || calls != 10 {
-		t.Errorf("%d, %v", calls, err)
+	if Pace(t.Context(), time.Microsecond, 5, func(i int) { calls += i }); calls != 10 {
+		t.Errorf("%d", calls)
 	}
-	raw, err := NewRaw(t.TempDir())
+	w := NewWindow(2)
+	if err := Try(func(*Script) { calls = int(w.Pace(t.Context(), time.Microsecond, 5, func(int) { w.Leave(nil) })) }); err != nil || calls != 5 {
+		t.Errorf("%d came through, %v", calls, err)
+	}
+	err = Try(func(*Script) {
+		w.Pace(t.Context(), time.Microsecond, math.MaxInt, func(int) { w.Leave(errors.ErrUnsupported) })
+	})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	err = Try(func(s *Script) {
+		if rate := NewRaw(s, t.TempDir()).Measure(time.Millisecond, RawBlock, &h); rate <= 0 {
+			t.Errorf("%g writes a second", rate)
+		}
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if rate, err := raw.Measure(time.Millisecond, RawBlock, &h); err != nil || rate <= 0 {
-		t.Errorf("%g writes a second, %v", rate, err)
-	}
-	if err := raw.Close(); err != nil {
 		t.Error(err)
 	}
 }

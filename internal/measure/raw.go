@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"errors"
 	"hash/crc32"
 	"os"
 	"sync"
@@ -14,7 +13,6 @@ import (
 // the least that a durable append can cost on this disk.
 type Raw struct {
 	mu   sync.Mutex
-	fs   *vfs.OS
 	file vfs.File
 	at   int64
 	buf  []byte
@@ -28,83 +26,56 @@ const (
 	rawBytes = 64 << 20
 )
 
-// NewRaw makes the file in dir.
-func NewRaw(dir string) (*Raw, error) {
-	fs, err := vfs.CreateOS(dir, 0o755)
-	if err != nil {
-		return nil, err
+// NewRaw makes the file in dir, and closes it with the script.
+func NewRaw(s *Script, dir string) *Raw {
+	r := &Raw{file: openRaw(s, dir, "raw"), buf: make([]byte, RawLarge)}
+	for at := int64(0); at < rawBytes; at += RawLarge {
+		Must(r.file.WriteAt(r.buf, at))
 	}
-	f, err := fs.OpenFile("raw", os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, errors.Join(err, fs.Close())
-	}
-	r := &Raw{fs: fs, file: f, buf: make([]byte, RawLarge)}
-	for at := int64(0); at < rawBytes && err == nil; at += RawLarge {
-		_, err = f.WriteAt(r.buf, at)
-	}
-	if err = errors.Join(err, f.SyncData()); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	Check(r.file.SyncData())
+	return r
 }
 
-// Write writes one block and, with sync, syncs it.
-func (r *Raw) Write(block int, sync bool) error {
+func openRaw(s *Script, dir, name string) vfs.File {
+	fs := Must(vfs.CreateOS(dir, 0o755))
+	s.Later(fs.Close)
+	f := Must(fs.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644))
+	s.Later(f.Close)
+	return f
+}
+
+// Write writes one block and syncs it.
+func (r *Raw) Write(block int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at+int64(block) > rawBytes {
 		r.at = 0
 	}
 	r.buf[0]++
-	if _, err := r.file.WriteAt(r.buf[:block], r.at); err != nil {
-		return err
-	}
+	Must(r.file.WriteAt(r.buf[:block], r.at))
 	r.at += int64(block)
-	if !sync {
-		return nil
-	}
-	return r.file.SyncData()
+	Check(r.file.SyncData())
 }
 
 // Measure writes and syncs for a while and gives the writes a second.
-func (r *Raw) Measure(d time.Duration, block int, h *Histogram) (float64, error) {
-	return Callers(1, d, h, func(int) error { return r.Write(block, true) })
+func (r *Raw) Measure(d time.Duration, block int, h *Histogram) float64 {
+	return Callers(1, d, h, func(int) { r.Write(block) })
 }
-
-// Close closes its file.
-func (r *Raw) Close() error { return errors.Join(r.file.Close(), r.fs.Close()) }
 
 // RawRead reads a file in dir in 256 KiB pieces and checksums it: the least that a verified read of so
 // many bytes costs.
-func RawRead(dir string, bytes int64) (took time.Duration, err error) {
-	fs, err := vfs.CreateOS(dir, 0o755)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, fs.Close()) }()
-	f, err := fs.OpenFile("raw-read", os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+func RawRead(s *Script, dir string, bytes int64) (took time.Duration) {
+	f := openRaw(s, dir, "raw-read")
 	buf := make([]byte, 256<<10)
-	size, err := f.Size()
-	if err != nil {
-		return 0, err
-	}
-	for at := size; at < bytes; at += int64(len(buf)) {
-		if _, err := f.WriteAt(buf, at); err != nil {
-			return 0, err
-		}
+	for at := Must(f.Size()); at < bytes; at += int64(len(buf)) {
+		Must(f.WriteAt(buf, at))
 	}
 	table, sum, began := crc32.MakeTable(crc32.Castagnoli), uint32(0), time.Now()
 	for at := int64(0); at < bytes; at += int64(len(buf)) {
-		if _, err := f.ReadAt(buf, at); err != nil {
-			return 0, err
-		}
+		Must(f.ReadAt(buf, at))
 		sum ^= crc32.Checksum(buf, table)
 	}
 	took = time.Since(began)
 	buf[0] = byte(sum) // the sum is needed
-	return took, nil
+	return took
 }

@@ -23,17 +23,19 @@ type Row struct {
 	Worst float64 `json:"max_us,omitempty"`
 }
 
-// Turn measures once, for about the length of a round, and adds the latencies of single operations,
-// if there are any.
-type Turn func(h *Histogram) (float64, error)
+// Turn is one measurement of one round, as a script.
+type Turn struct {
+	*Script
+	Latency Histogram // of single operations, if there are any
+}
 
 // Entry is what takes part in a contest.
 type Entry struct {
 	Name, Unit string
-	To         *Entry  // what it is compared with; nil: nothing
-	Scale      float64 // and how many times that; 0: once
-	Reverse    bool    // the ratio is how many times this one To is
-	Turn       Turn
+	To         *Entry                // what it is compared with; nil: nothing
+	Scale      float64               // and how many times that; 0: once
+	Reverse    bool                  // the ratio is how many times this one To is
+	Turn       func(t *Turn) float64 // measures once, for about the length of a round
 
 	Kind string // for the promises
 	Args []any  // of the names of its figures; nil: its name
@@ -79,9 +81,9 @@ func (c *Contest) Run(rounds int) error {
 			if c.Rest != nil {
 				c.Rest()
 			}
-			var h Histogram
-			v, err := e.Turn(&h)
-			if err != nil {
+			var t Turn
+			var v float64
+			if err := Try(func(s *Script) { t.Script = s; v = e.Turn(&t) }); err != nil {
 				return fmt.Errorf("%s, round %d: %w", e.Name, r+1, err)
 			}
 			if r < 0 {
@@ -91,8 +93,8 @@ func (c *Contest) Run(rounds int) error {
 				c.Logf("round %d of %d: %-42s %s %s", r+1, rounds, e.Name, Number(v), e.Unit)
 			}
 			e.Rounds = append(e.Rounds, v)
-			e.p50s, e.p99s = append(e.p50s, h.Micros(0.5)), append(e.p99s, h.Micros(0.99))
-			e.latency.Merge(&h)
+			e.p50s, e.p99s = append(e.p50s, t.Latency.Micros(0.5)), append(e.p99s, t.Latency.Micros(0.99))
+			e.latency.Merge(&t.Latency)
 		}
 	}
 	return nil
@@ -103,7 +105,7 @@ func (c *Contest) Rows() []Row {
 	var rows []Row
 	for _, e := range c.entries {
 		row := NewRow(e.Name, e.Unit, e.Rounds)
-		if e.latency.Count() > 0 {
+		if e.latency.N > 0 {
 			row.P50, row.P99, row.Worst = e.latency.Micros(0.5), e.latency.Micros(0.99), e.latency.Micros(1)
 		}
 		if e.To != nil {

@@ -122,7 +122,7 @@ func believedMutants() []mutant {
 		{
 			name: "checkpoint-that-nobody-reads", breaks: "what fails is written down as nobody reads it, and the unit is of no use any more",
 			file: "registry/protocol.go",
-			find: "	if len(value) > MaxValueBytes || c.check() != nil {\n", put: "	if len(value) > MaxValueBytes {\n",
+			find: "<= MaxValueBytes && c.check() == nil }", put: "<= MaxValueBytes }",
 			pkg: "registry", test: "TestACheckpointIsWrittenAsItIsRead$",
 		},
 		{
@@ -135,7 +135,7 @@ func believedMutants() []mutant {
 			name: "fence-that-nobody-reads", breaks: "a shard writes a fence that stops it for ever",
 			file: "subscription/shard.go",
 			find: "registry.CheckEpoch(\"its journal\", s.cfg.Epoch, core.MaxEpoch)", put: "registry.CheckEpoch(\"its journal\", 0, core.MaxEpoch)",
-			pkg: ".", test: "TestAShardBeginsNoEpochThatNobodyReads$",
+			pkg: "subscription", test: "TestAShardBeginsNoEpochThatNobodyReads$",
 		},
 		{
 			name: "times-that-nobody-reads", breaks: "a shard writes a time that stops it for ever",
@@ -214,6 +214,18 @@ func believedMutants() []mutant {
 			file: "subscription/decode.go",
 			find: "	if d.Format > newestFormat {", put: "	if d.Format > newestFormat && err == nil {",
 			pkg: "subscription", test: "TestADefinitionOfANewerVersionIsToldFromADamagedOne$",
+		},
+		{
+			name: "newer-is-passed-over", breaks: "a topic is deleted from under a subscription that a newer version delivers, as people are told to",
+			file: "subscription/delivery/guard.go",
+			find: "err == nil && m.Topic == topicName {", put: "err == nil && m.Topic == topicName && !force {",
+			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
+		},
+		{
+			name: "force-offered-beside-newer", breaks: "people are told to delete a topic with the group of a subscription that a newer version delivers",
+			file: "internal/cli/topic.go",
+			find: "return s.Newer() && s.Name == owner", put: "return s.Newer() && s.Name != owner",
+			pkg: "internal/cli", test: "TestATopicThatANewerVersionDeliversIsNotDeleted$",
 		},
 		{
 			name: "redriven-beyond-the-last-round", breaks: "people are told that a dead letter is delivered again which never is",

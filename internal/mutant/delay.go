@@ -77,5 +77,61 @@ func delayMutants() []mutant {
 			find: "	case err != nil && round == 0:", put: "	case err != nil:",
 			pkg: "subscription", test: "TestARedriveDeliversARecordWhoseTimeMakesNoSense$",
 		},
+		{
+			name: "delay-never-left", breaks: "a key of which a record was parked before holds the next one that is to come later for ever",
+			file: "subscription/delay.go",
+			find: "			st.Left(origin)\n", put: "",
+			pkg: "subscription", test: "TestADelayOfAKeyThatWasParkedBeforeEnds$",
+		},
+		{
+			name: "set-back-waits", breaks: "a clock that is set back by a day makes what is parked wait for a day",
+			file: "subscription/clock.go",
+			find: "		s.st.SetBack(back.Milliseconds())\n", put: "",
+			pkg: "subscription", test: "TestAClockThatIsSetBackHoldsUpNothing$",
+		},
+		{
+			name: "set-back-on-its-way", breaks: "a clock that is set back while a record is being parked makes that wait for so long",
+			file: "subscription/core/state.go",
+			find: "	return min(due, s.cfg.Now+max(0, r.Due-r.At))",
+			put:  "	if s.phase == live {\n		return due\n	}\n	return min(due, s.cfg.Now+max(0, r.Due-r.At))",
+			pkg:  "subscription/core", test: "TestAClockThatIsSetBackMakesNoPauseLonger$",
+		},
+		{
+			name: "set-back-of-none", breaks: "a clock that is set back makes why say that a record is delayed until 1969 which waits for its turn only",
+			file: "subscription/core/state.go",
+			find: "min(due, max(0, due-by))", put: "due - by",
+			pkg: "subscription/core", test: "TestAClockThatIsSetBackGivesNoTimeToWhatWaitsForNone$",
+		},
+		{
+			name: "set-back-rewritten", breaks: "a record that is appended once more after a clock was set back is tried again at once, and not after its pause",
+			file: "subscription/core/state.go",
+			find: "	s.cfg.Now -= by\n", put: "",
+			pkg: "subscription/core", test: "TestWhatIsAppendedOnceMoreAfterAClockWasSetBackHasItsPause$",
+		},
+		{
+			name: "set-back-little-by-little", breaks: "a clock that is set back in small steps makes what is parked wait for all of them",
+			file: "subscription/clock.go",
+			find: "		return now, 0 // it may come to more\n",
+			put:  "		c.looked, c.was = here, now\n		return now, 0\n",
+			pkg:  "subscription", test: "TestManySmallStepsBackAreOne$",
+		},
+		{
+			name: "set-back-amid-a-parking", breaks: "a clock that is set back between two looks for one record makes that wait for so long",
+			file: "subscription/admit.go",
+			find: "	return s.park(ctx, r, now, held)\n", put: "	return s.park(ctx, r, s.now(), held)\n",
+			pkg: "subscription", test: "TestAClockThatIsSetBackAmidAParkingHoldsUpNothing$",
+		},
+		{
+			name: "set-back-recalled", breaks: "a clock that is set back makes a record wait that failed under an earlier owner",
+			file: "dispatch/recall.go",
+			find: "due := now.Add(wait)", put: "due := now.Add(wait).Round(0)",
+			pkg: "dispatch", test: "TestAStoredPauseIsNoLongerWhenTheClockIsSetBack$",
+		},
+		{
+			name: "set-forward-unseen", breaks: "a record that is delayed comes an hour late when the clock is set forward, or the host was suspended",
+			file: "subscription/shard.go",
+			find: "due-now), dayEvery.Milliseconds()", put: "due-now), wait.Milliseconds()",
+			pkg: "subscription", test: "TestADelayIsOfTheTimeOfDay$",
+		},
 	}
 }

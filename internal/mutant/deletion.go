@@ -6,6 +6,24 @@ func deletionMutants() []mutant {
 	const core, reg, group = "group/core", "registry", "group"
 	return []mutant{
 		{
+			name: "hold-of-a-subscription-that-is-gone", breaks: "a member that joined while its subscription was deleted keeps the topic from ever dropping a record again",
+			file: "subscription/delivery/delete.go",
+			find: "	if err == nil {\n		err = c.letGo(ctx, d.Group(), d.Topic)\n	}\n	if err != nil && !errors.Is(err, fault.Conflict)", put: "	if err != nil && !errors.Is(err, fault.Conflict)",
+			pkg: ".", test: "TestAMemberOfADeletedSubscriptionHoldsNothing$",
+		},
+		{
+			name: "hold-of-a-group-deleted-meanwhile", breaks: "a group that is deleted as its last member ends keeps the topic from ever dropping a record again",
+			file: "consumer/hold.go",
+			find: "	for range 2 { //", put: "	for range 1 { //",
+			pkg: ".", test: "TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing$",
+		},
+		{
+			name: "set-of-no-subscription", breaks: "the topics of a shard set that is made while its subscription is deleted stay for ever",
+			file: "subscription/turn.go",
+			find: "	return errors.Join(err, c.dropTopicsOf(ctx, as, Deletion{}))", put: "	return err",
+			pkg: ".", test: "TestATurnOfADeletedSubscriptionLeavesNothing$",
+		},
+		{
 			name: "join-of-no-group", breaks: "a join that arrives after a deletion begins the group again by halves",
 			file: "registry/protocol.go",
 			find: "Version: j.Seen}, {Key: g.MetaKey(), Version: j.Meta}},", put: "Version: j.Seen}},",

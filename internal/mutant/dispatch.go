@@ -53,9 +53,21 @@ func dispatchMutants() []mutant {
 			pkg: dispatch, test: "TestOwnershipThatIsLostInADrainEndsTheDrain$",
 		},
 		{
+			name: "progress-that-nobody-tells", breaks: "the checkpoint of a quiet unit comes late, as the group is not told that a record is finished",
+			file: "dispatch/settle.go",
+			find: "	e.advancedSince(done)\n", put: "	_ = done\n",
+			pkg: dispatch, test: "TestThatARecordIsFinishedIsTold$",
+		},
+		{
+			name: "moved-out-of-the-engine", breaks: "an answer of a handler counts that came after the unit was lost, where its record has memory of its own",
+			file: "dispatch/memory.go",
+			find: ", lost: r.data.lost}", put: "}",
+			pkg: dispatch, test: "TestARecordWithMemoryOfItsOwnBelongsWhereItCameFrom$",
+		},
+		{
 			name: "progress-after-the-unit-is-lost", breaks: "a handler that was cancelled still moves the checkpoint",
 			file: "dispatch/settle.go",
-			find: "frozen := e.phase == stopped || e.lost()", put: "frozen := false",
+			find: "frozen := e.frozen()", put: "frozen := false",
 			pkg: dispatch, test: "TestLostOwnershipCancelsHandlersAndFreezesProgress$",
 		},
 		{

@@ -71,6 +71,12 @@ func fileRegistryMutants() []mutant {
 			test: "TestADirectoryThatWasReplacedIsLeftAlone$",
 		},
 		{
+			name: "registry-moved-unseen", breaks: "a process goes on with a registry whose data directory was moved away, and has units that others have as well",
+			file: dir + "life.go",
+			find: "	have, err := vfs.Named(d.fs, name)\n", put: "	have, err := d.fs.Stat(name)\n",
+			test: "TestADirectoryThatWasReplacedIsLeftAlone$",
+		},
+		{
 			name: "registry-signal-rotated-away", breaks: "a watch is not told what another process wrote before it rotated the journal",
 			file: dir + "journal.go",
 			find: "		ch.all, ch.sessions = true, true\n", put: "		ch.sessions = true\n",

@@ -187,13 +187,13 @@ func frontDoorMutants() []mutant {
 		{
 			name: "failed-command-goes-on", breaks: "what a command that failed has started goes on beside the next attempt at its record",
 			file: "internal/command/command.go",
-			find: "		if ctx.Err() != nil || err != nil {\n", put: "		if ctx.Err() != nil {\n",
+			find: "	if ctx.Err() != nil || err != nil {\n", put: "	if ctx.Err() != nil {\n",
 			pkg: "internal/command", test: "TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt$",
 		},
 		{
 			name: "failed-command-hides-in-a-session", breaks: "what a command that failed has started in a session of its own goes on beside the next attempt",
 			file: "internal/command/command.go",
-			find: "			if !endMarked(mark) {\n", put: "			if mark == \"\" {\n",
+			find: "		if !endMarked(mark) {\n", put: "		if mark == \"\" {\n",
 			pkg: "internal/command", test: "TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt$",
 		},
 		{

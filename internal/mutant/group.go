@@ -5,6 +5,18 @@ func groupMutants() []mutant {
 	const sim, simulation = "group/sim", "TestSimulation$"
 	return []mutant{
 		{
+			name: "two-that-hang-give-without-a-pause", breaks: "two members at which handlers of a unit hang write the registry full with it",
+			file: "group/core/unit.go",
+			find: "	if len(others) == 0 || s.now < u.evictAt {\n", put: "	if len(others) == 0 {\n",
+			pkg: "group/core", test: "TestAUnitThatHangsAtTwoMembersIsPassedOnAtAPace$",
+		},
+		{
+			name: "two-that-hang-keep-it", breaks: "a unit whose handlers hang at two members never comes to a third",
+			file: "group/core/unit.go",
+			find: "	targets[n] = others[u.evictions%len(others)]\n", put: "	targets[n] = others[0]\n",
+			pkg: "group/core", test: "TestAUnitThatHangsAtTwoMembersComesToAThirdThatHasMoreToDo$",
+		},
+		{
 			name: "position-not-told-is-dropped", breaks: "a worker that tells of one partition takes the unit's others back to their beginning",
 			file: "group/core/progress.go",
 			find: "		next.Positions = merged(last.Positions, c.Positions)\n", put: "		_ = merged\n",

@@ -12,6 +12,30 @@ func growthMutants() []mutant {
 			pkg: "topic", test: "TestAnInterruptedSwitchIsFinishedByTheNextProducer$",
 		},
 		{
+			name: "topic-without-a-name", breaks: "the error about a definition that a stranger replaced names no topic",
+			file: "topic/document.go",
+			find: "make it anew: %w\", strings.TrimPrefix(key, prefix), d.Format,", put: "make it anew: %w\", d.Name, d.Format,",
+			pkg: "topic", test: "TestDefinitionsOfANewerFormatAreRefused$",
+		},
+		{
+			name: "damaged-assignment-stops-a-group", breaks: "junk in the place of a group's assignment keeps all others from what a member leaves behind",
+			file: "registry/group.go",
+			find: "			if st.AssignmentDamage = decode(e, st.Assignment); st.AssignmentDamage != nil {\n", put: "			if err = decode(e, st.Assignment); err != nil {\n",
+			pkg: "group", test: "TestAnAssignmentThatCannotBeReadIsReplaced$",
+		},
+		{
+			name: "damaged-assignment-is-silent", breaks: "nobody is told that an assignment was replaced because it could not be read",
+			file: "group/core/plan.go",
+			find: "	case s.view.AssignmentDamage != nil:\n", put: "	case s.view.AssignmentDamage != nil && len(why) > 1<<20:\n",
+			pkg: "group", test: "TestAnAssignmentThatCannotBeReadIsReplaced$",
+		},
+		{
+			name: "acknowledgement-of-no-place", breaks: "a record is acknowledged at a place before the first, because one bit of Kafka's answer was wrong",
+			file: "commitlog/kafkalog/sender.go",
+			find: "			if part.BaseOffset < 0 {\n", put: "			if part.BaseOffset < -1<<63+7 {\n",
+			pkg: "commitlog/kafkalog", test: "TestAnAcknowledgementOfNoPlaceIsNone$",
+		},
+		{
 			name: "deposed-leader-has-nothing", breaks: "a batch that a deposed leader of Kafka has stored is called absent, and another lost in its place",
 			file: "commitlog/kafkalog/sender.go",
 			find: "	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.NotEnoughReplicas,", put: "	kerr.MessageTooLarge, kerr.NotLeaderForPartition, kerr.NotEnoughReplicas,",

@@ -5,6 +5,36 @@ func idleMutants() []mutant {
 	const page = "commitlog/filelog/internal/page"
 	return []mutant{
 		{
+			name: "memory-never-given-back", breaks: "a daemon stays as large as it was when it started, while it has nothing to do",
+			file: "internal/rest/rest.go",
+			find: "			release()\n", put: "",
+			pkg: "internal/rest", test: "TestMemoryIsGivenBackWhenNothingIsDone$",
+		},
+		{
+			name: "memory-given-back-while-busy", breaks: "a daemon collects its garbage every two seconds while it delivers",
+			file: "internal/rest/rest.go",
+			find: "if quiet && owed > 0 {", put: "if owed > 0 {",
+			pkg: "internal/rest", test: "TestMemoryIsGivenBackWhenNothingIsDone$",
+		},
+		{
+			name: "memory-given-back-for-nothing", breaks: "an idle daemon collects its garbage every two seconds",
+			file: "internal/rest/rest.go",
+			find: "if now-freed >= worth {", put: "if now-freed >= 0 {",
+			pkg: "internal/rest", test: "TestMemoryIsGivenBackWhenNothingIsDone$",
+		},
+		{
+			name: "program-not-let-go", breaks: "a daemon has all of the program in memory that its start went through",
+			file: "internal/rest/program_linux.go",
+			find: "		if !p.changed {\n", put: "		if p.changed {\n",
+			pkg: "internal/rest", test: "TestWhatOnlyTheStartNeededOfTheProgramIsLetGo$",
+		},
+		{
+			name: "quiet-topic-keeps-its-pages", breaks: "a daemon has the segments of its hundred idle journals in memory",
+			file: "commitlog/filelog/wait.go",
+			find: "				w.s.segs.rest() // until somebody reads again\n", put: "",
+			pkg: "commitlog/filelog", test: "TestAQuietTopicHasNoPagesOfItsSegments$",
+		},
+		{
 			name: "idlers-not-told-of-one-more", breaks: "a topic that gets quiet is watched half a second late",
 			file: page + "/idle.go",
 			find: "			r.bell.Add(1)\n			futexWakeOwn(&r.bell)\n", put: "",
@@ -41,6 +71,12 @@ func idleMutants() []mutant {
 			pkg: "group/sim", test: "TestSimulation$",
 		},
 		{
+			name: "left-without-the-answer", breaks: "a member that is stopped as it joins interrupts all groups of its process",
+			file: "group/core/session.go",
+			find: "		if !s.joining || s.now >= s.joinUntil {", put: "		if s.now > 0 {",
+			pkg: "group/core", test: "TestAMemberThatIsStoppedAsItJoinsWaitsForTheAnswer$",
+		},
+		{
 			name: "left-without-a-doubt", breaks: "a member that left comes back with a write that lands late, and keeps units for ever",
 			file: "group/core/session.go",
 			find: "	e.Doubt = s.doubt || s.joining // a write may land later\n", put: "",
@@ -49,8 +85,26 @@ func idleMutants() []mutant {
 		{
 			name: "entry-that-could-not-be-withdrawn", breaks: "others wait for a member that left, as its entry could not be taken away",
 			file: "registry/sessions.go",
-			find: "		doubt = err != nil\n", put: "		_ = err\n",
+			find: "		doubt = err != nil && !(", put: "		doubt = false && !(",
 			pkg: "registry", test: "TestALeaveThatMayNotBeAllEndsTheSessionForAll$",
+		},
+		{
+			name: "destroyed-group-takes-others-along", breaks: "a group that is deleted under its members interrupts all groups of their processes",
+			file: "registry/sessions.go",
+			find: "err != nil && !(errors.Is(err, ErrConflict) && x.hasNone(ctx, t.Deletes, incarnation))", put: "err != nil && (!errors.Is(err, ErrConflict) || x.ID() != \"\")",
+			pkg: "group", test: "TestAGroupThatIsDestroyedInterruptsNoOther$",
+		},
+		{
+			name: "withdrawn-as-it-can-not-be-read", breaks: "others wait for a member that left, as nobody could look at its entry",
+			file: "registry/sessions.go",
+			find: "		case err != nil:\n			return false\n		case e.Session", put: "		case e.Session",
+			pkg: "registry", test: "TestALeaveThatIsRefusedAndCanNotBeLookedAtEndsTheSessionForAll$",
+		},
+		{
+			name: "withdrawn-whoever-wrote-it", breaks: "others wait for a member that left, as its own entry was taken for somebody else's",
+			file: "registry/sessions.go",
+			find: "		case e.Session == x.ID() && (incarnationOf(e) == incarnation || incarnationOf(e) == \"\"):\n", put: "		case e.Session == \"\":\n",
+			pkg: "registry", test: "TestALeaveOfWhatIsGoneEndsTheSessionForNobody$",
 		},
 		{
 			name: "lost-session-given-again", breaks: "a session that one group knows to be lost is given to the next",
@@ -99,6 +153,18 @@ func idleMutants() []mutant {
 			file: "registry/sessions.go",
 			find: "	if len(x.withdrawn) > mostWithdrawn {", put: "	if len(x.withdrawn) < 0 {",
 			pkg: "registry", test: "TestASessionFromWhichManyHaveGoneEnds$",
+		},
+		{
+			name: "lost-session-kept", breaks: "a session that groups lost lives on as long as their process does, and what it keeps with it",
+			file: "group/effect.go",
+			find: "		_ = s.Close(ctx) // it has ended or will run out\n", put: "		_ = ctx\n",
+			pkg: "group", test: "TestALostSessionEndsWhileItsGroupsRunOn$",
+		},
+		{
+			name: "start-closed-before-its-turn", breaks: "a start of a ring's member that gives up as it waits leaves a session for the next to wait for",
+			file: "ring/table.go",
+			find: "	_ = t.first.session.Close(ctx) // if this fails it runs out by itself\n", put: "	_ = ctx\n",
+			pkg: "ring", test: "TestAStartThatIsClosedBeforeItsTurnLeavesNothing$",
 		},
 		{
 			name: "session-watched-for-its-opener", breaks: "a session that ends is not lost for those who share it once the group that opened it has stopped",

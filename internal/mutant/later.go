@@ -56,7 +56,7 @@ func laterMutants() []mutant {
 		{
 			name: "answer-moves-a-lost-checkpoint", breaks: "an answer that comes after the unit was lost moves its progress",
 			file: "dispatch/later.go",
-			find: "	frozen := e.phase == stopped || e.lost()", put: "	frozen := e.phase == stopped",
+			find: "	frozen := e.frozen()", put: "	frozen := e.phase == stopped",
 			pkg: dispatch, test: "TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers$",
 		},
 		{
@@ -68,7 +68,7 @@ func laterMutants() []mutant {
 		{
 			name: "out-of-place-in-memory", breaks: "the engine moves a record in memory under whoever is at work on it",
 			file: "dispatch/memory.go",
-			find: "n.state != claimed && n.state != out && n.data", put: "n.state != claimed && n.data",
+			find: "n.state != claimed && n.state != out && n.rec.data", put: "n.state != claimed && n.rec.data",
 			pkg: dispatch, test: "TestARecordThatIsOutStaysWhereItIs$",
 		},
 		{
@@ -144,6 +144,18 @@ func laterMutants() []mutant {
 			pkg: "dispatch", test: "TestTheOldestAnswerIsMissedFirst$",
 		},
 		{
+			name: "answers-make-no-room", breaks: "a unit whose records are answered out of order stands still behind one that fails, for as long as that is held",
+			file: "dispatch/later.go",
+			find: "				e.relieve(now)\n", put: "",
+			pkg: "dispatch", test: "TestAnswersOutOfOrderMakeRoom$",
+		},
+		{
+			name: "answer-concluded-twice", breaks: "an answer that comes amid the end of its unit gives the places back twice that are held for it",
+			file: "dispatch/later.go",
+			find: "		if l.end(errLost) && l.after != nil {\n", put: "		if l.end(errLost); l.after != nil {\n",
+			pkg: "dispatch", test: "TestAnAnswerThatIsGivenAmidTheEndIsConcludedOnce$",
+		},
+		{
 			name: "answer-behind-an-error", breaks: "who answers for a parked record whose handler has failed believes that it counts",
 			file: "dispatch/later.go",
 			find: "	case err != nil:\n		l.end(errSaid)\n		return err\n	}\n	answer", put: "	case err != nil:\n		return err\n	}\n	answer",
@@ -160,6 +172,24 @@ func laterMutants() []mutant {
 			file: "consumer/batches.go",
 			find: "func() { cancel(context.Cause(other)) })", put: "func() { _ = cancel })",
 			pkg: "consumer", test: "TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch$",
+		},
+		{
+			name: "answer-in-a-lost-handler", breaks: "who answers while the handler of a lost record still runs believes that it counts",
+			file: "dispatch/later.go",
+			find: "		if l.lost != nil && l.lost() {\n", put: "		if false {\n",
+			pkg: dispatch, test: "TestAnAnswerBeforeTheReturnOfALostHandlerIsTold$",
+		},
+		{
+			name: "answer-in-a-lost-redelivery", breaks: "who answers for a parked record that is somebody else's believes that it counts, while the handler runs",
+			file: "subscription/breaker.go",
+			find: "		r.Within(ctx)\n", put: "",
+			pkg: "subscription", test: "TestAnAnswerForAParkedRecordOfALostShardIsTold$",
+		},
+		{
+			name: "full-token-kept", breaks: "a message that waits for others is called with none, as the batch before it was full",
+			file: "consumer/batches.go",
+			find: "	b.gathering = false\n	select {\n	case <-b.full:\n	default:\n	}\n", put: "	b.gathering = false\n",
+			pkg: "consumer", test: "TestOneBatchThatWasFullMakesNoOtherFull$",
 		},
 	}
 }

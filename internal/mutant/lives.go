@@ -41,6 +41,12 @@ func livesMutants() []mutant {
 			pkg: "topic", test: "TestAnAdditionToAnEarlierLifeLeavesNothingBehind$",
 		},
 		{
+			name: "orphan-of-who-was-ended", breaks: "a deletion that ends who makes a storage topic for what is deleted leaves that in the log for ever",
+			file: "topic/life.go",
+			find: "	if err == nil || ctx.Err() == nil {", put: "	if true {",
+			pkg: "topic", test: "TestWhoIsEndedByADeletionLeavesNothingBehind$",
+		},
+		{
 			name: "handle-of-a-topic-that-is-gone", breaks: "a client never produces again to a topic that was made anew",
 			file: "topic/handles.go",
 			find: "	case t.Gone():\n", put: "	case t == nil:\n",
@@ -57,6 +63,12 @@ func livesMutants() []mutant {
 			file: "topic/moved.go",
 			find: "	if d.Moved == nil {\n", put: "	if d.Moved == nil || d.Moved.Done {\n",
 			pkg: "mirror", test: "TestASourceThatWasMovedSaysWhereItWent$",
+		},
+		{
+			name: "progress-carried-in-one-try", breaks: "a cut-over fails when somebody else does the same one",
+			file: "mirror/carried.go",
+			find: "const applyTries = 3\n", put: "const applyTries = 1\n",
+			pkg: "mirror", test: "TestACutOverThatSomebodyElseIsInTheWayOfGoesOn$",
 		},
 		{
 			name: "checkpoint-carried-twice", breaks: "a cut-over that is run again takes progress back",

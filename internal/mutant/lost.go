@@ -68,7 +68,7 @@ func lostMutants() []mutant {
 			name: "check-takes-half-a-header-for-damage", breaks: "log check calls a log damaged of which a power loss took one copy of a header that nobody was promised",
 			file: pkg + "/inspect.go",
 			find: "			if in.promised > segment.At(n, 0) {\n				in.damage(e.file, &e.copies[i])\n", put: "			{\n				in.damage(e.file, &e.copies[i])\n",
-			pkg: pkg + "/crashtest", test: "TestRandomHistories$",
+			pkg: pkg, test: "TestInspectTakesHalfAHeaderForDamageOnlyWhereSomethingWasPromised$",
 		},
 		{
 			name: "check-blind-to-a-cut", breaks: "log check does not say that records are missing where a file was cut to its header",

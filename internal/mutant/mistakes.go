@@ -64,9 +64,33 @@ func mistakeMutants() []mutant {
 			pkg: "internal/cli", test: "TestMistakesInALineAreToldTogether$",
 		},
 		{
+			name: "subscription-times-in-milliseconds", breaks: "a script reads the times of a subscription in another form than all others",
+			file: "internal/cli/output.go",
+			find: "v = documentOf(shownSubscription(d))", put: "v = shownSubscription(d)",
+			pkg: "internal/cli", test: "TestScripts$/^words$",
+		},
+		{
+			name: "event-without-endpoint", breaks: "a file of apply that has cloudevents and no endpoint is told that the endpoint \"\" is wrong",
+			file: "internal/apply/decode.go",
+			find: "there && c.Endpoint.URL == \"\"", put: "false && there && c.Endpoint.URL == \"\"",
+			pkg: "internal/cli", test: "TestScripts$/^words$",
+		},
+		{
+			name: "hold-of-nothing-is-refused", breaks: "a hold of 0 means not at all on the command line, and is refused in a file of apply",
+			file: "internal/apply/fields.go",
+			find: "err == nil && d <= 0 && off", put: "err == nil && d < 0 && off",
+			pkg: "internal/cli", test: "TestScripts$/^words$",
+		},
+		{
+			name: "deadline-in-words-of-go", breaks: "who has set --timeout is told of a context",
+			file: "internal/cli/errortext.go",
+			find: "fault.ExitCode(err) == fault.ExitTimeout", put: "false",
+			pkg: "internal/cli", test: "TestScripts$/^words$",
+		},
+		{
 			name: "endpoint-shown-whole", breaks: "pausing a subscription prints the secret in the URL of its endpoint",
 			file: "internal/cli/output.go",
-			find: "		v = shownSubscription(d)\n", put: "		_ = d\n",
+			find: "v = documentOf(shownSubscription(d))", put: "v = documentOf(d)",
 			pkg: "internal/cli", test: "TestNoCommandShowsWhatIsSecretInAnEndpoint$",
 		},
 		{
@@ -94,9 +118,9 @@ func mistakeMutants() []mutant {
 			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
 		},
 		{
-			name: "name-told-twice", breaks: "a name that is too long is refused with two bounds that contradict each other",
+			name: "name-told-another-limit", breaks: "a name that is none for a subscription is refused with a limit that is not that of subscriptions",
 			file: "subscription/document.go",
-			find: "		name = nil // its bound is told below, which is a lower one\n", put: "",
+			find: "		return badName(name)\n", put: "		return registry.CheckID(\"subscription\", name)\n",
 			pkg: "internal/cli", test: "TestSubscriptionsAreNamed$",
 		},
 		{

@@ -6,6 +6,18 @@ func orderMutants() []mutant {
 	const filelog, registry, index = "commitlog/filelog", "registry/fileregistry", "internal/segment/index.go"
 	return []mutant{
 		{
+			name: "why-asks-for-what-was-decided", breaks: "why tells people to redrive a dead letter that they have redriven",
+			file: "subscription/delivery/why.go",
+			find: "l.Head.Reason.String(), decided[l.Head.Order]\n", put: "l.Head.Reason.String(), \"\"\n",
+			pkg: ".", test: "TestWhyTellsWhatWasOrderedAndIsNotDoneYet$",
+		},
+		{
+			name: "why-without-an-order", breaks: "why says that nothing of a key is parked where that has no key",
+			file: "subscription/delivery/why.go",
+			find: "	if d.Order != subscription.None {\n", put: "	if d.Order != \"\" {\n",
+			pkg: ".", test: "TestWhyHasNoAnswerWithoutAnOrder$",
+		},
+		{
 			name: "short-writes-unsaid", breaks: "records that a full disk refused are there after the next recovery: what was written of them is not wiped",
 			file: "internal/vfs/os_file.go",
 			find: "			return n, err\n		}\n		if m == 0 {\n", put: "			return 0, err\n		}\n		if m == 0 {\n",

@@ -5,6 +5,24 @@ func pushMutants() []mutant {
 	const push = "push"
 	return []mutant{
 		{
+			name: "events-of-nobody", breaks: "an endpoint that wants CloudEvents gets plain requests, unless each daemon is told so",
+			file: "push/serve.go",
+			find: "c.CloudEvents || d.Endpoint.CloudEvents\n", put: "c.CloudEvents\n",
+			pkg: "push", test: "TestASubscriptionSaysWhetherItsRequestsAreCloudEvents$",
+		},
+		{
+			name: "events-for-all-versions", breaks: "a member of an earlier version sends plain requests to an endpoint that wants CloudEvents",
+			file: "subscription/document.go",
+			find: "				d.atLeast(eventFormat)\n", put: "				d.atLeast(documentFormat)\n",
+			pkg: "push", test: "TestASubscriptionSaysWhetherItsRequestsAreCloudEvents$",
+		},
+		{
+			name: "events-of-an-earlier-format", breaks: "a definition is believed that members of earlier versions deliver in another form",
+			file: "subscription/decode.go",
+			find: "d.Endpoint.CloudEvents && d.Format < eventFormat {", put: "d.Endpoint.CloudEvents && false {",
+			pkg: "subscription", test: "TestCloudEventsInADefinitionOfAnEarlierFormatAreRefused$",
+		},
+		{
 			name: "event-attributes-not-escaped", breaks: "a key with a percent sign or a quote arrives as another one",
 			file: "push/cloudevent.go",
 			find: ` || c == '"' || c == '%' {`, put: " {",
@@ -201,6 +219,18 @@ func pushMutants() []mutant {
 			file: "push/limit.go",
 			find: "		if d.Endpoint != nil {", put: "		if d.Endpoint != nil && d.Paused == nil {",
 			pkg: "push", test: "TestPausedSubscriptionsWidenNoLimit$",
+		},
+		{
+			name: "endpoint-of-the-life-before", breaks: "the endpoint of a subscription that is gone gets the records of the next one of its name",
+			file: "push/serve.go",
+			find: "	opts.Life = d.Life() // the next one of its name has another endpoint\n", put: "",
+			pkg: "push", test: "TestAnEndpointGetsNothingOfTheNextSubscriptionOfTheName$",
+		},
+		{
+			name: "own-certificate-kept", breaks: "a certificate that was replaced is shown until it has run out, and after",
+			file: "push/clienttls.go",
+			find: "pair.current(now); own != nil", put: "pair.current(time.Time{}); own != nil",
+			pkg: "push", test: "TestACertificateOfThisSideIsReadAnew$",
 		},
 	}
 }

@@ -19,7 +19,7 @@ func rateMutants() []mutant {
 		{
 			name: "slot-after-a-pause", breaks: "an attempt begins in a pause because it had waited before",
 			file: "subscription/slots.go",
-			find: "waitedThere; waited && s.idle() {", put: "waitedThere; waited && false {",
+			find: "(waited || waitedThere) && s.idle() {", put: "(waited || waitedThere) && false {",
 			pkg: sub, test: "TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin$",
 		},
 		{
@@ -139,14 +139,20 @@ func rateMutants() []mutant {
 		{
 			name: "slot-of-who-gave-up", breaks: "a slot that comes to an attempt which is cancelled that moment is lost for good",
 			file: "subscription/slots.go",
-			find: "		l.used--\n		l.pass()\n	}\n	return true, nil", put: "		l.pass()\n	}\n	return true, nil",
+			find: "		l.used--\n		l.pass()\n	}\n	return nil, true", put: "		l.pass()\n	}\n	return nil, true",
 			pkg: sub, test: "TestASlotThatComesToWhoGivesUpIsNotLost$",
 		},
 		{
 			name: "slot-lost-at-the-endpoint", breaks: "an attempt that ends while it waits for its endpoint takes a slot of its subscription along",
 			file: "subscription/slots.go",
-			find: "	if err != nil {\n		give()\n		return err", put: "	if err != nil {\n		return err",
+			find: "	if err != nil {\n		own.give()\n		return err", put: "	if err != nil {\n		return err",
 			pkg: sub, test: "TestWhoGivesUpAtTheEndpointKeepsNoSlot$",
+		},
+		{
+			name: "paid-in-another-pause", breaks: "a parked record is tried in a pause, as its token was there",
+			file: "subscription/throttle.go",
+			find: "	if s.paused != why || !s.tryParked() {", put: "	if !s.tryParked() {",
+			pkg: "subscription", test: "TestNoParkedRecordIsPaidForInAnotherPause$",
 		},
 	}
 }

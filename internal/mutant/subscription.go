@@ -44,7 +44,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "stored-time-believed", breaks: "a clock that was ahead makes a held record wait for ever",
 			file: "dispatch/recall.go",
-			find: "		due = latest\n", put: "		due = time.UnixMilli(f.Due)\n",
+			find: "min(time.UnixMilli(f.Due).Sub(now), pause)", put: "time.UnixMilli(f.Due).Sub(now)",
 			pkg: dispatch, test: "TestAStoredTimeIsBoundByItsPause$",
 		},
 		{
@@ -273,7 +273,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "damaged-hides-others", breaks: "one damaged definition makes all subscriptions unlistable",
 			file: "subscription/document.go",
-			find: "			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})\n", put: "			return nil, err\n",
+			find: "			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: errors.Is(err, ErrNewer)})\n", put: "			return nil, err\n",
 			pkg: ".", test: "TestADamagedDefinitionHarmsNoOtherAndCanBeRemoved$",
 		},
 		{
@@ -315,13 +315,13 @@ func subscriptionMutants() []mutant {
 		{
 			name: "journal-place-forgotten", breaks: "each heir reads a subscription's journal from its beginning",
 			file: "group/run.go",
-			find: "registry.Checkpoint{Positions: p.Positions, From: p.From}", put: "registry.Checkpoint{Positions: p.Positions}",
+			find: "registry.Checkpoint{Positions: p.Positions, From: p.From, ", put: "registry.Checkpoint{Positions: p.Positions, ",
 			pkg: ".", test: "TestTheJournalIsNotReadFromItsBeginningForEver$",
 		},
 		{
 			name: "quiet-unit-keeps-its-journal", breaks: "what a shard finishes while its topic is at rest stays in the journal",
 			file: "consumer/progress.go",
-			find: "	if from := p.journal(at); from != p.last.From {\n", put: "	if from := p.journal(at); from < p.last.From {\n",
+			find: "	if from := p.journal(at); from != p.last.From ||", put: "	if from := p.journal(at); from < p.last.From ||",
 			pkg: "consumer", test: "TestAQuietUnitTellsWhereItsJournalIsNeededFrom$",
 		},
 		{

@@ -69,7 +69,7 @@ func turnMutants() []mutant {
 		{
 			name: "turn-begins-at-the-latest", breaks: "a subscription that began at the latest record skips records at a turn",
 			file: "subscription/delivery/subscriber.go",
-			find: "		from = consumer.Earliest // where", put: "		// where",
+			find: "		of.from = consumer.Earliest // where", put: "		// where",
 			pkg: ".", test: "TestASubscriptionFromTheLatestSkipsNothingAtATurn$",
 		},
 		{
@@ -269,6 +269,18 @@ func turnMutants() []mutant {
 			file: "subscription/turn.go",
 			find: "err != nil || d.Set().Shards == shards {", put: "err != nil {",
 			pkg: "subscription", test: "TestAnOldJournalPutsNoSetBack$",
+		},
+		{
+			name: "forgotten-topics-bar-a-turn", breaks: "a subscription stands still for good when the registry has forgotten a turn with the topics of its set",
+			file: "subscription/turn.go",
+			find: "c.parts(d.Name).TakeUp(ctx, name", put: "c.parts(d.Name).Ensure(ctx, name",
+			pkg: ".", test: "TestARegistryThatForgetsATurnWithItsTopicsLosesNothing$",
+		},
+		{
+			name: "forgotten-growth-looked-for-once", breaks: "a member that found no place for a forgotten shard set delivers nothing until it is started anew",
+			file: "subscription/delivery/turn.go",
+			find: "			look = time.After(growEvery) //", put: "			_ = growEvery //",
+			pkg: ".", test: "TestAGrowthThatARegistryForgotGoesOnWhenItIsRepeated$",
 		},
 	}
 }

@@ -64,6 +64,18 @@ func verifyMutants() []mutant {
 			pkg: "internal/cli", test: "TestScripts$/^verify_doubles$",
 		},
 		{
+			name: "judge-walks-to-the-last-place", breaks: "verify judges for ever when one acknowledgement named a place far behind all records",
+			file: "internal/history/partition.go",
+			find: "		if last-first < 2*int64(len(p.pages)) {\n", put: "		if last >= first {\n",
+			pkg: "internal/history", test: "TestAPlaceThatCannotBeIsJudgedAtOnce$",
+		},
+		{
+			name: "judge-takes-every-place", breaks: "verify panics when an acknowledgement named a place before the first",
+			file: "internal/history/checker.go",
+			find: "	if e.Offset < 0 || e.Offset == math.MaxInt64 {\n", put: "	if e.Offset == math.MaxInt64 {\n",
+			pkg: "internal/history", test: "TestAPlaceThatCannotBeIsJudgedAtOnce$",
+		},
+		{
 			name: "judge-looks-at-places-only", breaks: "a record that the log stored twice counts as two",
 			file: "internal/history/sent.go",
 			find: "	case !f.told && (", put: "	case f.denied && (",
@@ -80,6 +92,18 @@ func verifyMutants() []mutant {
 			file: "internal/harness/process.go",
 			find: "	if p.asked.Swap(true) {", put: "	if p.asked.Swap(true) && p.Ended() && p.ExitCode() == -1 {",
 			pkg: "internal/harness", test: "TestOneThatIsLeavingIsNotAskedAgain$",
+		},
+		{
+			name: "measurement-leaves-its-stores", breaks: "a measurement that failed leaves its processes, its stores and its directory behind",
+			file: "internal/measure/script.go",
+			find: "	for _, undo := range slices.Backward(s.undo) {", put: "	for _, undo := range slices.Backward(s.undo[:0]) {",
+			pkg: "internal/measure", test: "TestAScriptEndsAtWhatGoesWrongAndIsUndone$",
+		},
+		{
+			name: "measurement-takes-a-bug-for-a-failure", breaks: "a measurement that panics ends as if it had measured",
+			file: "internal/measure/script.go",
+			find: "			panic(v)\n", put: "			_ = v\n",
+			pkg: "internal/measure", test: "TestABugIsNoFailureOfAScript$",
 		},
 		{
 			name: "judge-has-a-short-memory", breaks: "a call that took seconds on a busy machine makes the histories of a sound run unreadable",
@@ -128,6 +152,36 @@ func verifyMutants() []mutant {
 			file: "internal/verify/subscription.go",
 			find: "				s.acked[e.Key] = max(s.acked[e.Key], n)", put: "				s.acked[e.Key] = min(s.acked[e.Key]+1, n-1)",
 			pkg: "internal/verify", test: "TestTheJudgeOfDeliveriesIsToldWhatIsKnown$",
+		},
+		{
+			name: "asked-to-leave-as-it-opens", breaks: "a process that is asked to leave while it opens its stores ended by itself, says the run",
+			file: "internal/verify/agent.go",
+			find: "	return unlessAsked(ctx, err)\n", put: "	if !errors.Is(err, context.Canceled) {\n		return err\n	}\n	return unlessAsked(ctx, err)\n",
+			pkg: "internal/verify", test: "TestAProcessThatIsAskedToLeaveWhileItOpensItsStoresHasNotFailed$",
+		},
+		{
+			name: "verify-waits-for-ever", breaks: "a run waits for ever for a group that does not get on",
+			file: "internal/verify/run.go",
+			find: "		if time.Since(moved) > patience {\n", put: "		if time.Since(moved) > patience && patience < 0 {\n",
+			pkg: "internal/verify", test: "TestARunWaitsForAsLongAsThereIsProgress$",
+		},
+		{
+			name: "verify-deaf-to-progress", breaks: "a run ends in the middle of what is processed",
+			file: "internal/verify/run.go",
+			find: "		if handled != r.tally.handled || lag != left {\n", put: "		if handled != r.tally.handled && lag != left {\n",
+			pkg: "internal/verify", test: "TestARunWaitsForAsLongAsThereIsProgress$",
+		},
+		{
+			name: "verify-complete-without-an-end", breaks: "a run that was cut short counts what nobody had read yet as lost",
+			file: "internal/verify/run.go",
+			find: "	r.result.Complete = err == nil\n", put: "	r.result.Complete = true\n",
+			pkg: "internal/verify", test: "TestOnlyARestThatIsKnownIsJudged$",
+		},
+		{
+			name: "verify-judges-what-is-away", breaks: "what is in a store that is away counts as lost",
+			file: "internal/verify/run.go",
+			find: "errors.As(err, &stood) && stood.last == nil {", put: "errors.As(err, &stood) {",
+			pkg: "internal/verify", test: "TestOnlyARestThatIsKnownIsJudged$",
 		},
 	}
 }

@@ -44,14 +44,17 @@ var (
 )
 
 // network breaks one of the proxies, so that some members are not touched, and waits until it
-// shows in what the proxy counts.
+// shows in what the proxy counts. What hurts the connections of one moment only is done again until
+// then: those of the first moment may all have been over, or idle for as long as the test waits.
 func network(harm func(*testserver.Proxy), shows func(before, after testserver.Harm) bool) func(*world, int) func() {
 	return func(w *world, pick int) func() {
 		p := w.proxies[pick%len(w.proxies)]
 		w.until("somebody is connected", func() bool { return p.Connections() > 0 })
 		before := p.Harm()
-		harm(p)
-		w.until("the network is seen to be broken", func() bool { return shows(before, p.Harm()) })
+		w.until("the network is seen to be broken", func() bool {
+			harm(p)
+			return shows(before, p.Harm())
+		})
 		return p.Heal
 	}
 }
@@ -59,7 +62,7 @@ func network(harm func(*testserver.Proxy), shows func(before, after testserver.H
 func lostReplies(a, b testserver.Harm) bool  { return b.LostDown > a.LostDown }
 func lostRequests(a, b testserver.Harm) bool { return b.LostUp > a.LostUp }
 func lostAnything(a, b testserver.Harm) bool { return lostReplies(a, b) || lostRequests(a, b) }
-func wasReset(a, b testserver.Harm) bool     { return b.Reset > a.Reset }
+func wasReset(a, b testserver.Harm) bool     { return b.Reset > a.Reset || b.Refused > a.Refused }
 func wasDelayed(a, b testserver.Harm) bool   { return b.Delayed > a.Delayed }
 
 // silence takes the server away, and waits until it does not answer.

@@ -51,17 +51,33 @@ func (s *Spec) path() string {
 // handlerWork is what a handler takes for one record.
 const handlerWork = time.Millisecond
 
-// Left tells whether a process that failed was only told to end before it had begun.
-func Left(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+// Serve is the body of a process, which opens the stores. It returns when ctx ends, or when it can't go on.
+func Serve(ctx context.Context, s Spec, open func(context.Context) (*ringfence.Client, error), logger *slog.Logger) error {
+	return serveWith(ctx, s, open, logger, nil)
 }
 
-// Serve is the body of a process. It returns when ctx ends, or when it can't go on.
-func Serve(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger) error {
-	return serveWith(ctx, s, rf, logger, nil)
+func serveWith(ctx context.Context, s Spec, open func(context.Context) (*ringfence.Client, error), logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {
+	rf, err := open(ctx)
+	if err == nil {
+		if err = s.work(ctx, rf, logger, wrap); err == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return unlessAsked(ctx, err)
 }
 
-func serveWith(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {
+// unlessAsked is nil when the process was only told to end before it had begun, whatever a store's client makes
+// of that.
+func unlessAsked(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return err
+	}
+}
+
+func (s Spec) work(ctx context.Context, rf *ringfence.Client, logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {
 	switch {
 	case s.Load != nil:
 		return errors.Join(produce(ctx, s, rf), rf.Close())

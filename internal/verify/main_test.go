@@ -45,14 +45,9 @@ func serve(raw string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	rf, err := ringfence.Open(ctx, stores(os.Getenv(dirVariable), os.Getenv(logVariable), os.Getenv(registryVariable)))
-	if err == nil {
-		err = serveWith(ctx, s, rf, nil, bugs[os.Getenv(bugVariable)])
-	}
-	if Left(ctx, err) {
-		return nil
-	}
-	return err
+	return serveWith(ctx, s, func(ctx context.Context) (*ringfence.Client, error) {
+		return ringfence.Open(ctx, stores(os.Getenv(dirVariable), os.Getenv(logVariable), os.Getenv(registryVariable)))
+	}, nil, bugs[os.Getenv(bugVariable)])
 }
 
 func stores(dir, log, registry string) ringfence.Config {

@@ -222,7 +222,11 @@ func allOwned(g ringfence.GroupInfo) bool {
 // drain waits until all that was acknowledged is processed. A group that does not get on for long,
 // though its stores answer, is judged as it is: what it left is lost.
 func (r *run) drain(ctx context.Context) error {
-	err := r.until(ctx, "everything was processed", standing, r.group(func(g ringfence.GroupInfo) bool { return g.Lag == 0 }))
+	return r.drained(r.until(ctx, "everything was processed", standing, r.group(func(g ringfence.GroupInfo) bool { return g.Lag == 0 })))
+}
+
+// drained notes how the wait for the rest ended.
+func (r *run) drained(err error) error {
 	stood := new(stoodStillError)
 	if errors.As(err, &stood) && stood.last == nil {
 		r.result.Notes = append(r.result.Notes, err.Error())

@@ -127,6 +127,9 @@ func TestABrokenDeliveryIsFound(t *testing.T) {
 				t.Fatalf("%v: %+v\n%+v", err, r.Figures, r)
 			}
 			for _, p := range r.Promises {
+				if bug == "reorders" && (p.Promise == history.NotLost || p.Promise == history.NotSkipped) {
+					continue // what it holds back goes with a process that is killed
+				}
 				if slices.Contains(promises, p.Promise) != (p.Broken > 0) {
 					t.Errorf("%s: broken %d times: %+v", p.Promise, p.Broken, p.Examples)
 				}

@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -208,6 +209,43 @@ func TestSameFileTellsLivesOfANameApart(t *testing.T) {
 		create(t, fsys, "d/f").Close()
 		if vfs.SameFile(first, stat(fsys, "d/f")) || !vfs.SameFile(first, stat(fsys, "e/f")) {
 			t.Error("the file was not followed to its new name")
+		}
+	})
+}
+
+// Who moves the root away takes it from under its name, and not from those who have it open.
+func TestAPathLeadsNowhereOnceTheRootWasMovedAway(t *testing.T) {
+	t.Parallel()
+	named := func(f vfs.FS) error {
+		have, err := vfs.Named(f, "d/f")
+		if err != nil {
+			return err
+		}
+		is, err := f.Stat("d/f")
+		if must(t, err); !vfs.SameFile(have, is) {
+			return errors.New("it is another file")
+		}
+		return nil
+	}
+	both(t, func(t *testing.T, fsys vfs.FS) {
+		must(t, fsys.MkdirAll("d", 0o700))
+		create(t, fsys, "d/f").Close()
+		must(t, named(fsys))
+		if _, ok := fsys.(*vfs.OS); !ok {
+			return // it can't be moved
+		}
+		at := fsys.Path(".")
+		must(t, os.Rename(at, at+".old"))
+		wantIs(t, named(fsys), fs.ErrNotExist)
+		must(t, os.WriteFile(at, nil, 0o600))
+		wantIs(t, named(fsys), fs.ErrNotExist)
+		must(t, errors.Join(os.Remove(at), os.Symlink(at, at)))
+		wantIs(t, named(fsys), fs.ErrNotExist)
+		must(t, errors.Join(os.Remove(at), os.Symlink(at+".old", at)))
+		must(t, named(fsys))
+		must(t, errors.Join(os.Remove(at), os.CopyFS(at, os.DirFS(at+".old"))))
+		if err := named(fsys); err == nil {
+			t.Error("a copy passes for what was copied")
 		}
 	})
 }

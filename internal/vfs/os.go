@@ -229,6 +229,27 @@ func (o *OS) Stat(name string) (fs.FileInfo, error) {
 	return o.root.Stat(name)
 }
 
+// Named is what the path of name leads to now, as who comes later finds it. That is something else than what
+// Stat finds once the root, or a directory above it, was moved away or replaced; fs.ErrNotExist when it is nothing.
+// Where this process can't look, and in Mem, which is in one place for ever, it is the answer of Stat.
+func Named(fsys FS, name string) (fs.FileInfo, error) {
+	o, ok := fsys.(*OS)
+	if !ok {
+		return fsys.Stat(name)
+	}
+	if err := checkName("stat", name); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(o.Path(name))
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return info, err
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // a file in the way, or links in a circle
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return o.Stat(name)
+}
+
 // SyncDir makes the entries of a directory durable.
 func (o *OS) SyncDir(name string) error {
 	if err := checkName("syncdir", name); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -109,16 +110,37 @@ func (f *osFile) Map(size int64, writable bool) (Mapping, error) {
 
 // call runs a system call on the descriptor, again when a signal interrupts it.
 func (f *osFile) call(op string, sys func(fd int) error) error {
-	var err error
-	if cerr := f.raw.Control(func(fd uintptr) {
-		err = ignoreEINTR(func() error { return sys(int(fd)) })
-	}); cerr != nil {
+	c := calls.Get().(*call)
+	c.sys, c.err = sys, nil
+	closed := f.raw.Control(c.control)
+	err := c.err
+	c.sys = nil
+	calls.Put(c)
+	if closed != nil {
 		return &fs.PathError{Op: op, Path: f.name, Err: fs.ErrClosed}
 	}
 	if err != nil {
 		return &fs.PathError{Op: op, Path: f.name, Err: err}
 	}
 	return nil
+}
+
+// call is a system call under way. They are used again: three of them make an append, and what each would
+// allocate adds up.
+type call struct {
+	sys     func(fd int) error
+	err     error
+	control func(fd uintptr) // run
+}
+
+var calls = sync.Pool{New: func() any {
+	c := new(call)
+	c.control = c.run
+	return c
+}}
+
+func (c *call) run(fd uintptr) {
+	c.err = ignoreEINTR(func() error { return c.sys(int(fd)) })
 }
 
 func lockMode(exclusive bool) int {

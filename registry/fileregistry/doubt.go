@@ -24,7 +24,7 @@ import (
 const settleFor = 20 * time.Millisecond
 
 var (
-	errDoubtful = errors.New("a process was killed, or is stopped, while it made the journal durable: what became of it is not known, and it is written again")
+	errDoubtful = errors.New("another process was killed while it made the journal durable, is stopped in that, or takes longer than 20ms: what became of it is not known")
 	errBusyLock = errors.New("the lock of those who sync could not be had")
 )
 

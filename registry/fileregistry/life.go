@@ -155,7 +155,7 @@ func (d *directory) look(now time.Time) error {
 	}
 	d.last = now
 	name := dirName + "/" + controlName
-	have, err := d.fs.Stat(name)
+	have, err := vfs.Named(d.fs, name)
 	switch {
 	case err == nil && vfs.SameFile(d.info, have):
 		return nil

@@ -220,6 +220,9 @@ func TestADirectoryThatWasReplacedIsLeftAlone(t *testing.T) {
 	both := map[string]func(t *testing.T, fsys vfs.FS){
 		"removed":     func(t *testing.T, fsys vfs.FS) { must(t, fsys.RemoveAll(dirName)) },
 		"moved aside": func(t *testing.T, fsys vfs.FS) { must(t, fsys.Rename(dirName, "aside")) },
+		"moved aside with the data directory": func(t *testing.T, fsys vfs.FS) {
+			must(t, os.Rename(fsys.Path("."), fsys.Path(".")+".aside"))
+		},
 	}
 	for name, lose := range both {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (s *syncer) sync(lsn uint64) error {
 			continue
 		}
 		if err := s.syncFile(gen); err != nil {
-			s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
+			s.tell(gen, err)
 			continue
 		}
 		if s.ctl.sealed.Load() != gen {
@@ -128,6 +128,15 @@ func (s *syncer) sync(lsn uint64) error {
 		}
 	}
 	return nil
+}
+
+// tell says why a generation ends before it is full. A doubt is no failure: a busy disk is enough for it.
+func (s *syncer) tell(gen uint64, err error) {
+	if errors.Is(err, errDoubtful) {
+		s.log.Info("the registry's journal is written anew", "generation", gen, "why", err)
+		return
+	}
+	s.log.Error("fdatasync of the registry's journal failed", "generation", gen, "error", err)
 }
 
 // drop answers what was added after run returned: it can't be known to be durable.

@@ -37,6 +37,10 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	ahead, err := vfs.ClockAhead(unix.CLOCK_BOOTTIME)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite registry: the clock that all processes of this host share can't be read: %w: %w", fault.Unavailable, err)
+	}
 	synchronous := "full"
 	if cfg.NoSync {
 		synchronous = "normal"
@@ -71,7 +75,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 		return nil, errors.Join(err, files.close())
 	}
 	s, err := sqlstore.Open(ctx, sqlstore.Config{
-		Dialect: sqliteDialect(), DB: files.writes, Reads: files.reads, Live: files.live, Intact: files.intact,
+		Dialect: sqliteDialect(ahead), DB: files.writes, Reads: files.reads, Live: files.live, Intact: files.intact,
 		Handle: handle, Logger: cfg.Logger, Signals: signals,
 	})
 	if err == nil {
@@ -139,7 +143,7 @@ func look(ctx context.Context, path, from string) error {
 
 const orphaned = "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM ringfence_sessions)"
 
-func sqliteDialect() *sqlstore.Dialect {
+func sqliteDialect(ahead time.Duration) *sqlstore.Dialect {
 	return &sqlstore.Dialect{
 		Name: "SQLite",
 		Schema: []string{
@@ -155,7 +159,7 @@ func sqliteDialect() *sqlstore.Dialect {
 		Ignore:   func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
 		Begin:    "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
 		Bind: sqlstore.Question,
-		Now:  func() string { return strconv.FormatInt(sinceBoot().Microseconds(), 10) },
+		Now:  func() string { return strconv.FormatInt(sinceBoot(ahead).Microseconds(), 10) },
 		Day:  func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
 		Named: "typeof(ttl) = 'integer' AND typeof(expires) = 'integer' AND typeof(id) = 'text' AND typeof(process) = 'text'" +
 			" AND octet_length(id) <= 40 AND octet_length(process) <= 40 AND id NOT GLOB '*[^0-9A-Za-z-]*' AND process NOT GLOB '*[^0-9A-Za-z-]*'",
@@ -169,14 +173,14 @@ func sqliteDialect() *sqlstore.Dialect {
 	}
 }
 
-// sinceBoot is the clock that the processes of a host share and that nobody sets. It goes on
-// while the machine is suspended.
-func sinceBoot() time.Duration {
+// sinceBoot is the clock that the processes of a host share, in whatever containers, and that nobody
+// sets. It goes on while the machine is suspended. What this process's own is ahead of it is taken off.
+func sinceBoot(ahead time.Duration) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		return 0 // Linux has had it for as long as Go runs there
 	}
-	return time.Duration(t.Nano())
+	return time.Duration(t.Nano()) - ahead
 }
 
 // The primary result codes that mean something to us.

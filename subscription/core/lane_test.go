@@ -66,6 +66,73 @@ func TestWhatIsSparedHasItsTurnAfterTheOthers(t *testing.T) {
 	}
 }
 
+// What was on its way into the journal when the clock was set back waits for no longer than its pause, as what
+// was there.
+func TestAClockThatIsSetBackMakesNoPauseLonger(t *testing.T) {
+	t.Parallel()
+	const was, is = 100_000, 10_000
+	s := owner()
+	s.Clock(was)
+	for i := range 2 {
+		if i == 1 {
+			s.SetBack(was - is)
+			s.Clock(is)
+		}
+		s.Read(int64(i+1), &Record{
+			Kind: Park, By: s.cfg.Tenure, Seq: uint64(i + 2), ID: ID{Origin: Origin{Offset: int64(i)}}, Key: fmt.Append(nil, i),
+			Attempts: 1, At: was, Due: was + 60,
+		})
+	}
+	s.Effects()
+	if s.Due(is+59, 9); len(s.Effects()) > 0 {
+		t.Error("delivered before its pause was over")
+	}
+	if s.Due(is+60, 9); len(s.Effects()) != 2 {
+		t.Error("what was parked waits for longer than its pause")
+	}
+}
+
+// What waits for no time, but for its turn, is told from what does by a time of 0. A clock that is set back
+// leaves that as it is.
+func TestAClockThatIsSetBackGivesNoTimeToWhatWaitsForNone(t *testing.T) {
+	t.Parallel()
+	const was, is = 100_000, 10_000
+	s := owner()
+	s.Clock(was)
+	for i, due := range []int64{0, was + 60} {
+		s.Read(int64(i+1), &Record{
+			Kind: Park, By: s.cfg.Tenure, Seq: uint64(i + 2), ID: ID{Origin: Origin{Offset: int64(i)}}, Key: fmt.Append(nil, i), At: was, Due: due,
+		})
+	}
+	s.SetBack(was - is)
+	for i, want := range []int64{0, is + 60} {
+		if it, ok := s.Item(Origin{Offset: int64(i)}); !ok || it.Due != want {
+			t.Errorf("the record at %d is due at %d; expected %d", i, it.Due, want)
+		}
+	}
+}
+
+// A record that is appended once more tells an heir of its pause by two times. Both are of the clock as it is.
+func TestWhatIsAppendedOnceMoreAfterAClockWasSetBackHasItsPause(t *testing.T) {
+	t.Parallel()
+	const was, is = 100_000, 10_000
+	s := owner()
+	s.Clock(was)
+	s.Read(1, &Record{Kind: Park, By: s.cfg.Tenure, Seq: 2, At: was, Due: was + 60})
+	s.Effects()
+	s.SetBack(was - is)
+	s.compact(s.end, 1)
+	for _, e := range s.Effects() {
+		if again, ok := e.(Append); ok && len(again.Entries) == 1 {
+			if r := again.Entries[0].Record; r.At != is || r.Due != is+60 {
+				t.Errorf("it is due at %d, as of %d; expected %d, as of %d", r.Due, r.At, is+60, is)
+			}
+			return
+		}
+	}
+	t.Error("it is not appended once more")
+}
+
 func TestAKeyIsKnownInEachOfItsPartitions(t *testing.T) {
 	t.Parallel()
 	s, key, seq := owner(), []byte("k"), uint64(1)

@@ -53,6 +53,7 @@ type State struct {
 	seq     uint64 // the highest of it that counts
 	end     int64  // all below was read
 	fences  []int64
+	forged  int  // fences that nobody can have written
 	ended   bool // and where:
 	ending  Ending
 	keys    map[string]*keyState
@@ -132,6 +133,22 @@ func (s *State) Calm() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
 // Clock tells the time: before what is read, so that a pause is counted from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }
 
+// SetBack says that the clock which Clock and Due are told was set back by so many milliseconds: the pauses that
+// have begun are no longer for that. What is to wait for a time of that clock finds out when it is handed out.
+func (s *State) SetBack(by int64) {
+	s.cfg.Now -= by
+	for _, it := range s.items {
+		it.due = sooner(it.due, by)
+	}
+	for _, l := range s.heads {
+		l.due = sooner(l.due, by) // all of them: their order stays
+	}
+}
+
+// sooner is a time that is earlier by so many milliseconds. 0 stays what it is, no time: what is due then waits
+// for its turn only.
+func sooner(due, by int64) int64 { return min(due, max(0, due-by)) }
+
 // SetPaused says whether nothing that is parked is to be delivered.
 func (s *State) SetPaused(paused bool) { s.paused = paused }
 
@@ -176,6 +193,8 @@ func (s *State) Read(place int64, r *Record) {
 	switch own := r.By == s.cfg.Tenure; {
 	case r.Kind == Order:
 		s.take(place, r)
+	case r.Kind == Fence && !s.believable(r.By.Epoch):
+		s.refuse(place, r.By, own)
 	case r.Kind == Fence && r.By.above(s.level):
 		s.level, s.seq = r.By, r.Seq
 		s.fences = append(s.fences, place)
@@ -335,9 +354,6 @@ func (s *State) clamp(r *Record) int64 {
 	due := r.Due
 	if s.cfg.MaxPause > 0 {
 		due = min(due, s.cfg.Now+s.cfg.MaxPause)
-	}
-	if s.phase == live {
-		return due
 	}
 	return min(due, s.cfg.Now+max(0, r.Due-r.At))
 }

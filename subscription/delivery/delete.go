@@ -205,13 +205,16 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 }
 
 // leaveDeleted removes the group that a member has made anew which began before the subscription was
-// deleted. While others are in it, the last of them does.
+// deleted, and what that holds of the topic. While others are in it, the last of them does.
 func (c *Subscriptions) leaveDeleted(ctx context.Context, d *subscription.Document) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	g, err := c.reg.Group(d.Group())
 	if err == nil {
 		err = g.Delete(ctx)
+	}
+	if err == nil {
+		err = c.letGo(ctx, d.Group(), d.Topic)
 	}
 	if err != nil && !errors.Is(err, fault.Conflict) {
 		c.logger.Warn("what is left of the group of a deleted subscription could not be removed: group delete does that", "subscription", d.Name, "group", d.Group(), "error", err)

@@ -65,6 +65,7 @@ func (c *Subscriptions) Ensure(ctx context.Context, want subscription.Document) 
 
 // Options are what a member of a subscription can be told.
 type Options struct {
+	Life           string // of the subscription that is meant; "": whichever has the name
 	Member         string
 	Concurrency    int
 	DrainTimeout   time.Duration
@@ -108,6 +109,9 @@ func (o *Options) orders(d *subscription.Document) error {
 // subscription, and when it is deleted.
 func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts Options) error {
 	d, err := c.Get(ctx, name)
+	if err == nil && opts.Life != "" && d.Life() != opts.Life {
+		err = fmt.Errorf("subscription %q is another one by now: %w", name, fault.NotFound)
+	}
 	if err == nil {
 		err = errors.Join(opts.orders(d), c.CheckTopic(ctx, d))
 	}

@@ -24,6 +24,8 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	switch d, err := c.Get(ctx, name); {
 	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
 		return nil // what is left of one that was deleted
+	case errors.Is(err, subscription.ErrNewer):
+		return fmt.Errorf("group %q belongs to subscription %q: %w: %w", group, name, err, fault.Conflict)
 	case errors.Is(err, fault.Corrupt):
 		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, fault.Conflict)
 	case err != nil:
@@ -50,6 +52,8 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force 
 		switch {
 		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
 			errs = append(errs, InUse(topicName, s.Name))
+		case s.Newer():
+			errs = append(errs, c.guardNewer(ctx, topicName, s, force))
 		case s.Damaged != "" && !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		}
@@ -57,9 +61,36 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force 
 	return errors.Join(errs...)
 }
 
+// guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, and without force for
+// any other: it may keep what it parks there.
+func (c *Subscriptions) guardNewer(ctx context.Context, topicName string, s *subscription.Document, force bool) error {
+	groups, err := c.reg.GroupsOf(ctx, subscription.GroupPrefix(s.Name))
+	if err != nil {
+		return err
+	}
+	for _, name := range groups {
+		g, err := c.reg.Group(name)
+		if err != nil {
+			return err
+		}
+		if m, err := g.Meta(ctx); err == nil && m.Topic == topicName { // or it is gone, or says nothing
+			return InUseByNewer(topicName, s)
+		}
+	}
+	if force {
+		return nil
+	}
+	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
+}
+
 // InUse is why a topic can't be deleted that a subscription delivers, or keeps what it parks in.
 func InUse(topicName, name string) error {
 	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
+}
+
+// InUseByNewer is why a topic can't be deleted that a subscription of a newer version consumes.
+func InUseByNewer(topicName string, s *subscription.Document) error {
+	return fmt.Errorf("topic %q is used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
 }
 
 // DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is

@@ -29,6 +29,7 @@ type shards struct {
 	of         *Subscriptions
 	group      *registry.Group
 	partitions int                    // of the storage topic that they deliver
+	from       consumer.From          // where they begin that have no checkpoint
 	before     *subscription.Journals // of the set that this one goes on for; nil: there was none
 	heritage   *core.Heritage         // from that
 	drain      time.Duration

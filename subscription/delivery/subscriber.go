@@ -94,7 +94,7 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 			err = errors.Join(err, m.left(<-m.ended))
 		}
 	}()
-	pause := turnEvery
+	pause := endEvery
 	for look := (<-chan time.Time)(nil); ; look = nil {
 		m.mu.Lock()
 		d := m.def
@@ -109,9 +109,9 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 			look = time.After(turnEvery)
 		case m.hasRead(d):
 			m.of.growOn(ctx, d)
-			look, pause = time.After(pause), min(2*pause, growEvery)
+			look, pause = time.After(pause), min(pause+pause/4, growEvery) // so that keys wait a quarter longer than for the last shard
 		default:
-			pause = turnEvery
+			pause = endEvery
 		}
 		select {
 		case <-ctx.Done():
@@ -187,14 +187,14 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	if of.drain == 0 {
 		of.drain = 10 * time.Second
 	}
-	from := consumer.From(as.From)
+	of.from = consumer.From(as.From)
 	switch before := as.Before(); {
 	case before == nil:
 	case before.Gone(main):
-		from = consumer.Earliest // it never began, or the registry would know that its storage topic is needed
+		of.from = consumer.Earliest // it never began, or the registry would know that its storage topic is needed
 		c.tellUnheeded(ctx, before)
 	default:
-		from = consumer.Earliest // where the one before has ended
+		of.from = consumer.Earliest // where the one before has ended
 		of.heritage = subscription.Heritage(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
 			err = nil // nobody needs it any more
@@ -216,19 +216,29 @@ func (m *subscriber) join(ctx context.Context, as *subscription.Document) (*memb
 	}
 	m.mu.Unlock()
 	go func() { // joined by run, which takes it from ended
-		set.err = c.groups.Consume(running, consumer.Member{
-			Topic: as.Topic, Handlers: m.handlers, From: from, Layout: consumer.Shards(storage, as.Set().Shards, of.partitions), Around: of.run, Seen: of.seen,
-			Group: group.Config{
-				Group: as.Group(), Member: m.opts.Member, SessionTTL: m.opts.SessionTTL, DrainTimeout: m.opts.DrainTimeout,
-				ProgressTimeout: m.opts.HandlerTimeout, Events: m.opts.Events,
-			},
-			Engine: dispatch.Config{
-				Concurrency: m.opts.Concurrency, OrderBy: m.opts.orderBy(as), ProgressTimeout: m.opts.HandlerTimeout, DrainTimeout: m.opts.DrainTimeout,
-			},
-		})
+		set.err = c.groups.Consume(running, *m.membership(as, of))
 		m.ended <- set
 	}()
 	return set, nil
+}
+
+// membership is what the member of a set is in its group. It is a call of its own: what it needs of the stack is
+// not needed for the life of the member.
+//
+//go:noinline
+func (m *subscriber) membership(as *subscription.Document, of *shards) *consumer.Member {
+	o := &m.opts
+	return &consumer.Member{
+		Topic: as.Topic, Handlers: m.handlers, From: of.from, Around: of.run, Seen: of.seen,
+		Layout: consumer.Shards(as.Set().Storage, as.Set().Shards, of.partitions),
+		Group: group.Config{
+			Group: as.Group(), Member: o.Member, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout,
+			ProgressTimeout: o.HandlerTimeout, Events: o.Events,
+		},
+		Engine: dispatch.Config{
+			Concurrency: o.Concurrency, OrderBy: o.orderBy(as), ProgressTimeout: o.HandlerTimeout, DrainTimeout: o.DrainTimeout,
+		},
+	}
 }
 
 // turnOn takes the next step of a turn that is in nobody's hands: the topics of a set are made, or it is seen

@@ -82,27 +82,38 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 	if !errors.Is(err, subscription.ErrEnded) {
 		return err
 	}
-	w.of.endedUnawares(ctx, w)
-	select {
-	case <-u.Draining():
-	case <-ctx.Done():
+	said := ""
+	for {
+		err := w.of.endedUnawares(ctx, w)
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			w.logger.Error("a journal of the subscription has ended, and the shard set that goes on is not known; it is looked for again", "subscription", w.Definition.Name, "error", err)
+		}
+		var look <-chan time.Time
+		if err != nil {
+			look = time.After(growEvery) // somebody may have done what the error says
+		}
+		select {
+		case <-u.Draining():
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-look:
+		}
 	}
-	return nil
 }
 
-// endedUnawares is called when the shards of a set end. Where the definition knows of no turn, because the
+// endedUnawares is called when the shards of a set have ended. Where the definition knows of no turn, because the
 // registry went back, it is told again.
-func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) {
+func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) error {
 	if w.ending() || isClosed(w.last) {
-		return
+		return nil
 	}
 	next, err := w.successor(ctx)
 	if err == nil {
 		_, err = c.Restore(ctx, w.Definition, next)
 	}
-	if err != nil && ctx.Err() == nil {
-		c.logger.Error("a journal of the subscription has ended, and the shard set that goes on is not known", "subscription", w.Definition.Name, "error", err)
-	}
+	return err
 }
 
 // successor is the set that the ends of journals name.
@@ -157,7 +168,7 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 		enough, over := make(chan struct{}), make(chan struct{})
 		var watching sync.WaitGroup
 		err := engine(ctx, consumer.Inner{
-			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Start: start, Enough: enough, Writes: d.shard.Writes(),
+			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Deliveries: d.shard.Deliveries, Start: start, Enough: enough, Writes: d.shard.Writes(),
 			Began: func(began *dispatch.Engine) {
 				e = began
 				d.shard.Uses(began)

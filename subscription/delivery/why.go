@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -19,6 +20,7 @@ type Blockage struct {
 	// Of the first of them:
 	ID       string // as DeadLetter.ID
 	Failed   bool   // it was given up, and waits until somebody decides; else it is tried again
+	Ordered  Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
 	Attempts int
 	Reason   string    // attempts or permanent, when it was given up
 	Answer   string    // the last error
@@ -26,13 +28,24 @@ type Blockage struct {
 	Due      time.Time // of the next attempt; zero: as soon as it can be, or never, see Failed
 }
 
+// noOrder says why there is no answer where nothing waits for another record of its key: what is parked has no key there.
+func noOrder(d *subscription.Document) error {
+	if d.Order != subscription.None {
+		return nil
+	}
+	return fmt.Errorf("subscription %q has the order %q: no key holds a record back, and each is tried again by itself; \"ringfence subscription dead-letters %s list --key\" (Client.DeadLetters) shows those of a key that were given up: %w", d.Name, d.Order, d.Name, fault.Invalid)
+}
+
 // Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
 // parked. With none, the records of the key are delivered as they come; one that fails is held in memory
 // for a while before it is parked, and only its owner knows of that. With an error it says what could be
-// read.
+// read; fault.Invalid for a subscription without an order.
 func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := noOrder(j.Definition); err != nil {
 		return nil, err
 	}
 	states, err := j.KeyStates(ctx, key)
@@ -50,7 +63,7 @@ func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blo
 			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: fromMillis(l.Head.Since),
 		}
 		if b.Failed {
-			b.Reason = l.Head.Reason.String()
+			b.Reason, b.Ordered = l.Head.Reason.String(), decided[l.Head.Order]
 		} else {
 			b.Due = fromMillis(l.Head.Due)
 		}

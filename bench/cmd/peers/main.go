@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,14 +37,13 @@ func program() int {
 	if !asked {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		return 2
 	}
 	fmt.Fprintln(os.Stderr, "peers:", err)
+	if errors.Is(err, errUsage) {
+		return 2
+	}
 	return 1
 }
 
@@ -72,16 +70,18 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(out, compare.Machine(s.Dir))
 	}
 	missed := 0
-	emit := func(r *measure.Report) error {
+	emit := func(r *measure.Report) {
 		missed += r.Missed()
 		if s.json {
-			return json.NewEncoder(out).Encode(r)
+			measure.Check(json.NewEncoder(out).Encode(r))
+			return
 		}
 		fmt.Fprintln(out)
-		return r.Text(out)
+		measure.Check(r.Text(out))
 	}
 	for _, name := range s.runs {
-		if err := compare.Kinds()[name](ctx, s.Config, emit); err != nil {
+		err := measure.Try(func(script *measure.Script) { compare.Kinds()[name](ctx, script, s.Config, emit) })
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -116,33 +116,33 @@ func parse(args []string, w io.Writer) (settings, error) {
 			fmt.Fprintf(w, "  %-10s %s\n", p.Name, p.About)
 		}
 	}
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return s, err
-		}
-		return s, fmt.Errorf("%w (%w)", err, errUsage)
-	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("unexpected argument %q: %w", f.Arg(0), errUsage)
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return s, err
+	case err != nil:
+		bad("%w", err)
+	case f.NArg() > 0:
+		bad("unexpected argument %q", f.Arg(0))
 	}
 	s.Turn = time.Duration(*seconds * float64(time.Second))
 	s.runs = split(*runs)
-	var errs []error
 	for _, name := range s.runs {
 		if compare.Kinds()[name] == nil {
-			errs = append(errs, fmt.Errorf("unknown run %q; expected produce, consume, latency or kafka", name))
+			bad("unknown run %q; expected produce, consume, latency or kafka", name)
 		}
 	}
 	for _, d := range split(*durability) {
 		if d != string(peer.Sync) && d != string(peer.OS) {
-			errs = append(errs, fmt.Errorf("unknown durability %q; expected sync or os", d))
+			bad("unknown durability %q; expected sync or os", d)
 		}
 		s.Durability = append(s.Durability, peer.Durability(d))
 	}
 	for _, n := range split(*inFlight) {
 		v, err := strconv.Atoi(n)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("in flight %q: expected a number", n))
+			bad("in flight %q: expected a number", n)
 		}
 		s.InFlight = append(s.InFlight, v)
 	}
@@ -150,33 +150,16 @@ func parse(args []string, w io.Writer) (settings, error) {
 		*brokers = u.Host
 	}
 	s.Brokers = split(*brokers)
-	var err error
-	if s.Peers, err = choose(*peers); err != nil {
-		errs = append(errs, err)
-	}
-	// Servers run in folders of their own.
-	if s.Dir, err = filepath.Abs(s.Dir); err != nil {
-		errs = append(errs, err)
+	var unknown, nowhere error
+	s.Peers, unknown = peer.Named(split(*peers))
+	s.Dir, nowhere = filepath.Abs(s.Dir) // servers run in folders of their own
+	if errs = append(errs, unknown, nowhere); errors.Join(errs...) == nil {
+		errs = append(errs, s.Validate())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return s, fmt.Errorf("%w (%w)", err, errUsage)
 	}
-	if err := s.Validate(); err != nil {
-		return s, fmt.Errorf("%w (%w)", err, errUsage)
-	}
 	return s, nil
-}
-
-// choose picks the named peers, all when none is named, and Ringfence always.
-func choose(names string) ([]peer.Peer, error) {
-	if names == "" {
-		return peer.All(), nil
-	}
-	list := split(names)
-	if !slices.Contains(list, peer.Ringfence) {
-		list = append(list, peer.Ringfence)
-	}
-	return peer.Named(list)
 }
 
 func split(s string) []string {

@@ -73,12 +73,15 @@ func (s *Store) round() (next time.Duration, ring []string) {
 			next = min(next, max(x.left+justAfter, min(x.ttl/4, calm), shortRound))
 		}
 	}
-	s.lost(seen.Missing(before))
+	crowd := s.crowded(all)
+	if !crowd { // else they may be there all the same, and their renewals tell
+		s.lost(seen.Missing(before))
+	}
 	if len(expired) > 0 {
 		s.expire(ctx, expired)
 	}
 	ring = seen.Successors(s.cfg.Handle, neighbours)
-	if len(ring) > 1 && !seen.In(s.cfg.Handle) {
+	if len(ring) > 1 && !crowd && !seen.In(s.cfg.Handle) {
 		ring = nil // without a session it watches only a process that nobody else would
 	}
 	return next, ring

@@ -3,9 +3,11 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -32,23 +34,44 @@ func (s *Store) sound() string {
 	return fmt.Sprintf("CASE WHEN %s AND ttl BETWEEN 0 AND %d AND expires BETWEEN 0 AND %s + %d THEN 1 ELSE 0 END", s.named(), most, s.d.Now(), most)
 }
 
-// sessions are all of them that are sound, and how many there are besides.
+// errEnough ends a reading.
+var errEnough = errors.New("enough was read")
+
+// sessions are those that are sound, and how many there are besides. Of a crowd they are those
+// that run out first, as many as limits.SQLSessions: whoever may end is among them.
 func (s *Store) sessions(ctx context.Context) (all []sighting, odd int, err error) {
 	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
 		var id, process sql.NullString
-		var ttl, left int64
-		if err := scan(&id, &process, &ttl, &left); err != nil {
+		var ttl, left, rank int64
+		if err := scan(&id, &process, &ttl, &left, &rank); err != nil {
 			return err
 		}
 		if !id.Valid {
 			odd = int(ttl)
 			return nil
 		}
+		if len(all) == limits.SQLSessions {
+			return errEnough
+		}
 		all = append(all, sighting{id.String, process.String, time.Duration(ttl) * time.Microsecond, time.Duration(left) * time.Microsecond})
 		return nil
-	}, "SELECT id, process, ttl, expires - "+s.d.Now()+" FROM ringfence_sessions WHERE "+s.sound()+" = 1"+
-		" UNION ALL SELECT NULL, NULL, COUNT(*), 0 FROM ringfence_sessions WHERE "+s.sound()+" = 0")
+	}, "SELECT id, process, ttl, expires - "+s.d.Now()+", 1 FROM ringfence_sessions WHERE "+s.sound()+" = 1"+
+		" UNION ALL SELECT NULL, NULL, COUNT(*), 0, 0 FROM ringfence_sessions WHERE "+s.sound()+" = 0 ORDER BY 5, 4")
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return all, odd, err
+}
+
+// crowded says whether a reading may lack sessions, and tells people when that begins. It is called by one
+// goroutine.
+func (s *Store) crowded(all []sighting) bool {
+	is := len(all) == limits.SQLSessions
+	if is && !s.crowd {
+		s.log.Warn("there are more sessions than are read at once: who opens so many?", "sessions_read", len(all))
+	}
+	s.crowd = is
+	return is
 }
 
 // endOdd ends the sessions that are not sound, with their entries, and names the first. It is called

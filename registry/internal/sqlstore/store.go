@@ -69,6 +69,7 @@ type Store struct {
 	counter atomic.Uint64
 	watches kv.Watchers
 	ringing atomic.Bool // the ringer is at it
+	crowd   bool        // that there are more sessions than are read was told; the keeper's
 	odd     bool        // that sessions are not sound was told, and they are there still; the keeper's
 	gate    *hook.Gate
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,4 +86,80 @@ func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, p.Chime)
 	s.Wait(p, old, func() bool { return false })
 	s.Join()
+}
+
+// A thread can sleep on so many words and no more: whoever comes then has another one.
+func TestNoRowHasMoreThanAThreadCanSleepOn(t *testing.T) {
+	t.Parallel()
+	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	s, full := &Idlers{Look: time.Hour}, &row{}
+	s.rows = []*row{full} // without its thread
+	never := func() bool { return false }
+	for range mostInRow {
+		s.enter(&sleeper{page: p, old: p.Bell(), due: never, done: make(chan struct{})})
+	}
+	last := &sleeper{page: p, old: p.Bell(), due: never, done: make(chan struct{})}
+	s.enter(last)
+	if words := s.look(full, nil, true); len(words) != mostWords {
+		t.Errorf("a row sleeps on %d words; expected %d", len(words), mostWords)
+	}
+	p.Shout()
+	<-last.done
+	s.Join()
+	if words := s.look(full, nil, true); len(words) != 0 || len(s.rows) != 0 {
+		t.Errorf("%d words, %d rows; expected none when all were woken", len(words), len(s.rows))
+	}
+}
+
+// Where the kernel does not let a thread sleep on many words, all are told at once, and nobody tries again.
+func TestARowThatCanNotSleepLetsAllGo(t *testing.T) {
+	t.Parallel()
+	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	s, r := &Idlers{Look: time.Hour}, &row{}
+	s.rows = []*row{r}
+	for range mostWords + 1 { // no kernel takes so many
+		r.sleepers = append(r.sleepers, &sleeper{page: p, old: p.Bell(), due: func() bool { return false }, done: make(chan struct{})})
+	}
+	all := slices.Clone(r.sleepers)
+	over := make(chan struct{})
+	go func() { // joined below
+		s.sleep(r)
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(20 * time.Second):
+		p.Shout()
+		<-over
+		t.Fatal("it tries for ever")
+	}
+	for _, w := range all {
+		<-w.done
+	}
+	if s.Wait(p, p.Bell(), func() bool { return true }) {
+		t.Error("it is tried again")
+	}
+}
+
+// Rows end in any order, and each only when it has nobody left.
+func TestARowThatEndsTakesNoOtherAlong(t *testing.T) {
+	t.Parallel()
+	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	first, second := &row{sleepers: []*sleeper{{page: p, old: p.Bell(), due: func() bool { return false }}}}, &row{}
+	s := &Idlers{Look: time.Hour, rows: []*row{first, second}}
+	if words := s.look(second, nil, true); len(words) != 0 || len(s.rows) != 1 || s.rows[0] != first {
+		t.Errorf("%d words, rows %v; expected that the first one is left", len(words), s.rows)
+	}
 }

@@ -1,0 +1,220 @@
+package filelog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
+)
+
+// The watcher looks every half second, whoever rings. What follows is about the time until then, so it judges the
+// steps, and not what comes of them in the end.
+
+// quietTwice is a topic that is open twice, as in two processes, and that nothing happens in.
+func quietTwice(t *testing.T) (l *commitlog.Log, s, other *store) {
+	t.Helper()
+	mem := vfs.NewMem(1)
+	c := Config{FS: mem, SegmentBytes: MinSegmentBytes}
+	l, err := Open(t.Context(), Config{FS: mem.Process(), SegmentBytes: MinSegmentBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 2}); err != nil {
+		t.Fatal(err)
+	}
+	c.setDefaults()
+	var both [2]*store
+	for i := range both {
+		if both[i], err = openStore(t.Context(), mem.Process(), &c, "t"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = both[i].close() })
+	}
+	return l, both[0], both[1]
+}
+
+func TestAWaitThatIsCalledOffIsTakenBackAndNoOther(t *testing.T) {
+	t.Parallel()
+	_, s, _ := quietTwice(t)
+	var waits [3]chan struct{}
+	for i := range waits {
+		var err error
+		if waits[i], err = s.view.register(0, 0); err != nil || waits[i] == nil {
+			t.Fatalf("nothing to wait for: %v", err)
+		}
+	}
+	s.view.unregister(0, waits[1])
+	s.view.unregister(0, waits[1]) // is over
+	if n := s.view.waiting.Load(); n != 2 {
+		t.Errorf("%d wait; expected 2, or the watcher would never rest, or not hear of those", n)
+	}
+	s.view.mu.Lock()
+	s.view.wakeAll()
+	s.view.mu.Unlock()
+	for i, ch := range waits {
+		select {
+		case <-ch:
+			if i == 1 {
+				t.Error("who does not wait any more is woken")
+			}
+		default:
+			if i != 1 {
+				t.Errorf("wait %d is not woken", i)
+			}
+		}
+	}
+	if n := s.view.waiting.Load(); n != 0 {
+		t.Errorf("%d wait when all were woken", n)
+	}
+}
+
+// asleep returns when a thread sleeps in the kernel on the bell of p, and what tells that it was woken.
+func asleep(t *testing.T, p *page.Page) <-chan struct{} {
+	t.Helper()
+	thread, woken, old := make(chan int, 1), make(chan struct{}), p.Bell()
+	go func() { // joined by who reads woken
+		runtime.LockOSThread()
+		thread <- unix.Gettid()
+		p.Wait(old, time.Minute)
+		close(woken)
+	}()
+	stat := fmt.Sprintf("/proc/self/task/%d/syscall", <-thread)
+	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		b, err := os.ReadFile(stat)
+		if call := strings.Fields(string(b)); len(call) > 2 && call[0] == fmt.Sprint(unix.SYS_FUTEX) && call[2] == "0x0" { // between processes
+			return woken
+		}
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("the thread does not sleep: %q, %v", b, err)
+		}
+	}
+}
+
+func wakes(t *testing.T, p *page.Page, what string, ring func()) {
+	t.Helper()
+	woken := asleep(t, p)
+	ring()
+	select {
+	case <-woken:
+	case <-time.After(20 * time.Second):
+		t.Errorf("%s wakes nobody", what)
+		p.Wake()
+		<-woken
+	}
+}
+
+func TestEverySleeperOfAnotherProcessIsRungFor(t *testing.T) {
+	t.Parallel()
+	_, s, other := quietTwice(t)
+	other.page.Count(1)
+	wakes(t, other.page, "a record", s.watch.ring)
+	s.watch.count(1) // one of this process, too
+	wakes(t, other.page, "a record, with a watcher of this process", s.watch.ring)
+	s.watch.count(^uint32(0))
+	other.page.Count(^uint32(0))
+	if n := s.page.Sleepers(); n != 0 {
+		t.Errorf("%d sleep", n)
+	}
+	wakes(t, other.page, "the end of the watcher", s.watch.interrupt)
+}
+
+// Who sleeps is counted, and counted no more when it is up: others would ring for it for ever.
+func TestANapIsCountedAndTakenBack(t *testing.T) {
+	t.Parallel()
+	_, s, other := quietTwice(t)
+	old := s.page.Bell()
+	other.page.Chime() // it sleeps no longer than to find that out
+	s.watch.nap(old, false, func() bool { return false })
+	if n := other.page.Sleepers(); n != 0 {
+		t.Errorf("%d sleep; expected nobody", n)
+	}
+}
+
+// A nap among the idlers has no end of its own: it ends when nobody waits, and when a writer has died before it could sync.
+func TestALongNapEndsWhenNobodyWaitsAndForWhatNobodySyncs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ waits, forsaken bool }{"nobody waits": {false, false}, "nobody syncs": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, s, _ := quietTwice(t)
+			s.c.idlers = &page.Idlers{Look: time.Millisecond}
+			if c.waits {
+				ch, err := s.view.register(0, 0)
+				if err != nil || ch == nil {
+					t.Fatalf("nothing to wait for: %v", err)
+				}
+				defer s.view.unregister(0, ch)
+			}
+			up := make(chan struct{})
+			go func() { // joined below
+				s.watch.nap(s.page.Bell(), true, func() bool { return c.forsaken })
+				close(up)
+			}()
+			select {
+			case <-up:
+			case <-time.After(20 * time.Second):
+				t.Error("it sleeps on")
+				s.watch.interrupt()
+				<-up
+			}
+			s.c.idlers.Join()
+		})
+	}
+}
+
+func TestWhoWaitsHearsThatTheTopicIsDeleted(t *testing.T) {
+	t.Parallel()
+	l, s, _ := quietTwice(t)
+	done := make(chan error, 1)
+	go func() { done <- s.wait(t.Context(), nil, 0, 0) }() // joined below
+	for s.view.waiting.Load() == 0 {
+		runtime.Gosched()
+	}
+	if err := l.DeleteTopic(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, fault.NotFound) || !strings.Contains(err.Error(), `topic "t"`) {
+			t.Errorf("%v; expected that the topic is not found", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits on")
+	}
+}
+
+// A record that comes as somebody registers was rung for too early for that. Here it comes from another process,
+// and nobody watches.
+func TestWhoRegistersAsARecordComesIsToldOfIt(t *testing.T) {
+	t.Parallel()
+	l, s, _ := quietTwice(t)
+	ch, err := s.view.register(0, 0)
+	if err != nil || ch == nil {
+		t.Fatalf("nothing to wait for: %v", err)
+	}
+	topic, err := l.Topic(t.Context(), "t")
+	if err == nil {
+		_, err = topic.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("came")}}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.lookAgain()
+	select {
+	case <-ch:
+	default:
+		t.Error("the record is there, and who waits for it is not woken")
+		s.view.unregister(0, ch)
+	}
+}

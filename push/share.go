@@ -1,0 +1,66 @@
+package push
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// Share is the part that a process which delivers one subscription has of the limits of its endpoint, for
+// ringfence.SubscribeOptions.Target: as one that serves with the same limits has it. nil: there are none for that
+// endpoint. It follows how many subscriptions go there until end is called, which has to be once nothing is delivered
+// any more. ErrInvalid for limits that can't be.
+func Share(ctx context.Context, rf *ringfence.Client, d *ringfence.SubscriptionInfo, limits map[string]Limits, log *slog.Logger) (t *subscription.Target, end func(), _ error) {
+	targets, err := targetsOf(limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := server{rf: rf, targets: targets, opts: ServeOptions{Config: Config{Logger: log}, Poll: lookEvery}}
+	if t = s.target(d); t == nil {
+		return nil, func() {}, nil
+	}
+	all, err := rf.Subscriptions(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.count(all) // before anything is delivered
+	ctx, stop := context.WithCancel(ctx)
+	var counting sync.WaitGroup
+	counting.Go(func() { s.countOn(ctx) }) // joined by end
+	return t, func() {
+		stop()
+		counting.Wait()
+		t.End()
+	}, nil
+}
+
+// countOn counts anew whenever definitions may have changed. Where they can't be read the last number stays.
+func (s *server) countOn(ctx context.Context) {
+	var hints <-chan struct{} // nil: no change is heard of
+	for ctx.Err() == nil {
+		if hints == nil {
+			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // what keeps it is told by the reading
+		}
+		look := s.opts.Poll
+		all, err := s.rf.Subscriptions(ctx)
+		if unread := unreadIn(all, err); unread == nil {
+			s.count(all)
+			s.blind = false
+		} else {
+			if !s.blind && ctx.Err() == nil {
+				s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: the limits of the endpoint are divided as they were", "error", unread)
+			}
+			s.blind, look = true, lookAgain
+		}
+		if hints == nil {
+			look = lookAgain
+		}
+		hints = s.wait(ctx, hints, look)
+	}
+}

@@ -1,0 +1,182 @@
+package push_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/push"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// here is what the owners of a subscription's shards tell of its endpoint's limits; nil: nothing yet.
+func here(t *testing.T, rf *ringfence.Client, name string) *registry.EndpointPart {
+	t.Helper()
+	d, err := rf.DescribeSubscription(t.Context(), name)
+	must(t, err)
+	g, err := rf.DescribeGroup(t.Context(), d.Group())
+	if errors.Is(err, ringfence.ErrNotFound) {
+		return nil
+	}
+	must(t, err)
+	for _, u := range g.Units {
+		if u.Deliveries != nil {
+			return u.Deliveries.Endpoint
+		}
+	}
+	return nil
+}
+
+// A process that delivers one subscription leaves the others that go to its endpoint their parts, and has those when
+// they are gone.
+func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+	var in inbox
+	var now, most atomic.Int64
+	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for m := most.Load(); n > m; m = most.Load() {
+			if most.CompareAndSwap(m, n) {
+				break
+			}
+		}
+		<-time.After(5 * time.Millisecond) // so that more would come meanwhile
+		in.ServeHTTP(w, r)
+	})
+	for _, name := range []string{"a", "b"} {
+		subscribed(t, rf, name, at+"/"+name)
+	}
+	d, err := rf.DescribeSubscription(t.Context(), "a")
+	must(t, err)
+	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
+	must(t, err)
+	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Concurrency: 4, Rate: 1000}, "https://elsewhere": {Rate: 1}}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		defer end()
+		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
+	})
+	want := registry.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
+	eventually(t, "half of it with half of the subscriptions", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
+	for i := range 20 {
+		produce(t, rf, "payments", string(rune('a'+i)), "1")
+	}
+	eventually(t, "all records", func() bool {
+		for i := range 20 {
+			if len(in.has("a/"+string(rune('a'+i)))) < 1 {
+				return false
+			}
+		}
+		return true
+	})
+	if most.Load() > 2 {
+		t.Errorf("%d requests were under way at once; want at most 2, half of what the endpoint takes", most.Load())
+	}
+	must(t, rf.DeleteSubscription(t.Context(), "b", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	want.RateHere, want.ConcurrencyHere = 1000, 4
+	eventually(t, "all of it as the other subscription is gone", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
+}
+
+func TestAShareOfNoLimitsIsNone(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
+	subscribed(t, rf, "a", "https://example.com/in")
+	d, err := rf.DescribeSubscription(t.Context(), "a")
+	must(t, err)
+	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{"https://example.com:8443": {Rate: 1}}, slog.New(slog.DiscardHandler))
+	if must(t, err); target != nil {
+		t.Error("the limits of another endpoint are heeded")
+	}
+	end()
+	if _, _, err := push.Share(t.Context(), rf, d, map[string]push.Limits{"https://example.com/in": {Rate: 1}}, nil); !errors.Is(err, fault.Invalid) {
+		t.Errorf("limits of a URL with a path: %v", err)
+	}
+}
+
+// Where definitions can't be read nobody knows how many go to the endpoint: the parts stay as they were.
+func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
+	t.Parallel()
+	rf, reg := raw(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
+	var in inbox
+	at := receiver(t, in.ServeHTTP)
+	for _, name := range []string{"a", "b"} {
+		subscribed(t, rf, name, at)
+	}
+	d, err := rf.DescribeSubscription(t.Context(), "a")
+	must(t, err)
+	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
+	must(t, err)
+	told := make(chan struct{}, 1000)
+	log := slog.New(slog.NewTextHandler(writer(func(line []byte) {
+		if bytes.Contains(line, []byte("can be read")) {
+			told <- struct{}{}
+		}
+	}), nil))
+	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Rate: 1000}}, log)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		defer end()
+		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
+	})
+	want := registry.EndpointPart{Rate: 1000, RateHere: 500}
+	eventually(t, "half of the rate", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
+	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "subscriptions/b", Value: []byte("{")}}})
+	must(t, err)
+	<-told
+	since, n := time.Now().UnixMilli(), 0
+	var last *registry.Deliveries // what is told of a time after that
+	eventually(t, "what is used now", func() bool {
+		n++
+		produce(t, rf, "payments", strconv.Itoa(n), "1") // so that there is something to tell
+		g, err := rf.DescribeGroup(t.Context(), d.Group())
+		must(t, err)
+		last = g.Units[0].Deliveries
+		return last != nil && last.At > since
+	})
+	if last.Endpoint == nil || *last.Endpoint != want {
+		t.Errorf("the process has %+v of the endpoint; want %+v, as one of two", last.Endpoint, want)
+	}
+}
+
+// Nobody needs to give a logger, as with Serve.
+func TestAShareWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
+	t.Parallel()
+	rf, reg := blindable(t)
+	var in inbox
+	at := receiver(t, in.ServeHTTP)
+	subscribed(t, rf, "a", at)
+	d, err := rf.DescribeSubscription(t.Context(), "a")
+	must(t, err)
+	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Rate: 1000}}, nil)
+	must(t, err)
+	if target == nil {
+		t.Error("there is no part of the limits")
+	}
+	reg.blind.Store(true)
+	_, err = rf.Pause(t.Context(), "a", nil) // a change, which it looks at
+	must(t, err)
+	eventually(t, "a look that is refused", func() bool { return reg.refused.Load() > 0 })
+	end()
+}
