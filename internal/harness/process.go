@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -132,8 +133,15 @@ func (p *Process) EndedBy(s syscall.Signal) bool {
 // Output is all that it printed; it has ended.
 func (p *Process) Output() []byte { return p.output.Bytes() }
 
-// Tail is the end of what it printed; it has ended.
+// Tail is the end of what it printed, with the first data race before it; it has ended.
 func (p *Process) Tail() []byte {
+	const most = 2000
 	b := p.output.Bytes()
-	return bytes.TrimSpace(b[max(0, len(b)-2000):])
+	last := b[max(0, len(b)-most):]
+	at := bytes.Index(b, []byte("WARNING: DATA RACE")) // the detector goes on, and ends the process much later
+	if at < 0 || at >= len(b)-len(last) {
+		return bytes.TrimSpace(last)
+	}
+	race := b[at:min(at+most, len(b)-len(last))]
+	return bytes.TrimSpace(slices.Concat(race, []byte("\n…\n"), last))
 }

@@ -92,6 +92,20 @@ func TestOneThatNobodyKilledTellsHowItEndedAndWhatItSaid(t *testing.T) {
 	}
 }
 
+func TestADataRaceIsToldHoweverMuchWasPrintedSince(t *testing.T) {
+	t.Parallel()
+	p, err := Start("racer", "/bin/sh", []string{"-c", `echo WARNING: DATA RACE; echo first; i=0; while [ $i -lt 2000 ]; do echo noise; i=$((i+1)); done; echo last; exit 66`}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = p.Wait()
+	for _, want := range []string{"exit status 66", "DATA RACE\nfirst", "last"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q in it", err, want)
+		}
+	}
+}
+
 func TestOneThatIsFrozenLeavesWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)

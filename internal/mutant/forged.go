@@ -64,6 +64,12 @@ func forgedMutants() []mutant {
 			pkg: "registry/pgregistry", test: "TestACrowdOfSessionsHidesNobody$", server: "postgres",
 		},
 		{
+			name: "cancels-without-the-key", breaks: "a process that looks after another one breaks as it connects, by a key that is half read",
+			file: "registry/pgregistry/deathwatcher.go",
+			find: "i.cancelled = i.made.Load(); i.cancelled {", put: "i.cancelled = true; i.cancelled {",
+			pkg: "registry/pgregistry", test: "TestAConnectionThatIsNotMadeYetIsNotCancelledByItsKey$",
+		},
+		{
 			name: "ends-are-believed", breaks: "a forged end of a sealed partition has a group leave acknowledged records out",
 			file: "consumer/ends.go",
 			find: "end != b.Next {\n", put: "end < 0 {\n",

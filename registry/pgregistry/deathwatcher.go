@@ -3,6 +3,7 @@ package pgregistry
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -153,13 +154,44 @@ func (v *deathWatcher) connect(ctx context.Context) error {
 	cc := v.s.conn.Copy()
 	cc.RuntimeParams["application_name"] = "ringfence death watcher" // not one that stands for our life
 	cc.AfterConnect = set(settings() + `SET statement_timeout = 0`)
-	// Another target is waited for on the same connection.
+	var made atomic.Bool
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
+		return &interruption{
+			made:       &made,
+			connecting: pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()},
+			waiting:    pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second},
+		}
 	}
 	var err error
 	v.conn, err = v.s.connect(ctx, cc)
+	made.Store(true)
 	return err
+}
+
+// interruption is what becomes of a connection when its context ends: what it waits for is cancelled, so that
+// another target is waited for on the same one. While it is being made it is broken off: a request to cancel names
+// it by a key, which pgx may be reading from the server at that moment, without a lock.
+type interruption struct {
+	made       *atomic.Bool
+	connecting pgconn.DeadlineContextWatcherHandler
+	waiting    pgconn.CancelRequestContextWatcherHandler
+	cancelled  bool // by waiting; pgx takes turns between the two methods
+}
+
+func (i *interruption) HandleCancel(ctx context.Context) {
+	if i.cancelled = i.made.Load(); i.cancelled {
+		i.waiting.HandleCancel(ctx)
+	} else {
+		i.connecting.HandleCancel(ctx)
+	}
+}
+
+func (i *interruption) HandleUnwatchAfterCancel() {
+	if i.cancelled {
+		i.waiting.HandleUnwatchAfterCancel()
+	} else {
+		i.connecting.HandleUnwatchAfterCancel()
+	}
 }
 
 func (v *deathWatcher) drop() {

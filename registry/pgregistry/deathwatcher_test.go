@@ -1,10 +1,14 @@
 package pgregistry
 
 import (
+	"context"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -56,5 +60,57 @@ func TestADeathWatcherLetsGoOfWhatABrokenWaitLeft(t *testing.T) {
 	}
 	if !free {
 		t.Error("the death watcher still has the lock")
+	}
+}
+
+// A request to cancel goes over a connection of its own, and names the first by a key that only the server gives.
+func TestAConnectionThatIsNotMadeYetIsNotCancelledByItsKey(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var came atomic.Int32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var all []net.Conn
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				break
+			}
+			all = append(all, c)
+			if came.Add(1) > 1 {
+				continue
+			}
+			b := pgproto3.NewBackend(c, c)
+			if _, err := b.ReceiveStartupMessage(); err != nil {
+				t.Error(err)
+			}
+			b.Send(&pgproto3.AuthenticationOk{}) // and never its key
+			if err := b.Flush(); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}()
+	cc, err := connConfig(&Config{URL: "postgres://rf@" + l.Addr().String() + "/rf?sslmode=disable"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &deathWatcher{s: &store{conn: cc}}
+	if err := v.connect(ctx); err == nil {
+		t.Error("connected to a server that never says so")
+		v.drop()
+	}
+	_ = l.Close()
+	<-done
+	if n := came.Load(); n != 1 {
+		t.Errorf("%d connections; want the one that was cancelled", n)
 	}
 }
