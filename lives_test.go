@@ -1,14 +1,13 @@
 package ringfence_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
 // Another process deletes a topic and makes it anew, in another shape. A client that has it open goes
@@ -85,8 +84,8 @@ func produceAsync(ctx context.Context, rf *ringfence.Client, m ringfence.Message
 // A service asks for a topic with another retention than it has: that is told, and nothing is changed.
 func TestARetentionThatIsNotTakenIsTold(t *testing.T) {
 	t.Parallel()
-	var said bytes.Buffer
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:", Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	var said testlog.Buffer
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:", Logger: said.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
 package ringfence_test
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -179,8 +178,8 @@ func TestTheWayToADirectoryIsLookedAt(t *testing.T) {
 	above := filepath.Dir(dir)
 	told := func(c ringfence.Config) string {
 		t.Helper()
-		var log bytes.Buffer
-		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		var log testlog.Buffer
+		c.Logger = log.Logger()
 		use(t, c)
 		return log.String()
 	}
@@ -231,8 +230,8 @@ func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755))
 	must(t, os.Mkdir(filepath.Join(dir, "lost+found"), 0o700)) // a disk of its own has that
-	var log bytes.Buffer
-	use(t, ringfence.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log testlog.Buffer
+	use(t, ringfence.Config{Dir: dir, Logger: log.Logger()})
 	info, err := os.Stat(dir)
 	must(t, err)
 	if info.Mode().Perm() != 0o700 || !strings.Contains(log.String(), "open to other users") {

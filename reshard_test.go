@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
 
@@ -348,8 +348,8 @@ func TestAGrowthThatARegistryForgotGoesOnWhenItIsRepeated(t *testing.T) {
 	forgetSet(t, s, info)
 	forge(t, s, "topics/a", string(main.Value))
 	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
-	var told syncBuffer
-	rf = s.openWith(t, slog.New(slog.NewTextHandler(&told, nil)))
+	var told testlog.Buffer
+	rf = s.openWith(t, told.Logger())
 	subscribe(t, rf, "billing", h)
 	eventually(t, "that it is told what to do", func() bool { return strings.Contains(told.String(), "add that storage topic again") })
 	grow(t, rf, 2)

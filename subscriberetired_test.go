@@ -3,11 +3,11 @@ package ringfence_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
 
@@ -70,9 +70,9 @@ func TestASubscriptionFromTheEarliestBeginsWithWhatIsLeft(t *testing.T) {
 // parked: it goes on behind that, and what nobody gets any more is told.
 func TestWhatWasParkedOfARetiredStorageTopicIsTold(t *testing.T) {
 	t.Parallel()
-	var told syncBuffer
+	var told testlog.Buffer
 	s := newStores()
-	rf := s.openWith(t, slog.New(slog.NewTextHandler(&told, nil)))
+	rf := s.openWith(t, told.Logger())
 	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
 	d, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "a"})
 	must(t, err)

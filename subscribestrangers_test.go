@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
 )
@@ -237,24 +236,6 @@ func TestADeadLetterWhoseCopyIsLostIsListedAndDiscarded(t *testing.T) {
 	}
 }
 
-// syncBuffer is what people are told.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // strangers appends to an internal topic what none of ours has written there.
 func strangers(t *testing.T, topic *commitlog.Topic, set string) (n int) {
 	t.Helper()
@@ -282,8 +263,8 @@ func TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing(t *testing.
 	t.Parallel()
 	s, _ := parked(t)
 	ctx := t.Context()
-	var said syncBuffer
-	rf := s.openWith(t, slog.New(slog.NewTextHandler(&said, nil)))
+	var said testlog.Buffer
+	rf := s.openWith(t, said.Logger())
 	info, err := rf.DescribeSubscription(ctx, "billing")
 	must(t, err)
 	journal := raw(t, s, rf, info.JournalTopic())

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -31,10 +33,10 @@ func TestPartitionsThatAnOperatorAddsInKafkaChangeNothing(t *testing.T) {
 	}
 	unique := fmt.Sprintf("parts-%08x", rand.Uint32())
 	kafka.RawQuery = url.Values{"prefix": {unique + "."}}.Encode()
-	var warnings lines
+	var warnings testlog.Buffer
 	open := func() *ringfence.Client {
 		rf, err := ringfence.Open(t.Context(), ringfence.Config{
-			Log: kafka.String(), Registry: testserver.URL(t, "postgres"), Namespace: unique, Backends: backends.All(), Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Log: kafka.String(), Registry: testserver.URL(t, "postgres"), Namespace: unique, Backends: backends.All(), Logger: warnings.From(slog.LevelWarn),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -104,24 +106,6 @@ func TestPartitionsThatAnOperatorAddsInKafkaChangeNothing(t *testing.T) {
 		}
 	}
 	must(rf.DeleteTopic(t.Context(), "a", &ringfence.DeleteTopicOptions{Force: true}))
-}
-
-// lines is a writer for several goroutines.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func addPartitions(t *testing.T, broker, topic string, partitions int32) {

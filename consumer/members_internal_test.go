@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/registry/registrytest"
@@ -123,8 +123,8 @@ func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.
 func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	log, portable, reg, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
-	var out bytes.Buffer
-	m := offsetPublisher{log: portable, group: g, topic: top, member: "m", logger: slog.New(slog.NewTextHandler(&out, nil))}
+	var out testlog.Buffer
+	m := offsetPublisher{log: portable, group: g, topic: top, member: "m", logger: out.Logger()}
 	if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
 		t.Fatal(err)
 	}

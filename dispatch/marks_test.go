@@ -1,9 +1,7 @@
 package dispatch
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -44,10 +43,10 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 					l.seal()
 				}
 				var mu sync.Mutex
-				var out bytes.Buffer
+				var out testlog.Buffer
 				var seen []int64
 				e := mustNew(t, Config{
-					Inputs: l.input(), Start: []registry.Position{c.start}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+					Inputs: l.input(), Start: []registry.Position{c.start}, Logger: out.Logger(),
 					Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} }},
 					Handler: func(_ context.Context, r *Record) error {
 						mu.Lock()

@@ -1,11 +1,9 @@
 package dispatch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -13,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
 func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testing.T) {
@@ -108,8 +108,8 @@ func TestAPanicIsAFailureOfTheRecordAndIsLoggedWithItsStack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLog()
 		l.fill(3, 3)
-		var out bytes.Buffer
-		e := mustNew(t, Config{Inputs: l.input(), Logger: slog.New(slog.NewTextHandler(&out, nil)), Handler: func(_ context.Context, r *Record) error {
+		var out testlog.Buffer
+		e := mustNew(t, Config{Inputs: l.input(), Logger: out.Logger(), Handler: func(_ context.Context, r *Record) error {
 			if r.Offset == 1 && r.Attempt == 1 {
 				panic("the sky falls")
 			}
@@ -180,32 +180,14 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 	})
 }
 
-// notes is a buffer that may be read while it is written.
-type notes struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (n *notes) Write(p []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.buf.Write(p)
-}
-
-func (n *notes) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.buf.String()
-}
-
 func TestPeopleAreToldWhenFailingKeysStopTheReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLog()
 		l.fill(1000, 2)
-		var out notes
+		var out testlog.Buffer
 		var well atomic.Bool
-		e := mustNew(t, Config{Inputs: l.input(), MaxInFlight: 100, Logger: slog.New(slog.NewTextHandler(&out, nil)), Handler: func(_ context.Context, r *Record) error {
+		e := mustNew(t, Config{Inputs: l.input(), MaxInFlight: 100, Logger: out.Logger(), Handler: func(_ context.Context, r *Record) error {
 			if r.Offset == 7 && !well.Load() {
 				return errors.New("poison")
 			}

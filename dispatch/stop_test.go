@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -252,10 +252,10 @@ func TestPeopleAreToldAgainOfAReadThatKeepsFailing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLog()
-		var out notes
+		var out testlog.Buffer
 		e := mustNew(t, Config{
 			Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil },
-			Retry: Retry{Initial: time.Second, Max: time.Second}, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+			Retry: Retry{Initial: time.Second, Max: time.Second}, Logger: out.Logger(),
 		})
 		stop := launch(t, e)
 		rest(time.Second)

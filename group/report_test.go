@@ -1,10 +1,8 @@
 package group
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,11 +10,12 @@ import (
 
 	"github.com/ringfence/ringfence/group/core"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
-func reporter() (*member, *bytes.Buffer) {
-	var out bytes.Buffer
-	return &member{cfg: Config{Group: "g", Member: "a", Logger: slog.New(slog.NewTextHandler(&out, nil))}}, &out
+func reporter() (*member, *testlog.Buffer) {
+	var out testlog.Buffer
+	return &member{cfg: Config{Group: "g", Member: "a", Logger: out.Logger()}}, &out
 }
 
 func TestTroubleIsToldOnceAndThenNowAndThen(t *testing.T) {

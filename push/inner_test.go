@@ -21,6 +21,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
 func TestAddressesForSpecialPurposesAreRefused(t *testing.T) {
@@ -183,8 +184,8 @@ func TestSecretsAreReadAnewAndShownNowhere(t *testing.T) {
 		}
 	}
 	write(line(first))
-	var told bytes.Buffer
-	k, err := keep(slog.New(slog.NewTextHandler(&told, nil)), func() ([][]byte, error) { return readSecrets(path, "") })
+	var told testlog.Buffer
+	k, err := keep(told.Logger(), func() ([][]byte, error) { return readSecrets(path, "") })
 	if err != nil {
 		t.Fatal(err)
 	}

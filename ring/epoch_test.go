@@ -1,15 +1,14 @@
 package ring_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -113,8 +112,8 @@ func TestAStartThatWaitsForAnEarlierOneSaysSo(t *testing.T) {
 		}
 		d.on.Store(true)
 
-		var lines bytes.Buffer
-		cfg.Registry, cfg.Logger = hb.Registry, slog.New(slog.NewTextHandler(&lines, nil))
+		var lines testlog.Buffer
+		cfg.Registry, cfg.Logger = hb.Registry, lines.Logger()
 		b, err := ring.Join(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -1,15 +1,12 @@
 package filelog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,41 +15,15 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/internal/vfs/vfstest"
 )
 
-// diary keeps what is logged.
-type diary struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.b.Write(p)
-}
-
-// lines counts the lines that hold a text.
-func (d *diary) lines(text string) int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := 0
-	for line := range strings.Lines(d.b.String()) {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
-
-func (d *diary) logger() *slog.Logger { return slog.New(slog.NewTextHandler(d, nil)) }
-
 func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var d diary
+		var d testlog.Buffer
 		tries, err := 0, error(syscall.ENOSPC)
 		c := &chore{name: "a chore", do: func() error {
 			tries++
@@ -62,44 +33,44 @@ func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
 			return nil
 		}}
 		for range 60_000 { // a minute of appends, each of which asks for it
-			c.try(d.logger())
+			c.try(d.Logger())
 			time.Sleep(time.Millisecond)
 		}
 		// 0.1 + 0.2 + … + 3.2 s, then every 5 s
 		if tries < 15 || tries > 20 {
 			t.Errorf("%d tries in a minute", tries)
 		}
-		if n := d.lines("level=WARN"); n != 1 {
+		if n := d.Count("level=WARN"); n != 1 {
 			t.Errorf("%d lines for one state", n)
 		}
 		err = syscall.EIO
 		time.Sleep(longestPause)
-		c.try(d.logger())
-		if n := d.lines("level=WARN"); n != 2 {
+		c.try(d.Logger())
+		if n := d.Count("level=WARN"); n != 2 {
 			t.Errorf("%d lines after another failure, expected a second one", n)
 		}
 		err = nil
 		time.Sleep(longestPause)
-		if wait := c.try(d.logger()); wait != 0 || d.lines("works again") != 1 {
-			t.Errorf("healed: next try in %s, %d lines", wait, d.lines("works again"))
+		if wait := c.try(d.Logger()); wait != 0 || d.Count("works again") != 1 {
+			t.Errorf("healed: next try in %s, %d lines", wait, d.Count("works again"))
 		}
 		for range 1_000 { // now it works, now it does not
 			err = nil
-			c.try(d.logger())
+			c.try(d.Logger())
 			err = syscall.ENOSPC
-			c.try(d.logger())
+			c.try(d.Logger())
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := d.lines("level=WARN"); n != 3 {
+		if n := d.Count("level=WARN"); n != 3 {
 			t.Errorf("%d lines of a chore that changes its mind, expected one more than before", n)
 		}
 		err = nil
 		time.Sleep(longestPause)
-		c.try(d.logger())
+		c.try(d.Logger())
 		before := tries
-		c.try(d.logger())
-		c.try(d.logger())
-		if tries != before+2 || d.lines("works again") != 2 {
+		c.try(d.Logger())
+		c.try(d.Logger())
+		if tries != before+2 || d.Count("works again") != 2 {
 			t.Error("a chore that works is not done whenever it is asked for")
 		}
 	})
@@ -134,8 +105,8 @@ func openOne(t *testing.T, c Config) *commitlog.Topic {
 
 // fullAndHealed appends to a topic on a full disk, again and again; heal gives it room.
 func fullAndHealed(t *testing.T, c Config, heal func()) {
-	var d diary
-	c.Options = driver.Options{Logger: d.logger()}
+	var d testlog.Buffer
+	c.Options = driver.Options{Logger: d.Logger()}
 	topic := openOne(t, c)
 	var err error
 	n := 0
@@ -144,8 +115,8 @@ func fullAndHealed(t *testing.T, c Config, heal func()) {
 			t.Fatalf("append %d on a full disk: %v", n, err)
 		}
 	}
-	if got := d.lines("level=WARN"); got > 4 {
-		t.Errorf("%d warnings during %d appends on a full disk: %s", got, n, d.b.String())
+	if got := d.Count("level=WARN"); got > 4 {
+		t.Errorf("%d warnings during %d appends on a full disk: %s", got, n, d.String())
 	}
 	end, err := topic.Bounds(t.Context(), 0)
 	if err != nil {

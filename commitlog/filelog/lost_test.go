@@ -3,7 +3,6 @@ package filelog_test
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -60,9 +60,9 @@ func TestAnOldPageKnowsNothingOfWhatWasDropped(t *testing.T) {
 	if found := check(t, mem); len(found) > 0 {
 		t.Errorf("an inspection finds %+v", found)
 	}
-	var said bytes.Buffer
+	var said testlog.Buffer
 	c := smallSegments(mem, driver.Sync)
-	c.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	c.Logger = said.Logger()
 	topic = openTopic(t, open(t, c), "t", 1)
 	if at := send(t, topic, "later", 6); at != next {
 		t.Errorf("an append went to offset %d; expected %d", at, next)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/segment"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -103,9 +103,9 @@ func TestTheNewestSegmentIsLost(t *testing.T) {
 			if err != nil || !report.Damaged() || !strings.HasSuffix(report.Topics[0].Damage[0].File, file) {
 				t.Errorf("an inspection finds %+v, %v; expected damage of %s", report, err, file)
 			}
-			var said bytes.Buffer
+			var said testlog.Buffer
 			c := smallSegments(booted{mem, "next"}, driver.Sync)
-			c.Logger = slog.New(slog.NewTextHandler(&said, nil))
+			c.Logger = said.Logger()
 			topic := openTopic(t, open(t, c), "t", 1)
 			if at := send(t, topic, "new", 6); at < next {
 				t.Errorf("an append went to offset %d; %d and below were acknowledged", at, next-1)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ringfence/ringfence/internal/testlog"
+
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/auth"
 
@@ -148,11 +150,10 @@ func TestATokenFollowsALookupOnlyWhereItMayGo(t *testing.T) {
 			t.Parallel()
 			second := newPretender(t, "127.0.0.1:1")
 			first := newPretender(t, net.JoinHostPort(c.host, second.port()))
-			var logged strings.Builder
-			var writing sync.Mutex
+			var logged testlog.Buffer
 			config := Config{
 				ServiceURL: "pulsar://" + first.Addr().String(), Token: "hunter2",
-				Options: driver.Options{StrictTLS: c.strict, Logger: slog.New(slog.NewTextHandler(lockedWriter{&writing, &logged}, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+				Options: driver.Options{StrictTLS: c.strict, Logger: logged.From(slog.LevelWarn)},
 			}.withDefaults()
 			config.logins = newLogins(config)
 			client, err := config.newClient()
@@ -174,24 +175,11 @@ func TestATokenFollowsALookupOnlyWhereItMayGo(t *testing.T) {
 			if c.sent == errors.Is(why, fault.Invalid) || !c.sent && !strings.Contains(why.Error(), "broker that another one named, at 0.0.0.0") {
 				t.Errorf("what is said: %v", why)
 			}
-			writing.Lock()
-			defer writing.Unlock()
-			if got := strings.Count(logged.String(), "a login goes to another host without TLS"); got > 1 || (got == 1) != c.warned {
+			if got := logged.Count("a login goes to another host without TLS"); got > 1 || (got == 1) != c.warned {
 				t.Errorf("warned %d times: %s", got, logged.String())
 			}
 		})
 	}
-}
-
-type lockedWriter struct {
-	*sync.Mutex
-	*strings.Builder
-}
-
-func (w lockedWriter) Write(b []byte) (int, error) {
-	w.Lock()
-	defer w.Unlock()
-	return w.Builder.Write(b)
 }
 
 // A broker that says that a cluster has moved may name a web service, also in the clear.

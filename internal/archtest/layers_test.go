@@ -37,6 +37,7 @@ var layers = []layer{
 	{"internal/visible", nil},
 	{"internal/freeze", nil},
 	{"internal/testdisk", nil},
+	{"internal/testlog", nil},
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
@@ -58,8 +60,8 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestExecFailsWithTheCommand(t *testing.T) {
 	t.Parallel()
-	var log strings.Builder
-	x := &Runner{Command: "exit 3", Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)), Running: &Children{}}
+	var log testlog.Buffer
+	x := &Runner{Command: "exit 3", Stdout: io.Discard, Stderr: io.Discard, Logger: log.Logger(), Running: &Children{}}
 	released(t, x.Running)
 	err := x.Process(t.Context(), &ringfence.Message{Partition: 4, Offset: 17, Attempt: 2})
 	if err == nil || !strings.Contains(err.Error(), "partition 4 offset 17: exit status 3") {
@@ -89,8 +91,8 @@ func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
 // Without a descriptor for the process that watches over commands none is started, and no attempt of that
 // may pass unheard. It is not parallel: the limit is that of all the process.
 func TestACommandThatNobodyCanWatchOverIsTold(t *testing.T) {
-	var log strings.Builder
-	x := &Runner{Command: "true", Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.NewTextHandler(&log, nil)), Running: &Children{}}
+	var log testlog.Buffer
+	x := &Runner{Command: "true", Stdout: io.Discard, Stderr: io.Discard, Logger: log.Logger(), Running: &Children{}}
 	released(t, x.Running)
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {

@@ -1,9 +1,7 @@
 package storeurl
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -99,15 +98,15 @@ func TestAPasswordComesFromOnePlace(t *testing.T) {
 
 func TestALoginWithoutTLSIsToldOnceOrRefused(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
+	var out testlog.Buffer
+	log := out.Logger()
 	for _, host := range []string{"", "localhost", "LOCALHOST:1", "127.0.0.9:5432", "::1", "[::1]:6379", "/run/postgresql", "[::ffff:127.0.0.1]:1"} {
 		if err := Plaintext("here", []string{host}, true, log); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	if out.Len() > 0 {
-		t.Errorf("on this host: %s", &out)
+	if out.String() != "" {
+		t.Errorf("on this host: %s", out.String())
 	}
 	for _, host := range []string{"db:5432", "192.0.2.1", "[2001:db8::1]:6379", "localhost.example.org", "127.0.0.1.example.org"} {
 		if err := Plaintext("there", []string{"localhost", host}, true, log); !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), host) {

@@ -2,7 +2,6 @@ package fileregistry
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/hook"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -149,8 +149,8 @@ func TestAProcessThatIsStoppedInASyncHoldsNobodyUp(t *testing.T) {
 	wrote := make(chan error, 1)
 	go func() { _, err := registry.New(a).Txn(t.Context(), step(1)); wrote <- err }()
 	<-stopped
-	var log strings.Builder
-	second, err := open(t.Context(), Config{FS: mem.Process(), Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+	var log testlog.Buffer
+	second, err := open(t.Context(), Config{FS: mem.Process(), Options: driver.Options{Logger: log.Logger()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/hook"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -132,8 +132,8 @@ func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	var lines strings.Builder // written by the core only, read after Close
-	cfg := Config{Dir: dir, Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}
+	var lines testlog.Buffer // written by the core only, read after Close
+	cfg := Config{Dir: dir, Options: driver.Options{Logger: lines.Logger()}}
 	s, err := open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -15,8 +16,8 @@ import (
 func TestACrowdOfSessionsHidesNobody(t *testing.T) {
 	t.Parallel()
 	d := newStore(t, testserver.URL(t, "postgres"))
-	var log logBuffer
-	a, dead := d.open(t, driver.Options{Logger: log.logger()}), d.open(t, driver.Options{})
+	var log testlog.Buffer
+	a, dead := d.open(t, driver.Options{Logger: log.Logger()}), d.open(t, driver.Options{})
 	bound(t, a, time.Minute, "a")
 	bound(t, dead, time.Minute, "dead")
 	const crowd = limits.PostgresSessions + 1000
@@ -40,6 +41,6 @@ func TestACrowdOfSessionsHidesNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(snap.Entries) == 1 && log.count("more sessions than are read at once") == 1
+		return len(snap.Entries) == 1 && log.Count("more sessions than are read at once") == 1
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -134,8 +136,8 @@ func TestAResetOfAllConnectionsIsSurvivedAndLogsNoPassword(t *testing.T) {
 	d := newStore(t, testserver.URL(t, "postgres"))
 	other := d.open(t, driver.Options{})
 	theirs := session(t, other, time.Minute)
-	var log logBuffer
-	s, p := d.through(t, driver.Options{Logger: log.logger()})
+	var log testlog.Buffer
+	s, p := d.through(t, driver.Options{Logger: log.Logger()})
 	ch, err := s.Watch(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +165,7 @@ func TestAResetOfAllConnectionsIsSurvivedAndLogsNoPassword(t *testing.T) {
 	}
 	y := session(t, s, time.Minute)
 	bind(t, s, y, "member")
-	if log.count(passwordOf(t, d.url)) > 0 {
+	if log.Count(passwordOf(t, d.url)) > 0 {
 		t.Error("the password was logged")
 	}
 }

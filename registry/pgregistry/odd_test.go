@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -31,10 +32,10 @@ func TestASessionThatNoneOfUsOpenedIsEndedAndTheOthersAreSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newStore(t, testserver.URL(t, "postgres"))
-			var log logBuffer
+			var log testlog.Buffer
 			dead := d.open(t, driver.Options{})
 			bound(t, dead, time.Minute, "dead")
-			a, b := d.open(t, driver.Options{Logger: log.logger()}), d.open(t, driver.Options{})
+			a, b := d.open(t, driver.Options{Logger: log.Logger()}), d.open(t, driver.Options{})
 			bound(t, a, time.Minute, "a")
 			bound(t, b, time.Minute, "b")
 			put(t, a, "odd", "")
@@ -50,7 +51,7 @@ func TestASessionThatNoneOfUsOpenedIsEndedAndTheOthersAreSeen(t *testing.T) {
 				}
 				return len(snap.Entries) == 2 && snap.Entries[0].Key == "a" && snap.Entries[1].Key == "b"
 			})
-			if n := log.count(x); n > 1 {
+			if n := log.Count(x); n > 1 {
 				t.Errorf("it is named %d times", n)
 			}
 		})
@@ -67,10 +68,10 @@ func TestWhoOnlyLooksEndsASessionThatNoneOfUsOpened(t *testing.T) {
 	execute(t, d.url, "ALTER TABLE "+d.schema+".session ALTER expires DROP NOT NULL")
 	for _, expires := range []string{"'infinity'", "NULL"} {
 		execute(t, d.url, fmt.Sprintf("INSERT INTO %s.session VALUES ($1::uuid, 0, '1 s', %s) ON CONFLICT (id) DO UPDATE SET expires = %[2]s", d.schema, expires), x.ID())
-		var log logBuffer
-		s := d.open(t, driver.Options{Logger: log.logger()})
-		if e := get(t, s, "odd"); e.Version != "" || log.count(x.ID()) != 1 {
-			t.Errorf("expires %s: the entry has version %q, and the session is named %d times", expires, e.Version, log.count(x.ID()))
+		var log testlog.Buffer
+		s := d.open(t, driver.Options{Logger: log.Logger()})
+		if e := get(t, s, "odd"); e.Version != "" || log.Count(x.ID()) != 1 {
+			t.Errorf("expires %s: the entry has version %q, and the session is named %d times", expires, e.Version, log.Count(x.ID()))
 		}
 	}
 }

@@ -1,14 +1,11 @@
 package pgregistry
 
 import (
-	"bytes"
-	"log/slog"
 	"net/url"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/registrytest"
@@ -23,31 +20,11 @@ func TestConformanceBehindAProxyThatPoolsTransactions(t *testing.T) {
 	})
 }
 
-// logBuffer is a log that several goroutines write and a test reads.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), what)
-}
-
-func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
 func TestPooledTransactionsAreNoticedAndToldOnce(t *testing.T) {
 	t.Parallel()
 	d := newStore(t, testserver.URL(t, "pgbouncer"))
-	var log logBuffer
-	s := d.open(t, driver.Options{Logger: log.logger()})
+	var log testlog.Buffer
+	s := d.open(t, driver.Options{Logger: log.Logger()})
 	if !s.pooled {
 		t.Fatal("the proxy was not noticed")
 	}
@@ -62,10 +39,10 @@ func TestPooledTransactionsAreNoticedAndToldOnce(t *testing.T) {
 		put(t, s, "k", "v")
 	}
 	await(t, "the session is renewed", func() bool { return time.Until(x.Deadline()) > 900*time.Millisecond })
-	if n := log.count("level="); n != 1 {
+	if n := log.Count("level="); n != 1 {
 		t.Errorf("%d lines were logged; expected one", n)
 	}
-	if n := log.count("a proxy that pools transactions"); n != 1 {
+	if n := log.Count("a proxy that pools transactions"); n != 1 {
 		t.Errorf("the fallback was told %d times; expected once", n)
 	}
 }

@@ -1,38 +1,19 @@
 package redisregistry
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
-
-// logBuffer is a log that several goroutines write and a test reads.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // joined opens a session and binds the entry "m" to it; anew when the machine stalled for so long
 // that the session has ended.
@@ -120,8 +101,8 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 		t.Error("a server for tests lets in who has no password")
 	}
 	cfg := at(t, u.String())
-	var log logBuffer
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var log testlog.Buffer
+	cfg.Logger = log.From(slog.LevelDebug)
 	s, other := mustOpen(t, cfg), mustOpen(t, cfg)
 	x := joined(t, s, ttl)
 	owner := apply(t, s, put("owner", "s")[0])

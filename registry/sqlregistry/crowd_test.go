@@ -3,20 +3,20 @@ package sqlregistry
 import (
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
 // More sessions than are read at once end none that lives, and hide none that has run out.
 func TestACrowdOfSessionsHidesNobody(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c Config, sessions *sql.DB) {
-		var log told
+		var log testlog.Buffer
 		named := c
-		named.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		named.Logger = log.Logger()
 		a, b := openStore(t, named), openStore(t, c)
 		mine := hold(t, a, "a", 24*time.Hour)
 		hold(t, b, "b", 5*time.Second)
@@ -31,7 +31,7 @@ func TestACrowdOfSessionsHidesNobody(t *testing.T) {
 			ten, crowd)); err != nil {
 			t.Fatal(err)
 		}
-		await(t, func() bool { return log.count("more sessions than are read at once") == 1 })
+		await(t, func() bool { return log.Count("more sessions than are read at once") == 1 })
 		begun := time.Now()
 		b.Abandon()
 		await(t, func() bool { return keys(t, a) == "a" })

@@ -1,36 +1,16 @@
 package sqlregistry
 
 import (
-	"bytes"
 	"database/sql"
-	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
-
-// told is a log that several goroutines write.
-type told struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *told) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *told) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), what)
-}
 
 // onEach runs a test on a database of each kind, with a connection to that of the sessions.
 func onEach(t *testing.T, test func(t *testing.T, c Config, sessions *sql.DB)) {
@@ -78,9 +58,9 @@ func oddSessions(sqlite bool) []string {
 func TestSessionsThatNoneOfUsOpenedAreEndedAndTheOthersAreSeen(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c Config, sessions *sql.DB) {
-		var log told
+		var log testlog.Buffer
 		named := c
-		named.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		named.Logger = log.Logger()
 		a, b := openStore(t, named), openStore(t, c)
 		hold(t, a, "a", time.Minute)
 		hold(t, b, "b", time.Minute)
@@ -106,7 +86,7 @@ func TestSessionsThatNoneOfUsOpenedAreEndedAndTheOthersAreSeen(t *testing.T) {
 			}
 			await(t, func() bool { return rows() == 2 })
 		}
-		if n := log.count("none of ours"); n > len(oddSessions(c.File != "")) {
+		if n := log.Count("none of ours"); n > len(oddSessions(c.File != "")) {
 			t.Errorf("they are told of %d times", n)
 		}
 		dead := openStore(t, c)
@@ -152,10 +132,10 @@ func TestWhatIsBoundToASessionThatNoneOfUsOpenedIsGoneAtOpen(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		var log told
-		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		if found := keys(t, openStore(t, c)); found != "free" || log.count(x.ID()) != 1 {
-			t.Errorf("there is %q; expected what is bound to nothing; the session is named %d times", found, log.count(x.ID()))
+		var log testlog.Buffer
+		c.Logger = log.Logger()
+		if found := keys(t, openStore(t, c)); found != "free" || log.Count(x.ID()) != 1 {
+			t.Errorf("there is %q; expected what is bound to nothing; the session is named %d times", found, log.Count(x.ID()))
 		}
 	})
 }

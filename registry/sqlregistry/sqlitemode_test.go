@@ -1,10 +1,8 @@
 package sqlregistry
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -158,8 +157,8 @@ func TestFilesOfSQLiteOfAnotherUserAreRefused(t *testing.T) {
 	if err := errors.Join(os.Chown(above, stranger, -1), os.Mkdir(filepath.Join(above, "ours"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	if err := openStore(t, Config{File: filepath.Join(above, "ours", "registry.db"), Options: driver.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}}).Close(); err != nil {
+	var log testlog.Buffer
+	if err := openStore(t, Config{File: filepath.Join(above, "ours", "registry.db"), Options: driver.Options{Logger: log.Logger()}}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(log.String(), "above="+above) != 1 {
