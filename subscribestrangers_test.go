@@ -312,7 +312,7 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	_, err = rf.Discard(ctx, "billing", nil)
 	must(t, err)
 	got.waitFor(t, 1)
-	forge(t, s, "subscriptions/billing", `{"format":99,"name":"billing","topic":["orders"]}`)
+	forge(t, s, "subscriptions/billing", `{"format":99,"name":"billing","topic":[7]}`) // its group tells the topic
 	select {
 	case err := <-over:
 		if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "upgrade") {

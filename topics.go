@@ -38,15 +38,18 @@ func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) 
 type DeleteTopicOptions struct {
 	// Force deletes also while groups have progress in the topic; their state goes with it.
 	Force bool
+	// DryRun only says whether it would be refused.
+	DryRun bool
 	// Life, when not "", is the one that is meant, see TopicInfo: another topic of the name stays.
 	Life string
 }
 
 // DeleteTopic removes a topic and its records, for good. Without Force it is ErrConflict while a
-// consumer group has progress in it, and when there is one that can't be read, which may.
+// consumer group has progress in it, and when there is one that can't be read, which may; with Force too when a newer
+// version wrote that and the topic is named in it.
 func (c *Client) DeleteTopic(ctx context.Context, name string, opts *DeleteTopicOptions) error {
 	o := orDefault(opts)
-	return c.subs.DeleteTopic(ctx, name, o.Life, o.Force)
+	return c.subs.DeleteTopic(ctx, name, o.Life, o.Force, o.DryRun)
 }
 
 // Topics lists the topics, sorted by name, without the ranges of their partitions. One whose definition

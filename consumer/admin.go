@@ -38,7 +38,7 @@ func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
 			continue // deleted since it was listed
 		}
 		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged, or of a newer version
-			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error()})
+			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, registry.ErrNewer)})
 			continue
 		}
 		if err != nil {
@@ -76,9 +76,11 @@ func (c *Groups) Destroy(ctx context.Context, group string) error {
 		return err
 	}
 	if g == nil {
+		why := err
 		if g, err = c.Registry.Group(group); err != nil {
 			return err
 		}
+		c.Logger.Warn("force removes a group that can't be read, and its progress", "group", group, "error", why)
 	}
 	if err := g.Destroy(ctx); err != nil || !damaged && t == nil {
 		return err
@@ -127,16 +129,19 @@ func (c *Groups) Open(ctx context.Context, name string) (*registry.Group, *topic
 }
 
 // DeleteAllOf removes the groups that consume a topic, which is deleted next. Without force it is
-// fault.Conflict when there is one, and when there is one that can't be read, which may.
-func (c *Groups) DeleteAllOf(ctx context.Context, name string, force bool) error {
+// fault.Conflict when there is one, and when there is one that can't be read, which may; with it too when a newer
+// version's names the topic. A dry run only says whether it is.
+func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) error {
 	groups, err := c.List(ctx)
 	if err != nil {
 		return err
 	}
 	var using []string
 	for _, g := range groups {
-		if g.Damaged != "" && !force {
-			return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", name, g.Name, g.Damaged, fault.Conflict)
+		if g.Damaged != "" {
+			if err := c.passOver(ctx, name, &g, force, dry); err != nil {
+				return err
+			}
 		}
 		if g.Topic == name {
 			using = append(using, g.Name)
@@ -145,10 +150,42 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force bool) error
 	if len(using) > 0 && !force {
 		return fmt.Errorf("topic %q is consumed by group %s; --force (Force in Go) drops its progress too: %w", name, strings.Join(using, ", "), fault.Conflict)
 	}
+	if dry {
+		return nil
+	}
 	for _, g := range using {
 		if err := c.Delete(ctx, g, true); err != nil && !errors.Is(err, fault.NotFound) {
 			return err
 		}
+	}
+	return nil
+}
+
+// passOver says what speaks against the deletion of a topic beside a group that can't be read; nil: force passes
+// over that, and people are told.
+func (c *Groups) passOver(ctx context.Context, topicName string, g *GroupInfo, force, dry bool) error {
+	if g.newer {
+		of, err := c.Registry.Group(g.Name)
+		if err != nil {
+			return err
+		}
+		e, err := c.Registry.Get(ctx, of.MetaKey())
+		switch {
+		case errors.Is(err, fault.NotFound):
+			return nil // deleted since it was listed
+		case err != nil:
+			return err
+		case registry.Mentions(e.Value, topicName) > 0:
+			return fmt.Errorf("topic %q is named by group %q, %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
+		case !force:
+			return fmt.Errorf("topic %q may be consumed by group %q: %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
+		}
+	}
+	if !force {
+		return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, g.Name, g.Damaged, fault.Conflict)
+	}
+	if !dry {
+		c.Logger.Warn("force passes over a group that can't be read, and may consume the topic", "topic", topicName, "group", g.Name, "error", g.Damaged)
 	}
 	return nil
 }

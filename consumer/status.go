@@ -31,7 +31,12 @@ type GroupInfo struct {
 	Damaged string `json:"damaged,omitempty"`
 	// Assignment is why the units are where they are.
 	Assignment AssignmentInfo `json:"assignment"`
+
+	newer bool // see Newer
 }
+
+// Newer says that Damaged is for a newer version's sake: the group is sound, and deleting it is no remedy.
+func (g *GroupInfo) Newer() bool { return g.newer }
 
 // MemberInfo describes a live member.
 type MemberInfo struct {

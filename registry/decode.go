@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,32 @@ func decode(e Entry, doc any) error {
 	return err
 }
 
+// ErrNewer says that a newer version wrote a document that this one can't read: it is sound, and deleting it is
+// no remedy.
+var ErrNewer = errors.New("a newer version wrote it: upgrade ringfence")
+
+// Mentions is how often a document has a name in it, as a string of its own: what a newer version wrote can't be
+// read, and what it is about need not be harmed for that.
+func Mentions(doc []byte, name string) (n int) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	for {
+		switch t, err := d.Token(); {
+		case err != nil:
+			return n
+		case t == json.Token(name):
+			n++
+		}
+	}
+}
+
 func decodeOnly(e Entry, doc any) error {
-	if err := json.Unmarshal(e.Value, doc); err != nil {
+	err := json.Unmarshal(e.Value, doc)
+	if d, ok := doc.(interface{ newer() error }); ok {
+		if err := d.newer(); err != nil { // then its fields may be other ones
+			return fmt.Errorf("registry key %q: %w", e.Key, err)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w: %w", e.Key, fault.Corrupt, err)
 	}
 	if d, ok := doc.(interface{ check() error }); ok {
@@ -30,10 +55,15 @@ func decodeOnly(e Entry, doc any) error {
 	return nil
 }
 
+func (m *Meta) newer() error {
+	if m.Format <= metaFormat {
+		return nil
+	}
+	return fmt.Errorf("a group of format %d; this version reads up to %d: %w: %w", m.Format, metaFormat, ErrNewer, ErrInvalid)
+}
+
 func (m *Meta) check() error {
 	switch {
-	case m.Format > metaFormat:
-		return fmt.Errorf("a group of format %d; this version reads up to %d: %w", m.Format, metaFormat, ErrInvalid)
 	case m.Life == "":
 		return fmt.Errorf("a group without a life: %w", fault.Corrupt)
 	case m.Units < 1 || m.Units > MaxUnits || m.First < 0 || m.First > m.Units || m.Initial < 0 || m.Initial > m.Units:

@@ -102,11 +102,20 @@ type Document struct {
 	// Damaged says why a definition of a list can't be used: then it has only a name. "": it can.
 	Damaged string `json:"damaged,omitempty"`
 
-	newer bool // see Newer
+	newer []byte // what a newer version wrote, see Newer; nil: none did
 }
 
 // Newer says that Damaged is for a newer version's sake: the definition is sound, and deleting it is no remedy.
-func (d *Document) Newer() bool { return d.newer }
+func (d *Document) Newer() bool { return d.newer != nil }
+
+// Mentions says whether a definition of a newer version has the name of a topic in it.
+func (d *Document) Mentions(topic string) bool {
+	n := registry.Mentions(d.newer, topic)
+	if topic == d.Name { // it has its own name
+		n--
+	}
+	return n > 0
+}
 
 // longestName is of a subscription: its groups and topics have it in theirs.
 const longestName = 64
@@ -344,9 +353,12 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	}
 	var all []*Document
 	for _, e := range snap.Entries {
-		if d, err := decodeDocument(e); err != nil {
-			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: errors.Is(err, ErrNewer)})
-		} else if d.State == ready {
+		switch d, err := decodeDocument(e); {
+		case errors.Is(err, ErrNewer):
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: e.Value})
+		case err != nil:
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
+		case d.State == ready:
 			all = append(all, d)
 		}
 	}

@@ -26,6 +26,9 @@ func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
 // is one of them.
 func (c *Catalog) parts(name string) topic.Parts { return c.topics.Parts(owner(name)) }
 
+// Owns says whether a topic is a part of a subscription, also of one that can't be read.
+func (c *Catalog) Owns(name string, d *topic.Document) bool { return c.parts(name).Check(d) == nil }
+
 // JournalTopic and DeadTopic are the internal topics of the set that delivers.
 func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + journalSuffix }
 

@@ -141,7 +141,7 @@ func TestATopicThatANewerVersionDeliversIsNotDeleted(t *testing.T) {
 		if group != "" {
 			stored(t, data, "groups/billing.."+set+"/meta", &group)
 		}
-		for _, line := range []string{"topic delete orders --yes", "topic delete orders --yes --force"}[:1+min(1, len(group))] {
+		for _, line := range []string{"topic delete orders --dry-run", "topic delete orders --force --dry-run", "topic delete orders --yes", "topic delete orders --yes --force"} {
 			code, _, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
 			if code != 4 || !strings.Contains(stderr, "upgrade") || strings.Contains(stderr, "--force") {
 				t.Errorf("%s, with the group %q: exit code %d, %q; expected 4, and only that it says to upgrade", line, group, code, stderr)

@@ -224,7 +224,7 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 	if len(groups) > 0 && !force {
 		return d, "", fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
 	}
-	return d, info.Life, nil
+	return d, info.Life, rf.DeleteTopic(ctx, name, &ringfence.DeleteTopicOptions{Force: force, DryRun: true, Life: info.Life})
 }
 
 // namesOf is "group a" or "groups a, b".

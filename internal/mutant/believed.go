@@ -222,6 +222,42 @@ func believedMutants() []mutant {
 			pkg: ".", test: "TestAMemberEndsWhenANewerVersionHasChangedTheDefinition$",
 		},
 		{
+			name: "newer-that-nobody-delivered", breaks: "a topic is deleted from under a subscription of a newer version that has no group yet",
+			file: "subscription/delivery/guard.go",
+			find: "s.Mentions(topicName) || err", put: "s.Mentions(\"\") || err",
+			pkg: ".", test: "TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote$",
+		},
+		{
+			name: "newer-parts-are-anybodys", breaks: "what a subscription of a newer version has parked is deleted from under it",
+			file: "subscription/delivery/guard.go",
+			find: "err == nil && c.Owns(s.Name, d) {", put: "err == nil && c.Owns(\"\", d) {",
+			pkg: ".", test: "TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote$",
+		},
+		{
+			name: "newer-group-is-damaged", breaks: "a topic is deleted from under a group of a newer version, as people are told to",
+			file: "consumer/admin.go",
+			find: "newer: errors.Is(err, registry.ErrNewer)", put: "newer: err == nil",
+			pkg: ".", test: "TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote$",
+		},
+		{
+			name: "newer-group-of-other-types", breaks: "a group of a newer version is called damaged, and people are told to delete it",
+			file: "registry/decode.go",
+			find: "		if err := d.newer(); err != nil {", put: "		if err := d.newer(); err != nil && doc == nil {",
+			pkg: ".", test: "TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote$",
+		},
+		{
+			name: "a-dry-run-promises", breaks: "a dry run says that a topic would go whose deletion is refused",
+			file: "internal/cli/topic.go",
+			find: "rf.DeleteTopic(ctx, name, &ringfence.DeleteTopicOptions{Force: force, DryRun: true, Life: info.Life})", put: "nil",
+			pkg: "internal/cli", test: "TestATopicThatANewerVersionDeliversIsNotDeleted$",
+		},
+		{
+			name: "damaged-twice-stays", breaks: "a damaged subscription with a damaged group is deleted half",
+			file: "subscription/delivery/delete.go",
+			find: "	case errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid): //", put: "	case errors.Is(err, fault.Conflict): //",
+			pkg: ".", test: "TestForceSaysWhatItRemovesThatCantBeRead$",
+		},
+		{
 			name: "force-offered-beside-newer", breaks: "people are told to delete a topic with the group of a subscription that a newer version delivers",
 			file: "internal/cli/topic.go",
 			find: "return s.Newer() && s.Name == owner", put: "return s.Newer() && s.Name != owner",

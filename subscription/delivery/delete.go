@@ -54,6 +54,7 @@ func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool
 func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, dry bool) error {
 	damaged := errors.Is(why, subscription.ErrDamaged)
 	if damaged && !dry {
+		c.logger.Warn("force removes a subscription that can't be read, and all that is its", "subscription", name, "error", why)
 		if err := c.DeleteDamaged(ctx, name); err != nil {
 			return err
 		}
@@ -95,7 +96,9 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 	switch meta, err := g.Meta(ctx); {
 	case err == nil:
 		topicName = meta.Topic
-	case !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Corrupt): // it is half deleted, or damaged too
+	case errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid): // it is damaged too, or of a newer version
+		return c.groups.Destroy(ctx, group)
+	case !errors.Is(err, fault.NotFound): // or it is half deleted
 		return err
 	}
 	if topicName != "" { // before too: afterwards nobody may know the topic

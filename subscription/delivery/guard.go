@@ -44,26 +44,38 @@ func CheckGroupName(group string) error {
 }
 
 // GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps what it parks in, and
-// without force when there is one that can't be read, which may.
-func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force bool) error {
+// without force when there is one that can't be read, which may. A dry run tells nobody what force passes over.
+func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force, dry bool) error {
 	all, err := c.List(ctx)
 	errs := []error{err}
 	for _, s := range all {
 		switch {
 		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
 			errs = append(errs, InUse(topicName, s.Name))
+		case s.Damaged == "":
 		case s.Newer():
 			errs = append(errs, c.guardNewer(ctx, topicName, s, force))
-		case s.Damaged != "" && !force:
+		case !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || dry {
+		return err
+	}
+	for _, s := range all {
+		if s.Damaged != "" {
+			c.logger.Warn("force passes over a subscription that can't be read, and may deliver the topic", "topic", topicName, "subscription", s.Name, "error", s.Damaged)
+		}
+	}
+	return nil
 }
 
-// guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, and without force for
-// any other: it may keep what it parks there.
+// guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, names or keeps what it
+// parks in, and without force for any other: it may do so in a way that nobody here can see.
 func (c *Subscriptions) guardNewer(ctx context.Context, topicName string, s *subscription.Document, force bool) error {
+	if d, err := c.topics.Catalog().Get(ctx, topicName); s.Mentions(topicName) || err == nil && c.Owns(s.Name, d) { // or it can't be read either
+		return InUseByNewer(topicName, s)
+	}
 	groups, err := c.reg.GroupsOf(ctx, subscription.GroupPrefix(s.Name))
 	if err != nil {
 		return err
@@ -94,8 +106,8 @@ func InUseByNewer(topicName string, s *subscription.Document) error {
 }
 
 // DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is
-// fault.Conflict while a group has progress in it.
-func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, force bool) error {
+// fault.Conflict while a group has progress in it. A dry run only says whether it would be refused.
+func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, force, dry bool) error {
 	if _, err := c.topics.Current(ctx, name); errors.Is(err, fault.Conflict) {
 		return err // it was moved to another log: what is defined is not ours to delete
 	}
@@ -106,10 +118,10 @@ func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, forc
 	if life != "" && life != has {
 		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
-	if err := c.GuardTopic(ctx, name, force); err != nil {
+	if err := c.GuardTopic(ctx, name, force, dry); err != nil {
 		return err
 	}
-	if err := c.groups.DeleteAllOf(ctx, name, force); err != nil {
+	if err := c.groups.DeleteAllOf(ctx, name, force, dry); err != nil || dry {
 		return err
 	}
 	if err := c.topics.Catalog().Delete(ctx, name, has); err != nil {
