@@ -49,6 +49,7 @@ type Engine struct {
 	phase      phase
 	closed     bool // gone is
 	expelled   bool // the handlers' context was cancelled because a drain took too long
+	abandoned  bool // Run has ended, or does, without those workers that have not left
 	paused     bool
 	one        bool  // while it is paused: one handler may start
 	look       bool  // while it is paused: one read may

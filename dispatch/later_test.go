@@ -307,6 +307,49 @@ func TestAnAnswerThatIsGivenAmidTheEndIsConcludedOnce(t *testing.T) {
 	})
 }
 
+// A handler that outlasts its engine may leave an answer behind, which nobody waits for any more: what holds places
+// for it has these again all the same.
+func TestAHandlerThatOutlastsItsEngineOwesNothing(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]func(){"returns": func() {}, "exits": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &lates{}
+				var told []error
+				_, e, stop := owing(t, 3, 3, Config{Concurrency: 4, DrainTimeout: time.Second, AbandonAfter: time.Second, Handler: func(ctx context.Context, r *Record) error {
+					if r.Offset != 1 {
+						rest(time.Hour)
+						hang()
+						return nil
+					}
+					rest(time.Minute) // deaf
+					_ = s.handle(ctx, r)
+					r.Then(func(err error) error {
+						told = append(told, err)
+						return err
+					})
+					return nil
+				}})
+				e.Drain()
+				rest(3 * time.Second)
+				var stuck *StuckError
+				if err := stop(); !errors.As(err, &stuck) {
+					t.Errorf("%v; expected a StuckError", err)
+				}
+				rest(time.Minute)
+				if len(told) != 1 || !errors.Is(told[0], fault.Fenced) {
+					t.Errorf("those whose business it is are told %v; expected ErrFenced, once", told)
+				}
+				if err := s.of(1).Answer(nil); !errors.Is(err, fault.Fenced) || len(told) != 1 {
+					t.Errorf("an answer after that: %v, and they are told %v", err, told)
+				}
+				rest(2 * time.Hour)
+			})
+		})
+	}
+}
+
 // A drain that takes too long cancels them; one that is answered then still counts, and one that is not
 // is left behind.
 func TestADrainLeavesRecordsBehindThatAreNotAnswered(t *testing.T) {

@@ -170,7 +170,7 @@ func (e *Engine) expel(now time.Time) bool {
 
 // abandon leaves the workers behind that are still there, and the records that are out.
 func (e *Engine) abandon(now time.Time) {
-	e.phase = stopped
+	e.phase, e.abandoned = stopped, true
 	if e.fate != nil {
 		return
 	}

@@ -92,7 +92,6 @@ func (e *Engine) work(hctx, rctx context.Context, w *worker) {
 // leave takes a worker out of the pool.
 func (e *Engine) leave(w *worker) {
 	e.mu.Lock()
-	defer e.unlock()
 	if w.busy { // the handler ended its goroutine; see runtime.Goexit
 		e.reclaim(w, time.Now())
 		w.errs[w.limit-1] = errExited
@@ -100,6 +99,11 @@ func (e *Engine) leave(w *worker) {
 	}
 	e.workers = slices.DeleteFunc(e.workers, func(x *worker) bool { return x == w })
 	e.closeIfOver()
+	abandoned := e.abandoned
+	e.unlock()
+	if abandoned { // Run did so before this one came back
+		e.disown()
+	}
 }
 
 // closeIfOver tells Run that the last worker has left, and no record is out.

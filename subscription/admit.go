@@ -81,6 +81,15 @@ func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) err
 // parked delivers one that was parked. Somebody has decided that what is redriven or edited is to be
 // delivered; of the others the filter was true, or nobody could say.
 func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error {
+	if err := s.timely(r, round); err != nil {
+		s.unspent(true)
+		return err
+	}
+	return s.call(ctx, r)
+}
+
+// timely says why a parked record is not to be delivered now.
+func (s *Shard) timely(r *dispatch.Record, round int) error {
 	if round == 0 {
 		if _, err := s.judge(r); err != nil {
 			return err
@@ -93,7 +102,7 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error
 	case !at.IsZero():
 		return early{fmt.Errorf("its time comes in %s", at.Sub(now)), at}
 	}
-	return s.call(ctx, r)
+	return nil
 }
 
 // Held takes over a record that fails: it is the engine's OnHeld. One that can't be parked is delivered until it

@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,4 +67,42 @@ func TestNoParkedRecordIsPaidForInAnotherPause(t *testing.T) {
 	if s.tryPaid(throttled); len(s.kick) != 1 {
 		t.Error("held back by the rate alone, it is not even looked for one")
 	}
+}
+
+// A handler that ends its goroutine has failed, also with a record that was parked.
+func TestAHandlerOfAParkedRecordThatExitsHasFailed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New()
+		calls := make(chan int, 9)
+		s := NewShard(ShardConfig{
+			Definition: &Document{Name: "billing", Sets: []Set{{ID: "k3m9q2xt", Shards: 1, State: active}}, Retry: NewRetry(time.Second, time.Minute, 0, 3)},
+			Journal:    newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Breaker: NewBreaker(quiet()),
+			Handler: func(_ context.Context, r *dispatch.Record) error {
+				if calls <- r.Attempt; r.Attempt == 1 {
+					runtime.Goexit()
+				}
+				return nil
+			},
+		})
+		s.SetConcurrency(1)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- s.Run(ctx) }() // joined below
+		<-s.Started()
+		at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
+		r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Key: []byte("k"), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
+		if err := s.Handle(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(calls) != 2 {
+			t.Errorf("%d attempts; expected another one after the first", len(calls))
+		}
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -65,3 +65,62 @@ func TestWhatIsParkedIsWithinTheRateToo(t *testing.T) {
 		}
 	})
 }
+
+// A shard whose slots are taken is not given tokens that it can't use: others go without them, and all at once they
+// would be more than the rate when a slot is free.
+func TestWhatIsParkedSavesNoTokensUpWhileItHasNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New()
+		const rate, span = 10, 30 * time.Second
+		var parked atomic.Int64
+		g := newGreedy(t, 0)
+		defer g.End()
+		s := NewShard(ShardConfig{
+			Definition: &Document{Name: "billing", Sets: []Set{{ID: "k3m9q2xt", Shards: 1, State: active}}, Retry: NewRetry(time.Second, time.Minute, 0, 1)},
+			Journal:    newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Throttle: g.Throttle,
+			Handler: func(context.Context, *dispatch.Record) error {
+				parked.Add(1)
+				return nil
+			},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- s.Run(ctx) }() // joined below
+		<-s.Started()
+		at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
+		for offset := range rate * int64(span/time.Second) {
+			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
+			if err := s.Handle(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.SetConcurrency(1)
+		busy, _, err := s.slots.take(ctx) // by a handler that takes long
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetRate(rate)
+		leave, disown := g.Join(s, 0.5), g.own(0.5) // another shard has a backlog
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		g.since()
+		time.Sleep(span)
+		about(t, "of the other shard", g.since(), rate*span.Seconds())
+		if n := parked.Load(); n != 0 {
+			t.Errorf("%d attempts without a slot", n)
+		}
+		busy.give()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := int(parked.Load()) + g.since(); n > 10*rate+3 {
+			t.Errorf("%d attempts in the ten seconds after; expected about %d", n, 10*rate)
+		}
+		disown()
+		leave()
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+}

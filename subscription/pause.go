@@ -139,8 +139,11 @@ func (s *Shard) tryOne() bool {
 	return s.engine.TryOne() || s.tryParked()
 }
 
-// tryParked is tryOne for what is parked.
+// tryParked is tryOne for what is parked. None is tried that would wait for a slot: others could go meanwhile.
 func (s *Shard) tryParked() bool {
+	if s.slots.taken() || s.cfg.Target.taken() {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calm != nil {

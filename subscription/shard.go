@@ -356,19 +356,30 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 
 // attempt delivers one parked record.
 func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
+	asked, err := false, errExited
 	defer func() {
+		if asked {
+			s.attempted(ctx, d, err)
+		}
 		s.mu.Lock()
 		s.running--
 		s.mu.Unlock()
 		s.do(func(*core.State) {})
 	}()
-	rec, err := s.payload(ctx, core.Payload{From: core.InJournal, Place: d.Place}, d.ID.Origin)
-	if err != nil {
+	rec, unread := s.payload(ctx, core.Payload{From: core.InJournal, Place: d.Place}, d.ID.Origin)
+	if unread != nil {
 		return // ctx is over, or the shard
 	}
 	rec.Offset = d.ID.Offset
 	r := dispatch.Record{Record: rec, Storage: int(d.ID.Storage), Partition: int(d.ID.Partition), Attempt: d.Attempt}
+	asked = true
 	err = s.parked(ctx, &r, d.ID.Round)
+}
+
+var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
+
+// attempted tells the core what became of an attempt.
+func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	if ctx.Err() != nil && err != nil {
 		return // nobody knows; the next owner delivers it again
 	}

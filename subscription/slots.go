@@ -83,6 +83,16 @@ func await(ctx context.Context, mine <-chan struct{}) error {
 	}
 }
 
+// taken says whether who comes now would have to wait.
+func (l *slots) taken() bool {
+	if l.most.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0 || !l.free()
+}
+
 func (l *slots) give() {
 	if l == nil {
 		return
@@ -168,11 +178,13 @@ func (u underWay) give() {
 func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
 	own, waited, err := s.slots.take(ctx)
 	if err != nil {
+		s.unspent(parked)
 		return err
 	}
 	there, waitedThere, err := s.cfg.Target.take(ctx)
 	if err != nil {
 		own.give()
+		s.unspent(parked)
 		return err
 	}
 	u, late := s.underWay(own, there), false
@@ -182,6 +194,7 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 		}
 	}()
 	if (waited || waitedThere) && s.idle() {
+		s.unspent(parked)
 		return errNoSlot
 	}
 	if !s.mayBegin(parked) {

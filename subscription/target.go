@@ -97,3 +97,6 @@ func (t *Target) take(ctx context.Context) (taken *slots, waited bool, _ error) 
 	}
 	return t.slots.take(ctx)
 }
+
+// taken says whether who comes now would have to wait for a slot.
+func (t *Target) taken() bool { return t != nil && t.slots.taken() }

@@ -168,8 +168,11 @@ func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
 		if s.mayBegin(true) {
 			t.Error("it began beyond the rate of the subscription, by a token of the endpoint")
 		}
+		if !at.rates().take() || s.paidFor(at.rates().why).Load() != 0 {
+			t.Error("it keeps its token of the endpoint, for which others wait")
+		}
 		s.paidFor(own.why).Add(1)
-		if s.paidFor(at.rates().why).Store(0); s.mayBegin(true) {
+		if s.mayBegin(true) {
 			t.Error("it began beyond the rate of the endpoint, by a token of the subscription")
 		}
 	})

@@ -241,6 +241,7 @@ func (s *Shard) paidFor(why pauses) *atomic.Int64 {
 func (s *Shard) mayBegin(parked bool) bool {
 	own := s.cfg.Throttle
 	if !s.allows(own, parked) {
+		s.unspent(parked)
 		return false
 	}
 	if there := s.cfg.Target.rates(); !s.allows(there, parked) {
@@ -262,4 +263,15 @@ func spend(paid *atomic.Int64) bool {
 		}
 	}
 	return false
+}
+
+// unspent takes back what a parked record had of tokens that is not attempted after all: it may be tokens of another
+// one, which then asks as any does. Kept, they would come on top of the rate one day.
+func (s *Shard) unspent(parked bool) {
+	if own := s.cfg.Throttle; parked && own != nil && spend(&s.paid) {
+		own.refund()
+	}
+	if there := s.cfg.Target.rates(); parked && there != nil && spend(&s.paidThere) {
+		there.refund()
+	}
 }

@@ -41,6 +41,30 @@ func rateMutants() []mutant {
 			pkg: ".", test: "TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint$",
 		},
 		{
+			name: "tokens-without-a-slot", breaks: "a shard whose slots are taken has tokens that others wait for, and delivers beyond the rate once a slot is free",
+			file: "subscription/pause.go",
+			find: "	if s.slots.taken() || s.cfg.Target.taken() {\n", put: "	if s.slots.taken() && s.cfg.Target.taken() {\n",
+			pkg: sub, test: "TestWhatIsParkedSavesNoTokensUpWhileItHasNoSlot$",
+		},
+		{
+			name: "tokens-of-none", breaks: "a parked record that is not attempted after all keeps the token that it was given",
+			file: "subscription/throttle.go",
+			find: "		s.unspent(parked)\n", put: "",
+			pkg: sub, test: "TestATokenOfTheEndpointIsNoneOfTheSubscription$",
+		},
+		{
+			name: "endpoint-place-of-who-comes-back", breaks: "a handler that comes back when its shard is somebody else's, and never answers, takes a place at the endpoint with it for ever",
+			file: "dispatch/worker.go",
+			find: "	if abandoned { //", put: "	if abandoned && w == nil { //",
+			pkg: "dispatch", test: "TestAHandlerThatOutlastsItsEngineOwesNothing$",
+		},
+		{
+			name: "exit-of-a-parked-record", breaks: "a handler that ends its goroutine over a parked record holds its key back until the shard moves",
+			file: "subscription/shard.go",
+			find: "		if asked {\n", put: "		if asked && err != errExited {\n",
+			pkg: sub, test: "TestAHandlerOfAParkedRecordThatExitsHasFailed$",
+		},
+		{
 			name: "parked-answer-awaited-for-ever", breaks: "a parked record whose answer is lost holds its key back for ever, whatever time handlers have",
 			file: "subscription/delivery/shards.go",
 			find: "AnswerTimeout: w.opts.HandlerTimeout, ", put: "",
