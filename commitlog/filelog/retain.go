@@ -10,6 +10,8 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -254,7 +256,9 @@ func (s *store) holds() ([]int64, error) {
 		}
 		offsets, err := decodeOffsets(b, len(lowest))
 		if err != nil {
-			s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", e.Name(), "error", err)
+			if s.unread.say(e.Name(), time.Now()) {
+				s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", e.Name(), "error", err)
+			}
 			offsets = make([]int64, len(lowest))
 		}
 		for p, o := range offsets {
@@ -264,6 +268,29 @@ func (s *store) holds() ([]int64, error) {
 		}
 	}
 	return lowest, nil
+}
+
+// seldom is what people were told that may be so for days, and is met at each look.
+type seldom struct {
+	mu   sync.Mutex
+	what string
+	at   time.Time
+}
+
+const (
+	tellAgain = time.Hour
+	tellNews  = 10 * time.Second // it may be something else at each look
+)
+
+// say tells whether it is to be said now.
+func (t *seldom) say(what string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if since := now.Sub(t.at); !t.at.IsZero() && (since < tellNews || since < tellAgain && what == t.what) {
+		return false
+	}
+	t.what, t.at = what, now
+	return true
 }
 
 // retain applies the topic's retention, from the oldest segment on.
@@ -285,7 +312,9 @@ func (s *store) retain() error {
 			}
 			if p := firstHeld(needed, ends); p >= 0 {
 				if !c.RetentionForce {
-					s.log.Warn("retention waits for a group", "segment", n, "why", why, "partition", p, "needed", needed[p])
+					if s.waits.say(fmt.Sprint(n, p), time.Now()) {
+						s.log.Warn("retention waits for a group", "segment", n, "why", why, "partition", p, "needed", needed[p])
+					}
 					return "", nil
 				}
 				s.log.Warn("retention drops records that a group still needs", "segment", n, "why", why, "partition", p, "needed", needed[p])

@@ -43,6 +43,8 @@ type store struct {
 	lowCache  lowCache
 	headers   headers
 	damage    damageLog
+	waits     seldom // retention does, for a group
+	unread    seldom // a hold is
 	place     place
 	unlooked  atomic.Bool   // something was appended since the last look at the place
 	displaced atomic.Bool   // the directory is not in its place any more
