@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,8 +34,12 @@ type settling struct {
 	safe  group.Progress // is on stable storage and not told yet
 }
 
-// settleAgain is when a sync that failed is tried again.
-const settleAgain = 200 * time.Millisecond
+// settleAgain is when a sync that failed is tried again, at first; then the pauses double up to settleSeldom: each try
+// reads a segment, and the disk may be broken for hours.
+const (
+	settleAgain  = 200 * time.Millisecond
+	settleSeldom = 5 * time.Second
+)
 
 // settling is that of a unit which nothing was read of yet; nil when all that can be read is on stable
 // storage. lost is called when what was read was taken back.
@@ -119,10 +124,14 @@ func (s *settling) run(ctx context.Context, stop <-chan struct{}) {
 	retry := time.NewTimer(0)
 	retry.Stop()
 	defer retry.Stop()
-	failed := false
+	pause := time.Duration(0) // not 0: the last try has failed
 	for {
+		wake := s.wake
+		if pause > 0 {
+			wake = nil // what is passed meanwhile waits for the next try
+		}
 		select {
-		case <-s.wake:
+		case <-wake:
 		case <-retry.C:
 		case <-stop:
 			return
@@ -131,18 +140,20 @@ func (s *settling) run(ctx context.Context, stop <-chan struct{}) {
 		}
 		err := s.sync(ctx)
 		if err == nil {
-			failed = false
+			pause = 0
 			continue
 		}
-		if lost := s.takenBack(); lost != nil {
-			s.lost(lost)
+		// A sync that failed says nothing yet of what was taken back: that is decided when one works again, and a
+		// unit that began anew before would have to once more.
+		if errors.Is(err, errTakenBack) {
+			s.lost(err)
 			return
 		}
-		if !failed && ctx.Err() == nil {
+		if pause == 0 && ctx.Err() == nil {
 			s.log.Warn("the records below a checkpoint could not be made durable, so it is not stored; that is tried again", "error", err)
 		}
-		failed = true
-		retry.Reset(settleAgain)
+		pause = min(max(2*pause, settleAgain), settleSeldom)
+		retry.Reset(pause)
 	}
 }
 
@@ -170,12 +181,14 @@ func (s *settling) sync(ctx context.Context) error {
 	return nil
 }
 
+var errTakenBack = errors.New("records that were read may have been taken back")
+
 // takenBack is an error once records may have been taken back that the unit has read: it has to begin at its
 // checkpoint again, as other records have got their offsets.
 func (s *settling) takenBack() error {
 	for i, t := range s.topics {
 		if t.Doubt() != s.doubts[i] {
-			return fmt.Errorf("topic %q had a write or sync error, and records that were read may have been taken back; the unit begins at its checkpoint again: %w", t.Config().Name, fault.Unknown)
+			return fmt.Errorf("topic %q had a write or sync error, and %w; the unit begins at its checkpoint again: %w", t.Config().Name, errTakenBack, fault.Unknown)
 		}
 	}
 	return nil

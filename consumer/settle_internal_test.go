@@ -134,10 +134,70 @@ func TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatal("nobody asks for the progress, or the sync was not tried again")
 		}
-		if p := s.pass(group.Progress{}); tries != 3 || len(p.Positions) != 1 || p.Positions[0].Next != 5 || time.Since(began) != 2*settleAgain {
+		if p := s.pass(group.Progress{}); tries != 3 || len(p.Positions) != 1 || p.Positions[0].Next != 5 || time.Since(began) != 3*settleAgain {
 			t.Errorf("told %+v after %d tries in %s", p, tries, time.Since(began))
 		}
 		cancel()
+		<-over
+	})
+}
+
+// A disk may be broken for hours, and each try reads a segment.
+func TestASyncThatFailsForLongIsTriedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := unitOn(t, &lazyTopic{settle: func() error {
+			tries++
+			return errors.New("disk error")
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			s.run(ctx, nil)
+		}()
+		for next := range int64(600) { // of a minute of commit intervals
+			s.pass(upTo(next))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if tries < 12 || tries > 18 {
+			t.Errorf("%d tries in a minute; expected one in 5 s after the first few", tries)
+		}
+		cancel()
+		<-over
+	})
+}
+
+// What was taken back is decided when the disk works again. A unit that begins anew at the error has to once more.
+func TestAUnitBeginsAnewOnceWhenTheDiskWorksAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("disk error")
+		on := &lazyTopic{}
+		on.settle = func() error { return broken }
+		s := unitOn(t, on)
+		lost := 0
+		s.lost = func(error) { lost++ }
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			s.run(t.Context(), nil)
+		}()
+		on.doubt.Store(2) // poisoned, and nobody knows yet what is cut off
+		s.pass(upTo(5))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if lost != 0 {
+			t.Errorf("it began anew %d times while the disk was broken", lost)
+		}
+		broken = nil
+		on.doubt.Store(3)
+		time.Sleep(settleSeldom)
+		synctest.Wait()
+		if p := s.pass(group.Progress{}); lost != 1 || p.Positions != nil {
+			t.Errorf("it began anew %d times once the disk worked, and told %+v; expected once, and nothing", lost, p)
+		}
 		<-over
 	})
 }
