@@ -136,14 +136,9 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 	}
 }
 
-// handle calls a handler, and leaves the answer with the record that it is to give later.
+// handle calls a handler, which may leave an answer with the record that it is to give later.
 func (m *Message) handle(ctx context.Context, h Handler, r *dispatch.Record) error {
 	m.record = r
-	defer func() {
-		m.record = nil
-		if a := m.answer; a != nil && a.later != nil {
-			r.AnswerLater(a.later)
-		}
-	}()
+	defer func() { m.record = nil }()
 	return h(ctx, m)
 }

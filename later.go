@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/ringfence/ringfence/dispatch"
 )
@@ -17,17 +18,29 @@ type Later = dispatch.Later
 // answer, and its context is the handler's, cancelled the moment the partition is lost or a drain takes too long.
 // Whoever works on m heeds that.
 //
-// It has to be called before the handler returns. When that returns an error, or panics, then this is the answer.
+// It has to be called before the handler returns, on m or a copy of it. When that returns an error, or panics, then
+// this is the answer.
 //
 // Later.Answer returns nil when the answer was taken; ErrConflict when there was one before; ErrFenced when m
 // is not this owner's any more: it is delivered again then, whatever was answered. ErrInvalid for a message
 // whose handler has returned, or that came to none.
 func (m *Message) Later() *Later {
-	if m.answer == nil || m.answer.later == nil {
-		if m.record == nil {
-			return dispatch.NoLater(fmt.Errorf("Message.Later was called where no handler is at work on the message; expected a call in the handler, before it returns: %w", ErrInvalid))
-		}
-		m.answers().later = dispatch.NewLater(m.record)
+	lock := m.lock()
+	lock.Lock()
+	defer lock.Unlock()
+	if m.answer != nil && m.answer.later != nil {
+		return m.answer.later
 	}
-	return m.answer.later
+	if r := m.record; r != nil {
+		if l := r.Owe(dispatch.Attempt{Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Number: m.Attempt}); l != nil {
+			m.answers().later = l
+			return l
+		}
+	}
+	return dispatch.NoLater(fmt.Errorf("Message.Later was called where no handler is at work on the message; expected a call in the handler, before it returns: %w", ErrInvalid))
 }
+
+// answerLocks guard Message.answer, each that of some messages: a word more in each would be one for every record.
+var answerLocks [64]sync.Mutex
+
+func (m *Message) lock() *sync.Mutex { return &answerLocks[uint64(m.Offset)%uint64(len(answerLocks))] }

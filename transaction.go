@@ -19,8 +19,12 @@ import (
 // then nothing counts as done: it may have met what the first one wrote and nobody has committed.
 // Return it; the record is handled again, and finds out. ErrInvalid for a wrong tx.
 func (m *Message) CommitIn(ctx context.Context, tx any) error {
-	if m.answer == nil || m.answer.commit == nil {
+	lock := m.lock()
+	lock.Lock() // the handler may be asking for Later
+	a := m.answer
+	lock.Unlock()
+	if a == nil || a.commit == nil {
 		return fmt.Errorf("CommitIn: the message comes from no consumer with ConsumeOptions.Transactional; expected one of Consume with that. In the handler of a subscription, whose parked records no transaction covers, write down which record was done (topic, storage topic, partition and offset tell it) with what it does: %w", ErrInvalid)
 	}
-	return m.answer.commit.In(ctx, tx)
+	return a.commit.In(ctx, tx)
 }

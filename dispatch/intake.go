@@ -148,7 +148,7 @@ func (e *Engine) fetch(ctx context.Context, in *input) error {
 	}
 	if len(recs) > 0 {
 		in.bytes = total/len(recs) + 1
-		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total), from: &in.tracker, lost: e.tooLate}
+		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total), from: &in.tracker, lost: e.tooLate, atWork: e.isAt}
 		e.mu.Lock()
 		e.retained += in.data.bytes
 		e.mu.Unlock()

@@ -23,6 +23,10 @@ type Later struct {
 	since time.Time   // when it was made, which is while the handler ran
 	lost  func() bool // of the record
 
+	// Of Record.Owe: whether a handler is at the attempt, so that who answers one that nobody takes is told.
+	atWork func(Attempt) bool
+	at     Attempt
+
 	mu    sync.Mutex
 	given bool
 	err   error             // what was answered
@@ -46,6 +50,27 @@ func NewLater(r *Record) *Later {
 	return l
 }
 
+// Attempt names an attempt of a handler at a record.
+type Attempt struct {
+	Storage, Partition int
+	Offset             int64
+	Number             int // Record.Attempt
+}
+
+// Owe is NewLater and AnswerLater for who may come when the handler has returned, and r is another record's: nil,
+// unless a handler is at that attempt. Who has asked before gets the same.
+func (r *Record) Owe(at Attempt) *Later {
+	d := r.data
+	if d == nil || d.atWork == nil || !d.atWork(at) {
+		return nil
+	}
+	if r.late == nil {
+		r.late = NewLater(r)
+		r.late.atWork, r.late.at = d.atWork, at
+	}
+	return r.late
+}
+
 // NoLater is one that belongs to no record: Answer returns why.
 func NoLater(why error) *Later { return &Later{given: true, void: why} }
 
@@ -54,6 +79,7 @@ var (
 
 	errTwice = fmt.Errorf("the record was answered before, and the first answer counts: %w", fault.Conflict)
 	errSaid  = fmt.Errorf("the handler returned an error or panicked, which was its answer: %w", fault.Conflict)
+	errLate  = fmt.Errorf("the answer was asked for when the handler had returned, which was its answer: %w", fault.Invalid)
 	errLost  = fmt.Errorf("the record is not this owner's any more, or its handler was given up; the answer counts for nothing and it is delivered again: %w", fault.Fenced)
 )
 
@@ -62,7 +88,7 @@ var (
 // is still this owner's.
 //
 // The answer is nil when it was taken; fault.Conflict when there was one before, or the handler returned an
-// error; fault.Fenced when the record is not this owner's any more, or the engine has given it up: then it
+// error; fault.Invalid when it was asked for too late (Record.Owe); fault.Fenced when the record is not this owner's any more, or the engine has given it up: then it
 // is handled again, whatever was answered.
 func (l *Later) Answer(err error) error {
 	l.mu.Lock()
@@ -77,9 +103,25 @@ func (l *Later) Answer(err error) error {
 		if l.lost != nil && l.lost() {
 			return errLost
 		}
-		return nil
+		return l.untaken()
 	}
 	return take(l.concluded())
+}
+
+// untaken is what who answers is told when nobody has taken the answer yet; nil: the handler has still to return.
+func (l *Later) untaken() error {
+	if l.atWork == nil || l.atWork(l.at) {
+		return nil
+	}
+	l.mu.Lock() // it has returned by now: what it left was taken before that could be seen
+	defer l.mu.Unlock()
+	switch {
+	case l.take != nil:
+		return nil
+	case errors.Is(l.void, errTwice):
+		l.void = errLate
+	}
+	return l.void
 }
 
 // concluded is the answer as those have made it whose business it is.
@@ -118,7 +160,9 @@ func (r *Record) AnswerLater(l *Later) { r.late = l }
 // record of an engine has that from there.
 func (r *Record) Within(ctx context.Context) {
 	if r.data == nil || r.data.from == nil {
-		r.data = &memory{lost: func() bool { return ctx.Err() != nil }}
+		d := &memory{lost: func() bool { return ctx.Err() != nil }}
+		d.atWork = func(Attempt) bool { return !d.over.Load() }
+		r.data = d
 	}
 }
 
@@ -140,6 +184,9 @@ func (r *Record) Then(f func(error) error) {
 // Wait is the outcome of a handler that has returned err: if it answers later, then that, which is waited
 // for. When ctx ends it is waited for a while longer, and then the error is that of ctx.
 func (r *Record) Wait(ctx context.Context, err error, grace time.Duration) error {
+	if d := r.data; d != nil && d.from == nil {
+		d.over.Store(true)
+	}
 	l := r.late
 	r.late = nil
 	switch {
@@ -242,6 +289,26 @@ func (e *Engine) tooLate() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.frozen()
+}
+
+// isAt says whether a handler is at an attempt.
+func (e *Engine) isAt(at Attempt) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.workers {
+		if !w.busy {
+			continue
+		}
+		n := w.batch[max(0, min(int(w.cursor.Load()), w.limit)-1)]
+		number := n.rec.Attempt
+		if n.fail != nil {
+			number = n.fail.attempts + 1
+		}
+		if at == (Attempt{n.rec.Storage, n.rec.Partition, n.rec.Offset, number}) {
+			return true
+		}
+	}
+	return false
 }
 
 // disown ends the attempts that are left without an answer: those whose business it is hear that there is none, and

@@ -307,6 +307,48 @@ func TestAnAnswerThatIsGivenAmidTheEndIsConcludedOnce(t *testing.T) {
 	})
 }
 
+// Who asks for an answer when the handler has returned gets none, and who was so close that nobody has seen that he
+// has one is told when he gives it.
+func TestAnAnswerThatNobodyTakesIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var owed [2]*Later
+		var stale *Record
+		at := func(r *Record) Attempt { return Attempt{r.Storage, r.Partition, r.Offset, r.Attempt} }
+		_, e, stop := owing(t, 3, 3, Config{Handler: func(ctx context.Context, r *Record) error {
+			switch r.Offset {
+			case 0:
+				owed[0] = r.Owe(at(r))
+				r.late = nil // as the worker would have found it a moment before
+			case 1:
+				if owed[1] = r.Owe(at(r)); r.Owe(at(r)) != owed[1] {
+					t.Error("two answers of one attempt")
+				}
+				if err := owed[1].Answer(nil); err != nil {
+					t.Errorf("an answer before the handler has returned: %v", err)
+				}
+			case 2:
+				stale = r
+				time.Sleep(time.Minute)
+			}
+			return nil
+		}})
+		if err := owed[0].Answer(errors.New("no")); !errors.Is(err, fault.Invalid) {
+			t.Errorf("an answer that nobody takes: %v; expected ErrInvalid", err)
+		}
+		for _, other := range []Attempt{{Offset: 1, Number: 1}, {Offset: 2, Number: 2}, {Partition: 1, Offset: 2, Number: 1}} {
+			if stale.Owe(other) != nil {
+				t.Errorf("there is an answer for %+v, at which nobody is", other)
+			}
+		}
+		rest(2 * time.Minute)
+		drain(t, e, stop)
+		if p := e.Final().Positions[0]; p.Next != 3 {
+			t.Errorf("final %+v", p)
+		}
+	})
+}
+
 // A handler that outlasts its engine may leave an answer behind, which nobody waits for any more: what holds places
 // for it has these again all the same.
 func TestAHandlerThatOutlastsItsEngineOwesNothing(t *testing.T) {
@@ -319,11 +361,11 @@ func TestAHandlerThatOutlastsItsEngineOwesNothing(t *testing.T) {
 				var told []error
 				_, e, stop := owing(t, 3, 3, Config{Concurrency: 4, DrainTimeout: time.Second, AbandonAfter: time.Second, Handler: func(ctx context.Context, r *Record) error {
 					if r.Offset != 1 {
-						rest(time.Hour)
+						time.Sleep(time.Hour)
 						hang()
 						return nil
 					}
-					rest(time.Minute) // deaf
+					time.Sleep(time.Minute) // deaf
 					_ = s.handle(ctx, r)
 					r.Then(func(err error) error {
 						told = append(told, err)

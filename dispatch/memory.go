@@ -40,6 +40,6 @@ func (e *Engine) moveOut(n *node) {
 	}
 	r.Headers = own
 	e.release(r.data)
-	r.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&r.Record)), from: r.data.from, lost: r.data.lost}
+	r.data = &memory{live: 1, count: 1, bytes: int64(commitlog.RecordBytes(&r.Record)), from: r.data.from, lost: r.data.lost, atWork: r.data.atWork}
 	e.retained += r.data.bytes
 }

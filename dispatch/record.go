@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -79,6 +80,9 @@ type memory struct {
 	bytes int64       // approximately
 	from  *tracker    // of the input
 	lost  func() bool // whether no answer counts any more; nil: nobody knows
+
+	atWork func(Attempt) bool // whether a handler is at it; nil: nobody knows
+	over   atomic.Bool        // of Record.Within: the handler has returned
 }
 
 // nodeBytes is what a record in flight costs beyond its key, value and headers.

@@ -34,6 +34,24 @@ func hostLifeMutants() []mutant {
 			pkg: "consumer", test: "TestAUnitThatReadWhatWasTakenBackTellsNothing$",
 		},
 		{
+			name: "settles-without-a-pause", breaks: "each unit reads a segment ten times a second while the disk is broken",
+			file: "consumer/settle.go",
+			find: "			wake = nil //", put: "			_ = wake //",
+			pkg: "consumer", test: "TestASyncThatFailsForLongIsTriedSeldom$",
+		},
+		{
+			name: "begins-anew-twice", breaks: "a unit begins anew at an error of the disk, and once more when the disk works again",
+			file: "consumer/settle.go",
+			find: "		if errors.Is(err, errTakenBack) {\n", put: "		if s.takenBack() != nil {\n",
+			pkg: "consumer", test: "TestAUnitBeginsAnewOnceWhenTheDiskWorksAgain$",
+		},
+		{
+			name: "retention-that-waits-is-told-at-each-look", breaks: "a group that is away fills the disk with lines",
+			file: "commitlog/filelog/retain.go",
+			find: "	t.what, t.at = what, now\n", put: "	t.what, t.at = what, time.Time{}\n",
+			pkg: "commitlog/filelog", test: "TestThatRetentionWaitsIsToldOnce$",
+		},
+		{
 			name: "settled-without-a-sync", breaks: "what the file log calls settled goes with the power",
 			file: "commitlog/filelog/settle.go",
 			find: "	if !t.Unsettled() {\n", put: "	if t.Unsettled() {\n",

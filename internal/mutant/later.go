@@ -24,6 +24,24 @@ func laterMutants() []mutant {
 			pkg: dispatch, test: "TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished$",
 		},
 		{
+			name: "answer-that-nobody-takes", breaks: "who asks to answer later when the handler has returned is told that the answer counts",
+			file: "dispatch/later.go",
+			find: "	if l.atWork == nil || l.atWork(l.at) {\n", put: "	if l.atWork == nil || l.at != (Attempt{}) {\n",
+			pkg: dispatch, test: "TestAnAnswerThatNobodyTakesIsTold$",
+		},
+		{
+			name: "answer-of-another-attempt", breaks: "a message that was kept has an answer of the record that is in its place by now",
+			file: "dispatch/later.go",
+			find: "d.atWork == nil || !d.atWork(at) {", put: "d.atWork == nil {",
+			pkg: dispatch, test: "TestAnAnswerThatNobodyTakesIsTold$",
+		},
+		{
+			name: "copies-have-no-answer", breaks: "the answer for a copy of a message counts for nothing, and nobody is told",
+			file: "dispatch/later.go",
+			find: "		r.late.atWork, r.late.at = d.atWork, at\n	}\n	return r.late\n", put: "	}\n	l := r.late\n	r.late = nil\n	return l\n",
+			pkg: front, test: "TestACopyOfAMessageIsAnsweredLaterToo$",
+		},
+		{
 			name: "second-answer-counts", breaks: "a record is finished twice by a handler that answers twice",
 			file: "dispatch/later.go",
 			find: "	if l.given {\n		defer", put: "	if l.given && l.take == nil {\n		defer",
