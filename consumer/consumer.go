@@ -89,6 +89,7 @@ func run(ctx context.Context, c *Config) error {
 		}
 		return adopt(), nil
 	}
+	c.Group.Defined = c.Topic.Unchanged
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()

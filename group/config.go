@@ -36,6 +36,9 @@ type Config struct {
 	Refresh    func(context.Context) (Layout, error) // reads the newest; nil: Layout is
 	Initial    int
 	First      int
+	// Defined holds while what the group consumes is defined as Refresh read it last. A group is founded, and grows,
+	// under that check; where it fails, Refresh is called. nil: nothing is checked.
+	Defined func() registry.Check
 
 	// Member is the ID in the group. When it is started again while it runs, the newest start
 	// wins and the others end with ErrFenced.

@@ -82,7 +82,7 @@ func newMember(cfg Config, worker Worker) (*member, error) {
 		pace:     newPace(cfg.CommitInterval),
 		messages: make(chan message), gone: make(chan struct{}), sessions: make(map[string]registry.Session),
 		core: core.New(core.Config{
-			Group: g, Topic: cfg.Topic, Units: cfg.Units, Layout: cfg.Layout, LayoutName: cfg.LayoutName, Closed: cfg.Closed, Initial: cfg.Initial, First: cfg.First, WorkersCommit: cfg.WorkersCommit, UnitZones: cfg.Zones,
+			Group: g, Topic: cfg.Topic, Units: cfg.Units, Layout: cfg.Layout, LayoutName: cfg.LayoutName, Closed: cfg.Closed, Initial: cfg.Initial, First: cfg.First, Defined: cfg.Defined, WorkersCommit: cfg.WorkersCommit, UnitZones: cfg.Zones,
 			Member: cfg.Member, Incarnation: cfg.Incarnation, Weight: cfg.Weight, Zone: cfg.Zone,
 			Host: host, PID: os.Getpid(), Assignor: cfg.Assignor,
 			Static: cfg.Static, RestartWindow: cfg.RestartWindow,

@@ -24,17 +24,18 @@ type Join struct {
 	Meta    Version       // of the group's document; "" with Found
 	Found   *Meta         // the group's document, where there was none
 	Restart time.Duration // how long the units of a static member wait for its next start
+	Also    []Check       // with Found: what the group may be founded under
 }
 
 // JoinTxn puts the member's entry, and founds the group if need be. Checks: the member's entry, the
-// document. Puts: the member's entry, the document if it is founded, the note of a static member.
+// document, then Also. Puts: the member's entry, the document if it is founded, the note of a static member.
 func (g *Group) JoinTxn(j Join) Txn {
 	t := Txn{
 		Checks: []Check{{Key: g.MemberKey(j.Member.ID), Version: j.Seen}, {Key: g.MetaKey(), Version: j.Meta}},
 		Puts:   []Put{{Key: g.MemberKey(j.Member.ID), Value: Encode(j.Member), Session: j.Session}},
 	}
 	if j.Found != nil {
-		t.Puts = append(t.Puts, Put{Key: g.MetaKey(), Value: Encode(j.Found)})
+		t.Puts, t.Checks = append(t.Puts, Put{Key: g.MetaKey(), Value: Encode(j.Found)}), append(t.Checks, j.Also...)
 	}
 	if !j.Member.Static {
 		t.Deletes = []string{g.StaticKey(j.Member.ID)}

@@ -159,9 +159,17 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 // Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,
 // ErrAnotherLife when the name has another by now.
 func (c *Catalog) Delete(ctx context.Context, name, life string) error {
+	return c.DeleteUnless(ctx, name, life, nil)
+}
+
+// DeleteUnless is Delete that asks why not once the definition says that the topic is being deleted, so that no
+// group begins to consume it any more. What that returns is the error; when it is ErrConflict, the topic is
+// as it was before.
+func (c *Catalog) DeleteUnless(ctx context.Context, name, life string, whyNot func(context.Context) error) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
+	marked := false
 	for begun := false; ; begun = true {
 		doc, version, err := c.load(ctx, name)
 		if err == nil {
@@ -174,17 +182,41 @@ func (c *Catalog) Delete(ctx context.Context, name, life string) error {
 			return err
 		}
 		life = doc.Life
-		if doc.State == Deleting {
-			if err := c.finishDelete(ctx, doc, version); !errors.Is(err, fault.Conflict) {
+		was := doc.State
+		if was != Deleting || whyNot != nil && !marked {
+			doc.State = Deleting // anew, if somebody else said so: he can't take it back then
+			version, err = c.put(ctx, doc, version)
+			if errors.Is(err, fault.Conflict) {
+				continue
+			}
+			if err != nil {
 				return err
 			}
-			continue // somebody else finishes it too
+			marked = true
 		}
-		doc.State = Deleting
-		if err := c.store(ctx, doc, version); err != nil && !errors.Is(err, fault.Conflict) {
+		if whyNot != nil {
+			if err := whyNot(ctx); err != nil {
+				if was != Deleting && errors.Is(err, fault.Conflict) {
+					err = errors.Join(err, c.takeBack(ctx, doc, was, version))
+				}
+				return err
+			}
+		}
+		if err := c.finishDelete(ctx, doc, version); !errors.Is(err, fault.Conflict) {
 			return err
-		}
+		} // somebody else finishes it too
 	}
+}
+
+// takeBack ends a deletion of which nothing was done yet.
+func (c *Catalog) takeBack(ctx context.Context, doc *Document, was State, version registry.Version) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody else would
+	defer cancel()
+	doc.State = was
+	if err := c.store(ctx, doc, version); !errors.Is(err, fault.Conflict) {
+		return err
+	}
+	return nil // somebody else goes on with it
 }
 
 // Life is that of a topic, also of one that is half made or half deleted.
@@ -208,7 +240,32 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 			return err
 		}
 	}
+	if doc.Internal == "" {
+		if err := c.clearGroups(ctx, doc.Name); err != nil {
+			return err
+		}
+	}
 	return c.drop(ctx, doc, version)
+}
+
+// clearGroups removes the groups of a topic whose records are gone: those that came while somebody deleted it who
+// died then. What they say would be taken for progress in the next topic of the name.
+func (c *Catalog) clearGroups(ctx context.Context, name string) error {
+	groups, err := c.reg.ListGroups(ctx)
+	for i := 0; i < len(groups) && err == nil; i++ {
+		var g *registry.Group
+		if g, err = c.reg.Group(groups[i]); err != nil {
+			return err
+		}
+		var m registry.Meta
+		switch m, err = g.Meta(ctx); {
+		case errors.Is(err, fault.NotFound), errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):
+			err = nil // gone meanwhile, or nobody can say whose it is
+		case err == nil && m.Topic == name:
+			err = g.Within(m.Life).Destroy(ctx)
+		}
+	}
+	return err
 }
 
 func (c *Catalog) drop(ctx context.Context, doc *Document, version registry.Version) error {
@@ -246,20 +303,29 @@ func (c *Catalog) decode(e registry.Entry) (*Document, error) {
 // store writes the definition if it still has version. A write of unknown fate counts as a
 // conflict: the caller reads again and goes on from what it finds.
 func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
+	_, err := c.put(ctx, doc, version)
+	return err
+}
+
+// put is store, and returns the version that it has then.
+func (c *Catalog) put(ctx context.Context, doc *Document, version registry.Version) (registry.Version, error) {
 	doc.Format = formatOldest
 	if doc.Left() > 0 {
 		doc.Format = format
 	}
 	value, err := json.Marshal(doc)
 	if err != nil {
-		return fmt.Errorf("topic %q: %w", doc.Name, err)
+		return "", fmt.Errorf("topic %q: %w", doc.Name, err)
 	}
-	_, err = c.reg.Txn(ctx, registry.Txn{
+	versions, err := c.reg.Txn(ctx, registry.Txn{
 		Checks: []registry.Check{{Key: prefix + doc.Name, Version: version}},
 		Puts:   []registry.Put{{Key: prefix + doc.Name, Value: value}},
 	})
 	if errors.Is(err, fault.Unknown) && ctx.Err() == nil {
-		return fmt.Errorf("topic %q: %w: %w", doc.Name, fault.Conflict, err)
+		err = fmt.Errorf("topic %q: %w: %w", doc.Name, fault.Conflict, err)
 	}
-	return err
+	if err != nil {
+		return "", err
+	}
+	return versions[0], nil
 }

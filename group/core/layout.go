@@ -206,8 +206,22 @@ func (s *State) pass() {
 	s.writeMeta(meta, checks)
 }
 
+// defined is the check that what the group consumes is defined as it was last seen.
+func (s *State) defined() []registry.Check {
+	if s.cfg.Defined == nil {
+		return nil
+	}
+	return []registry.Check{s.cfg.Defined()}
+}
+
+// redefined has the definition read anew when a write under defined was refused: it may be for that.
+func (s *State) redefined(o outcome, under bool) {
+	s.wantLayout = s.wantLayout || o == conflict && under && s.cfg.Defined != nil
+}
+
 func (s *State) writeMeta(meta registry.Meta, checks []registry.Check) {
 	s.metaWriting = true
+	checks = append(checks, s.defined()...)
 	s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: s.cfg.Group.MetaTxn(meta, s.view.MetaVersion, checks...)})
 }
 
@@ -220,6 +234,7 @@ func (s *State) metaWritten(w *write, o outcome, versions []registry.Version) {
 	if o != done {
 		s.meta.doubt(s.step)
 		s.viewStep, s.wantLoad = 0, true
+		s.redefined(o, true)
 		return
 	}
 	if s.stored(&s.meta, w, s.view.MetaVersion, w.txn.Checks[0].Version, versions[0]) {

@@ -146,6 +146,7 @@ func (s *State) join() {
 			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
 			Topic: s.cfg.Topic, Units: len(s.units), Layout: s.cfg.LayoutName, Initial: s.cfg.Initial, First: s.cfg.First, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}
+		j.Also = s.defined() // or what is over by now would have a group again, which the next of its name would take for its own
 		meta = j.Found
 	}
 	s.batch = append(s.batch, write{
@@ -180,6 +181,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	}
 	if o != done {
 		s.wantLoad = true
+		s.redefined(o, w.meta != nil)
 		return
 	}
 	s.member, s.announced = versions[0], w.member.Draining

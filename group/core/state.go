@@ -9,14 +9,17 @@ import (
 
 // Config is what a member is. The shell validates it and fills the defaults in.
 type Config struct {
-	Group       *registry.Group // for its keys only; the core calls no store
-	Topic       string
-	Units       int
-	Layout      Layout   // how they hang together; nil: their number is fixed. Else it has Units of them
-	LayoutName  string   // that all members have
-	Closed      bool     // there will be no more units: all of them may be passed, which a member may not have heard of yet
-	Initial     int      // how many of them a new group begins where it was told to; 0: all
-	First       int      // the first one that a new group works on; those before end at 0
+	Group      *registry.Group // for its keys only; the core calls no store
+	Topic      string
+	Units      int
+	Layout     Layout // how they hang together; nil: their number is fixed. Else it has Units of them
+	LayoutName string // that all members have
+	Closed     bool   // there will be no more units: all of them may be passed, which a member may not have heard of yet
+	Initial    int    // how many of them a new group begins where it was told to; 0: all
+	First      int    // the first one that a new group works on; those before end at 0
+	// Defined holds while what the group consumes is defined as it was last seen: a group is founded, and grows, under
+	// it. nil: nothing is checked.
+	Defined     func() registry.Check
 	UnitZones   []string // by unit; nil: anywhere
 	Member      string
 	Incarnation string // of this start; unique for ever

@@ -4,6 +4,30 @@ package main
 func livesMutants() []mutant {
 	return []mutant{
 		{
+			name: "topic-that-is-in-use-by-now", breaks: "a deletion that stood still takes a topic with a group, or a subscription, that came meanwhile and nobody asked it to take",
+			file: "subscription/delivery/guard.go",
+			find: "DeleteUnless(ctx, name, has, inUse)", put: "DeleteUnless(ctx, name, has, nil)",
+			pkg: ".", test: "TestADeletionThatFindsNewUsersOfItsTopicTakesNothing$",
+		},
+		{
+			name: "group-of-a-deletion-cut-short", breaks: "a group goes on in the next topic of a name where it was in the last, and skips what is acked there",
+			file: "topic/catalog.go",
+			find: "	if doc.Internal == \"\" {\n		if err := c.clearGroups", put: "	if doc.Internal == \"never\" {\n		if err := c.clearGroups",
+			pkg: ".", test: "TestTheNextTopicHasNoGroupsOfADeletionThatWasCutShort$",
+		},
+		{
+			name: "group-founded-for-a-topic-that-is-gone", breaks: "a member that stood still founds a group that counts units as an earlier topic had them, and nobody consumes",
+			file: "group/core/session.go",
+			find: "		j.Also = s.defined() //", put: "		j.Also = nil //",
+			pkg: ".", test: "TestAMemberOfAnEarlierTopicFoundsNoGroupOfTheNext$",
+		},
+		{
+			name: "group-changed-for-a-topic-that-is-gone", breaks: "a member that stood still passes units of a group that were finished in an earlier topic, and acked records of the next one are skipped",
+			file: "group/core/layout.go",
+			find: "	checks = append(checks, s.defined()...)\n", put: "",
+			pkg: ".", test: "TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext$",
+		},
+		{
 			name: "hold-without-partitions-that-came-later", breaks: "retention takes what a group needs of a storage topic that an operator gave more partitions",
 			file: "commitlog/topic.go",
 			find: "	if t.added > 0 {\n", put: "	if false {\n",

@@ -118,13 +118,18 @@ func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, forc
 	if life != "" && life != has {
 		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
 	}
-	if err := c.GuardTopic(ctx, name, force, dry); err != nil {
+	inUse := func(ctx context.Context) error {
+		if err := c.GuardTopic(ctx, name, force, dry); err != nil {
+			return err
+		}
+		return c.groups.DeleteAllOf(ctx, name, force, dry)
+	}
+	if err := inUse(ctx); err != nil || dry {
 		return err
 	}
-	if err := c.groups.DeleteAllOf(ctx, name, force, dry); err != nil || dry {
-		return err
-	}
-	if err := c.topics.Catalog().Delete(ctx, name, has); err != nil {
+	// Once more when nobody can begin any more: the progress of who came meanwhile would be taken for one in the
+	// next topic of the name.
+	if err := c.topics.Catalog().DeleteUnless(ctx, name, has, inUse); err != nil {
 		return err
 	}
 	c.topics.Forget(name)
