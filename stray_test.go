@@ -177,6 +177,41 @@ func TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing(t *testing.T) {
 	}
 }
 
+// A deletion stands still as it is about to release what the group held. Meanwhile the group is made anew, gets ahead
+// by some records and has no members again: retention keeps what that needs.
+func TestADeletionReleasesNothingOfTheNextGroup(t *testing.T) {
+	t.Parallel()
+	log, open := heldStores()
+	admin, deleter := open(t, nil), open(t, nil)
+	must(t, admin.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	produce(t, admin, "orders", 0, 10, 1)
+	some := func(n int) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		must(t, admin.Consume(ctx, "orders", "ledger", func(context.Context, *ringfence.Message) error {
+			if n--; n == 0 {
+				stop()
+			}
+			if n < 0 {
+				return errors.New("enough")
+			}
+			return nil
+		}, &ringfence.ConsumeOptions{Concurrency: 1}))
+	}
+	some(10)
+	log.mu.Lock()
+	log.during = func() { some(3) }
+	log.mu.Unlock()
+	must(t, deleter.DeleteGroup(t.Context(), "ledger", nil))
+	if held := log.all(); held["ledger"] != 3 {
+		t.Errorf("of the topic %v is held", held)
+	}
+	must(t, deleter.DeleteGroup(t.Context(), "ledger", nil))
+	if held := log.all(); len(held) > 0 {
+		t.Errorf("without a group %v is held", held)
+	}
+}
+
 // stalledMaker is the log of a process that stands still as it is about to make the topic for dead letters of a
 // shard set.
 type stalledMaker struct {

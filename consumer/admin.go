@@ -86,12 +86,12 @@ func (c *Groups) Destroy(ctx context.Context, group string) error {
 		return err
 	}
 	if t != nil {
-		return ReleaseHold(ctx, group, t)
+		return c.release(ctx, group, t)
 	}
 	all, err := c.Topics.Catalog().List(ctx)
 	for i := range all {
 		if t, unread := c.Topics.Current(ctx, all[i].Name); unread == nil {
-			err = errors.Join(err, ReleaseHold(ctx, group, t))
+			err = errors.Join(err, c.release(ctx, group, t))
 		}
 	}
 	return err
@@ -110,7 +110,16 @@ func (c *Groups) Delete(ctx context.Context, group string, given bool) error {
 	if err := g.Delete(ctx); err != nil {
 		return err
 	}
-	return ReleaseHold(ctx, group, t)
+	return c.release(ctx, group, t)
+}
+
+// release forgets what a group held that was deleted, whichever has its name by now.
+func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) error {
+	g, err := c.Registry.Group(group)
+	if err != nil {
+		return err
+	}
+	return ReleaseHold(ctx, g, t)
 }
 
 // Open opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the

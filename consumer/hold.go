@@ -173,10 +173,12 @@ func (h Hold) tell(ctx context.Context, storage int, offsets []int64) error {
 	return nil
 }
 
-// ReleaseHold forgets what a deleted group held.
-func ReleaseHold(ctx context.Context, name string, t *topic.Topic) error {
-	for storage, s := range t.Document().Storage {
-		if err := holdAt(ctx, t, storage, name, commitlog.NoHold(s.Partitions)); err != nil {
+// ReleaseHold forgets what a deleted group held. Where there is another one of its name by now, that holds what it
+// needs.
+func ReleaseHold(ctx context.Context, g *registry.Group, t *topic.Topic) error {
+	h := NewHold(g, t, nil)
+	for range 2 { // the group that came between the first look and its writing is there at the second
+		if err := h.store(ctx, false); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,12 @@ func deletionMutants() []mutant {
 			pkg: ".", test: "TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing$",
 		},
 		{
+			name: "hold-of-the-next-group", breaks: "a deletion of a group that stood still lets retention take what the next group of the name needs",
+			file: "consumer/hold.go",
+			find: "	for range 2 { // the group that came", put: "	for range 1 { // the group that came",
+			pkg: ".", test: "TestADeletionReleasesNothingOfTheNextGroup$",
+		},
+		{
 			name: "set-of-no-subscription", breaks: "the topics of a shard set that is made while its subscription is deleted stay for ever",
 			file: "subscription/turn.go",
 			find: "	return errors.Join(err, c.dropTopicsOf(ctx, as, Deletion{}))", put: "	return err",

@@ -203,7 +203,11 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 	case err != nil:
 		return err
 	default:
-		return consumer.ReleaseHold(ctx, group, t)
+		g, err := c.reg.Group(group)
+		if err != nil {
+			return err
+		}
+		return consumer.ReleaseHold(ctx, g, t)
 	}
 }
 
