@@ -30,6 +30,7 @@ type standing struct {
 	after  func()        // is called when it is written
 	enter  bool          // it stands still as it opens its session
 	deaf   time.Duration // it hears of no topic for so long
+	dies   bool          // before it removes the definition of a topic
 }
 
 func (s *standing) OpenSession(ctx context.Context, ttl time.Duration) (registrydriver.Session, error) {
@@ -40,7 +41,10 @@ func (s *standing) OpenSession(ctx context.Context, ttl time.Duration) (registry
 }
 
 func (s *standing) Apply(ctx context.Context, txns []registrydriver.Txn) ([]registrydriver.Result, error) {
-	if !slices.ContainsFunc(txns, func(t registrydriver.Txn) bool { return slices.ContainsFunc(t.Puts, s.before) }) {
+	if s.dies && slices.ContainsFunc(txns, func(t registrydriver.Txn) bool { return slices.Contains(t.Deletes, "topics/orders") }) {
+		return nil, registrydriver.ErrUnavailable
+	}
+	if s.before == nil || !slices.ContainsFunc(txns, func(t registrydriver.Txn) bool { return slices.ContainsFunc(t.Puts, s.before) }) {
 		return s.Registry.Apply(ctx, txns)
 	}
 	s.once.Do(s.during)
@@ -159,6 +163,37 @@ func TestADeletionThatFindsNewUsersOfItsTopicTakesNothing(t *testing.T) {
 		stop()
 		must(t, <-ended)
 	}
+}
+
+// Who makes the topic again meanwhile finishes the deletion: then it can't be taken back, or there would be a topic
+// without its records.
+func TestADeletionThatSomebodyElseFinishesIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newStores()
+	rf := s.open(t)
+	shape := ringfence.TopicConfig{Partitions: 2}
+	must(t, rf.EnsureTopic(t.Context(), "orders", shape))
+	produce(t, rf, "orders", 0, 20, 5)
+	came := false
+	takesBack := func(p registrydriver.Put) bool {
+		if marksDeleted(p) && !came {
+			came = true
+			consumeAll(t, rf, 20)
+		}
+		return came && p.Key == "topics/orders" && !marksDeleted(p)
+	}
+	deleter := s.still(t, takesBack, func() {
+		if err := s.standing(t, &standing{dies: true}).EnsureTopic(t.Context(), "orders", shape); !errors.Is(err, ringfence.ErrUnavailable) {
+			t.Errorf("who finishes it and dies ended with %v", err)
+		}
+	})
+	if err := deleter.DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("it ended with %v", err)
+	}
+	must(t, rf.EnsureTopic(t.Context(), "orders", shape))
+	again := s.open(t)
+	produce(t, again, "orders", 0, 30, 5)
+	consumeAll(t, again, 30)
 }
 
 // The process that deletes dies when it has said so. Who makes the next topic of the name ends the groups of the last.

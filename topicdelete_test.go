@@ -2,11 +2,11 @@ package ringfence_test
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
 )
 
 // What a newer version wrote is nothing to go on without: where it names the topic, that stays, with force too;
@@ -37,8 +37,8 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := newTopic(t, 1)
-			var said syncBuffer
-			rf := s.openWith(t, slog.New(slog.NewTextHandler(&said, nil)))
+			var said testlog.Buffer
+			rf := s.openWith(t, said.Logger())
 			ctx := t.Context()
 			topic := "orders"
 			if c.other != "" {
@@ -81,8 +81,8 @@ func TestForceSaysWhatItRemovesThatCantBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := parked(t)
-			var said syncBuffer
-			rf := s.openWith(t, slog.New(slog.NewTextHandler(&said, nil)))
+			var said testlog.Buffer
+			rf := s.openWith(t, said.Logger())
 			ctx := t.Context()
 			info, err := rf.DescribeSubscription(ctx, "billing")
 			must(t, err)

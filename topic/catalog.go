@@ -77,7 +77,9 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 		case err != nil:
 			return nil, err
 		case doc.State == Deleting:
-			err = c.finishDelete(ctx, doc, version)
+			if version, err = c.put(ctx, doc, version); err == nil { // so that who said so can't take it back any more
+				err = c.finishDelete(ctx, doc, version)
+			}
 		case cfg.Life != "" && doc.Life != cfg.Life:
 			return nil, fmt.Errorf("topic %q is defined with life %s; asked for was %s: %w", name, doc.Life, cfg.Life, fault.Exists)
 		case doc.Internal != cfg.Internal:
@@ -183,7 +185,7 @@ func (c *Catalog) DeleteUnless(ctx context.Context, name, life string, whyNot fu
 		}
 		life = doc.Life
 		was := doc.State
-		if was != Deleting || whyNot != nil && !marked {
+		if was != Deleting || !marked {
 			doc.State = Deleting // anew, if somebody else said so: he can't take it back then
 			version, err = c.put(ctx, doc, version)
 			if errors.Is(err, fault.Conflict) {

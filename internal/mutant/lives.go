@@ -4,6 +4,12 @@ package main
 func livesMutants() []mutant {
 	return []mutant{
 		{
+			name: "finished-deletion-is-taken-back", breaks: "a topic whose deletion was refused is there without its records, as somebody else had gone on with it",
+			file: "topic/catalog.go",
+			find: "if version, err = c.put(ctx, doc, version); err == nil { // so", put: "if err == nil { // so",
+			pkg: ".", test: "TestADeletionThatSomebodyElseFinishesIsNotTakenBack$",
+		},
+		{
 			name: "topic-that-is-in-use-by-now", breaks: "a deletion that stood still takes a topic with a group, or a subscription, that came meanwhile and nobody asked it to take",
 			file: "subscription/delivery/guard.go",
 			find: "DeleteUnless(ctx, name, has, inUse)", put: "DeleteUnless(ctx, name, has, nil)",
