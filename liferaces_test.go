@@ -293,3 +293,55 @@ func TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext(t *testing.T) {
 		}
 	})
 }
+
+// Who stood still as he was about to change a subscription, or to pause a group, does nothing to the next of its name.
+func TestAnOrderForOneLifeIsNotCarriedOutInTheNext(t *testing.T) {
+	t.Parallel()
+	subscription := func(p registrydriver.Put) bool { return p.Key == "subscriptions/billing" }
+	for what, c := range map[string]struct {
+		before func(registrydriver.Put) bool
+		order  func(*ringfence.Client) error
+	}{
+		"a limit": {subscription, func(rf *ringfence.Client) error {
+			_, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: 7}, nil)
+			return err
+		}},
+		"a pause": {subscription, func(rf *ringfence.Client) error {
+			_, err := rf.Pause(t.Context(), "billing", nil)
+			return err
+		}},
+		"other shards": {subscription, func(rf *ringfence.Client) error {
+			_, err := rf.Reshard(t.Context(), "billing", 1, nil)
+			return err
+		}},
+		"a paused group": {func(p registrydriver.Put) bool { return p.Key == "groups/ledger/control" }, func(rf *ringfence.Client) error {
+			return rf.PauseGroup(t.Context(), "ledger")
+		}},
+	} {
+		s := newStores()
+		rf := s.open(t)
+		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
+		produce(t, rf, "orders", 0, 10, 5)
+		begin := func() {
+			_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+			must(t, err)
+			consumeAll(t, rf, 10)
+		}
+		begin()
+		slow := s.still(t, c.before, func() {
+			must(t, rf.DeleteSubscription(t.Context(), "billing", nil))
+			must(t, rf.DeleteGroup(t.Context(), "ledger", nil))
+			begin()
+		})
+		if err := c.order(slow); !errors.Is(err, ringfence.ErrNotFound) {
+			t.Errorf("%s: it ended with %v", what, err)
+		}
+		d, err := rf.DescribeSubscription(t.Context(), "billing")
+		must(t, err)
+		g, err := rf.DescribeGroup(t.Context(), "ledger")
+		must(t, err)
+		if d.Limits != nil || d.Paused != nil || d.Turning() || g.Paused {
+			t.Errorf("%s: there is %+v, and the group is paused: %t", what, d, g.Paused)
+		}
+	}
+}

@@ -36,6 +36,9 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 	var sent []byte // with no reply
 	for {
 		meta, metaEntry, err := g.meta(ctx)
+		if err == nil && metaEntry.Version != "" {
+			g = g.Within(meta.Life) // the next one of the name is none of our business
+		}
 		if err == nil && (metaEntry.Version == "" || meta.Deleting) {
 			err = fmt.Errorf("group %q: %w", g.name, ErrNotFound)
 		}

@@ -48,13 +48,18 @@ func (c *Catalog) Resume(ctx context.Context, name string) (*Document, error) {
 	})
 }
 
-// change stores what f makes of a definition that is ready; nothing when f says false.
+// change stores what f makes of a definition that is ready; nothing when f says false. What was begun with one
+// subscription is not done to the next of its name.
 func (c *Catalog) change(ctx context.Context, name string, f func(*Document) (bool, error)) (*Document, error) {
-	for {
+	for began := ""; ; {
 		d, version, err := c.load(ctx, name)
 		if err != nil {
 			return nil, err
 		}
+		if began != "" && d.Life() != began {
+			return nil, d.isAnother()
+		}
+		began = d.Life()
 		if d.State != ready {
 			return nil, d.notReady()
 		}
@@ -70,6 +75,11 @@ func (c *Catalog) change(ctx context.Context, name string, f func(*Document) (bo
 		}
 		return d, nil
 	}
+}
+
+// isAnother is why nothing is done to a subscription that has the name of the one that was meant.
+func (d *Document) isAnother() error {
+	return fmt.Errorf("subscription %q was deleted, and another one has its name: %w", d.Name, fault.NotFound)
 }
 
 // Engine is what delivers the main records of a shard.

@@ -60,10 +60,13 @@ func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, er
 	return main, err
 }
 
-// Reshard begins the turn to another number of shards, and returns the definition as it is stored. The
-// members do the rest. It is the definition as it was, when it has so many.
-func (c *Catalog) Reshard(ctx context.Context, name string, shards int) (*Document, error) {
-	d, err := c.change(ctx, name, func(d *Document) (bool, error) {
+// Reshard begins the turn of a subscription to another number of shards, and returns the definition as it is stored.
+// The members do the rest. It is the definition as it was, when it has so many.
+func (c *Catalog) Reshard(ctx context.Context, of *Document, shards int) (*Document, error) {
+	d, err := c.change(ctx, of.Name, func(d *Document) (bool, error) {
+		if d.Life() != of.Life() {
+			return false, d.isAnother()
+		}
 		if err := c.mayReshard(ctx, d, shards); err != nil || d.Set().Shards == shards {
 			return false, err
 		}

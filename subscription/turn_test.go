@@ -69,7 +69,7 @@ func TestAnOldJournalPutsNoSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := c.Reshard(t.Context(), "billing", first.Set().Shards); err != nil || len(d.Sets) != 1 {
+	if d, err := c.Reshard(t.Context(), first, first.Set().Shards); err != nil || len(d.Sets) != 1 {
 		t.Fatalf("a turn to as many shards as there are: %+v, %v", d, err)
 	}
 	d, err := c.Restore(t.Context(), first, Set{Set: 1, ID: "abcdefg3", Shards: 1, Pause: 77})

@@ -14,7 +14,7 @@ func deletionMutants() []mutant {
 		{
 			name: "hold-of-a-group-deleted-meanwhile", breaks: "a group that is deleted as its last member ends keeps the topic from ever dropping a record again",
 			file: "consumer/hold.go",
-			find: "	for range 2 { //", put: "	for range 1 { //",
+			find: "	for range 2 { // what was", put: "	for range 1 { // what was",
 			pkg: ".", test: "TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing$",
 		},
 		{

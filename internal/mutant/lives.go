@@ -34,6 +34,18 @@ func livesMutants() []mutant {
 			pkg: ".", test: "TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext$",
 		},
 		{
+			name: "order-for-any-life", breaks: "a limit, a pause or other shards are given to a subscription that nobody meant",
+			file: "subscription/pause.go",
+			find: "		if began != \"\" && d.Life() != began {", put: "		if began == \"never\" {",
+			pkg: ".", test: "TestAnOrderForOneLifeIsNotCarriedOutInTheNext$",
+		},
+		{
+			name: "pause-of-any-life", breaks: "a pause that was ordered for one group pauses the next of its name",
+			file: "registry/control.go",
+			find: "			g = g.Within(meta.Life) //", put: "			_ = meta.Life //",
+			pkg: ".", test: "TestAnOrderForOneLifeIsNotCarriedOutInTheNext$",
+		},
+		{
 			name: "hold-without-partitions-that-came-later", breaks: "retention takes what a group needs of a storage topic that an operator gave more partitions",
 			file: "commitlog/topic.go",
 			find: "	if t.added > 0 {\n", put: "	if false {\n",

@@ -54,7 +54,7 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 	if err != nil || dry {
 		return out, err
 	}
-	_, err = c.Catalog.Reshard(ctx, name, shards)
+	_, err = c.Catalog.Reshard(ctx, d, shards)
 	out.Begun = err == nil
 	return out, err
 }
