@@ -61,7 +61,7 @@ func dispatchMutants() []mutant {
 		{
 			name: "moved-out-of-the-engine", breaks: "an answer of a handler counts that came after the unit was lost, where its record has memory of its own",
 			file: "dispatch/memory.go",
-			find: ", lost: r.data.lost}", put: "}",
+			find: " lost: r.data.lost,", put: "",
 			pkg: dispatch, test: "TestARecordWithMemoryOfItsOwnBelongsWhereItCameFrom$",
 		},
 		{

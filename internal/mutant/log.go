@@ -74,7 +74,7 @@ func logMutants() []mutant {
 		{
 			name: "sync-that-failed-for-good", breaks: "a disk that was full for a moment keeps a quiet unit from storing its progress for good",
 			file: "consumer/settle.go",
-			find: "		retry.Reset(settleAgain)\n", put: "",
+			find: "		retry.Reset(pause)\n", put: "",
 			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
 		},
 		{

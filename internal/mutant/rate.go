@@ -109,7 +109,7 @@ func rateMutants() []mutant {
 		{
 			name: "token-lost-at-the-endpoint", breaks: "a subscription spends its rate on attempts that its endpoint has no room for",
 			file: "subscription/throttle.go",
-			find: "		own.refund()\n", put: "",
+			find: "		own.refund()\n		return false", put: "		return false",
 			pkg: sub, test: "TestATokenIsNotLostWhenTheEndpointHasNone$",
 		},
 		{
@@ -169,7 +169,7 @@ func rateMutants() []mutant {
 		{
 			name: "slot-lost-at-the-endpoint", breaks: "an attempt that ends while it waits for its endpoint takes a slot of its subscription along",
 			file: "subscription/slots.go",
-			find: "	if err != nil {\n		own.give()\n		return err", put: "	if err != nil {\n		return err",
+			find: "		own.give()\n		s.unspent(parked)\n", put: "		s.unspent(parked)\n",
 			pkg: sub, test: "TestWhoGivesUpAtTheEndpointKeepsNoSlot$",
 		},
 		{

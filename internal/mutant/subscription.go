@@ -273,7 +273,7 @@ func subscriptionMutants() []mutant {
 		{
 			name: "damaged-hides-others", breaks: "one damaged definition makes all subscriptions unlistable",
 			file: "subscription/document.go",
-			find: "			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: errors.Is(err, ErrNewer)})\n", put: "			return nil, err\n",
+			find: "			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})\n", put: "			return nil, err\n",
 			pkg: ".", test: "TestADamagedDefinitionHarmsNoOtherAndCanBeRemoved$",
 		},
 		{
