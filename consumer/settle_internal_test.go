@@ -146,9 +146,9 @@ func TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor(t *testing.T) {
 func TestASyncThatFailsForLongIsTriedSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tries := 0
+		var tries atomic.Int64
 		s := unitOn(t, &lazyTopic{settle: func() error {
-			tries++
+			tries.Add(1)
 			return errors.New("disk error")
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -161,8 +161,8 @@ func TestASyncThatFailsForLongIsTriedSeldom(t *testing.T) {
 			s.pass(upTo(next))
 			time.Sleep(100 * time.Millisecond)
 		}
-		if tries < 12 || tries > 18 {
-			t.Errorf("%d tries in a minute; expected one in 5 s after the first few", tries)
+		if n := tries.Load(); n < 12 || n > 18 {
+			t.Errorf("%d tries in a minute; expected one in 5 s after the first few", n)
 		}
 		cancel()
 		<-over
@@ -173,12 +173,16 @@ func TestASyncThatFailsForLongIsTriedSeldom(t *testing.T) {
 func TestAUnitBeginsAnewOnceWhenTheDiskWorksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("disk error")
-		on := &lazyTopic{}
-		on.settle = func() error { return broken }
+		var works atomic.Bool
+		on := &lazyTopic{settle: func() error {
+			if works.Load() {
+				return nil
+			}
+			return errors.New("disk error")
+		}}
 		s := unitOn(t, on)
-		lost := 0
-		s.lost = func(error) { lost++ }
+		var lost atomic.Int64
+		s.lost = func(error) { lost.Add(1) }
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
@@ -188,15 +192,15 @@ func TestAUnitBeginsAnewOnceWhenTheDiskWorksAgain(t *testing.T) {
 		s.pass(upTo(5))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if lost != 0 {
-			t.Errorf("it began anew %d times while the disk was broken", lost)
+		if n := lost.Load(); n != 0 {
+			t.Errorf("it began anew %d times while the disk was broken", n)
 		}
-		broken = nil
+		works.Store(true)
 		on.doubt.Store(3)
 		time.Sleep(settleSeldom)
 		synctest.Wait()
-		if p := s.pass(group.Progress{}); lost != 1 || p.Positions != nil {
-			t.Errorf("it began anew %d times once the disk worked, and told %+v; expected once, and nothing", lost, p)
+		if p := s.pass(group.Progress{}); lost.Load() != 1 || p.Positions != nil {
+			t.Errorf("it began anew %d times once the disk worked, and told %+v; expected once, and nothing", lost.Load(), p)
 		}
 		<-over
 	})

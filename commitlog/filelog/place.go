@@ -1,7 +1,6 @@
 package filelog
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -41,15 +40,15 @@ func (s *store) lookNow() {
 
 // lookAtPlace is a chore: it finds out that the directory is not in its place any more.
 func (s *store) lookAtPlace() error {
-	if s.displaced.Load() || time.Since(s.place.looked) < placeEvery {
+	if s.displaced.Load() || time.Since(s.place.looked) < placeEvery || s.gone() {
 		return nil
 	}
-	now, err := vfs.Named(s.above, topicDir(s.name))
+	away, err := vfs.Away(s.above, topicDir(s.name), s.place.dir)
 	s.place.looked = time.Now()
 	switch {
-	case err == nil && vfs.SameFile(s.place.dir, now), s.gone():
+	case s.gone():
 		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case !away:
 		return err
 	}
 	s.displaced.Store(true)
@@ -61,8 +60,7 @@ func (s *store) lookAtPlace() error {
 // lookAtHome fails when the directory of all topics is not where its path leads to: the data directory, say, was
 // moved away. Nothing is made, opened or deleted there then, as nobody who comes later would see it.
 func (l *fileLog) lookAtHome() error {
-	now, err := vfs.Named(l.fs, topicsDir)
-	if err == nil && vfs.SameFile(l.home, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if away, _ := vfs.Away(l.fs, topicsDir, l.home); !away {
 		return nil // or nobody knows; what the files say counts
 	}
 	return fmt.Errorf("%s was removed or replaced while this process had it open; close this log and open it again, or restart the process: %w",

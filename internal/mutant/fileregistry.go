@@ -73,7 +73,7 @@ func fileRegistryMutants() []mutant {
 		{
 			name: "registry-moved-unseen", breaks: "a process goes on with a registry whose data directory was moved away, and has units that others have as well",
 			file: dir + "life.go",
-			find: "	have, err := vfs.Named(d.fs, name)\n", put: "	have, err := d.fs.Stat(name)\n",
+			find: "	away, err := vfs.Away(d.fs, name, d.info) //", put: "	_, err := d.fs.Stat(name)\n	away := err != nil //",
 			test: "TestADirectoryThatWasReplacedIsLeftAlone$",
 		},
 		{

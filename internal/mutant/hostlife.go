@@ -142,9 +142,21 @@ func hostLifeMutants() []mutant {
 			pkg: "commitlog/filelog", test: "TestADirectoryThatIsNotInItsPlaceIsNotAppendedTo$",
 		},
 		{
+			name: "away-for-a-moment", breaks: "a data directory that somebody moves and puts back at once ends all that works in it",
+			file: "internal/vfs/os.go",
+			find: "		looks = looksForAway\n", put: "		looks = 1\n",
+			pkg: "internal/vfs", test: "TestWhatIsMovedForAMomentIsNotAway$",
+		},
+		{
+			name: "away-in-another-root", breaks: "a process that changes its root takes its data directory for removed",
+			file: "internal/vfs/os.go",
+			find: "err != nil || !SameFile(o.top, top) {", put: "err != nil {",
+			pkg: "internal/vfs", test: "TestNothingIsAwayInAnotherRoot$",
+		},
+		{
 			name: "data-moved-unseen", breaks: "records are acknowledged into a data directory that was moved away, for as long as the process runs",
 			file: "commitlog/filelog/place.go",
-			find: "	now, err := vfs.Named(s.above, topicDir(s.name))\n", put: "	now, err := s.above.Stat(topicDir(s.name))\n",
+			find: "	away, err := vfs.Away(s.above, topicDir(s.name), s.place.dir)\n", put: "	_, err := s.above.Stat(topicDir(s.name))\n	away := err != nil\n",
 			pkg: "commitlog/filelog", test: "TestADirectoryThatIsNotInItsPlaceIsNotAppendedTo$",
 		},
 		{

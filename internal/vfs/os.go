@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,7 @@ type OS struct {
 	dir   string // absolute
 	boot  string
 	pages pages
+	top   fs.FileInfo // what absolute paths began at
 }
 
 var _ Dir = (*OS)(nil)
@@ -35,11 +37,15 @@ func OpenOS(dir string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
+	top, err := os.Stat("/")
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(abs)
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}}, nil
+	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}, top: top}, nil
 }
 
 // CreateOS is OpenOS of a directory that is made, with its parents, when it is missing. The
@@ -156,7 +162,7 @@ func (o *OS) OpenDir(name string) (Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
+	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages, top: o.top}, nil
 }
 
 // isDir fails for what is no directory, of which os.Root waits for the other end of a FIFO.
@@ -231,7 +237,8 @@ func (o *OS) Stat(name string) (fs.FileInfo, error) {
 
 // Named is what the path of name leads to now, as who comes later finds it. That is something else than what
 // Stat finds once the root, or a directory above it, was moved away or replaced; fs.ErrNotExist when it is nothing.
-// Where this process can't look, and in Mem, which is in one place for ever, it is the answer of Stat.
+// Where this process can't look, as in another root by now (chroot), and in Mem, which is in one place for ever, it is
+// the answer of Stat.
 func Named(fsys FS, name string) (fs.FileInfo, error) {
 	o, ok := fsys.(*OS)
 	if !ok {
@@ -239,6 +246,9 @@ func Named(fsys FS, name string) (fs.FileInfo, error) {
 	}
 	if err := checkName("stat", name); err != nil {
 		return nil, err
+	}
+	if top, err := os.Stat("/"); err != nil || !SameFile(o.top, top) {
+		return o.Stat(name)
 	}
 	info, err := os.Stat(o.Path(name))
 	switch {
@@ -248,6 +258,38 @@ func Named(fsys FS, name string) (fs.FileInfo, error) {
 		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	return o.Stat(name)
+}
+
+const (
+	looksForAway = 20
+	lookAgain    = 5 * time.Millisecond
+)
+
+// Away says that the path of name does not lead to what it was, and why, as Named finds it for a tenth of a second:
+// somebody may move a directory above it, and move it back at once. Where nobody knows it is false, with the error.
+func Away(fsys FS, name string, was fs.FileInfo) (bool, error) {
+	return away(fsys, name, was, func() { time.Sleep(lookAgain) })
+}
+
+func away(fsys FS, name string, was fs.FileInfo, wait func()) (bool, error) {
+	looks := 1
+	if _, moves := fsys.(*OS); moves {
+		looks = looksForAway
+	}
+	for ; ; wait() {
+		now, err := Named(fsys, name)
+		switch looks--; {
+		case err == nil && SameFile(was, now):
+			return false, nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return false, err
+		case looks > 0:
+		case err == nil:
+			return true, errors.New("it is another one now")
+		default:
+			return true, err
+		}
+	}
 }
 
 // SyncDir makes the entries of a directory durable.

@@ -155,14 +155,9 @@ func (d *directory) look(now time.Time) error {
 	}
 	d.last = now
 	name := dirName + "/" + controlName
-	have, err := vfs.Named(d.fs, name)
-	switch {
-	case err == nil && vfs.SameFile(d.info, have):
-		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil // nobody knows; what the files say counts
-	case err == nil:
-		err = errors.New("it is another file now")
+	away, err := vfs.Away(d.fs, name, d.info) // meanwhile nothing is written
+	if !away {
+		return nil // or nobody knows; what the files say counts
 	}
 	d.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
 		d.fs.Path(dirName), d.fs.Path(name), err, fault.Closed)

@@ -1,0 +1,40 @@
+//go:build linux
+
+package vfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Who moves a directory and puts it back at once, a backup say, has taken nothing from anybody.
+func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
+	t.Parallel()
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.MkdirAll(filepath.Join(above, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := OpenOS(above)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	was, err := fsys.Stat("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(above, above+".old"); err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	if away, err := away(fsys, "d", was, func() {
+		if waits++; waits == 3 {
+			if err := os.Rename(above+".old", above); err != nil {
+				t.Error(err)
+			}
+		}
+	}); away || err != nil || waits != 3 {
+		t.Errorf("away %t, %v after %d looks more; expected that it is there after 3", away, err, waits)
+	}
+}
