@@ -67,7 +67,7 @@ func fileRegistryMutants() []mutant {
 		{
 			name: "registry-replaced-unseen", breaks: "a process goes on with a registry that was removed, and has units that others have as well",
 			file: dir + "life.go",
-			find: "	case err == nil && vfs.SameFile(d.info, have):\n", put: "	case err == nil || vfs.SameFile(d.info, have):\n",
+			find: "	if !away {\n", put: "	if !away || err.Error() == \"it is another one now\" {\n",
 			test: "TestADirectoryThatWasReplacedIsLeftAlone$",
 		},
 		{

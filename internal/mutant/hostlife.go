@@ -137,8 +137,8 @@ func hostLifeMutants() []mutant {
 		},
 		{
 			name: "copy-is-the-same", breaks: "a backup that replaced a topic's directory passes for it, and what is acknowledged is not in it",
-			file: "commitlog/filelog/place.go",
-			find: "err == nil && vfs.SameFile(s.place.dir, now), s.gone()", put: "err == nil && vfs.SameFile(now, now), s.gone()",
+			file: "internal/vfs/os.go",
+			find: "err == nil && SameFile(was, now):", put: "err == nil && SameFile(now, now):",
 			pkg: "commitlog/filelog", test: "TestADirectoryThatIsNotInItsPlaceIsNotAppendedTo$",
 		},
 		{
@@ -150,7 +150,7 @@ func hostLifeMutants() []mutant {
 		{
 			name: "away-in-another-root", breaks: "a process that changes its root takes its data directory for removed",
 			file: "internal/vfs/os.go",
-			find: "err != nil || !SameFile(o.top, top) {", put: "err != nil {",
+			find: "err != nil || !SameFile(o.top, top) {", put: "err != nil || top == nil {",
 			pkg: "internal/vfs", test: "TestNothingIsAwayInAnotherRoot$",
 		},
 		{

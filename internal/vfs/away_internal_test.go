@@ -3,6 +3,8 @@
 package vfs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,5 +38,36 @@ func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
 		}
 	}); away || err != nil || waits != 3 {
 		t.Errorf("away %t, %v after %d looks more; expected that it is there after 3", away, err, waits)
+	}
+}
+
+// A process that has another root by now (chroot) can't see where its path leads to for others: it knows nothing.
+func TestNothingIsAwayInAnotherRoot(t *testing.T) {
+	t.Parallel()
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.MkdirAll(filepath.Join(above, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := OpenOS(above)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fsys.Close()
+	was, err := fsys.Stat("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(above, above+".old"); err != nil {
+		t.Fatal(err)
+	}
+	fsys.top = was // as when the root was another one
+	if away, err := Away(fsys, "d", was); away || err != nil {
+		t.Errorf("away %t, %v", away, err)
+	}
+	if err := fsys.Remove("d"); err != nil {
+		t.Fatal(err)
+	}
+	if away, err := Away(fsys, "d", was); !away || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: away %t, %v", away, err)
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/vfs"
@@ -45,36 +43,5 @@ func TestADirectoryIsAwayWhenItStaysSo(t *testing.T) {
 				t.Errorf("away %t, %v; expected %t", away, err, c.away)
 			}
 		})
-	}
-}
-
-// A process that has another root by now can't see where its path leads to for others: it knows nothing.
-func TestNothingIsAwayInAnotherRoot(t *testing.T) {
-	t.Parallel()
-	const told = "RINGFENCE_TEST_CHROOT"
-	dir := os.Getenv(told)
-	if dir == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestNothingIsAwayInAnotherRoot$", "-test.v")
-		cmd.Env = append(os.Environ(), told+"="+t.TempDir())
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
-	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o700))
-	fsys, err := vfs.OpenOS(dir)
-	must(t, err)
-	defer fsys.Close()
-	was, err := fsys.Stat("d")
-	must(t, err)
-	if err := syscall.Chroot(dir); err != nil {
-		t.Skip(err) // only root may
-	}
-	if away, err := vfs.Away(fsys, "d", was); away || err != nil {
-		t.Errorf("away %t, %v", away, err)
-	}
-	must(t, fsys.Remove("d"))
-	if away, err := vfs.Away(fsys, "d", was); !away || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removed: away %t, %v", away, err)
 	}
 }
