@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -118,6 +119,8 @@ func TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor(t *testing.T) {
 			return nil
 		}})
 		s.advanced = func() { told <- struct{}{} }
+		var said testlog.Buffer
+		s.log = said.Logger()
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
@@ -136,6 +139,19 @@ func TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor(t *testing.T) {
 		}
 		if p := s.pass(group.Progress{}); tries != 3 || len(p.Positions) != 1 || p.Positions[0].Next != 5 || time.Since(began) != 3*settleAgain {
 			t.Errorf("told %+v after %d tries in %s", p, tries, time.Since(began))
+		}
+		if n := said.Count("could not be made durable"); n != 1 {
+			t.Errorf("people are told %d times of one failure", n)
+		}
+		began = time.Now()
+		s.pass(upTo(6))
+		select { // as if nothing had been
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Error("what came after the failure is never stored")
+		}
+		if p := s.pass(group.Progress{}); len(p.Positions) != 1 || p.Positions[0].Next != 6 || time.Since(began) != 0 {
+			t.Errorf("told %+v of what came after it, in %s", p, time.Since(began))
 		}
 		cancel()
 		<-over

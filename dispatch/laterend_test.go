@@ -294,3 +294,81 @@ func TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// Who answers as the handler returns hears what became of that: the answer counts, or the error is the answer, or
+// the unit is lost, or nobody knew of it.
+func TestAnAnswerThatCrossesTheReturnIsToldWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(*Later)
+		want      error
+	}{
+		"it is taken":       {func(l *Later) { l.handedTo(func(error) error { return nil }) }, nil},
+		"an error":          {func(l *Later) { l.end(errSaid) }, errSaid},
+		"a lost unit":       {func(l *Later) { l.end(errLost) }, errLost},
+		"nobody knew of it": {func(*Later) {}, errLate},
+	} {
+		var l *Later
+		l = &Later{atWork: func(Attempt) bool {
+			c.meanwhile(l)
+			return false
+		}}
+		for _, again := range []bool{false, true} {
+			want := c.want
+			if again && want == nil {
+				want = errTwice
+			}
+			if err := l.Answer(nil); !errors.Is(err, want) {
+				t.Errorf("%s, again %t: %v; expected %v", name, again, err, want)
+			}
+		}
+	}
+}
+
+// A worker is at its last record until that is accounted for, and at none that was taken back.
+func TestAWorkerIsAtTheRecordThatItHandledLast(t *testing.T) {
+	t.Parallel()
+	e := &Engine{}
+	w := &worker{busy: true, limit: 2}
+	for offset := range int64(3) {
+		n := &node{}
+		n.rec.Offset, n.rec.Attempt = offset, 1
+		w.batch = append(w.batch, n)
+	}
+	e.workers = []*worker{w}
+	for cursor, want := range []int64{0, 0, 1, 1, 1} { // at 0 it is about to begin, from 3 on it has ended
+		w.cursor.Store(int64(cursor))
+		for offset := range int64(3) {
+			if at := e.isAt(Attempt{Offset: offset, Number: 1}); at != (offset == want) {
+				t.Errorf("cursor %d: it is at %d: %t", cursor, offset, at)
+			}
+		}
+	}
+}
+
+// Who has kept the record of an earlier attempt may ask while the next one is at work. The one after that owes nothing
+// for it.
+func TestAnAnswerAskedOfAnEarlierAttemptIsNotOwedByALaterOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var kept *Record
+		var owed *Later
+		_, e, stop := owing(t, 1, 1, Config{Retry: Retry{Initial: time.Second, Max: time.Second}, Handler: func(_ context.Context, r *Record) error {
+			switch r.Attempt {
+			case 1:
+				kept = r
+			case 2:
+				owed = kept.Owe(Attempt{r.Storage, r.Partition, r.Offset, r.Attempt})
+			default:
+				return nil
+			}
+			return errors.New("no")
+		}})
+		rest(time.Minute)
+		if p := e.Progress().Positions; len(p) == 0 || p[0].Next != 1 {
+			t.Errorf("progress %+v, with %d out; expected the record to be done", p, e.Stats().Out)
+			_ = owed.Answer(nil) // or it would not end
+		}
+		drain(t, e, stop)
+	})
+}

@@ -52,7 +52,7 @@ func TestADelayOfAKeyThatWasParkedBeforeEnds(t *testing.T) {
 	})
 }
 
-// Other things than the rate hold a shard back, too: then it has no token to spend on what is parked.
+// Other things than the rate hold a shard back, too, slots among them: then it has no token to spend on what is parked.
 func TestNoParkedRecordIsPaidForInAnotherPause(t *testing.T) {
 	t.Parallel()
 	s := &Shard{cfg: ShardConfig{Definition: &Document{}}, kick: make(chan struct{}, 1)}
@@ -66,6 +66,14 @@ func TestNoParkedRecordIsPaidForInAnotherPause(t *testing.T) {
 	s.paused = throttled
 	if s.tryPaid(throttled); len(s.kick) != 1 {
 		t.Error("held back by the rate alone, it is not even looked for one")
+	}
+	<-s.kick
+	s.slots.bound(1)
+	if _, _, err := s.slots.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.tryPaid(throttled); len(s.kick) != 0 {
+		t.Error("it is looked for one, for which there is no slot")
 	}
 }
 

@@ -3,10 +3,14 @@ package subscription
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
 )
 
@@ -125,6 +129,91 @@ func TestASlotThatComesToWhoGivesUpIsNotLost(t *testing.T) {
 			if l.used != 0 {
 				t.Fatalf("%d slots are taken after %d rounds, by nobody", l.used, i+1)
 			}
+		}
+	})
+}
+
+// A slot may come at the moment in which a drain begins: then it is for those that have begun.
+func TestASlotThatComesWithADrainIsNotUsed(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, memlog.New(), "orders")
+	if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	began, drained := make(chan struct{}), make(chan struct{})
+	e, err := dispatch.New(dispatch.Config{
+		Name: "0", Inputs: []dispatch.Input{{Source: dispatch.Partition(topic, 0)}},
+		Handler: func(ctx context.Context, _ *dispatch.Record) error {
+			close(began)
+			<-drained
+			mine := make(chan struct{})
+			close(mine)
+			for range 64 { // either may be seen first
+				if err := await(ctx, mine); !errors.Is(err, errNoSlot) {
+					t.Errorf("with a slot, in a drain: %v", err)
+				}
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error)
+	go func() { over <- e.Run(t.Context()) }() // received below
+	<-began
+	e.Drain()
+	close(drained)
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// A bound that is raised holds at once, also for what is parked and due.
+func TestARaisedBoundIsUsedByWhatIsParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New()
+		atWork, hold := 0, make(chan struct{})
+		var mu sync.Mutex
+		s := NewShard(ShardConfig{
+			Definition: &Document{Name: "billing", Sets: []Set{{ID: "k3m9q2xt", Shards: 1, State: active}}, Retry: NewRetry(time.Second, time.Minute, 0, 1)},
+			Journal:    newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(),
+			Handler: func(context.Context, *dispatch.Record) error {
+				mu.Lock()
+				atWork++
+				mu.Unlock()
+				<-hold
+				return nil
+			},
+		})
+		s.SetConcurrency(1)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- s.Run(ctx) }() // joined below
+		<-s.Started()
+		at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
+		for offset := range int64(4) {
+			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
+			if err := s.Handle(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		for most := 1; most <= 3; most++ {
+			s.SetConcurrency(most)
+			synctest.Wait()
+			mu.Lock()
+			if atWork != most {
+				t.Errorf("%d are at work; expected %d", atWork, most)
+			}
+			mu.Unlock()
+		}
+		close(hold)
+		synctest.Wait()
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -1,9 +1,14 @@
 package subscription
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
 )
 
 // aims has a process begin what it may at an endpoint, for a shard of that part of a subscription.
@@ -176,4 +181,90 @@ func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
 			t.Error("it began beyond the rate of the endpoint, by a token of the subscription")
 		}
 	})
+}
+
+// A parked record that is not attempted after all leaves the tokens that it was given to others, at once; those of
+// another one it leaves alone.
+func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
+	t.Parallel()
+	over, end := context.WithCancel(t.Context())
+	end()
+	take := func(t *testing.T, take func(context.Context) (*slots, bool, error)) *slots {
+		t.Helper()
+		taken, _, err := take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return taken
+	}
+	for what, attempt := range map[string]func(*testing.T, *Shard, *dispatch.Record) error{
+		"as it waited for a slot": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+			take(t, s.slots.take)
+			return s.parked(over, r, 0)
+		},
+		"as it waited for one of the endpoint": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+			take(t, s.cfg.Target.take)
+			return s.parked(over, r, 0)
+		},
+		"as a pause came while it waited": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+			busy, answer := take(t, s.slots.take), make(chan error)
+			go func() { answer <- s.parked(t.Context(), r, 0) }() // received below
+			synctest.Wait()
+			s.SetPaused(true)
+			busy.give()
+			return <-answer
+		},
+		"as its time has not come": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+			r.Headers = []commitlog.Header{{Name: NotBefore, Value: time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339Nano)}}
+			return s.parked(t.Context(), r, 0)
+		},
+		"as the filter can't be computed": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+			s.cfg.Filter = func(*dispatch.Record) (bool, error) { return false, errors.New("no number") }
+			return s.parked(t.Context(), r, 0)
+		},
+		"of another one": func(t *testing.T, s *Shard, r *dispatch.Record) error { // it is another one's that has them
+			busy := take(t, s.slots.take)
+			if err := s.bounded(over, r, false); err == nil {
+				t.Error("a new record began without a slot")
+			}
+			busy.give()
+			return s.bounded(t.Context(), r, false)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				own, at := NewThrottle(quiet()), NewTarget(1, 1)
+				defer own.End()
+				defer at.End()
+				own.SetRate(1)
+				s := NewShard(ShardConfig{Definition: &Document{Sets: OfShards(1)}, Throttle: own, Target: at, Logger: quiet(),
+					Handler: func(context.Context, *dispatch.Record) error { return nil }})
+				s.slots.bound(1)
+				defer own.Join(s, 1)()
+				defer at.Join(s, 1)()
+				time.Sleep(2 * time.Second)
+				if !own.take() || !at.rates().take() {
+					t.Fatal("there are no tokens to give")
+				}
+				s.paid.Add(1)
+				s.paidThere.Add(1)
+				if err := attempt(t, s, &dispatch.Record{Attempt: 1}); err == nil {
+					t.Error("it was attempted")
+				}
+				if what == "of another one" {
+					if s.paid.Load() != 1 || s.paidThere.Load() != 1 {
+						t.Error("a new record took the tokens of one that is parked")
+					}
+					return
+				}
+				if s.paid.Load() != 0 || s.paidThere.Load() != 0 {
+					t.Error("it keeps its tokens")
+				}
+				if !own.take() || !at.rates().take() {
+					t.Error("its tokens are nobody's")
+				}
+			})
+		})
+	}
 }

@@ -115,3 +115,36 @@ func TestAnOldJournalPutsNoSetBack(t *testing.T) {
 		t.Errorf("a change of the life before: %v; expected fault.NotFound", err)
 	}
 }
+
+// What was planned for one subscription is not done to the next of its name.
+func TestOnlyTheSubscriptionThatWasMeantIsResharded(t *testing.T) {
+	t.Parallel()
+	log, reg := memlog.New(), memregistry.New()
+	defer log.Close()
+	defer reg.Close()
+	topics := topic.NewCatalog(log, reg, "")
+	if _, err := topics.Ensure(t.Context(), "orders", topic.Config{Partitions: 2}); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCatalog(reg, topics)
+	ensure := func() *Document {
+		t.Helper()
+		d, err := c.Ensure(t.Context(), Document{Name: "billing", Topic: "orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	meant := ensure()
+	nothing := func(context.Context, *Document) error { return nil }
+	if err := c.Delete(t.Context(), "billing", Deletion{Sure: nothing, Release: nothing}); err != nil {
+		t.Fatal(err)
+	}
+	next := ensure()
+	if _, err := c.Reshard(t.Context(), meant, 1); !errors.Is(err, fault.NotFound) {
+		t.Errorf("of a subscription that is gone: %v; expected fault.NotFound", err)
+	}
+	if d, err := c.Get(t.Context(), "billing"); err != nil || d.Turning() || d.Life() != next.Life() {
+		t.Errorf("%+v, %v; expected the definition as it was", d, err)
+	}
+}

@@ -215,10 +215,14 @@ func (c *Catalog) takeBack(ctx context.Context, doc *Document, was State, versio
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody else would
 	defer cancel()
 	doc.State = was
-	if err := c.store(ctx, doc, version); !errors.Is(err, fault.Conflict) {
-		return err
+	for {
+		switch err := c.store(ctx, doc, version); {
+		case !errors.Is(err, fault.Conflict):
+			return err
+		case !errors.Is(err, fault.Unknown):
+			return nil // somebody else goes on with it, or it was done by a write whose answer was lost
+		}
 	}
-	return nil // somebody else goes on with it
 }
 
 // Life is that of a topic, also of one that is half made or half deleted.

@@ -17,6 +17,7 @@ import (
 )
 
 type setup struct {
+	logs    *memlog.Store
 	log     *commitlog.Log
 	reg     *registry.Registry
 	handle  *memregistry.Handle
@@ -25,13 +26,14 @@ type setup struct {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	log, h := memlog.New(), memregistry.NewStore().Open()
+	logs, h := memlog.NewStore(nil), memregistry.NewStore().Open()
+	log := logs.Open()
 	t.Cleanup(func() {
 		if err := errors.Join(log.Close(), h.Registry.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return &setup{log: log, reg: h.Registry, handle: h, catalog: topic.NewCatalog(log, h.Registry, "")}
+	return &setup{logs: logs, log: log, reg: h.Registry, handle: h, catalog: topic.NewCatalog(log, h.Registry, "")}
 }
 
 // put writes a definition as a process that died half way would leave it.

@@ -66,6 +66,9 @@ func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
 			if err := s.retain(); err != nil || s.page.Low() != low {
 				t.Errorf("retention gives %v and drops segments %d to %d beside a hold that can't be read", err, low, s.page.Low())
 			}
+			if s.unread.say(file, time.Now()) {
+				t.Error("at the next look people would be told again that it is damaged")
+			}
 			if err := s.hold("group", []int64{50, 50}); err != nil {
 				t.Fatal(err)
 			}
@@ -111,5 +114,37 @@ func TestAHoldKeepsWhatItNeeds(t *testing.T) {
 				t.Errorf("with nothing held retention gives %v and drops nothing", err)
 			}
 		})
+	}
+}
+
+// It may wait for hours for one group, and then for another.
+func TestThatRetentionWaitsForAnotherPartitionIsNews(t *testing.T) {
+	t.Parallel()
+	s := aged(t, vfs.NewMem(1))
+	for n := s.page.Low() + 1; n <= s.page.Written().Number(); n++ {
+		stamp(t, s, n, s.now().before(2*time.Hour, 0))
+	}
+	told := map[string]bool{}
+	for _, offsets := range [][]int64{{-1, 0}, {0, -1}} {
+		if err := s.hold("group", offsets); err != nil {
+			t.Fatal(err)
+		}
+		s.waits.mu.Lock()
+		if !s.waits.at.IsZero() {
+			s.waits.at = s.waits.at.Add(-2 * tellNews)
+		}
+		s.waits.mu.Unlock()
+		if err := s.retain(); err != nil {
+			t.Fatal(err)
+		}
+		s.waits.mu.Lock()
+		if time.Since(s.waits.at) > tellNews {
+			t.Errorf("nobody is told that it waits for %v", offsets)
+		}
+		told[s.waits.what] = true
+		s.waits.mu.Unlock()
+	}
+	if len(told) != 2 {
+		t.Errorf("people are told of %v; expected two different things", told)
 	}
 }

@@ -40,6 +40,18 @@ func hostLifeMutants() []mutant {
 			pkg: "consumer", test: "TestASyncThatFailsForLongIsTriedSeldom$",
 		},
 		{
+			name: "settles-once-more-only", breaks: "a unit stores no progress any more when the disk works again",
+			file: "consumer/settle.go",
+			find: "			pause = 0\n			continue", put: "			continue",
+			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
+		},
+		{
+			name: "failed-sync-told-at-each-try", breaks: "each unit writes a line at each try while the disk is broken",
+			file: "consumer/settle.go",
+			find: "		if pause == 0 && ctx.Err() == nil {", put: "		if ctx.Err() == nil {",
+			pkg: "consumer", test: "TestASyncThatFailedIsTriedAgainAndItsProgressAskedFor$",
+		},
+		{
 			name: "begins-anew-twice", breaks: "a unit begins anew at an error of the disk, and once more when the disk works again",
 			file: "consumer/settle.go",
 			find: "		if errors.Is(err, errTakenBack) {\n", put: "		if s.takenBack() != nil {\n",
@@ -50,6 +62,18 @@ func hostLifeMutants() []mutant {
 			file: "commitlog/filelog/retain.go",
 			find: "	t.what, t.at = what, now\n", put: "	t.what, t.at = what, time.Time{}\n",
 			pkg: "commitlog/filelog", test: "TestThatRetentionWaitsIsToldOnce$",
+		},
+		{
+			name: "waits-for-anybody", breaks: "people are not told for an hour that retention waits for another group by now",
+			file: "commitlog/filelog/retain.go",
+			find: "s.waits.say(fmt.Sprint(n, p), time.Now())", put: "s.waits.say(\"\", time.Now())",
+			pkg: "commitlog/filelog", test: "TestThatRetentionWaitsForAnotherPartitionIsNews$",
+		},
+		{
+			name: "damaged-hold-is-told-at-each-look", breaks: "a damaged hold fills the disk with lines",
+			file: "commitlog/filelog/retain.go",
+			find: "			if s.unread.say(e.Name(), time.Now()) {\n", put: "			{\n",
+			pkg: "commitlog/filelog", test: "TestADamagedHoldKeepsEverythingUntilItIsReplaced$",
 		},
 		{
 			name: "settled-without-a-sync", breaks: "what the file log calls settled goes with the power",

@@ -36,6 +36,42 @@ func laterMutants() []mutant {
 			pkg: dispatch, test: "TestAnAnswerThatNobodyTakesIsTold$",
 		},
 		{
+			name: "taken-and-told-too-late", breaks: "who answers as the handler returns is told that it is too late, though the answer counts",
+			file: "dispatch/later.go",
+			find: "	case l.take != nil:\n		return nil\n	case errors.Is", put: "	case errors.Is",
+			pkg: "dispatch", test: "TestAnAnswerThatCrossesTheReturnIsToldWhatBecameOfIt$",
+		},
+		{
+			name: "error-told-as-too-late", breaks: "who answers as the handler fails, or the unit is lost, is told that he asked too late",
+			file: "dispatch/later.go",
+			find: "	case errors.Is(l.void, errTwice):\n", put: "	default:\n",
+			pkg: "dispatch", test: "TestAnAnswerThatCrossesTheReturnIsToldWhatBecameOfIt$",
+		},
+		{
+			name: "at-work-behind-the-end", breaks: "a process breaks when somebody asks for an answer as the last handler of a batch returns",
+			file: "dispatch/later.go",
+			find: "max(0, min(int(w.cursor.Load()), w.limit)-1)", put: "max(0, int(w.cursor.Load())-1)",
+			pkg: "dispatch", test: "TestAWorkerIsAtTheRecordThatItHandledLast$",
+		},
+		{
+			name: "moved-out-answers-nothing", breaks: "a record that was held for long can be answered at the return only",
+			file: "dispatch/memory.go",
+			find: ", atWork: r.data.atWork}", put: "}",
+			pkg: "dispatch", test: "TestARecordWithMemoryOfItsOwnBelongsWhereItCameFrom$",
+		},
+		{
+			name: "answer-behind-a-parked-handler", breaks: "who asks to answer a parked record later when its handler has returned is told that the answer counts",
+			file: "dispatch/later.go",
+			find: "		d.over.Store(true)\n", put: "		_ = d\n",
+			pkg: "dispatch", test: "TestNoAnswerIsOwedForWhatWasHandledWithoutAnEngine$",
+		},
+		{
+			name: "answer-of-a-kept-attempt", breaks: "a record waits for ever for an answer that was asked of an earlier attempt",
+			file: "dispatch/worker.go",
+			find: "		r, again.late = &again, nil\n", put: "		r = &again\n",
+			pkg: "dispatch", test: "TestAnAnswerAskedOfAnEarlierAttemptIsNotOwedByALaterOne$",
+		},
+		{
 			name: "copies-have-no-answer", breaks: "the answer for a copy of a message counts for nothing, and nobody is told",
 			file: "dispatch/later.go",
 			find: "		r.late.atWork, r.late.at = d.atWork, at\n	}\n	return r.late\n", put: "	}\n	l := r.late\n	r.late = nil\n	return l\n",

@@ -10,6 +10,54 @@ func livesMutants() []mutant {
 			pkg: ".", test: "TestADeletionThatSomebodyElseFinishesIsNotTakenBack$",
 		},
 		{
+			name: "groups-of-all-topics", breaks: "the deletion of a topic takes the groups of all others",
+			file: "topic/catalog.go",
+			find: "		case err == nil && m.Topic == name:", put: "		case err == nil:",
+			pkg: "topic", test: "TestADeletionTakesTheGroupsOfItsTopicAlone$",
+		},
+		{
+			name: "deletion-stops-at-a-damaged-group", breaks: "no topic can be deleted while there is a group that nobody can read",
+			file: "topic/catalog.go",
+			find: "		case errors.Is(err, fault.NotFound), errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):\n			err = nil", put: "		case errors.Is(err, fault.NotFound):\n			err = nil",
+			pkg: "topic", test: "TestADeletionTakesTheGroupsOfItsTopicAlone$",
+		},
+		{
+			name: "group-that-took-the-name", breaks: "a deletion of a topic that stood still takes the group of another one",
+			file: "topic/catalog.go",
+			find: "err = g.Within(m.Life).Destroy(ctx)", put: "err = g.Destroy(ctx)",
+			pkg: "topic", test: "TestADeletionTakesNoGroupThatTookTheNameOfOneOfItsTopic$",
+		},
+		{
+			name: "refused-for-who-has-left", breaks: "a topic whose deletion was refused is deleted by the next who asks for it, as who ordered that had gone",
+			file: "topic/catalog.go",
+			find: "context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody", put: "context.WithTimeout(ctx, clearTimeout) // nobody",
+			pkg: "topic", test: "TestADeletionThatIsRefusedLeavesTheTopicAsItWas$",
+		},
+		{
+			name: "half-made-is-ready", breaks: "a topic that is half made is called ready when its deletion is refused",
+			file: "topic/catalog.go",
+			find: "	doc.State = was\n", put: "	doc.State = Ready\n",
+			pkg: "topic", test: "TestADeletionThatIsRefusedLeavesTheTopicAsItWas$",
+		},
+		{
+			name: "taken-back-when-half-done", breaks: "a deletion is taken back though some groups may be gone",
+			file: "topic/catalog.go",
+			find: "if was != Deleting && errors.Is(err, fault.Conflict) {", put: "if was != Deleting {",
+			pkg: "topic", test: "TestADeletionThatIsRefusedLeavesTheTopicAsItWas$",
+		},
+		{
+			name: "second-deleter-leaves-no-mark", breaks: "of two who delete a topic one takes it back without its records",
+			file: "topic/catalog.go",
+			find: "		if was != Deleting || !marked {", put: "		if was != Deleting || marked && false {",
+			pkg: "topic", test: "TestADeletionThatAnotherOneGoesOnWithIsNotTakenBack$",
+		},
+		{
+			name: "taken-back-by-hope", breaks: "a topic whose deletion was refused is deleted by the next who asks for it, as a write was lost",
+			file: "topic/catalog.go",
+			find: "		case !errors.Is(err, fault.Unknown):\n			return nil //", put: "		default:\n			return nil //",
+			pkg: "topic", test: "TestADeletionIsTakenBackThoughAWriteIsLost$",
+		},
+		{
 			name: "topic-that-is-in-use-by-now", breaks: "a deletion that stood still takes a topic with a group, or a subscription, that came meanwhile and nobody asked it to take",
 			file: "subscription/delivery/guard.go",
 			find: "DeleteUnless(ctx, name, has, inUse)", put: "DeleteUnless(ctx, name, has, nil)",
@@ -38,6 +86,12 @@ func livesMutants() []mutant {
 			file: "subscription/pause.go",
 			find: "		if began != \"\" && d.Life() != began {", put: "		if began == \"never\" {",
 			pkg: ".", test: "TestAnOrderForOneLifeIsNotCarriedOutInTheNext$",
+		},
+		{
+			name: "reshard-of-another-life", breaks: "other shards that were planned for one subscription are given to the next of its name",
+			file: "subscription/turn.go",
+			find: "		if d.Life() != of.Life() {", put: "		if false {",
+			pkg: "subscription", test: "TestOnlyTheSubscriptionThatWasMeantIsResharded$",
 		},
 		{
 			name: "pause-of-any-life", breaks: "a pause that was ordered for one group pauses the next of its name",
