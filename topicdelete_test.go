@@ -110,3 +110,21 @@ func TestForceSaysWhatItRemovesThatCantBeRead(t *testing.T) {
 		})
 	}
 }
+
+// A dry run takes nothing, of what force would take too.
+func TestADryRunOfADeletionTakesNoGroup(t *testing.T) {
+	t.Parallel()
+	_, rf := newTopic(t, 1)
+	produce(t, rf, "orders", 0, 10, 5)
+	consumeAll(t, rf, 10)
+	ctx := t.Context()
+	if err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{DryRun: true}); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("without force: %v; expected ErrConflict", err)
+	}
+	must(t, rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true, DryRun: true}))
+	g, err := rf.DescribeGroup(ctx, "ledger")
+	must(t, err)
+	if g.Units[0].Positions[0].Checkpoint != 10 {
+		t.Errorf("the group is at %+v; expected its progress as it was", g.Units)
+	}
+}

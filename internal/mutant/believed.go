@@ -246,6 +246,12 @@ func believedMutants() []mutant {
 			pkg: ".", test: "TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote$",
 		},
 		{
+			name: "a-dry-run-deletes", breaks: "a dry run with force takes the groups of a topic",
+			file: "consumer/admin.go",
+			find: "	if dry {\n		return nil\n	}\n	for", put: "	for",
+			pkg: ".", test: "TestADryRunOfADeletionTakesNoGroup$",
+		},
+		{
 			name: "a-dry-run-promises", breaks: "a dry run says that a topic would go whose deletion is refused",
 			file: "internal/cli/topic.go",
 			find: "rf.DeleteTopic(ctx, name, &ringfence.DeleteTopicOptions{Force: force, DryRun: true, Life: info.Life})", put: "nil",
