@@ -22,7 +22,7 @@ type PartitionInfo = topic.PartitionInfo
 // other partitions, router or hash. One that is there with another retention keeps that, which is
 // logged as a warning; AlterTopic changes it.
 func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) error {
-	doc, err := c.catalog.Ensure(ctx, name, cfg)
+	doc, err := c.catalog.EnsureUnless(ctx, name, cfg, c.subs.Keep(name))
 	if err == nil {
 		doc.TellRetention(c.logger, cfg)
 	}
@@ -31,7 +31,7 @@ func (c *Client) EnsureTopic(ctx context.Context, name string, cfg TopicConfig) 
 
 // CreateTopic makes a topic; ErrExists when the name is taken, by whatever topic.
 func (c *Client) CreateTopic(ctx context.Context, name string, cfg TopicConfig) error {
-	return c.catalog.CreateNew(ctx, name, cfg)
+	return c.catalog.CreateNew(ctx, name, cfg, c.subs.Keep(name))
 }
 
 // DeleteTopicOptions are the options of DeleteTopic.

@@ -188,10 +188,10 @@ func raced(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *Catalog) store(ctx context.Context, d *Document, version registry.Version) error {
+func (c *Catalog) store(ctx context.Context, d *Document, version registry.Version, under ...registry.Check) error {
 	key := prefix + d.Name
 	_, err := c.reg.Txn(ctx, registry.Txn{
-		Checks: []registry.Check{{Key: key, Version: version}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(d)}},
+		Checks: append([]registry.Check{{Key: key, Version: version}}, under...), Puts: []registry.Put{{Key: key, Value: registry.Encode(d)}},
 	})
 	return raced(ctx, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,10 +250,11 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 		return nil, err
 	}
 	for {
+		var under []registry.Check
 		have, version, err := c.load(ctx, want.Name)
 		switch {
 		case errors.Is(err, fault.NotFound):
-			main, err := c.main(ctx, want.Topic)
+			main, defined, err := c.defined(ctx, want.Topic)
 			if err != nil {
 				return nil, err
 			}
@@ -287,7 +289,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			if d.Endpoint != nil && d.Endpoint.CloudEvents {
 				d.atLeast(eventFormat)
 			}
-			have, version = &d, ""
+			have, version, under = &d, "", []registry.Check{defined} // or who deletes the topic may not see it
 		case err != nil:
 			return nil, err
 		case have.State == deleting:
@@ -298,7 +300,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 		case have.State == ready:
 			return have, c.CheckTopic(ctx, have)
 		}
-		if err = c.advance(ctx, have, version); errors.Is(err, errRaced) && version != "" {
+		if err = c.advance(ctx, have, version, under...); errors.Is(err, errRaced) && version != "" {
 			err = c.abandon(ctx, have)
 		}
 		if err != nil && !errors.Is(err, errRaced) {
@@ -317,7 +319,7 @@ func firstSet(want *Document, partitions int) ([]Set, error) {
 }
 
 // advance takes the next step of a creation.
-func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version) error {
+func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version, under ...registry.Check) error {
 	if version != "" {
 		if err := c.CheckTopic(ctx, d); err != nil {
 			return err
@@ -329,7 +331,7 @@ func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Ver
 		}
 		d.State = ready
 	}
-	return c.store(ctx, d, version)
+	return c.store(ctx, d, version, under...)
 }
 
 // Get reads a definition; ErrNotFound when there is none that is ready.
@@ -347,6 +349,12 @@ func (d *Document) notReady() error {
 
 // List returns all that are ready and those that can't be used (Damaged), sorted by name.
 func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
+	all, err := c.Begun(ctx)
+	return slices.DeleteFunc(all, func(d *Document) bool { return d.State == creating }), err
+}
+
+// Begun is List, with those that are half made.
+func (c *Catalog) Begun(ctx context.Context) ([]*Document, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
 		return nil, err
@@ -358,7 +366,7 @@ func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: e.Value})
 		case err != nil:
 			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
-		case d.State == ready:
+		case d.State != deleting:
 			all = append(all, d)
 		}
 	}

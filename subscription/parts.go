@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -86,11 +87,17 @@ func (c *Catalog) CheckTopic(ctx context.Context, d *Document) error {
 // main is a topic to be delivered. What is a part of something is none: a subscription writes down in its
 // topics what it delivers, so what came from one of those would come again, for ever.
 func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error) {
-	main, err := c.topics.Get(ctx, name)
+	main, _, err := c.defined(ctx, name)
+	return main, err
+}
+
+// defined is main, and returns the check that holds as long as the topic is defined so.
+func (c *Catalog) defined(ctx context.Context, name string) (*topic.Document, registry.Check, error) {
+	main, as, err := c.topics.Defined(ctx, name)
 	if err == nil && main.Internal != "" {
 		err = fmt.Errorf("topic %q is a part of %s, and only topics of users can be delivered: %w", name, main.Internal, fault.Conflict)
 	}
-	return main, err
+	return main, as, err
 }
 
 // shares says whether the shards can share a topic: a set that was never another has one for each partition.

@@ -36,19 +36,26 @@ func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 	return err
 }
 
-// CreateNew is Create, but ErrExists when the name is taken by whatever topic.
-func (c *Catalog) CreateNew(ctx context.Context, name string, cfg Config) error {
+// CreateNew is EnsureUnless, but ErrExists when the name is taken by whatever topic.
+func (c *Catalog) CreateNew(ctx context.Context, name string, cfg Config, whyNot func(context.Context) error) error {
 	if _, err := c.Get(ctx, name); err == nil {
 		return fmt.Errorf("topic %q: %w", name, fault.Exists)
 	} else if !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	return c.Create(ctx, name, cfg)
+	_, err := c.EnsureUnless(ctx, name, cfg, whyNot)
+	return err
 }
 
 // Ensure is Create, and returns the definition. One that was there already keeps its retention, whatever
 // cfg says, see Alter.
 func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
+	return c.EnsureUnless(ctx, name, cfg, nil)
+}
+
+// EnsureUnless is Ensure that asks why not before it finishes a deletion; what that returns is the error, and the
+// topic stays as it was.
+func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, whyNot func(context.Context) error) (*Document, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(name); err != nil {
 		return nil, err
@@ -77,6 +84,11 @@ func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Documen
 		case err != nil:
 			return nil, err
 		case doc.State == Deleting:
+			if whyNot != nil {
+				if err := whyNot(ctx); err != nil {
+					return nil, fmt.Errorf("topic %q is being deleted, and can't be made anew before that is over: %w", name, err)
+				}
+			}
 			if version, err = c.put(ctx, doc, version); err == nil { // so that who said so can't take it back any more
 				err = c.finishDelete(ctx, doc, version)
 			}
@@ -127,6 +139,15 @@ func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 		return nil, err
 	}
 	return doc.visible(), nil
+}
+
+// Defined is Get, with the check that holds as long as the definition is that one.
+func (c *Catalog) Defined(ctx context.Context, name string) (*Document, registry.Check, error) {
+	doc, version, err := c.ready(ctx, name, "")
+	if err != nil {
+		return nil, registry.Check{}, err
+	}
+	return doc.visible(), registry.Check{Key: prefix + name, Version: version}, nil
 }
 
 // Listed is a topic of a list: its definition, or why that can't be used.

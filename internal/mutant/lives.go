@@ -58,6 +58,24 @@ func livesMutants() []mutant {
 			pkg: "topic", test: "TestADeletionIsTakenBackThoughAWriteIsLost$",
 		},
 		{
+			name: "topic-made-anew-under-a-subscription", breaks: "a subscription takes the first records of the next topic of a name for those of the last, which it has parked or finished",
+			file: "topics.go",
+			find: "EnsureUnless(ctx, name, cfg, c.subs.Keep(name))", put: "EnsureUnless(ctx, name, cfg, nil)",
+			pkg: ".", test: "TestNoTopicIsMadeAnewUnderASubscriptionOfTheLast$",
+		},
+		{
+			name: "subscription-of-an-earlier-topic", breaks: "a subscription whose making stood still begins where its earlier topic did, and skips what the next one has before",
+			file: "subscription/document.go",
+			find: "[]registry.Check{defined} // or", put: "[]registry.Check{defined}[:0] // or",
+			pkg: ".", test: "TestASubscriptionIsMadeOfTheTopicThatIsThere$",
+		},
+		{
+			name: "topic-of-a-half-made-subscription", breaks: "a topic is deleted while somebody makes a subscription of it, who goes on with the next topic of the name as with that one",
+			file: "subscription/delivery/guard.go",
+			find: "all, err := c.Begun(ctx)", put: "all, err := c.List(ctx)",
+			pkg: ".", test: "TestATopicIsNotDeletedUnderASubscriptionThatIsBeingMade$",
+		},
+		{
 			name: "topic-that-is-in-use-by-now", breaks: "a deletion that stood still takes a topic with a group, or a subscription, that came meanwhile and nobody asked it to take",
 			file: "subscription/delivery/guard.go",
 			find: "DeleteUnless(ctx, name, has, inUse)", put: "DeleteUnless(ctx, name, has, nil)",

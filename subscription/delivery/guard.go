@@ -46,7 +46,7 @@ func CheckGroupName(group string) error {
 // GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps what it parks in, and
 // without force when there is one that can't be read, which may. A dry run tells nobody what force passes over.
 func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force, dry bool) error {
-	all, err := c.List(ctx)
+	all, err := c.Begun(ctx) // who has begun to make one goes on with the topic as it was then
 	errs := []error{err}
 	for _, s := range all {
 		switch {
@@ -68,6 +68,12 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force,
 		}
 	}
 	return nil
+}
+
+// Keep is what asks whether a subscription keeps a topic from being deleted by who only finishes that: then it has
+// parked what is gone with the topic, and would take the records of the next topic of the name for those.
+func (c *Subscriptions) Keep(topicName string) func(context.Context) error {
+	return func(ctx context.Context) error { return c.GuardTopic(ctx, topicName, true, true) }
 }
 
 // guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, names or keeps what it
