@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Who moves a directory and puts it back at once, a backup say, has taken nothing from anybody.
-func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
-	t.Parallel()
-	above := filepath.Join(t.TempDir(), "above")
+// moved opens a directory with d in it, and moves it from above to above.old; was is d.
+func moved(t *testing.T) (fsys *OS, above string, was fs.FileInfo) {
+	t.Helper()
+	above = filepath.Join(t.TempDir(), "above")
 	if err := os.MkdirAll(filepath.Join(above, "d"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -21,14 +21,21 @@ func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer fsys.Close()
-	was, err := fsys.Stat("d")
+	t.Cleanup(func() { _ = fsys.Close() })
+	was, err = fsys.Stat("d")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(above, above+".old"); err != nil {
 		t.Fatal(err)
 	}
+	return fsys, above, was
+}
+
+// Who moves a directory and puts it back at once, a backup say, has taken nothing from anybody.
+func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
+	t.Parallel()
+	fsys, above, was := moved(t)
 	waits := 0
 	if away, err := away(fsys, "d", was, func() {
 		if waits++; waits == 3 {
@@ -44,22 +51,7 @@ func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
 // A process that has another root by now (chroot) can't see where its path leads to for others: it knows nothing.
 func TestNothingIsAwayInAnotherRoot(t *testing.T) {
 	t.Parallel()
-	above := filepath.Join(t.TempDir(), "above")
-	if err := os.MkdirAll(filepath.Join(above, "d"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	fsys, err := OpenOS(above)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fsys.Close()
-	was, err := fsys.Stat("d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(above, above+".old"); err != nil {
-		t.Fatal(err)
-	}
+	fsys, _, was := moved(t)
 	fsys.top = was // as when the root was another one
 	if away, err := Away(fsys, "d", was); away || err != nil {
 		t.Errorf("away %t, %v", away, err)
