@@ -15,7 +15,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go
 # Packages whose tests stay quick under the race detector: not those that search many histories or
 # crashes in one goroutine, of which a sample is run (the detector takes 19 GB for the coroutines of
 # page's histories), nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|page|archtest|mutant|benchkit|cli|doctest|nemesis)$$')
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|page|archtest|benchkit|cli|doctest|nemesis)$$')
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
@@ -73,7 +73,7 @@ test: setup $(if $(CI),$(SECONDTRY)) ## All tests of all modules, with the serve
 	@env=$$(scripts/services env); eval "$$env"; $(call each,$(GOTEST) ./... -tags $(TAGS) $(TEST_FLAGS))
 
 .PHONY: check
-check: format vet lint test race sim mutants deps ## Everything a change must pass
+check: format vet lint test race sim deps ## Everything a change must pass
 
 .PHONY: format
 format: ## Fail on files that gofmt would change
@@ -114,14 +114,10 @@ sim: setup ## 100,000 simulated histories of the group protocol, and of subscrip
 damage: setup ## A segment cut at every byte of its header and frames, and every bit of them flipped; of the zeros behind them a sample
 	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
 
-.PHONY: mutants
-mutants: setup ## Put known bugs into the code and show that a named test catches each (MUTANTS_FLAGS='-part 1/3')
-	$(GO) run ./internal/mutant $(MUTANTS_FLAGS)
-
 .PHONY: soak
 soak: build ## The crash matrix, the simulation, each nemesis, the clusters and verify at full length (five hours)
 	RINGFENCE_SOAK=1 RINGFENCE_SIM=$${RINGFENCE_SIM:-1000000} $(GO) test -count=1 -timeout 3h -p 1 ./commitlog/... ./registry/... ./group/...
-	@$(MAKE) mutants soak-nemesis soak-cluster soak-pulsar
+	@$(MAKE) soak-nemesis soak-cluster soak-pulsar
 	$(BIN)/ringfence verify --for 10m $(VERIFY_FLAGS)
 	$(BIN)/ringfence verify --subscriptions --for 10m $(VERIFY_FLAGS)
 

@@ -41,7 +41,6 @@ var layers = []layer{
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
-	{"internal/mutant", nil},
 	{"internal/secondtry", nil},
 	{"internal/notice", nil},
 
