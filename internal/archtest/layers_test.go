@@ -41,6 +41,7 @@ var layers = []layer{
 	{"internal/testserver", nil},
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
+	{"test/e2e", nil},
 	{"internal/secondtry", nil},
 	{"internal/notice", nil},
 

@@ -1,0 +1,131 @@
+package e2e_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// A group that consumed while the topic kept everything is there when a retention comes, with no
+// member: it loses nothing of what it has not processed.
+func TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds(t *testing.T) {
+	t.Parallel()
+	rf := retained(t, "free")
+	if err := rf.EnsureTopic(t.Context(), "held", ringfence.TopicConfig{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c := stuckAtFive(t, rf)
+	flood(t, rf, "held")
+	c.leave(t)
+	want := ringfence.Retention{Bytes: 128 << 10}
+	change, err := rf.AlterTopic(t.Context(), "held", want, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(change.Drops) != 1 || !change.Done || change.Drops[0].Until != 5 || change.Drops[0].Held == 0 {
+		t.Errorf("the change says %+v; want partition 0 to go until 5, and the rest of it held", change)
+	}
+	retentionWorks(t, rf)
+	if at := first(t, rf, "held"); at > 5 {
+		t.Fatalf("the topic begins at offset %d; group g has processed 5 records only", at)
+	}
+	goesOnWithoutTheGroup(t, rf)
+}
+
+// What a dry run says is what goes, in all storage topics of a topic, and it changes nothing.
+func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newStores().open(t)
+		ctx := t.Context()
+		if err := rf.EnsureTopic(ctx, "t", ringfence.TopicConfig{Partitions: 1, RetentionAgeMS: time.Hour.Milliseconds()}); err != nil {
+			t.Fatal(err)
+		}
+		send := func(n int) {
+			for range n {
+				if _, err := rf.Produce(ctx, "t", ringfence.Message{Value: make([]byte, 100)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		firsts := func() (at []int64) {
+			info, err := rf.DescribeTopic(ctx, "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range info.Storage {
+				at = append(at, s.Partitions[0].First)
+			}
+			return at
+		}
+		send(4)
+		time.Sleep(10 * time.Minute)
+		send(3)
+		if _, err := rf.AddStorage(ctx, "t", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rf.SwitchProduce(ctx, "t"); err != nil {
+			t.Fatal(err)
+		}
+		send(2)
+		time.Sleep(10 * time.Minute)
+		send(1)
+
+		short := ringfence.Retention{AgeMS: (15 * time.Minute).Milliseconds()}
+		for _, dry := range []bool{true, false} {
+			change, err := rf.AlterTopic(ctx, "t", short, &ringfence.AlterTopicOptions{DryRun: dry})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := (ringfence.RetentionDrop{First: 0, Until: 4, Records: 4, Bytes: 400}); len(change.Drops) != 1 || change.Drops[0] != want || change.Done == dry {
+				t.Errorf("dry run %v: %+v; want %+v to go", dry, change, want)
+			}
+			want := int64(4)
+			if dry {
+				want = 0
+			}
+			if at := firsts(); at[0] != want || at[1] != 0 {
+				t.Errorf("dry run %v: the storage topics begin at %d; want %d and 0", dry, at, want)
+			}
+		}
+		change, err := rf.AlterTopic(ctx, "t", ringfence.Retention{Bytes: 200}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(change.Drops) != 2 || change.Drops[0].Records != 1 || change.Drops[1].Records != 1 {
+			t.Errorf("%+v; want a record of each storage topic to go", change)
+		}
+		if at := firsts(); at[0] != 5 || at[1] != 1 {
+			t.Errorf("the storage topics begin at %d; want 5 and 1", at)
+		}
+		info, err := rf.DescribeTopic(ctx, "t")
+		if err != nil || info.Retention != (ringfence.Retention{Bytes: 200}) || info.Altering {
+			t.Errorf("described as %+v, %v", info, err)
+		}
+		if _, err := rf.AlterTopic(ctx, "t", ringfence.Retention{Bytes: -1}, nil); !errors.Is(err, ringfence.ErrInvalid) {
+			t.Errorf("a negative retention: %v", err)
+		}
+		if _, err := rf.AlterTopic(ctx, "u", ringfence.Retention{}, nil); !errors.Is(err, ringfence.ErrNotFound) {
+			t.Errorf("an unknown topic: %v", err)
+		}
+	})
+}
+
+// Who has seen a dry run does not wait for another.
+func TestAnEstimateThatIsGivenIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	rf := newStores().open(t)
+	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	drop := ringfence.RetentionDrop{Until: 7, Records: 7, Bytes: 70}
+	change, err := rf.AlterTopic(t.Context(), "t", ringfence.Retention{Bytes: 1}, &ringfence.AlterTopicOptions{
+		Estimate: &ringfence.RetentionChange{Drops: []ringfence.RetentionDrop{drop}},
+	})
+	if err != nil || !change.Done || len(change.Drops) != 1 || change.Drops[0] != drop {
+		t.Errorf("%+v, %v; expected a change with the estimate that was given", change, err)
+	}
+}

@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/vfs/vfstest"
+)
+
+// A directory whose disk fills up under a group at work, and gets room again.
+func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
+	t.Parallel()
+	dir, ok := vfstest.SmallDisk(t, "8m")
+	if !ok {
+		t.Log("this user may not mount a file system; the log and the registry have tests that play it")
+		return
+	}
+	open := func() *ringfence.Client {
+		rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { rf.Close() })
+		return rf
+	}
+	rf := open()
+	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 4}); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast-of-others")
+	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := newRecorder()
+	a := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "a", CommitInterval: 5 * time.Millisecond})
+	stored := produceUntilFull(t, rf)
+	vfstest.Fill(t, dir)
+	got.waitFor(t, stored)
+	late := open() // another process, and another member, on the full disk
+	b := consume(t, late, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "b"})
+	waitFor(t, "the second member to get its share", func() bool {
+		info, err := late.DescribeGroup(t.Context(), "g")
+		return err == nil && len(info.Members) == 2 && info.Members[1].Units == 2
+	})
+	if err := late.EnsureTopic(t.Context(), "more", ringfence.TopicConfig{Partitions: 4}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a new topic on a full disk: %v; expected no space", err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		m := ringfence.Message{Key: []byte("after"), Value: fmt.Append(nil, i)}
+		if _, err := late.Produce(t.Context(), "orders", m); err != nil {
+			t.Fatalf("with room again: %v", err)
+		}
+	}
+	got.waitFor(t, stored+100)
+	a.leave(t)
+	b.leave(t)
+	if got.count() != stored+100 {
+		t.Errorf("%d messages were handled; %d were stored", got.count(), stored+100)
+	}
+}
+
+// produceUntilFull returns how many messages were stored before the disk was full.
+func produceUntilFull(t *testing.T, rf *ringfence.Client) int {
+	t.Helper()
+	for i := 0; ; i++ {
+		m := ringfence.Message{Key: fmt.Appendf(nil, "k%d", i%16), Value: make([]byte, 2000)}
+		_, err := rf.Produce(t.Context(), "orders", m)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ringfence.ErrNotAppended) || !strings.Contains(err.Error(), "no space is left") {
+			t.Fatalf("produce on a full disk: %v; expected ErrNotAppended for want of space", err)
+		}
+		return i
+	}
+}

@@ -1,0 +1,414 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
+	registrypkg "github.com/ringfence/ringfence/registry"
+)
+
+// turned waits until no turn of a subscription is under way.
+func turned(t *testing.T, rf *ringfence.Client, name string) (d *ringfence.SubscriptionInfo) {
+	t.Helper()
+	eventually(t, "the end of the turn", func() bool {
+		var err error
+		d, err = rf.DescribeSubscription(t.Context(), name)
+		must(t, err)
+		return !d.Turning()
+	})
+	return d
+}
+
+// A subscription with parked keys and dead letters goes from six shards to others while two members deliver
+// it: counts that divide and that don't, up and down. All of each key comes once and in order, also what is
+// redriven after all turns, and what was finished stays so.
+func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
+	t.Parallel()
+	const keys = 12
+	s := newStores()
+	one, two := s.open(t), s.open(t)
+	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 6}))
+	_, err := one.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
+		Topic: "a", MaxAttempts: 3, Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Hold: -1,
+	})
+	must(t, err)
+	var d delivered
+	h := d.handler(func(m *ringfence.Message) error {
+		if string(m.Key) == "k0" && string(m.Value) == "k0-3" {
+			return ringfence.Permanent(errors.New("poison"))
+		}
+		if m.Attempt == 1 && m.Offset%7 == 3 {
+			return errors.New("a hiccup")
+		}
+		return nil
+	})
+	subscribe(t, one, "billing", h)
+	subscribe(t, two, "billing", h)
+	n := 0
+	produce := func(count int) {
+		for range count {
+			for k := range keys {
+				_, err := one.Produce(t.Context(), "a", ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Appendf(nil, "k%d-%d", k, n)})
+				must(t, err)
+			}
+			n++
+		}
+	}
+	all := func(key string, upto int) bool { return len(d.of(key)) >= upto }
+	produce(8)
+	for _, shards := range []int{3, 4, 6, 1, 5} {
+		plan, err := one.Reshard(t.Context(), "billing", shards, &ringfence.ReshardOptions{DryRun: true})
+		must(t, err)
+		if plan.Begun || len(plan.Shards) != shards {
+			t.Errorf("a dry run to %d shards: %+v", shards, plan)
+		}
+		_, err = one.Reshard(t.Context(), "billing", shards, nil)
+		must(t, err)
+		produce(5)
+		info := turned(t, one, "billing")
+		if info.Set().Pause == 0 {
+			t.Errorf("nobody knows how long the turn to %d shards took", shards)
+		}
+		t.Logf("%d shards: a pause of %d ms", info.Set().Shards, info.Set().Pause)
+	}
+	eventually(t, "all records of the good keys", func() bool {
+		for k := 1; k < keys; k++ {
+			if !all(fmt.Sprintf("k%d", k), n) {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "the dead letter and all behind it", func() bool {
+		letters, err := one.DeadLetters(t.Context(), "billing", nil)
+		must(t, err)
+		return len(letters) == n-3 && letters[0].Failed && string(letters[0].Value) == "k0-3"
+	})
+	d.cure()
+	count, err := two.Redrive(t.Context(), "billing", nil)
+	if must(t, err); count != 1 {
+		t.Errorf("%d were redriven", count)
+	}
+	eventually(t, "the redriven key", func() bool { return all("k0", n) })
+	for k := range keys {
+		var want []string
+		for i := range n {
+			want = append(want, fmt.Sprintf("k%d-%d", k, i))
+		}
+		if got := d.of(fmt.Sprintf("k%d", k)); !slices.Equal(got, want) {
+			t.Errorf("k%d came as %v", k, got)
+		}
+	}
+}
+
+// reshardable makes a topic of four partitions and a subscription of it, which nobody delivers.
+func reshardable(t *testing.T, from ringfence.From) (*stores, *ringfence.Client) {
+	t.Helper()
+	s := newStores()
+	rf := s.open(t)
+	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 4}))
+	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
+		Topic: "a", From: from, MaxAttempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Hold: -1,
+	})
+	must(t, err)
+	return s, rf
+}
+
+// produceKeys appends a record of each of eight keys, with that value.
+func produceKeys(t *testing.T, rf *ringfence.Client, value string) {
+	t.Helper()
+	for k := range 8 {
+		_, err := rf.Produce(t.Context(), "a", ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: []byte(value)})
+		must(t, err)
+	}
+}
+
+func (d *delivered) each(values ...string) func() bool {
+	return func() bool {
+		for k := range 8 {
+			if !slices.Equal(d.of(fmt.Sprintf("k%d", k)), values) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func fine(*ringfence.Message) error { return nil }
+
+func TestASubscriptionFromTheLatestSkipsNothingAtATurn(t *testing.T) {
+	t.Parallel()
+	_, rf := reshardable(t, ringfence.Latest)
+	produceKeys(t, rf, "before")
+	var d delivered
+	h := d.handler(fine)
+	stop := subscribe(t, rf, "billing", h)
+	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	must(t, err)
+	eventually(t, "that all shards have begun", func() bool {
+		g, err := rf.DescribeGroup(t.Context(), info.Group())
+		return err == nil && len(g.Units) == 4 && !slices.ContainsFunc(g.Units, func(u ringfence.UnitInfo) bool { return u.Positions[0].Checkpoint < 0 })
+	})
+	produceKeys(t, rf, "1")
+	eventually(t, "the first", d.each("1"))
+	stop()
+	produceKeys(t, rf, "2")
+	_, err = rf.Reshard(t.Context(), "billing", 3, nil)
+	must(t, err)
+	produceKeys(t, rf, "3")
+	subscribe(t, rf, "billing", h)
+	eventually(t, "all since", d.each("1", "2", "3"))
+	turned(t, rf, "billing")
+}
+
+func TestATurnWaitsForMembersAndBarsAnother(t *testing.T) {
+	t.Parallel()
+	_, rf := reshardable(t, "")
+	produceKeys(t, rf, "1")
+	for _, shards := range []int{-1, 0, 5} {
+		if _, err := rf.Reshard(t.Context(), "billing", shards, nil); !errors.Is(err, ringfence.ErrInvalid) {
+			t.Errorf("%d shards: %v; expected ErrInvalid", shards, err)
+		}
+	}
+	same, err := rf.Reshard(t.Context(), "billing", 4, nil)
+	if must(t, err); same.Begun {
+		t.Errorf("a turn to as many shards was begun: %+v", same)
+	}
+	_, err = rf.Reshard(t.Context(), "billing", 2, nil)
+	must(t, err)
+	if _, err := rf.Reshard(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("a second turn: %v; expected ErrConflict", err)
+	}
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(fine))
+	eventually(t, "all records", d.each("1"))
+	if info := turned(t, rf, "billing"); info.Set().Shards != 2 || len(info.Sets) != 2 {
+		t.Errorf("after the turn: %+v", info.Sets)
+	}
+}
+
+func TestWhatTurnedIsGuardedAndDeleted(t *testing.T) {
+	t.Parallel()
+	_, rf := reshardable(t, "")
+	var d delivered
+	stop := subscribe(t, rf, "billing", d.handler(fine))
+	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	must(t, err)
+	info := turned(t, rf, "billing")
+	old := info.As(info.Sets[0])
+	if err := rf.DeleteGroup(t.Context(), old.Group(), nil); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("delete of the group that ended: %v; expected ErrConflict", err)
+	}
+	if err := rf.PauseGroup(t.Context(), info.Group()); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription pause") {
+		t.Errorf("pause of its group: %v; expected ErrConflict, and what pauses the subscription", err)
+	}
+	if err := rf.DeleteTopic(t.Context(), old.JournalTopic(), nil); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("delete of the journal that ended: %v; expected ErrConflict", err)
+	}
+	stop()
+	must(t, rf.DeleteSubscription(t.Context(), "billing", nil))
+	topics, err := rf.Topics(t.Context())
+	must(t, err)
+	groups, err := rf.Groups(t.Context())
+	if must(t, err); len(topics) != 1 || len(groups) != 0 {
+		t.Errorf("left are %d topics and %d groups", len(topics), len(groups))
+	}
+}
+
+// The definition is put back to what it was, or to another time, as a registry does that fails over.
+func rewrite(t *testing.T, s *stores, change func(map[string]any)) {
+	t.Helper()
+	reg := s.reg.Open()
+	e, err := reg.Get(t.Context(), "subscriptions/billing")
+	must(t, errors.Join(err, reg.Close()))
+	var doc map[string]any
+	must(t, json.Unmarshal(e.Value, &doc))
+	change(doc)
+	value, err := json.Marshal(doc)
+	must(t, err)
+	forge(t, s, "subscriptions/billing", string(value))
+}
+
+func TestARegistryThatForgetsATurnIsTold(t *testing.T) {
+	t.Parallel()
+	s, rf := reshardable(t, "")
+	var before any
+	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
+	var d delivered
+	h := d.handler(fine)
+	stop := subscribe(t, rf, "billing", h)
+	produceKeys(t, rf, "1")
+	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	must(t, err)
+	info := turned(t, rf, "billing")
+	eventually(t, "the first", d.each("1"))
+	stop()
+	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
+	produceKeys(t, rf, "2")
+	subscribe(t, rf, "billing", h)
+	eventually(t, "the second", d.each("1", "2"))
+	if now := turned(t, rf, "billing"); now.Set().ID != info.Set().ID {
+		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
+	}
+}
+
+// forgetSet takes a shard set's topics and its group out of the registry, and leaves the log as it is.
+func forgetSet(t *testing.T, s *stores, info *ringfence.SubscriptionInfo) {
+	t.Helper()
+	reg := s.reg.Open()
+	defer func() { must(t, reg.Close()) }()
+	g, err := reg.Group(info.Group())
+	must(t, err)
+	must(t, g.Delete(t.Context()))
+	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {
+		_, err := reg.Txn(t.Context(), registrypkg.Txn{Deletes: []string{"topics/" + name}})
+		must(t, err)
+	}
+}
+
+// Nothing of the turn is left in the registry: neither the set, nor its topics, nor what its group has done.
+func TestARegistryThatForgetsATurnWithItsTopicsLosesNothing(t *testing.T) {
+	t.Parallel()
+	s, rf := reshardable(t, "")
+	var before any
+	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
+	var d delivered
+	h := d.handler(func(m *ringfence.Message) error {
+		if string(m.Key) == "k3" && string(m.Value) == "2" {
+			return errors.New("poison")
+		}
+		return nil
+	})
+	stop := subscribe(t, rf, "billing", h)
+	produceKeys(t, rf, "1")
+	eventually(t, "the first", d.each("1"))
+	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	must(t, err)
+	info := turned(t, rf, "billing")
+	produceKeys(t, rf, "2")
+	dead := func(rf *ringfence.Client) bool {
+		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		must(t, err)
+		return len(letters) == 1 && string(letters[0].Key) == "k3"
+	}
+	eventually(t, "a dead letter of the new set", func() bool { return dead(rf) })
+	stop()
+	forgetSet(t, s, info)
+	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
+	rf = s.open(t)
+	produceKeys(t, rf, "3")
+	subscribe(t, rf, "billing", h)
+	eventually(t, "all but what waits behind the dead letter", func() bool {
+		for k := range 8 {
+			if got := d.of(fmt.Sprintf("k%d", k)); k != 3 && got[len(got)-1] != "3" {
+				return false
+			}
+		}
+		return true
+	})
+	d.cure()
+	eventually(t, "the redriven record and what waits behind it", func() bool {
+		_, err := rf.Redrive(t.Context(), "billing", nil)
+		must(t, err)
+		return slices.Equal(d.of("k3"), []string{"1", "2", "3"})
+	})
+	if now := turned(t, rf, "billing"); now.Set().ID != info.Set().ID {
+		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
+	}
+}
+
+// The registry went back to before the topic grew and its subscription followed. A member that runs goes on once
+// somebody has added the storage topic again, as the log says; nobody has to start it anew.
+func TestAGrowthThatARegistryForgotGoesOnWhenItIsRepeated(t *testing.T) {
+	t.Parallel()
+	s, rf := reshardable(t, "")
+	var before any
+	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
+	reg := s.reg.Open()
+	main, err := reg.Get(t.Context(), "topics/a")
+	must(t, err)
+	var d delivered
+	h := d.handler(fine)
+	stop := subscribe(t, rf, "billing", h)
+	produceKeys(t, rf, "1")
+	eventually(t, "the first", d.each("1"))
+	grow(t, rf, 2)
+	produceKeys(t, rf, "2")
+	info := follows(t, rf, "billing", 1)
+	eventually(t, "the second", d.each("1", "2"))
+	stop()
+	must(t, reg.Close())
+	forgetSet(t, s, info)
+	forge(t, s, "topics/a", string(main.Value))
+	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
+	var told testlog.Buffer
+	rf = s.openWith(t, told.Logger())
+	subscribe(t, rf, "billing", h)
+	eventually(t, "that it is told what to do", func() bool { return strings.Contains(told.String(), "add that storage topic again") })
+	grow(t, rf, 2)
+	produceKeys(t, rf, "3")
+	if now := follows(t, rf, "billing", 1); now.Set().ID != info.Set().ID {
+		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
+	}
+	eventually(t, "the second once more, and the third", d.each("1", "2", "2", "3"))
+}
+
+func TestWhatARetiredSetHasLeftGoes(t *testing.T) {
+	t.Parallel()
+	s, rf := reshardable(t, "")
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(fine))
+	for _, shards := range []int{2, 3} {
+		_, err := rf.Reshard(t.Context(), "billing", shards, nil)
+		must(t, err)
+		turned(t, rf, "billing")
+	}
+	rewrite(t, s, func(doc map[string]any) {
+		for _, set := range doc["sets"].([]any)[:2] {
+			set.(map[string]any)["since"] = time.Now().Add(-2 * time.Hour).UnixMilli()
+		}
+	})
+	eventually(t, "that the topics and groups of the first two sets go", func() bool {
+		topics, err := rf.Topics(t.Context())
+		must(t, err)
+		groups, err := rf.Groups(t.Context())
+		must(t, err)
+		info, err := rf.DescribeSubscription(t.Context(), "billing")
+		must(t, err)
+		return len(topics) == 3 && len(groups) == 1 && len(info.Sets) == 2 && info.Sets[1].Shards == 3 // last of all
+	})
+	produceKeys(t, rf, "1")
+	eventually(t, "all records", d.each("1"))
+}
+
+func TestAPausedSubscriptionTurns(t *testing.T) {
+	t.Parallel()
+	_, rf := reshardable(t, "")
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(fine))
+	produceKeys(t, rf, "1")
+	eventually(t, "the first", d.each("1"))
+	_, err := rf.Pause(t.Context(), "billing", nil)
+	must(t, err)
+	produceKeys(t, rf, "2")
+	_, err = rf.Reshard(t.Context(), "billing", 3, nil)
+	must(t, err)
+	turned(t, rf, "billing")
+	before := len(d.of("k1")) // a pause is heard of later than it is stored
+	_, err = rf.Reshard(t.Context(), "billing", 1, nil)
+	must(t, err)
+	turned(t, rf, "billing")
+	if len(d.of("k1")) > max(before, 1) {
+		t.Errorf("k1 was delivered in a pause: %v", d.of("k1"))
+	}
+	_, err = rf.Resume(t.Context(), "billing")
+	must(t, err)
+	eventually(t, "the second", d.each("1", "2"))
+}

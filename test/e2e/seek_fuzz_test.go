@@ -1,0 +1,29 @@
+package e2e_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ringfence/ringfence"
+)
+
+// What is accepted as the place to go to is understood again as it is printed.
+func FuzzParseSeek(f *testing.F) {
+	for _, s := range []string{"earliest", "latest", "0", "9223372036854775807", "-15m", "2026-01-31T12:00:00Z", "-1", "+1", "0x10", "-2562047h", "9999-12-31T23:59:59+23:59"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		to, err := ringfence.ParseSeek(s)
+		if err != nil {
+			if !errors.Is(err, ringfence.ErrInvalid) {
+				t.Fatalf("an error without a kind: %v", err)
+			}
+			return
+		}
+		text := to.String()
+		again, err := ringfence.ParseSeek(text)
+		if err != nil || again.String() != text {
+			t.Fatalf("%q is printed as %q, which is read as %q, %v", s, text, again, err)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence"
+)
+
+// sendAt sends a record that is not to be delivered before a time.
+func sendAt(t *testing.T, rf *ringfence.Client, key, value, at string) {
+	t.Helper()
+	_, err := rf.Produce(t.Context(), "orders", ringfence.Message{
+		Key: []byte(key), Value: []byte(value), Headers: []ringfence.Header{{Name: ringfence.HeaderNotBefore, Value: []byte(at)}},
+	})
+	must(t, err)
+}
+
+// A record waits for its time in a journal: its key with it, no other key, and no checkpoint. That it waited is no
+// attempt.
+func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
+	t.Parallel()
+	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 1})
+	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
+	sendAt(t, rf, "k", "late", fmt.Sprint(due.UnixMilli()))
+	send(t, rf, "k", "behind")
+	send(t, rf, "other", "1")
+	sendAt(t, rf, "past", "1", due.Add(-time.Hour).UTC().Format(time.RFC3339))
+	early := make(chan string, 8)
+	handler := func(m *ringfence.Message) error {
+		if string(m.Key) == "k" && (time.Now().Before(due) || m.Attempt != 1) {
+			early <- fmt.Sprintf("%s at %s, attempt %d", m.Value, time.Now(), m.Attempt)
+		}
+		return nil
+	}
+	var first, second delivered
+	stop := subscribe(t, rf, "billing", first.handler(handler))
+	eventually(t, "what is not delayed", func() bool { return len(first.of("other"))+len(first.of("past")) == 2 })
+	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	must(t, err)
+	eventually(t, "the checkpoint to pass what is delayed", func() bool {
+		g, err := rf.DescribeGroup(t.Context(), info.Group())
+		return err == nil && g.Lag == 0
+	})
+	why, err := rf.Why(t.Context(), "billing", []byte("k"))
+	if err != nil || len(why) != 1 || !why[0].Due.Equal(due) || why[0].Attempts != 0 || why[0].Parked != 2 {
+		t.Errorf("%+v, %v; expected the record to be due at %s", why, err, due)
+	}
+	stop()
+	subscribe(t, rf, "billing", second.handler(handler))
+	eventually(t, "the record, and what waited behind it", func() bool {
+		return slices.Equal(append(first.of("k"), second.of("k")...), []string{"late", "behind"})
+	})
+	select {
+	case what := <-early:
+		t.Errorf("%s; expected %s, and the first attempt", what, due)
+	default:
+	}
+}
+
+// Nobody knows when such a record was meant to come: nothing is passed over in silence, and nothing comes early.
+func TestADelayThatMakesNoSenseIsADeadLetterAtOnce(t *testing.T) {
+	t.Parallel()
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Initial: time.Hour, Max: time.Hour})
+	for _, at := range []string{"tomorrow", "", "99999999999999999999", time.Now().AddDate(2, 0, 0).UTC().Format(time.RFC3339), "\x1b[2J"} {
+		sendAt(t, rf, "k"+at, "x", at)
+	}
+	var d delivered
+	subscribe(t, rf, "billing", d.handler(fine))
+	for _, l := range lettersOf(t, rf, 5, nil) {
+		if !l.Failed || !strings.Contains(l.Answer, "expected a time") {
+			t.Errorf("%+v; expected a dead letter that says what was expected", l)
+		}
+		if got := d.of(string(l.Key)); len(got) != 0 {
+			t.Errorf("%q was delivered", l.Key)
+		}
+	}
+}

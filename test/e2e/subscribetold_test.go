@@ -1,0 +1,194 @@
+package e2e_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/registry"
+)
+
+// told is what owners tell of the shards of a subscription; nil for those of which there is nothing.
+func told(t *testing.T, rf *ringfence.Client, name string) (all []*registry.Deliveries) {
+	t.Helper()
+	d, err := rf.DescribeSubscription(t.Context(), name)
+	must(t, err)
+	g, err := rf.DescribeGroup(t.Context(), d.Group())
+	must(t, err)
+	for _, u := range g.Units {
+		all = append(all, u.Deliveries)
+	}
+	return all
+}
+
+// written are the versions of the checkpoints.
+func written(t *testing.T, rf *ringfence.Client, name string) string {
+	t.Helper()
+	d, err := rf.DescribeSubscription(t.Context(), name)
+	must(t, err)
+	g, err := rf.Registry().Group(d.Group())
+	must(t, err)
+	st, err := g.Load(t.Context(), true)
+	must(t, err)
+	var versions []string
+	for _, u := range st.Units {
+		versions = append(versions, string(u.CheckpointVersion))
+	}
+	return strings.Join(versions, " ")
+}
+
+// Only the owner of a shard knows what its endpoint says. Everybody reads it in the registry, though nothing was
+// finished yet, and it is written when it changes and at no other time.
+func TestEverybodySeesWhereDeliveriesAreHeldBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, rf, c := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		var mended atomic.Bool
+		down := func(*ringfence.Message) error {
+			if mended.Load() {
+				return nil
+			}
+			return ringfence.Outage(errors.New("no \x1b[31mtills\xff are open: " + strings.Repeat("closed ", 100)))
+		}
+		began := time.Now()
+		stop := subscribe(t, rf, "billing", (&delivered{}).handler(down))
+		time.Sleep(5 * time.Second)
+		other := s.open(t)
+		for shard, d := range told(t, other, "billing") {
+			if d == nil || d.HeldBack == nil {
+				t.Fatalf("shard %d: %+v", shard, d)
+			}
+			h := d.HeldBack
+			if !strings.HasPrefix(h.Why, "no \x1b[31mtills? are open: closed") || len(h.Why) > registry.MaxWhyBytes || h.Next != 0 ||
+				h.Since < began.UnixMilli() || h.Since > began.Add(time.Second).UnixMilli() {
+				t.Errorf("shard %d is held back: %+v", shard, h)
+			}
+		}
+		before := written(t, other, "billing")
+		time.Sleep(time.Minute)
+		if now := written(t, other, "billing"); now != before {
+			t.Errorf("checkpoints of versions %s became %s in an outage that goes on", before, now)
+		}
+
+		stop()
+		for shard, d := range told(t, other, "billing") {
+			if d != nil {
+				t.Errorf("shard %d has no owner, and tells %+v", shard, d)
+			}
+		}
+		stop = subscribe(t, rf, "billing", (&delivered{}).handler(down))
+		time.Sleep(5 * time.Second)
+		mended.Store(true)
+		time.Sleep(5 * time.Second)
+		for shard, d := range told(t, other, "billing") {
+			if d != nil {
+				t.Errorf("shard %d is told to be held back when all goes on: %+v", shard, d)
+			}
+		}
+		stop()
+		_ = c
+	})
+}
+
+// unreached is an outage of which one is enough, as nothing of the record was sent.
+type unreached struct{ error }
+
+func (unreached) Outage() bool    { return true }
+func (unreached) Unreached() bool { return true }
+
+// A shard at rest, whose progress does not move, tells it too.
+func TestEverybodySeesAnOutageWhereNothingMoves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, rf, _ := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		var down atomic.Bool
+		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
+			if down.Load() {
+				return unreached{errors.New("no route")}
+			}
+			return nil
+		}))()
+		heldBack := func() (n int) {
+			for _, d := range told(t, rf, "billing") {
+				if d != nil && d.HeldBack != nil {
+					n++
+				}
+			}
+			return n
+		}
+		time.Sleep(time.Minute)
+		within(t, "shards that are held back when all goes on", heldBack(), 0, 0)
+		down.Store(true)
+		produce(t, rf, "orders", 400, 401, 100)
+		time.Sleep(2 * time.Second)
+		within(t, "shards that are held back as one found no connection", heldBack(), 8, 8)
+		down.Store(false)
+		time.Sleep(3 * time.Second)
+		within(t, "shards that are held back after an answer", heldBack(), 0, 0)
+	})
+}
+
+// An answer may say when it wants to be asked again.
+func TestEverybodySeesWhenAnOutageIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, rf, _ := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
+			return ringfence.RetryAfter(ringfence.Outage(errors.New("busy")), 50*time.Second)
+		}))()
+		time.Sleep(5 * time.Second)
+		next := time.Now().Add(45 * time.Second).UnixMilli()
+		tell := 0 // a shard that had not begun tells nothing
+		for shard, d := range told(t, rf, "billing") {
+			if d == nil {
+				continue
+			}
+			if tell++; d.HeldBack == nil || d.HeldBack.Next < next-2000 || d.HeldBack.Next > next+5000 {
+				t.Errorf("shard %d: %+v; expected the next try at about %d", shard, d, next)
+			}
+		}
+		within(t, "shards that tell of it", tell, 1, 8)
+	})
+}
+
+// What is used of limits goes with the progress, at most once a second, and costs nothing at rest.
+func TestEverybodySeesWhatIsUsedOfLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, rf, c := limited(t, 2000, 64, ringfence.SubscriptionConfig{Rate: 100, Concurrency: 32})
+		stopA := subscribe(t, rf, "billing", c.handler("a", 100*time.Millisecond, nil))
+		stopB := subscribe(t, s.open(t), "billing", c.handler("b", 100*time.Millisecond, nil))
+		time.Sleep(10 * time.Second)
+		var rate float64
+		running := 0
+		for shard, d := range told(t, rf, "billing") {
+			if d == nil { // it has delivered all of its partition
+				continue
+			}
+			if time.Now().UnixMilli()-d.At > 2000 {
+				t.Errorf("shard %d: %+v", shard, d)
+			}
+			rate += d.Rate
+			running += d.Running
+		}
+		within(t, "attempts a second", int(rate), 90, 110)
+		within(t, "attempts under way", running, 5, 20)
+		time.Sleep(30 * time.Second)
+		for shard, d := range told(t, rf, "billing") {
+			if d != nil && (d.Rate != 0 || d.Running != 0) {
+				t.Errorf("shard %d has nothing to deliver, and tells %+v", shard, d)
+			}
+		}
+		before := written(t, rf, "billing")
+		time.Sleep(time.Minute)
+		if now := written(t, rf, "billing"); now != before {
+			t.Errorf("checkpoints of versions %s became %s at rest", before, now)
+		}
+		stopA()
+		stopB()
+	})
+}

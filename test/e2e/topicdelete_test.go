@@ -1,0 +1,130 @@
+package e2e_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/testlog"
+)
+
+// What a newer version wrote is nothing to go on without: where it names the topic, that stays, with force too;
+// where it does not, force says what it passes over. Nobody is told to use force.
+func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
+	t.Parallel()
+	const (
+		no    = iota // it is refused, with force too
+		force        // with force it goes, and people are told
+	)
+	for name, c := range map[string]struct {
+		key, value string
+		other      string // another topic that is to go; "": orders
+		how        int
+		says       string
+	}{
+		"a subscription that nobody has delivered yet": {"subscriptions/mailing", `{"format":99,"name":"mailing","topic":"orders"}`, "", no, `subscription "mailing"`},
+		"one of several topics":                        {"subscriptions/mailing", `{"format":99,"name":"mailing","from":{"topics":["mails","orders"]}}`, "", no, `subscription "mailing"`},
+		"one that is called as the topic":              {"subscriptions/orders", `{"format":99,"name":"orders","topic":"mails"}`, "", force, `subscription "orders"`},
+		"one that says nothing of topics":              {"subscriptions/mailing", `{"format":99,"name":"mailing"}`, "", force, `subscription "mailing"`},
+		"a group":                                      {"groups/g/meta", `{"format":99,"topic":"orders","life":"a","units":1}`, "", no, `group "g"`},
+		"a group of other types":                       {"groups/g/meta", `{"format":99,"topic":["orders"],"life":7}`, "", no, `group "g"`},
+		"a group of another topic":                     {"groups/g/meta", `{"format":99,"topic":"mails"}`, "", force, `group "g"`},
+		"a damaged group":                              {"groups/g/meta", `{"format":`, "", force, `group "g"`},
+		"a damaged subscription":                       {"subscriptions/mailing", `{"format":`, "", force, `subscription "mailing"`},
+		"what a subscription has parked":               {"subscriptions/billing", `{"format":99,"name":"billing"}`, "journal", no, `subscription "billing"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newTopic(t, 1)
+			var said testlog.Buffer
+			rf := s.openWith(t, said.Logger())
+			ctx := t.Context()
+			topic := "orders"
+			if c.other != "" {
+				info, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+				must(t, err)
+				topic = info.JournalTopic()
+			}
+			forge(t, s, c.key, c.value)
+			newer := strings.Contains(c.value, "99")
+			for _, o := range []ringfence.DeleteTopicOptions{{DryRun: true}, {}, {Force: true, DryRun: true}, {Force: true}} {
+				err := rf.DeleteTopic(ctx, topic, &o)
+				if o.Force && c.how == force {
+					if err != nil {
+						t.Errorf("%+v: %v", o, err)
+					}
+					continue
+				}
+				if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), c.says) || newer && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
+					t.Errorf("%+v: %v; expected ErrConflict that names %s, and of a newer version to upgrade, and nothing of force", o, err, c.says)
+				}
+				if _, err := rf.DescribeTopic(ctx, topic); err != nil {
+					t.Fatalf("%+v: the topic: %v", o, err)
+				}
+			}
+			_, err := rf.DescribeTopic(ctx, topic)
+			if gone := errors.Is(err, ringfence.ErrNotFound); gone != (c.how == force) {
+				t.Errorf("the topic: %v", err)
+			}
+			if text := said.String(); c.how == force && !strings.Contains(text, strings.Fields(c.says)[0]+"="+strings.Trim(strings.Fields(c.says)[1], `"`)) {
+				t.Errorf("people were told %q; expected what was passed over", text)
+			}
+		})
+	}
+}
+
+// Force removes what can't be read where it is named, and says so; and then all of it.
+func TestForceSaysWhatItRemovesThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	for name, meta := range map[string]string{"newer": `{"format":99,"life":7,"topic":["orders"]}`, "damaged": `{"format":`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := parked(t)
+			var said testlog.Buffer
+			rf := s.openWith(t, said.Logger())
+			ctx := t.Context()
+			info, err := rf.DescribeSubscription(ctx, "billing")
+			must(t, err)
+			forge(t, s, "groups/g/meta", meta)
+			if err := rf.DeleteGroup(ctx, "g", nil); err == nil || name == "newer" && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
+				t.Errorf("without force: %v", err)
+			}
+			must(t, rf.DeleteGroup(ctx, "g", &ringfence.DeleteGroupOptions{Force: true}))
+			if !strings.Contains(said.String(), "group=g ") {
+				t.Errorf("people were told %q; expected which group went", said.String())
+			}
+			forge(t, s, "subscriptions/billing", meta)
+			forge(t, s, "groups/"+info.Group()+"/meta", meta)
+			if err := rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true}); err != nil {
+				t.Errorf("with force: %v", err)
+			}
+			if !strings.Contains(said.String(), "subscription=billing") {
+				t.Errorf("people were told %q; expected which subscription went", said.String())
+			}
+			groups, err := rf.Groups(ctx)
+			topics, err2 := rf.Topics(ctx)
+			if err := errors.Join(err, err2); err != nil || len(groups) != 0 || len(topics) != 1 {
+				t.Errorf("left are groups %+v and topics %+v, %v; expected the topic orders alone", groups, topics, err)
+			}
+		})
+	}
+}
+
+// A dry run takes nothing, of what force would take too.
+func TestADryRunOfADeletionTakesNoGroup(t *testing.T) {
+	t.Parallel()
+	_, rf := newTopic(t, 1)
+	produce(t, rf, "orders", 0, 10, 5)
+	consumeAll(t, rf, 10)
+	ctx := t.Context()
+	if err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{DryRun: true}); !errors.Is(err, ringfence.ErrConflict) {
+		t.Errorf("without force: %v; expected ErrConflict", err)
+	}
+	must(t, rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true, DryRun: true}))
+	g, err := rf.DescribeGroup(ctx, "ledger")
+	must(t, err)
+	if g.Units[0].Positions[0].Checkpoint != 10 {
+		t.Errorf("the group is at %+v; expected its progress as it was", g.Units)
+	}
+}
