@@ -1,10 +1,11 @@
-package e2e_test
+package consumer_test
 
 import (
 	"errors"
 	"testing"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // What is accepted as the place to go to is understood again as it is printed.
@@ -13,15 +14,15 @@ func FuzzParseSeek(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		to, err := ringfence.ParseSeek(s)
+		to, err := consumer.ParseSeek(s)
 		if err != nil {
-			if !errors.Is(err, ringfence.ErrInvalid) {
+			if !errors.Is(err, fault.Invalid) {
 				t.Fatalf("an error without a kind: %v", err)
 			}
 			return
 		}
 		text := to.String()
-		again, err := ringfence.ParseSeek(text)
+		again, err := consumer.ParseSeek(text)
 		if err != nil || again.String() != text {
 			t.Fatalf("%q is printed as %q, which is read as %q, %v", s, text, again, err)
 		}
