@@ -6,8 +6,7 @@ BIN           := bin
 TEST_FLAGS    ?= -timeout 10m
 GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
-SECONDTRY     := $(BIN)/secondtry
-GOTEST        := GO=$(GO) SECONDTRY=$(if $(CI),$(CURDIR)/$(SECONDTRY)) $(CURDIR)/scripts/gotest
+LICENSES      := github.com/google/go-licenses@v1.6.0
 
 # The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
@@ -15,7 +14,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go
 # Packages whose tests stay quick under the race detector: not those that search many histories or
 # crashes in one goroutine, of which a sample is run (the detector takes 19 GB for the coroutines of
 # page's histories), nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crashtest|page|archtest|benchkit|cli|doctest|nemesis)$$')
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crash|page|archtest|benchkit|cli|doctest|nemesis)$$')
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
@@ -62,15 +61,19 @@ build-pulsar: toolchain ## Build bin/ringfence-pulsar, which knows Apache Pulsar
 	cd commitlog/pulsarlog && $(GO) build -trimpath -tags $(TAGS) -o ../../$(BIN)/ringfence-pulsar ./cmd/ringfence-pulsar
 
 .PHONY: notice
-notice: ## Write NOTICE: what is linked, and its licences
-	$(GO) run ./internal/notice
+notice: toolchain ## What goes with a release: the modules of each program with their licences, in bin/notice
+	@rm -rf $(BIN)/notice; mkdir -p $(BIN)/notice
+	@for p in .:cmd/ringfence commitlog/pulsarlog:cmd/ringfence-pulsar; do \
+		( cd $${p%:*}; GOFLAGS=-tags=$(TAGS) $(GO) run $(LICENSES) report ./$${p#*:} --ignore github.com/ringfence ) >$(BIN)/notice/$$(basename $$p).csv; \
+		( cd $${p%:*}; GOFLAGS=-tags=$(TAGS) $(GO) run $(LICENSES) save ./$${p#*:} --ignore github.com/ringfence --save_path $(CURDIR)/$(BIN)/notice/$$(basename $$p) ); \
+	done
 
 ##@ Checking
 
 .PHONY: test
-test: setup $(if $(CI),$(SECONDTRY)) ## All tests of all modules, with the servers that are installed (make services-list)
+test: setup ## All tests of all modules, with the servers that are installed (make services-list)
 	@scripts/services start >/dev/null
-	@env=$$(scripts/services env); eval "$$env"; $(call each,$(GOTEST) ./... -tags $(TAGS) $(TEST_FLAGS))
+	@env=$$(scripts/services env); eval "$$env"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
 
 .PHONY: check
 check: format vet lint test race sim deps ## Everything a change must pass
@@ -89,15 +92,15 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
 	@$(call each,$(CURDIR)/$(GOLANGCI) run --allow-serial-runners --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
-race: setup $(if $(CI),$(SECONDTRY)) ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
+race: setup ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
 	@scripts/services start >/dev/null
 	@env=$$(scripts/services env); eval "$$env"; export CGO_ENABLED=1; \
-	$(GOTEST) "$(RACE)" -race -tags $(TAGS) $(TEST_FLAGS); \
-	( cd commitlog/pulsarlog && $(GOTEST) ./... -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_PULSAR)' ); \
-	$(GOTEST) ./commitlog/filelog/internal/page -race -tags $(TAGS) $(TEST_FLAGS) -skip TestEveryInterleaving; \
-	RINGFENCE_SIM=2000 $(GOTEST) ./group/sim -race -tags $(TAGS) $(TEST_FLAGS); \
-	$(GOTEST) ./commitlog/filelog/crashtest -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_CRASHES)'; \
-	$(GOTEST) ./internal/nemesis -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_STORMS)'
+	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE); \
+	( cd commitlog/pulsarlog && $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_PULSAR)' ./... ); \
+	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -skip TestEveryInterleaving ./commitlog/filelog/internal/page; \
+	RINGFENCE_SIM=2000 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) ./group/sim; \
+	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_CRASHES)' ./test/crash; \
+	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_STORMS)' ./test/nemesis
 
 .PHONY: deps
 deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
@@ -112,7 +115,7 @@ sim: setup ## 100,000 simulated histories of the group protocol, and of subscrip
 
 .PHONY: damage
 damage: setup ## A segment cut at every byte of its header and frames, and every bit of them flipped; of the zeros behind them a sample
-	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./commitlog/filelog/crashtest
+	RINGFENCE_SOAK=1 $(GO) test -count=1 -timeout 30m -run 'TestATruncatedSegment|TestAFlippedBitInASegment' ./test/crash
 
 .PHONY: soak
 soak: build ## The crash matrix, the simulation, each nemesis, the clusters and verify at full length (five hours)
@@ -126,7 +129,7 @@ NEMESIS_FOR ?= 30m
 
 .PHONY: soak-nemesis
 soak-nemesis: setup ## The nemesis of each store and of Kafka's cluster (NEMESIS_FOR=30m for each)
-	RINGFENCE_SOAK=1 RINGFENCE_NEMESIS_FOR=$(NEMESIS_FOR) $(GO) test -count=1 -v -timeout 24h -tags $(TAGS) -run TestPromisesAreKeptThroughFaults ./internal/nemesis
+	RINGFENCE_SOAK=1 RINGFENCE_NEMESIS_FOR=$(NEMESIS_FOR) $(GO) test -count=1 -v -timeout 24h -tags $(TAGS) -run TestPromisesAreKeptThroughFaults ./test/nemesis
 
 .PHONY: soak-cluster
 soak-cluster: setup ## The conformance suite of logs on Kafka's cluster of three brokers
@@ -177,11 +180,6 @@ $(GOLANGCI):
 	@mkdir -p $(BIN)
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(BIN)/golangci-lint $@
-
-.PHONY: $(SECONDTRY)
-$(SECONDTRY):
-	@mkdir -p $(BIN)
-	$(GO) build -o $@ ./internal/secondtry
 
 .PHONY: services
 services: ## Start the servers that are installed, on ports of their own; prints their URLs

@@ -42,8 +42,6 @@ var layers = []layer{
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
 	{"test/e2e", nil},
-	{"internal/secondtry", nil},
-	{"internal/notice", nil},
 
 	// The log seam and its backends.
 	{"commitlog/driver", nil},
@@ -53,7 +51,7 @@ var layers = []layer{
 	{"internal/segment", []string{"commitlog/driver"}},
 	{"commitlog/filelog/internal/page", []string{"internal/segment", "internal/vfs"}},
 	{"commitlog/filelog", []string{"commitlog", "commitlog/driver", "commitlog/filelog/internal/page", "internal/prefetch", "internal/segment", "internal/vfs"}},
-	{"commitlog/filelog/crashtest", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "internal/segment", "internal/vfs"}},
+	{"test/crash", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "internal/segment", "internal/vfs"}},
 	{"commitlog/kafkalog", []string{"commitlog", "commitlog/driver"}},
 
 	// The registry seam and its backends.
@@ -111,7 +109,7 @@ var layers = []layer{
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
 	{"internal/demo", []string{"...", "!cmd/..."}},
-	{"internal/nemesis", nil},
+	{"test/nemesis", nil},
 	{"internal/doctest", []string{"internal/testserver"}},
 	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},

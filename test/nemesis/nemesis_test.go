@@ -105,7 +105,7 @@ func TestPromisesAreKeptThroughFaults(t *testing.T) {
 					t.Fatalf("%s=%s: expected a number", seedVariable, v)
 				}
 			}
-			t.Logf("to repeat the order of the faults: %s=%d go test -tags grpcnotrace -count=1 -run '^%s$' ./internal/nemesis", seedVariable, seed, t.Name())
+			t.Logf("to repeat the order of the faults: %s=%d go test -tags grpcnotrace -count=1 -run '^%s$' ./test/nemesis", seedVariable, seed, t.Name())
 			length, full := short, os.Getenv("RINGFENCE_SOAK") != ""
 			if full {
 				length = soak

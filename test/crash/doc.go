@@ -1,4 +1,4 @@
-// Package crashtest is the crash matrix of the file log: its tests run filelog on the crashable
+// Package crash is the crash matrix of the file log: its tests run filelog on the crashable
 // file system of internal/vfs and look at what is left.
 //
 //	crash_test.go    power loss before every operation that changes something, many times over,
@@ -14,4 +14,4 @@
 // sent; a producer that repeats itself is stored once; and appends go on.
 //
 // The matrix is bounded for CI. RINGFENCE_SOAK=1 makes it about a hundred times larger.
-package crashtest
+package crash
