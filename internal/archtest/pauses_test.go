@@ -46,8 +46,8 @@ func sleepers() exceptions {
 	return except(map[string]string{
 		"commitlog/filelog/process_test.go TestAStoppedProcessDoesNotStopTheOthers: time.Sleep(time.Duration(5+rand.IntN(20)) * time.Millisecond)":     "for how long a process runs before it is stopped is random: that is the fault",
 		"commitlog/filelog/process_test.go TestKilledProcessesLoseNothingThatWasAcked: time.Sleep(time.Duration(20+rng.IntN(100)) * time.Millisecond)": "for how long a process runs before it is killed is random: that is the fault",
-		"test/nemesis/fault_test.go hurt: time.Sleep(hold)":                                                                "for how long a fault lasts is a random time of real processes",
-		"test/nemesis/fault_test.go hurt: time.Sleep(s.Calm)":                                                              "for how long it is calm after a fault is a random time of real processes",
+		"test/nemesis/fault_test.go hurt: time.Sleep(hold)":                                                                    "for how long a fault lasts is a random time of real processes",
+		"test/nemesis/fault_test.go hurt: time.Sleep(s.Calm)":                                                                  "for how long it is calm after a fault is a random time of real processes",
 		"registry/sqlregistry/stranger_test.go hostileAnswers: time.Sleep(10 * time.Millisecond)":                              "a server that says something now and then",
 		"test/e2e/subscribebreaker_test.go TestAnOutageCostsNoRecordItsAttempts: time.Sleep(1500 * time.Millisecond)":          "for how long an outage lasts",
 		"test/e2e/subscribebreaker_test.go TestAnOutageCostsNoRecordItsAttempts: time.Sleep(500 * time.Millisecond)":           "for how long an outage lasts",
