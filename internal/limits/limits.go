@@ -3,23 +3,8 @@
 // docs/limits.md is the same table for people, and a test compares the two.
 package limits
 
-// Of Redis, what its server says. The client library makes room for what a message declares.
-const (
-	RedisReplyBytes  = 512 << 20
-	RedisStringBytes = 2 << 20 // an entry, INFO: one string of a message
-	RedisReplyParts  = 2*(1<<20) + 1<<16
-	RedisReplyDepth  = 16
-	RedisLineBytes   = 64 << 10
-	// Of what anybody may publish.
-	RedisCallBytes    = 64        // on the channel of the failure detectors: more says nothing
-	RedisChangesBytes = 128 << 10 // keys that changed: more says that all may have
-)
-
-// Of etcd, what its server says. The client makes room for all parts of an answer, however short they are.
-const (
-	EtcdAnswerBytes = 512 << 20
-	EtcdAnswerParts = 1<<20 + 1<<16
-)
+// EtcdAnswerBytes is the largest answer that etcd's client takes.
+const EtcdAnswerBytes = 512 << 20
 
 // Of PostgreSQL, what its server says without another request.
 const (

@@ -16,19 +16,17 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// Transactions that are independent of each other travel together, as merge.go plans it: waves of requests,
-// each of which etcd applies as a whole. First a request is sent on the condition that all of its checks
-// hold, which is the quick case. When one does not, or etcd takes no such thing, each transaction is sent as
-// a branch with a condition of its own; and where etcd's limit on operations is too low for that, alone.
-// A wave that failed ends the call: what comes behind it was to be applied later, and is not even tried.
+// Independent transactions travel together, as merge.go plans: waves of requests, each of which etcd
+// applies as a whole. A request first goes under the condition that all of its checks hold, which is the
+// usual case. If one fails, each transaction goes as a branch with a condition of its own, and if etcd's
+// limit on operations is too low for that, alone. A failed wave ends the call: later waves are not tried.
 
-// version is the modification revision: it grows with every change of the whole store, so no key
-// gets the same twice.
+// version is the modification revision. It grows with every change of the store, so no key gets one twice.
 func version(revision int64) driver.Version {
 	return driver.Version(strconv.FormatInt(revision, 10))
 }
 
-// revision is that of a version; one that no version has when it is not of ours. 0: absent.
+// revision is that of a version: 0 for absent, and -1, which no key has, for a text that is no version.
 func revision(v driver.Version) int64 {
 	if v == "" {
 		return 0
@@ -61,7 +59,7 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		case !applied:
 			return nil, fmt.Errorf("etcd registry: %w", s.kind(ctx, failed))
 		}
-		// What comes behind a failure is not even tried: it was to be applied later.
+		// The rest was to be applied later, so it is not tried.
 		for range txns[len(results):] {
 			results = append(results, driver.Result{Err: fmt.Errorf("etcd registry: an earlier transaction of the call failed: %w: %w", failed, fault.Unavailable)})
 		}
@@ -69,11 +67,11 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 	return results, nil
 }
 
-// part is the fate of one request.
+// part is the outcome of one request.
 type part struct {
 	results []driver.Result
-	failed  error // the server could not be asked, or did not answer
-	unknown bool  // and nobody can say whether it was applied
+	failed  error // the request failed as a whole
+	unknown bool  // and may have been applied
 }
 
 // together sends the requests of a wave at the same time.
@@ -125,8 +123,7 @@ func (s *store) each(ctx context.Context, batch []driver.Txn) part {
 			p.results[i] = accepted(&batch[i], resp.Header.Revision)
 			continue
 		}
-		// Asked again alone it says which check failed. Its checks did not hold at one moment of
-		// this call; should they hold at this one, then it is applied at this one.
+		// Sent again alone, it shows which check failed. Should the checks hold by now, it is applied.
 		p.results[i] = s.one(ctx, &batch[i]).results[0]
 	}
 	return p
@@ -137,7 +134,7 @@ func (s *store) oneByOne(ctx context.Context, batch []driver.Txn) part {
 	for i := range batch {
 		x := s.one(ctx, &batch[i])
 		if x.failed != nil && len(p.results) > 0 {
-			// Of the part as a whole something was applied.
+			// Something of the part was applied.
 			x = fail(len(batch)-i, x.unknown, x.failed)
 			return part{results: append(p.results, x.results...), failed: x.failed, unknown: true}
 		}
@@ -182,7 +179,7 @@ func fail(n int, unknown bool, err error) part {
 
 // commit sends one request. unknown: it failed, and may have been applied.
 func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn) (resp *clientv3.TxnResponse, unknown bool, err error) {
-	unknown, err = s.settled(ctx, func() (bool, error) {
+	unknown, err = s.whileFull(ctx, func() (bool, error) {
 		ctx, sent := marked(ctx)
 		err := s.request(ctx, func(ctx context.Context) (err error) {
 			resp, err = fill(s.client.Txn(ctx)).Commit()
@@ -244,7 +241,7 @@ func accepted(t *driver.Txn, at int64) driver.Result {
 	return r
 }
 
-// conflict says which check failed, from the keys as they were at that moment.
+// conflict finds the failed check, by the keys as they were at that moment.
 func conflict(t *driver.Txn, keys []*pb.ResponseOp) driver.Result {
 	for i, c := range t.Checks {
 		var have driver.Version

@@ -52,7 +52,7 @@ func TestAFullEtcdHasAppliedNothingWhileItsRevisionStays(t *testing.T) {
 	t.Parallel()
 	s := opened(t, config(t, testserver.Private(t, "etcd").URL()))
 	answer := func(applied bool) bool {
-		unknown, err := s.settled(t.Context(), func() (bool, error) {
+		unknown, err := s.whileFull(t.Context(), func() (bool, error) {
 			if applied {
 				if _, err := s.client.Put(t.Context(), s.root+"k", "v"); err != nil {
 					t.Fatal(err)

@@ -1,11 +1,11 @@
-// Package etcdregistry keeps who owns what in etcd 3.4 or newer.
+// Package etcdregistry is a registry in etcd 3.4 or newer.
 //
-// A version is etcd's modification revision, a session is a lease, and a transaction is one of
-// etcd's, so all of the seam's promises are etcd's own: entries survive the loss of a minority of
-// its nodes, and the end of a lease removes its entries at one revision. Many independent
-// transactions travel as branches of one (see merge).
+// A version is etcd's modification revision, a session is a lease, and a transaction is a transaction of
+// etcd. So the promises of the seam are etcd's own: entries survive the loss of a minority of nodes, and
+// the end of a lease removes its entries at one revision. Independent transactions travel as branches of
+// one request (merge.go).
 //
-// The layout of the keys is in docs/formats-etcdregistry.md.
+// docs/formats-etcdregistry.md describes the layout of the keys.
 package etcdregistry
 
 import (
@@ -38,23 +38,22 @@ type Config struct {
 	driver.Options
 
 	Endpoints []string // host:port of its nodes; at least one
-	// Prefix is what all keys begin with. "": "ringfence". None may lie inside another.
+	// Prefix starts all keys. "": "ringfence". No prefix may lie inside another.
 	Prefix   string
 	User     string // "": etcd's authentication is not used
 	Password string
-	// PasswordFile holds the password in its place, and is read for each login. Other users must not be
-	// able to read it.
+	// PasswordFile names a file with the password, in place of Password. Each login reads it. Its mode
+	// must keep other users out.
 	PasswordFile string
 	TLS          *tls.Config // nil: plain TCP
-	// RequestTimeout bounds each request, also when its context lasts longer. 0: 5 s.
+	// RequestTimeout bounds each request, even if its context lasts longer. 0: 5 s.
 	RequestTimeout time.Duration
 }
 
 const (
 	defaultPrefix  = "ringfence"
 	defaultTimeout = 5 * time.Second
-	// closeTimeout is how long Close tries to end the sessions in a store that does not answer;
-	// they end by themselves after their TTL.
+	// closeTimeout is how long Close tries to end the sessions; after it they end with their TTL.
 	closeTimeout = time.Second
 	// etcd's servers refuse pings that come more often than every 5 s, and gRPC sends none more
 	// often than every 10 s.
@@ -64,12 +63,12 @@ const (
 
 type store struct {
 	client  *clientv3.Client
-	wires   *wires
+	conns   *conns
 	log     *slog.Logger
 	root    string // what every key of the namespace begins with
 	timeout time.Duration
 	alone   atomic.Bool // the server takes no merged transactions
-	full    atomic.Bool // the server's quota is reached, see settled
+	full    atomic.Bool // the server's quota is reached, see full.go
 	gate    *hook.Gate
 
 	wg sync.WaitGroup // the watches
@@ -79,9 +78,8 @@ type store struct {
 	sessions map[*lease.Session]struct{}
 }
 
-// Open connects to etcd. It fails with ErrUnavailable when no node answers before ctx ends or
-// RequestTimeout is over, and with ErrInvalid when the credentials, the certificate or the format
-// are wrong.
+// Open connects to etcd. It fails with ErrUnavailable if no node answers before ctx ends or
+// RequestTimeout is over, and with ErrInvalid for a bad configuration or another format.
 func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -98,7 +96,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, wires: newWires(), gate: hook.GateOf(ctx), sessions: make(map[*lease.Session]struct{})}
+	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, conns: newConns(), gate: hook.GateOf(ctx), sessions: make(map[*lease.Session]struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -131,20 +129,17 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		endpoints[i] = scheme + e
 	}
 	options := []grpc.DialOption{
-		grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.wires.dial),
+		grpc.WithStatsHandler(sentHandler{}), grpc.WithContextDialer(s.conns.dial),
 		grpc.WithChainUnaryInterceptor(failFast), grpc.WithConnectParams(connecting),
 	}
 	if cfg.PasswordFile != "" {
 		options = append(options, grpc.WithChainUnaryInterceptor(freshPassword(cfg.PasswordFile)))
 	}
-	// The last of the chain, next to the server.
-	options = append(options, grpc.WithChainUnaryInterceptor(sound), grpc.WithChainStreamInterceptor(soundStream),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newCodec())))
 	if cfg.TLS != nil && cfg.TLS.ServerName != "" {
 		// gRPC overwrites the name in the TLS configuration with that of the endpoint otherwise.
 		options = append(options, grpc.WithAuthority(cfg.TLS.ServerName))
 	}
-	// The client logs in before it is there, and knows nothing of our context: what is called off is its own.
+	// The client logs in while it is made, and takes no context for that: cancel its own.
 	own, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, giveUp)
 	client, err := clientv3.New(clientv3.Config{
@@ -152,9 +147,9 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 		Endpoints: endpoints, Username: cfg.User, Password: cfg.Password, TLS: cfg.TLS,
 		DialTimeout:       s.timeout,
 		DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
-		// Requests that only read are sent once to each node; waiting longer is up to the caller.
+		// A reading request goes to each node once; waiting longer is up to the caller.
 		MaxUnaryRetries: uint(len(endpoints)),
-		// What is too large to be sent the server says, by its own setting.
+		// The server limits requests by its own setting.
 		MaxCallSendMsgSize: limits.EtcdAnswerBytes, MaxCallRecvMsgSize: limits.EtcdAnswerBytes,
 		DialOptions: options,
 		Logger:      zap.NewNop(),
@@ -176,8 +171,7 @@ func (s *store) dial(ctx context.Context, cfg Config) error {
 // format is of the layout of the keys and values.
 const format = "1"
 
-// root is what the keys of a namespace begin with. An escaped namespace has no '/', so none lies
-// in another.
+// root starts the keys of a namespace. An escaped namespace has no '/', so none lies in another.
 func root(prefix, namespace string) (string, error) {
 	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
 		return "", fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), fault.Invalid)
@@ -199,8 +193,7 @@ func base(prefix string) string {
 	return prefix
 }
 
-// checkFormat leaves a mark for later versions of the layout, which have to notice the entries of
-// this one, and refuses theirs.
+// checkFormat writes the number of the layout where there is none, and refuses another.
 func (s *store) checkFormat(ctx context.Context, prefix string) error {
 	key := base(prefix) + "/format"
 	var found string
@@ -209,7 +202,7 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 		if err != nil {
 			return err
 		}
-		if len(there.Kvs) > 0 { // as a rule; and a store that is full can be opened for looking
+		if len(there.Kvs) > 0 { // the usual case, which also opens a full store for reading
 			found = string(there.Kvs[0].Value)
 			return nil
 		}
@@ -228,12 +221,17 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 		return s.kind(ctx, err)
 	}
 	if found != format {
-		return fmt.Errorf("%q says that its format is %q; this version reads %s: use a newer version, or another prefix: %w", key, found, format, fault.Invalid)
+		return newer(key, found)
 	}
 	return nil
 }
 
-// enter refuses calls that can't succeed.
+// newer is the error for another format: a number above ours is of a newer version.
+func newer(key, found string) error {
+	return fmt.Errorf("%q holds format %q; this program reads %s: it was written by a newer version, so upgrade this one, or use another prefix: %w", key, found, format, fault.Invalid)
+}
+
+// enter refuses calls on a closed store, or with a context that has ended.
 func (s *store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("etcd registry: %w", err)
@@ -244,17 +242,17 @@ func (s *store) enter(ctx context.Context) error {
 	return nil
 }
 
-// over says whether it is closed, but for the sessions that Close ends.
+// over reports whether the client is closed. Close ends the sessions before.
 func (s *store) over() bool { return s.client.Ctx().Err() != nil }
 
-// request bounds one exchange with the server. A connection that swallowed it is given up.
+// request bounds one exchange with the server, and closes a connection that swallowed it.
 func (s *store) request(ctx context.Context, call func(context.Context) error) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err := call(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		s.wires.cull(began)
+		s.conns.cull(began)
 	}
 	return err
 }
@@ -272,10 +270,10 @@ func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	if err != nil {
 		return driver.Snapshot{}, fmt.Errorf("etcd registry: list of %q: %w", prefix, s.kind(ctx, err))
 	}
-	// etcd tells no time: this host's has to do.
+	// etcd tells no time, so the snapshot has that of this host.
 	snap := driver.Snapshot{Revision: resp.Header.Revision, Time: time.Now().UnixMilli(), Entries: make([]driver.Entry, len(resp.Kvs))}
 	for i, kv := range resp.Kvs {
-		// The value is the caller's: it was decoded for this answer alone. Its capacity is not.
+		// The value belongs to the caller, but not its capacity, which other values may share.
 		snap.Entries[i] = driver.Entry{
 			Key: string(kv.Key[len(s.root):]), Value: kv.Value[:len(kv.Value):len(kv.Value)],
 			Version: version(kv.ModRevision), Session: sessionID(clientv3.LeaseID(kv.Lease)),
@@ -284,8 +282,7 @@ func (s *store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	return snap, nil
 }
 
-// Close implements driver.Registry. Where the server does not answer, the sessions end after
-// their TTL.
+// Close implements driver.Registry. If the server does not answer, the sessions end with their TTL.
 func (s *store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -304,7 +301,7 @@ func (s *store) Close() error {
 	for _, x := range open {
 		ending.Go(func() {
 			if err := x.Close(ctx); err != nil {
-				s.log.Warn("a session could not be ended in etcd; it ends by itself", "session", x.ID(), "error", err)
+				s.log.Warn("can't end a session in etcd; it ends with its TTL", "session", x.ID(), "error", err)
 			}
 		})
 	}

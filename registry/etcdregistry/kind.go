@@ -11,11 +11,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// certain are the answers to a transaction which say that it was not applied, and will not be.
-// Nothing else says so: a code of gRPC's is not enough, because etcd gives the same one to errors of
-// both kinds, and proxies and gRPC itself give it too. docs/errors-of-stores.md has the reasons.
+// certain are the answers that prove a transaction was not applied, and will not be. A code of gRPC
+// proves nothing: etcd gives the same one to errors of both kinds, and so do proxies and gRPC itself.
+// docs/errors-of-stores.md has the reasons.
 var certain = map[error]struct{}{
 	// Found in the request itself, before it is proposed.
 	rpctypes.ErrEmptyKey:        {},
@@ -33,9 +34,8 @@ var certain = map[error]struct{}{
 	rpctypes.ErrLeaseNotFound: {},
 }
 
-// refused says whether the server certainly did not apply a transaction that it answered so. All
-// other answers may come from a node that waited for a result and did not get to see it, or that
-// applied it and has something to say besides, as ErrNoSpace does.
+// refused reports whether an answer proves that its transaction was not applied. Any other answer may
+// come from a node that did not see the result, or that applied the transaction, as ErrNoSpace does.
 func refused(err error) bool {
 	var named rpctypes.EtcdError
 	if errors.As(err, &named) {
@@ -45,14 +45,13 @@ func refused(err error) bool {
 	return oversize(err)
 }
 
-// oversize: the server did not even read the request. The text is gRPC's, which has no name for it.
-// An answer that is too large for us has the same text, with our limit in it.
+// oversize reports whether the server refused to read the request. gRPC has a text for it, and no name.
+// An answer that is too large for this client has the same text, with our limit in it.
 func oversize(err error) bool {
 	return status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message larger than max") && !tooLong(err)
 }
 
-// code is the gRPC code of an error of the client, which has types of its own for those that the
-// server names.
+// code is the gRPC code of an error. The client has types of its own for errors that etcd names.
 func code(err error) codes.Code {
 	var named rpctypes.EtcdError
 	if errors.As(err, &named) {
@@ -61,8 +60,7 @@ func code(err error) codes.Code {
 	return status.Code(err)
 }
 
-// kind makes an error of the client one of ours, for a request that changes nothing or that the
-// server refused.
+// kind gives an error of the client its kind, for a request that changed nothing.
 func (s *store) kind(ctx context.Context, err error) error {
 	if ctx.Err() == nil && s.over() {
 		return fault.Closed
@@ -82,10 +80,16 @@ func kind(ctx context.Context, err error) error {
 		return fmt.Errorf("%w; etcd's options --max-request-bytes and --max-txn-ops allow more: %w", err, fault.Invalid)
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
 		return fmt.Errorf("%w; check user and password, and that the user may read and write below the prefix: %w", err, fault.Unavailable)
-	case errors.Is(err, rpctypes.ErrAuthOldRevision): // somebody just changed users or rights
+	case errors.Is(err, rpctypes.ErrAuthOldRevision): // users or rights have just changed
 		return fmt.Errorf("%w: %w", err, fault.Unavailable)
 	case code(err) == codes.InvalidArgument:
 		return fmt.Errorf("%w: %w", err, fault.Invalid)
 	}
 	return fmt.Errorf("%w: %w", err, fault.Unavailable)
+}
+
+// tooLong reports whether an answer was too large, and not a request: gRPC has one text for both, with
+// the limit that was broken in it.
+func tooLong(err error) bool {
+	return strings.Contains(err.Error(), fmt.Sprintf("vs. %d)", limits.EtcdAnswerBytes))
 }

@@ -83,7 +83,7 @@ func (w *watch) start(ctx context.Context) (_ clientv3.WatchChan, stop context.C
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-late.C:
-		w.s.wires.cull(began)
+		w.s.conns.cull(began)
 		err = context.DeadlineExceeded
 	}
 	cancel()

@@ -3,7 +3,6 @@ package redisregistry
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -11,11 +10,11 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// conns are the connections of a store. They outlive no Close, and one that leaves a request
-// without any answer for too long is broken off: half-open, or to a server that hangs.
+// conns are the connections of a store. Close ends them all. A connection that leaves a request
+// unanswered for too long is half open, or its server hangs, so it is closed.
 type conns struct {
 	timeout time.Duration
-	strict  bool // no password may go to another host, whoever names it: the servers name each other
+	strict  bool // logins to other hosts need TLS, also to those that a server names
 
 	mu     sync.Mutex
 	open   map[*conn]struct{}
@@ -39,7 +38,7 @@ func (c *conns) dial(ctx context.Context, address string, d *net.Dialer, t *tls.
 	if err != nil {
 		return nil, &dialError{err}
 	}
-	x := &conn{Conn: inner, owner: c, guard: newGuard()}
+	x := &conn{Conn: inner, owner: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -65,12 +64,10 @@ func (c *conns) close() {
 	}
 }
 
-// conn is a connection that has to hear something within the time-out after it sent something, and
-// nothing that the client library can't bear.
+// conn has to hear something within the time-out after it sent something.
 type conn struct {
 	net.Conn
 	owner *conns
-	guard *guard
 
 	mu    sync.Mutex // the deadline goes with the flag; not held while reading or writing
 	owing bool
@@ -78,9 +75,6 @@ type conn struct {
 
 // Write implements net.Conn.
 func (x *conn) Write(b []byte) (int, error) {
-	if err := x.guard.requests.feed(b); err != nil {
-		return 0, err
-	}
 	if err := x.owe(true, time.Now().Add(x.owner.timeout)); err != nil {
 		return 0, err
 	}
@@ -91,9 +85,6 @@ func (x *conn) Write(b []byte) (int, error) {
 func (x *conn) Read(b []byte) (int, error) {
 	n, err := x.Conn.Read(b)
 	if n > 0 {
-		if err := x.guard.replies.feed(b[:n]); err != nil {
-			return 0, fmt.Errorf("%s: %w", x.RemoteAddr(), err)
-		}
 		if err := x.owe(false, time.Time{}); err != nil {
 			return n, err
 		}

@@ -45,8 +45,8 @@ func TestAConnectionThatOwesNothingHasNoDeadline(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	slow := &slowToArm{Conn: near, arming: make(chan struct{}), cleared: make(chan struct{})}
-	x := &conn{Conn: slow, owner: &conns{timeout: time.Minute}, guard: newGuard()}
-	request := words("PING")
+	x := &conn{Conn: slow, owner: &conns{timeout: time.Minute}}
+	const request = "PING\r\n"
 	var both sync.WaitGroup
 	both.Go(func() {
 		if _, err := x.Write([]byte(request)); err != nil {

@@ -14,13 +14,13 @@ import (
 //
 //	0            13      24   25
 //	+------------+-------+----+-------------------------+
-//	| revision   | nonce | u  | value                   |   of nobody's
+//	| revision   | nonce | u  | value                   |   not bound
 //	| revision   | nonce | b  | session, NUL, value     |   bound to a session
 //	+------------+-------+----+-------------------------+
 //
-// Revision and nonce are the version. The revision counts calls that changed something, so it
-// orders nothing that one call wrote; no key gets one twice. A replica that is promoted may count
-// anew what it has not seen: the nonce, random for each call, is what makes the version unique.
+// Revision and nonce are the version. The revision counts the calls that changed something; no key
+// gets one twice. A promoted replica may repeat revisions that it has not seen, so the nonce, random
+// for each call, makes the version unique.
 const (
 	revisionDigits = 13
 	versionBytes   = revisionDigits + 11
@@ -54,8 +54,8 @@ func appendContent(b []byte, p *driver.Put) []byte {
 
 func contentBytes(p *driver.Put) int { return 2 + len(p.Session) + len(p.Value) }
 
-// decodeEntry is total: what none of ours writes has a value that is no document, for whoever reads that key
-// and for nobody else. Its version is what a transaction compares, so that it can be overwritten and deleted.
+// decodeEntry never fails: a damaged entry gets a value that is no document, which only readers of that
+// key meet. Its version is what a transaction compares, so it can be overwritten and deleted.
 func decodeEntry(key string, raw []byte) driver.Entry {
 	e := driver.Entry{Key: key, Version: driver.Version(raw[:min(versionBytes, len(raw))]), Value: []byte("\x00")}
 	if len(raw) <= versionBytes {
@@ -96,7 +96,7 @@ func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
 		return driver.Snapshot{}, err
 	}
 	if revision < 0 {
-		return driver.Snapshot{}, errors.New("a key of this namespace is lost: Redis evicted it, or somebody deleted it; what is left is believed no more: restore the server's data, or delete the namespace's other keys and begin anew")
+		return driver.Snapshot{}, errors.New("a key of this namespace is lost: it was evicted or deleted; restore the server's data, or delete the namespace's other keys and begin anew")
 	}
 	snap := driver.Snapshot{Revision: revision, Time: now}
 	if len(reply) > 2 {

@@ -64,15 +64,8 @@ func classify(what string, err error, silent error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("redis registry: %s: %w: %w", what, silent, err)
 	}
-	if refused != nil && errors.Is(kind, fault.Corrupt) && strings.Contains(refused.Error(), "WRONGTYPE") {
-		return fmt.Errorf("redis registry: %s: %w: %w; a key of the namespace is of another type than ours: %s", what, kind, err, wayOut)
-	}
 	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
 }
-
-// wayOut is told of a key of another type. Of the two that can be deleted nothing is lost but the time until
-// sessions run out by themselves.
-const wayOut = "…:bound (a sorted set) and …:sessions (a set) can be deleted (DEL); for …:meta, …:entries (hashes) or …:keys (a sorted set) restore the server's data, or delete all keys of the namespace and begin anew"
 
 // midway: the user may not use a command of the script, which may have written by another before.
 func midway(answer string) bool {

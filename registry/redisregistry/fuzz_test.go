@@ -3,13 +3,11 @@ package redisregistry
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -134,36 +132,6 @@ func FuzzDetector(f *testing.F) {
 		}
 		if d := new(detector).follow(time.Duration(pause)); d < missed*busyPause || d > (missed+1)*idlePause {
 			t.Fatalf("after a call that announces the next in %s the wait is %s", time.Duration(pause), d)
-		}
-	})
-}
-
-// Whatever a server says, however it is cut: it is followed in bounded memory, and what is let through
-// declares no more than is allowed.
-func FuzzReplies(f *testing.F) {
-	f.Add([]byte("*2\r\n$3\r\nabc\r\n:1\r\n+OK\r\n"), 3)
-	f.Add([]byte("%1\r\n+a\r\n*-1\r\n"), 1)
-	f.Add([]byte(">3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$0\r\n\r\n"), 7)
-	f.Add([]byte("$1099511627776\r\n"), 2)
-	f.Fuzz(func(t *testing.T, reply []byte, size int) {
-		follow := func(size int) (list [][3]int, err error) {
-			r := frames{deliver: func(m *message) error {
-				list = append(list, [3]int{int(m.kind), m.parts, m.n})
-				return nil
-			}}
-			for from := 0; err == nil && from < len(reply); from += size {
-				err = r.feed(reply[from:min(from+size, len(reply))])
-			}
-			return list, err
-		}
-		memtest.AtMost(t, 128*len(reply), reply, func() { _, _ = follow(len(reply) + 1) })
-		whole, err1 := follow(len(reply) + 1)
-		cut, err2 := follow(max(1, size%64))
-		if (err1 == nil) != (err2 == nil) || !slices.Equal(whole, cut) {
-			t.Fatalf("%q is %+v, %v; in pieces %+v, %v", reply, whole, err1, cut, err2)
-		}
-		if err1 != nil && !errors.Is(err1, fault.Corrupt) {
-			t.Fatal(err1)
 		}
 	})
 }

@@ -8,25 +8,22 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/ringfence/ringfence/internal/limits"
 )
 
-// All that Redis pushes comes by one connection: what changed, calls of failure detectors, and a channel that
-// nobody speaks on, by which others see that this process is there, as Redis says how many listen to one. So
-// its loss puts both in doubt: watches are told that anything may have changed, and sessions that others may
-// see us gone. When it is back the sessions are renewed at once. What comes is taken in without waiting for
-// anybody, as nothing else is read meanwhile.
+// All that Redis pushes comes by one connection, the link: changed keys, calls of failure detectors, and
+// the presence channel of this process, which carries no messages: its subscriber count shows other
+// processes that this one lives. A lost link puts both in doubt. Watches then signal that anything may have
+// changed, and sessions assume that other processes see this one as gone. A restored link checks the
+// sessions at once. Handlers never block, because the link reads nothing else meanwhile.
 
-// A link that was lost is made again, first at once.
+// Pauses between two tries to make a lost link again; the first try is at once.
 const (
 	redialFirst = 5 * time.Millisecond
 	redialMost  = 250 * time.Millisecond
-	settled     = time.Second // one that was up for so long is no failed try
+	steady      = time.Second // a link that was up for so long resets the pause
 )
 
-// link is the connection for what is pushed. It is held from the first watch or session on until
-// the registry is closed.
+// link is the connection for pushed messages. It lasts from the first watch or session until Close.
 type link struct {
 	s     *store
 	first chan struct{} // closed when it was up for the first time
@@ -57,7 +54,7 @@ func (l *link) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > settled {
+		if time.Since(began) > steady {
 			wait = 0
 		}
 		if up {
@@ -88,7 +85,7 @@ func (l *link) hold(ctx context.Context, again bool) (up bool, err error) {
 	lost := wire.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) { s.heard(m, calls) },
 		OnSubscription: func(sub rueidis.PubSubSubscription) {
-			if sub.Kind == "sunsubscribe" { // not by us: the slot has gone to another node
+			if sub.Kind == "sunsubscribe" { // by the server: the slot has moved to another node
 				once.Do(func() { close(moved) })
 			}
 		},
@@ -102,7 +99,7 @@ func (l *link) hold(ctx context.Context, again bool) (up bool, err error) {
 	} else {
 		close(l.first)
 	}
-	s.watches.All() // whatever changed while nobody listened
+	s.watches.All() // changes during the outage were not heard
 	w := newDetector(s, wire, again)
 	return true, w.run(ctx, calls, lost, moved)
 }
@@ -115,11 +112,11 @@ func (l *link) subscribe(ctx context.Context, wire rueidis.DedicatedClient) erro
 	return wire.Do(ctx, wire.B().Ssubscribe().Channel(channels...).Build()).Error()
 }
 
-// heard takes in a message; it must not block, as nothing else is read meanwhile.
+// heard handles a message. It must not block: the link reads nothing else meanwhile.
 func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
 	switch m.Channel {
 	case s.names.changes:
-		if m.Message == "" || len(m.Message) > limits.RedisChangesBytes {
+		if m.Message == "" {
 			s.watches.All()
 		} else {
 			s.watches.Changed(strings.Split(m.Message, "\x00")...)
@@ -127,12 +124,12 @@ func (s *store) heard(m rueidis.PubSubMessage, calls chan<- string) {
 	case s.names.detector:
 		select {
 		case calls <- m.Message:
-		default: // the next one says the same
+		default: // the next call says the same
 		}
 	}
 }
 
-// shout says something to all among the failure detectors, and gives how many heard it.
+// shout publishes to the failure detectors of all processes and returns how many heard it.
 func shout(ctx context.Context, s *store, wire rueidis.DedicatedClient, message string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/hook"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/internal/lease"
@@ -108,7 +106,7 @@ func (s *store) read(ctx context.Context, prefix string) (driver.Snapshot, error
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
 	from, to := span(prefix)
-	reply, err := s.list.Exec(ctx, s.client, s.names.keys, []string{s.names.session, from, to, strconv.Itoa(registry.MaxKeyBytes), strconv.Itoa(registry.MaxValueBytes)}).ToArray()
+	reply, err := s.list.Exec(ctx, s.client, s.names.keys, []string{s.names.session, from, to}).ToArray()
 	if err != nil {
 		return driver.Snapshot{}, classify("list", err, fault.Unavailable)
 	}

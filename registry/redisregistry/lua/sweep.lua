@@ -1,5 +1,5 @@
--- Ends sessions: those that expired, those named, and those of processes that are named and that
--- nobody hears any more. Says of which processes with live sessions that is so.
+-- Ends sessions: the expired ones, the named ones, and those of named processes whose presence channel
+-- has no subscriber. Returns the other processes with live sessions and no subscriber.
 --
 -- KEYS  meta entries keys bound sessions
 -- ARGV  prefix of session keys, prefix of presence channels, channel of changes, then words:
@@ -32,7 +32,7 @@ for i, id in ipairs(sessions) do
   live[id] = (all or call('EXISTS', names[i]) == 1) and not close[id]
 end
 
--- Whose processes are heard. A session is <process>.<number>.
+-- Which processes are present. A session is <process>.<number>.
 local channels, process_of, asked = {}, {}, {}
 for _, id in ipairs(sessions) do
   local process = sub(id, 1, (find(id, '.', 1, true) or 1) - 1)
@@ -63,7 +63,7 @@ for i, id in ipairs(sessions) do
       if entry and sub(entry, 25, 26 + #id) == 'b' .. id .. '\0' then -- not overwritten since, see apply.lua
         call('HDEL', KEYS[2], key)
         call('ZREM', KEYS[3], key)
-        redis.pcall('HINCRBY', KEYS[1], 'revision', 1) -- fails where somebody else wrote it: sessions end all the same
+        call('HINCRBY', KEYS[1], 'revision', 1)
         told[#told + 1] = key
       end
     end
