@@ -16,7 +16,7 @@ import (
 // processes share. Whoever gets the write lock first takes in what others wrote since it had it
 // (catchUp), by the same walk over the headers that readers do, wipes what a writer that died left
 // behind the end, and appends. Damage on the way is decided about under that lock only, by a new
-// segment, whose bases lie past all that the damaged bytes can have held (decision 15).
+// segment, whose bases lie past all that the damaged bytes can have held (docs/design/segments-and-recovery.md).
 
 // maxWrite bounds one write, and with it the writer's buffer.
 const maxWrite = 1 << 20

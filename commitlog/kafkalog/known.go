@@ -33,7 +33,7 @@ const knownPatience = 30 * time.Second
 // and returns leader epochs by partition: a leader of a lower one is deposed, and may not know.
 //
 // Who is fenced by the controller can't lead. It is not waited for if it does not answer: who comes
-// back has to read the metadata log before it may lead. See docs/decisions.
+// back has to read the metadata log before it may lead. See docs/design/seal-and-growth.md.
 func (s *store) known(ctx context.Context) ([]int32, error) {
 	limited, cancel := context.WithTimeout(ctx, knownPatience)
 	defer cancel()

@@ -3,5 +3,5 @@
 //
 // A storage topic is a partitioned topic; a record is a plain message with key, payload,
 // properties and event time, so that other programs read what Ringfence wrote. See
-// docs/formats-pulsarlog.md for what is stored where.
+// docs/formats.md for what is stored where.
 package pulsarlog

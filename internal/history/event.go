@@ -90,7 +90,7 @@ type Event struct {
 	// Handoff: the owner before has drained the unit and passed it on, checkpoint and all.
 	Handoff bool `json:"handoff,omitempty"`
 	// Crossed: it was sent before the store went back, and reached it after that. Its epoch is that of its
-	// sending, and may be one that the store has forgotten (decision 29).
+	// sending, and may be one that the store has forgotten (docs/design/fence-and-epoch.md).
 	Crossed bool   `json:"crossed,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }

@@ -33,7 +33,7 @@ func (c *Checker) owned(e *Event) {
 	t := &tenure{owned: *e, start: cover(e.Positions)}
 	t.last = t.start
 	for _, old := range u.undone {
-		// Nobody can know of the forgotten one when a write is on its way already: what decision 29 leaves.
+		// Nobody can know of the forgotten one when a write is on its way already: what docs/design/fence-and-epoch.md leaves.
 		// Whoever sends after the store went back has no excuse.
 		if old.owned.Epoch == e.Epoch && !e.Crossed {
 			c.report.violate(OneOwner, []Event{old.owned, *e}, "unit %d: epoch %d was given before the store went back, and is given again", e.Unit, e.Epoch)

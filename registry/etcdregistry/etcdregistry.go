@@ -5,7 +5,8 @@
 // the end of a lease removes its entries at one revision. Independent transactions travel as branches of
 // one request (merge.go).
 //
-// docs/formats-etcdregistry.md describes the layout of the keys.
+// Everything lies below the prefix of the URL: PREFIX/format has the format's number, PREFIX/v1/NAMESPACE/KEY a
+// value as it was given. The namespace is escaped as in a URL's path; the empty one is "_".
 package etcdregistry
 
 import (

@@ -16,7 +16,7 @@ import (
 
 // certain are the answers that prove a transaction was not applied, and will not be. A code of gRPC
 // proves nothing: etcd gives the same one to errors of both kinds, and so do proxies and gRPC itself.
-// docs/errors-of-stores.md has the reasons.
+// docs/design/stores.md has the reasons.
 var certain = map[error]struct{}{
 	// Found in the request itself, before it is proposed.
 	rpctypes.ErrEmptyKey:        {},

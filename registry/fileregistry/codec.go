@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// The journal file (little endian; docs/formats-fileregistry.md draws it).
+// The journal file (little endian; format.go draws it).
 //
 //	0     header    magic, crc, format, gen, base LSN, revision, nonce, snapshot length and crc
 //	2048  header    once more

@@ -11,7 +11,7 @@ import (
 // The write lock orders the writers of all processes. It is the kernel's, on the control file, and
 // is held for microseconds: whoever has it longer is stopped, or hangs in the file system.
 //
-// A process asks for it again and again and never waits in the kernel (decision 18), since a wait
+// A process asks for it again and again and never waits in the kernel (docs/design/file-registry.md), since a wait
 // there can't be called off: it would get a lock that nobody wants any more, and keep it. So a
 // process is in one of three states, and only try, giveUp and release move it:
 //

@@ -1,6 +1,10 @@
--- Format 1. {schema} is replaced by the quoted name of the schema. docs/formats-pgregistry.md
--- describes all of it. Functions carry the format's number, so that an older program goes on
--- using its own while a newer one has brought others.
+-- Format 1. {schema} is replaced by the quoted name of the schema.
+--
+-- A key is the namespace, a NUL byte, and the key of the registry. A version is 80 random bits of the writer
+-- and its count. Locks are taken in this order: session rows by id, entries by key, one row of change last.
+-- An absent key is locked by inserting a placeholder, which is deleted before the commit. Notifications go to the
+-- channel ringfence:SCHEMA: 's' when sessions changed, else '-', a blank, and the changed keys in base64, or '*'.
+-- The rows of format and change are never deleted: without one of them the registry is damaged, not empty.
 
 CREATE SCHEMA IF NOT EXISTS {schema};
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// What docs/errors-of-stores.md says of Redis, on a Redis: it refuses the transaction as a whole,
+// What docs/design/stores.md says of Redis, on a Redis: it refuses the transaction as a whole,
 // and that is known.
 func TestWhatTheServerRefusesWasNotApplied(t *testing.T) {
 	t.Parallel()

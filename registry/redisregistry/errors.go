@@ -17,7 +17,7 @@ type dialError struct{ error }
 func (e *dialError) Unwrap() error { return e.error }
 
 // refusals are the answers with which the server says that it did nothing, and why.
-// docs/errors-of-stores.md says how we know.
+// docs/design/stores.md says how we know.
 var refusals = []struct {
 	prefix string
 	kind   error

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// A reset is a turn to a set of as many shards that begins elsewhere: decision 59 says why. This file finds the
+// A reset is a turn to a set of as many shards that begins elsewhere: docs/design/reshard.md says why. This file finds the
 // places, holds what lies behind them against retention before anybody depends on it, looks once more, and writes
 // the set down. From there on it is a turn like others, which members carry out, also when whoever asked is gone.
 

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// What docs/errors-of-stores.md says of etcd, on an etcd.
+// What docs/design/stores.md says of etcd, on an etcd.
 
 // room is a server with a quota, and a registry in it.
 func room(t *testing.T, quota int64, args ...string) (*registry.Registry, *clientv3.Client, string) {
