@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/subscription/delivery"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // Handler processes one message. nil: it is done. An error: it is handed over again, in order,
@@ -91,7 +91,7 @@ func (c *Client) Consume(ctx context.Context, topicName, groupName string, h Han
 }
 
 func (c *Client) consume(ctx context.Context, topicName, groupName string, h consumer.Handlers, o *ConsumeOptions) error {
-	if err := delivery.CheckGroupName(groupName); err != nil {
+	if err := subscription.CheckGroupName(groupName); err != nil {
 		return err
 	}
 	return c.groups.Consume(ctx, consumer.Member{

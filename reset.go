@@ -3,17 +3,17 @@ package ringfence
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/subscription/delivery"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // ResetOptions are the options of ResetSubscription.
-type ResetOptions = delivery.ResetOptions
+type ResetOptions = subscription.ResetOptions
 
 // Reset is what sending a subscription to another place does.
-type Reset = delivery.Reset
+type Reset = subscription.Reset
 
 // ResetPosition is what a reset does in one partition.
-type ResetPosition = delivery.ResetPosition
+type ResetPosition = subscription.ResetPosition
 
 // ResetSubscription sends a subscription, live or not, back or forward in its topic, each key in its order:
 // the shards that deliver end, and others begin there. What was done from there on is delivered again, also

@@ -3,7 +3,7 @@ package ringfence
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/subscription/delivery"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // ReshardOptions are the options of Reshard.
@@ -12,10 +12,10 @@ type ReshardOptions struct {
 }
 
 // Resharding is what the change of a subscription's number of shards does.
-type Resharding = delivery.Resharding
+type Resharding = subscription.Resharding
 
 // NewShard is one shard of a set to come.
-type NewShard = delivery.NewShard
+type NewShard = subscription.NewShard
 
 // Reshard changes how many shards a subscription has, while it is delivered: from one for each partition of
 // its topic down to one. What is being delivered ends, no other record of those shards is begun, and the new

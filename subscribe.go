@@ -6,7 +6,7 @@ import (
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/subscription"
-	"github.com/ringfence/ringfence/subscription/delivery"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // Order says what a subscription delivers in order.
@@ -32,7 +32,7 @@ const (
 // HeaderNotBefore is the header of a record that a subscription delivers later: not before that time, in RFC 3339 or
 // in Unix milliseconds, within a year. Its key waits with it, and nothing else; with another value it becomes a dead
 // letter.
-const HeaderNotBefore = subscription.NotBefore
+const HeaderNotBefore = shard.NotBefore
 
 // SubscriptionConfig is what a subscription is made with. Only Topic is required.
 type SubscriptionConfig struct {
@@ -136,12 +136,12 @@ type SubscribeOptions struct {
 	Filter func(m *Message) (bool, error)
 	// Target bounds what all subscriptions together deliver to one endpoint, of all who have the same for it; nil:
 	// nothing does. push.Serve has its own.
-	Target *subscription.Target
+	Target *shard.Target
 	Events Events // they must not block
 }
 
-func (o *SubscribeOptions) delivery() delivery.Options {
-	out := delivery.Options{
+func (o *SubscribeOptions) delivery() subscription.Options {
+	out := subscription.Options{
 		Life: o.Life, Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL,
 		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: o.Events,
 	}

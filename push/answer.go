@@ -112,10 +112,10 @@ func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 // unreached is the error of an attempt of which nothing was sent.
 type unreached struct{ failure }
 
-// Outage is for subscription.IsOutage.
+// Outage is for shard.IsOutage.
 func (unreached) Outage() bool { return true }
 
-// Unreached is for subscription.IsUnreached.
+// Unreached is for shard.IsUnreached.
 func (unreached) Unreached() bool { return true }
 
 // failure shows an error that may have in it what a stranger sent.

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // Limits bound what all subscriptions of all daemons post to an endpoint; 0: there is no bound.
@@ -39,8 +40,8 @@ func Origin(s string) (string, error) {
 }
 
 // targetsOf are the endpoints that have limits, by origin.
-func targetsOf(limits map[string]Limits) (map[string]*subscription.Target, error) {
-	targets := map[string]*subscription.Target{}
+func targetsOf(limits map[string]Limits) (map[string]*shard.Target, error) {
+	targets := map[string]*shard.Target{}
 	var errs []error
 	for at, l := range limits {
 		origin, err := Origin(at)
@@ -49,7 +50,7 @@ func targetsOf(limits map[string]Limits) (map[string]*subscription.Target, error
 				origin, l.Rate, l.Concurrency, subscription.MaxRate, subscription.MaxConcurrency, fault.Invalid)
 		}
 		if errs = append(errs, err); err == nil {
-			targets[origin] = subscription.NewTarget(l.Rate, l.Concurrency)
+			targets[origin] = shard.NewTarget(l.Rate, l.Concurrency)
 		}
 	}
 	return targets, errors.Join(errs...)
@@ -71,7 +72,7 @@ func (s *server) count(all []*ringfence.SubscriptionInfo) {
 }
 
 // target is the endpoint of a subscription; nil: it has no limits.
-func (s *server) target(d *ringfence.SubscriptionInfo) *subscription.Target {
+func (s *server) target(d *ringfence.SubscriptionInfo) *shard.Target {
 	origin, _ := OriginOf(d.Endpoint.URL) // as above
 	return s.targets[origin]
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/push"
-	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -151,7 +151,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			got = "in " + timed.RetryAfter().String()
 		}
 		outage := code == 429 || code >= 502 && code <= 504
-		if subscription.IsOutage(err) != outage {
+		if shard.IsOutage(err) != outage {
 			t.Errorf("%d is an outage: %t; expected %t", code, !outage, outage)
 		}
 		if got != want || errors.Is(err, push.ErrGone) != (code == 410) {
@@ -193,12 +193,12 @@ func TestAnEndpointThatIsNotThereIsNoRecordsFault(t *testing.T) {
 	if err == nil || dispatch.IsPermanent(err) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "refused") {
 		t.Error(err)
 	}
-	if !subscription.IsOutage(err) || !subscription.IsUnreached(err) {
-		t.Errorf("%v: outage %t, unreached %t; expected both", err, subscription.IsOutage(err), subscription.IsUnreached(err))
+	if !shard.IsOutage(err) || !shard.IsUnreached(err) {
+		t.Errorf("%v: outage %t, unreached %t; expected both", err, shard.IsOutage(err), shard.IsUnreached(err))
 	}
 	at := receiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	if err := open(t, at, nil).Deliver(t.Context(), record()); !subscription.IsOutage(err) || subscription.IsUnreached(err) {
-		t.Errorf("%v: outage %t, unreached %t; expected the first only: the record may be why", err, subscription.IsOutage(err), subscription.IsUnreached(err))
+	if err := open(t, at, nil).Deliver(t.Context(), record()); !shard.IsOutage(err) || shard.IsUnreached(err) {
+		t.Errorf("%v: outage %t, unreached %t; expected the first only: the record may be why", err, shard.IsOutage(err), shard.IsUnreached(err))
 	}
 }
 
@@ -283,7 +283,7 @@ func TestGarbageIsShownQuotedAndCut(t *testing.T) {
 		}()
 		e := open(t, "http://"+l.Addr().String(), nil)
 		err = e.Deliver(t.Context(), record())
-		if err == nil || dispatch.IsPermanent(err) || !subscription.IsOutage(err) || len(err.Error()) > 1024 || strings.ContainsAny(err.Error(), "\x1b\x07\r\n") {
+		if err == nil || dispatch.IsPermanent(err) || !shard.IsOutage(err) || len(err.Error()) > 1024 || strings.ContainsAny(err.Error(), "\x1b\x07\r\n") {
 			t.Errorf("%.2000q", err)
 		}
 		must(t, l.Close())

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // ServeOptions are the options of Serve; the zero value of each field is its default.
@@ -125,8 +126,8 @@ type server struct {
 	rf      *ringfence.Client
 	opts    ServeOptions
 	running map[string]*delivery
-	targets map[string]*subscription.Target // endpoints that have limits, by origin
-	ended   chan struct{}                   // a delivery has
+	targets map[string]*shard.Target // endpoints that have limits, by origin
+	ended   chan struct{}            // a delivery has
 	all     sync.WaitGroup
 	blind   bool // the definitions can't be read, which was told
 }

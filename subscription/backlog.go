@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringfence/ringfence/subscription/core"
 )
@@ -18,26 +19,27 @@ type Backlog struct {
 
 // Heap counts records that are held back.
 type Heap struct {
-	Records int
-	Keys    int   // of those that have one
-	Oldest  int64 // when the oldest was produced, in Unix milliseconds; 0: none, or nobody knows
+	Records  int
+	Keys     int       // of those that have one
+	OldestAt time.Time // when the oldest was produced; zero: none, or it is unknown
 }
 
-// Backlog counts what is parked and what was given up. With an error it is that of the shards that could be
-// read.
-func (j *Journals) Backlog(ctx context.Context) (Backlog, error) {
+// Backlog counts what a subscription holds back. With an error it counts what could be read.
+func (c *Subscriptions) Backlog(ctx context.Context, name string) (*Backlog, error) {
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return &Backlog{}, err
+	}
 	var errs []error
-	c := tally{parked: map[string]bool{}, dead: map[string]bool{}}
-	for shard := range j.Definition.Set().Shards {
-		st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
-		if err == nil {
-			c.count(st.Items())
-		}
-		if err = errors.Join(err, j.whole(ctx, shard)); err != nil {
+	t := tally{parked: map[string]bool{}, dead: map[string]bool{}}
+	for shard := range j.Shards {
+		items, err := j.Items(ctx, shard)
+		t.count(items)
+		if err = errors.Join(err, j.Whole(ctx, shard)); err != nil {
 			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
 		}
 	}
-	return c.Backlog, errors.Join(errs...)
+	return &t.Backlog, errors.Join(errs...)
 }
 
 // tally counts shard by shard. The records of a key may lie in several.
@@ -72,7 +74,7 @@ func (h *Heap) add(it *core.Item, keys map[string]bool) {
 		keys[string(it.Key)] = true
 		h.Keys++
 	}
-	if at := it.Timestamp; at > 0 && (h.Oldest == 0 || at < h.Oldest) {
-		h.Oldest = at
+	if at := time.UnixMilli(it.Timestamp); it.Timestamp > 0 && (h.OldestAt.IsZero() || at.Before(h.OldestAt)) {
+		h.OldestAt = at
 	}
 }

@@ -9,11 +9,9 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/subscription/core"
 )
 
 const sound = `{"format":1,"name":"x","state":"ready","topic":"t","order":"key","from":"earliest",` +
@@ -188,37 +186,6 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%+v", d)
 		}
 	})
-}
-
-// A place in a journal is only a number: what lies there says itself whose copy it is.
-func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
-	t.Parallel()
-	log := memlog.New()
-	defer func() { _ = log.Close() }()
-	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := log.Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine, other := core.Origin{Partition: 0, Offset: 4}, core.Origin{Partition: 3, Offset: 4}
-	dead := core.Record{Set: "s1", Kind: core.Dead, ID: core.ID{Origin: mine}, Key: []byte("k"), Reason: core.Permanent}
-	done := core.Record{Set: "s1", Kind: core.Done, ID: core.ID{Origin: mine}}
-	user := commitlog.Record{Key: []byte("k"), Value: []byte("v")}
-	place, err := topic.Append(t.Context(), 0, []commitlog.Record{wrap(&dead, &user), wrap(&done, nil)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := readOne(t.Context(), topic, 0, place, "s1", mine); err != nil || string(got.Value) != "v" {
-		t.Errorf("its own copy: %+v, %v", got, err)
-	}
-	if got, err := readOne(t.Context(), topic, 0, place, "s1", other); !errors.Is(err, fault.Corrupt) {
-		t.Errorf("the copy of another record: %+v, %v; expected fault.Corrupt", got, err)
-	}
-	if got, err := readOne(t.Context(), topic, 0, place+1, "s1", mine); !errors.Is(err, fault.Corrupt) {
-		t.Errorf("a record without a payload: %+v, %v; expected fault.Corrupt", got, err)
-	}
 }
 
 func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
+	"github.com/ringfence/ringfence/subscription/shard"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -78,7 +79,7 @@ func millis(d time.Duration) int64 {
 // The bounds of a policy. Nothing that is computed from it comes near the ends of the numbers that others
 // read.
 const (
-	LongestPause = 365 * 24 * time.Hour // or hold
+	LongestPause = shard.LongestPause // or hold
 	MaxAttempts  = 1 << 20
 
 	notHeld = -1 // Retry.HoldMS: a record that fails is parked at once
@@ -146,16 +147,13 @@ func OfGroup(group string) (name, set string, ok bool) {
 // GroupPrefix is what the names of all groups of a subscription begin with.
 func GroupPrefix(name string) string { return name + groupMark }
 
-// policy is the retry policy of the document as durations.
 func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * time.Millisecond }
 func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
 func (r Retry) hold() time.Duration    { return time.Duration(r.HoldMS) * time.Millisecond }
 
-// longest is the longest pause before an attempt, in milliseconds: a handler may ask for one that is longer
-// than those of the policy.
-func (r Retry) longest() int64 {
-	retry := dispatch.Retry{Max: r.max()}
-	return retry.Longest().Milliseconds()
+// policy is the retry policy of the document as durations.
+func (r Retry) policy() dispatch.Retry {
+	return dispatch.Retry{Initial: r.initial(), Max: r.max(), HoldFor: r.hold(), MaxAttempts: r.MaxAttempts}
 }
 
 func (d *Document) withDefaults() {

@@ -1,13 +1,11 @@
 package subscription
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -74,15 +72,6 @@ func TestAResetOfSomePartitionsLeavesNothingEarlierBehind(t *testing.T) {
 		}
 		if next.Follows(Set{Shards: 1}) {
 			t.Errorf("from %v: a reset waits until all is read that it passes over", c.starts)
-		}
-	}
-}
-
-func TestAJournalIsNotWholeWithoutThePlaceItIsNeededFrom(t *testing.T) {
-	t.Parallel()
-	for from, whole := range map[int64]bool{4: false, 5: true, 9: true, 10: false} {
-		if err := beyond(from, commitlog.Bounds{First: 5, Next: 9}); (err == nil) != whole || err != nil && !errors.Is(err, ErrCut) {
-			t.Errorf("needed from %d: %v", from, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/shard"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -46,10 +47,17 @@ func setOf(name, topic string) (set string, ok bool) {
 	return set, isSetID(set) && (kind == journalSuffix[1:] || kind == deadSuffix[1:])
 }
 
-// Journals opens the internal topics of a subscription by open, which may keep them open. ErrConflict when
+// journals are the internal topics of the set that delivers by a definition.
+type journals struct {
+	*shard.Journals
+	Definition *Document
+}
+
+// openJournals opens the internal topics of a subscription by open, which may keep them open. ErrConflict when
 // one is not its own: nothing is read from it, written to it or trimmed.
-func (c *Catalog) Journals(ctx context.Context, d *Document, open func(context.Context, string) (*topic.Topic, error)) (*Journals, error) {
-	j := &Journals{Definition: d}
+func (c *Catalog) openJournals(ctx context.Context, d *Document, open func(context.Context, string) (*topic.Topic, error)) (*journals, error) {
+	set := d.Set()
+	j := &journals{&shard.Journals{Set: set.ID, Shards: set.Shards, Retry: d.Retry.policy()}, d}
 	for _, of := range []struct {
 		name string
 		to   **commitlog.Topic

@@ -76,25 +76,25 @@ var layers = []layer{
 	{"subscription/core", nil},
 	{"subscription/filter", []string{"commitlog"}},
 	{"subscription/sim", []string{"subscription/core"}},
-	{"subscription", []string{"commitlog", "dispatch", "registry", "subscription/core", "subscription/filter", "topic"}},
+	{"subscription/shard", []string{"commitlog", "dispatch", "registry", "subscription/core"}},
 	{"group", []string{"assign", "group/core", "registry", "registry/driver"}},
 	{"group/sim", []string{"assign", "group/core", "internal/history", "registry", "registry/driver"}},
 
 	{"ring", []string{"assign", "group", "registry", "registry/driver"}},
 	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "registry", "topic"}},
-	{"subscription/delivery", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription", "subscription/core", "subscription/filter", "topic"}},
+	{"subscription", []string{"commitlog", "consumer", "dispatch", "group", "registry", "subscription/core", "subscription/filter", "subscription/shard", "topic"}},
 
 	// The front door knows the embedded backends by itself; clients of servers come in from outside.
 	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
 	{"internal/stores", []string{"commitlog", "commitlog/driver", "internal/embedded", "registry", "registry/driver"}},
 	{"", []string{
 		"commitlog", "commitlog/driver", "consumer", "dispatch", "group", "internal/stores", "registry", "registry/driver", "ring",
-		"subscription", "subscription/core", "subscription/delivery", "topic",
+		"subscription", "subscription/core", "subscription/shard", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/kafkalog", "registry/etcdregistry", "registry/pgregistry", "registry/redisregistry", "registry/sqlregistry"}},
 
-	{"push", []string{"", "subscription"}},
+	{"push", []string{"", "subscription", "subscription/shard"}},
 
 	// Programs, and what they share.
 	{"internal/document", []string{"", "group", "topic"}},

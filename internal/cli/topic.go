@@ -14,7 +14,6 @@ import (
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
-	"github.com/ringfence/ringfence/subscription/delivery"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -204,7 +203,7 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 	}
 	for _, s := range subs {
 		if s.Damaged == "" && slices.Contains(s.Topics(), name) {
-			return d, "", delivery.InUse(name, s.Name) // its group is not what to look at
+			return d, "", subscription.InUse(name, s.Name) // its group is not what to look at
 		}
 	}
 	groups, err := document.GroupsOf(ctx, rf, name)
@@ -214,7 +213,7 @@ func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, for
 	for _, g := range groups {
 		owner, _, _ := subscription.OfGroup(g.Group)
 		if i := slices.IndexFunc(subs, func(s *ringfence.SubscriptionInfo) bool { return s.Newer() && s.Name == owner }); i >= 0 {
-			return d, "", delivery.InUseByNewer(name, subs[i])
+			return d, "", subscription.InUseByNewer(name, subs[i])
 		}
 		d.Groups = append(d.Groups, g.Group)
 		if force && g.Members > 0 {

@@ -155,10 +155,10 @@ func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
 // be reached.
 type notBegunError struct{ error }
 
-// Outage is for subscription.IsOutage.
+// Outage is for shard.IsOutage.
 func (notBegunError) Outage() bool { return true }
 
-// Unreached is for subscription.IsUnreached. What is too long may be the key of just this record.
+// Unreached is for shard.IsUnreached. What is too long may be the key of just this record.
 func (e notBegunError) Unreached() bool { return !errors.Is(e.error, syscall.E2BIG) }
 
 // Unwrap is for errors.Is.

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/testlog"
+	"github.com/ringfence/ringfence/subscription/shard"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/subscription"
 )
 
 // When a partition is lost its command must not go on beside that of the new owner, nor may what
@@ -82,8 +82,8 @@ func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
 		x := &Runner{Command: "true", Environ: []string{c.variable}, Stdout: io.Discard, Stderr: io.Discard, Logger: slog.New(slog.DiscardHandler), Running: &Children{}}
 		released(t, x.Running)
 		err := x.Process(t.Context(), &ringfence.Message{})
-		if err == nil || !subscription.IsOutage(err) || subscription.IsUnreached(err) != c.unreached {
-			t.Errorf("a variable of %d bytes: %v; outage %t, unreached %t", len(c.variable), err, subscription.IsOutage(err), subscription.IsUnreached(err))
+		if err == nil || !shard.IsOutage(err) || shard.IsUnreached(err) != c.unreached {
+			t.Errorf("a variable of %d bytes: %v; outage %t, unreached %t", len(c.variable), err, shard.IsOutage(err), shard.IsUnreached(err))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestACommandThatNobodyCanWatchOverIsTold(t *testing.T) {
 	if again := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); again != nil {
 		t.Fatal(again)
 	}
-	if !errors.Is(err, unix.EMFILE) || !subscription.IsUnreached(err) || !strings.Contains(err.Error(), "partition 4 offset 17") {
+	if !errors.Is(err, unix.EMFILE) || !shard.IsUnreached(err) || !strings.Contains(err.Error(), "partition 4 offset 17") {
 		t.Errorf("error %v; expected one that names the record and the limit", err)
 	}
 	if !strings.Contains(log.String(), "record failed") || !strings.Contains(log.String(), "attempt=2") {

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 )
 
 // Origin is the place of a record in the main topic. It is the record's identity wherever copies of
@@ -21,6 +22,11 @@ func (o Origin) Compare(p Origin) int {
 type ID struct {
 	Origin
 	Round int
+}
+
+// String is how people name it: storage topic, partition, offset and round.
+func (id ID) String() string {
+	return fmt.Sprintf("%d.%d.%d.%d", id.Storage, id.Partition, id.Offset, id.Round)
 }
 
 // Tenure is one start of a shard's worker.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // A journal that somebody else has trimmed no longer knows what was parked. That is told by whoever looks,
@@ -27,7 +27,7 @@ func TestAJournalThatSomebodyElseTrimmedIsTold(t *testing.T) {
 	told := func(when string) {
 		t.Helper()
 		_, err := rf.DeadLetters(t.Context(), "billing", nil)
-		if !errors.Is(err, subscription.ErrCut) || !strings.Contains(err.Error(), "shard 0") || !strings.Contains(err.Error(), "of its records are gone") {
+		if !errors.Is(err, shard.ErrCut) || !strings.Contains(err.Error(), "shard 0") || !strings.Contains(err.Error(), "of its records are gone") {
 			t.Errorf("%s: %v; expected what is missing", when, err)
 		}
 	}

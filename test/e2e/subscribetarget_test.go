@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // Who drains waits for what has begun, and for none of those that wait until the endpoint takes them.
@@ -18,7 +18,7 @@ func TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
-		at := subscription.NewTarget(0, 1)
+		at := shard.NewTarget(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
@@ -46,7 +46,7 @@ func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 4, 4)
-		at := subscription.NewTarget(0, 1)
+		at := shard.NewTarget(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
@@ -103,7 +103,7 @@ func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
-		at := subscription.NewTarget(0, 1)
+		at := shard.NewTarget(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })

@@ -1,0 +1,198 @@
+package subscription
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Dead letters, for people: what is not delivered until somebody decides, and what was decided.
+
+// Status says what holds a record back, or what was decided about it.
+type Status string
+
+// The statuses.
+const (
+	StatusFailed    Status = "failed"    // it was given up
+	StatusBlocked   Status = "blocked"   // it waits behind one of its key that was
+	StatusRedriven  Status = "redriven"  // it was delivered again, or is as soon as it may be
+	StatusSkipped   Status = "skipped"   // it was passed over
+	StatusDiscarded Status = "discarded" // it was finished as it is
+	StatusEdited    Status = "edited"    // it was delivered again with another value, or is as soon as it may be
+)
+
+// decided are the statuses by what was ordered.
+var decided = map[core.Verb]Status{
+	core.Redrive: StatusRedriven, core.Pass: StatusSkipped, core.Discard: StatusDiscarded, core.Edit: StatusEdited,
+}
+
+// DeadLetter is a record of a subscription that is not delivered until somebody decides, or of which
+// somebody has decided.
+type DeadLetter struct {
+	ID        string
+	Topic     string
+	Storage   int
+	Partition int
+	Offset    int64
+	Key       []byte // nil: none
+	Value     []byte
+	Headers   []commitlog.Header
+	Timestamp time.Time
+	Attempts  int
+	Status    Status
+	Failed    bool   // its status is StatusFailed
+	Ordered   Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
+	Reason    string // attempts or permanent; "" while it waits
+	Answer    string // the last error
+	FailedAt  time.Time
+	DecidedAt time.Time // when somebody decided about it; zero: nobody has
+	// Lost says why Value and Headers are missing: the log has them no more, and it can only be discarded.
+	// "": they are there.
+	Lost string
+}
+
+// entry is a dead letter, or a record that waits behind one of its key, as journals have it.
+type entry struct {
+	core.Item
+	Shard  int
+	Record commitlog.Record // the user's
+	Lost   error            // why the record can't be read; nil: it is there
+	Verb   core.Verb        // what was ordered, of one that is done with
+	At     int64            // when, in Unix milliseconds
+}
+
+// failed says whether it was given up and nothing is decided of it; else it waits, or is done with.
+func (e *entry) failed() bool { return e.Dead && e.Verb == 0 }
+
+func byKeyAndPlace(a, b entry) int {
+	return cmp.Or(slices.Compare(a.Key, b.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.Round, b.Round))
+}
+
+// DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
+// it lists what could be read.
+func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]DeadLetter, error) {
+	j, all, err := c.chosen(ctx, name, opts)
+	if j != nil && opts != nil && opts.Decided {
+		history, also := j.history(ctx)
+		err = errors.Join(err, also)
+		all = slices.DeleteFunc(all, func(e entry) bool { // it was carried out between the two looks
+			return slices.ContainsFunc(history, func(h entry) bool { return h.ID == e.ID })
+		})
+		more, unfit := opts.choose(j.Definition.Topic, history)
+		all, err = append(all, more...), errors.Join(err, unfit)
+		slices.SortStableFunc(all, byKeyAndPlace)
+	}
+	out := make([]DeadLetter, len(all))
+	for i := range all {
+		out[i] = deadLetterOf(j.Definition.Topic, &all[i])
+	}
+	return out, err
+}
+
+func deadLetterOf(topic string, e *entry) DeadLetter {
+	d := DeadLetter{
+		ID: e.ID.String(), Topic: topic, Storage: int(e.Storage), Partition: int(e.Partition), Offset: e.Offset,
+		Key: e.Record.Key, Value: e.Record.Value, Headers: e.Record.Headers, Timestamp: time.UnixMilli(e.Record.Timestamp),
+		Attempts: e.Attempts, Status: StatusBlocked, Failed: e.failed(), Answer: e.Answer, FailedAt: fromMillis(e.Since),
+	}
+	if e.Lost != nil {
+		d.Lost = e.Lost.Error()
+	}
+	switch {
+	case e.Verb != 0:
+		d.Status, d.DecidedAt = decided[e.Verb], time.UnixMilli(e.At)
+	case d.Failed:
+		d.Status = StatusFailed
+	}
+	if e.Verb == 0 {
+		d.Ordered = decided[e.Order]
+	}
+	if d.Status != StatusBlocked {
+		d.Reason = e.Reason.String()
+	}
+	return d
+}
+
+// fromMillis is the zero time for 0.
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// chosen are the dead letters of a subscription that match, and what waits behind those.
+func (c *Subscriptions) chosen(ctx context.Context, name string, opts *Choice) (*journals, []entry, error) {
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := j.deadLetters(ctx)
+	all, unfit := opts.choose(j.Definition.Topic, all)
+	return j, all, errors.Join(err, unfit)
+}
+
+// deadLetters are all records that are not delivered because somebody has to decide. Those that are parked and
+// will be tried again are not among them. With an error they are those of the shards that could be read.
+func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
+	all, err := j.eachShard(func(shard int) ([]entry, error) {
+		some, err := j.deadLettersOf(ctx, shard)
+		return some, errors.Join(err, j.Whole(ctx, shard))
+	})
+	slices.SortStableFunc(all, byKeyAndPlace)
+	return all, err
+}
+
+// eachShard gathers what f finds in each shard. With an error it is that of the shards that could be read.
+func (j *journals) eachShard(f func(shard int) ([]entry, error)) (all []entry, _ error) {
+	var errs []error
+	for shard := range j.Shards {
+		some, err := f(shard)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
+		}
+		all = append(all, some...)
+	}
+	return all, errors.Join(errs...)
+}
+
+func (j *journals) deadLettersOf(ctx context.Context, shard int) (all []entry, _ error) {
+	items, err := j.Items(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	blocked := map[string]bool{}
+	for _, it := range items {
+		switch {
+		case it.Dead && it.Blocking && it.Key != nil:
+			blocked[string(it.Key)] = true
+		case it.Dead:
+		case it.Key == nil || !blocked[string(it.Key)]:
+			continue
+		}
+		e := entry{Item: it, Shard: shard}
+		if e.Record, e.Lost, err = j.Payload(ctx, shard, &it); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// history are the dead letters of the present set of which somebody has decided: of a record that was redriven and
+// given up again, each. With an error they are those of the shards that could be read.
+func (j *journals) history(ctx context.Context) ([]entry, error) {
+	return j.eachShard(func(shard int) (all []entry, _ error) {
+		some, err := j.History(ctx, shard)
+		for _, d := range some {
+			all = append(all, entry{Item: d.Item, Shard: shard, Record: d.Record, Verb: d.Verb, At: d.At})
+		}
+		return all, err
+	})
+}

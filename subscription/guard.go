@@ -1,0 +1,142 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// What a subscription has parked is named by offsets of its topic, and its group knows nothing of that:
+// whoever moved or deleted the group, or a topic, under it would lose records or deliver them out of
+// order.
+
+// GuardGroup is fault.Conflict for the group of a subscription that is there.
+func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
+	name, set, ok := OfGroup(group)
+	if !ok {
+		return nil
+	}
+	switch d, err := c.Get(ctx, name); {
+	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
+		return nil // what is left of one that was deleted
+	case errors.Is(err, ErrNewer):
+		return fmt.Errorf("group %q belongs to subscription %q: %w: %w", group, name, err, fault.Conflict)
+	case errors.Is(err, fault.Corrupt):
+		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, fault.Conflict)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved, paused or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription pause\" (Pause) holds it back, \"subscription delete\" (DeleteSubscription) removes it: %w", group, name, name, fault.Conflict)
+}
+
+// CheckGroupName is fault.Invalid for a name that groups of subscriptions have.
+func CheckGroupName(group string) error {
+	name, _, ok := OfGroup(group)
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("group %.80q: expected a name without \"..\", as the groups of subscriptions have it; \"ringfence subscription run %.60s\" (Subscribe in Go) delivers a subscription: %w", group, name, fault.Invalid)
+}
+
+// GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps what it parks in, and
+// without force when there is one that can't be read, which may. A dry run tells nobody what force passes over.
+func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force, dry bool) error {
+	all, err := c.Begun(ctx) // who has begun to make one goes on with the topic as it was then
+	errs := []error{err}
+	for _, s := range all {
+		switch {
+		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
+			errs = append(errs, InUse(topicName, s.Name))
+		case s.Damaged == "":
+		case s.Newer():
+			errs = append(errs, c.guardNewer(ctx, topicName, s, force))
+		case !force:
+			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
+		}
+	}
+	if err := errors.Join(errs...); err != nil || dry {
+		return err
+	}
+	for _, s := range all {
+		if s.Damaged != "" {
+			c.logger.Warn("force passes over a subscription that can't be read, and may deliver the topic", "topic", topicName, "subscription", s.Name, "error", s.Damaged)
+		}
+	}
+	return nil
+}
+
+// Keep is what asks whether a subscription keeps a topic from being deleted by who only finishes that: then it has
+// parked what is gone with the topic, and would take the records of the next topic of the name for those.
+func (c *Subscriptions) Keep(topicName string) func(context.Context) error {
+	return func(ctx context.Context) error { return c.GuardTopic(ctx, topicName, true, true) }
+}
+
+// guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, names or keeps what it
+// parks in, and without force for any other: it may do so in a way that nobody here can see.
+func (c *Subscriptions) guardNewer(ctx context.Context, topicName string, s *Document, force bool) error {
+	if d, err := c.topics.Catalog().Get(ctx, topicName); s.Mentions(topicName) || err == nil && c.Owns(s.Name, d) { // or it can't be read either
+		return InUseByNewer(topicName, s)
+	}
+	groups, err := c.reg.GroupsOf(ctx, GroupPrefix(s.Name))
+	if err != nil {
+		return err
+	}
+	for _, name := range groups {
+		g, err := c.reg.Group(name)
+		if err != nil {
+			return err
+		}
+		if m, err := g.Meta(ctx); err == nil && m.Topic == topicName { // or it is gone, or says nothing
+			return InUseByNewer(topicName, s)
+		}
+	}
+	if force {
+		return nil
+	}
+	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
+}
+
+// InUse is why a topic can't be deleted that a subscription delivers, or keeps what it parks in.
+func InUse(topicName, name string) error {
+	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
+}
+
+// InUseByNewer is why a topic can't be deleted that a subscription of a newer version consumes.
+func InUseByNewer(topicName string, s *Document) error {
+	return fmt.Errorf("topic %q is used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
+}
+
+// DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is
+// fault.Conflict while a group has progress in it. A dry run only says whether it would be refused.
+func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, force, dry bool) error {
+	if _, err := c.topics.Current(ctx, name); errors.Is(err, fault.Conflict) {
+		return err // it was moved to another log: what is defined is not ours to delete
+	}
+	has, err := c.topics.Catalog().Life(ctx, name)
+	if err != nil {
+		return err
+	}
+	if life != "" && life != has {
+		return fmt.Errorf("topic %q is not the one that was meant: %w", name, topic.ErrAnotherLife)
+	}
+	inUse := func(ctx context.Context) error {
+		if err := c.GuardTopic(ctx, name, force, dry); err != nil {
+			return err
+		}
+		return c.groups.DeleteAllOf(ctx, name, force, dry)
+	}
+	if err := inUse(ctx); err != nil || dry {
+		return err
+	}
+	// Once more when nobody can begin any more: the progress of who came meanwhile would be taken for one in the
+	// next topic of the name.
+	if err := c.topics.Catalog().DeleteUnless(ctx, name, has, inUse); err != nil {
+		return err
+	}
+	c.topics.Forget(name)
+	return nil
+}

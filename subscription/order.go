@@ -1,0 +1,170 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/shard"
+)
+
+// Orders about dead letters. A list is a look at journals, and may be old by the time that somebody decides; so an
+// order names dead letters by their round, and the shard that carries it out takes only those that are still dead
+// letters in that round. An order that comes too late says so (fault.Conflict), and one that met a change of the shard
+// set is given once more to the new shards.
+
+// Order gives an order about dead letters, and returns about how many; the members of the subscription carry
+// it out as soon as there are some. value is that of an edit, which is of one.
+//
+// fault.NotFound when an ID is none; fault.Conflict when it was one and somebody has decided about it, or when
+// it waits behind one: nothing is ordered then. fault.Conflict, with how many it was in time for, when somebody
+// else's order about some of them came first. Without IDs it passes over those that have one already.
+func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, verb core.Verb, value []byte) (int, error) {
+	j, dead, err := c.chosen(ctx, name, opts)
+	if err != nil {
+		return 0, err
+	}
+	waiting := dead
+	dead = slices.DeleteFunc(slices.Clone(dead), func(l entry) bool { return !l.failed() || l.Order != 0 })
+	if opts != nil {
+		for _, id := range opts.IDs {
+			if !slices.ContainsFunc(dead, func(l entry) bool { return l.ID.String() == id }) {
+				return 0, fmt.Errorf("subscription %q: %w", name, notFailed(ctx, j, waiting, id))
+			}
+		}
+	}
+	var edited *commitlog.Record
+	for i := range dead {
+		l := &dead[i]
+		if err := deliverable(l, verb); err != nil {
+			return 0, fmt.Errorf("subscription %q: dead letter %s %w", name, l.ID.String(), err)
+		}
+		if verb == core.Edit {
+			rec, err := l.edit(value)
+			if err != nil {
+				return 0, fmt.Errorf("subscription %q: the new value of %s: %w", name, l.ID.String(), err)
+			}
+			edited = &rec
+		}
+	}
+	if opts != nil && opts.DryRun {
+		return len(dead), nil
+	}
+	late, err := c.giveOrder(ctx, j, verb, dead, edited)
+	if err == nil && len(late) > 0 {
+		names := make([]string, len(late))
+		for i, id := range late {
+			names[i] = id.String()
+		}
+		err = fmt.Errorf("subscription %q: of %d dead letters, for %d the order came too late, as another one was first: %.200s: %w", name, len(dead), len(late), strings.Join(names, " "), fault.Conflict)
+	}
+	return len(dead) - len(late), err
+}
+
+// deliverable says what is in the way of an order.
+func deliverable(l *entry, verb core.Verb) error {
+	switch {
+	case verb != core.Redrive && verb != core.Edit:
+	case l.ID.Round >= core.MaxRound:
+		return fmt.Errorf("was delivered again as often as it can be, and can only be discarded: %w", fault.Conflict)
+	case l.Lost != nil:
+		return fmt.Errorf("can't be delivered again, only discarded: %w: %w", fault.Conflict, l.Lost)
+	}
+	return nil
+}
+
+// notFailed says why nothing can be ordered about an ID.
+func notFailed(ctx context.Context, j *journals, waiting []entry, id string) error {
+	named := func(l entry) bool { return l.ID.String() == id }
+	if at := slices.IndexFunc(waiting, named); at >= 0 && waiting[at].Order != 0 {
+		return fmt.Errorf("dead letter %s is to be %s already, as soon as a member of the subscription is there: %w", id, decided[waiting[at].Order], fault.Conflict)
+	} else if at >= 0 {
+		return fmt.Errorf("record %s has not failed: it waits behind one of its key that has, and goes on once that is decided about: %w", id, fault.Conflict)
+	}
+	history, err := j.history(ctx)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(history, named); at >= 0 {
+		return fmt.Errorf("dead letter %s was %s already: %w", id, decided[history[at].Verb], fault.Conflict)
+	}
+	return fmt.Errorf("there is no failed record %q: %w", id, fault.NotFound)
+}
+
+// giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
+// While the shard set turns, that may be so of shards that end, and of those that come it may be too early: then
+// it is given again to these, for what is still a dead letter.
+func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record) ([]core.ID, error) {
+	name, life := j.Definition.Name, j.Definition.Life()
+	var late []core.ID
+	for until := time.Now().Add(turnPatience); ; {
+		var err error
+		if len(dead) > 0 {
+			late, err = j.order(ctx, verb, dead, edited)
+		}
+		if err != nil || len(late) == 0 {
+			return nil, err
+		}
+		d, err := c.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if d.Life() != life || !d.Turning() && d.Set().ID == j.Definition.Set().ID {
+			return late, nil
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("subscription %q: its shards are being changed, and the order was too late for those that end; repeat it when that is over: %w", name, fault.Conflict)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(turnEvery):
+		}
+		var now []entry
+		if j, now, err = c.chosen(ctx, name, nil); err != nil {
+			return nil, err
+		}
+		dead = slices.DeleteFunc(now, func(l entry) bool {
+			return !l.failed() || l.Order != 0 || !slices.Contains(late, l.ID)
+		})
+	}
+}
+
+// turnPatience is how long an order waits for the end of a turn.
+const turnPatience = 30 * time.Second
+
+// order writes down what is to be done with dead letters; edited is the new record of the only one. It returns those
+// that were not dead letters any more when the order came, or of which an earlier one wants something.
+func (j *journals) order(ctx context.Context, verb core.Verb, dead []entry, edited *commitlog.Record) (late []core.ID, _ error) {
+	for n := range j.Shards {
+		o := shard.Ordered{Shard: n, Verb: verb, Edited: edited}
+		for _, e := range dead {
+			if e.Shard == n {
+				o.IDs, o.Key = append(o.IDs, e.ID), e.Key
+			}
+		}
+		some, err := j.Order(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		late = append(late, some...)
+	}
+	return late, nil
+}
+
+// Edited is the header by which a record says that its value is not that of the topic: it names the dead letter in
+// whose place it was put.
+const Edited = "ringfence-edited"
+
+// edit is the record that is delivered in the place of a dead letter.
+func (e *entry) edit(value []byte) (commitlog.Record, error) {
+	out := commitlog.Record{Key: e.Record.Key, Value: value}
+	out.Headers = slices.DeleteFunc(slices.Clone(e.Record.Headers), func(h commitlog.Header) bool { return h.Name == Edited })
+	out.Headers = append(out.Headers, commitlog.Header{Name: Edited, Value: []byte(e.ID.String())})
+	return out, shard.Storable(&out)
+}

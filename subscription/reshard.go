@@ -1,0 +1,405 @@
+package subscription
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// The turn of the shard set, as far as it is in the definition: a set is written down and then its topics
+// are made; then it delivers, and the one before it ends; and when it needs that no more, that is retired.
+// Each step can be repeated by anybody. What the shards do for it is in take.go, and ARCHITECTURE.md says
+// how it hangs together.
+
+// RetiredFor is how long the topics of a set stay that nobody needs any more: a registry that goes back may.
+const RetiredFor = time.Hour
+
+// PlanReshard says what a turn to another number of shards begins with; the definition as it is, when it has
+// so many. ErrConflict while a turn is under way.
+func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
+	d, err := c.Get(ctx, name)
+	if err == nil {
+		err = c.mayReshard(ctx, d, shards)
+	}
+	return d, err
+}
+
+func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error {
+	main, err := c.mayTurn(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := CheckShards(shards, main.Storage[d.Set().Storage].Partitions); err != nil {
+		return err
+	}
+	return d.Limits.CheckShards(d.Name, shards)
+}
+
+// mayTurn says whether a turn may begin, and returns the topic.
+func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, error) {
+	main, err := c.main(ctx, d.Topic)
+	if err == nil {
+		if err = d.shares(main); err != nil {
+			err = fmt.Errorf("subscription %q: %w", d.Name, err)
+		}
+	}
+	switch {
+	case err != nil:
+	case len(d.Sets) >= maxSets:
+		err = fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
+	case d.Turning():
+		err = fmt.Errorf("subscription %q: a turn of its shards is under way; its members end it, so repeat this then: %w", d.Name, fault.Conflict)
+	}
+	return main, err
+}
+
+// Reshard begins the turn of a subscription to another number of shards, and returns the definition as it is stored.
+// The members do the rest. It is the definition as it was, when it has so many.
+func (c *Catalog) Reshard(ctx context.Context, of *Document, shards int) (*Document, error) {
+	d, err := c.change(ctx, of.Name, func(d *Document) (bool, error) {
+		if d.Life() != of.Life() {
+			return false, d.isAnother()
+		}
+		if err := c.mayReshard(ctx, d, shards); err != nil || d.Set().Shards == shards {
+			return false, err
+		}
+		d.atLeast(turnedFormat)
+		d.Sets = append(d.Sets, d.nextSet(shards, d.Set().Storage))
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Advance(ctx, d)
+}
+
+func newSet(n, shards int, state string) Set {
+	s := Set{Set: n, ID: strings.ToLower(rand.Text()[:setIDBytes]), Shards: shards, State: state}
+	if n > 0 {
+		s.Since = time.Now().UnixMilli()
+	}
+	return s
+}
+
+// nextSet is the one after all others.
+func (d *Document) nextSet(shards, storage int) Set {
+	s := newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making)
+	s.Storage = storage
+	return s
+}
+
+// Advance makes the topics of a set that is being made, and has it deliver and the one before it end.
+func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
+	next := d.Sets[len(d.Sets)-1]
+	if next.State != making {
+		return d, nil
+	}
+	main, err := c.main(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
+	as := d.As(next)
+	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
+		// A set that a registry forgot and a journal named (Restore) has topics, which the registry forgot as well.
+		if _, err := c.parts(d.Name).TakeUp(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
+			return nil, c.unlessDeleted(ctx, as, err)
+		}
+	}
+	out, err := c.changeSets(ctx, d, func(now *Document) bool {
+		last := &now.Sets[len(now.Sets)-1]
+		if last.ID != next.ID || last.State != making {
+			return false
+		}
+		at := time.Now().UnixMilli()
+		for i := range now.Sets {
+			s := &now.Sets[i]
+			switch {
+			case s.State != active:
+			case now.As(*s).Gone(main): // it has no shards that could end
+				s.State, s.Since = retired, at
+			default:
+				s.State, s.Since = closing, at
+			}
+		}
+		last.State, last.Since = active, at
+		return true
+	})
+	if err != nil {
+		return nil, c.unlessDeleted(ctx, as, err)
+	}
+	return out, nil
+}
+
+// unlessDeleted is err, for which a set is not made. If that is because the subscription is gone, or is being
+// deleted, what was made for the set goes: the deleter may have looked before it was there.
+func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // the deletion may have ended ctx
+	defer cancel()
+	have, _, unread := c.load(ctx, as.Name)
+	switch {
+	case unread == nil && have.Life() == as.Life() && have.State != deleting:
+		return err // somebody else goes on with it
+	case unread != nil && !errors.Is(unread, fault.NotFound):
+		return err
+	}
+	return errors.Join(err, c.dropTopicsOf(ctx, as, Deletion{}))
+}
+
+const clearTimeout = 5 * time.Second
+
+// Retire says that nobody needs a set any more that was closing.
+func (c *Catalog) Retire(ctx context.Context, d *Document, set string) (*Document, error) {
+	return c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set && s.State == closing })
+		if i >= 0 {
+			now.Sets[i].State, now.Sets[i].Since = retired, time.Now().UnixMilli()
+			now.Sets[i].Starts, now.Sets[i].Shed = nil, false // its shards have long begun
+		}
+		return i >= 0
+	})
+}
+
+// NotePause stores how long a shard of the set that delivers delivered nothing, if that is the longest.
+func (c *Catalog) NotePause(ctx context.Context, d *Document, pause time.Duration) error {
+	ms := min(max(1, pause.Milliseconds()), lastMillis)
+	_, err := c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == d.Set().ID })
+		if i < 0 || now.Sets[i].Pause >= ms {
+			return false
+		}
+		now.Sets[i].Pause = ms
+		return true
+	})
+	return err
+}
+
+// Spent are the sets that were retired so long ago that their topics and groups can go.
+func (d *Document) Spent(now time.Time) (all []*Document) {
+	for _, s := range d.Sets {
+		if s.State == retired && !s.gone() && now.Sub(time.UnixMilli(s.Since)) >= RetiredFor {
+			all = append(all, d.As(s))
+		}
+	}
+	return all
+}
+
+// gone is the first set once its topics went: its ID stays, for it is the life of the subscription.
+func (s Set) gone() bool { return s.State == retired && s.Since == 0 }
+
+// Forget removes the topics of a set that was retired, and that set from the definition. Its group is the
+// caller's.
+func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document, gone func(topic string)) error {
+	if err := c.dropTopicsOf(ctx, set, Deletion{Gone: gone}); err != nil {
+		return err
+	}
+	_, err := c.changeSets(ctx, d, func(now *Document) bool {
+		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set.Set().ID && s.State == retired })
+		switch {
+		case i < 0:
+			return false
+		case i == 0:
+			now.Sets[0].Since = 0
+		default:
+			now.Sets = slices.Delete(now.Sets, i, i+1)
+		}
+		return true
+	})
+	return err
+}
+
+// changeSets is change for the subscription of that life.
+func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document) bool) (*Document, error) {
+	return c.change(ctx, d.Name, func(now *Document) (bool, error) {
+		if now.Life() != d.Life() {
+			return false, fmt.Errorf("subscription %q was deleted: %w", d.Name, fault.NotFound)
+		}
+		return f(now), nil
+	})
+}
+
+// canDeliver says whether a set that a journal names could have been made: anybody may have written it.
+func (s *Set) canDeliver(main *topic.Document) error {
+	switch {
+	case !isSetID(s.ID) || s.Set < 1 || s.Set > maxSetNumber:
+		return fmt.Errorf("%.20q, number %d", s.ID, s.Set)
+	case s.Storage < main.Left() || s.Storage >= len(main.Storage):
+		return fmt.Errorf("%s delivers storage topic %d, and topic %q has %d to %d", s.ID, s.Storage, main.Name, main.Left(), len(main.Storage)-1)
+	case !soundStarts(s) || len(s.Starts) > main.Storage[s.Storage].Partitions:
+		return fmt.Errorf("%s begins at %d offsets that no reset gives", s.ID, len(s.Starts))
+	}
+	return CheckShards(s.Shards, main.Storage[s.Storage].Partitions)
+}
+
+// Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
+// that went back has forgotten a turn which the journals know of.
+func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
+	main, err := c.main(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.canDeliver(main); err != nil {
+		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %w; if the topic has grown since, and the registry forgot it, add that storage topic again: %w", d.Name, err, fault.Corrupt)
+	}
+	return c.changeSets(ctx, d, func(now *Document) bool {
+		last := now.Sets[len(now.Sets)-1]
+		if now.Turning() || last.ID != d.Set().ID || next.Set <= last.Set || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID }) {
+			return false
+		}
+		now.atLeast(next.format())
+		next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0
+		now.Sets = append(now.Sets, next)
+		return true
+	})
+}
+
+// Resharding is what the change of a subscription's number of shards does.
+type Resharding struct {
+	Name   string `json:"name"`
+	From   int    `json:"from"` // so many shards deliver now
+	To     int    `json:"to"`
+	Begun  bool   `json:"begun"`  // the members are at it, or do it when there are some
+	Parked int    `json:"parked"` // records and dead letters that are handed over, of all that is parked now
+	// Shards are the new ones. One that waits for several delivers when the last of those has ended.
+	Shards []NewShard `json:"shards"`
+}
+
+// NewShard is one shard of a set to come.
+type NewShard struct {
+	Shard      int   `json:"shard"`
+	Partitions []int `json:"partitions"` // that it reads, of the topic
+	After      []int `json:"after"`      // the shards of now that have to end before it begins
+}
+
+// Reshard changes how many shards a subscription has, while it is delivered; a dry run only says what that
+// would do. Members do it; without one it is done when there is one. fault.Conflict while an earlier change
+// is under way; fault.Invalid for a number that is too high.
+func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*Resharding, error) {
+	d, err := c.PlanReshard(ctx, name, shards)
+	if err != nil {
+		return nil, err
+	}
+	main, err := c.topics.Catalog().Get(ctx, d.Topic)
+	if err != nil {
+		return nil, err
+	}
+	out := &Resharding{Name: name, From: d.Set().Shards, To: shards, Shards: []NewShard{}}
+	if out.From == out.To {
+		return out, nil
+	}
+	next := d.Set()
+	next.Shards = shards
+	out.Shards = newShards(main, d.Set(), next)
+	j, err := c.journalsOf(ctx, d)
+	if err == nil {
+		out.Parked, err = j.parkedRecords(ctx)
+	}
+	if err != nil || dry {
+		return out, err
+	}
+	_, err = c.Catalog.Reshard(ctx, d, shards)
+	out.Begun = err == nil
+	return out, err
+}
+
+// newShards are those of a set that goes on for another one.
+func newShards(main *topic.Document, before, next Set) []NewShard {
+	all := make([]NewShard, next.Shards)
+	h := Heritage(main, before, next)
+	partitions := main.Storage[next.Storage].Partitions
+	for p := range partitions {
+		s := &all[topic.Shard(p, partitions, next.Shards)]
+		s.Partitions = append(s.Partitions, p)
+	}
+	for i := range all {
+		all[i].Shard, all[i].After = i, h.After[i]
+	}
+	return all
+}
+
+// DescribeGroup describes any group with its members, its units and their lag; it needs no member to be
+// alive.
+func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (consumer.GroupInfo, error) {
+	layout, err := c.layoutOf(ctx, name)
+	if err != nil {
+		return consumer.GroupInfo{}, err
+	}
+	info, err := layout.Describe(ctx, c.reg, name, c.topics.Current)
+	if err == nil {
+		info.Later, err = c.later(ctx, name, info.Topic)
+		info.Lag += info.Later
+	}
+	return info, err
+}
+
+// later is how many records lie behind the storage topic that the group of a subscription delivers: no group
+// reads those yet.
+func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n int64, _ error) {
+	name, set, ok := OfGroup(group)
+	if !ok {
+		return 0, nil
+	}
+	d, err := c.Get(ctx, name)
+	switch {
+	case errors.Is(err, fault.NotFound), errors.Is(err, ErrDamaged), err == nil && d.Set().ID != set:
+		return 0, nil // what is left of one, or nobody can say
+	case err != nil:
+		return 0, err
+	}
+	t, err := c.topics.Current(ctx, topicName)
+	if err != nil {
+		return 0, err
+	}
+	for storage := d.Set().Storage + 1; storage < len(t.Document().Storage); storage++ {
+		log, err := t.Storage(storage)
+		if err != nil {
+			return 0, err
+		}
+		for p := range t.Document().Storage[storage].Partitions {
+			b, err := log.Bounds(ctx, p)
+			if err != nil {
+				return 0, err
+			}
+			n += b.Next - b.First
+		}
+	}
+	return n, nil
+}
+
+// layoutOf is how the units of a group read its topic.
+func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.Layout, error) {
+	name, set, ok := OfGroup(group)
+	if !ok {
+		return consumer.Layout{}, nil
+	}
+	d, err := c.Get(ctx, name)
+	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Invalid) || errors.Is(err, fault.Corrupt) {
+		return consumer.Layout{}, nil // what is left of one
+	}
+	if err != nil {
+		return consumer.Layout{}, err
+	}
+	main, err := c.topics.Catalog().Get(ctx, d.Topic)
+	if errors.Is(err, fault.NotFound) {
+		return consumer.Layout{}, nil
+	}
+	if err != nil {
+		return consumer.Layout{}, err
+	}
+	for _, s := range d.Sets {
+		if s.ID == set {
+			if s.Storage >= len(main.Storage) || s.Shards > main.Storage[s.Storage].Partitions {
+				return consumer.Layout{}, nil
+			}
+			return consumer.Shards(s.Storage, s.Shards, main.Storage[s.Storage].Partitions), nil
+		}
+	}
+	return consumer.Layout{}, nil
+}

@@ -1,0 +1,158 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Handle is the engine's handler: it delivers a record, or parks it behind those of its key. One that the
+// filter is false of is finished, whatever is parked: nothing waits for it.
+func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
+	wanted, err := s.judge(r)
+	if err == nil && !wanted {
+		return nil
+	}
+	if len(r.Headers) > 0 && err == nil {
+		var at time.Time
+		if at, err = notBefore(&r.Record, time.Now()); !at.IsZero() {
+			return s.delay(ctx, r, at)
+		}
+	}
+	if s.quiet.Load() {
+		return s.direct(ctx, r, err)
+	}
+	key, origin := s.key(r.Key), originOf(r)
+	var v core.Verdict
+	s.do(func(st *core.State) { v = st.Admit(key, origin) })
+	switch v {
+	case core.Past:
+		return nil
+	case core.Divert:
+		if b := s.cfg.Breaker; b != nil && b.open() {
+			return errOpen
+		}
+		return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1})
+	}
+	late := false
+	defer func() {
+		if !late {
+			s.leave(origin)
+		}
+	}()
+	err = s.direct(ctx, r, err)
+	if late = err == nil && r.Late(); late {
+		r.Then(func(err error) error {
+			s.leave(origin)
+			return err
+		})
+	}
+	return err
+}
+
+// leave notes that the direct delivery of a record has ended.
+func (s *Shard) leave(o core.Origin) { s.do(func(st *core.State) { st.Left(o) }) }
+
+// judge says whether the filter is true of a record. The error is that it can't be computed for it: nobody
+// knows whether it was to be delivered, so it is given up at once, in its place in the order of its key.
+func (s *Shard) judge(r *dispatch.Record) (bool, error) {
+	if s.cfg.Filter == nil {
+		return true, nil
+	}
+	wanted, err := s.cfg.Filter(r)
+	if err != nil {
+		return false, unfit{err}
+	}
+	return wanted, nil
+}
+
+// direct delivers a record that waits for nothing of its key; unfit, when it is not nil, is what judge said.
+func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) error {
+	if unfit != nil {
+		return unfit
+	}
+	return s.bounded(ctx, r, false)
+}
+
+// parked delivers one that was parked. Somebody has decided that what is redriven or edited is to be
+// delivered; of the others the filter was true, or nobody could say.
+func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error {
+	if err := s.timely(r, round); err != nil {
+		s.unspent(true)
+		return err
+	}
+	return s.call(ctx, r)
+}
+
+// timely says why a parked record is not to be delivered now.
+func (s *Shard) timely(r *dispatch.Record, round int) error {
+	if round == 0 {
+		if _, err := s.judge(r); err != nil {
+			return err
+		}
+	}
+	now := s.now()
+	switch at, err := notBefore(&r.Record, now); {
+	case err != nil && round == 0:
+		return err
+	case !at.IsZero():
+		return early{fmt.Errorf("its time comes in %s", at.Sub(now)), at}
+	}
+	return nil
+}
+
+// Held takes over a record that fails: it is the engine's OnHeld. One that can't be parked is delivered until it
+// succeeds, or has its time come: whatever was to become of it, the engine asks nobody else about it any more.
+func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) error {
+	if Storable(&r.Record) != nil && !time.Now().Before(h.Next) {
+		return s.Handle(ctx, r)
+	}
+	now := s.now()
+	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: now.Add(time.Until(h.Next)).UnixMilli(), Answer: h.Err.Error()}
+	switch h.Why {
+	case dispatch.Refused:
+		held.Dead, held.Reason = true, core.Permanent
+	case dispatch.SpentAttempts:
+		held.Dead, held.Reason = true, core.Attempts
+	}
+	return s.park(ctx, r, now, held)
+}
+
+// park writes a record down, as of now, and waits until nobody can undo that. When it is due is by the same look at
+// the clock.
+func (s *Shard) park(ctx context.Context, r *dispatch.Record, now time.Time, h core.Held) error {
+	if err := Storable(&r.Record); err != nil {
+		s.log.Warn("a record can't be parked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "error", err)
+		return err
+	}
+	h.Origin, h.Key, h.Timestamp, h.Now = originOf(r), s.key(r.Key), r.Timestamp, now.UnixMilli()
+	var p *parking
+	s.do(func(st *core.State) {
+		if p = s.pending[h.Origin]; p == nil {
+			p = &parking{rec: r.Record, done: make(chan struct{})}
+			s.pending[h.Origin] = p
+			st.Park(h)
+		}
+	})
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.over:
+		return fmt.Errorf("the shard has ended: %w", fault.Closed)
+	}
+}
+
+// unfit is the error of a record that the filter can't be computed for.
+type unfit struct{ error }
+
+// Permanent says that another attempt would come to the same.
+func (unfit) Permanent() bool { return true }
+
+// Unwrap is for errors.Is.
+func (e unfit) Unwrap() error { return e.error }

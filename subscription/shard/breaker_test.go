@@ -1,0 +1,224 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type down struct{ wait time.Duration }
+
+func (down) Error() string               { return "down" }
+func (down) Outage() bool                { return true }
+func (d down) RetryAfter() time.Duration { return d.wait }
+
+// cut says that nothing was sent.
+type cut struct{ down }
+
+func (cut) Unreached() bool { return true }
+
+func newBreaker(t *testing.T) *Breaker {
+	b := NewBreaker(slog.New(slog.DiscardHandler))
+	t.Cleanup(b.End)
+	return b
+}
+
+// attempt is one that begins and ends at once.
+func (b *Breaker) attempt(line uint64, first bool, err error) bool {
+	return b.end(b.begin(), line, first, err)
+}
+
+func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name  string
+		steps func(b *Breaker)
+		open  bool
+	}{
+		{"sixteen keys at once", func(b *Breaker) {
+			for line := range uint64(outageKeys) {
+				b.attempt(line, true, down{})
+			}
+		}, true},
+		{"one less", func(b *Breaker) {
+			for line := range uint64(outageKeys - 1) {
+				b.attempt(line, true, down{})
+			}
+		}, false},
+		{"three keys in two seconds", func(b *Breaker) {
+			for line := range uint64(3) {
+				b.attempt(line, true, down{})
+				time.Sleep(time.Second)
+			}
+		}, true},
+		{"two keys for a day", func(b *Breaker) {
+			for i := range uint64(100) {
+				b.attempt(i%2, true, down{})
+				time.Sleep(time.Hour)
+			}
+		}, false},
+		{"attempts that are not the first", func(b *Breaker) {
+			for line := range uint64(100) {
+				b.attempt(line, false, down{})
+			}
+		}, false},
+		{"one key, of which nothing was sent", func(b *Breaker) {
+			if b.attempt(1, false, fmt.Errorf("no connection: %w", cut{})); !b.open() {
+				return
+			}
+			b.attempt(1, false, nil)
+		}, true},
+		{"other errors", func(b *Breaker) {
+			for line := range uint64(100) {
+				b.attempt(line, true, broken)
+			}
+		}, false},
+		{"a success among them", func(b *Breaker) {
+			for line := range uint64(100) {
+				b.attempt(line, true, down{})
+				if line%10 == 9 {
+					b.attempt(line, true, nil)
+				}
+			}
+		}, false},
+		{"another answer among them", func(b *Breaker) {
+			for line := range uint64(100) {
+				b.attempt(line, true, down{})
+				if line%10 == 9 {
+					b.attempt(line, true, broken)
+				}
+			}
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBreaker(t)
+				if c.steps(b); (b.period.Load() > 0) != c.open {
+					t.Errorf("it opened and closed %d times; expected it to open: %t", b.period.Load(), c.open)
+				}
+				b.End()
+			})
+		})
+	}
+}
+
+func opened(t *testing.T) *Breaker {
+	t.Helper()
+	b := newBreaker(t)
+	for line := range uint64(outageKeys) {
+		if spared := b.attempt(line, true, down{}); spared != (line == outageKeys-1) {
+			t.Errorf("attempt %d does not count: %t", line, spared)
+		}
+	}
+	if !b.open() {
+		t.Fatal("it is closed")
+	}
+	return b
+}
+
+func TestWhileItIsOpenNoAttemptCountsButOneWithAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, answer := range []error{nil, errors.New("malformed")} {
+			b := opened(t)
+			if !b.attempt(1, false, down{}) || !b.attempt(2, true, down{}) || !b.open() {
+				t.Error("an attempt in an outage counts")
+			}
+			if b.attempt(3, true, answer) || b.open() {
+				t.Errorf("the answer %v does not count, or does not close it", answer)
+			}
+			if b.attempt(4, true, down{}) || b.open() {
+				t.Error("one failure opens it again")
+			}
+			b.End()
+		}
+	})
+}
+
+// A slow answer of before the outage says nothing of now.
+func TestAnAnswerOfBeforeTheOutageDoesNotEndIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(t)
+		early := b.begin()
+		for line := range uint64(outageKeys) {
+			b.attempt(line, true, down{})
+		}
+		if b.end(early, 99, true, nil) || !b.open() {
+			t.Error("it closed, or the success did not count")
+		}
+		b.End()
+	})
+}
+
+// counter is an engine that has always something to try.
+type counter struct {
+	b     *Breaker
+	asked []time.Duration
+	since time.Time
+	hang  bool
+	err   error
+}
+
+func (*counter) Pause()    {}
+func (*counter) Resume()   {}
+func (*counter) Limit(int) {}
+
+func (c *counter) TryOne() bool {
+	c.asked = append(c.asked, time.Since(c.since))
+	at := c.b.begin0()
+	if !c.hang {
+		go c.b.end(at, 1, true, c.err)
+	}
+	return true
+}
+
+// begin0 is begin for who holds mu.
+func (b *Breaker) begin0() int64 {
+	b.probes++
+	b.begun = time.Now()
+	return b.period.Load()
+}
+
+func TestOneAtATimeIsTriedAndNotBeforeTheEndpointWantsIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		err  error
+		hang bool
+		want string
+	}{
+		{"that fail at once", down{}, false, "[100ms 300ms 700ms 1.5s 2.5s 3.5s 4.5s]"},
+		{"that ask for time", down{4 * time.Second}, false, "[100ms 4.5s]"},
+		{"that hang", down{}, true, "[100ms 2.5s 4.5s]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := opened(t)
+				e := &counter{b: b, since: time.Now(), err: c.err, hang: c.hang}
+				idle := &Shard{paused: ordered | heldBack, engine: &counter{b: b}}
+				s := &Shard{paused: heldBack, engine: e, turn: true}
+				s.calm = make(chan struct{}) // nothing parked is tried
+				b.mu.Lock()
+				b.shards = []*Shard{idle, s}
+				b.mu.Unlock()
+				time.Sleep(5 * time.Second)
+				b.End()
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if got := fmt.Sprint(e.asked); got != c.want {
+					t.Errorf("tried at %s; expected %s", got, c.want)
+				}
+				if n := len(idle.engine.(*counter).asked); n > 0 {
+					t.Errorf("%d were tried of a shard that is paused by its definition", n)
+				}
+			})
+		})
+	}
+}

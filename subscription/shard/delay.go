@@ -1,0 +1,69 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// NotBefore is the header of a record that is to be delivered later: not before that time, in RFC 3339 or in Unix
+// milliseconds. Of several the last counts.
+//
+// Such a record is parked as it comes, so that it holds up neither its partition nor a checkpoint, whatever
+// becomes of its owner; its key waits behind it. Waiting is no attempt. The journal keeps a time that is no later
+// than the longest pause: then it is looked at again.
+const NotBefore = "ringfence-not-before"
+
+// LongestPause is the longest pause, hold or delay.
+const LongestPause = 365 * 24 * time.Hour
+
+// notBefore is when a record may be delivered; zero: now. Nobody knows when a record was meant that has no time in
+// the header, or one of more than a year ahead: it is given up at once.
+func notBefore(r *commitlog.Record, now time.Time) (time.Time, error) {
+	for i := len(r.Headers) - 1; i >= 0; i-- {
+		if r.Headers[i].Name != NotBefore {
+			continue
+		}
+		text := string(r.Headers[i].Value)
+		at, err := time.Parse(time.RFC3339, text)
+		if ms, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil {
+			at, err = time.UnixMilli(ms), nil
+		}
+		switch {
+		case err != nil:
+			return time.Time{}, unfit{fmt.Errorf("header %s: %.64q; expected a time as 2006-01-02T15:04:05Z, or Unix milliseconds", NotBefore, text)}
+		case at.After(now.Add(LongestPause)):
+			return time.Time{}, unfit{fmt.Errorf("header %s: %.64q; expected a time within a year", NotBefore, text)}
+		case at.After(now):
+			return at, nil
+		}
+		return time.Time{}, nil
+	}
+	return time.Time{}, nil
+}
+
+// delay parks a record until its time has come, behind those of its key.
+func (s *Shard) delay(ctx context.Context, r *dispatch.Record, at time.Time) error {
+	var v core.Verdict
+	origin := originOf(r)
+	s.do(func(st *core.State) {
+		if v = st.Admit(s.key(r.Key), origin); v == core.Direct {
+			st.Left(origin)
+		}
+	})
+	if v == core.Past {
+		return nil
+	}
+	return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1, Due: at.UnixMilli()})
+}
+
+// early is the error of a parked record whose time has not come.
+type early struct {
+	error
+	at time.Time
+}

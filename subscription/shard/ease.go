@@ -1,0 +1,104 @@
+package shard
+
+import "time"
+
+// ease bounds the attempts of a process by what is accepted while what is delivered to answers some, but
+// refuses most for want of capacity: each attempt that is refused costs the receiver as well, and would keep
+// it where it is. In a second no more attempts begin than twice what was accepted in the second before, and
+// a few: so it is asked for a little more than it gives, and gets all it can take again within seconds. That
+// some are refused for another reason than the load, such as one key for ever, bounds nothing as long as they
+// are the lesser part. It needs nobody else: each process sees how its own attempts fare.
+//
+// It is the client-side throttling of Beyer, Jones, Petoff, Murphy (ed.), Site Reliability Engineering
+// (O'Reilly 2016), chapter 21, with a rate in the place of a probability: what may not begin is not dropped
+// here, it waits.
+//
+// Its fields are guarded by the mu of its Throttle.
+type ease struct {
+	bound    float64 // attempts a second; 0: none
+	accepted int     // answers since the window began, of any other kind than an outage
+	refused  int     // outages since then
+	since    time.Time
+	timer    *time.Timer // of the window; nil: nothing was refused lately
+}
+
+const (
+	easeWindow  = time.Second
+	easeRefused = 10 // in a window, at least: fewer are no burden
+	easeFloor   = 10 // attempts a second that nothing takes away
+)
+
+// answered learns how an attempt ended of which the breaker made no outage.
+func (t *Throttle) answered(refused bool) {
+	if !refused && !t.easing.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	if t.ease.timer == nil {
+		t.easing.Store(true)
+		t.ease.since = time.Now()
+		t.ease.timer = time.AfterFunc(easeWindow, t.weigh)
+	}
+	if refused {
+		t.ease.refused++
+	} else {
+		t.ease.accepted++
+	}
+}
+
+// weigh ends a window, and sets the bound of the next one.
+func (t *Throttle) weigh() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &t.ease
+	if t.ended || e.timer == nil {
+		return
+	}
+	now := time.Now()
+	seconds := now.Sub(e.since).Seconds()
+	most := 2*float64(e.accepted)/seconds + easeFloor
+	switch {
+	case e.bound == 0 && (e.refused < easeRefused || e.refused <= e.accepted):
+		most = 0
+	case e.bound == 0:
+		t.log.Warn("fewer deliveries are tried: most are refused for want of capacity", "accepted", e.accepted, "refused", e.refused, "attempts_per_second", int(most))
+	case e.refused == 0 || e.refused <= e.accepted && float64(e.accepted+e.refused) < e.bound*seconds/2:
+		most = 0 // it accepts what comes, and more may come
+		t.log.Warn("deliveries are tried without that bound again", "accepted", e.accepted, "refused", e.refused)
+	}
+	t.refill(now)
+	e.bound = most
+	t.heed(now)
+	if most == 0 && e.refused == 0 {
+		t.atEase()
+		return
+	}
+	e.accepted, e.refused, e.since = 0, 0, now
+	e.timer.Reset(easeWindow)
+}
+
+// outage has the throttle forget what it saw, as the breaker holds all back: what comes after that is new.
+func (t *Throttle) outage() {
+	if !t.easing.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	t.refill(now)
+	t.atEase()
+	t.heed(now)
+}
+
+// atEase ends the bound and the windows; the caller holds mu.
+func (t *Throttle) atEase() {
+	if t.ease.timer != nil {
+		t.ease.timer.Stop()
+	}
+	t.ease = ease{}
+	t.easing.Store(false)
+}

@@ -1,0 +1,256 @@
+package shard
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+// receiver accepts so many attempts in each tenth of a second, and refuses the rest.
+type receiver struct {
+	capacity          int // 0: without end
+	tenth             int64
+	taken             int
+	accepted, refused int
+}
+
+func (r *receiver) refuses() bool {
+	if tenth := time.Now().UnixMilli() / 100; tenth != r.tenth {
+		r.tenth, r.taken = tenth, 0
+	}
+	if r.taken++; r.capacity > 0 && r.taken > r.capacity {
+		r.refused++
+		return true
+	}
+	r.accepted++
+	return false
+}
+
+// press makes attempts for so long, one each millisecond if it may.
+func (r *receiver) press(t *Throttle, d time.Duration) {
+	r.accepted, r.refused = 0, 0
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if t.take() {
+			t.answered(r.refuses())
+		}
+	}
+}
+
+func TestAReceiverThatRefusesMostIsAskedForLess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 10}
+		defer th.End()
+		r.press(th, 3*time.Second)
+		r.press(th, 20*time.Second)
+		if r.accepted < 1800 {
+			t.Errorf("it accepts 100 a second, and was given %d in 20 s", r.accepted)
+		}
+		if r.refused > r.accepted+easeFloor*20+20 {
+			t.Errorf("%d were refused and %d accepted: no more than twice what it accepts, and %d a second, were to be tried", r.refused, r.accepted, easeFloor)
+		}
+
+		r.capacity = 0
+		r.press(th, 5*time.Second) // 200 a second, 400, 800, and no bound
+		r.press(th, time.Second)
+		if r.accepted < 990 {
+			t.Errorf("it accepts what comes again, and was given %d in a second in which there were 1,000", r.accepted)
+		}
+		if th.easing.Load() || th.bounds.Load() {
+			t.Error("answers are looked at although nothing was refused for seconds")
+		}
+	})
+}
+
+func TestWhatIsRefusedForAnotherReasonThanTheLoadBoundsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, n, refused := NewThrottle(quiet()), 0, 0
+		defer th.End()
+		for range 10_000 { // four of ten, for ever
+			if th.take() {
+				n++
+				no := n%10 < 4
+				if no {
+					refused++
+				}
+				th.answered(no)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n != 10_000 || refused == 0 {
+			t.Errorf("%d attempts of 10,000", n)
+		}
+	})
+}
+
+func TestAReceiverThatRefusesAllKeepsAFewAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, n := NewThrottle(quiet()), 0
+		defer th.End()
+		for range 30_000 {
+			if th.take() {
+				n++
+				th.answered(true)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		about(t, "29 seconds at the least rate, and one before it", n, 29*easeFloor+1000)
+	})
+}
+
+// What is refused for another reason, or is hardly anything, says nothing of how much a receiver can take: when
+// more comes of a sudden, all of it is tried.
+func TestALoadThatRisesIsNotBoundByTheFewThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what   string
+		each   time.Duration
+		refuse func(n int) bool
+	}{
+		{"four of ten, for ever", 10 * time.Millisecond, func(n int) bool { return n%10 < 4 }},
+		{"the few that there are", 200 * time.Millisecond, func(n int) bool { return n < 25 }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				th, n := NewThrottle(quiet()), 0
+				defer th.End()
+				try := func(times int, each time.Duration) (began int) {
+					for range times {
+						if th.take() {
+							th.answered(c.refuse(n))
+							n++
+							began++
+						}
+						time.Sleep(each)
+					}
+					return began
+				}
+				try(int(5*time.Second/c.each), c.each)
+				if began := try(1000, time.Millisecond); began != 1000 {
+					t.Errorf("%d of 1,000 were tried in the second in which they came", began)
+				}
+			})
+		})
+	}
+}
+
+// The rate of the subscription stays the most, whatever is accepted.
+func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
+		defer th.End()
+		th.SetRate(100)
+		s := New(Config{Logger: quiet()})
+		defer th.Join(s, 0.5)()
+		r.press(th, 10*time.Second)
+		if n := r.accepted + r.refused; n > 32*10 || n < 25*10 {
+			t.Errorf("%d attempts in 10 s of a receiver that accepts 10 a second; expected about 30 a second", n)
+		}
+		r.capacity = 0
+		r.press(th, 5*time.Second)
+		r.press(th, 10*time.Second)
+		about(t, "its half of the rate", r.accepted, 500)
+	})
+}
+
+// An outage that the breaker sees is none of the load, and no attempt of it counts here.
+func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		away := true
+		th, b := NewThrottle(quiet()), NewBreaker(quiet())
+		defer th.End()
+		defer b.End()
+		s := New(Config{Logger: quiet(), Breaker: b, Throttle: th,
+			Handler: func(context.Context, *dispatch.Record) error {
+				if away {
+					return down{}
+				}
+				return nil
+			}})
+		for i := range outageKeys {
+			if b.open() {
+				t.Fatalf("it is open after %d attempts", i)
+			}
+			r := &dispatch.Record{Attempt: 1}
+			r.Key = []byte{byte(i)}
+			if err := s.deliver(t.Context(), r, false); err == nil {
+				t.Fatal("it was delivered")
+			}
+		}
+		if !b.open() || th.easing.Load() {
+			t.Errorf("open %v, easing %v; expected an outage that is the breaker's alone", b.open(), th.easing.Load())
+		}
+		time.Sleep(2 * easeWindow)
+		away = false
+		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, false); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			if !th.take() {
+				t.Fatalf("after the outage, attempt %d may not begin", i)
+			}
+		}
+	})
+}
+
+// An outage is told at once; what is told otherwise is looked at once a second.
+func TestAnOutageIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBreaker(quiet())
+		defer b.End()
+		s := New(Config{Logger: quiet(), Breaker: b,
+			Handler: func(context.Context, *dispatch.Record) error { return down{} }})
+		if got := s.Deliveries(); got != nil {
+			t.Errorf("told before anything was tried: %+v", got)
+		}
+		for i := range outageKeys {
+			r := &dispatch.Record{Attempt: 1}
+			r.Key = []byte{byte(i)}
+			if err := s.deliver(t.Context(), r, false); err == nil {
+				t.Fatal("it was delivered")
+			}
+		}
+		if got := s.Deliveries(); !b.open() || got == nil || got.HeldBack == nil {
+			t.Errorf("the breaker is open: %v, and told is %+v; expected the outage", b.open(), got)
+		}
+	})
+}
+
+// Attempts are counted for people where anything bounds them, whatever that is.
+func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
+	t.Parallel()
+	th := NewThrottle(quiet())
+	defer th.End()
+	at := NewTarget(0, 4)
+	defer at.End()
+	for what, c := range map[string]struct {
+		cfg  Config
+		most int
+		want bool
+	}{
+		"nothing":             {want: false},
+		"a throttle at rest":  {cfg: Config{Throttle: th}, want: false},
+		"the endpoint":        {cfg: Config{Target: at}, want: true},
+		"its own concurrency": {most: 3, want: true},
+	} {
+		c.cfg.Logger = quiet()
+		s := New(c.cfg)
+		s.SetConcurrency(c.most)
+		if got := s.limited(); got != c.want {
+			t.Errorf("bounded by %s: counted is %v; want %v", what, got, c.want)
+		}
+	}
+	th.SetRate(1)
+	if s := New(Config{Logger: quiet(), Throttle: th}); !s.limited() {
+		t.Error("bounded by a rate: not counted")
+	}
+}

@@ -1,0 +1,180 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// A journal can be read without owning it: the reader folds it as an owner does, and sees what is parked, what was
+// given up, and what was ordered. It writes nothing, so it needs no epoch. What it sees was true when it was read;
+// whatever acts on it gives an order, which the owner checks once more (orders.go).
+
+// Journals are the internal topics of a shard set, for readers that own none of its shards.
+type Journals struct {
+	Set     string // the ID of the shard set
+	Shards  int    // of that set
+	Retry   dispatch.Retry
+	Journal *commitlog.Topic
+	Dead    *commitlog.Topic
+	// Stored is from where the registry says that the journal of a shard is needed; below 0: nothing is stored.
+	// nil: it is not asked.
+	Stored func(ctx context.Context, shard int) (int64, error)
+	// Foreign is told of records in a journal that no shard wrote; nil: nothing is told.
+	Foreign func(Foreign)
+}
+
+// Foreign are records of another writer in a journal. They are passed over.
+type Foreign struct {
+	Shard int
+	Count int
+	First int64 // offset
+	Why   error // of the first
+}
+
+func (s *Foreign) note(offset int64, why error) {
+	if s.Count++; s.Count == 1 {
+		s.First, s.Why = offset, why
+	}
+}
+
+// Items are the records of a shard that are parked, or dead letters.
+func (j *Journals) Items(ctx context.Context, shard int) ([]core.Item, error) {
+	st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
+	if err != nil {
+		return nil, err
+	}
+	return st.Items(), nil
+}
+
+// Payload is the user's record of an item. lost says why it can't be read, and never will be; nil: it can.
+func (j *Journals) Payload(ctx context.Context, shard int, it *core.Item) (rec commitlog.Record, lost, err error) {
+	t, place := j.Journal, it.Place
+	if it.Dead {
+		t, place = j.Dead, it.Copy
+	}
+	rec, err = readOne(ctx, t, shard, place, j.Set, it.Origin)
+	if err != nil && slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) }) {
+		return commitlog.Record{Key: it.Key, Timestamp: it.Timestamp}, err, nil
+	}
+	return rec, nil, err
+}
+
+// state reads what counts of a shard's journal by now. fault.OutOfRange: it was trimmed meanwhile.
+func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
+	b, err := j.Journal.Bounds(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	return j.stateAt(ctx, shard, b)
+}
+
+// stateAt reads what counted of it when the journal ended at b.Next.
+func (j *Journals) stateAt(ctx context.Context, shard int, b commitlog.Bounds) (*core.State, error) {
+	st := core.New(core.Config{
+		Set: j.Set, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: j.Retry.MaxAttempts, MaxPause: j.Retry.Longest().Milliseconds(),
+	})
+	foreign := Foreign{Shard: shard}
+	err := scan(ctx, j.Journal, shard, b, func(rec *commitlog.Record) {
+		r, _, err := unwrap(j.Set, rec)
+		if err != nil {
+			foreign.note(rec.Offset, err)
+			return
+		}
+		st.Read(rec.Offset, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if foreign.Count > 0 && j.Foreign != nil {
+		j.Foreign(foreign)
+	}
+	return st, nil
+}
+
+// scan goes through the records of a partition within bounds.
+func scan(ctx context.Context, t *commitlog.Topic, partition int, b commitlog.Bounds, take func(*commitlog.Record)) error {
+	var buf []commitlog.Record
+	for at := b.First; at < b.Next; {
+		recs, next, err := t.Read(ctx, partition, at, buf[:0], nil)
+		if err != nil {
+			return err
+		}
+		for i := range recs {
+			if recs[i].Offset >= b.Next {
+				break
+			}
+			take(&recs[i])
+		}
+		if next <= at {
+			break
+		}
+		at, buf = next, recs
+	}
+	return nil
+}
+
+// notes goes through the dead letters that a shard has stored, and what was decided of them, in the order in which
+// that was stored.
+func (j *Journals) notes(ctx context.Context, shard int, take func(*core.Record, commitlog.Record)) error {
+	b, err := j.Dead.Bounds(ctx, shard)
+	if err != nil {
+		return err
+	}
+	return scan(ctx, j.Dead, shard, b, func(rec *commitlog.Record) {
+		if r, user, err := unwrap(j.Set, rec); err == nil {
+			take(r, user)
+		}
+	})
+}
+
+// untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.
+func untrimmed[T any](look func() (T, error)) (out T, err error) {
+	for range 10 {
+		if out, err = look(); !errors.Is(err, fault.OutOfRange) {
+			break
+		}
+	}
+	return out, err
+}
+
+// ErrCut says that a journal has not all that its shard needs: somebody else has trimmed it, or the log went
+// back. The main position has passed what was parked there, so nothing delivers that again by itself.
+var ErrCut = fmt.Errorf("the journal is not whole: %w", fault.Corrupt)
+
+// beyond is the damage of a journal that is needed from a place on which it does not hold; nil: it does.
+func beyond(from int64, b commitlog.Bounds) error {
+	const mend = `"ringfence subscription reset" from before they were parked delivers them again`
+	switch {
+	case from < b.First:
+		return fmt.Errorf("it is needed from %d on and begins at %d: %d of its records are gone, and as many parked ones and dead letters at most; "+mend+": %w", from, b.First, b.First-from, ErrCut)
+	case from > b.Next:
+		return fmt.Errorf("it is needed from %d on and ends at %d: what was parked since it was as it is may be lost; "+mend+": %w", from, b.Next, ErrCut)
+	}
+	return nil
+}
+
+// Whole says whether the journal of a shard holds all that is needed of it. Its owner stores a place before it
+// trims to it, and appends before it stores: so the beginning is asked for first, and the end last.
+func (j *Journals) Whole(ctx context.Context, shard int) error {
+	if j.Stored == nil {
+		return nil
+	}
+	before, err := j.Journal.Bounds(ctx, shard)
+	if err != nil {
+		return err
+	}
+	from, err1 := j.Stored(ctx, shard)
+	after, err2 := j.Journal.Bounds(ctx, shard)
+	if err := errors.Join(err1, err2); err != nil || from < 0 {
+		return err
+	}
+	return beyond(from, commitlog.Bounds{First: before.First, Next: after.Next})
+}

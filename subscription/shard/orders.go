@@ -1,0 +1,175 @@
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// An order about dead letters goes through the journal, as all that lasts: it is a record that names dead letters, and
+// the first order that names one has it. So two people, or one command given twice, can't have a record delivered
+// twice. Before the owner acts on an order it stores with the dead letters what becomes of them: that stays when the
+// journal's beginning is dropped.
+
+// noteLocked hands a note on.
+func (s *Shard) noteLocked(n core.Note) {
+	s.notes = append(s.notes, n)
+	select {
+	case s.noting <- struct{}{}:
+	default:
+	}
+}
+
+// noteAll stores with the dead letters what becomes of them, before it does.
+func (s *Shard) noteAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.noting:
+		}
+		s.mu.Lock()
+		notes := s.notes
+		s.notes = nil
+		s.mu.Unlock()
+		for i := range notes {
+			if !s.note(ctx, &notes[i]) {
+				return
+			}
+		}
+	}
+}
+
+// note stores one; false when that is over.
+func (s *Shard) note(ctx context.Context, n *core.Note) bool {
+	err := s.again(ctx, "note of an order", func() error {
+		_, err := s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&n.Record, nil)}, nil)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			s.end(err)
+		}
+		return false
+	}
+	s.do(func(st *core.State) { st.Noted(*n) })
+	return true
+}
+
+// edits says whether r is an order with a new value for a record.
+func edits(r *core.Record, of core.Origin) bool {
+	return r.Kind == core.Order && r.Verb == core.Edit && r.IDs[0].Origin == of
+}
+
+// Ordered is an order about dead letters of one shard.
+type Ordered struct {
+	Shard  int
+	Verb   core.Verb
+	IDs    []core.ID
+	Key    []byte            // of an edit: that of its only dead letter, by which the key is ordered
+	Edited *commitlog.Record // of an edit: the record to be delivered
+}
+
+// Order writes an order down; the owner of the shard carries it out. It returns the dead letters that were none any
+// more when the order came, or of which an earlier one wants something.
+func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ error) {
+	id := rand.Text()[:12]
+	for some := range slices.Chunk(o.IDs, core.MaxIDs) {
+		r := core.Record{Set: j.Set, Kind: core.Order, At: time.Now().UnixMilli(), Order: id, Verb: o.Verb, IDs: some}
+		if o.Edited != nil {
+			r.Key = o.Key
+		}
+		place, err := j.Journal.Append(ctx, o.Shard, []commitlog.Record{wrap(&r, o.Edited)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		took, err := untrimmed(func() ([]core.ID, error) { return j.took(ctx, o.Shard, place, id) })
+		if err != nil {
+			return nil, fmt.Errorf("the order is written down, and nobody knows whether it came in time: %w", err)
+		}
+		for _, id := range some {
+			if !slices.Contains(took, id) {
+				late = append(late, id)
+			}
+		}
+	}
+	return late, nil
+}
+
+// took is which records the order at a place took: that is decided by what lies before it.
+func (j *Journals) took(ctx context.Context, shard int, place int64, order string) ([]core.ID, error) {
+	b, err := j.Journal.Bounds(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	if b.First <= place {
+		b.Next = place + 1
+		st, err := j.stateAt(ctx, shard, b)
+		if err != nil {
+			return nil, err
+		}
+		return st.Took(place), nil
+	}
+	var took []core.ID // it was carried out, and the journal trimmed
+	err = j.notes(ctx, shard, func(r *core.Record, _ commitlog.Record) {
+		if r.Kind == core.Order && r.Order == order {
+			took = append(took, r.IDs...)
+		}
+	})
+	return took, err
+}
+
+// Decided is a dead letter of which somebody has decided.
+type Decided struct {
+	core.Item
+	Record commitlog.Record // the user's
+	Verb   core.Verb
+	At     int64 // Unix ms
+}
+
+// History are the dead letters of a shard of which somebody has decided, in no order: of a record that was redriven
+// and given up again, each.
+func (j *Journals) History(ctx context.Context, shard int) ([]Decided, error) {
+	return untrimmed(func() ([]Decided, error) { return j.history(ctx, shard) })
+}
+
+func (j *Journals) history(ctx context.Context, shard int) ([]Decided, error) {
+	dead := map[core.ID]*Decided{}
+	err := j.notes(ctx, shard, func(r *core.Record, user commitlog.Record) {
+		switch r.Kind {
+		case core.Dead:
+			if dead[r.ID] != nil {
+				return // a second copy, of one whose first mark got lost
+			}
+			user.Key, user.Value = slices.Clone(user.Key), slices.Clone(user.Value)
+			dead[r.ID] = &Decided{Record: user, Item: core.Item{
+				ID: r.ID, Key: r.Key, Dead: true, Reason: r.Reason, Timestamp: r.Timestamp, Attempts: r.Attempts, Since: r.Since, Answer: r.Answer,
+			}}
+		case core.Order:
+			for _, id := range r.IDs {
+				if l := dead[id]; l != nil && l.Verb == 0 {
+					l.Verb, l.At = r.Verb, r.At
+				}
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, err := j.state(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	var all []Decided
+	for id, l := range dead {
+		if it, open := st.Item(id.Origin); l.Verb != 0 && !(open && it.ID == id) {
+			all = append(all, *l)
+		}
+	}
+	return all, nil
+}

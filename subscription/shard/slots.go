@@ -1,0 +1,226 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+// slots are how many attempts of a shard may be under way. Its engine begins no more than those, and so does
+// the pump: one waits here only for what the other one has begun.
+type slots struct {
+	most atomic.Int64 // 0: there is no bound
+
+	mu      sync.Mutex
+	used    int64
+	waiting []chan struct{} // the first one is the next
+}
+
+// slotPatience is how long a handler waits for a slot before its record waits in the engine again.
+const slotPatience = 250 * time.Millisecond
+
+var errNoSlot = spared{errors.New("nothing of the subscription is to begin now")}
+
+// take takes a slot, and says whether it had to wait for that. What it returns has to be given back: nil, which
+// may be, where there is no bound.
+func (l *slots) take(ctx context.Context) (taken *slots, waited bool, _ error) {
+	if l.most.Load() == 0 {
+		return nil, false, nil
+	}
+	l.mu.Lock()
+	if len(l.waiting) == 0 && l.free() {
+		l.used++
+		l.mu.Unlock()
+		return l, false, nil
+	}
+	mine := make(chan struct{})
+	l.waiting = append(l.waiting, mine)
+	l.mu.Unlock()
+	err := await(ctx, mine)
+	if err == nil {
+		return l, true, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.waiting, mine); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+	} else { // it came just now
+		l.used--
+		l.pass()
+	}
+	return nil, true, err
+}
+
+// await waits for a slot. In a handler of an engine that is for a while only, and until the engine begins
+// nothing more: a drain and the time that a handler has are for those that have begun.
+func await(ctx context.Context, mine <-chan struct{}) error {
+	last := dispatch.Last(ctx)
+	var late <-chan time.Time
+	if last != nil {
+		timer := time.NewTimer(slotPatience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-mine:
+	case <-late:
+		return errNoSlot
+	case <-last:
+		return errNoSlot
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-last:
+		return errNoSlot
+	default:
+		return nil
+	}
+}
+
+// taken says whether who comes now would have to wait.
+func (l *slots) taken() bool {
+	if l.most.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0 || !l.free()
+}
+
+func (l *slots) give() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used--
+	l.pass()
+}
+
+// free says whether there is one more; the caller holds mu.
+func (l *slots) free() bool {
+	most := l.most.Load()
+	return most == 0 || l.used < most
+}
+
+// pass has those go on for whom there is one; the caller holds mu.
+func (l *slots) pass() {
+	for len(l.waiting) > 0 && l.free() {
+		l.used++
+		close(l.waiting[0])
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+	}
+}
+
+// bound changes how many there are; what is under way goes on.
+func (l *slots) bound(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most.Store(int64(most))
+	l.pass()
+}
+
+// atMost is n, or what there is if that is less.
+func (l *slots) atMost(n int) int {
+	if most := int(l.most.Load()); most > 0 {
+		return min(n, most)
+	}
+	return n
+}
+
+// SetConcurrency bounds how many attempts may be under way; 0: there is no bound. It may be called at any
+// time, also before Run; what is under way goes on to its end.
+func (s *Shard) SetConcurrency(most int) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.slots.bound(most)
+	if s.engine != nil {
+		s.engine.Limit(most)
+	}
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// underWay is what an attempt has of the bounds of its subscription and its endpoint, and has to give back.
+type underWay struct {
+	own, there *slots
+	running    *atomic.Int64 // counts it; nil: nobody is told of it
+}
+
+// underWay counts an attempt that has its slots.
+func (s *Shard) underWay(own, there *slots) underWay {
+	u := underWay{own: own, there: there}
+	if s.limited() {
+		u.running = &s.told.running
+		u.running.Add(1)
+	}
+	return u
+}
+
+func (u underWay) give() {
+	if u.running != nil {
+		u.running.Add(-1)
+	}
+	u.there.give()
+	u.own.give()
+}
+
+// bounded delivers a record within the limits of the subscription. A record that has to wait for that is not
+// with a handler, and loses no attempt. Without limits it allocates nothing.
+func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
+	own, waited, err := s.slots.take(ctx)
+	if err != nil {
+		s.unspent(parked)
+		return err
+	}
+	there, waitedThere, err := s.cfg.Target.take(ctx)
+	if err != nil {
+		own.give()
+		s.unspent(parked)
+		return err
+	}
+	u, late := s.underWay(own, there), false
+	defer func() {
+		if !late {
+			u.give()
+		}
+	}()
+	if (waited || waitedThere) && s.idle() {
+		s.unspent(parked)
+		return errNoSlot
+	}
+	if !s.mayBegin(parked) {
+		return errNoToken
+	}
+	if u.running != nil {
+		s.told.begun.Add(1)
+	}
+	err = s.deliver(ctx, r, parked)
+	if late = err == nil && r.Late(); late {
+		r.Then(func(err error) error {
+			u.give()
+			return err
+		})
+	}
+	return err
+}
+
+// idle says whether nothing is to begin.
+func (s *Shard) idle() bool {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	if s.paused != 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calm != nil
+}

@@ -1,0 +1,256 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l slots
+		free, _, err := l.take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.bound(2)
+		free.give() // it was begun without a bound, and took none
+		order := make(chan int, 5)
+		for i := range 5 {
+			go func() {
+				if taken, _, err := l.take(t.Context()); err == nil {
+					order <- i
+					time.Sleep(time.Duration(i+1) * time.Second)
+					taken.give()
+				}
+			}()
+			synctest.Wait()
+		}
+		if len(order) != 2 || l.atMost(8) != 2 {
+			t.Errorf("%d are under way, of %d", len(order), l.atMost(8))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, waited, err := l.take(ctx); !waited || !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up: %t, %v", waited, err)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if synctest.Wait(); len(order) != 3 {
+			t.Errorf("%d after one has ended", len(order))
+		}
+		l.bound(0)
+		if synctest.Wait(); len(order) != 5 || l.atMost(8) != 8 {
+			t.Errorf("%d once there is no bound", len(order))
+		}
+		for i := range 3 {
+			if got := <-order; got != i {
+				t.Errorf("%d came in place %d", got, i)
+			}
+		}
+		l.bound(1)
+		time.Sleep(time.Minute)
+		if taken, waited, err := l.take(t.Context()); waited || err != nil {
+			t.Errorf("all have ended, and one waits: %v", err)
+		} else if _, _, err := l.take(deadline(t)); err == nil {
+			t.Error("there are two for one")
+		} else {
+			taken.give()
+		}
+	})
+}
+
+func deadline(t *testing.T) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	t.Cleanup(stop)
+	return ctx
+}
+
+// A pause is not for those alone that have not begun to wait.
+func TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold, called := make(chan struct{}), 0
+		s := New(Config{
+			Set: "k3m9q2xt",
+			Handler: func(context.Context, *dispatch.Record) error {
+				called++
+				<-hold
+				return nil
+			},
+			Logger: quiet(),
+		})
+		s.SetConcurrency(1)
+		answers := make(chan error, 2)
+		for range 2 {
+			go func() { answers <- s.Handle(t.Context(), &dispatch.Record{Attempt: 1}) }()
+		}
+		synctest.Wait()
+		s.SetPaused(true)
+		close(hold)
+		synctest.Wait()
+		first, second := <-answers, <-answers
+		if called != 1 || first != nil || !errors.Is(second, errNoSlot) || !errors.As(second, new(interface{ Uncounted() bool })) {
+			t.Errorf("%d attempts: %v and %v", called, first, second)
+		}
+	})
+}
+
+// A slot may come at the moment in which who waits for it gives up: it is the next one's then.
+func TestASlotThatComesToWhoGivesUpIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l slots
+		l.bound(1)
+		for i := range 200 {
+			if _, _, err := l.take(t.Context()); err != nil { // it is given below
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var other *slots
+			go func() { other, _, _ = l.take(ctx) }()
+			synctest.Wait()
+			l.mu.Lock() // both happen before it can tell one from the other
+			cancel()
+			l.used--
+			l.pass()
+			l.mu.Unlock()
+			synctest.Wait()
+			other.give()
+			if l.used != 0 {
+				t.Fatalf("%d slots are taken after %d rounds, by nobody", l.used, i+1)
+			}
+		}
+	})
+}
+
+// A slot may come at the moment in which a drain begins: then it is for those that have begun.
+func TestASlotThatComesWithADrainIsNotUsed(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, memlog.New(), "orders")
+	if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	began, drained := make(chan struct{}), make(chan struct{})
+	e, err := dispatch.New(dispatch.Config{
+		Name: "0", Inputs: []dispatch.Input{{Source: dispatch.Partition(topic, 0)}},
+		Handler: func(ctx context.Context, _ *dispatch.Record) error {
+			close(began)
+			<-drained
+			mine := make(chan struct{})
+			close(mine)
+			for range 64 { // either may be seen first
+				if err := await(ctx, mine); !errors.Is(err, errNoSlot) {
+					t.Errorf("with a slot, in a drain: %v", err)
+				}
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error)
+	go func() { over <- e.Run(t.Context()) }() // received below
+	<-began
+	e.Drain()
+	close(drained)
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// A bound that is raised holds at once, also for what is parked and due.
+func TestARaisedBoundIsUsedByWhatIsParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New()
+		atWork, hold := 0, make(chan struct{})
+		var mu sync.Mutex
+		s := New(Config{
+			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
+			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(),
+			Handler: func(context.Context, *dispatch.Record) error {
+				mu.Lock()
+				atWork++
+				mu.Unlock()
+				<-hold
+				return nil
+			},
+		})
+		s.SetConcurrency(1)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- s.Run(ctx) }() // joined below
+		<-s.Started()
+		at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
+		for offset := range int64(4) {
+			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
+			if err := s.Handle(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		for most := 1; most <= 3; most++ {
+			s.SetConcurrency(most)
+			synctest.Wait()
+			mu.Lock()
+			if atWork != most {
+				t.Errorf("%d are at work; expected %d", atWork, most)
+			}
+			mu.Unlock()
+		}
+		close(hold)
+		synctest.Wait()
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An attempt that ends while it waits for its endpoint leaves the slot of its subscription to others.
+func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
+	t.Parallel()
+	at := NewTarget(0, 1)
+	defer at.End()
+	s := New(Config{Target: at, Logger: quiet(),
+		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	s.slots.bound(1)
+	there, _, err := at.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.bounded(ctx, &dispatch.Record{Attempt: 1}, false); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; expected that it gave up", err)
+	}
+	there.give()
+	if _, waited, err := s.slots.take(deadline(t)); waited || err != nil {
+		t.Errorf("nothing is under way, and one waits: %v", err)
+	}
+}
+
+// A handler that returns at once, of a subscription without limits, costs what consuming costs.
+func TestADeliveryWithoutLimitsAllocatesNothing(t *testing.T) {
+	s := New(Config{Logger: quiet(),
+		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	r := &dispatch.Record{Attempt: 1}
+	if got := testing.AllocsPerRun(100, func() {
+		if err := s.bounded(t.Context(), r, false); err != nil {
+			t.Fatal(err)
+		}
+	}); got > 0 {
+		t.Errorf("%v allocations a delivery; expected none", got)
+	}
+}

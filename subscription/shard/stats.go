@@ -1,0 +1,131 @@
+package shard
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// What a shard tells people of its deliveries lies in the checkpoint of its unit, so that everybody sees what only
+// its owner knows: whether the breaker is open, and what is used of the limits. It goes with the progress that is
+// stored anyway, at most once in tellEvery, and of a breaker at once. Nothing reads it to decide anything.
+
+// tellEvery is the shortest time between two looks at what is used, and over how long that is measured.
+const tellEvery = time.Second
+
+// telling is what a shard has told.
+type telling struct {
+	begun   atomic.Int64 // attempts, while there is any limit
+	running atomic.Int64 // of those, the ones under way
+
+	mu   sync.Mutex // taken before that of the Breaker, the Throttle and the Target
+	at   time.Time  // of the last look
+	was  int64      // begun then
+	last *registry.Deliveries
+}
+
+// limited says whether anything bounds the attempts of the shard, so that they are counted.
+func (s *Shard) limited() bool {
+	t := s.cfg.Throttle
+	return s.slots.most.Load() > 0 || s.cfg.Target != nil || t != nil && t.bounds.Load()
+}
+
+// Deliveries is what people are told of the shard; the same pointer as long as there is nothing new.
+func (s *Shard) Deliveries() *registry.Deliveries {
+	t := &s.told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.at.IsZero() {
+		t.at = now
+	}
+	held, passed := s.cfg.Breaker.heldBack(now), now.Sub(t.at)
+	if passed < tellEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
+		return t.last
+	}
+	told := registry.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Throttle.eased()), Endpoint: s.cfg.Target.part()}
+	if t.last != nil {
+		told.Rate = t.last.Rate
+	}
+	if passed >= tellEvery {
+		begun := t.begun.Load()
+		told.Rate = round(float64(begun-t.was) / passed.Seconds())
+		t.at, t.was = now, begun
+	}
+	told.Running = int(max(0, t.running.Load()))
+	if told.Rate == 0 && t.last.Same(&told) {
+		return t.last
+	}
+	if told.Same(nil) {
+		t.last = nil
+	} else {
+		t.last = &told
+	}
+	return t.last
+}
+
+// news has the owner look soon at what there is to tell.
+func (s *Shard) news() {
+	if s.cfg.Advanced != nil {
+		s.cfg.Advanced()
+	}
+}
+
+// round leaves two decimals.
+func round(n float64) float64 { return math.Round(n*100) / 100 }
+
+// heldBack says since when the breaker is open, and why; nil: it is closed, or there is none.
+func (b *Breaker) heldBack(now time.Time) *registry.HeldBack {
+	if b == nil || !b.open() {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.open() {
+		return nil
+	}
+	h := &registry.HeldBack{Since: b.since.UnixMilli(), Why: b.why}
+	if b.asked.Sub(now) > probeEvery {
+		h.Next = b.asked.UnixMilli()
+	}
+	return h
+}
+
+// shortly is an error in a text that a checkpoint has room for, as a string of JSON too.
+func shortly(err error) string {
+	said := strings.ToValidUTF8(err.Error(), "?")
+	if len(said) <= registry.MaxWhyBytes {
+		return said
+	}
+	const cut = "…"
+	return strings.ToValidUTF8(said[:registry.MaxWhyBytes-len(cut)], "") + cut
+}
+
+// eased is the bound that the answers have brought about; 0: none.
+func (t *Throttle) eased() float64 {
+	if t == nil || !t.easing.Load() {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ease.bound
+}
+
+// part is what this process has of the endpoint's limits; nil: there are none.
+func (t *Target) part() *registry.EndpointPart {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := registry.EndpointPart{Rate: t.rate, Concurrency: int(t.most), ConcurrencyHere: int(t.slots.most.Load())}
+	for _, part := range t.parts {
+		p.RateHere += t.rate * part / t.among
+	}
+	p.RateHere = round(p.RateHere)
+	return &p
+}

@@ -1,0 +1,68 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// The stored form of what is parked: the user's record as it was, with one more header behind all others, that
+// holds what the core says of it. So the internal topics are topics like any other, which people can read, and
+// a payload is stored once, with what is known of it.
+
+// headerName is the header by which a record of an internal topic is one of ours. A user's record may
+// have one of that name itself, when it was read from such a topic: ours is the last one.
+const headerName = "ringfence-parked"
+
+// headroom is what our header may add to a user's record.
+const headroom = 8 << 10
+
+// wrap makes the stored form of a record of a journal, with the user's payload or without one.
+func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
+	out := commitlog.Record{Key: r.Key}
+	if payload != nil {
+		out.Key, out.Value, out.Headers = payload.Key, payload.Value, slices.Clone(payload.Headers)
+	}
+	out.Headers = append(out.Headers, commitlog.Header{Name: headerName, Value: core.Encode(r, out.Key)})
+	return out
+}
+
+// unwrap reads it. What is not ours is fault.Corrupt: somebody else wrote into an internal topic. It counts
+// for nothing, like all that comes from no tenure that counts. A newer version that writes what this one
+// does not know raises the format of the definition first, and a member of this one ends then (ErrNewer):
+// so what it can't read is never what keeps a record from being lost.
+func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, error) {
+	user := commitlog.Record{Key: rec.Key, Value: rec.Value}
+	for i := len(rec.Headers) - 1; i >= 0; i-- {
+		if rec.Headers[i].Name != headerName {
+			continue
+		}
+		r, err := core.Decode(rec.Headers[i].Value, rec.Key)
+		if err == nil && r.Set != set {
+			err = fmt.Errorf("a record of shard set %q, not of %q: %w", r.Set, set, fault.Corrupt)
+		}
+		user.Headers = slices.Delete(slices.Clone(rec.Headers), i, i+1)
+		if err == nil && (r.Kind == core.Park || r.Kind == core.Dead || r.Kind == core.Order && r.Verb == core.Edit) && Storable(&user) != nil {
+			err = fmt.Errorf("a record that is too large to have been parked: %w", fault.Corrupt)
+		}
+		if err == nil {
+			user.Timestamp = r.Timestamp
+		}
+		return r, user, err
+	}
+	return nil, user, fmt.Errorf("a record without the header %s: %w", headerName, fault.Corrupt)
+}
+
+// Storable says whether a record can be parked.
+func Storable(r *commitlog.Record) error {
+	if n := commitlog.RecordBytes(r) + headroom; n > commitlog.MaxRecordBytes {
+		return fmt.Errorf("the record is too large to be parked, by %d bytes; it is held until it succeeds: %w", n-commitlog.MaxRecordBytes, fault.Invalid)
+	}
+	if len(r.Headers) >= commitlog.MaxHeaders {
+		return fmt.Errorf("the record has %d headers, and none is left to park it with; it is held until it succeeds: %w", len(r.Headers), fault.Invalid)
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package shard
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/dispatch"
+)
+
+// greedy is a process that begins attempts whenever it may.
+type greedy struct {
+	*Throttle
+	mu    sync.Mutex
+	begun int
+	stop  chan struct{}
+}
+
+func newGreedy(t *testing.T, rate int) *greedy {
+	t.Helper()
+	g := &greedy{Throttle: NewThrottle(quiet()), stop: make(chan struct{})}
+	g.SetRate(rate)
+	return g
+}
+
+// own has it own a shard of that part of the partitions.
+func (g *greedy) own(part float64) func() {
+	e := &eager{g: g, may: make(chan bool, 64)}
+	s := &Shard{cfg: Config{Throttle: g.Throttle}, engine: e}
+	s.st = New(Config{Logger: quiet()}).st
+	unjoin := g.Join(s, part)
+	over := make(chan struct{})
+	go e.run(s, over)
+	return func() {
+		close(over)
+		unjoin()
+	}
+}
+
+// since is how many it began since it was asked last, those of this instant among them: what falls due in
+// it may otherwise begin before or after the look.
+func (g *greedy) since() int {
+	synctest.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.begun
+	g.begun = 0
+	return n
+}
+
+// eager is an engine with a backlog.
+type eager struct {
+	g   *greedy
+	may chan bool
+}
+
+func (e *eager) Pause()     { e.may <- false }
+func (e *eager) Resume()    { e.may <- true }
+func (*eager) Limit(int)    {}
+func (*eager) TryOne() bool { return false }
+
+func (e *eager) run(s *Shard, over chan struct{}) {
+	may := true
+	for {
+		for may && s.mayBegin(false) {
+			e.g.mu.Lock()
+			e.g.begun++
+			e.g.mu.Unlock()
+			if !e.g.bounds.Load() {
+				time.Sleep(time.Millisecond) // or it would never end
+			}
+			select {
+			case may = <-e.may:
+			case <-over:
+				return
+			default:
+			}
+		}
+		select {
+		case may = <-e.may:
+		case <-over:
+			return
+		}
+	}
+}
+
+// policy is a retry policy.
+func policy(initial, longest, hold time.Duration, attempts int) dispatch.Retry {
+	return dispatch.Retry{Initial: initial, Max: longest, HoldFor: hold, MaxAttempts: attempts}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// newTopic makes a topic of one partition, and opens it.
+func newTopic(t *testing.T, log *commitlog.Log, name string) *commitlog.Topic {
+	t.Helper()
+	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	topic, err := log.Topic(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic
+}
+
+func about(t *testing.T, what string, got int, want float64) {
+	t.Helper()
+	if math.Abs(float64(got)-want) > 2+want/50 {
+		t.Errorf("%s: %d attempts; expected about %g", what, got, want)
+	}
+}
+
+func TestTheProcessesTogetherKeepToTheRateWhoeverHasWhat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newGreedy(t, 200), newGreedy(t, 200)
+		defer a.End()
+		defer b.End()
+		defer a.own(0.25)()
+		leave := b.own(0.75)
+		const span = 10 * time.Second
+		time.Sleep(span)
+		about(t, "a quarter of the partitions", a.since(), 500)
+		about(t, "three quarters", b.since(), 1500)
+
+		leave() // it dies, and the other one takes over
+		defer a.own(0.75)()
+		time.Sleep(span)
+		about(t, "all partitions", a.since(), 2000)
+		if n := b.since(); n > 0 {
+			t.Errorf("%d attempts of a process without a shard", n)
+		}
+		if b.take(); b.take() {
+			t.Error("it has more than one token without a part")
+		}
+
+		a.SetRate(20)
+		time.Sleep(span)
+		about(t, "a tenth of that rate", a.since(), 200)
+		a.SetRate(0)
+		time.Sleep(time.Second)
+		if n := a.since(); n < 1500 {
+			t.Errorf("without a bound there were %d attempts", n)
+		}
+		a.SetRate(20)
+		time.Sleep(span)
+		about(t, "a rate once more", a.since(), 200)
+	})
+}
+
+// Processes that are started again and again begin no more than one that lives.
+func TestAStartIsNoBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := 0
+		for range 100 {
+			g := newGreedy(t, 1000)
+			leave := g.own(1)
+			time.Sleep(10 * time.Millisecond)
+			leave()
+			g.End()
+			begun += g.since()
+		}
+		if begun > 1000 {
+			t.Errorf("%d attempts in a second, at a rate of 1000", begun)
+		}
+	})
+}
+
+// What was not used for an hour is gone but for a tenth of a second's worth.
+func TestABurstIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle(quiet())
+		defer th.End()
+		th.SetRate(1000)
+		defer th.Join(&Shard{}, 0.5)()
+		time.Sleep(time.Hour)
+		n := 0
+		for th.take0() {
+			n++
+		}
+		if n != 50 {
+			t.Errorf("%d attempts at once; expected a tenth of a second's worth of its half of 1000", n)
+		}
+	})
+}
+
+// take0 is take for a throttle with shards that follow nothing.
+func (t *Throttle) take0() bool {
+	t.mu.Lock()
+	enough := false
+	if t.refill(time.Now()); t.tokens < 1 {
+		enough = true
+	}
+	t.mu.Unlock()
+	return !enough && t.take()
+}
+
+func TestARateThatIsLowLetsEachProcessBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all []*greedy
+		for range 4 {
+			g := newGreedy(t, 1)
+			defer g.End()
+			defer g.own(0.25)()
+			all = append(all, g)
+		}
+		time.Sleep(100*time.Second + time.Millisecond)
+		for i, g := range all {
+			about(t, "process "+string(rune('0'+i)), g.since(), 25)
+		}
+	})
+}
+
+// A shard that comes while there are no tokens waits with the others, and asks for none again and again.
+func TestAShardThatComesWhileTheRateIsUsedUpWaitsToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle(quiet())
+		defer th.End()
+		th.SetRate(1)
+		one := New(Config{Logger: quiet()})
+		defer th.Join(one, 0.5)()
+		for th.take() {
+		}
+		other := New(Config{Logger: quiet()})
+		defer th.Join(other, 0.5)()
+		if a, b := one.held(), other.held(); a != throttled || b != throttled {
+			t.Errorf("held back for %b, and the one that came for %b; want both for the rate", a, b)
+		}
+		time.Sleep(3 * time.Second)
+		if a, b := one.held(), other.held(); a != 0 || b != 0 {
+			t.Errorf("held back for %b and %b when there are tokens", a, b)
+		}
+	})
+}
+
+// held says for what a shard delivers nothing.
+func (s *Shard) held() pauses {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	return s.paused
+}
+
+// Who takes partitions over begins at their rate from then on: what was not used before was not its own.
+func TestATakeoverIsNoBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th := NewThrottle(quiet())
+		defer th.End()
+		th.SetRate(1000)
+		defer th.Join(&Shard{}, 0.1)()
+		time.Sleep(time.Hour)
+		defer th.Join(&Shard{}, 0.9)()
+		n := 0
+		for th.take0() {
+			n++
+		}
+		if n != 10 {
+			t.Errorf("%d attempts at once; expected a tenth of a second's worth of its tenth of 1000", n)
+		}
+	})
+}
+
+// People see to what the answers of a receiver have brought the attempts down.
+func TestWhatAnswersBoundIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
+		defer th.End()
+		s := New(Config{Logger: quiet(), Throttle: th})
+		defer th.Join(s, 1)()
+		if got := s.Deliveries(); got != nil {
+			t.Errorf("told before the first answer: %+v", got)
+		}
+		r.press(th, 10*time.Second)
+		got := s.Deliveries()
+		if bound := th.eased(); bound <= 0 || got == nil || got.Eased != round(bound) {
+			t.Errorf("told %+v; expected it to be eased to %g", got, bound)
+		}
+	})
+}

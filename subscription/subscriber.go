@@ -1,0 +1,313 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/shard"
+)
+
+// A member of a subscription follows its definition: it is a member of the group of each shard set that has to
+// run, and takes those steps of a turn that no shard takes. Each of these can be taken by any member, and twice:
+// the definition changes by compare and set, and a member that dies leaves nothing to be cleaned up but what the
+// others do at their next look.
+
+// subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
+// before it.
+type subscriber struct {
+	of       *Subscriptions
+	handlers consumer.Handlers
+	opts     Options
+	breaker  *shard.Breaker
+	throttle *shard.Throttle
+	news     chan struct{} // the definition may have changed
+	ended    chan *member
+
+	mu   sync.Mutex
+	def  *Document // as it is stored
+	sets map[string]*member
+}
+
+// member is one of a set.
+type member struct {
+	of   *shards
+	set  string
+	stop context.CancelFunc
+	err  error
+}
+
+// turnEvery is how often a member looks whether a turn is over.
+const turnEvery = 100 * time.Millisecond
+
+func newSubscriber(c *Subscriptions, d *Document, h consumer.Handlers, opts Options) *subscriber {
+	log := c.logger.With("subscription", d.Name)
+	m := &subscriber{
+		of: c, handlers: h, opts: opts, breaker: shard.NewBreaker(log), throttle: shard.NewThrottle(log),
+		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
+	}
+	m.heard(d)
+	return m
+}
+
+// heard takes the definition as it is stored.
+func (m *subscriber) heard(d *Document) {
+	m.mu.Lock()
+	was := m.def != nil && m.def.Paused != nil
+	m.def = d
+	for _, set := range m.sets {
+		set.of.heed(d)
+	}
+	m.mu.Unlock()
+	m.throttle.SetRate(d.Rate())
+	switch paused := d.Paused != nil; {
+	case paused == was:
+	case paused:
+		m.of.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
+	default:
+		m.of.logger.Info("the subscription goes on", "subscription", d.Name)
+	}
+	m.wake()
+}
+
+// wake has the member look at everything again.
+func (m *subscriber) wake() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// run is a member of the sets that have to run, until ctx ends or one of them fails.
+func (m *subscriber) run(ctx context.Context) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		for len(m.sets) > 0 {
+			err = errors.Join(err, m.left(<-m.ended))
+		}
+	}()
+	pause := endEvery
+	for look := (<-chan time.Time)(nil); ; look = nil {
+		m.mu.Lock()
+		d := m.def
+		m.mu.Unlock()
+		if err := m.follow(ctx, d); err != nil {
+			return consumer.UnlessEnded(ctx, err)
+		}
+		m.of.sweepSets(ctx, d)
+		switch {
+		case d.Turning():
+			m.of.turnOn(ctx, d)
+			look = time.After(turnEvery)
+		case m.hasRead(d):
+			m.of.growOn(ctx, d)
+			look, pause = time.After(pause), min(pause+pause/4, growEvery) // so that keys wait a quarter longer than for the last shard
+		default:
+			pause = endEvery
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.news:
+		case <-look:
+		case set := <-m.ended:
+			asked := set.of.retired.Load()
+			if err := m.left(set); err != nil && !asked || ctx.Err() == nil && !asked {
+				return err
+			}
+		}
+	}
+}
+
+// left takes in that a member of a set has ended, and returns why.
+func (m *subscriber) left(set *member) error {
+	set.stop()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, set.set)
+	return set.err
+}
+
+// follow has the sets run that are to, those end that are closing, and those stop that nobody needs.
+func (m *subscriber) follow(ctx context.Context, d *Document) error {
+	serving := d.Serving()
+	for _, as := range serving {
+		set := as.Set()
+		m.mu.Lock()
+		have := m.sets[set.ID]
+		m.mu.Unlock()
+		if have == nil {
+			var err error
+			if have, err = m.join(ctx, as); err != nil {
+				return err
+			}
+		}
+		if was, ok := d.Closing(); ok && was.ID == set.ID {
+			have.of.end(d.Set())
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, set := range m.sets {
+		if !slices.ContainsFunc(serving, func(as *Document) bool { return as.Set().ID == id }) {
+			set.of.retired.Store(true)
+			set.stop()
+		}
+	}
+	return nil
+}
+
+// join begins to be a member of the set that delivers by a definition.
+func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
+	c := m.of
+	if err := c.CheckTopic(ctx, as); err != nil { // of this set: others can write to the definition at any time
+		return nil, err
+	}
+	j, err := c.journalsOf(ctx, as)
+	if err != nil {
+		return nil, err
+	}
+	main, err := c.topics.Catalog().Get(ctx, as.Topic)
+	if err != nil {
+		return nil, err
+	}
+	storage := as.Set().Storage
+	of := &shards{
+		journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
+		enough: make(chan struct{}), last: make(chan struct{}), sealed: make(chan struct{}), news: m.wake,
+	}
+	if of.drain == 0 {
+		of.drain = 10 * time.Second
+	}
+	of.from = consumer.From(as.From)
+	switch before := as.Before(); {
+	case before == nil:
+	case before.Gone(main):
+		of.from = consumer.Earliest // it never began, or the registry would know that its storage topic is needed
+		c.tellUnheeded(ctx, before)
+	default:
+		of.from = consumer.Earliest // where the one before has ended
+		of.heritage = Heritage(main, before.Set(), as.Set())
+		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
+			err = nil // nobody needs it any more
+		}
+	}
+	if err == nil {
+		of.group, err = c.reg.Group(as.Group())
+	}
+	if err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(ctx)
+	set := &member{of: of, set: as.Set().ID, stop: stop}
+	m.mu.Lock()
+	m.sets[set.set] = set
+	of.heed(m.def)
+	if was, ok := m.def.Closing(); ok && was.ID == set.set {
+		of.end(m.def.Set()) // before it begins anything
+	}
+	m.mu.Unlock()
+	go func() { // joined by run, which takes it from ended
+		set.err = c.groups.Consume(running, *m.membership(as, of))
+		m.ended <- set
+	}()
+	return set, nil
+}
+
+// membership is what the member of a set is in its group. It is a call of its own: what it needs of the stack is
+// not needed for the life of the member.
+//
+//go:noinline
+func (m *subscriber) membership(as *Document, of *shards) *consumer.Member {
+	o := &m.opts
+	return &consumer.Member{
+		Topic: as.Topic, Handlers: m.handlers, From: of.from, Around: of.run, Seen: of.seen,
+		Layout: consumer.Shards(as.Set().Storage, as.Set().Shards, of.partitions),
+		Group: group.Config{
+			Group: as.Group(), Member: o.Member, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout,
+			ProgressTimeout: o.HandlerTimeout, Events: o.Events,
+		},
+		Engine: dispatch.Config{
+			Concurrency: o.Concurrency, OrderBy: o.orderBy(as), ProgressTimeout: o.HandlerTimeout, DrainTimeout: o.DrainTimeout,
+		},
+	}
+}
+
+// turnOn takes the next step of a turn that is in nobody's hands: the topics of a set are made, or it is seen
+// that all shards have taken over. What fails is tried again.
+func (c *Subscriptions) turnOn(ctx context.Context, d *Document) {
+	_, err := c.Advance(ctx, d)
+	if was, closing := d.Closing(); err == nil && closing {
+		var all bool
+		if all, err = c.tookOver(ctx, d); err == nil && all {
+			_, err = c.Retire(ctx, d, was.ID)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("a step of the turn of the shard set failed; it is tried again", "subscription", d.Name, "error", err)
+	}
+}
+
+// tookOver says whether each shard of the set that delivers has its first checkpoint.
+func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error) {
+	g, err := c.reg.Group(d.Group())
+	if err != nil {
+		return false, err
+	}
+	st, err := g.Load(ctx, true)
+	if err != nil || st.Meta == nil || len(st.Units) < d.Set().Shards {
+		return false, err
+	}
+	for _, u := range st.Units[:d.Set().Shards] {
+		if u.Checkpoint == nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sweepSets removes what is left of sets that were retired long ago.
+func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
+	for _, set := range d.Spent(time.Now()) {
+		g, err := c.reg.Group(set.Group())
+		if err == nil {
+			err = g.Delete(ctx)
+		}
+		if err == nil {
+			err = c.letGo(ctx, set.Group(), set.Topic)
+		}
+		if err == nil {
+			err = c.Forget(ctx, d, set, c.topics.Forget)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, fault.Conflict) {
+			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
+		}
+	}
+}
+
+// tellUnheeded tells of parked records that nobody takes over: of a set whose storage topic was retired, as the
+// registry went back and had forgotten that the set was at work.
+func (c *Subscriptions) tellUnheeded(ctx context.Context, set *Document) {
+	j, err := c.journalsOf(ctx, set)
+	if errors.Is(err, fault.NotFound) {
+		return // nobody needs it any more
+	}
+	for shard := 0; shard < set.Set().Shards && err == nil; shard++ {
+		var b commitlog.Bounds
+		if b, err = j.Journal.Bounds(ctx, shard); err == nil && b.First < b.Next {
+			c.logger.Error("a storage topic was retired of which a shard had parked records, as the registry had forgotten it: these are not delivered (ringfence tail shows them)",
+				"subscription", set.Name, "storage", set.Set().Storage, "topic", set.JournalTopic(), "partition", shard, "records", b.Next-b.First)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.logger.Warn("what a shard set has left whose storage topic was retired could not be read", "subscription", set.Name, "topic", set.JournalTopic(), "error", err)
+	}
+}

@@ -1,0 +1,191 @@
+// Package delivery delivers subscriptions: it makes a process a member of one, and does what admins order.
+//
+// A member consumes the topic as the group of the subscription's shard set, see package consumer: what is
+// around the engine of each unit is a shard (package subscription), which parks what fails, and delivers it
+// again. When the number of shards changes, another set with a group of its own goes on, and for a while a
+// member is in both: the shards of the old one end, each with a last record in its journal, and those of
+// the new one begin with what these have left.
+//
+// What is parked is named by offsets of the topic, and nobody knows of it but the journals. So whatever
+// moves or deletes groups and topics asks here first (guard.go).
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/shard"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// Subscriptions are the subscriptions of a client: their definitions, and all that makes them run.
+type Subscriptions struct {
+	*Catalog
+	groups *consumer.Groups
+	reg    *registry.Registry
+	topics *topic.Handles
+	logger *slog.Logger
+}
+
+// New is for the subscriptions whose groups are among these.
+func New(groups *consumer.Groups) *Subscriptions {
+	return &Subscriptions{
+		Catalog: NewCatalog(groups.Registry, groups.Topics.Catalog()),
+		groups:  groups, reg: groups.Registry, topics: groups.Topics, logger: groups.Logger,
+	}
+}
+
+// Ensure makes a subscription unless it exists: then it keeps its policy, and what was asked for and is not
+// so is logged as a warning. A deletion that was interrupted is finished first.
+func (c *Subscriptions) Ensure(ctx context.Context, want Document) (*Document, error) {
+	for {
+		d, err := c.Catalog.Ensure(ctx, want)
+		if err == nil {
+			if differ := d.Differences(want); len(differ) > 0 {
+				c.logger.Warn("the subscription was there already, with other settings, which were not changed: delete it first, or use another name", "subscription", want.Name, "it_has", differ)
+			}
+		}
+		if !errors.Is(err, ErrDeleting) {
+			return d, err
+		}
+		if err := c.finishDeletion(ctx, want.Name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Options are what a member of a subscription can be told.
+type Options struct {
+	Life           string // of the subscription that is meant; "": whichever has the name
+	Member         string
+	Concurrency    int
+	DrainTimeout   time.Duration
+	SessionTTL     time.Duration
+	HandlerTimeout time.Duration
+	OrderBy        func(key []byte) []byte                              // what records are ordered by; nil: their key
+	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: there is none
+	Target         *shard.Target                                        // what they go to; nil: it has no limits of its own
+	Events         group.Events
+}
+
+// orderBy is what the records of a subscription are ordered by. Of what the function returns for a key so much
+// counts as journals have: more records wait for each other then than have to.
+func (o *Options) orderBy(d *Document) func(key []byte) []byte {
+	switch d.Order {
+	case None:
+		return func([]byte) []byte { return nil }
+	case ByFunction:
+		return func(key []byte) []byte {
+			by := o.OrderBy(key)
+			return by[:min(len(by), core.MaxOrderingKey)]
+		}
+	default:
+		return nil
+	}
+}
+
+// orders says whether a member can deliver what is ordered so.
+func (o *Options) orders(d *Document) error {
+	switch {
+	case d.Order == ByFunction && o.OrderBy == nil:
+		return fmt.Errorf("subscription %q is ordered by a function of the key, which only a handler in Go can have; expected SubscribeOptions.OrderBy: %w", d.Name, fault.Invalid)
+	case d.Order != ByFunction && o.OrderBy != nil:
+		return fmt.Errorf("subscription %q has the order %q; expected one that was made with the order %q, or no SubscribeOptions.OrderBy: %w", d.Name, d.Order, ByFunction, fault.Invalid)
+	}
+	return nil
+}
+
+// Deliver is a member of a subscription until ctx ends: then it drains and returns nil. It blocks, and joins
+// all that it started. Errors are those of consumer.Groups.Consume; fault.NotFound too for an unknown
+// subscription, and when it is deleted.
+func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts Options) error {
+	d, err := c.Get(ctx, name)
+	if err == nil && opts.Life != "" && d.Life() != opts.Life {
+		err = fmt.Errorf("subscription %q is another one by now: %w", name, fault.NotFound)
+	}
+	if err == nil {
+		err = errors.Join(opts.orders(d), c.CheckTopic(ctx, d))
+	}
+	if err == nil {
+		_, err = c.journals(ctx, name)
+	}
+	if err != nil {
+		return consumer.UnlessEnded(ctx, err)
+	}
+	m := newSubscriber(c, d, h, opts)
+	defer m.breaker.End()
+	defer m.throttle.End()
+	return c.whileItIsThere(ctx, d, m.heard, m.run)
+}
+
+// whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
+// seen is told how the definition is stored.
+func (c *Subscriptions) whileItIsThere(ctx context.Context, d *Document, seen func(*Document), member func(context.Context) error) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	followed, last := make(chan error, 1), d
+	go func() { // joined below
+		gone := c.Follow(running, d, c.logger, func(now *Document) {
+			last = now
+			seen(now)
+		})
+		stop()
+		followed <- gone
+	}()
+	err := member(running)
+	stop()
+	gone := <-followed
+	if gone == nil {
+		return err
+	}
+	if errors.Is(gone, fault.NotFound) {
+		for _, set := range last.All() {
+			c.leaveDeleted(ctx, set)
+		}
+	}
+	return gone
+}
+
+// journals opens the internal topics of a subscription.
+func (c *Subscriptions) journals(ctx context.Context, name string) (*journals, error) {
+	d, err := c.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if was, closing := d.Closing(); closing {
+		d = d.As(was) // until the shards of the next set have all that is parked
+	}
+	return c.journalsOf(ctx, d)
+}
+
+// journalsOf opens those of the set that delivers.
+func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals, error) {
+	j, err := c.openJournals(ctx, d, c.topics.Open)
+	if err == nil {
+		j.Stored = func(ctx context.Context, shard int) (int64, error) {
+			g, err := c.reg.Group(d.Group())
+			if err != nil {
+				return -1, err
+			}
+			u, err := g.Unit(ctx, shard)
+			if err != nil || u.Checkpoint == nil {
+				return -1, err
+			}
+			return u.Checkpoint.From, nil
+		}
+		j.Foreign = func(s shard.Foreign) {
+			c.logger.Warn("a journal of the subscription has records that no shard wrote; they are passed over", "subscription", d.Name,
+				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
+		}
+	}
+	return j, err
+}

@@ -1,0 +1,231 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/filter"
+	"github.com/ringfence/ringfence/subscription/shard"
+	"github.com/ringfence/ringfence/topic"
+)
+
+// What stands between a unit of the consumer group and the engine that reads its main records: the shard is
+// started with the unit's epoch, the engine begins when the shard knows what was left, and both end together. The
+// shard is there before the first record is read, and goes on until the engine's last checkpoint is stored.
+
+// shards runs the shards of one shard set of a subscription around the engines of their units.
+type shards struct {
+	*journals
+	of         *Subscriptions
+	group      *registry.Group
+	partitions int            // of the storage topic that they deliver
+	from       consumer.From  // where they begin that have no checkpoint
+	before     *journals      // of the set that this one goes on for; nil: there was none
+	heritage   *core.Heritage // from that
+	drain      time.Duration
+	breaker    *shard.Breaker
+	throttle   *shard.Throttle
+	opts       Options
+	logger     *slog.Logger
+
+	enough chan struct{} // closed when the set is to end at once
+	last   chan struct{} // closed when it is to end with its storage topic
+	sealed chan struct{} // closed when that is sealed, and there is a next one
+	once   sync.Once
+	seal   sync.Once
+	main   atomic.Pointer[topic.Document] // as it was heard of last
+	news   func()                         // is told when a shard has read its storage topic to the end
+
+	retired atomic.Bool // nobody needs the set any more
+
+	mu     sync.Mutex // held over all shards: one that comes is not missed by a pause
+	paused bool
+	limits *Document // as its shard set sees it
+	next   Set       // that goes on for this one, once enough is closed
+	since  int64     // Unix ms: when it was
+	runs   map[*shard.Shard]struct{}
+	read   map[*shard.Shard]int64 // those that have read all, and since when, in Unix ms
+}
+
+// end has all shards end for good, since another set goes on.
+func (w *shards) end(next Set) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.once.Do(func() {
+		w.next, w.since = next, time.Now().UnixMilli()
+		if next.Follows(w.Definition.Set()) {
+			close(w.last)
+		} else {
+			close(w.enough)
+		}
+	})
+}
+
+// ending says whether the shards are to end at once.
+func (w *shards) ending() bool { return isClosed(w.enough) }
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// wanted is the filter of the definition for a shard, and then that of the member; nil: there is none.
+func (w *shards) wanted() (func(*dispatch.Record) (bool, error), error) {
+	f, err := w.Definition.Matcher()
+	if f == nil || err != nil {
+		return w.wantedHere(), err
+	}
+	also := w.wantedHere()
+	return func(r *dispatch.Record) (bool, error) {
+		ok, err := f.Match(&r.Record, filter.Origin{Topic: w.Definition.Topic, Partition: r.Partition, Offset: r.Offset})
+		if !ok || err != nil || also == nil {
+			return ok, err
+		}
+		return also(r)
+	}, nil
+}
+
+// wantedHere is the filter that the member was given. One that panics can't judge the record.
+func (w *shards) wantedHere() func(*dispatch.Record) (bool, error) {
+	if w.opts.Filter == nil {
+		return nil
+	}
+	return func(r *dispatch.Record) (ok bool, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				ok, err = false, fmt.Errorf("the filter panicked: %v", v)
+				w.logger.Error("a filter panicked", "subscription", w.Definition.Name, "storage", r.Storage, "partition", r.Partition, "offset", r.Offset,
+					"panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		return w.opts.Filter(w.Definition.Topic, r)
+	}
+}
+
+// run starts the shard of a unit, and the engine once the shard knows what is parked.
+func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler,
+	engine func(context.Context, consumer.Inner) error,
+) error {
+	have, err := w.group.Unit(ctx, u.Number())
+	if err != nil {
+		return err
+	}
+	var left []*shard.Left
+	if have.Checkpoint == nil && w.before != nil {
+		if left, err = w.await(ctx, u); err != nil || left == nil {
+			return err
+		}
+	}
+	var from int64
+	if have.Checkpoint != nil {
+		from = have.Checkpoint.From
+	}
+	wanted, err := w.wanted()
+	if err != nil {
+		return err
+	}
+	d := w.Definition
+	s := shard.New(shard.Config{
+		Name: d.Name, Set: w.Set, Retry: w.Retry, DeadLetters: d.DeadLetters, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from,
+		Heir: left != nil, Heritage: w.heritage, Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced,
+		Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(d), Breaker: w.breaker, Throttle: w.throttle,
+		Target: w.opts.Target, AnswerTimeout: w.opts.HandlerTimeout, Logger: w.logger,
+	})
+	leave := w.add(s, len(in))
+	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
+		s.Quiesce()
+	}
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	over := make(chan error, 1)
+	go func() { // joined below
+		err := s.Run(running)
+		stop(err)
+		over <- err
+	}()
+	select {
+	case <-s.Started():
+		d := &delivery{shards: w, unit: u, shard: s, in: in, have: have.Checkpoint, left: left}
+		err = d.run(running, engine)
+		s.Drain(ctx, w.drain)
+	case <-u.Draining():
+	case <-running.Done():
+	}
+	stop(nil)
+	if own := <-over; own != nil {
+		err = own // the engine only says that its context has ended
+	}
+	leave() // its part of the rate is the next one's
+	return w.rest(ctx, u, err)
+}
+
+// stored reads where the journal of a shard is needed from.
+func (w *shards) stored(unit int) func(context.Context) (int64, error) {
+	return func(ctx context.Context) (int64, error) {
+		u, err := w.group.Unit(ctx, unit)
+		if err != nil || u.Checkpoint == nil {
+			return 0, err
+		}
+		return u.Checkpoint.From, nil
+	}
+}
+
+// add lets a shard of so many partitions follow pauses and limits until the returned function is called.
+func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.runs == nil {
+		w.runs = map[*shard.Shard]struct{}{}
+	}
+	w.runs[s] = struct{}{}
+	s.SetPaused(w.paused)
+	s.SetConcurrency(w.limits.Concurrency(s.Number()))
+	part := float64(partitions) / float64(w.partitions)
+	unbreak, unthrottle, unaim := w.breaker.Join(s), w.throttle.Join(s, part), w.opts.Target.Join(s, part)
+	return func() {
+		unbreak()
+		unaim()
+		unthrottle()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.runs, s)
+		delete(w.read, s)
+	}
+}
+
+// heed has the shards follow a definition as it is stored.
+func (w *shards) heed(d *Document) {
+	w.setPaused(d.Paused != nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limits = d.As(w.Definition.Set())
+	for s := range w.runs {
+		s.SetConcurrency(w.limits.Concurrency(s.Number()))
+	}
+}
+
+func (w *shards) setPaused(paused bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if paused == w.paused {
+		return
+	}
+	w.paused = paused
+	for s := range w.runs {
+		s.SetPaused(paused)
+	}
+}

@@ -1,0 +1,112 @@
+package subscription
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
+)
+
+// Blockage is what holds records of a key back in one shard of a subscription.
+type Blockage struct {
+	Shard  int    // the partition of the topic
+	Owner  string // the member that delivers it; "": nobody
+	Epoch  int64  // of that member
+	Parked int    // records of the key that are parked, the first of them among them
+
+	// Of the first of them:
+	ID       string // as DeadLetter.ID
+	Failed   bool   // it was given up, and waits until somebody decides; else it is tried again
+	Ordered  Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
+	Attempts int
+	Reason   string    // attempts or permanent, when it was given up
+	Answer   string    // the last error
+	FailedAt time.Time // the first failure; zero: it has not failed
+	Due      time.Time // of the next attempt; zero: as soon as it can be, or never, see Failed
+}
+
+// noOrder says why there is no answer where nothing waits for another record of its key: what is parked has no key there.
+func noOrder(d *Document) error {
+	if d.Order != None {
+		return nil
+	}
+	return fmt.Errorf("subscription %q has the order %q: no key holds a record back, and each is tried again by itself; \"ringfence subscription dead-letters %s list --key\" (Client.DeadLetters) shows those of a key that were given up: %w", d.Name, d.Order, d.Name, fault.Invalid)
+}
+
+// Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
+// parked. With none, the records of the key are delivered as they come; one that fails is held in memory
+// for a while before it is parked, and only its owner knows of that. With an error it says what could be
+// read; fault.Invalid for a subscription without an order.
+func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
+	j, err := c.journals(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := noOrder(j.Definition); err != nil {
+		return nil, err
+	}
+	states, err := j.keyStates(ctx, key)
+	if len(states) == 0 {
+		return nil, err
+	}
+	g, failed := c.DescribeGroup(ctx, j.Definition.Group())
+	if failed != nil && !errors.Is(failed, fault.NotFound) {
+		err = errors.Join(err, failed)
+	}
+	all := make([]Blockage, len(states))
+	for i, l := range states {
+		b := Blockage{
+			Shard: l.Shard, Parked: l.Parked, ID: l.Head.ID.String(), Failed: l.Head.Dead,
+			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: fromMillis(l.Head.Since),
+		}
+		if b.Failed {
+			b.Reason, b.Ordered = l.Head.Reason.String(), decided[l.Head.Order]
+		} else {
+			b.Due = fromMillis(l.Head.Due)
+		}
+		for _, u := range g.Units {
+			if u.Unit == l.Shard {
+				b.Owner, b.Epoch = u.Owner, u.Epoch
+			}
+		}
+		all[i] = b
+	}
+	return all, err
+}
+
+// keyState is what one shard has parked of a key.
+type keyState struct {
+	Shard  int
+	Parked int
+	Head   core.Item // what is delivered, or decided about, before the rest
+}
+
+// keyStates are those of a key, by shard; a shard that holds nothing of it back has none. With an error they
+// are those of the shards that could be read.
+func (j *journals) keyStates(ctx context.Context, key []byte) (states []keyState, _ error) {
+	var errs []error
+	for shard := range j.Shards {
+		items, err := j.Items(ctx, shard)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
+			continue
+		}
+		l := keyState{Shard: shard}
+		for _, it := range items {
+			if it.Key == nil || !bytes.Equal(it.Key, key) || it.Dead && !it.Blocking {
+				continue
+			}
+			if l.Parked++; l.Parked == 1 {
+				l.Head = it
+			}
+		}
+		if l.Parked > 0 {
+			states = append(states, l)
+		}
+	}
+	return states, errors.Join(errs...)
+}
