@@ -165,7 +165,7 @@ func TestKilledProcessesLoseNothingThatWasAcked(t *testing.T) {
 				children[i] = startChild(t, dir, level, fmt.Sprint("first", i))
 			}
 			for round := range 12 {
-				time.Sleep(time.Duration(20+rng.IntN(100)) * time.Millisecond)
+				time.Sleep(time.Duration(20+rng.IntN(100)) * time.Millisecond) // the process is killed at a random time
 				i := rng.IntN(len(children))
 				all = append(all, children[i].kill()...)
 				if s := children[i].errs.String(); s != "" {
@@ -240,7 +240,7 @@ func TestAStoppedProcessDoesNotStopTheOthers(t *testing.T) {
 	went := 0
 	const times = 15
 	for i := range times {
-		time.Sleep(time.Duration(5+rand.IntN(20)) * time.Millisecond)
+		time.Sleep(time.Duration(5+rand.IntN(20)) * time.Millisecond) // the process is stopped at a random time
 		c.signal(syscall.SIGSTOP)
 		value := fmt.Sprintf("mine%d", i)
 		batch := []commitlog.Record{{Value: []byte(value)}, {Value: []byte(value + "+")}}

@@ -1,5 +1,4 @@
-// Package archtest holds the tests that keep the structure of the repository: which package may
-// import which, how long a file may grow, what the core may depend on, and a few things that
-// nobody should write here. A rule that has to give way is changed in this package, in the open,
-// with its reason beside it.
+// Package archtest keeps the rules about the structure of the repository that no linter knows: which
+// package may import which, which modules the core may pull in, and how tests wait and clean up. The
+// other rules stand in .golangci.yml. Change a rule that has to give way here, with its reason.
 package archtest

@@ -1,91 +1,108 @@
 package archtest
 
 import (
-	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const (
-	lookTwice  = 400 // lines from which on a file is named in the test's log
-	maxLines   = 700
-	typicalMax = 250 // the median file
-)
+// root is the folder of the main module.
+const root = "../.."
 
-// long are the files that may have more than maxLines lines, each with its reason.
-var long = map[string]string{}
-
-// checkLength gives a line for each file that is too long, and for each needless exception.
-func checkLength(files map[string]int, except map[string]string) []string {
-	var bad []string
-	for path, n := range files {
-		if n > maxLines && except[path] == "" {
-			bad = append(bad, fmt.Sprintf("%s has %d lines; at most %d: split it by what changes together", path, n, maxLines))
+// files reads the text files of the repository: Go code and pages, by path.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(full string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-	}
-	for path := range except {
-		if files[path] <= maxLines {
-			bad = append(bad, fmt.Sprintf("%s is excepted from the length limit and has %d lines: drop the exception", path, files[path]))
+		rel, err := filepath.Rel(root, full)
+		if err != nil {
+			return err
 		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", "bin", "ringfence-data"}, rel) || d.Name() == ".services" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ext := filepath.Ext(rel); ext == ".go" || ext == ".md" {
+			text, err := os.ReadFile(full)
+			if err != nil {
+				return err
+			}
+			all[filepath.ToSlash(rel)] = string(text)
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d files: %v", len(all), err)
 	}
-	return bad
+	return all
 }
 
-func TestFilesStayShort(t *testing.T) {
-	t.Parallel()
-	files := map[string]int{}
-	var lengths []int
-	for _, s := range sources(t) {
-		files[s.path] = s.lines
-		if s.lines > lookTwice {
-			t.Logf("look twice: %s has %d lines", s.path, s.lines)
-		}
-		if !s.test() {
-			lengths = append(lengths, s.lines)
-		}
-	}
-	report(t, checkLength(files, long))
-	slices.Sort(lengths)
-	if median := lengths[len(lengths)/2]; median > typicalMax {
-		t.Errorf("the median file has %d lines; a typical file has 200 or fewer", median)
-	}
-}
+// starts matches code that starts a goroutine: by itself, or through a wait group.
+var starts = regexp.MustCompile(`(?m)^\s*go (func\(|[\w.]+\()|\.Go\((func|\w+\))`)
 
-func TestLengthCheckNoticesLongFilesAndNeedlessExceptions(t *testing.T) {
+// A goroutine that outlives its test is found by goleak, in the TestMain of the package.
+func TestPackagesThatStartGoroutinesLookForLeaks(t *testing.T) {
 	t.Parallel()
-	files := map[string]int{"a.go": maxLines, "b.go": maxLines + 1, "c.go": maxLines + 1, "d.go": 3}
-	got := checkLength(files, map[string]string{"c.go": "a table", "d.go": "was long once", "gone.go": "was removed"})
-	slices.Sort(got)
-	if len(got) != 3 || !strings.HasPrefix(got[0], "b.go") || !strings.HasPrefix(got[1], "d.go") || !strings.HasPrefix(got[2], "gone.go") {
-		t.Errorf("got %q; want b.go, d.go and gone.go", got)
+	tested, starting, looking := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for file, text := range files(t) {
+		dir, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
+		tested[dir] = tested[dir] || test
+		starting[dir] = starting[dir] || strings.HasSuffix(file, ".go") && starts.MatchString(text)
+		looking[dir] = looking[dir] || test && strings.Contains(text, "goleak.Verify")
+	}
+	for dir := range starting {
+		if starting[dir] && tested[dir] && !looking[dir] {
+			t.Errorf("%s starts goroutines: its tests need goleak.VerifyTestMain in a TestMain", dir)
+		}
 	}
 }
 
-// leftOpen are words for work that was put off: it is done, or it is an issue.
-var leftOpen = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
-
-func TestNothingIsLeftOpen(t *testing.T) {
+// A test waits for a condition, or for the clock of a synctest bubble. Few have to let real time pass;
+// the line that does so says why, in a comment at its end.
+func TestTestsSleepInBubblesOnly(t *testing.T) {
 	t.Parallel()
-	texts := []string{".go", ".md", ".txt", ".sh", ".yml", ".yaml", "Makefile", "/run"}
-	walk(t, func(path string, read func() []byte) {
-		if !slices.ContainsFunc(texts, func(end string) bool { return strings.HasSuffix(path, end) }) {
-			return
+	for file, text := range files(t) {
+		if !strings.HasSuffix(file, "_test.go") || strings.Contains(text, `"testing/synctest"`) || strings.HasPrefix(file, "internal/archtest/") {
+			continue
 		}
-		for i, line := range strings.Split(string(read()), "\n") {
-			if m := leftOpen.FindString(line); m != "" {
-				t.Errorf("%s:%d says %s: do it or file it", path, i+1, m)
+		n := 0
+		for line := range strings.Lines(text) {
+			n++
+			if strings.Contains(line, "time.Sleep") && !strings.Contains(line, "// ") {
+				t.Errorf("%s:%d sleeps: wait for a condition, use testing/synctest, or say why in a comment on that line", file, n)
 			}
 		}
-	})
+	}
 }
 
-func TestLeftOpenMatchesTheWordsOnly(t *testing.T) {
+var namedFile = regexp.MustCompile("`([A-Za-z0-9_./-]+\\.go)`")
+
+// A page may leave out the folder of a file. Changelogs tell what was.
+func TestPagesNameFilesThatAreThere(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{"// TO" + "DO: later": true, "FIX" + "ME": true, "mastodons": false, "TO" + "DOS": false} {
-		if got := leftOpen.MatchString(text); got != want {
-			t.Errorf("%q: got %t; want %t", text, got, want)
+	all := files(t)
+	for page, text := range all {
+		if !strings.HasSuffix(page, ".md") || strings.HasPrefix(strings.ToLower(page), "changelog") {
+			continue
+		}
+		for _, m := range namedFile.FindAllStringSubmatch(text, -1) {
+			there := false
+			for file := range all {
+				there = there || file == m[1] || strings.HasSuffix(file, "/"+m[1])
+			}
+			if !there {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
 		}
 	}
 }

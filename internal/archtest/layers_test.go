@@ -181,7 +181,7 @@ type pkg struct {
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-tags", "grpcnotrace", "-json=ImportPath,Standard,Imports,Module"}, args...)...)
-	cmd.Dir = root(t)
+	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -282,5 +282,13 @@ func TestModuleCheckNoticesAClient(t *testing.T) {
 	std := pkg{ImportPath: "fmt", Standard: true}
 	if got := checkModules([]pkg{std}, nil); len(got) != 0 {
 		t.Errorf("got %v for the standard library; want none", got)
+	}
+}
+
+// report fails the test with one line for each violation.
+func report(t *testing.T, violations []string) {
+	t.Helper()
+	for _, v := range violations {
+		t.Error(v)
 	}
 }

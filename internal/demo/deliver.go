@@ -30,7 +30,7 @@ const (
 	poisonNumber = 5
 )
 
-var poisonKey = keyOf(0)
+var poisonKey = keyOf(0) //nolint:gochecknoglobals // a constant that a function makes
 
 func keyOf(i int) string { return "customer-" + strconv.Itoa(i) }
 

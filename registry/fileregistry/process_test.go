@@ -42,8 +42,8 @@ func TestThreeProcessesCountEveryIncrement(t *testing.T) {
 	actors := []*actor{spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each)), spawn(t, dir, fmt.Sprint("count:", each))}
 	for i := range 30 { // stopped anywhere, with the lock as well, a process only holds others up
 		p := actors[i%3].cmd.Process
-		_ = p.Signal(syscall.SIGSTOP) // it may be done
-		time.Sleep(3 * time.Millisecond)
+		_ = p.Signal(syscall.SIGSTOP)    // it may be done
+		time.Sleep(3 * time.Millisecond) // the process stays stopped for this long
 		_ = p.Signal(syscall.SIGCONT)
 	}
 	for _, a := range actors {

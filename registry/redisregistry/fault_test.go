@@ -77,7 +77,7 @@ func eventually(t testing.TB, what string, f func() error) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // polls a real server
 	}
 }
 
@@ -217,7 +217,7 @@ func TestAWatchHearsAgainAfterItsNetworkWasGone(t *testing.T) {
 	})
 	net.Blackhole()
 	apply(t, other, driver.Txn{Puts: []driver.Put{{Key: "w/1", Value: []byte("x")}}})
-	time.Sleep(4 * quickly)
+	time.Sleep(4 * quickly) // a real network is gone for a while
 	net.Heal()
 	for deadline := time.After(soon); ; {
 		select {

@@ -116,8 +116,8 @@ func returns(t *testing.T, srv *testserver.Server) bool {
 	srv.Kill()
 	net.Refuse()
 	srv.Restart()
-	signalled(t, watch) // the other one is back
-	time.Sleep(grace / 3)
+	signalled(t, watch)   // the other one is back
+	time.Sleep(grace / 3) // a real server is away for a while
 	net.Heal()
 	works(t, s)
 	if value(t, other, "m") == "here" {
@@ -156,7 +156,7 @@ func hangingServer(t *testing.T, srv *testserver.Server) {
 	}
 	srv.Thaw()
 	works(t, s)
-	time.Sleep(grace + 10*confirm)
+	time.Sleep(grace + 10*confirm) // long enough to be taken for dead
 	if got := value(t, other, "m"); got != "here" {
 		t.Errorf("the entry of a living process is %s after the server hung", got)
 	}
@@ -252,10 +252,10 @@ func idle(t *testing.T, srv *testserver.Server) {
 	}
 	probe := mustOpen(t, at(t, srv.URL()))
 	const span = 4 * time.Second
-	time.Sleep(time.Second)
-	for range 3 { // after a machine stalled they look for each other
+	time.Sleep(time.Second) // what members do when they begin is not counted as idle
+	for range 3 {           // after a machine stalled they look for each other
 		before, began := statements(t, probe), time.Now()
-		time.Sleep(span)
+		time.Sleep(span) // the cost of idle seconds is measured
 		per := float64(statements(t, probe)-before) / time.Since(began).Seconds()
 		t.Logf("%.1f commands a second, those inside of scripts included", per)
 		if per < 30 {

@@ -189,7 +189,7 @@ func hostileAnswers() map[string]func(*pieces, string) {
 		},
 		"a row now and then": func(w *pieces, _ string) {
 			w.table("\x01x")
-			for begun := time.Now(); w.err == nil && time.Since(begun) < tooLong; time.Sleep(10 * time.Millisecond) {
+			for begun := time.Now(); w.err == nil && time.Since(begun) < tooLong; time.Sleep(10 * time.Millisecond) { // a server that says something now and then
 				w.packet("\x01x")
 			}
 			w.err = io.EOF // that is enough

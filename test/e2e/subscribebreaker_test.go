@@ -58,7 +58,7 @@ func TestAnOutageCostsNoRecordItsAttempts(t *testing.T) {
 	}
 	stop() // a member that begins in the outage has to find out by itself
 	subscribe(t, rf, "billing", d.handlerOf(func(*ringfence.Message) error { return errDown }))
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // the outage lasts this long
 	d.cure()
 	since := time.Now()
 	eventually(t, "all", func() bool { return d.whole(n, keys) })

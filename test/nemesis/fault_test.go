@@ -226,7 +226,7 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 			}
 		}
 		w.growing.Wait()
-		time.Sleep(s.Calm)
+		time.Sleep(s.Calm) // calm between faults
 	}
 }
 
