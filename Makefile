@@ -14,7 +14,7 @@ MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go
 # Packages whose tests stay quick under the race detector: not those that search many histories or
 # crashes in one goroutine, of which a sample is run (the detector takes 19 GB for the coroutines of
 # page's histories), nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crash|page|archtest|benchkit|cli|doctest|nemesis)$$')
+RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crash|page|archtest|measure|cli|doctest|nemesis)$$')
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.

@@ -91,14 +91,14 @@ func TestProduceMeasuresEveryEmbeddedPeer(t *testing.T) {
 	}{
 		{"durable, 2 in flight", "ringfence nats pebble tidwall seedfile", nil},
 		{"durable, 16 in flight", "ringfence nats pebble tidwall seedfile", nil},
-		{"durable, 256 in flight", "ringfence nats pebble tidwall seedfile", []float64{100, 2, 1.3, 300}},
-		{"durable, asynchronous", "ringfence nats", []float64{500}},
+		{"durable, 256 in flight", "ringfence nats pebble tidwall seedfile", []float64{100, 2, 1.3}},
+		{"durable, asynchronous", "ringfence nats", nil},
 		{"durable, batches", "ringfence nats pebble tidwall", nil},
 		{"page cache, 2 in flight", "ringfence nats pebble tidwall seedfile", nil},
-		{"page cache, 16 in flight", "ringfence nats pebble tidwall seedfile", []float64{2, 2, 2, 2}},
+		{"page cache, 16 in flight", "ringfence nats pebble tidwall seedfile", nil},
 		{"page cache, 256 in flight", "ringfence nats pebble tidwall seedfile", nil},
 		{"page cache, asynchronous", "ringfence nats", nil},
-		{"page cache, batches", "ringfence nats pebble tidwall", []float64{4}},
+		{"page cache, batches", "ringfence nats pebble tidwall", nil},
 	}
 	for i, r := range reports {
 		if i >= len(want) || r.Bench != want[i].bench || names(r) != want[i].names || !slices.Equal(needs(r), want[i].needs) {
@@ -113,11 +113,11 @@ func TestProduceMeasuresEveryEmbeddedPeer(t *testing.T) {
 func TestConsumeReadsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	reports := gather(t, Consume, tiny(t, "nats", "pebble", "tidwall"))
-	if len(reports) != 1 || names(reports[0]) != "ringfence nats tidwall ringfence, one of 16 interleaved" {
+	if len(reports) != 1 || names(reports[0]) != "ringfence nats tidwall" {
 		t.Fatalf("got %v", reports)
 	}
-	if got := needs(reports[0]); !slices.Equal(got, []float64{40, 2.5, 40, 2.5}) {
-		t.Errorf("required are %v; expected those of NATS and of tidwall, of one partition and of one of several", got)
+	if got := needs(reports[0]); !slices.Equal(got, []float64{40, 2.5}) {
+		t.Errorf("required are %v; expected those of NATS and of tidwall", got)
 	}
 }
 

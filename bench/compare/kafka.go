@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/internal/measure"
-	"github.com/ringfence/ringfence/mirror"
 )
 
 const (
@@ -26,21 +23,18 @@ const (
 
 // Kafka compares kafkalog with a bare franz-go program that does the same work on the same
 // broker in the same run: produce with acks=all, one record at a time, each with its own answer;
-// consume everything that is there. And it measures how fast a directory is mirrored to Kafka, of
-// the rate at which kafkalog produces.
+// consume everything that is there.
 func Kafka(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report)) {
 	if len(c.Brokers) == 0 {
 		check(errors.New("no brokers: expected -brokers host:port, or RINGFENCE_KAFKA_URL"))
 	}
 	t := newTopics(ctx, s, c)
-	d := t.directory(ctx, s)
 	for _, m := range []struct {
 		what, own, other string
 		turn, peers      func(ctx context.Context, s *measure.Script) float64
 	}{
 		{"kafka produce", "kafkalog", "franz-go", t.produceOwn, t.produceBare},
 		{"kafka consume", "kafkalog", "franz-go", t.consumeOwn, t.consumeBare},
-		{"mirror", "mirror of a directory", "kafkalog", d.copy, t.produceOwn},
 	} {
 		game := c.contest(m.what, "records/s")
 		game.enter(m.own, func(t *measure.Turn) float64 { return m.turn(ctx, t.Script) })
@@ -157,62 +151,4 @@ func (t *topics) consumeBare(ctx context.Context, s *measure.Script) float64 {
 		fetches.EachRecord(func(*kgo.Record) { got++ })
 	}
 	return t.consumed(got, time.Since(begun))
-}
-
-const (
-	mirrored    = "mirrored"
-	mirrorBytes = 192 << 20 // of the topic that is mirrored
-)
-
-// directory holds a topic that is copied to Kafka.
-type directory struct {
-	t       *topics
-	path    string
-	source  *ringfence.Client
-	records int64
-}
-
-// directory fills a topic in a temporary directory.
-func (t *topics) directory(ctx context.Context, s *measure.Script) *directory {
-	d := &directory{t: t, records: mirrorBytes / int64(t.Size+20), path: t.folder(s)}
-	d.source = must(ringfence.Open(ctx, ringfence.Config{Dir: d.path + "/from"}))
-	s.Later(d.source.Close)
-	check(d.source.EnsureTopic(ctx, mirrored, ringfence.TopicConfig{Partitions: kafkaPartitions}))
-	w := measure.NewWindow(1 << 20)
-	w.Fill(func(n int) bool { return int64(n) < d.records }, func(int) {
-		d.source.ProduceAsync(ctx, mirrored, ringfence.Message{Value: t.value}, nil, func(_ ringfence.Position, err error) { w.Leave(err) })
-	})
-	return d
-}
-
-// copy mirrors all of the directory to a new topic in Kafka, with the notes of the mirror in another
-// directory.
-func (d *directory) copy(ctx context.Context, s *measure.Script) float64 {
-	name := fmt.Sprintf("%smirror-%x.", d.t.prefix, rand.Uint32())
-	target := must(ringfence.Open(ctx, ringfence.Config{
-		Dir: d.path + "/" + name, Log: fmt.Sprintf("kafka://%s?prefix=%s", strings.Join(d.t.Brokers, ","), name),
-		Durability: ringfence.OS, // as franz-go's topics
-		Backends:   []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}},
-	}))
-	s.Later(func() error { return errors.Join(removeCopies(ctx, target), target.Close()) })
-	m := must(mirror.New(mirror.Config{
-		From: mirror.Side{Log: d.source.Log(), Registry: d.source.Registry()}, To: mirror.Side{Log: target.Log(), Registry: target.Registry()},
-		Topic: mirrored, Once: true,
-	}))
-	begun := time.Now()
-	check(m.Run(ctx))
-	took := time.Since(begun)
-	if got := m.Progress().Records; got != d.records {
-		check(fmt.Errorf("%d records were copied, of %d", got, d.records))
-	}
-	return float64(d.records) / took.Seconds()
-}
-
-// removeCopies deletes the topics of a target; they are in no catalog.
-func removeCopies(ctx context.Context, target *ringfence.Client) error {
-	list, err := target.Log().Topics(ctx)
-	for _, c := range list {
-		err = errors.Join(err, target.Log().DeleteTopic(ctx, c.Name))
-	}
-	return err
 }

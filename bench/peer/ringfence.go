@@ -20,20 +20,14 @@ const (
 type ringfenceStore struct{ topic *commitlog.Topic }
 
 func openRingfence(ctx context.Context, s *measure.Script, o Options) Store {
-	c := commitlog.TopicConfig{Partitions: 1}
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 1}
 	if !o.KeepAll {
 		c.RetentionBytes = keepBytes
 	}
-	return &ringfenceStore{OpenTopic(ctx, s, o, c)}
-}
-
-// OpenTopic opens the log in o.Dir until the script ends, and makes or finds the benchmark's topic.
-func OpenTopic(ctx context.Context, s *measure.Script, o Options, c commitlog.TopicConfig) *commitlog.Topic {
-	c.Name = topicName
 	log := must(filelog.Open(ctx, filelog.Config{Dir: o.Dir, Options: driver.Options{Durability: driver.Durability(o.Durability)}}))
 	s.Later(log.Close)
 	check(log.CreateTopic(ctx, c))
-	return must(log.Topic(ctx, c.Name))
+	return &ringfenceStore{must(log.Topic(ctx, c.Name))}
 }
 
 func (s *ringfenceStore) Appender() Append {
@@ -55,20 +49,15 @@ func (s *ringfenceStore) Stream(ctx context.Context, value []byte, window int, s
 	return w.Fill(func(int) bool { return !stop() }, func(int) { s.topic.AppendAsync(ctx, 0, records, nil, done) })
 }
 
-// Scan reads partition 0.
+// Scan reads records of the partition into a buffer that is used again and again.
 func (s *ringfenceStore) Scan(ctx context.Context, n int64) (records, bytes int64) {
-	return ScanPartition(ctx, s.topic, 0, n)
-}
-
-// ScanPartition reads n records of a partition into a buffer that is used again and again.
-func ScanPartition(ctx context.Context, topic *commitlog.Topic, partition int, n int64) (records, bytes int64) {
 	opts := &commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 0, 512<<10)}
 	var recs []commitlog.Record
 	var err error
-	for offset := must(topic.Bounds(ctx, partition)).First; records < n; {
-		recs, offset, err = topic.Read(ctx, partition, offset, recs[:0], opts)
+	for offset := must(s.topic.Bounds(ctx, 0)).First; records < n; {
+		recs, offset, err = s.topic.Read(ctx, 0, offset, recs[:0], opts)
 		if err == nil && len(recs) == 0 {
-			err = fmt.Errorf("partition %d ended after %d of %d records", partition, records, n)
+			err = fmt.Errorf("the partition ended after %d of %d records", records, n)
 		}
 		check(err)
 		for i := range recs {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/benchkit"
+	"github.com/ringfence/ringfence/internal/measure"
 )
 
 const benchAgentName = "bench-agent"
@@ -22,22 +22,23 @@ func (a *app) benchCommand() *cobra.Command {
 
 Machines drift, so each command measures a raw peer (the same bytes with bare
 system calls) in turn with Ringfence, for several rounds, and prints medians and
-the median of the ratios of each round. Where the project promises a figure for
-what is measured, it stands below with what is required, and with ok or MISSED;
---strict makes a missed one exit code 1. Everything happens in a temporary
-directory below --dir, which must be on the disk that is to be measured; --data
-is not touched. With --log or --registry, produce, consume, latency, failover,
-registry and idle measure that store, in a namespace of their own that they
-remove in the end.`,
+the median of the ratios of each round. Below stands each figure that the
+project promises, with what is required and ok or MISSED; with --strict, a
+missed figure ends the command with exit code 1.
+
+Each command works in a temporary directory below --dir; choose one on the disk
+that you want to measure. It does not touch --data. With --log or --registry,
+produce, consume, latency, failover, registry and idle measure that store, in a
+namespace of their own that they remove at the end.`,
 		Example: `  ringfence bench all                       every promised figure; some minutes
-  ringfence bench produce --in-flight 256 --partitions 16,64,256
+  ringfence bench produce --in-flight 256 --partitions 16,64
   ringfence bench produce --in-flight 4,256 --processes 4
   ringfence bench failover --registry postgres://localhost/rf
   ringfence bench latency --rate 1000 --format json`,
 		RunE: a.needsSubcommand,
 		Args: cobra.ArbitraryArgs,
 	}
-	for _, b := range benchkit.Benches() {
+	for _, b := range measure.Benches() {
 		cmd.AddCommand(a.benchOf(b))
 	}
 	return cmd
@@ -47,29 +48,29 @@ remove in the end.`,
 func (a *app) benchAgent() *cobra.Command {
 	return &cobra.Command{Use: benchAgentName, Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
-			return benchkit.Agent(ctx, a.stores(), args[0], a.stdin, a.stdout.Exact())
+			return measure.Agent(ctx, a.stores(), args[0], a.stdin, a.stdout.Exact())
 		})}
 }
 
 // stores are those that a measurement works on besides its directory.
-func (a *app) stores() benchkit.Stores {
-	return benchkit.Stores{Log: a.global.log, Registry: a.global.registry, Namespace: a.global.namespace, Backends: a.backends}
+func (a *app) stores() measure.Stores {
+	return measure.Stores{Log: a.global.log, Registry: a.global.registry, Namespace: a.global.namespace, Backends: a.backends}
 }
 
 var errMissed = errors.New("a promised figure was missed")
 
 // benchOf makes the command of one measurement.
-func (a *app) benchOf(b *benchkit.Bench) *cobra.Command {
+func (a *app) benchOf(b *measure.Bench) *cobra.Command {
 	cmd := &cobra.Command{Use: b.Name, Short: b.Short, Args: cobra.NoArgs}
 	strict := cmd.Flags().Bool("strict", false, "exit with 1 when a promised figure is missed")
-	check := b.Flags(cmd.Flags())
+	b.Flags(cmd.Flags())
 	a.checkedBy(cmd, func() error {
 		self, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("the path of this program: %w", err)
 		}
 		b.Command, b.Stores, b.Durability = []string{self, benchAgentName}, a.stores(), ringfence.Durability(a.global.durability)
-		return check()
+		return b.Validate()
 	})
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
 		p, ticker := a.newProgress()

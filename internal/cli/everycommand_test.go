@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/ringfence/ringfence/internal/benchkit"
 )
 
 // sample is how a command is called so that it does its work, on what withSamples makes.
@@ -177,25 +175,4 @@ func senseless(f *pflag.Flag) []string {
 		return []string{"-2", "x", "NaN", "Inf", ""}
 	}
 	return nil
-}
-
-// What a flag has said that it takes is no mistake: of measurements, -1 leaves something out.
-func TestAFlagTakesTheLeastNumberThatItNames(t *testing.T) {
-	t.Parallel()
-	named := 0
-	everyCommand(t, func(path string, cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			least := f.Annotations[benchkit.Least]
-			if len(least) == 0 {
-				return
-			}
-			named++
-			if err := f.Value.Set(least[0]); err != nil || badNumber(f) != "" {
-				t.Errorf("%s --%s %s: %v%s; expected to be taken", path, f.Name, least[0], err, badNumber(f))
-			}
-		})
-	})
-	if named == 0 {
-		t.Error("no flag names its least number")
-	}
 }

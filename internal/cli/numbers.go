@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/benchkit"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -59,9 +58,6 @@ func badNumber(f *pflag.Flag) string {
 	case "int", "int64":
 		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
 		least, _ := strconv.ParseInt(f.DefValue, 10, 64)
-		if said := f.Annotations[benchkit.Least]; len(said) > 0 {
-			least, _ = strconv.ParseInt(said[0], 10, 64)
-		}
 		switch least = min(0, least); {
 		case n < least && least < 0:
 			return fmt.Sprintf(": expected %d or more", least)

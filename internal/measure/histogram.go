@@ -1,8 +1,11 @@
-// Package measure is the kit of all benchmarks: histograms that cost nothing while the clock runs,
-// rounds that visit the measurements in turn, figures with what is promised of them, tables, loads,
-// the bare disk to compare with, and child processes.
+// Package measure is the kit of all benchmarks, and the measurements of the bench commands.
 //
-// Machines drift, so no figure stands alone: measurements take turns, and ratios are medians of the
+// The kit is scripts that end at what goes wrong, histograms that cost nothing while the clock runs,
+// loads, the bare disk to compare with, contests whose measurements take turns, and tables. The module
+// bench, which compares Ringfence with other systems, stands on it too. figures.go names what the
+// project promises of itself.
+//
+// Machines drift, so no figure stands alone: measurements take turns, and a ratio is the median of the
 // ratios of each round.
 package measure
 

@@ -134,30 +134,7 @@ func Pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Each measures batches of calls for a while and gives what one of the calls takes, in ns: the median
-// of the batches, so that a pause of the machine is not taken for the work.
-func Each(d time.Duration, calls int, batch func()) float64 {
-	var took []float64
-	for began := time.Now(); time.Since(began) < d; {
-		start := time.Now()
-		batch()
-		took = append(took, float64(time.Since(start))/float64(calls))
-	}
-	return Median(took)
-}
-
-// Allocations of one call, rounded down over many: whoever runs in the background allocates too.
-func Allocations(calls int, call func()) float64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range calls {
-		call()
-	}
-	runtime.ReadMemStats(&after)
-	return float64((after.Mallocs - before.Mallocs) / uint64(calls))
-}
-
-// Rest brings the disk of dir and the heap to rest, so that nobody pays for the turn before.
+// Rest brings the disk of dir and the heap to rest, so that a turn does not pay for the one before.
 func Rest(dir string) {
 	runtime.GC()
 	if d, err := os.Open(dir); err == nil {

@@ -38,13 +38,10 @@ type Entry struct {
 	Turn       func(t *Turn) float64 // measures once, for about the length of a round
 
 	Kind string // for the promises
-	Args []any  // of the names of its figures; nil: its name
-	Size int    // for promises that grow
 
-	Rounds     []float64
-	p50s, p99s []float64 // µs, by round
-	ratios     []float64
-	latency    Histogram
+	Rounds  []float64
+	ratios  []float64
+	latency Histogram
 }
 
 // Contest is measurements that take turns.
@@ -68,12 +65,12 @@ func (c *Contest) Add(e Entry) *Entry {
 }
 
 // Show adds what was measured otherwise: its figures, but no row.
-func (c *Contest) Show(kind, unit string, size int, values []float64, args ...any) {
-	c.shown = append(c.shown, &Entry{Kind: kind, Unit: unit, Size: size, Rounds: values, Args: args})
+func (c *Contest) Show(kind, unit string, values ...float64) {
+	c.shown = append(c.shown, &Entry{Kind: kind, Unit: unit, Rounds: values})
 }
 
 // Run plays the rounds. A first round that does not count warms up files, caches and processes; the
-// order shifts from round to round, so that nobody always follows the same neighbour.
+// order shifts from round to round, so that no measurement always follows the same neighbour.
 func (c *Contest) Run(rounds int) error {
 	for r := -1; r < rounds; r++ {
 		for turn := range c.entries {
@@ -93,7 +90,6 @@ func (c *Contest) Run(rounds int) error {
 				c.Logf("round %d of %d: %-42s %s %s", r+1, rounds, e.Name, Number(v), e.Unit)
 			}
 			e.Rounds = append(e.Rounds, v)
-			e.p50s, e.p99s = append(e.p50s, t.Latency.Micros(0.5)), append(e.p99s, t.Latency.Micros(0.99))
 			e.latency.Merge(&t.Latency)
 		}
 	}
@@ -109,8 +105,8 @@ func (c *Contest) Rows() []Row {
 			row.P50, row.P99, row.Worst = e.latency.Micros(0.5), e.latency.Micros(0.99), e.latency.Micros(1)
 		}
 		if e.To != nil {
-			if e.ratios = Quotients(e.Rounds, e.To.Rounds, e.Scale); e.Reverse {
-				e.ratios = Quotients(e.To.Rounds, e.Rounds, 1)
+			if e.ratios = quotients(e.Rounds, e.To.Rounds, e.Scale); e.Reverse {
+				e.ratios = quotients(e.To.Rounds, e.Rounds, 1)
 			}
 			row.Ratio, row.To, row.Reverse = Median(e.ratios), e.To.Name, e.Reverse
 			if e.Scale != 1 {
@@ -128,9 +124,8 @@ func (c *Contest) Figures() []Figure {
 	for _, e := range c.shown {
 		for i := range c.Promises {
 			p := &c.Promises[i]
-			compares := p.Of == Ratio || p.Of == P99Ratio || p.Of == Longer
-			if p.Kind == e.Kind && (e.To != nil || !compares) && (p.Where == nil || slices.Contains(p.Where, c.Where)) {
-				figures = append(figures, p.figure(e, e.To))
+			if p.Kind == e.Kind && (p.Where == nil || slices.Contains(p.Where, c.Where)) {
+				figures = append(figures, p.figure(e))
 			}
 		}
 	}

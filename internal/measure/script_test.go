@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestAScriptEndsAtWhatGoesWrongAndIsUndone(t *testing.T) {
+func TestScriptEndsAtAnErrorAndIsUndone(t *testing.T) {
 	t.Parallel()
 	boom, order := errors.New("boom"), ""
 	err := Try(func(s *Script) {
@@ -29,7 +29,7 @@ func TestAScriptEndsAtWhatGoesWrongAndIsUndone(t *testing.T) {
 	}
 }
 
-func TestABugIsNoFailureOfAScript(t *testing.T) {
+func TestScriptLetsAPanicPass(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if v := recover(); v != "bug" {
@@ -40,7 +40,7 @@ func TestABugIsNoFailureOfAScript(t *testing.T) {
 	t.Errorf("it returned %v", err)
 }
 
-func TestGoroutinesOfAScriptAreJoinedAndTellWhatWentWrong(t *testing.T) {
+func TestScriptJoinsItsGoroutinesAndReturnsTheirErrors(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	err := Try(func(*Script) {

@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // patience is how long an event may take, beyond the time of a turn, before the measurement fails.
@@ -17,38 +16,36 @@ const patience = 30 * time.Second
 
 // event is what a process tells of a partition, -1 for all that it owns, or of itself.
 type event struct {
-	Kind      string             `json:"kind"`
-	Partition int                `json:"partition"`
-	Epoch     int64              `json:"epoch,omitempty"`
-	Offset    int64              `json:"offset,omitempty"`
-	At        int64              `json:"at,omitempty"` // Unix ns
-	Gaps      map[int]int64      `json:"gaps,omitempty"`
-	CPU       time.Duration      `json:"cpu,omitempty"`
-	Resident  int64              `json:"resident,omitempty"` // bytes of memory
-	Resting   bool               `json:"resting,omitempty"`  // it gave back what it can do without
-	Rate      float64            `json:"rate,omitempty"`
-	Ages      *measure.Histogram `json:"ages,omitempty"`
+	Kind      string        `json:"kind"`
+	Partition int           `json:"partition"`
+	Epoch     int64         `json:"epoch,omitempty"`
+	Offset    int64         `json:"offset,omitempty"`
+	At        int64         `json:"at,omitempty"` // Unix ns
+	CPU       time.Duration `json:"cpu,omitempty"`
+	Resting   bool          `json:"resting,omitempty"` // it gave back what it can do without
+	Rate      float64       `json:"rate,omitempty"`
+	Ages      *Histogram    `json:"ages,omitempty"`
 }
 
-// heard is an event and who told it.
+// heard is an event and the member that told it.
 type heard struct {
 	member int
 	event
 }
 
-// crew is processes of one measurement, and who listens to them. One goroutine uses it.
+// crew is processes of one measurement, and the goroutines that listen to them. One goroutine uses it.
 type crew struct {
 	*run
 	job       func(i int) harness.Job
 	members   []*harness.Child
 	listeners sync.WaitGroup
 	events    chan heard
-	over      chan struct{} // nobody takes in events any more
-	note      func(heard)   // sees every event first; nil: nobody does
+	over      chan struct{} // no more events are taken in
+	note      func(heard)   // sees every event first; may be nil
 }
 
 // crew starts processes, which end with a script.
-func (r *run) crew(ctx context.Context, s *measure.Script, size int, job func(i int) harness.Job, note func(heard)) *crew {
+func (r *run) crew(ctx context.Context, s *Script, size int, job func(i int) harness.Job, note func(heard)) *crew {
 	c := &crew{run: r, job: job, members: make([]*harness.Child, size), events: make(chan heard), over: make(chan struct{}), note: note}
 	s.Later(c.close)
 	for i := range c.members {
@@ -91,7 +88,7 @@ func (c *crew) close() error {
 // until takes in events until enough says so.
 func (c *crew) until(ctx context.Context, what string, enough func(heard) bool) {
 	if limit := patience + c.For; !c.listen(ctx, limit, enough) {
-		check(fmt.Errorf("waited %s for %s", limit, what))
+		Check(fmt.Errorf("waited %s for %s", limit, what))
 	}
 }
 
@@ -116,7 +113,7 @@ func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) b
 		case <-timer.C:
 			return false
 		case <-ctx.Done():
-			check(ctx.Err())
+			Check(ctx.Err())
 		}
 	}
 }
@@ -127,7 +124,7 @@ func (c *crew) ask(ctx context.Context, question string, but int, use func(heard
 	left := 0
 	for i, a := range c.members {
 		if i != but {
-			check(a.Tell(question))
+			Check(a.Tell(question))
 			left++
 		}
 	}
@@ -143,7 +140,7 @@ func (c *crew) ask(ctx context.Context, question string, but int, use func(heard
 	})
 }
 
-// even says whether everybody owns its share: owner is by partition, 0 for nobody, else the member + 1.
+// even says whether every member owns its share: owner is by partition, 0 for none, else the member + 1.
 func even(owner []int, members int) bool {
 	count := make([]int, members+1)
 	for _, m := range owner {

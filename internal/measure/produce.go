@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"cmp"
@@ -7,27 +7,34 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // produce measures appends through commitlog against raw synced writes.
 type produce struct {
-	InFlight   []int `default:"1,16,256" usage:"appends under way at once, in all processes together"`
-	Async      int   `default:"4096" least:"-1" usage:"<window> of one goroutine that does not wait (-1: leave it out)"`
-	Partitions []int `default:"1" usage:"partitions that the appends are spread over, each compared with one"`
-	Size       int   `default:"100" usage:"<bytes> of a record's value"`
-	Batch      int   `default:"1" usage:"records of one append"`
-	Processes  int   `default:"1" usage:"producer processes"`
+	InFlight, Partitions          []int
+	Async, Size, Batch, Processes int
 }
 
-func (p *produce) demands(s *settings) {
+func (p *produce) flags(fl *pflag.FlagSet, c *Common) {
+	c.turnsVar(fl)
+	numbersVar(fl, &p.InFlight, "in-flight", []int{1, 16, 256}, "appends under way at once, in all processes together")
+	numbersVar(fl, &p.Partitions, "partitions", []int{1}, "partitions that the appends are spread over, each compared with one")
+	numberVar(fl, &p.Async, "async", 4096, 0, "`window` of one goroutine that does not wait (0: leave it out)")
+	numberVar(fl, &p.Size, "size", 100, 1, "`bytes` of a record's value")
+	numberVar(fl, &p.Batch, "batch", 1, 1, "records of one append")
+	numberVar(fl, &p.Processes, "processes", 1, 1, "producer processes")
+}
+
+func (p *produce) demand(d *demands, c *Common) {
 	for _, n := range p.InFlight {
-		s.that(n >= p.Processes, "--in-flight %d is less than --processes %d", n, p.Processes)
+		d.that(n >= p.Processes, "--in-flight %d is less than --processes %d", n, p.Processes)
 	}
-	s.that(p.Processes == 1 || len(s.common.Command) > 0, "--processes needs a program to start")
+	d.that(p.Processes == 1 || len(c.Command) > 0, "--processes needs a program to start")
 }
 
 // producing is a run of produce.
@@ -42,12 +49,12 @@ const bandwidthSize = 1024
 
 func (p *produce) measure(ctx context.Context, r *run) {
 	m := &producing{p, r, cmp.Or(r.Durability, ringfence.Sync)}
-	raw := measure.NewRaw(r.Script, r.dir+"/raw")
+	raw := NewRaw(r.Script, r.dir+"/raw")
 	if r.given() {
 		r.open(ctx, "/data", m.durability) // removes in the end what the jobs produced to
 	}
-	floor := r.Add(measure.Entry{Name: "raw 4 KiB write + fdatasync", Unit: "writes/s", Turn: func(t *measure.Turn) float64 {
-		return raw.Measure(r.For, measure.RawBlock, &t.Latency)
+	floor := r.Add(Entry{Name: "raw 4 KiB write + fdatasync", Unit: "writes/s", Turn: func(t *Turn) float64 {
+		return raw.Measure(r.For, RawBlock, &t.Latency)
 	}})
 	for _, n := range p.InFlight {
 		m.enter(ctx, floor, n)
@@ -60,7 +67,7 @@ func (p *produce) measure(ctx context.Context, r *run) {
 	}
 	r.play()
 	r.done("%d-byte values, %d an append, %s, durability %s, %s of %s taken in turn",
-		p.Size, p.Batch, measure.Many(p.Processes, "process"), m.durability, measure.Many(r.Rounds, "round"), r.For)
+		p.Size, p.Batch, Many(p.Processes, "process"), m.durability, Many(r.Rounds, "round"), r.For)
 }
 
 func (m *producing) job(inFlight, partitions int) produceJob {
@@ -68,18 +75,18 @@ func (m *producing) job(inFlight, partitions int) produceJob {
 }
 
 // add enters a job; what it promises, it promises of durable records.
-func (m *producing) add(ctx context.Context, kind, name string, to *measure.Entry, scale float64, processes int, job produceJob) *measure.Entry {
+func (m *producing) add(ctx context.Context, kind, name string, to *Entry, scale float64, processes int, job produceJob) *Entry {
 	if m.durability != ringfence.Sync {
 		kind = ""
 	}
-	return m.Add(measure.Entry{Name: name, Unit: "records/s", To: to, Scale: scale, Kind: kind, Args: []any{m.Size}, Turn: func(t *measure.Turn) float64 {
+	return m.Add(Entry{Name: name, Unit: "records/s", To: to, Scale: scale, Kind: kind, Turn: func(t *Turn) float64 {
 		return m.turn(ctx, t, processes, job)
 	}})
 }
 
 // enter adds the rows of one number of appends in flight. With several partitions or processes, one
 // of each is measured too, and is what their ratio is to.
-func (m *producing) enter(ctx context.Context, floor *measure.Entry, n int) {
+func (m *producing) enter(ctx context.Context, floor *Entry, n int) {
 	scale := 1.0
 	if n <= 16 {
 		scale = float64(n)
@@ -94,7 +101,7 @@ func (m *producing) enter(ctx context.Context, floor *measure.Entry, n int) {
 	}
 	one := m.add(ctx, "", fmt.Sprintf("%d in flight, one partition, one process", alone), floor, scale, 1, m.job(alone, 1))
 	for _, partitions := range m.Partitions {
-		name := fmt.Sprintf("%d in flight, %s", n, measure.Many(partitions, "partition"))
+		name := fmt.Sprintf("%d in flight, %s", n, Many(partitions, "partition"))
 		kind := fmt.Sprintf("produce %d over %d", n, partitions)
 		switch {
 		case partitions == 1 && m.Processes == 1:
@@ -111,12 +118,12 @@ func (m *producing) enter(ctx context.Context, floor *measure.Entry, n int) {
 
 // enterAsync adds the rows of the goroutine that does not wait. Large records are compared with
 // the bandwidth of synced writes.
-func (m *producing) enterAsync(ctx context.Context, raw *measure.Raw, to *measure.Entry) {
+func (m *producing) enterAsync(ctx context.Context, raw *Raw, to *Entry) {
 	kind := ""
 	if m.Size >= bandwidthSize {
 		kind = "produce large"
-		to = m.Add(measure.Entry{Name: "raw 1 MiB writes + fdatasync, in records", Unit: "records/s", Turn: func(t *measure.Turn) float64 {
-			return raw.Measure(m.For, measure.RawLarge, &t.Latency) * measure.RawLarge / float64(m.Size)
+		to = m.Add(Entry{Name: "raw 1 MiB writes + fdatasync, in records", Unit: "records/s", Turn: func(t *Turn) float64 {
+			return raw.Measure(m.For, RawLarge, &t.Latency) * RawLarge / float64(m.Size)
 		}})
 	}
 	for _, partitions := range m.Partitions {
@@ -124,7 +131,7 @@ func (m *producing) enterAsync(ctx context.Context, raw *measure.Raw, to *measur
 		job.Async = true
 		name := fmt.Sprintf("one goroutine, window %d", m.Async)
 		if slices.Max(m.Partitions) > 1 {
-			name += ", " + measure.Many(partitions, "partition")
+			name += ", " + Many(partitions, "partition")
 		}
 		m.add(ctx, kind, name, to, 1, 1, job)
 	}
@@ -134,15 +141,15 @@ func (m *producing) enterAsync(ctx context.Context, raw *measure.Raw, to *measur
 // some to use again.
 func (m *producing) age(ctx context.Context, partitions int) {
 	job := produceJob{site: site{m.dir + "/data", ringfence.OS, m.Stores}, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, For: 2 * m.For}
-	m.Logf("writing segments to use again, %s", measure.Many(partitions, "partition"))
-	check(measure.Try(func(s *measure.Script) { job.produce(ctx, job.topic(ctx, s), new(measure.Histogram)) }))
+	m.Logf("writing segments to use again, %s", Many(partitions, "partition"))
+	Check(Try(func(s *Script) { job.produce(ctx, job.topic(ctx, s), new(Histogram)) }))
 }
 
 // turn runs one job, in this process or split over several.
-func (m *producing) turn(ctx context.Context, t *measure.Turn, processes int, job produceJob) (total float64) {
+func (m *producing) turn(ctx context.Context, t *Turn, processes int, job produceJob) (total float64) {
 	if processes == 1 {
 		total = job.produce(ctx, job.topic(ctx, t.Script), &t.Latency)
-		check(ctx.Err())
+		Check(ctx.Err())
 		return total
 	}
 	producers := m.crew(ctx, t.Script, processes, func(i int) harness.Job {
@@ -180,34 +187,34 @@ const (
 
 // Run opens the topic, and produces whenever it is asked what it produced.
 func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
-	return measure.Try(func(s *measure.Script) {
+	return Try(func(s *Script) {
 		topic := j.topic(ctx, s)
 		for question, ok := t.Hear(); ok; question, ok = t.Hear() {
-			e := event{Kind: question, Ages: new(measure.Histogram)}
+			e := event{Kind: question, Ages: new(Histogram)}
 			if question == kindProduced {
 				e.Rate = j.produce(ctx, topic, e.Ages)
 			}
-			check(t.Say(&e))
+			Check(t.Say(&e))
 		}
 	})
 }
 
-func (j *produceJob) topic(ctx context.Context, s *measure.Script) *commitlog.Topic {
+func (j *produceJob) topic(ctx context.Context, s *Script) *commitlog.Topic {
 	rf, name := j.open(ctx, s), fmt.Sprintf("bench-%d", j.Partitions)
-	check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}))
+	Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}))
 	return storage(ctx, s, rf, name)
 }
 
 // produce appends for a while, and gives the records a second.
-func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *measure.Histogram) (rate float64) {
+func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *Histogram) (rate float64) {
 	// Records must stay untouched until they are stored; these are never touched.
 	recs := slices.Repeat([]commitlog.Record{{Value: make([]byte, j.Size)}}, j.Batch)
 	if j.Async { // one goroutine that keeps a window of appends under way
-		w := measure.NewWindow(j.InFlight)
+		w := NewWindow(j.InFlight)
 		done := func(_ int64, err error) { w.Leave(err) }
 		rate = w.For(j.For, func(n int) { topic.AppendAsync(ctx, n%j.Partitions, recs, nil, done) })
 	} else { // goroutines that each wait for their append before the next one
-		rate = measure.Callers(j.InFlight, j.For, h, func(i int) { must(topic.Append(ctx, i%j.Partitions, recs, nil)) })
+		rate = Callers(j.InFlight, j.For, h, func(i int) { Must(topic.Append(ctx, i%j.Partitions, recs, nil)) })
 	}
 	return rate * float64(j.Batch)
 }

@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"context"
@@ -6,14 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ringfence/ringfence/assign"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // assignors measures the default assignor: time, and moves when a member joins or leaves.
-type assignors struct {
-	Units   int `default:"10000" usage:"partitions to share"`
-	Members int `default:"1000" least:"2" usage:"members to share them"`
+type assignors struct{ Units, Members int }
+
+func (c *assignors) flags(fl *pflag.FlagSet, common *Common) {
+	common.roundsVar(fl)
+	numberVar(fl, &c.Units, "units", 10_000, 1, "partitions to share")
+	numberVar(fl, &c.Members, "members", 1000, 2, "members that share them")
 }
 
 func (c *assignors) measure(ctx context.Context, r *run) {
@@ -22,20 +26,20 @@ func (c *assignors) measure(ctx context.Context, r *run) {
 		members[i].ID = fmt.Sprintf("member-%05d", i)
 	}
 	all, gone := members[:c.Members], c.Members/2
-	nobody := make([]string, c.Units)
-	settled := assign.Sticky{}.Assign(assign.Request{Members: all, Current: nobody})
+	unowned := make([]string, c.Units)
+	settled := assign.Sticky{}.Assign(assign.Request{Members: all, Current: unowned})
 	changes := []struct {
 		name   string
 		req    assign.Request
 		fewest int // units of live members that have to move
 	}{
-		{"sticky, from nothing", assign.Request{Members: all, Current: nobody}, 0},
+		{"sticky, from nothing", assign.Request{Members: all, Current: unowned}, 0},
 		{"sticky, a member joins", assign.Request{Members: members, Current: settled}, c.Units / len(members)},
 		{"sticky, a member leaves", assign.Request{Members: slices.Delete(slices.Clone(all), gone, gone+1), Current: settled}, 0},
 	}
 	for _, change := range changes {
-		r.Add(measure.Entry{Name: change.name, Unit: "ms", Kind: "assign", Turn: func(*measure.Turn) float64 {
-			check(ctx.Err())
+		r.Add(Entry{Name: change.name, Unit: "ms", Turn: func(*Turn) float64 {
+			Check(ctx.Err())
 			began := time.Now()
 			assign.Sticky{}.Assign(change.req)
 			return float64(time.Since(began)) / 1e6
@@ -43,9 +47,11 @@ func (c *assignors) measure(ctx context.Context, r *run) {
 	}
 	for _, change := range changes {
 		moves := assign.Moves(change.req, assign.Sticky{}.Assign(change.req))
-		r.Show("moves", "units", change.fewest, []float64{float64(moves)}, change.name)
+		if change.fewest > 0 {
+			r.Show("moves", "x", float64(moves)/float64(change.fewest))
+		}
 		r.res.Notes = append(r.res.Notes, fmt.Sprintf("%s: %d units of live members move; at least %d must", change.name, moves, change.fewest))
 	}
 	r.play()
-	r.done("%s, %s, %s", measure.Many(c.Units, "unit"), measure.Many(c.Members, "member"), measure.Many(r.Rounds, "round"))
+	r.done("%s, %s, %s", Many(c.Units, "unit"), Many(c.Members, "member"), Many(r.Rounds, "round"))
 }

@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // Kinds of events.
@@ -30,7 +29,6 @@ type memberJob struct {
 	Member     string
 	Topic      string
 	SessionTTL time.Duration
-	Subscribed bool // it delivers the subscription of the topic's name, whose records with a key fail
 	Stamped    bool // records begin with the moment at which they were produced; else they are handled one by one
 }
 
@@ -47,7 +45,7 @@ type teller struct {
 	mu   sync.Mutex // guards what follows, and orders the lines
 	came sync.Cond  // a record, or the end
 	over bool
-	ages *measure.Histogram
+	ages *Histogram
 	at   map[int]*handled
 	err  error
 }
@@ -100,7 +98,7 @@ func (t *teller) events() ringfence.Events {
 	}
 }
 
-// end lets go who waits for records.
+// end wakes an answer that waits for records.
 func (t *teller) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,36 +110,23 @@ func (t *teller) end() {
 func (t *teller) answer(question string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := event{Partition: -1, CPU: measure.ProcessorTime()}
+	e := event{Partition: -1, CPU: ProcessorTime()}
 	var records int64
 	_, _ = fmt.Sscan(question, &e.Kind, &records) // not all questions have a number
 	if e.Kind == kindAges {
 		for t.ages.N < records && !t.over {
 			t.came.Wait()
 		}
-		e.Ages, t.ages = t.ages, new(measure.Histogram)
+		e.Ages, t.ages = t.ages, new(Histogram)
 	}
 	t.tell(e)
 }
 
-// consume consumes the topic as a group of its name, or delivers the subscription of its name.
-func (j *memberJob) consume(ctx context.Context, rf *ringfence.Client, t *teller, o *ringfence.ConsumeOptions) error {
-	if !j.Subscribed {
-		return rf.Consume(ctx, j.Topic, j.Topic, t.handle, o)
-	}
-	return rf.Subscribe(ctx, j.Topic, func(ctx context.Context, m *ringfence.Message) error {
-		if m.Key != nil {
-			return errPoison
-		}
-		return t.handle(ctx, m)
-	}, &ringfence.SubscribeOptions{Member: o.Member, Concurrency: o.Concurrency, SessionTTL: o.SessionTTL, Events: o.Events})
-}
-
-// Run consumes until it is told to leave, or nobody listens any more; else what it hears are questions.
+// Run consumes until it is told to leave, or its starter is gone; every other line is a question.
 func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
-	return measure.Try(func(s *measure.Script) {
+	return Try(func(s *Script) {
 		rf := j.open(ctx, s)
-		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(measure.Histogram)}
+		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(Histogram)}
 		t.came.L = &t.mu
 		opts := ringfence.ConsumeOptions{Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events()}
 		if j.Stamped {
@@ -149,13 +134,13 @@ func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
 		}
 		leave := s.Beside(ctx, func(ctx context.Context) error {
 			defer t.end()
-			return j.consume(ctx, rf, t, &opts)
+			return rf.Consume(ctx, j.Topic, j.Topic, t.handle, &opts)
 		})
 		for line, ok := talk.Hear(); ok && line != "leave"; line, ok = talk.Hear() {
 			t.answer(line)
 		}
 		err := leave()
 		t.say(kindLeft, -1)
-		check(errors.Join(err, t.err))
+		Check(errors.Join(err, t.err))
 	})
 }

@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"cmp"
@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/internal/measure"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -18,19 +19,23 @@ import (
 // to the first record that the new owner handles; at a clean move, between the last record of the
 // old owner and the first of the new one; and whether those that stay notice anything.
 type failover struct {
-	Kills      int           `default:"100" usage:"consumer processes to kill, one after another"`
-	Leaves     int           `default:"20" least:"-1" usage:"consumer processes that leave cleanly (-1: none)"`
-	Partitions int           `default:"8" usage:"partitions"`
-	Processes  int           `default:"3" least:"2" usage:"consumer processes"`
-	Rate       int           `default:"4000" usage:"records produced a second"`
-	Parked     int           `default:"0" least:"0" usage:"deliver a subscription that has so many records parked in each partition (0: consume as a group)"`
-	SessionTTL time.Duration `usage:"after this <time> a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)"`
+	Kills, Leaves, Partitions, Processes, Rate int
+	SessionTTL                                 time.Duration
 }
 
-func (c *failover) demands(s *settings) {
-	s.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
+func (c *failover) flags(fl *pflag.FlagSet, _ *Common) {
+	numberVar(fl, &c.Kills, "kills", 100, 1, "consumer processes to kill, one after another")
+	numberVar(fl, &c.Leaves, "leaves", 20, 0, "consumer processes that leave cleanly")
+	numberVar(fl, &c.Partitions, "partitions", 8, 1, "partitions")
+	numberVar(fl, &c.Processes, "processes", 3, 2, "consumer processes")
+	numberVar(fl, &c.Rate, "rate", 4000, 1, "records produced a second")
+	fl.DurationVar(&c.SessionTTL, "session-ttl", 0, "after this `time` a silent member is dead; a killed one is noticed earlier (0: 5s; 2s on etcd)")
+}
+
+func (c *failover) demand(d *demands, _ *Common) {
+	d.that(c.SessionTTL == 0 || c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,
 		"--session-ttl %s: expected %s to %s", c.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
-	s.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
+	d.that(c.Partitions >= c.Processes, "--partitions %d is less than --processes %d: a process may own nothing", c.Partitions, c.Processes)
 }
 
 func (c *failover) measure(ctx context.Context, r *run) {
@@ -42,23 +47,20 @@ func (c *failover) measure(ctx context.Context, r *run) {
 		}
 	}
 	rf := r.open(ctx, "", f.durability)
-	check(rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}))
-	if c.Parked > 0 {
-		r.park(ctx, rf, "failover", c.Partitions, c.Parked, c.Parked*c.Partitions)
-	}
+	Check(rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}))
 	stop := r.Beside(ctx, func(ctx context.Context) error { return c.produce(ctx, rf) })
 	f.crew = r.crew(ctx, r.Script, c.Processes, func(i int) harness.Job {
-		return &memberJob{site: site{Dir: r.dir, Durability: f.durability}, Topic: "failover", Subscribed: c.Parked > 0, SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
+		return &memberJob{site: site{Dir: r.dir, Durability: f.durability}, Topic: "failover", SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
 	}, f.note)
 	f.hurt(ctx)
-	check(stop())
+	Check(stop())
 	f.result()
 }
 
 // produce keeps the load up until ctx ends.
 func (c *failover) produce(ctx context.Context, rf *ringfence.Client) error {
-	w := measure.NewWindow(1 << 20)
-	return measure.Try(func(*measure.Script) {
+	w := NewWindow(1 << 20)
+	return Try(func(*Script) {
 		w.Pace(ctx, time.Second/time.Duration(c.Rate), math.MaxInt, func(i int) {
 			p := i % c.Partitions
 			rf.ProduceAsync(ctx, "failover", ringfence.Message{Value: make([]byte, 100)}, &ringfence.ProduceOptions{Partition: &p}, func(_ ringfence.Position, err error) {
@@ -71,7 +73,7 @@ func (c *failover) produce(ctx context.Context, rf *ringfence.Client) error {
 	})
 }
 
-// owner is who handles a partition.
+// owner is the member that handles a partition.
 type owner struct {
 	member int
 	epoch  int64
@@ -91,8 +93,9 @@ type failing struct {
 	last       map[int]event // by partition, of the owner before
 	broken     []int         // by partition: how often its worker was stopped or begun
 
-	takeover, worst, move, broke []float64 // ms, but broke
-	repeated                     int64
+	takeover, worst, move []float64 // ms
+	repeated              int64
+	broke                 int // interruptions of partitions that stayed
 }
 
 func (f *failing) hurt(ctx context.Context) {
@@ -101,15 +104,15 @@ func (f *failing) hurt(ctx context.Context) {
 	for k := range f.Kills {
 		f.kill(ctx, k%f.Processes)
 		if (k+1)%10 == 0 {
-			f.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.Kills, measure.Number(measure.Median(f.takeover)), measure.Number(slices.Max(f.takeover)))
+			f.Logf("%d of %d kills: median %s ms, worst %s ms", k+1, f.Kills, Number(Median(f.takeover)), Number(slices.Max(f.takeover)))
 		}
 	}
-	for k := range max(0, f.Leaves) {
+	for k := range f.Leaves {
 		f.leave(ctx, k%f.Processes)
 	}
 }
 
-// note keeps the picture of who owns what, and measures clean moves.
+// note keeps track of the owners, and measures clean moves.
 func (f *failing) note(h heard) {
 	switch h.Kind {
 	case kindAssigned, kindBroken:
@@ -194,7 +197,7 @@ func (f *failing) kill(ctx context.Context, i int) {
 func (f *failing) leave(ctx context.Context, i int) {
 	left := f.of(i)
 	f.watch(ctx, i, func() {
-		check(f.crew.members[i].Tell("leave"))
+		Check(f.crew.members[i].Tell("leave"))
 		gone := false
 		f.crew.until(ctx, "the partitions of the leaving member", func(h heard) bool {
 			left.arrive(h)
@@ -214,8 +217,8 @@ func (f *failing) rejoin(ctx context.Context, i int) {
 	})
 }
 
-// watch looks at the partitions that stay with members other than i while others move: whether their worker was
-// interrupted. Who is asked something has told all that happened before.
+// watch counts the interruptions of partitions that stay with members other than i while others move. A member
+// answers a question after it has told all that happened before.
 func (f *failing) watch(ctx context.Context, i int, moves func()) {
 	f.crew.ask(ctx, kindCPU, i, nil)
 	before, broken := slices.Clone(f.owner), slices.Clone(f.broken)
@@ -223,7 +226,7 @@ func (f *failing) watch(ctx context.Context, i int, moves func()) {
 	f.crew.ask(ctx, kindCPU, i, nil)
 	for p := range f.owner {
 		if f.owner[p] == before[p] && f.owner[p].member != i {
-			f.broke = append(f.broke, float64(f.broken[p]-broken[p]))
+			f.broke += f.broken[p] - broken[p]
 		}
 	}
 }
@@ -238,23 +241,16 @@ func (f *failing) result() {
 		{"clean move, last record to first record", f.move},
 	} {
 		if len(row.ms) > 0 {
-			f.res.Rows = append(f.res.Rows, measure.SampleRow(row.name, row.ms))
+			f.res.Rows = append(f.res.Rows, SampleRow(row.name, row.ms))
 		}
 	}
-	takeover, about := "takeover", ""
-	if f.Parked > 0 {
-		takeover, about = "takeover parked", fmt.Sprintf(", a subscription with %s in each partition", measure.Many(f.Parked, "parked record"))
-	}
-	f.Show(takeover, "ms", 0, f.takeover)
-	if f.Parked == 0 {
-		f.Show("clean move", "ms", 0, f.move)
-	}
-	f.Show("repeated", "records", 0, []float64{float64(f.repeated)})
-	f.Show("interrupted", "times", 0, f.broke, measure.Many(len(f.broke), "look"))
+	f.Show("takeover", "x", quantile(f.takeover, 0.99)/float64(f.ttl.Milliseconds()))
+	f.Show("repeated", "records", float64(f.repeated))
+	f.Show("interrupted", "times", float64(f.broke))
 	f.res.Notes = []string{
 		fmt.Sprintf("a silent member is dead after %s (its session TTL, or lease); a killed one is noticed earlier where the store can", f.ttl),
-		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", measure.Number(1000*float64(f.Partitions)/float64(f.Rate))),
+		fmt.Sprintf("a partition gets a record every %s ms, which is part of each figure", Number(1000*float64(f.Partitions)/float64(f.Rate))),
 	}
-	f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s%s",
-		measure.Many(f.Kills, "kill"), measure.Many(max(0, f.Leaves), "clean leave"), measure.Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability, about)
+	f.done("%s and %s, %s, %d consumer processes, %d records/s, durability %s",
+		Many(f.Kills, "kill"), Many(f.Leaves, "clean leave"), Many(f.Partitions, "partition"), f.Processes, f.Rate, f.durability)
 }

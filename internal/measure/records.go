@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"context"
@@ -7,14 +7,13 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // fill makes a topic and writes records, so many at a time to each partition in turn, record i as record
 // says.
 func (r *run) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records, batch int, record func(i int) commitlog.Record) {
-	r.Logf("writing %s to %s", measure.Many(records, "record"), measure.Many(partitions, "partition"))
-	check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
+	r.Logf("writing %s to %s", Many(records, "record"), Many(partitions, "partition"))
+	Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
 	appendAll(ctx, storage(ctx, r.Script, rf, name), records/partitions*partitions, batch, record)
 }
 
@@ -26,16 +25,16 @@ func (r *run) fillKeys(ctx context.Context, rf *ringfence.Client, name string, p
 }
 
 // storage opens the only storage topic of a topic.
-func storage(ctx context.Context, s *measure.Script, rf *ringfence.Client, name string) *commitlog.Topic {
-	d := must(rf.DescribeTopic(ctx, name))
-	t := must(rf.Log().Topic(ctx, d.Storage[0].Name))
+func storage(ctx context.Context, s *Script, rf *ringfence.Client, name string) *commitlog.Topic {
+	d := Must(rf.DescribeTopic(ctx, name))
+	t := Must(rf.Log().Topic(ctx, d.Storage[0].Name))
 	s.Later(t.Close)
 	return t
 }
 
 // appendAll appends so many records, a batch to each partition in turn, record i as record says.
 func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, record func(i int) commitlog.Record) {
-	w := measure.NewWindow(64)
+	w := NewWindow(64)
 	at := 0
 	w.Fill(func(int) bool { return at < records }, func(n int) {
 		recs := make([]commitlog.Record, min(batch, records-at))
@@ -49,12 +48,12 @@ func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, reco
 
 // readAll reads a partition from its first record to the end that it has now.
 func readAll(ctx context.Context, t *commitlog.Topic, partition int, o *commitlog.ReadOptions, use func([]commitlog.Record)) {
-	b := must(t.Bounds(ctx, partition))
+	b := Must(t.Bounds(ctx, partition))
 	var recs []commitlog.Record
 	var err error
 	for at := b.First; at < b.Next; {
 		recs, at, err = t.Read(ctx, partition, at, recs[:0], o)
-		check(err)
+		Check(err)
 		use(recs)
 	}
 }
@@ -75,7 +74,7 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var n, began, ended atomic.Int64
-	check(member(ctx, func(ctx context.Context, m *ringfence.Message) error {
+	Check(member(ctx, func(ctx context.Context, m *ringfence.Message) error {
 		if began.Load() == 0 {
 			began.CompareAndSwap(0, time.Now().UnixNano())
 		}
@@ -89,15 +88,7 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 		return nil
 	}))
 	if ended.Load() == 0 {
-		check(ctx.Err())
+		Check(ctx.Err())
 	}
 	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9)
-}
-
-// deliverers starts members of a subscription, each with a client of its own, in this process, until the run ends.
-func (r *run) deliverers(ctx context.Context, dir, name string, members int, h ringfence.Handler) {
-	for range members {
-		rf := r.Stores.open(ctx, r.Script, r.dir+dir, ringfence.OS)
-		r.Beside(ctx, func(ctx context.Context) error { return rf.Subscribe(ctx, name, h, nil) })
-	}
 }

@@ -1,4 +1,4 @@
-package benchkit
+package measure
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/measure"
 )
 
 // Stores says where the records and the coordination of a measurement are. The zero value is a
@@ -18,7 +17,7 @@ import (
 type Stores struct {
 	Log       string // URL; "": the temporary directory
 	Registry  string // URL; "": the temporary directory
-	Namespace string // keeps the measurement apart from whoever else uses the stores
+	Namespace string // keeps the measurement apart from other users of the stores
 	Backends  []ringfence.Backend
 }
 
@@ -41,8 +40,8 @@ func (s *Stores) apart() {
 }
 
 // open opens the stores until a script ends, the directory where none were named.
-func (s Stores) open(ctx context.Context, script *measure.Script, dir string, durability ringfence.Durability) *ringfence.Client {
-	rf := must(ringfence.Open(ctx, ringfence.Config{
+func (s Stores) open(ctx context.Context, script *Script, dir string, durability ringfence.Durability) *ringfence.Client {
+	rf := Must(ringfence.Open(ctx, ringfence.Config{
 		Dir: dir, Log: s.Log, Registry: s.Registry, Namespace: s.Namespace, Durability: durability, Backends: s.Backends,
 	}))
 	script.Later(rf.Close)
@@ -90,22 +89,22 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 		return nil // the directory goes as a whole
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := measure.Try(func(*measure.Script) {
-		for _, d := range must(rf.Subscriptions(ctx)) {
-			check(rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
+	err := Try(func(*Script) {
+		for _, d := range Must(rf.Subscriptions(ctx)) {
+			Check(rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
 		}
-		for _, g := range must(rf.Groups(ctx)) {
+		for _, g := range Must(rf.Groups(ctx)) {
 			wait(ctx, cleaning, fmt.Sprintf("the members of group %q to be gone", g.Name), func() bool {
 				err := rf.DeleteGroup(ctx, g.Name, nil)
 				if errors.Is(err, fault.Conflict) {
 					return false
 				}
-				check(err)
+				Check(err)
 				return true
 			})
 		}
-		for _, t := range must(rf.Topics(ctx)) {
-			check(rf.DeleteTopic(ctx, t.Name, nil))
+		for _, t := range Must(rf.Topics(ctx)) {
+			Check(rf.DeleteTopic(ctx, t.Name, nil))
 		}
 	})
 	if err != nil {
@@ -124,7 +123,7 @@ func wait(ctx context.Context, patience time.Duration, what string, look func() 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			check(context.Cause(ctx))
+			Check(context.Cause(ctx))
 		}
 	}
 }
