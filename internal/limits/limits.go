@@ -6,15 +6,7 @@ package limits
 // EtcdAnswerBytes is the largest answer that etcd's client takes.
 const EtcdAnswerBytes = 512 << 20
 
-// Of PostgreSQL, what its server says without another request.
-const (
-	PostgresAnswerBytes   = 512 << 20
-	PostgresAnswerRows    = 1<<20 + 1<<16 // and notifications
-	PostgresAnswerNotices = 1 << 16       // settings, notices, whatever else
-	PostgresSessions      = 1 << 16       // of one look at all sessions
-)
-
-// Of PostgreSQL, what its server says: one row, or one notification.
+// PostgresMessageBytes is the largest row or notification that PostgreSQL's client takes.
 const PostgresMessageBytes = 8 << 20
 
 // Of MariaDB and MySQL, what their server says. The client library makes room for the columns that one declares.

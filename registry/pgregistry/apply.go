@@ -16,13 +16,14 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// One call is one request, or a few if it is large, and the server decides about each transaction by itself.
-// Checkpoints, which are nearly all there is, have a form of their own (plain): arrays of keys and versions for
-// commit_1 (schema.sql). What that does not take, as a check failed or a key is not there yet, and all of other
-// forms goes through apply_1, which takes any and says of each what became of it. A request that the server
-// rolled back for others' sake is sent again; one whose answer is lost is unknown, and so is all behind it.
+// One call is one request, or a few if it is large, and the server decides about each transaction by
+// itself. Checkpoints, which are nearly all there is, have a form of their own (plain): arrays of keys and
+// versions for commit_1 (schema.sql). All others, and checkpoints that commit_1 did not apply because a
+// check failed or the key is new, go through apply_1, which reports the outcome of each. A request that the
+// server rolled back for the sake of others is sent again. If an answer is lost, its transactions and
+// all behind them are unknown.
 
-// A call is divided when it is larger than this, so that no request grows without bound.
+// A larger call is divided into several requests.
 const (
 	chunkTxns  = 2000
 	chunkBytes = 8 << 20
@@ -79,8 +80,8 @@ func (s *store) applyChunk(ctx context.Context, txns []driver.Txn, out []driver.
 	if err != nil || done == len(txns) {
 		return err
 	}
-	// Those left were refused, or wrote a key that does not exist. They touch nothing that the
-	// others did, so it makes no difference that these come first.
+	// The rest was refused, or writes a new key. It touches nothing that the others touched, so their
+	// order does not matter.
 	var rest []driver.Txn
 	var at []int
 	for i := range out {
@@ -103,8 +104,8 @@ func (s *store) applyChunk(ctx context.Context, txns []driver.Txn, out []driver.
 	return nil
 }
 
-// plain says that all transactions have the form of checkpoints: one unbound put, under a check of
-// another key and perhaps of its own version, and none touches what another one does.
+// plain reports whether all transactions have the form of checkpoints: one unbound put, under a check of
+// another key and perhaps of its own version, and no key in common.
 func plain(txns []driver.Txn) bool {
 	if len(txns) == 1 && !txns[0].Quiet {
 		return false
@@ -133,7 +134,7 @@ func plain(txns []driver.Txn) bool {
 // commit applies plain transactions. It returns how many, and fills in the versions of those.
 func (s *store) commit(ctx context.Context, txns []driver.Txn, out []driver.Result) (int, error) {
 	a, news := checkpoints(s.ids, txns)
-	done, err := s.write(ctx, patienceMax, a, s.q.commit, func(done []int32) error { return placesOf(txns, done) })
+	done, err := s.write(ctx, patienceMax, a, s.q.commit)
 	if err != nil {
 		return 0, err
 	}
@@ -180,7 +181,7 @@ func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Re
 // applyBy applies transactions by one call of apply_1.
 func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driver.Txn, out []driver.Result) error {
 	b := newBatch(s.ids, txns)
-	fates, err := s.write(ctx, patience, b.args(), s.q.apply, func(fates []int32) error { return fatesOf(txns, fates) })
+	fates, err := s.write(ctx, patience, b.args(), s.q.apply)
 	if err != nil {
 		return err
 	}
@@ -190,33 +191,8 @@ func (s *store) applyBy(ctx context.Context, patience time.Duration, txns []driv
 		at += len(news)
 		out[i] = result(&txns[i], fate, news)
 	}
-	if s.pooled { // nobody notifies this process, and the poll is slow
+	if s.pooled { // no notifications come, and the poll is slow
 		s.watches.Changed(b.keys...)
-	}
-	return nil
-}
-
-// placesOf is an error unless done can be the places, from 1, of those transactions that were applied.
-func placesOf(txns []driver.Txn, done []int32) error {
-	seen := make([]bool, len(txns))
-	for _, i := range done {
-		if i < 1 || int(i) > len(txns) || seen[i-1] {
-			return fmt.Errorf("transaction %d of %d was applied: %w", i, len(txns), errAnswer)
-		}
-		seen[i-1] = true
-	}
-	return nil
-}
-
-// fatesOf is an error unless fates has one for each transaction, of which it can be the fate.
-func fatesOf(txns []driver.Txn, fates []int32) error {
-	if len(fates) != len(txns) {
-		return fmt.Errorf("%d fates of %d transactions: %w", len(fates), len(txns), errAnswer)
-	}
-	for i, fate := range fates {
-		if t := &txns[i]; fate > 0 && int(fate) > len(t.Checks) || fate < 0 && len(t.Puts) == 0 {
-			return fmt.Errorf("fate %d of a transaction with %d checks and %d puts: %w", fate, len(t.Checks), len(t.Puts), errAnswer)
-		}
 	}
 	return nil
 }
@@ -237,11 +213,10 @@ func result(t *driver.Txn, fate int32, news []pgtype.UUID) (r driver.Result) {
 	return r
 }
 
-// write sends a request that changes the store: again when the server rolled it back for others'
-// sake, and with ErrUnknown when nobody can say what became of it, as after an answer that is not
-// sound: it is about something else than what was asked. It waits for a lock for
-// patience, or less when there is little time.
-func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql string, sound func([]int32) error) (answer []int32, err error) {
+// write sends a request that changes the store. It sends it again if the server rolled it back for the
+// sake of others, and returns ErrUnknown if its outcome is not known. It waits for a lock for patience,
+// or less if there is little time.
+func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql string) (answer []int32, err error) {
 	for try := 1; ; try++ {
 		sent := false
 		err := s.do(ctx, func(c *pgx.Conn) (err error) {
@@ -250,9 +225,7 @@ func (s *store) write(ctx context.Context, patience time.Duration, a *args, sql 
 			hook.Sent(ctx, func(ctx context.Context) error {
 				return s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return a.exec(ctx, c.Conn(), text).Err })
 			})
-			if answer, err = a.call(ctx, c, text); err == nil {
-				err = sound(answer)
-			}
+			answer, err = a.call(ctx, c, text)
 			return err
 		})
 		switch {
@@ -305,8 +278,7 @@ func (b *batch) add(m *idSource, n int32, t *driver.Txn) {
 	}
 }
 
-// expected is a version, or a session, of the caller's: null for none, and one that nobody has
-// for what is none of ours.
+// expected is a version, or a session, of the caller: null for none, and nobody for a malformed one.
 func expected(v driver.Version) pgtype.UUID {
 	if v == "" {
 		return pgtype.UUID{}
@@ -360,7 +332,7 @@ func heard(payload string) (sessions bool, keys []string, all bool) {
 	kind, list, _ := strings.Cut(payload, " ")
 	for part := range strings.FieldsSeq(list) {
 		key, err := base64.StdEncoding.DecodeString(part)
-		if err != nil { // anyKey, or what a newer version says
+		if err != nil { // anyKey, or a message of a newer version
 			return true, nil, true
 		}
 		keys = append(keys, string(key))

@@ -22,15 +22,14 @@ const (
 	busy       = 1000 // updates a second
 )
 
-// settled is how long after a start of the server, or of the connection that waits, processes may
-// take to connect again: a lock that is free then proves nothing.
+// settled is the time that processes have to reconnect after a start of the server, or of the waiting
+// connection. Until then a free lock proves nothing.
 const settled = 5 * time.Second
 
-// The lock is given back at once: who has it does not matter, only that its holder let go.
-// A wait that ends with an error may have been given it all the same, when the time-out or the
-// cancellation came at that very moment, and the rollback does not take back a lock of a session:
-// so each wait lets go of what the one before may have left. Else its holder could not connect again.
-// Whether the holder is dead is said by its other connections, which die with it, and the server's age.
+// The watcher gives the lock back at once: it only needs to know that the holder let go.
+// A wait that fails may still have got the lock, if the time-out came at that very moment, and a rollback
+// keeps session locks. So each wait first releases all locks, or the holder could not reconnect.
+// A free lock is no proof of a death: the other connections of the holder, and the server's age, decide.
 const (
 	waitLock = `SELECT pg_advisory_unlock_all(); SET LOCAL lock_timeout = %d; SELECT pg_advisory_lock_shared(%d)`
 	letGo    = `SELECT pg_advisory_unlock_shared($1)`
@@ -39,7 +38,7 @@ const (
 	AND clock_timestamp() - pg_postmaster_start_time() > $3::interval`
 )
 
-// gone says which of the processes that let go of their locks are dead, and have not only lost a connection.
+// gone selects the dead ones of processes that let go of their locks; others only lost a connection.
 func gone(ctx context.Context, c *pgx.Conn, holders ...int64) (dead []int64, err error) {
 	tags := make([]string, len(holders))
 	for i, holder := range holders {
@@ -52,20 +51,20 @@ func gone(ctx context.Context, c *pgx.Conn, holders ...int64) (dead []int64, err
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// deathWatcher waits, on a connection of its own, for the death of another process: the advisory lock of
-// the process goes with it, within milliseconds. Should the one who waits stand still meanwhile,
-// the keepers of the others find out when they look.
+// deathWatcher waits, on a connection of its own, for the death of another process, whose advisory lock
+// goes with it within milliseconds. If the waiting process stands still itself, the session keepers of
+// others notice both.
 type deathWatcher struct {
 	s      *store
 	conn   *pgx.Conn
 	lostAt time.Time // when the last connection broke
 
 	armed   time.Duration
-	updates int64     // of entries, when somebody counted last
-	counted time.Time // and when that was
+	updates int64     // of entries, at the last count
+	counted time.Time // the time of that
 }
 
-// run waits until ctx ends, for the one process that follows this one in the ring.
+// run watches the next process in the ring until ctx ends.
 func (v *deathWatcher) run(ctx context.Context) {
 	defer v.drop()
 	watched := presence.Watchers[int64]{Watch: v.guard}
@@ -106,7 +105,7 @@ func (v *deathWatcher) guard(ctx context.Context, target int64) {
 	}
 }
 
-// wait returns when target lets go of its lock, and says whether that proves its death.
+// wait returns when target lets go of its lock; dead: it has died.
 func (v *deathWatcher) wait(ctx context.Context, target int64) (dead bool, err error) {
 	if err := v.connect(ctx); err != nil {
 		return false, err
@@ -128,7 +127,7 @@ func (v *deathWatcher) wait(ctx context.Context, target int64) (dead bool, err e
 	return dead && time.Since(v.lostAt) > settled, nil
 }
 
-// rearm says how long the next wait may be.
+// rearm sets the time of the next wait.
 func (v *deathWatcher) rearm(ctx context.Context) {
 	if v.conn == nil { // it was connecting that was cancelled
 		return
@@ -152,8 +151,8 @@ func (v *deathWatcher) connect(ctx context.Context) error {
 	}
 	v.drop()
 	cc := v.s.conn.Copy()
-	cc.RuntimeParams["application_name"] = "ringfence death watcher" // not one that stands for our life
-	cc.AfterConnect = set(settings() + `SET statement_timeout = 0`)
+	cc.RuntimeParams["application_name"] = "ringfence death watcher" // not a sign of life
+	cc.AfterConnect = set(sessionSettings() + `SET statement_timeout = 0`)
 	var made atomic.Bool
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &interruption{
@@ -168,9 +167,9 @@ func (v *deathWatcher) connect(ctx context.Context) error {
 	return err
 }
 
-// interruption is what becomes of a connection when its context ends: what it waits for is cancelled, so that
-// another target is waited for on the same one. While it is being made it is broken off: a request to cancel names
-// it by a key, which pgx may be reading from the server at that moment, without a lock.
+// interruption handles the end of a context. It cancels a waiting statement, so that the connection can wait
+// for another target. It breaks off a connection that is being made: a request to cancel needs its key,
+// which pgx may be reading at that moment, without a lock.
 type interruption struct {
 	made       *atomic.Bool
 	connecting pgconn.DeadlineContextWatcherHandler

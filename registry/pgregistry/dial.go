@@ -33,10 +33,10 @@ func dialer() *net.Dialer {
 // database's defaults are.
 func ownSettings(cc *pgx.ConnConfig, holder int64) {
 	cc.RuntimeParams["application_name"] = appName(cc.RuntimeParams["application_name"], holder)
-	cc.AfterConnect = set(settings())
+	cc.AfterConnect = set(sessionSettings())
 }
 
-func settings() string {
+func sessionSettings() string {
 	return fmt.Sprintf(`SET tcp_keepalives_idle = %d; SET tcp_keepalives_interval = %d; SET tcp_keepalives_count = %d;
 		SET tcp_user_timeout = %d; SET default_transaction_isolation = 'read committed'; SET jit = off; SET bytea_output = 'hex';
 		SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('idle_session_timeout', true) IS NOT NULL;`,

@@ -15,16 +15,15 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
-// Others see that a process lives by a lock that PostgreSQL holds for one of its connections: with the
-// connection it goes, at once if the process was killed, and whoever waits for the lock learns of it. The
-// same connection hears of changes. So when it is lost two things are in doubt, and both are told: the
-// sessions of this process may be taken for dead (lease.Link), and whatever changed meanwhile was missed
-// (watches.All). Behind a proxy that gives a connection to many there is no such lock: changes are asked for
-// at intervals, and only the TTL ends a session.
+// A process shows that it lives by a lock that PostgreSQL holds for one of its connections, the link. The lock
+// goes with the connection, at once if the process is killed, and a peer that waits for it notices. The link
+// also carries notifications. So a lost link puts two things in doubt: other processes may take the sessions
+// of this one for dead (lease.Link), and changes may be missed (watches.All). Behind a proxy that pools
+// transactions there is no such lock: the link polls for changes, and only the TTL ends a session.
 
 const (
-	// checkEvery is how often the idle link is used, so that nothing in between takes it for
-	// abandoned, and checkMax how long the answer may take.
+	// checkEvery is how often an idle link is used, so that no middlebox drops it, and checkMax bounds
+	// the answer.
 	checkEvery = 20 * time.Second
 	checkMax   = 10 * time.Second
 	// pollEvery is how often a registry behind a proxy looks for changes.
@@ -34,11 +33,11 @@ const (
 	retryMax   = time.Second
 )
 
-// link is the connection that stands for the process: it holds the process's advisory lock, which
-// goes when the process dies, and it hears the notifications. Behind a proxy it is a poll.
+// link is the connection that holds the advisory lock of the process and hears notifications. Behind a
+// proxy it is a poll.
 type link struct {
 	s     *store
-	shown *lease.Link // as others see it
+	shown *lease.Link // as peers see it
 
 	mu      sync.Mutex
 	up      bool
@@ -117,7 +116,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		if time.Since(began) > retryMax {
 			wait = retryFirst
-			l.s.log.Warn("lost the connection that hears of changes; connecting again", "schema", l.s.schema, "error", err)
+			l.s.log.Warn("lost the connection for notifications; connecting again", "schema", l.s.schema, "error", err)
 		}
 		l.set(false, err)
 		sleep(ctx, wait/2+rand.N(wait)) //nolint:gosec // it only spreads the load
@@ -147,7 +146,7 @@ func (l *link) listen(ctx context.Context) error {
 		return err
 	}
 	l.set(true, nil)
-	l.s.watches.All() // whatever came in between was missed
+	l.s.watches.All() // changes in between were missed
 	l.s.keeper.poke()
 	for {
 		n, err := hear(ctx, c)
@@ -183,7 +182,7 @@ func hear(ctx context.Context, c *pgx.Conn) (*pgconn.Notification, error) {
 
 var errPooled = errors.New("another server process answers on this connection: a proxy pools transactions")
 
-// check uses the connection, and sees that it still is the one that holds the lock.
+// check uses the connection, and fails if it is no longer the one with the lock.
 func (l *link) check(ctx context.Context, c *pgx.Conn, pid uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
@@ -209,7 +208,7 @@ func (l *link) dispatch(n *pgconn.Notification) {
 	}
 }
 
-// poll looks for changes where none are notified.
+// poll looks for changes at intervals.
 func (l *link) poll(ctx context.Context) error {
 	seen, first := int64(0), true
 	for {

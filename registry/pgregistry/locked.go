@@ -2,7 +2,6 @@ package pgregistry
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,17 +12,17 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// Somebody's open transaction, perhaps that of a process that was stopped, may keep entries
-// locked. A call waits for them for a part of its time only, then goes around them.
+// An open transaction of another process, perhaps of a stopped one, may keep entries locked. A call waits
+// for them for a part of its time only, and then goes around them.
 const (
 	patienceMax  = 3 * time.Second
 	patiencePart = 4
-	// patienceSoon is for keys that were just seen to be free.
+	// patienceSoon is for keys that were free a moment ago.
 	patienceSoon = 100 * time.Millisecond
 )
 
-// patient completes a statement that says how long it waits for a lock: for d, but for no more
-// than a part of the time that ctx leaves.
+// patient completes a statement with the time it waits for a lock: d, but at most a part of the time that
+// ctx leaves.
 func patient(ctx context.Context, d time.Duration, sql string) string {
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/patiencePart)
@@ -32,8 +31,8 @@ func patient(ctx context.Context, d time.Duration, sql string) string {
 	return strings.Replace(sql, patienceHere, strconv.FormatInt(ms, 10), 1)
 }
 
-// applyAround applies those transactions that touch no locked key. The others get the error of
-// the wait for a lock that ended.
+// applyAround applies the transactions that touch no locked key. The others get waited, the error of the
+// lock time-out.
 func (s *store) applyAround(ctx context.Context, txns []driver.Txn, out []driver.Result, waited error) {
 	locked := s.locked(ctx, txns)
 	var free []driver.Txn
@@ -55,8 +54,8 @@ func (s *store) applyAround(ctx context.Context, txns []driver.Txn, out []driver
 	}
 }
 
-// divide applies transactions, part by part when one of them has to wait all the same: for a key
-// that was locked in between, or for one that somebody is about to make.
+// divide applies transactions, half by half if one of them has to wait all the same: for a key that was
+// locked in between, or that another process is about to make.
 func (s *store) divide(ctx context.Context, txns []driver.Txn, out []driver.Result) {
 	err := s.applyBy(ctx, patienceSoon, txns, out)
 	if half := len(txns) / 2; half > 0 && code(err) == codeLockTimeout {
@@ -71,7 +70,7 @@ func (s *store) divide(ctx context.Context, txns []driver.Txn, out []driver.Resu
 	}
 }
 
-// locked are the keys of transactions that others hold now; none when nobody can say.
+// locked are the keys of transactions that others hold now; none if the server does not answer.
 func (s *store) locked(ctx context.Context, txns []driver.Txn) map[string]bool {
 	var keys []string
 	for i := range txns {
@@ -84,9 +83,6 @@ func (s *store) locked(ctx context.Context, txns []driver.Txn) map[string]bool {
 	_ = s.do(ctx, func(c *pgx.Conn) error {
 		r := a.exec(ctx, c, s.q.locked)
 		for _, row := range r.Rows {
-			if len(row) != 1 {
-				return fmt.Errorf("a row of %d columns; expected one key: %w", len(row), errAnswer)
-			}
 			held[string(row[0])] = true
 		}
 		return r.Err

@@ -1,13 +1,12 @@
-// Package pgregistry is a registry in a PostgreSQL database (12 or newer), in a schema of its own.
+// Package pgregistry is a registry in a schema of a PostgreSQL database, version 12 or newer.
 //
-// A transaction is one call of a server-side function at READ COMMITTED: it locks the rows of its
-// keys in the order of the keys, also those of absent keys, checks, writes and commits, and never
-// waits for the client in between. Checkpoints, which change existing entries under a check of
-// others, go by hundreds through one statement. Changes are told by LISTEN and NOTIFY, checkpoints
-// never. A process holds an advisory lock as long as it lives, and a peer waits for it (link.go,
-// deathwatcher.go); sessions have a TTL by the server's clock below that (sessionkeeper.go).
-// Behind a proxy that pools transactions neither locks nor LISTEN work: Open notices, and the
-// registry then uses the TTL and looks for changes once a second (proxy.go).
+// A transaction is one call of a server-side function at READ COMMITTED. It locks the rows of its keys in
+// one order, also those of absent keys, checks, writes and commits, and never waits for the client.
+// Checkpoints go by hundreds through one statement. LISTEN and NOTIFY signal all other changes. A process
+// holds an advisory lock while it lives, for which a peer waits (link.go, deathwatcher.go); below that,
+// sessions have a TTL by the server's clock (sessionkeeper.go). Behind a proxy that pools transactions
+// neither locks nor LISTEN work: the registry then relies on the TTL, and looks for changes once a second
+// (proxy.go).
 package pgregistry
 
 import (
@@ -34,25 +33,23 @@ import (
 
 // Config says where the store is.
 type Config struct {
-	// URL is a connection URL as libpq and pgx know it; see OpenURL for its parameters.
+	// URL is a connection URL of libpq; see OpenURL for its parameters.
 	URL string
-	// PasswordFile holds the password in place of the URL, and is read for each connection. Other users
-	// must not be able to read it.
+	// PasswordFile names a file with the password, in place of one in the URL. Each connection reads it.
+	// Its mode must keep other users out.
 	PasswordFile string
-	// Schema holds the registry. It is made when it is missing, which takes the right to do so.
-	// "": ringfence.
+	// Schema holds the registry. "": ringfence. Open makes a missing one, which takes the right to.
 	Schema string
-	// MaxConns bounds the connections for calls; two more are for sessions. A process with a
-	// session or a watch has two besides them: one that listens, and one that waits for a peer.
-	// 0: 4.
+	// MaxConns bounds the connections for calls. 0: 4. Two more are for sessions. A process with a
+	// session or a watch has another two, to listen and to wait for a peer.
 	MaxConns int
 
 	driver.Options
 }
 
-// Open connects to the store, and makes it when there is none. It fails with ErrInvalid for bad
-// options and for a store of a newer format, and with ErrUnavailable when the database can't be
-// reached or used.
+// Open connects to the store, and makes it if it is missing. It fails with ErrInvalid for a bad
+// configuration or a newer format, with ErrCorrupt for damaged tables, and with ErrUnavailable if the
+// database can't be reached or used.
 func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -65,8 +62,7 @@ func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	return registry.New(d), nil
 }
 
-// reserved connections keep renewals going while calls wait, for a row that somebody's
-// transaction has locked for example.
+// reserved connections keep renewals going while calls wait, such as for a locked row.
 const reserved = 2
 
 // store is the driver.
@@ -120,10 +116,6 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	}
 	s.keeper = newSessionKeeper(s)
 	s.link = newLink(s)
-	if err := s.keeper.endOdd(ctx); err != nil {
-		s.pool.Close()
-		return nil, unavailable("postgres registry: sessions of schema "+s.schema, err)
-	}
 	return s, nil
 }
 
@@ -146,8 +138,8 @@ func (s *store) openPool(ctx context.Context, calls int) error {
 	return nil
 }
 
-// stale says, without asking the server, whether a connection was closed while nobody used it, as
-// all are when the server restarts. A write on it would have an unknown outcome.
+// stale reports, without asking the server, whether an idle connection was closed, as by a restart of
+// the server. A write on it would have an unknown outcome.
 func stale(_ context.Context, p pgxpool.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second && p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // Ping would be a statement for each renewal
 }
@@ -185,8 +177,8 @@ func (s *store) urgent(ctx context.Context, f func(*pgx.Conn) error) error {
 	return f(c.Conn())
 }
 
-// onLive is urgent for one statement, which goes to another connection where nothing of it could be sent: one
-// that ended while nobody used it is no reason to fail.
+// onLive is urgent for one statement. It takes another connection if nothing could be sent on the first:
+// an idle connection that was closed is no reason to fail.
 func (s *store) onLive(ctx context.Context, f func(*pgx.Conn) error) (err error) {
 	for range cap(s.slots) + reserved + 1 {
 		sent := false
@@ -217,8 +209,8 @@ func (s *store) isClosed() bool {
 	return s.closed
 }
 
-// List implements driver.Registry. A connection that the server closed while nobody used it is no
-// reason to fail: a reading can be repeated on another.
+// List implements driver.Registry. A closed idle connection is no reason to fail: another one can repeat
+// the reading.
 func (s *store) List(ctx context.Context, prefix string) (snap driver.Snapshot, err error) {
 	for range cap(s.slots) + reserved + 1 {
 		sent := false
@@ -234,7 +226,7 @@ func (s *store) List(ctx context.Context, prefix string) (snap driver.Snapshot, 
 			return driver.Snapshot{}, err
 		}
 		if code(err) != "" && untouched(err) || ctx.Err() != nil {
-			break // an answer; a FATAL one is the end of the connection
+			break // an answer, unless a FATAL one ends the connection
 		}
 	}
 	return driver.Snapshot{}, s.refused("list", err)
@@ -275,8 +267,8 @@ func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {
 	return snap, rows.Err()
 }
 
-// unhex decodes in place. Keys and values come as hexadecimal texts, because the form that the server
-// itself gives to bytes is a setting (bytea_output) of the role, the database or a proxy's connection.
+// unhex decodes in place. Keys and values come as hexadecimal texts, because the server's own form of
+// bytes is a setting (bytea_output) of the role, the database or a proxy's connection.
 func unhex(b []byte) ([]byte, error) {
 	n, err := hex.Decode(b, b)
 	return b[:n:n], err
@@ -306,8 +298,7 @@ func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return ch, nil
 }
 
-// attach starts what listens and keeps sessions, when it is needed first, and waits until the
-// notifications come.
+// attach starts the goroutines for sessions and notifications at its first call, and waits for the link.
 func (s *store) attach(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err

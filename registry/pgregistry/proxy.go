@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A proxy that pools transactions gives each of them any connection to the server that is free.
-// Session locks and LISTEN then belong to whoever is served next. It is noticed by the process
-// IDs: a server names at the start the one that it goes on to answer with, a proxy invents one.
+// A proxy that pools transactions runs each of them on any free connection to the server. Session locks
+// and LISTEN then belong to its next client. Process IDs reveal it: a server names at the start the ID it
+// goes on to answer with, and a proxy invents one.
 
 // poolingTries is how often a proxy is asked to show that it does not pool transactions.
 const poolingTries = 5
 
 const backendPID = `SELECT pg_backend_pid()`
 
-// detectPooling says whether a proxy that pools transactions stands in between, and warns.
+// detectPooling reports whether a proxy in between pools transactions, and warns of it.
 func (s *store) detectPooling(ctx context.Context) (bool, error) {
 	a, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return false, unavailable("postgres registry: connecting", err)
 	}
-	defer a.Close(ctx) //nolint:errcheck // it was of use, whatever comes now
+	defer a.Close(ctx) //nolint:errcheck // the answer is known
 	var pid uint32
 	if err := a.QueryRow(ctx, backendPID).Scan(&pid); err != nil {
 		return false, unavailable("postgres registry: connecting", err)
@@ -43,14 +43,13 @@ func (s *store) detectPooling(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// shared says whether another connection can get the server process that a has just used while
-// a is still open.
+// shared reports whether another connection gets the server process of a, while a is open.
 func (s *store) shared(ctx context.Context, a *pgx.Conn) (bool, error) {
 	b, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return false, err
 	}
-	defer b.Close(ctx) //nolint:errcheck // it was of use
+	defer b.Close(ctx) //nolint:errcheck // the answer is known
 	var before, other, now uint32
 	if err := a.QueryRow(ctx, backendPID).Scan(&before); err != nil {
 		return false, err
@@ -68,6 +67,6 @@ func (s *store) shared(ctx context.Context, a *pgx.Conn) (bool, error) {
 }
 
 func (s *store) warnOfPooling() {
-	s.log.Warn("a proxy that pools transactions stands before the database: deaths of processes are noticed by the TTL of their sessions only, and changes within a second; connect past the proxy to have both at once",
+	s.log.Warn("a proxy that pools transactions is in front of the database: a death is noticed by the TTL of sessions only, and a change within a second; connect past the proxy to notice both at once",
 		"schema", s.schema)
 }

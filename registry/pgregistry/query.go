@@ -6,8 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/internal/limits"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -22,37 +20,30 @@ type queries struct {
 	locked             string
 	open, renew, sweep string
 	changes, updates   string
-	odd                string
 }
 
 const alive = `(e.session IS NULL OR EXISTS (SELECT FROM {schema}.session s WHERE s.id = e.session AND s.expires > statement_timestamp()))
 	AND e.version <> '00000000-0000-0000-0000-000000000000'`
 
-// Of a value that none of us has written, being too large, no more comes than shows it: it is damaged then.
-const list = `SELECT r.n, r.now, encode(e.key, 'hex'), e.version, e.session, encode(substring(e.value FROM 1 FOR {most}), 'hex')
+const list = `SELECT r.n, r.now, encode(e.key, 'hex'), e.version, e.session, encode(e.value, 'hex')
 	FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS n, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) r
 	LEFT JOIN {schema}.entry e ON {range} AND ` + alive + ` ORDER BY e.key`
 
-// impatient says first how many ms the function behind it may wait for a lock. A CASE keeps the order.
+// impatient first sets how many ms the function behind it may wait for a lock. A CASE keeps the order.
 const impatient = `SELECT CASE WHEN set_config('ringfence.patience', '` + patienceHere + `', true) <> '' THEN `
 
 const patienceHere = "{patience}"
 
-// locked gives those of the keys that somebody holds, without waiting. Who only checks an entry
-// does not hold it. An entry that somebody is about to make can't be seen.
+// locked selects those of the keys that a transaction holds, without waiting. A transaction that only
+// checks an entry does not hold it. An entry that is about to be made can't be seen.
 const locked = `WITH free AS MATERIALIZED (SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) FOR SHARE SKIP LOCKED)
 	SELECT e.key FROM {schema}.entry e WHERE e.key = ANY ($1) EXCEPT SELECT key FROM free`
 
-// odd is a session that none of ours can have opened, such as one that never ends: sweep_1, which
-// reckons with all of them, would fail for each. An expiry may be null where somebody changed the table.
-const odd = `(x.expires <= clock_timestamp() + interval '{longest}') IS NOT TRUE`
-
-// sweep ends odd sessions together with those that are given, and names them. It reads so many and no more,
-// first those of this process ($2) and of processes that live: whoever fills the table hides none of them.
-const sweep = `WITH odd AS MATERIALIZED (SELECT x.id, x.holder, x.ttl::text AS ttl, x.expires::text AS expires FROM {schema}.session x WHERE ` + odd + ` LIMIT {sessions})
-	(SELECT session_id, held_by, held, left_ms, NULL, NULL FROM {schema}.sweep_1($1 || ARRAY(SELECT o.id FROM odd o))
-		ORDER BY session_id = ANY ($2) DESC, held DESC, left_ms LIMIT {sessions})
-	UNION ALL SELECT o.id, o.holder, false, 0, coalesce(o.ttl, 'null'), coalesce(o.expires, 'null') FROM odd o`
+// sweep ends the given sessions and the expired ones (sweep_1). With them it ends those that expire later
+// than any TTL allows, as the clock of the server was set back, and names them.
+const sweep = `WITH ahead AS MATERIALIZED (SELECT x.id, x.expires::text AS expires FROM {schema}.session x WHERE x.expires > clock_timestamp() + interval '{longest}')
+	SELECT session_id, held_by, held, left_ms, NULL FROM {schema}.sweep_1($1 || ARRAY(SELECT a.id FROM ahead a))
+	UNION ALL SELECT a.id, 0, false, 0, a.expires FROM ahead a`
 
 func newQueries(schema string) queries {
 	q := queries{name: schema, schema: pgx.Identifier{schema}.Sanitize(), channel: pgx.Identifier{channel(schema)}.Sanitize()}
@@ -66,7 +57,6 @@ func newQueries(schema string) queries {
 		) SELECT {schema}.tell_1('s ') FROM opened`)
 	q.renew = q.fill(`UPDATE {schema}.session SET expires = clock_timestamp() + ttl WHERE id = $1 AND expires > clock_timestamp()`)
 	q.sweep = q.fill(sweep)
-	q.odd = q.fill(`SELECT EXISTS (SELECT FROM {schema}.session x WHERE ` + odd + `)`)
 	q.changes = q.fill(`SELECT sum(n)::bigint FROM {schema}.change`)
 	q.updates = q.fill(`SELECT pg_stat_get_tuples_updated('{schema}.entry'::regclass)`)
 	return q
@@ -78,11 +68,9 @@ func (q queries) fill(text string) string {
 		"{schema}", q.schema,
 		"{channel}", "'"+channel(q.name)+"'",
 		"{longest}", strconv.Itoa(int(driver.MaxSessionTTL.Seconds()))+" s",
-		"{sessions}", strconv.Itoa(limits.PostgresSessions),
-		"{most}", strconv.Itoa(registry.MaxValueBytes+1),
 		"{plans}", "SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off",
 	).Replace(text)
 }
 
-// channel is the name that changes of a schema are notified under.
+// channel is the notification channel of a schema.
 func channel(schema string) string { return "ringfence:" + schema }

@@ -18,13 +18,13 @@ var schemaSQL string
 // formatLevel is the format of schema.sql.
 const formatLevel = 1
 
-// prepare makes the schema when it is missing, and refuses one of a newer format.
+// prepare makes the schema if it is missing, and refuses one of a newer format.
 func (s *store) prepare(ctx context.Context) error {
 	c, err := s.connect(ctx, s.conn)
 	if err != nil {
 		return unavailable("postgres registry: connecting", err)
 	}
-	defer c.Close(ctx) //nolint:errcheck // what it did is committed
+	defer c.Close(ctx) //nolint:errcheck // its work is committed
 	level, err := s.level(ctx, c)
 	if err == nil && level == 0 {
 		level, err = s.create(ctx, c)
@@ -33,11 +33,11 @@ func (s *store) prepare(ctx context.Context) error {
 		return unavailable("postgres registry: schema "+s.schema, err)
 	}
 	if level < 1 {
-		return fmt.Errorf("postgres registry: schema %s: the table format has no row, which it has since it was made: somebody has deleted it, or a backup was put back in part; put the whole of it back, or, if you know that nothing else is missing, run INSERT INTO %s.format VALUES (%d): %w",
+		return fmt.Errorf("postgres registry: schema %s: the table format has no row: it was deleted, or a backup was restored in part; restore all of it, or, if nothing else is missing, run INSERT INTO %s.format VALUES (%d): %w",
 			s.schema, s.q.schema, formatLevel, fault.Corrupt)
 	}
 	if level > formatLevel {
-		return fmt.Errorf("postgres registry: schema %s: a newer version of this program made it (format %d, this one knows up to %d); upgrade this program: %w",
+		return fmt.Errorf("postgres registry: schema %s has format %d, this program reads %d: it was written by a newer version, so upgrade this one: %w",
 			s.schema, level, formatLevel, driver.ErrInvalid)
 	}
 	if err := s.checkTables(ctx, c); err != nil {
@@ -48,7 +48,7 @@ func (s *store) prepare(ctx context.Context) error {
 		return unavailable("postgres registry: schema "+s.schema, err)
 	}
 	if counters < 16 {
-		return fmt.Errorf("postgres registry: schema %s: the table change has %d rows with a slot from 0 to 15; expected 16, or some changes are told to nobody: put back the backup, or run INSERT INTO %s.change SELECT slot, 0 FROM generate_series(0, 15) slot ON CONFLICT DO NOTHING: %w",
+		return fmt.Errorf("postgres registry: schema %s: the table change has %d rows with a slot from 0 to 15; expected 16, as changes of the others are not signalled; restore all of the backup, or run INSERT INTO %s.change SELECT slot, 0 FROM generate_series(0, 15) slot ON CONFLICT DO NOTHING: %w",
 			s.schema, counters, s.q.schema, fault.Corrupt)
 	}
 	return nil
@@ -66,9 +66,9 @@ func (s *store) level(ctx context.Context, c *pgx.Conn) (level int, err error) {
 const isMade = `SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 	WHERE n.nspname = $1 AND c.relname = 'format')`
 
-// create makes the schema, all of it or nothing. Of many processes that start at once the first one does it,
-// and the others wait for a lock. Behind that they ask the catalog's tables: to_regclass may answer from what
-// the server process knew when the transaction began, if it served others before (a proxy has such ones).
+// create makes the whole schema in one transaction. Of many processes that start at once, one makes it and
+// the others wait for a lock. After it they ask the tables of the catalog: to_regclass may answer from a
+// cache of the server process that is as old as the transaction.
 func (s *store) create(ctx context.Context, c *pgx.Conn) (level int, err error) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("ringfence schema " + s.schema))

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -270,5 +273,43 @@ func TestAServerThatAcceptsNoWritesIsNotReadFrom(t *testing.T) {
 		if s != nil {
 			_ = s.Close()
 		}
+	}
+}
+
+// The clock of the server was set back after a session was opened.
+func TestSweepEndsASessionThatExpiresTooLate(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	var log testlog.Buffer
+	a := d.open(t, driver.Options{Logger: log.Logger()})
+	bound(t, a, time.Minute, "a")
+	b := d.open(t, driver.Options{})
+	x := bound(t, b, time.Minute, "ahead")
+	b.kill()
+	execute(t, d.url, "UPDATE "+d.schema+".session SET holder = 0, expires = now() + interval '25 hours' WHERE id = $1::uuid", x.ID())
+	a.keeper.poke()
+	await(t, "the session is ended", func() bool { return get(t, a, "ahead").Version == "" })
+	if get(t, a, "a").Version == "" || log.Count(x.ID()) != 1 {
+		t.Errorf("the other session ended, or the session is named %d times", log.Count(x.ID()))
+	}
+}
+
+// A schema that was restored in part is damaged, and the error has the statement that mends it.
+func TestOpenNamesAMissingRowAndMendsIt(t *testing.T) {
+	t.Parallel()
+	d := newStore(t, testserver.URL(t, "postgres"))
+	put(t, d.open(t, driver.Options{}), "k", "v")
+	for _, damage := range []string{".format", ".change WHERE slot = 7"} {
+		execute(t, d.url, "DELETE FROM "+d.schema+damage)
+		s, err := open(t.Context(), Config{URL: d.url, Schema: d.schema})
+		if err == nil {
+			_ = s.Close()
+		}
+		_, mends, _ := strings.Cut(fmt.Sprint(err), "run ")
+		if mends, _, _ = strings.Cut(mends, ": "); !errors.Is(err, fault.Corrupt) || !strings.HasPrefix(mends, "INSERT INTO ") {
+			t.Fatalf("without %s: %v; expected that it is damaged, and what mends it", damage, err)
+		}
+		execute(t, d.url, mends)
+		d.open(t, driver.Options{})
 	}
 }

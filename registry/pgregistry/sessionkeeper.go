@@ -10,29 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/lease"
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
-// Any process ends the sessions of any other, by one call (sweep): those that have expired by the clock of
-// the store, and those that it names as dead. The answer is who is alive, so each sweep is a reading too. A
-// reading can end sessions here: one of our own that was open before it began and is not in it was ended by
-// somebody. Two sweeps may run at once; the answer of the one that began later counts.
+// Any process may end the sessions of any other, by one call (sweep): the ones that expired by the clock of
+// the store, and the ones of processes that it names as dead. The answer lists the live sessions, so each
+// sweep is a reading too. A session of this process that was open before a reading began, and is not in
+// it, has ended. Of two sweeps at once the answer of the later one counts.
 //
-// Nobody is called dead because it is silent in a reading: it may be just about to connect anew. Its lock is
-// asked for first (judge), and not before this process has been connected for a while itself, as after a
-// failover everybody is silent.
+// A process that is silent in a reading may be about to reconnect. So judge asks for its lock first, and only
+// once this process has been connected for a while, because after a failover all are silent.
 
-// look is how often the sessions are read when nothing says that it is needed.
+// look is how often the sessions are read without another reason.
 const look = 10 * time.Second
 
-// endAtOnce is how many dead processes are seen to at once: who is to end is looked for among all sessions.
-const endAtOnce = 256
-
-// A peer is a live session of any process, which is named by its lock; silent: it had let go of
-// that when somebody looked. Behind a proxy a process has no lock.
+// A peer is a live session of any process, which its lock names. Silent: the lock was free at that moment.
+// Behind a proxy a process has no lock.
 type (
 	peer    = presence.Sighting[pgtype.UUID, int64]
 	reading = presence.Reading[pgtype.UUID, int64]
@@ -49,8 +44,6 @@ type sessionKeeper struct {
 	shown   int // the number of the one that peers are from
 	peers   reading
 	changed chan struct{} // closed and replaced when peers change
-	odd     pgtype.UUID   // the session of nobody that was named last
-	crowded bool          // there were more sessions than are read at once; of run
 }
 
 func newSessionKeeper(s *store) *sessionKeeper {
@@ -65,15 +58,15 @@ func (k *sessionKeeper) poke() {
 	}
 }
 
-// view is who was alive when somebody looked last; changed is closed when that is outdated.
+// view is the last reading; changed is closed when there is a newer one.
 func (k *sessionKeeper) view() (peers reading, changed <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.peers, k.changed
 }
 
-// run ends expired sessions: it looks when the first of those it knows should expire, and that
-// moves as they are renewed.
+// run ends expired sessions. It sweeps when the first known session should expire, which moves as
+// sessions are renewed.
 func (k *sessionKeeper) run(ctx context.Context) {
 	next := time.NewTimer(look)
 	defer next.Stop()
@@ -96,14 +89,13 @@ func (k *sessionKeeper) run(ctx context.Context) {
 	}
 }
 
-// judge ends the sessions of processes that died while nobody waited for them.
+// judge ends the sessions of processes whose deaths no peer waited for.
 func (k *sessionKeeper) judge(ctx context.Context) {
 	if k.s.pooled || k.s.link.age() < settled {
 		return
 	}
 	peers, _ := k.view()
 	suspects := peers.Suspects(k.s.holder)
-	suspects = suspects[:min(len(suspects), endAtOnce)] // those that end first come first
 	if len(suspects) == 0 {
 		return
 	}
@@ -115,15 +107,6 @@ func (k *sessionKeeper) judge(ctx context.Context) {
 	if err == nil && len(dead) > 0 {
 		k.end(ctx, dead...)
 	}
-	if len(peers) >= limits.PostgresSessions {
-		if !k.crowded {
-			k.s.log.Warn("there are more sessions than are read at once; some of them that end are noticed by their TTL alone. Who opened them?", "sessions", len(peers))
-		}
-		if len(dead) > 0 {
-			k.poke() // for the next of them
-		}
-	}
-	k.crowded = len(peers) >= limits.PostgresSessions
 }
 
 // end ends the sessions of processes that died.
@@ -139,8 +122,7 @@ func (k *sessionKeeper) end(ctx context.Context, holders ...int64) {
 	}
 }
 
-// sweep ends sessions, and all that have expired, and learns who is alive. It returns when to
-// look again.
+// sweep ends the given sessions and the expired ones, and learns which live. It returns when to sweep again.
 func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
@@ -149,11 +131,10 @@ func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Dur
 		dead = []pgtype.UUID{}
 	}
 	var peers reading
-	var odd []any // of the first that none of ours opened
-	var first pgtype.UUID
-	strange, wait := 0, look
+	var ahead []string // sessions that expire later than any TTL allows
+	wait := look
 	err := k.s.urgent(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, k.s.q.sweep, dead, before)
+		rows, err := c.Query(ctx, k.s.q.sweep, dead)
 		if err != nil {
 			return err
 		}
@@ -161,13 +142,10 @@ func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Dur
 		var holder int64
 		var held bool // the process had its lock just now
 		var left float64
-		var ttl, expires *string
-		_, err = pgx.ForEachRow(rows, []any{&session, &holder, &held, &left, &ttl, &expires}, func() error {
+		var expires *string
+		_, err = pgx.ForEachRow(rows, []any{&session, &holder, &held, &left, &expires}, func() error {
 			if expires != nil {
-				if strange++; strange == 1 {
-					first = session
-					odd = []any{"first", id{session}.text(), "lock", holder, "ttl", *ttl, "expires", *expires}
-				}
+				ahead = append(ahead, id{session}.text()+" until "+*expires)
 				return nil
 			}
 			peers = append(peers, peer{Session: session, Process: holder, Silent: !held})
@@ -179,31 +157,11 @@ func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if strange > 0 && k.isNew(first) {
-		k.s.log.Warn("sessions that none of ours can have opened, or that are from before a clock was set back, were ended", append(odd, "sessions", strange)...)
+	if len(ahead) > 0 {
+		k.s.log.Warn("ended sessions that would live longer than any may: the clock of the server was set back", "sessions", len(ahead), "first", ahead[0])
 	}
 	k.learn(n, peers, before)
 	return wait + 5*time.Millisecond, nil
-}
-
-// endOdd ends sessions that none of ours opened, for processes that have none themselves and only
-// look: what is bound to such a one would be there for them as long as nobody else comes.
-func (k *sessionKeeper) endOdd(ctx context.Context) error {
-	found := false
-	if err := k.s.urgent(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, k.s.q.odd).Scan(&found) }); err != nil || !found {
-		return err
-	}
-	_, err := k.sweep(ctx, nil)
-	return err
-}
-
-// isNew says whether a session of nobody is not yet named: two sweeps at once may see the same.
-func (k *sessionKeeper) isNew(odd pgtype.UUID) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was := k.odd
-	k.odd = odd
-	return was != odd
 }
 
 // begin gives a sweep its number, and the sessions of this process.
@@ -218,9 +176,8 @@ func (k *sessionKeeper) begin() (n int, own []pgtype.UUID) {
 	return k.begun, ids
 }
 
-// learn publishes who is alive, unless a sweep that began later has done so: two run at once now
-// and then. Those of this process's sessions that were open before the reading, and are not in it,
-// were ended by others.
+// learn publishes a reading, unless a sweep that began later has published its own. Sessions of this
+// process that were open before the reading, and are not in it, were ended by others.
 func (k *sessionKeeper) learn(n int, peers reading, before []pgtype.UUID) {
 	k.mu.Lock()
 	if n > k.shown {
@@ -253,7 +210,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		})
 	})
 	if err != nil {
-		return nil, s.refused("open a session", err) // if it was opened nobody knows it, and it expires
+		return nil, s.refused("open a session", err) // an unknown session expires
 	}
 	l := s.keeper.keep(x, ttl, opened)
 	if l == nil {
@@ -262,7 +219,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	return l, nil
 }
 
-// keep has a session renewed; nil when the store is closed.
+// keep renews a session from now on; nil when the store is closed.
 func (k *sessionKeeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lease.Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()

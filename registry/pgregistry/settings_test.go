@@ -1,7 +1,6 @@
 package pgregistry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/internal/testserver"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -85,28 +83,6 @@ func TestBytesAreReadWhateverTheirOutputIs(t *testing.T) {
 	}
 	if e, err := in.Lock(t.Context(), "k\\\xff"); err != nil || len(e) != 1 || string(e[0].Value) != value || e[0].Version != r[0].Versions[0] {
 		t.Errorf("in a transaction: %+v, %v; expected what was written", e, err)
-	}
-}
-
-// One row of somebody else's would take eight times its size in each process that lists.
-func TestAValueThatNoneOfUsWroteIsNotReadAsAWhole(t *testing.T) {
-	t.Parallel()
-	s := newStore(t, testserver.URL(t, "postgres")).open(t, driver.Options{})
-	r, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "a", Value: []byte("x")}, {Key: "b", Value: bytes.Repeat([]byte("x"), registry.MaxValueBytes)}}}})
-	if err != nil || r[0].Err != nil {
-		t.Fatal(err, r)
-	}
-	conn, err := pgx.Connect(t.Context(), testserver.URL(t, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), "UPDATE "+pgx.Identifier{s.schema}.Sanitize()+".entry SET value = decode(repeat('78', 20 << 20), 'hex') WHERE octet_length(value) = 1"); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := s.List(t.Context(), "")
-	if err != nil || len(snap.Entries) != 2 || len(snap.Entries[0].Value) != registry.MaxValueBytes+1 || len(snap.Entries[1].Value) != registry.MaxValueBytes {
-		t.Errorf("%d entries, %v; expected both, the first cut off behind what may be, the second whole", len(snap.Entries), err)
 	}
 }
 

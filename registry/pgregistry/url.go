@@ -1,11 +1,14 @@
 package pgregistry
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,11 +32,11 @@ const (
 // schemaPattern leaves room for the channel's prefix in an identifier of 63 bytes.
 var schemaPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// known are the parameters of a URL: those that say how to connect, and two of ours. Others would
-// reach the server as its settings, where a misspelt one is an error at best.
+// known are the parameters of a URL: those of libpq that say how to connect, and three of ours. pgx would
+// send any other to the server as a setting, where a misspelt one is an error at best.
 var known = []string{
 	"host", "port", "user", "password", "dbname", "database", "passfile", "service", "servicefile",
-	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding", "require_auth",
+	"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation", "channel_binding",
 	"connect_timeout", "target_session_attrs", "application_name", "krbspn", "krbsrvname",
 	"schema", "pool_max_conns", storeurl.PasswordFile,
 }
@@ -81,33 +84,30 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
-	given, err := readSources(cfg.URL, cfg.AllowShared)
-	given.password = given.password || cfg.PasswordFile != ""
-	if err == nil {
-		err = given.checkFiles(cfg.AllowShared)
-	}
+	q, err := settings(cfg.URL)
 	if err != nil {
-		return nil, fmt.Errorf("postgres registry: %w", err)
+		return nil, err
+	}
+	if key := q.Get("sslkey"); key != "" && !cfg.AllowShared {
+		if _, err := storeurl.ReadPrivate("sslkey", key); err != nil {
+			return nil, fmt.Errorf("postgres registry: %w: %w", err, driver.ErrInvalid)
+		}
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
-		// Its text repeats the URL, between backticks, and with it secrets. What is wrong stands behind.
+		// The text repeats the URL with its secrets, between backticks. The reason stands behind it.
 		text := err.Error()
 		return nil, fmt.Errorf("postgres registry: the URL can't be used%s; expected postgres://user@host:port/database: %w",
 			text[strings.LastIndex(text, "`")+1:], driver.ErrInvalid)
 	}
-	if err := given.unusedCA(cc); err != nil {
-		return nil, fmt.Errorf("postgres registry: %w", err)
+	if err := unusedCA(q, cc); err != nil {
+		return nil, err
 	}
 	build := cc.BuildFrontend
 	cc.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		bound := &answerBound{from: r, to: w}
-		f := build(bound, bound)
+		f := build(r, w)
 		f.SetMaxBodyLen(limits.PostgresMessageBytes)
 		return f
-	}
-	if err := requireAuth(cc); err != nil {
-		return nil, err
 	}
 	if err := storeurl.CheckPassword(cfg.PasswordFile); err != nil {
 		return nil, fmt.Errorf("postgres registry: %w", err)
@@ -120,16 +120,15 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second
 	}
-	// A server that accepts no writes is a replica, and what it reads may be old.
+	// A server that takes no writes is a replica, and its data may be old.
 	cc.ValidateConnect = writable
-	// One round trip and nothing kept on the server: it works behind a proxy too. The plans that
-	// matter are those inside of the functions, which the server keeps.
+	// One round trip, and no state on the server, so that it works behind a proxy. The plans that
+	// matter are inside the functions, and the server keeps those.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cc, nil
 }
 
-// writable fails when the server takes no writes. (pgx has such a check too, which panics when there is
-// no row.)
+// writable fails if the server takes no writes. (The check of pgx panics without a row.)
 func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	results, err := conn.Exec(ctx, "show transaction_read_only").ReadAll()
 	switch {
@@ -143,7 +142,40 @@ func writable(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// inTheClear are the hosts that are, or may be, connected to without TLS: sslmode=prefer gives way.
+// settings are the parameters of a URL. A list of keywords and values, which pgx takes too, is refused:
+// its secrets can't be told from the rest.
+func settings(text string) (url.Values, error) {
+	u, err := url.Parse(text)
+	if err != nil || text != "" && u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, fmt.Errorf("postgres registry: the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
+	}
+	return u.Query(), nil
+}
+
+// unusedCA is the error for a CA if a connection may be made to a server that is not verified with it.
+func unusedCA(q url.Values, cc *pgx.ConnConfig) error {
+	ca, from := os.Getenv("PGSSLROOTCERT"), "PGSSLROOTCERT"
+	if q.Has("sslrootcert") {
+		ca, from = q.Get("sslrootcert"), "sslrootcert"
+	}
+	if ca == "" {
+		return nil
+	}
+	configs := []*tls.Config{cc.TLSConfig}
+	for _, f := range cc.Fallbacks {
+		configs = append(configs, f.TLSConfig)
+	}
+	for _, t := range configs {
+		if t == nil || t.InsecureSkipVerify && t.VerifyPeerCertificate == nil {
+			mode := cmp.Or(q.Get("sslmode"), os.Getenv("PGSSLMODE"), "prefer, the default")
+			return fmt.Errorf("postgres registry: %s is given, but with sslmode=%s a server may go unverified; expected sslmode=verify-full and no sockets, or no CA: %w",
+				from, mode, driver.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// inTheClear are the hosts that may be connected to without TLS: sslmode=prefer falls back to that.
 func inTheClear(cc *pgx.ConnConfig) []string {
 	var hosts []string
 	if cc.TLSConfig == nil {
@@ -157,7 +189,7 @@ func inTheClear(cc *pgx.ConnConfig) []string {
 	return hosts
 }
 
-// connect connects with the password that the file of Config has at this moment.
+// connect connects, with the password that the file of Config holds now.
 func (s *store) connect(ctx context.Context, cc *pgx.ConnConfig) (*pgx.Conn, error) {
 	cc = cc.Copy()
 	if err := s.setPassword(ctx, cc); err != nil {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -110,36 +109,57 @@ func TestAConnectionStringThatIsNoneKeepsItsSecrets(t *testing.T) {
 	}
 }
 
-// pgx reads what these name, whatever it is.
-func TestWhatIsNoFileIsRefusedBeforeItIsRead(t *testing.T) {
+// A list of keywords and values, which pgx would take, has secrets that can't be told from the rest.
+func TestAListOfKeywordsIsNoURL(t *testing.T) {
 	t.Parallel()
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + f.name + "=" + fifo}
-		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), f.name+": "+fifo+" is a FIFO") {
-			t.Errorf("%s: %v", f.name, err)
+	for _, text := range []string{"host=127.0.0.1 password=hunter2", "dbname=x sslkey=/etc/hunter2", "mysql://me:hunter2@h/x"} {
+		cfg := Config{URL: text}
+		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "expected postgres://") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-// pgx reads what these name, whoever else can.
-func TestFilesThatOthersHaveAHandInAreRefused(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f")
-	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o602)); err != nil {
+func TestACAThatVerifiesNoServerIsRefused(t *testing.T) {
+	cert, _ := certificate(t)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, []byte(cert), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&" + f.name + "=" + path}
-		if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), f.name+": other users can") {
-			t.Errorf("%s: %v", f.name, err)
+	for _, c := range []struct{ url, mode, root, says string }{
+		{url: "?sslrootcert=" + ca, says: "sslrootcert is given, but with sslmode=prefer"},
+		{url: "?sslmode=allow&sslrootcert=" + ca, says: "sslmode=allow"},
+		{url: "?sslmode=disable&sslrootcert=" + ca, says: "sslmode=disable"},
+		{url: "?sslmode=require&sslrootcert=" + ca},
+		{url: "?sslmode=verify-ca&sslrootcert=" + ca},
+		{url: "?sslrootcert=" + ca, mode: "verify-full"},
+		{url: "?sslrootcert=system"},
+		{root: ca, says: "PGSSLROOTCERT is given, but with sslmode=prefer"},
+		{root: ca, mode: "verify-full"},
+		{root: ca, url: "?sslmode=disable&sslrootcert="}, // the URL takes it back
+	} {
+		t.Setenv("PGSSLROOTCERT", c.root)
+		t.Setenv("PGSSLMODE", c.mode)
+		cfg := Config{URL: "postgres://127.0.0.1:1/db" + c.url}
+		_, err := connConfig(&cfg)
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v", c, err)
 		}
-		cfg.AllowShared = true
-		if _, err := connConfig(&cfg); err != nil && strings.Contains(err.Error(), "other users can") {
-			t.Errorf("%s, which is allowed: %v", f.name, err)
-		}
+	}
+}
+
+func TestAKeyThatOthersCanReadIsRefusedUnlessShared(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o604)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{URL: "postgres://127.0.0.1:1/db?sslmode=verify-full&sslkey=" + path}
+	if _, err := connConfig(&cfg); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v; expected that the key is refused", err)
+	}
+	cfg.AllowShared = true
+	if _, err := connConfig(&cfg); err != nil && strings.Contains(err.Error(), "other users") {
+		t.Errorf("shared: %v", err)
 	}
 }
