@@ -24,8 +24,6 @@ type TLSFiles struct {
 	// from the folder of this one on.
 	CertFile string
 	CAFile   string // certificates to trust besides those of the system
-
-	AllowShared bool // certificates are taken though other users can change them; a key that they can read never is
 }
 
 // Check reads all files. Errors are fault.Invalid and show nothing of a key.
@@ -49,7 +47,7 @@ func (f TLSFiles) table() (all []certificate, err error) {
 	if f.CertFile == "" {
 		return nil, nil
 	}
-	text, err := storeurl.ReadFile(f.CertFile, f.trust())
+	text, err := storeurl.ReadFile(f.CertFile)
 	if err != nil {
 		return nil, fmt.Errorf("certificate table: %w: %w", err, fault.Invalid)
 	}
@@ -83,16 +81,8 @@ func (f TLSFiles) certificateFor(origin string) (*tls.Certificate, error) {
 	return nil, err
 }
 
-// trust is what certificates are read for: what others could write proves nothing.
-func (f TLSFiles) trust() storeurl.Trust {
-	if f.AllowShared {
-		return storeurl.Anybody
-	}
-	return storeurl.Believed
-}
-
 func (f TLSFiles) pair(c certificate) (*tls.Certificate, error) {
-	cert, err := storeurl.ReadFile(c.cert, f.trust())
+	cert, err := storeurl.ReadFile(c.cert)
 	if err != nil {
 		return nil, fmt.Errorf("certificate file: %w: %w", err, fault.Invalid)
 	}
@@ -112,7 +102,7 @@ func (f TLSFiles) trusted() (*x509.CertPool, error) {
 	if f.CAFile == "" {
 		return nil, nil //nolint:nilnil // as tls.Config has it
 	}
-	pem, err := storeurl.ReadFile(f.CAFile, f.trust())
+	pem, err := storeurl.ReadFile(f.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("CA file: %w: %w", err, fault.Invalid)
 	}

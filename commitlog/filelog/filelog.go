@@ -111,16 +111,16 @@ func (c *Config) open() (*vfs.OS, error) {
 	if c.AllowShared {
 		return vfs.CreateOS(c.Dir, 0o700)
 	}
-	return vfs.CreatePrivate(c.Dir, c.Logger, root, "registry")
+	return vfs.CreatePrivate(c.Dir, c.Logger)
 }
 
-// checkPrivate refuses directories that others own or can open, or that have such files in them.
-func (c *Config) checkPrivate(fsys vfs.FS, dirs ...string) error {
+// checkUnlinked refuses directories that share a file with another one, see vfs.CheckUnlinked.
+func (c *Config) checkUnlinked(fsys vfs.FS, dirs ...string) error {
 	if c.AllowShared {
 		return nil
 	}
 	for _, dir := range dirs {
-		if err := vfs.CheckPrivateIn(fsys, vfs.Quoted(fsys.Path(".")), dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := vfs.CheckUnlinked(fsys, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

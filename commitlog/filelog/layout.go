@@ -46,7 +46,7 @@ func (l *fileLog) prepare(ctx context.Context) error {
 	if kind.ReadOnly {
 		return fmt.Errorf("%s is on a read-only file system (%s); expected a writable one: %w", where, kind.Type, fault.Unavailable)
 	}
-	if err := l.c.checkPrivate(l.fs, root, topicsDir, tmpDir); err != nil {
+	if err := l.c.checkUnlinked(l.fs, root); err != nil {
 		return fmt.Errorf("open data directory %s: %w", l.fs.Path("."), err)
 	}
 	if done, err := l.checkFormat(); done || err != nil {

@@ -64,7 +64,7 @@ type store struct {
 
 // openStore opens a topic, recovers it when nobody has it open, and starts its goroutines.
 func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store, error) {
-	if err := c.checkPrivate(fsys, topicDir(name)); err != nil {
+	if err := c.checkUnlinked(fsys, topicDir(name)); err != nil {
 		return nil, fmt.Errorf("open topic %q: %w", name, err)
 	}
 	dir, m, err := openTopicDir(fsys, name)

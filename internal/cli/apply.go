@@ -94,9 +94,6 @@ func (a *app) readWanted(ctx context.Context, path string) (*apply.File, error) 
 		return nil, err
 	}
 	defer f.Close()
-	if err := a.checkAuthor(path, f); err != nil {
-		return nil, err
-	}
 	raw, err := storeurl.ReadAll(ctx, f)
 	if err != nil {
 		return nil, err

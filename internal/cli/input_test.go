@@ -36,16 +36,6 @@ func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 			t.Errorf("%v: exit code %d and %q", args, code, stderr)
 		}
 	}
-	shared := fifo()
-	if err := os.Chmod(shared, 0o602); err != nil {
-		t.Fatal(err)
-	}
-	written := make(chan error, 1)
-	go func() { written <- os.WriteFile(shared, []byte("durability: os\n"), 0o600) }() // joined below
-	if code, _, stderr := runLine(t, "topic", "list", "--config", shared, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+shared) {
-		t.Errorf("a FIFO that others can write to: exit code %d and %q", code, stderr)
-	}
-	<-written // it may have lost its reader before
 	if code, _, stderr := runLine(t, "subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
 		t.Errorf("a device: exit code %d and %q", code, stderr)
 	}
@@ -95,30 +85,5 @@ func TestAPipeOfTheShellIsAFile(t *testing.T) {
 	}
 	if _, stdout, stderr := runLine(t, "topic", "describe", "t", "--data", data, "--format", "json"); !strings.Contains(stdout, `"kept": 2,`) {
 		t.Errorf("%q and %q; expected the two records", stdout, stderr)
-	}
-}
-
-// What stands in a file of apply is done, as what stands in a configuration file.
-func TestAFileToApplyThatOthersCanWriteIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "f.yaml")
-	if err := errors.Join(os.WriteFile(file, []byte("topics:\n  t: {partitions: 2}\n"), 0o600), os.Chmod(file, 0o602)); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data); code != 2 || !strings.Contains(stderr, "run chmod go-w "+file) {
-		t.Errorf("a file that others can write to: exit code %d and %q", code, stderr)
-	}
-	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data, "--allow-shared"); code != 0 {
-		t.Errorf("one that is allowed: exit code %d and %q", code, stderr)
-	}
-	if os.Geteuid() != 0 {
-		return
-	}
-	if err := errors.Join(os.Chmod(file, 0o600), os.Chown(file, 65534, -1)); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := runLine(t, "apply", "-f", file, "--data", data); code != 0 || !strings.Contains(stderr, "another user owns this file") {
-		t.Errorf("a file of another user: exit code %d and %q", code, stderr)
 	}
 }

@@ -35,8 +35,6 @@ type app struct {
 	global   globals
 	checks   map[*cobra.Command]func() error   // of the flags of a command, see checkedBy
 	groups   map[*cobra.Command][]func() error // of flags that belong together, see oneOf
-	author   string                            // of the configuration file, when that is another user
-	told     sync.Map                          // what is told once in a process, see once
 	children command.Children
 	screen   screen
 	running  bool         // a command was found and its flags were accepted
@@ -148,7 +146,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringVar(&g.registry, "registry", "", "`URL` of the coordination store, such as file:///var/lib/rf")
 	f.StringVar(&g.durability, "durability", "sync", "what an acknowledged record has survived: sync (power loss) or os (kill -9)")
 	f.StringVar(&g.namespace, "namespace", "", "`name` that isolates users of one registry")
-	f.BoolVar(&g.shared, "allow-shared", false, "take directories, databases and configuration files that another user owns, can open or replace")
+	f.BoolVar(&g.shared, "allow-shared", false, "accept a data directory or database file that another user owns or can open")
 	f.BoolVar(&g.strictTLS, "strict-tls", false, "refuse to send a password or token to another host without TLS")
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")

@@ -52,7 +52,7 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error
-		if opts.Config, err = out.config(a.logger(), a.global.shared); err != nil {
+		if opts.Config, err = out.config(a.logger()); err != nil {
 			return err
 		}
 		var resting sync.WaitGroup
@@ -89,10 +89,8 @@ func (o *outbound) register(fl *pflag.FlagSet) {
 }
 
 // config reads the files that deliveries need.
-func (o *outbound) config(log *slog.Logger, shared bool) (push.Config, error) {
-	files := o.tls
-	files.AllowShared = shared
-	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, Files: files, Logger: log}, files.Check()
+func (o *outbound) config(log *slog.Logger) (push.Config, error) {
+	return push.Config{AllowNet: o.nets, TokenFile: o.tokens, CloudEvents: o.events, Files: o.tls, Logger: log}, o.tls.Check()
 }
 
 // used says whether any of the flags was given.
@@ -186,7 +184,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 		h, done := a.processor(f, stop)
 		return h, done, nil
 	}
-	cfg, err := out.config(a.logger(), a.global.shared)
+	cfg, err := out.config(a.logger())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
-	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 const envPrefix = "RINGFENCE_"
@@ -74,10 +74,6 @@ func (a *app) settle(cmd *cobra.Command) error {
 	}
 	errs = append(errs, untold(bad, errs)...)
 	a.warnOfTypos(cmd.Root())
-	if a.author != "" {
-		a.logger().Warn("another user owns the configuration file, and what is in it is done by this user", "file", a.global.config, "owner", a.author,
-			"to_mend", "take a copy of your own", "to_accept", "--allow-shared")
-	}
 	return errors.Join(errs...)
 }
 
@@ -207,25 +203,9 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
-// checkAuthor refuses a file that others than its owner could have written, as what is in it is done, and
-// tells an owner who is another user.
-func (a *app) checkAuthor(path string, f *os.File) error {
-	file, err := access.Opened(f)
-	if err != nil || a.global.shared {
-		return err
-	}
-	author, err := vfs.CheckWriters(path, file)
-	if err == nil && author != "" {
-		a.logger().Warn("another user owns this file, and what is in it is done by this user", "file", path, "owner", author,
-			"to_mend", "take a copy of your own", "to_accept", "--allow-shared")
-	}
-	return err
-}
-
-// openFile reads the configuration file, and tells which file that was. One that others than its owner
-// could have written is refused: what stands in it is done, commands of --exec among it. What a command
-// prints, <(command), is waited for as long as --timeout says.
-func (a *app) openFile(ctx context.Context) (raw []byte, info access.File, err error) {
+// openFile reads the configuration file, and tells which file that was. It waits for the output of a
+// command, <(command), as long as --timeout says.
+func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err error) {
 	if a.global.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
@@ -244,29 +224,22 @@ func (a *app) openFile(ctx context.Context) (raw []byte, info access.File, err e
 		return nil, info, err
 	}
 	defer f.Close()
-	if info, err = access.Opened(f); err != nil {
-		return nil, info, err
-	}
-	if !a.global.shared {
-		if a.author, err = vfs.CheckWriters(a.global.config, info); err != nil {
-			return nil, info, err
-		}
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, err
 	}
 	raw, err = storeurl.ReadAll(ctx, f)
 	return raw, info, err
 }
 
 // checkSecrecy refuses a file with a password in it that other users can read.
-func checkSecrecy(path string, info access.File, tree map[string]any) error {
+func checkSecrecy(path string, info fs.FileInfo, tree map[string]any) error {
 	if !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
 		return nil
 	}
-	who := info.Exposed()
-	if who == "" {
-		return nil
+	if err := access.Check(path, info); err != nil {
+		return fmt.Errorf("configuration file with a password: %w: %w", err, fault.Invalid)
 	}
-	return fmt.Errorf("configuration file %s holds a password, and other users can read it %s: %s, or take the password out: %w",
-		path, who, info.Mend(), fault.Invalid)
+	return nil
 }
 
 // holdsPassword looks for URLs with a password among the values of a configuration file.

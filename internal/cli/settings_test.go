@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/limits"
-	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 // runLine runs one command line in this process.
@@ -70,83 +69,9 @@ func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", data, "--registry", "file:"+data)
-		if refused := strings.Contains(stderr, "other users can read it (mode 0604"); refused != c.refused || strings.Contains(stderr, "s3cret") {
+		if refused := strings.Contains(stderr, "(mode 0604"); refused != c.refused || strings.Contains(stderr, "s3cret") {
 			t.Errorf("%s in a file of mode %o: %q", c.registry, c.mode, stderr)
 		}
-	}
-}
-
-// What stands in the file is done, a command of --exec for example. Another owner is told, as containers
-// are given files of others every day.
-func TestAConfigurationFileThatOthersCanWriteIsRefused(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	data := filepath.Join(t.TempDir(), "none")
-	if err := os.WriteFile(path, []byte("format: text\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	try := func(args ...string) string {
-		t.Helper()
-		_, _, stderr := runLine(t, append([]string{"topic", "list", "--config", path, "--data", data}, args...)...)
-		return stderr
-	}
-	for mode, says := range map[os.FileMode]string{0o644: "no Ringfence data", 0o602: "run chmod go-w " + path} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		if got := try(); !strings.Contains(got, says) {
-			t.Errorf("mode %o: %q does not say %q", mode, got, says)
-		}
-		if got := try("--allow-shared"); !strings.Contains(got, "no Ringfence data") || strings.Contains(got, path) {
-			t.Errorf("mode %o, which is allowed: %q", mode, got)
-		}
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	testserver.Share(t, path)
-	if got := try(); !strings.Contains(got, "(mode 0770+)") || !strings.Contains(got, "run chmod go-w "+path) {
-		t.Errorf("a file with a list of rights: %q", got)
-	}
-	stranger := testserver.Stranger(t)
-	if err := os.Chmod(path, 0o660); err != nil { // of root, and of its group
-		t.Fatal(err)
-	}
-	if got := try(); !strings.Contains(got, "run chmod go-w "+path) {
-		t.Errorf("a file that root's group can write: %q", got)
-	}
-	if err := errors.Join(os.Chmod(path, 0o644), os.Chown(path, stranger, -1)); err != nil {
-		t.Fatal(err)
-	}
-	if got := try(); !strings.Contains(got, "no Ringfence data") || strings.Count(got, "owner=\"nobody") != 1 {
-		t.Errorf("a file of another user: %q; expected that it is used, and that its owner is named", got)
-	}
-	if got := try("--allow-shared"); strings.Contains(got, "nobody") {
-		t.Errorf("a file of another user, which is allowed: %q", got)
-	}
-	if err := os.Chmod(path, 0o664); err != nil {
-		t.Fatal(err)
-	}
-	if got := try(); !strings.Contains(got, "run chmod go-w "+path) {
-		t.Errorf("a file of another user that its group can write: %q", got)
-	}
-}
-
-// A log and a registry in one directory both look at what is above it.
-func TestADirectoryAboveOfAnotherUserIsToldOnce(t *testing.T) {
-	t.Parallel()
-	stranger := testserver.Stranger(t)
-	above := t.TempDir()
-	data := filepath.Join(above, "data")
-	if err := os.Chown(above, stranger, -1); err != nil {
-		t.Fatal(err)
-	}
-	create := []string{"topic", "create", "t", "--data", data}
-	if code, _, stderr := runLine(t, create...); code != 0 || strings.Count(stderr, "above="+above) != 1 || !strings.Contains(stderr, "chown 0 "+above) {
-		t.Errorf("exit code %d and %q; expected one warning that names %s", code, stderr, above)
-	}
-	if code, _, stderr := runLine(t, append(create, "--allow-shared")...); code != 0 || stderr != "" {
-		t.Errorf("exit code %d and %q; expected no word of what is allowed", code, stderr)
 	}
 }
 

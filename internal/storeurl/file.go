@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
@@ -34,29 +33,29 @@ func OpenFile(ctx context.Context, path string) (*os.File, error) {
 
 // open opens a regular file, or the null device. What is judged is what is open: what has the name may be
 // another one by then, or soon.
-func open(path string) (*os.File, access.File, error) {
+func open(path string) (*os.File, fs.FileInfo, error) {
 	return openBy(path, func() (*os.File, error) {
 		return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0) // by now it may be one that would be waited for
 	})
 }
 
-func openBy(path string, opening func() (*os.File, error)) (*os.File, access.File, error) {
+func openBy(path string, opening func() (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	if err := CheckFile(path); errors.Is(err, fault.Invalid) { // before it is opened: some devices do something then
-		return nil, access.File{}, err
+		return nil, nil, err
 	}
 	f, err := opening()
 	if err != nil {
-		return nil, access.File{}, err
+		return nil, nil, err
 	}
-	file, err := access.Opened(f)
+	file, err := f.Stat()
 	if err == nil {
-		err = checkFile(path, file.FileInfo)
+		err = checkFile(path, file)
 	}
 	if err == nil && madeUp(f) {
 		err = fmt.Errorf("%s is made up by the kernel; expected a file: %w", path, fault.Invalid)
 	}
 	if err != nil {
-		return nil, access.File{}, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, file, nil
 }
@@ -137,56 +136,15 @@ func checkFile(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is %s; expected a file: %w", path, kind, fault.Invalid)
 }
 
-// Trust is what a file is read for.
-type Trust int
-
-// What a file is read for, and so who else may have a hand in it.
-const (
-	Anybody  Trust = iota // it is taken as it is
-	Believed              // nobody else than its owner can write it
-	Secret                // it is this user's or root's, and nobody else can read or write it, see access.File.Exposed
-)
-
-// check fails when others can do what they must not be able to.
-func (t Trust) check(path string, file access.File) error {
-	if !file.Mode().IsRegular() { // the null device
-		return nil
-	}
-	switch t {
-	case Believed:
-		if file.Others(access.ToWrite) != 0 {
-			return fmt.Errorf("other users can write to %s (mode %s): run chmod go-w on it as its owner, after a look at what is in it; --allow-shared takes it as it is: %w", path, file.Octal(), fault.Invalid)
-		}
-	case Secret:
-		if who := file.Exposed(); who != "" {
-			return fmt.Errorf("other users can read %s %s: %s; --allow-shared takes it as it is: %w", path, who, file.Mend(), fault.Invalid)
-		}
-	case Anybody:
-	}
-	return nil
-}
-
 // ReadFile reads a file that the settings name, such as a CA. One of more than limits.SettingsFileBytes
-// is an error, and so is what is no regular file, or open to others beyond what trust allows.
-func ReadFile(path string, trust Trust) ([]byte, error) {
-	f, file, err := open(path) // also of what was given open: nobody waits for it here
+// is an error, and so is what is no regular file.
+func ReadFile(path string) ([]byte, error) {
+	f, _, err := open(path) // also of what was given open: nothing waits for it here
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if err := trust.check(path, file); err != nil {
-		return nil, err
-	}
 	return ReadAll(context.Background(), f)
-}
-
-// CheckTrust is the check of ReadFile for a file that somebody else will read.
-func CheckTrust(path string, trust Trust) error {
-	f, file, err := open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(trust.check(path, file), f.Close())
 }
 
 // ReadAll reads what OpenFile has opened. From a pipe it reads no longer than ctx.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 )
@@ -47,7 +48,7 @@ func CheckPassword(path string) error {
 }
 
 // ReadPassword is the password in a file: all of it, without the end of the line. The file is one that
-// no other user can read, see access.File.Exposed. Errors name the file, show nothing of what is in it, and have
+// no other user can read, see access.Check. Errors name the file, show nothing of what is in it, and have
 // no kind: a file that is being replaced may be there again at the next connection.
 func ReadPassword(path string) (string, error) {
 	text, err := ReadPrivate("password file", path)
@@ -61,7 +62,7 @@ func ReadPassword(path string) (string, error) {
 	return string(text), nil
 }
 
-// ReadPrivate reads a file with secrets, which no other user can read, see access.File.Exposed. what says in errors
+// ReadPrivate reads a file with secrets, which no other user can read, see access.Check. what says in errors
 // what it is; they are as those of ReadPassword.
 func ReadPrivate(what, path string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
@@ -76,8 +77,8 @@ func ReadPrivate(what, path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return fail("is no regular file")
 	}
-	if who := info.Exposed(); who != "" {
-		return fail("other users can read it " + who + ": " + info.Mend())
+	if err := access.Check(path, info); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
 	if err != nil {

@@ -53,17 +53,12 @@ func unusedCA(u *url.URL, q url.Values, ca, setting string) error {
 	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing: no server would be held against it; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
 }
 
-// LoadTLS is TLS of files; the names are for the messages. What others than their owners could write is
-// no proof of who a server is, and a key that others can read none of who we are: both are refused,
-// unless shared.
+// LoadTLS is TLS of files; the names are for the messages. A key that other users can read is refused, unless
+// shared.
 func LoadTLS(ca, cert, key string, n TLSNames, shared bool) (*tls.Config, error) {
-	believed, secret := Believed, Secret
-	if shared {
-		believed, secret = Anybody, Anybody
-	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := ReadFile(ca, believed)
+		pem, err := ReadFile(ca)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.CA, err, fault.Invalid)
 		}
@@ -76,11 +71,11 @@ func LoadTLS(ca, cert, key string, n TLSNames, shared bool) (*tls.Config, error)
 		return nil, fmt.Errorf("expected both %s and %s, or none: %w", n.Cert, n.Key, fault.Invalid)
 	}
 	if cert != "" {
-		certPEM, err := ReadFile(cert, believed)
+		certPEM, err := ReadFile(cert)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.Cert, err, fault.Invalid)
 		}
-		keyPEM, err := ReadFile(key, secret)
+		keyPEM, err := readKey(key, shared)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", n.Key, err, fault.Invalid)
 		}
@@ -91,4 +86,11 @@ func LoadTLS(ca, cert, key string, n TLSNames, shared bool) (*tls.Config, error)
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
+}
+
+func readKey(path string, shared bool) ([]byte, error) {
+	if shared {
+		return ReadFile(path)
+	}
+	return ReadPrivate("key file", path)
 }

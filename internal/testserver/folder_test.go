@@ -94,23 +94,6 @@ func TestServersAreNotLookedForInAFolderThatOthersCanWriteTo(t *testing.T) {
 	}
 }
 
-func TestServersAreNotLookedForInAFolderWithAListOfRights(t *testing.T) {
-	t.Parallel()
-	const line = "RINGFENCE_REDIS_URL=redis://127.0.0.1:1\n"
-	listed, fresh, above := planted(t, line), planted(t, line), planted(t, line)
-	Share(t, listed)
-	ShareNew(t, fresh)
-	Share(t, filepath.Dir(above))
-	for state, says := range map[string]string{listed: listed + " has a list of rights", fresh: fresh + " has a list of rights", above: "others can write to " + filepath.Dir(above)} {
-		for _, v := range []string{"env", "start"} {
-			out, errs, err := verb(t, state, v, "redis")
-			if err == nil || out != "" || !strings.Contains(errs, says) {
-				t.Errorf("%s in %s: printed %q, %q (%v); expected %q", v, state, out, errs, err, says)
-			}
-		}
-	}
-}
-
 func TestServersAreNotLookedForInAFolderOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	who := Stranger(t)

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/access"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // A page that processes share is stored to through a mapping, and a store can't fail: where the file
@@ -165,7 +168,10 @@ func checkOurs(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	return checkInfo(file.Name(), info, Quoted(file.Name()), true)
+	if err := access.Check(file.Name(), info); err != nil {
+		return fmt.Errorf("%w: %w", err, fault.Invalid)
+	}
+	return nil
 }
 
 // mapGrown maps a file in memory that has at least size bytes then, all of them allocated.

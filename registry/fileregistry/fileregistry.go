@@ -118,7 +118,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
 	if !cfg.AllowShared {
-		if err := vfs.CheckPrivateIn(s.dir, vfs.Quoted(s.fs.Path(".")), "."); err != nil {
+		if err := vfs.CheckUnlinked(s.dir, "."); err != nil {
 			return nil, fmt.Errorf("file registry: %w", err)
 		}
 	}
@@ -140,7 +140,7 @@ func createDir(dir string, allowShared bool, log *slog.Logger) (*vfs.OS, error) 
 	if allowShared {
 		return vfs.CreateOS(dir, 0o700)
 	}
-	return vfs.CreatePrivate(dir, log, dirName, "log")
+	return vfs.CreatePrivate(dir, log)
 }
 
 // openDir makes the directory if need be and opens it.

@@ -45,12 +45,11 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if cfg.NoSync {
 		synchronous = "normal"
 	}
-	named := path
-	if path, err = follow(named); err != nil {
+	if path, err = follow(path); err != nil {
 		return nil, err
 	}
 	if !cfg.AllowShared {
-		if err := checkPrivate(named, path, cfg.Logger); err != nil {
+		if err := checkPrivate(path); err != nil {
 			return nil, cmp.Or(noDatabase(ctx, path), err) // no command is shown that changes what is none of ours
 		}
 	}

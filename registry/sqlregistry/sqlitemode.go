@@ -4,16 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // follow is the file that a path stands for, through links, also when it is not there yet.
@@ -31,25 +28,18 @@ func follow(path string) (string, error) {
 	return "", fmt.Errorf("sqlite registry: %s: too many links: %w", path, fault.Invalid)
 }
 
-// checkPrivate refuses files of a database that another user owns or can open, and a directory in
-// which one could put others in their place, or plant those that are made later.
-func checkPrivate(path, target string, log *slog.Logger) error {
-	for _, p := range slices.Compact([]string{path, target}) {
-		if err := vfs.CheckUnplanted(p, log); err != nil {
-			return fmt.Errorf("sqlite registry: %w", err)
-		}
+// checkPrivate refuses a database that another user owns or can open. SQLite gives the files beside it the
+// same mode.
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	disk, err := vfs.OpenOS(filepath.Dir(target))
-	if err != nil {
-		return fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
+	if err == nil {
+		err = access.Check(path, info)
 	}
-	defer func() { _ = disk.Close() }()
-	base := filepath.Base(target)
-	err = vfs.CheckPrivateFiles(disk, vfs.Quoted(target)+"*", ".", func(name string) bool {
-		return name == base || strings.HasPrefix(name, base+"-")
-	})
 	if err != nil {
-		return fmt.Errorf("sqlite registry: %w", err)
+		return fmt.Errorf("sqlite registry: %w; --allow-shared, or allow-shared=true in the URL, takes it as it is: %w", err, fault.Invalid)
 	}
 	return nil
 }
