@@ -3,18 +3,24 @@
 GO            ?= go
 TAGS          := grpcnotrace
 BIN           := bin
-TEST_FLAGS    ?= -timeout 10m
+TEST_FLAGS    ?= -timeout 10m -p 4
+PACKAGES      ?= ./...
 GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+GREMLINS      := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
+SURVEY        ?= assign dispatch group/core subscription/core
 LICENSES      := github.com/google/go-licenses@v1.6.0
 
 # The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
 
-# Packages whose tests stay quick under the race detector: not those that search many histories or
-# crashes in one goroutine, of which a sample is run (the detector takes 19 GB for the coroutines of
-# page's histories), nor those that mostly start programs.
-RACE ?= $(shell $(GO) list -tags $(TAGS) ./... | grep -vE '/(sim|crash|page|archtest|measure|cli|doctest|nemesis)$$')
+# The packages that people work on most, with stores in memory.
+CORE := ./assign ./commitlog ./commitlog/memlog ./consumer ./dispatch ./group/... ./registry ./registry/memregistry ./subscription/... ./topic
+
+# The packages that are not run as a whole under the race detector: they search many histories or crashes
+# in one goroutine (the detector takes 19 GB for those of page), or mostly start programs. `make race` runs
+# a sample of some of them.
+UNRACED := /(sim|crash|page|archtest|benchkit|cli|doctest|nemesis|mutants)$$
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
@@ -31,6 +37,12 @@ SHELL := bash
 define each
 for m in $(MODULES); do echo "== $$m"; ( cd $$m && $(1) ) || exit 1; done
 endef
+
+# served,COMMAND runs COMMAND with the URLs of the servers that run.
+served = env=$$(scripts/services env); eval "$$env"; $(1)
+
+# raced,FLAGS,PACKAGES runs tests under the race detector.
+raced = CGO_ENABLED=1 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(1) $(2)
 
 ##@ Start here
 
@@ -70,13 +82,16 @@ notice: toolchain ## What goes with a release: the modules of each program with 
 
 ##@ Checking
 
+.PHONY: t
+t: toolchain ## After each edit: the core on stores in memory, and 300 simulated histories (15 s)
+	@RINGFENCE_SIM=$${RINGFENCE_SIM:-300} $(GO) test -short -tags $(TAGS) $(TEST_FLAGS) $(CORE)
+
 .PHONY: test
-test: setup ## All tests of all modules, with the servers that are installed (make services-list)
-	@scripts/services start >/dev/null
-	@env=$$(scripts/services env); eval "$$env"; $(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) ./...)
+test: setup serving ## All tests of all modules, with the servers that are installed (make services-list)
+	@$(call served,$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $(PACKAGES)))
 
 .PHONY: check
-check: format vet lint test race sim deps ## Everything a change must pass
+check: format lint test race sim mutants ## Everything a change must pass
 
 .PHONY: format
 format: ## Fail on files that gofmt would change
@@ -88,30 +103,45 @@ vet: setup ## go vet in every module
 	@$(call each,$(GO) vet -tags $(TAGS) ./...)
 
 .PHONY: lint
-lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module
+lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module: go vet, layers and what the core may import among it
+	$(GO) mod verify
 	@$(call each,$(CURDIR)/$(GOLANGCI) run --allow-serial-runners --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
-race: setup ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
-	@scripts/services start >/dev/null
-	@env=$$(scripts/services env); eval "$$env"; export CGO_ENABLED=1; \
-	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) $(RACE); \
-	( cd commitlog/pulsarlog && $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_PULSAR)' ./... ); \
-	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -skip TestEveryInterleaving ./commitlog/filelog/internal/page; \
-	RINGFENCE_SIM=2000 $(GO) test -race -tags $(TAGS) $(TEST_FLAGS) ./group/sim; \
-	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_CRASHES)' ./test/crash; \
-	$(GO) test -race -tags $(TAGS) $(TEST_FLAGS) -run '$(RACE_STORMS)' ./test/nemesis
+race: setup serving ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
+	@$(call served,$(call raced,,$$($(GO) list -tags $(TAGS) ./... | grep -vE '$(UNRACED)')); \
+	( cd commitlog/pulsarlog && $(call raced,-run '$(RACE_PULSAR)',./...) ); \
+	$(call raced,-skip TestEveryInterleaving,./commitlog/filelog/internal/page); \
+	RINGFENCE_SIM=2000 $(call raced,,./group/sim ./subscription/sim); \
+	$(call raced,-run '$(RACE_CRASHES)',./test/crash); \
+	$(call raced,-run '$(RACE_STORMS)',./test/nemesis))
 
-.PHONY: deps
-deps: setup ## Import direction, file sizes, dependency list, and that go.sum is whole
-	$(GO) mod verify
-	$(GO) test -count=1 ./internal/archtest
+.PHONY: unraced
+unraced: setup serving ## The tests that `make race` and `make sim` leave out: the three run each test
+	@$(call served,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $$($(GO) list -tags $(TAGS) ./... | grep -E '$(UNRACED)' | grep -v '/sim$$'); \
+	for m in $(filter-out .,$(MODULES)); do echo "== $$m"; ( cd $$m && $(GO) test -tags $(TAGS) $(TEST_FLAGS) ./... ); done)
+
+.PHONY: busy
+busy: setup serving ## make test beside forty processes that compute at idle priority
+	@scripts/busy 40 -- $(MAKE) test TEST_FLAGS='$(TEST_FLAGS) -count=1'
+
+.PHONY: mutants
+mutants: setup ## Put known bugs into the code, and show that a named test catches each (test/mutants)
+	$(GO) run ./test/mutants $(MUTANTS_FLAGS)
+
+.PHONY: survey
+survey: setup ## Mutate the pure packages with gremlins, and list what their tests don't notice (an hour)
+	@for p in $(SURVEY); do echo "== $$p"; $(GO) run $(GREMLINS) unleash --tags $(TAGS) --workers 2 --timeout-coefficient 10 ./$$p; done
+
+.PHONY: measures
+measures: ## The size of the code, its tests and documents, and how long CI took
+	@scripts/measures
 
 ##@ Deeper and slower
 
 .PHONY: sim
 sim: setup ## 100,000 simulated histories of the group protocol, and of subscriptions (RINGFENCE_SIM=n)
-	RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim ./subscription/sim
+	GOGC=1600 RINGFENCE_SIM=$${RINGFENCE_SIM:-100000} $(GO) test -count=1 -timeout 30m ./group/sim ./subscription/sim
 
 .PHONY: damage
 damage: setup ## A segment cut at every byte of its header and frames, and every bit of them flipped; of the zeros behind them a sample
@@ -180,6 +210,10 @@ $(GOLANGCI):
 	@mkdir -p $(BIN)
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(BIN)/golangci-lint $@
+
+.PHONY: serving
+serving:
+	@scripts/services start >/dev/null
 
 .PHONY: services
 services: ## Start the servers that are installed, on ports of their own; prints their URLs
