@@ -107,7 +107,6 @@ var layers = []layer{
 	{"internal/delivertest", []string{"", "internal/harness", "internal/history", "push"}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
-	{"internal/demo", []string{"...", "!cmd/..."}},
 	{"test/nemesis", nil},
 	{"internal/doctest", []string{"internal/testserver"}},
 	{"internal/cli", []string{"...", "!cmd/..."}},

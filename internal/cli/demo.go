@@ -4,35 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/demo"
-	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/verify"
 )
 
-// demoMemberName is the hidden command of the demo's consumer processes.
-const demoMemberName = "demo-member"
-
-type demoFlags struct {
-	partitions int
-	consumers  int
-	messages   int
-	inProcess  bool
-	keep       bool
-	deliver    bool
-}
-
 func (a *app) demoCommand() *cobra.Command {
-	var f demoFlags
+	var c verify.DemoConfig
+	var deliver bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch real processes share work, die and take over, and check the result",
@@ -43,13 +26,11 @@ and says what was delivered, duplicated, lost and reordered. The exit code is 1 
 any promise was broken.
 
 Without --data, --log and --registry it runs in a temporary directory, which is
-removed afterwards unless --keep is given. With --in-process the consumers are
-goroutines on a registry in memory, and crashes are played: a killed member is cut
-off and abandoned.
+removed afterwards unless --keep is given.
 
-With --deliver the story is that of a subscription: daemons ("ringfence serve") deliver to
-an HTTP endpoint that fails, is killed and comes back; a daemon is killed with kill -9, the
-shards change from 4 to 6 meanwhile, and what became a dead letter is redriven.`,
+With --deliver the story is that of a subscription: daemons ("ringfence serve")
+deliver to an HTTP endpoint that fails, is killed and comes back; a daemon is killed
+with kill -9, the shards change from 4 to 6, and the dead letter is redriven.`,
 		Example: `  ringfence demo
   ringfence demo --deliver
   ringfence demo --partitions 32 --consumers 5 --messages 100000
@@ -57,62 +38,42 @@ shards change from 4 to 6 meanwhile, and what became a dead letter is redriven.`
 		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.partitions, "partitions", "p", 8, "`number` of partitions")
-	fl.IntVar(&f.consumers, "consumers", 3, "`number` of consumer processes, A, B, C and so on")
-	fl.IntVar(&f.messages, "messages", 12000, "`number` of records")
-	fl.BoolVar(&f.inProcess, "in-process", false, "consumers are goroutines, not processes; crashes are played")
-	fl.BoolVar(&f.keep, "keep", false, "leave the directory (or, in given stores, the topic and the group) behind")
-	fl.BoolVar(&f.deliver, "deliver", false, "tell the story of a subscription, its endpoint and its dead letters")
+	fl.IntVarP(&c.Partitions, "partitions", "p", 8, "`number` of partitions")
+	fl.IntVar(&c.Consumers, "consumers", 3, "`number` of consumer processes, A, B, C and so on")
+	fl.IntVar(&c.Messages, "messages", 12000, "`number` of records")
+	fl.BoolVar(&c.Keep, "keep", false, "leave the directory (or, in given stores, the topic and the group) behind")
+	fl.BoolVar(&deliver, "deliver", false, "tell the story of a subscription, its endpoint and its dead letters")
+	for _, name := range []string{"partitions", "consumers", "messages"} {
+		cmd.MarkFlagsMutuallyExclusive("deliver", name)
+	}
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		if err := f.checkDeliver(cmd); err != nil {
-			return err
+		if deliver {
+			return a.demo(ctx, cmd, &c, demoDeliver)
 		}
-		logger := a.logger()
-		if !cmd.Flags().Changed("log-level") {
-			logger = nil // what is lost and won is part of the story
-		}
-		return a.demo(ctx, f, cmd.Flags().Changed("data"), logger)
+		return a.demo(ctx, cmd, &c, demoGroup)
 	})
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Logger) (err error) {
-	client := a.clientConfig()
-	for _, u := range []*string{&client.Log, &client.Registry} {
-		if !strings.HasPrefix(*u, "mem:") {
-			continue
-		}
-		if !f.inProcess {
-			return fmt.Errorf("mem: is the memory of one process, which others can't share; expected another URL, or --in-process: %w", fault.Invalid)
-		}
-		*u = "" // what the consumers in one process have anyway
+// demo tells a story in a directory of its own.
+func (a *app) demo(ctx context.Context, cmd *cobra.Command, c *verify.DemoConfig, story func(context.Context, *verify.DemoConfig) (any, *verify.DemoOutcome, error)) (err error) {
+	if err := a.notInMemory(); err != nil {
+		return err
 	}
-	if f.inProcess && client.Registry != "" {
-		return fmt.Errorf("--in-process plays crashes on a registry in memory; expected no --registry: %w", fault.Invalid)
-	}
-	fresh := !named && client.Log == "" && client.Registry == ""
-	dir, err := os.MkdirTemp("", "ringfence-demo-")
+	site, dir, err := a.site(cmd)
 	if err != nil {
-		return fmt.Errorf("demo directory: %w", err)
+		return err
 	}
-	if f.keep {
+	if c.Keep {
 		fmt.Fprintln(a.stderr, "everything stays in "+a.stderr.Line(dir))
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	if !named {
-		client.Dir = filepath.Join(dir, "data")
-	}
-	binary, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("the demo runs this binary again, but can't find it: %w", err)
-	}
-	c := demo.Config{
-		Partitions: f.partitions, Consumers: f.consumers, Messages: f.messages,
-		InProcess: f.inProcess, Fresh: fresh || f.inProcess, Keep: f.keep,
-		Client: client, Dir: dir, Binary: binary, Logger: logger,
-		MemberArgs: func(s demo.MemberSpec) []string { return a.demoMemberArgs(client, s) },
-		MemberEnv:  a.storeEnv(client),
+	site.Keep = c.Keep
+	c.Site = site
+	c.Daemon = func() (string, []string, []string) {
+		binary, _, env := site.Command(verify.Spec{})
+		return binary, append(a.storeArgs(c.Client), "serve", "--timeout=0", "--allow-net=127.0.0.0/8", "--session-ttl=1s"), env
 	}
 	if a.global.format == "text" {
 		c.Out = a.stdout
@@ -120,14 +81,11 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 			c.Control = a.stdout.Control
 		}
 	}
-	if f.deliver {
-		return a.demoDeliver(ctx, c)
-	}
-	result, err := demo.Run(ctx, c)
-	if err != nil && !errors.Is(err, demo.ErrBroken) {
+	result, out, err := story(ctx, c)
+	if err != nil && !errors.Is(err, verify.ErrBroken) {
 		return err
 	}
-	if printErr := a.emit(result, func(r *report) { demoEnd(r, result) }); printErr != nil {
+	if printErr := a.emit(result, func(r *report) { demoEnd(r, out) }); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	if err != nil && a.global.format == "text" {
@@ -136,48 +94,25 @@ func (a *app) demo(ctx context.Context, f demoFlags, named bool, logger *slog.Lo
 	return err
 }
 
-func demoEnd(r *report, d *demo.Result) {
+func demoGroup(ctx context.Context, c *verify.DemoConfig) (any, *verify.DemoOutcome, error) {
+	r, err := verify.Demo(ctx, *c)
+	if r == nil {
+		return nil, nil, err
+	}
+	return r, &r.DemoOutcome, err
+}
+
+// demoDeliver works in a namespace of its own: its daemons deliver all that is there.
+func demoDeliver(ctx context.Context, c *verify.DemoConfig) (any, *verify.DemoOutcome, error) {
+	c.Client.Namespace = strings.Trim(c.Client.Namespace+"-demo-"+strconv.FormatInt(int64(os.Getpid()), 36), "-")
+	r, err := verify.DemoDeliver(ctx, *c)
+	return r, &r.DemoOutcome, err
+}
+
+func demoEnd(r *report, d *verify.DemoOutcome) {
 	if len(d.Broken) == 0 {
 		r.line("\n%s after %.1f s: no record lost, skipped or reordered.", r.paint(green, "Every promise was kept"), d.Seconds)
 		return
 	}
 	r.line("\n%s; see above.", r.paint(red, "Promises were broken"))
-}
-
-// demoMemberArgs is the command line of a consumer process on the same stores; the environment
-// tells their URLs.
-func (a *app) demoMemberArgs(c ringfence.Config, s demo.MemberSpec) []string {
-	return append(a.storeArgs(c), demoMemberName,
-		"--member="+s.Name, "--topic="+s.Topic, "--group="+s.Group, "--history="+s.History,
-		"--session-ttl="+s.TTL.String(), "--work="+s.Work.String(), "--parent="+strconv.Itoa(os.Getpid()),
-	)
-}
-
-// demoMember is the hidden command that a consumer process of the demo runs.
-func (a *app) demoMember() *cobra.Command {
-	var s demo.MemberSpec
-	var parent int
-	cmd := &cobra.Command{Use: demoMemberName, Hidden: true, Args: cobra.NoArgs}
-	fl := cmd.Flags()
-	fl.StringVar(&s.Name, "member", "", "")
-	fl.StringVar(&s.Topic, "topic", "", "")
-	fl.StringVar(&s.Group, "group", "", "")
-	fl.StringVar(&s.History, "history", "", "")
-	fl.DurationVar(&s.TTL, "session-ttl", time.Second, "")
-	fl.DurationVar(&s.Work, "work", time.Millisecond, "")
-	fl.IntVar(&parent, "parent", 0, "")
-	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		if parent != 0 && os.Getppid() != parent {
-			return errors.New("the demo that started this consumer is gone")
-		}
-		rf, err := ringfence.Open(ctx, a.clientConfig())
-		if err != nil {
-			return err
-		}
-		return harness.ServeProcess(ctx, harness.MemberConfig{
-			Name: s.Name, Topic: s.Topic, Group: s.Group, TTL: s.TTL, Work: s.Work,
-			Logger: a.logger(), Log: rf.Log(), Store: rf.Registry(), Namespace: rf.Namespace(), // closed by the member
-		}, s.History)
-	})
-	return cmd
 }

@@ -85,7 +85,7 @@ at the default rate writes some 60 MB of histories to the temporary directory.`,
 		for c.Seed == 0 {
 			c.Seed = uint64(rand.Uint32()) //nolint:gosec // a schedule, no secret
 		}
-		return a.verify(ctx, c, fl)
+		return a.verify(ctx, cmd, c)
 	})
 	return cmd
 }
@@ -136,25 +136,36 @@ func (a *app) notInMemory() error {
 	return nil
 }
 
-func (a *app) verify(ctx context.Context, c verify.Config, fl *pflag.FlagSet) (err error) {
+// site is a temporary directory, and in it what a crew works with: the histories and, when no store is named, the
+// data. Its processes run this binary again.
+func (a *app) site(cmd *cobra.Command) (s verify.Site, dir string, err error) {
 	binary, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("verify runs this binary again, but can't find it: %w", err)
+		return s, "", fmt.Errorf("%s runs this binary again, but can't find it: %w", cmd.Name(), err)
 	}
-	dir, err := os.MkdirTemp("", "ringfence-verify-")
+	if dir, err = os.MkdirTemp("", "ringfence-"+cmd.Name()+"-"); err != nil {
+		return s, "", fmt.Errorf("directory of the histories: %w", err)
+	}
+	client := a.clientConfig()
+	if !cmd.Flags().Changed("data") {
+		client.Dir = filepath.Join(dir, "data")
+	}
+	if !cmd.Flags().Changed("log-level") {
+		client.Logger = nil // what is lost and won is the point
+	}
+	return verify.Site{Client: client, Dir: filepath.Join(dir, "histories"), Command: func(s verify.Spec) (string, []string, []string) {
+		return binary, a.verifyAgentArgs(client, s), a.storeEnv(client)
+	}}, dir, nil
+}
+
+func (a *app) verify(ctx context.Context, cmd *cobra.Command, c verify.Config) (err error) {
+	fl := cmd.Flags()
+	site, dir, err := a.site(cmd)
 	if err != nil {
-		return fmt.Errorf("directory of the histories: %w", err)
+		return err
 	}
-	c.Client, c.Dir = a.clientConfig(), filepath.Join(dir, "histories")
-	if !fl.Changed("data") {
-		c.Client.Dir = filepath.Join(dir, "data")
-	}
-	if !fl.Changed("log-level") {
-		c.Client.Logger = nil // what is lost and won is the point
-	}
-	c.Command = func(s verify.Spec) (string, []string, []string) {
-		return binary, a.verifyAgentArgs(c.Client, s), a.storeEnv(c.Client)
-	}
+	site.Keep = c.Keep
+	c.Site = site
 	show := a.newVerifyProgress(c.For)
 	c.Progress = show.tell
 	again := a.verifyAgain(c, fl)

@@ -30,6 +30,10 @@ type Spec struct {
 
 	// Subscription: a consumer delivers the subscription that the group is called by.
 	Subscription bool `json:"subscription,omitempty"`
+	// Endpoint: it is the receiver of a demo, and listens there. Forget: it loses a record that it answers for, which
+	// the judge has to find.
+	Endpoint string `json:"endpoint,omitempty"`
+	Forget   bool   `json:"forget,omitempty"`
 }
 
 // Load is what a producer sends.
@@ -57,6 +61,9 @@ func Serve(ctx context.Context, s Spec, open func(context.Context) (*ringfence.C
 }
 
 func serveWith(ctx context.Context, s Spec, open func(context.Context) (*ringfence.Client, error), logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {
+	if s.Endpoint != "" {
+		return s.serveEndpoint(ctx)
+	}
 	rf, err := open(ctx)
 	if err == nil {
 		if err = s.work(ctx, rf, logger, wrap); err == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
@@ -108,7 +115,7 @@ func value(key string, n int64, size int) []byte {
 	return v
 }
 
-// sequenceOf is the number of a record by its value; 0 for what is none of ours.
+// sequenceOf is the number of a record by its value; 0 of a foreign value.
 func sequenceOf(value []byte) int64 {
 	number, _, _ := strings.Cut(string(value[:min(len(value), 20)]), " ")
 	n, err := strconv.ParseInt(number, 10, 64)

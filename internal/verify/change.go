@@ -20,8 +20,8 @@ const (
 	firstTry = time.Millisecond
 )
 
-// topic is what the topic is made with.
-func (r *run) topic() ringfence.TopicConfig {
+// topicConfig is what the topic is made with.
+func (r *run) topicConfig() ringfence.TopicConfig {
 	c := ringfence.TopicConfig{Partitions: r.Partitions}
 	if r.has(Retire) {
 		c.RetentionAgeMS = retention.Milliseconds()
@@ -29,7 +29,7 @@ func (r *run) topic() ringfence.TopicConfig {
 	return c
 }
 
-// change does one change at a time of each kind. Who is stopped may keep it from being done.
+// change does one change at a time of each kind. A stopped process may keep it from being done.
 func (r *run) change(ctx context.Context, f *Fault, do func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,9 +53,9 @@ func (r *run) change(ctx context.Context, f *Fault, do func(context.Context) err
 
 // grow adds a storage topic and switches to it.
 func (r *run) grow(ctx context.Context, partitions int) error {
-	_, err := r.rf.AddStorage(ctx, r.result.Topic, partitions)
+	_, err := r.rf.AddStorage(ctx, r.topic, partitions)
 	if err == nil {
-		_, err = r.rf.SwitchProduce(ctx, r.result.Topic)
+		_, err = r.rf.SwitchProduce(ctx, r.topic)
 	}
 	return err
 }
@@ -67,7 +67,7 @@ var (
 
 // retire retires what is sealed, until something was retired or the run's load is over.
 func (r *run) retire(ctx context.Context) error {
-	before, err := r.count(ctx)
+	before, err := r.storages(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *run) retire(ctx context.Context) error {
 	defer ticker.Stop()
 	for patience := firstTry; ; patience *= 2 {
 		kept, err := r.retireOnce(ctx, min(patience, changing))
-		now, counting := r.count(ctx)
+		now, counting := r.storages(ctx)
 		if counting == nil && now.Retired > before.Retired {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (r *run) retire(ctx context.Context) error {
 func (r *run) retireOnce(ctx context.Context, patience time.Duration) (kept, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	done, err := r.rf.RetireStorage(ctx, r.result.Topic, nil)
+	done, err := r.rf.RetireStorage(ctx, r.topic, nil)
 	if err == nil && len(done.Kept) > 0 {
 		kept = fmt.Errorf("storage topic %d is %w: %s", done.Kept[0].Index, errKept, done.Kept[0].Why)
 	}
@@ -119,10 +119,10 @@ func (r *run) retireRest(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(end) { // a store that does not retire it in time breaks no promise
-			r.result.Notes = append(r.result.Notes, errors.Join(kept, err).Error())
+			r.notes = append(r.notes, errors.Join(kept, err).Error())
 			return nil
 		}
-		if err := errors.Join(r.revive(), r.tell()); err != nil {
+		if err := errors.Join(r.revive(), r.follow()); err != nil {
 			return err
 		}
 		select {
@@ -137,14 +137,14 @@ func (r *run) retireRest(ctx context.Context) error {
 func (r *run) tellStorage() {
 	ctx, cancel := context.WithTimeout(context.Background(), clearing)
 	defer cancel()
-	c, err := r.count(ctx)
+	c, err := r.storages(ctx)
 	if err != nil {
-		r.result.Notes = append(r.result.Notes, "how many storage topics were retired is not known: "+err.Error())
+		r.notes = append(r.notes, "how many storage topics were retired is not known: "+err.Error())
 	}
 	r.result.Figures.Grown, r.result.Figures.Retired = c.Grown, c.Retired
 	if r.Subscriptions {
 		if err := r.tellTurns(ctx); err != nil {
-			r.result.Notes = append(r.result.Notes, "how often the shards turned is not known: "+err.Error())
+			r.notes = append(r.notes, "how often the shards changed is not known: "+err.Error())
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (r *run) tellStorage() {
 // counted are the storage topics that were added, and those that are retired.
 type counted struct{ Grown, Retired int64 }
 
-func (r *run) count(ctx context.Context) (c counted, err error) {
-	info, err := r.rf.DescribeTopic(ctx, r.result.Topic)
+func (r *run) storages(ctx context.Context) (c counted, err error) {
+	info, err := r.rf.DescribeTopic(ctx, r.topic)
 	if err != nil {
 		return c, err
 	}

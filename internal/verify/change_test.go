@@ -23,7 +23,7 @@ func TestAnIdempotentProducerGoesOnBehindARetiredHome(t *testing.T) {
 	s := Spec{Name: "producer-1", Start: 1, Topic: "t", History: t.TempDir(), Load: &Load{Idempotent: true, Resume: true, Keys: 10, Rate: 5000, Size: minSize}}
 	produceUntil(t, rf, s, 200)
 	forgetAcks(t, s.path(), 5)
-	r := &run{rf: rf, tally: newTally(s.History), result: Result{Topic: "t", Complete: true}, Config: Config{Faults: []string{Retire}}}
+	r := &run{crew: &crew{rf: rf, topic: "t", tally: newTally(s.History), look: look, ended: endedEarly}, result: Result{Complete: true}, Config: Config{Faults: []string{Retire}}}
 	if err := r.grow(t.Context(), 4); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +31,8 @@ func TestAnIdempotentProducerGoesOnBehindARetiredHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.tellStorage()
-	if r.result.Figures.Grown != 1 || r.result.Figures.Retired != 1 || len(r.result.Notes) > 0 {
-		t.Fatalf("%d added, %d retired, %q; expected one of each", r.result.Figures.Grown, r.result.Figures.Retired, r.result.Notes)
+	if r.result.Figures.Grown != 1 || r.result.Figures.Retired != 1 || len(r.notes) > 0 {
+		t.Fatalf("%d added, %d retired, %q; expected one of each", r.result.Figures.Grown, r.result.Figures.Retired, r.notes)
 	}
 	s.Start++
 	produceUntil(t, rf, s, 600)

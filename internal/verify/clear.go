@@ -20,25 +20,25 @@ const (
 
 // clear removes the topic with its records, the subscription and the progress of the group, and closes the
 // stores. It says what is left behind.
-func (r *run) clear() error {
+func (c *crew) clear() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clearing)
 	defer cancel()
 	var errs []error
-	if r.Subscriptions {
+	if c.subscription {
 		err := again(ctx, clearEach, func(ctx context.Context) error {
-			return r.rf.DeleteSubscription(ctx, r.result.Group, &ringfence.DeleteSubscriptionOptions{Force: true})
+			return c.rf.DeleteSubscription(ctx, c.group, &ringfence.DeleteSubscriptionOptions{Force: true})
 		})
 		if err != nil {
-			errs = append(errs, fmt.Errorf("subscription %s is left behind; \"ringfence subscription delete %s --force\" removes it: %w", r.result.Group, r.result.Group, err))
+			errs = append(errs, fmt.Errorf("subscription %s is left behind; \"ringfence subscription delete %s --force\" removes it: %w", c.group, c.group, err))
 		}
 	}
 	err := again(ctx, clearEach, func(ctx context.Context) error {
-		return r.rf.DeleteTopic(ctx, r.result.Topic, &ringfence.DeleteTopicOptions{Force: true})
+		return c.rf.DeleteTopic(ctx, c.topic, &ringfence.DeleteTopicOptions{Force: true})
 	})
 	if err != nil {
-		errs = append(errs, fmt.Errorf("topic %s and group %s are left behind; \"ringfence topic delete %s --force\" removes both: %w", r.result.Topic, r.result.Group, r.result.Topic, err))
+		errs = append(errs, fmt.Errorf("topic %s and group %s are left behind; \"ringfence topic delete %s --force\" removes both: %w", c.topic, c.group, c.topic, err))
 	}
-	return errors.Join(append(errs, r.rf.Close())...)
+	return errors.Join(append(errs, c.rf.Close())...)
 }
 
 // again removes something, and tries it again while the store is away. What is not there was removed.

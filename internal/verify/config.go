@@ -1,13 +1,12 @@
-// Package verify is what "ringfence verify" does: producer and consumer processes work on a topic and
-// a group of their own, faults of a schedule that follows from a seed hurt them, and the one judge of
-// internal/history says from the histories of all of them which promises were kept.
+// Package verify lets a crew of real processes work on a topic, hurts them, and has one judge say from
+// the histories that all of them wrote which promises were kept. It is what "ringfence verify" and
+// "ringfence demo" do: the first follows a schedule that follows from a seed, the second a script that
+// it tells on a screen. The crew delivers a group or, with --subscriptions and --deliver, a subscription.
 //
-// The course: Run makes the topic, starts the consumers, and the producers when every partition has an
-// owner. Then it does nothing but look at the clock: to begin and end faults (schedule.go), and to
-// read what the processes wrote (tally.go), which gives the progress and the times of takeovers. When
-// the time is up the producers leave, what is left is processed, the consumers leave, and the
-// histories are judged (result.go). Whatever ends it early goes the same way out, with a judgement of
-// what there is.
+// crew.go starts, awaits and judges the processes; agent.go is the body of one, in producer.go,
+// deliver.go and endpoint.go. tally.go reads what they write while they write it. Run (run.go,
+// schedule.go, fault.go, change.go) follows the schedule, Demo (demo.go, demodeliver.go, screen.go)
+// tells the story. A run that ends early is judged by what there is.
 package verify
 
 import (
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
@@ -63,15 +61,8 @@ type Config struct {
 	Size int           // bytes of a value, at least
 	TTL  time.Duration // of the consumers' sessions
 
-	// Client says where records and coordination live. Dir is for the histories.
-	Client ringfence.Config
-	Dir    string
-	Keep   bool // the topic and the group stay
-
-	// Command makes the command line of a process, which calls Serve, and what is added to its
-	// environment.
-	Command func(Spec) (binary string, args, env []string)
-	// Progress is called about once a second; nil: nobody wants to know.
+	Site
+	// Progress is called about four times a second; nil: it is not told.
 	Progress func(Progress)
 }
 

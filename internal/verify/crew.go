@@ -2,18 +2,54 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/history"
 )
 
-// worker is a consumer or a producer through all of its starts.
+// Site says where a crew works.
+type Site struct {
+	// Client says where records and coordination live. Dir is for the histories.
+	Client ringfence.Config
+	Dir    string
+	Keep   bool // the topic and the group stay
+	// Command makes the command line of a process, which calls Serve, and what is added to its environment.
+	Command func(Spec) (binary string, args, env []string)
+}
+
+// crew is the processes of a run or of a demo, the topic that they work on, and what they wrote down.
+type crew struct {
+	dir     string
+	command func(Spec) (binary string, args, env []string)
+	rf      *ringfence.Client
+
+	topic, group string
+	subscription bool                           // the group is that of a subscription, which has its name
+	endpoint     ringfence.SubscriptionEndpoint // of the subscription; none: the workers deliver it
+
+	workers map[string]*worker
+	tally   *tally
+	failed  map[string][]int // dead letters of a subscription, by key
+	waiting int              // records that wait behind them
+	notes   []string         // what was out of the ordinary
+
+	look   time.Duration // between two looks at what is waited for
+	ended  func(p *harness.Process) error
+	looked func() error // after each look; nil: nothing
+}
+
+// worker is a process through all of its starts.
 type worker struct {
 	spec Spec
+	run  func() (binary string, args, env []string) // nil: the command of spec
 	proc *harness.Process
 	over bool // it is not started again
 }
@@ -21,46 +57,44 @@ type worker struct {
 // lastWork is how long a process may take to leave.
 const lastWork = 20 * time.Second
 
-// hire makes the workers, and starts none.
-func (r *run) hire() {
-	r.workers = make(map[string]*worker)
-	spec := Spec{Topic: r.result.Topic, Group: r.result.Group, History: r.Dir, TTL: r.TTL, Parent: os.Getpid()}
-	for i := range r.Consumers {
-		s := spec
-		s.Name, s.Subscription = consumerName(i), r.Subscriptions
-		r.workers[s.Name] = &worker{spec: s}
+// openCrew opens the stores, and starts nothing.
+func openCrew(ctx context.Context, s *Site, topic, group string) (*crew, error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("directory of the histories: %w", err)
 	}
-	for i := range r.Producers {
-		s := spec
-		s.Name = producerName(i)
-		keys := r.Keys / r.Producers
-		if i < r.Keys%r.Producers {
-			keys++
-		}
-		sure := i%2 == 0 || r.Subscriptions // its judge has to know what is there
-		s.Load = &Load{
-			Idempotent: sure, Keys: keys, Rate: float64(r.Rate) / float64(r.Producers), Size: r.Size,
-			Resume: sure,
-		}
-		r.workers[s.Name] = &worker{spec: s}
+	rf, err := ringfence.Open(ctx, s.Client)
+	if err != nil {
+		return nil, err
 	}
+	return &crew{
+		dir: s.Dir, command: s.Command, rf: rf, topic: topic, group: group, look: look,
+		workers: make(map[string]*worker), tally: newTally(s.Dir), ended: endedEarly,
+	}, nil
 }
 
-// all are the names of the consumers or of the producers.
-func (r *run) all(producers bool) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.workers)) {
-		if (r.workers[name].spec.Load != nil) == producers {
-			names = append(names, name)
-		}
-	}
-	return names
+// endedEarly is the error of a process that ended unasked.
+func endedEarly(p *harness.Process) error {
+	return fmt.Errorf("%s ended early (exit code %d): %s", p.Name, p.ExitCode(), p.Tail())
 }
+
+// hire adds a worker that is told spec, and does not start it.
+func (c *crew) hire(spec Spec) {
+	spec.Topic, spec.Group, spec.History, spec.Parent = c.topic, c.group, c.dir, os.Getpid()
+	c.workers[spec.Name] = &worker{spec: spec}
+}
+
+// names are those of the workers, in order.
+func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
 
 // start starts a worker, for the first time or again.
-func (r *run) start(name string) error {
-	w := r.workers[name]
+func (c *crew) start(name string) error {
+	w := c.workers[name]
 	w.spec.Start++
-	binary, args, env := r.Command(w.spec)
+	run := w.run
+	if run == nil {
+		run = func() (string, []string, []string) { return c.command(w.spec) }
+	}
+	binary, args, env := run()
 	p, err := harness.Start(name, binary, args, env)
 	if err != nil {
 		return err
@@ -69,115 +103,34 @@ func (r *run) start(name string) error {
 	return nil
 }
 
-// begin lets a fault begin.
-func (r *run) begin(ctx context.Context, f *Fault) error {
-	switch f.Kind {
-	case Grow:
-		r.change(ctx, f, func(ctx context.Context) error { return r.grow(ctx, f.Partitions) })
-		return nil
-	case Retire:
-		r.change(ctx, f, r.retire)
-		return nil
-	case Reshard:
-		r.change(ctx, f, func(ctx context.Context) error { return r.reshard(ctx, f.Shards) })
-		return nil
-	}
-	w := r.workers[f.Process]
-	switch {
-	case w.proc.Ended():
-		f.Note = "it had ended"
-		return nil
-	case f.Kind == Term && w.proc.WasAsked():
-		f.Note = "it was leaving"
-		return nil
-	}
-	if err := r.tally.follow(); err != nil {
+// kill kills a worker with kill -9, and returns when it is gone.
+func (c *crew) kill(name string) error {
+	p := c.workers[name].proc
+	if err := p.Kill(); err != nil {
 		return err
 	}
-	r.tally.watch(f)
-	r.hurting[f] = w.proc
-	if err := hurt(ctx, f.Kind, w.proc); err != nil {
-		f.Note = err.Error() // told in the result; it may have ended a moment ago
-	} else {
-		f.Done = true
-	}
+	<-p.Done()
 	return nil
 }
 
-func hurt(ctx context.Context, kind string, p *harness.Process) error {
-	switch kind {
-	case Kill:
-		return p.Kill()
-	case Term:
-		return p.Leave()
-	default:
-		return p.Freeze(ctx)
-	}
-}
-
-// end lets a fault end. False: it is too early.
-func (r *run) end(f *Fault) (bool, error) {
-	w, p := r.workers[f.Process], r.hurting[f]
-	switch {
-	case p == nil || w.proc != p: // it did not begin, or has been started again
-		return true, nil
-	case f.Kind == Stop:
-		_ = p.Thaw() // it may have ended
-		return true, nil
-	case !p.Ended():
-		return false, nil // it is still leaving
-	}
-	if err := r.farewell(w); err != nil {
-		return true, err
-	}
-	return true, r.start(f.Process)
-}
-
-// farewell notes how a process ended.
-func (r *run) farewell(w *worker) error {
-	p := w.proc
-	switch {
-	case p.WasKilled() || p.ExitCode() == 0 && p.WasAsked():
-		return nil
-	case p.ExitCode() == ExitAway:
-		r.result.Away++
-		return nil
-	case p.WasAsked() && p.ExitCode() == -1 && len(p.Output()) == 0:
-		return nil // it was asked before it listened
-	}
-	if !r.result.Began {
-		return fmt.Errorf("%s ended while it was starting (exit code %d): %s", p.Name, p.ExitCode(), p.Tail())
-	}
-	r.result.Deaths = append(r.result.Deaths, fmt.Sprintf("%s (exit code %d): %s", p.Name, p.ExitCode(), p.Tail()))
-	if len(r.result.Deaths) >= tooManyDeaths {
-		return fmt.Errorf("%d processes ended by themselves, the last was %s: %s: %w", tooManyDeaths, p.Name, p.Tail(), ErrBroken)
-	}
-	return nil
-}
-
-const tooManyDeaths = 20
-
-// revive starts again who ended though nobody wanted it to.
-func (r *run) revive() error {
-	for _, name := range slices.Sorted(maps.Keys(r.workers)) {
-		w := r.workers[name]
+// revive starts the workers again that ended unasked. A killed or dismissed one is started by its killer.
+func (c *crew) revive() error {
+	for _, name := range c.names() {
+		w := c.workers[name]
 		if w.proc == nil || w.over || !w.proc.Ended() || w.proc.WasKilled() || w.proc.WasAsked() {
-			continue // who was, is started again when its fault ends
+			continue
 		}
-		if err := r.farewell(w); err != nil {
-			return err
-		}
-		if err := r.start(name); err != nil {
+		if err := errors.Join(c.ended(w.proc), c.start(name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dismiss asks workers to leave and returns when they are gone. Who takes too long is killed.
-func (r *run) dismiss(names []string) error {
+// dismiss asks workers to leave and returns when they are gone. A worker that takes too long is killed.
+func (c *crew) dismiss(names []string) error {
 	for _, name := range names {
-		w := r.workers[name]
+		w := c.workers[name]
 		w.over = true
 		if w.proc != nil {
 			_ = w.proc.Thaw() // it may have ended
@@ -186,7 +139,7 @@ func (r *run) dismiss(names []string) error {
 	}
 	patience := time.After(lastWork)
 	for _, name := range names {
-		w := r.workers[name]
+		w := c.workers[name]
 		if w.proc == nil {
 			continue
 		}
@@ -194,13 +147,132 @@ func (r *run) dismiss(names []string) error {
 		case <-w.proc.Done():
 		case <-patience:
 			_ = w.proc.Kill()
-			r.result.Notes = append(r.result.Notes, fmt.Sprintf("%s did not leave within %s and was killed", name, lastWork))
+			c.notes = append(c.notes, fmt.Sprintf("%s did not leave within %s and was killed", name, lastWork))
 			patience = time.After(0) // nor wait for the others
 		}
 		<-w.proc.Done()
-		if err := r.farewell(w); err != nil {
+		if err := c.farewell(w.proc); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// farewell judges how a process ended.
+func (c *crew) farewell(p *harness.Process) error {
+	switch {
+	case p.WasKilled() || p.ExitCode() == 0 && p.WasAsked():
+		return nil
+	case p.WasAsked() && p.ExitCode() == -1 && len(p.Output()) == 0:
+		return nil // it was asked before it listened
+	}
+	return c.ended(p)
+}
+
+// stoodStillError says that what was waited for did not come.
+type stoodStillError struct {
+	what string
+	long time.Duration
+	last error // of the last look; nil: the stores answered
+}
+
+func (e *stoodStillError) Error() string {
+	text := fmt.Sprintf("waited %s without any progress until %s", e.long, e.what)
+	if e.last != nil {
+		text += ": " + e.last.Error()
+	}
+	return text
+}
+
+func (e *stoodStillError) Unwrap() error { return e.last }
+
+// looking says whether what is waited for is there, and how much is left of it.
+type looking func(context.Context) (done bool, left int64, err error)
+
+// until looks until something is done, as long as there is progress.
+func (c *crew) until(ctx context.Context, what string, patience time.Duration, holds looking) error {
+	ticker := time.NewTicker(c.look)
+	defer ticker.Stop()
+	var handled, lag int64
+	last := &stoodStillError{what: what, long: patience}
+	for moved := time.Now(); ; {
+		done, left, err := holds(ctx)
+		if err == nil && done {
+			return nil
+		}
+		if last.last = err; errors.Is(err, ringfence.ErrNotFound) {
+			last.last = nil // no member has joined yet
+		}
+		if err := errors.Join(c.revive(), c.follow()); err != nil {
+			return err
+		}
+		if handled != c.tally.handled || lag != left {
+			handled, lag, moved = c.tally.handled, left, time.Now()
+		}
+		if time.Since(moved) > patience {
+			return last
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// follow reads what the processes wrote.
+func (c *crew) follow() error {
+	err := c.tally.follow()
+	if err == nil && c.looked != nil {
+		err = c.looked()
+	}
+	return err
+}
+
+// of looks whether something holds of the group.
+func (c *crew) of(holds func(ringfence.GroupInfo) bool) looking {
+	return func(ctx context.Context) (bool, int64, error) {
+		g, err := c.describe(ctx)
+		return err == nil && holds(g), g.Lag, err
+	}
+}
+
+func (c *crew) describe(ctx context.Context) (ringfence.GroupInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	group := c.group
+	if c.subscription {
+		d, err := c.rf.DescribeSubscription(ctx, group)
+		if err != nil {
+			return ringfence.GroupInfo{}, err
+		}
+		group = d.Group()
+	}
+	return c.rf.DescribeGroup(ctx, group)
+}
+
+func allOwned(g ringfence.GroupInfo) bool {
+	for _, u := range g.Units {
+		if !u.Alive {
+			return false
+		}
+	}
+	return len(g.Units) > 0
+}
+
+func caughtUp(g ringfence.GroupInfo) bool { return g.Lag == 0 }
+
+// judge gives what was written down to the judge, and names the promises that it knows. complete: all was
+// processed, or could have been.
+func (c *crew) judge(complete bool) (*history.Report, []history.Promise, error) {
+	if c.subscription {
+		report, err := c.judgeArrivals(complete)
+		return report, history.ArrivalPromises(), err
+	}
+	paths, err := filepath.Glob(filepath.Join(c.dir, "*.jsonl"))
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := harness.Judge(history.Config{}, complete, paths...)
+	return report, history.Promises(), err
 }

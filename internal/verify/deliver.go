@@ -50,9 +50,9 @@ var (
 
 // deliver takes records of the subscription until ctx ends. wrap, which may be nil, is around the handler.
 func deliver(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) (err error) {
-	file, err := os.OpenFile(filepath.Join(s.History, takenFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	file, err := s.openTaken()
 	if err != nil {
-		return fmt.Errorf("history: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if logger != nil {
@@ -77,13 +77,35 @@ func (s *Spec) take(ctx context.Context, m *ringfence.Message, file *os.File) er
 		return context.Cause(ctx)
 	}
 	key, n := string(m.Key), sequenceOf(m.Value)-1
+	if err := s.refusal(key, n, m.Attempt); err != nil {
+		return err
+	}
+	return note(file, key, n, fmt.Sprintf("%d/%d/%d", m.Storage, m.Partition, m.Offset))
+}
+
+// refusal is why an attempt fails; nil: it does not.
+func (s *Spec) refusal(key string, n int64, attempt int) error {
 	switch {
 	case poisoned(key) && n == poisonNumber && !s.mended():
 		return errPoison
-	case hiccup(key, n, m.Attempt):
+	case hiccup(key, n, attempt):
 		return errHiccup
 	}
-	_, err := fmt.Fprintf(file, "%s %d %d/%d/%d\n", key, n, m.Storage, m.Partition, m.Offset)
+	return nil
+}
+
+// openTaken opens the file in which all write down what they take.
+func (s *Spec) openTaken() (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(s.History, takenFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return file, nil
+}
+
+// note writes down that a record was taken.
+func note(file *os.File, key string, n int64, place string) error {
+	_, err := fmt.Fprintf(file, "%s %d %s\n", key, n, place)
 	return err
 }
 
@@ -92,7 +114,7 @@ func (s *Spec) mended() bool {
 	return err == nil
 }
 
-// arrival reads what take has written.
+// arrival reads what note has written.
 func arrival(line string) (a history.Arrival, ok bool) {
 	parts := strings.Split(line, " ")
 	if len(parts) != 3 {

@@ -55,8 +55,8 @@ func TestTheJudgeOfDeliveriesIsToldWhatIsKnown(t *testing.T) {
 		"no dead letter":                 {good: 7, bad: 7, broken: history.OneDeadLetter},
 		"two of one record":              {good: 7, bad: 7, failed: map[string][]int{bad: {poisonNumber, poisonNumber}}, broken: history.OneDeadLetter},
 	} {
-		r := &run{Config: Config{Dir: dir}, tally: &tally{taken: append(upTo(good, c.good), upTo(bad, c.bad)...)}, failed: c.failed, result: Result{Complete: !c.early}}
-		report, err := r.judgeArrivals()
+		crew := &crew{dir: dir, tally: &tally{taken: append(upTo(good, c.good), upTo(bad, c.bad)...)}, failed: c.failed}
+		report, err := crew.judgeArrivals(!c.early)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(daemonVariable) != "" {
+		fmt.Fprintln(os.Stderr, serveDaemon())
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -64,14 +68,13 @@ func small(t *testing.T, log, registry string) Config {
 	return Config{
 		For: 8 * time.Second, Faults: Faults(), Seed: 11,
 		Partitions: 4, Consumers: 3, Producers: 2, Keys: 60, Rate: 400, Size: 64, TTL: 2 * time.Second,
-		Client: stores(dir, log, registry), Dir: t.TempDir(),
-		Command: func(s Spec) (string, []string, []string) {
+		Site: Site{Client: stores(dir, log, registry), Dir: t.TempDir(), Command: func(s Spec) (string, []string, []string) {
 			raw, err := json.Marshal(s)
 			if err != nil {
 				t.Error(err)
 			}
 			return os.Args[0], nil, []string{specVariable + "=" + string(raw), dirVariable + "=" + dir, logVariable + "=" + log, registryVariable + "=" + registry}
-		},
+		}},
 	}
 }
 

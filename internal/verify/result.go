@@ -2,10 +2,8 @@ package verify
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
-	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -62,7 +60,7 @@ type Figures struct {
 	Lost       int64 `json:"lost"`       // acknowledged and never finished
 	Doubled    int64 `json:"doubled"`    // stored twice
 	Reordered  int64 `json:"reordered"`  // against the order of their key
-	Skipped    int64 `json:"skipped"`    // times that a checkpoint passed what nobody finished
+	Skipped    int64 `json:"skipped"`    // times that a checkpoint passed an unfinished record
 	// Repeated are records that a handler finished again after a fault. That is allowed: at least
 	// once, and never more than the RepeatBound that were under way when an owner was replaced.
 	Repeated    int64 `json:"repeated"`
@@ -107,20 +105,9 @@ type Takeover struct {
 // examples of each promise that are shown.
 const examples = 3
 
-// judge gives the histories to the checker, and reports.
-func (r *run) judge() error {
-	paths, err := filepath.Glob(filepath.Join(r.Dir, "*.jsonl"))
-	if err != nil {
-		return err
-	}
-	var report *history.Report
-	promises := history.Promises()
-	if r.Subscriptions {
-		promises = history.ArrivalPromises()
-		report, err = r.judgeArrivals()
-	} else {
-		report, err = harness.Judge(history.Config{}, r.result.Complete, paths...)
-	}
+// verdict has the histories judged, and reports.
+func (r *run) verdict() error {
+	report, promises, err := r.judge(r.result.Complete)
 	if err != nil {
 		return err
 	}

@@ -13,27 +13,27 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// A run with subscriptions: the consumers deliver one subscription, whose shards turn while the other faults hit.
+// A run with subscriptions: the consumers deliver one subscription, whose shards change while the other faults hit.
 // At the end the good keys come through, the poison is given up, and redriven, and what waits behind it follows.
 // history.Arrivals judges what the handlers took.
 
 // maxArrivals is how many records such a run may have: its judge has all of them in memory.
 const maxArrivals = 10_000_000
 
-// subscribe makes the subscription.
-func (r *run) subscribe(ctx context.Context) error {
-	_, err := r.rf.EnsureSubscription(ctx, r.result.Group, ringfence.SubscriptionConfig{
-		Topic: r.result.Topic, MaxAttempts: tries, Initial: firstPause, Max: 10 * firstPause, Hold: -1,
+// subscribe makes the subscription; 0: with the default number of shards.
+func (c *crew) subscribe(ctx context.Context, shards int) error {
+	_, err := c.rf.EnsureSubscription(ctx, c.group, ringfence.SubscriptionConfig{
+		Topic: c.topic, Shards: shards, MaxAttempts: tries, Initial: firstPause, Max: 10 * firstPause, Hold: -1, Endpoint: c.endpoint,
 	})
 	return err
 }
 
-// reshard turns the shard set, as soon as no other turn is under way.
-func (r *run) reshard(ctx context.Context, shards int) error {
+// reshard changes the number of shards, as soon as no other change is under way.
+func (c *crew) reshard(ctx context.Context, shards int) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
-		_, err := r.rf.Reshard(ctx, r.result.Group, shards, nil)
+		_, err := c.rf.Reshard(ctx, c.group, shards, nil)
 		if !errors.Is(err, ringfence.ErrConflict) {
 			return err
 		}
@@ -50,7 +50,7 @@ func (r *run) reshard(ctx context.Context, shards int) error {
 // answer, it goes on, and is judged as it is.
 func (r *run) deliverRest(ctx context.Context) error {
 	var err error
-	if r.sent, err = readSent(r.Dir); err != nil {
+	if r.sent, err = readSent(r.dir); err != nil {
 		return err
 	}
 	patience := standing
@@ -59,7 +59,7 @@ func (r *run) deliverRest(ctx context.Context) error {
 		stood := new(stoodStillError)
 		switch {
 		case errors.As(err, &stood) && stood.last == nil:
-			r.result.Notes = append(r.result.Notes, err.Error())
+			r.notes = append(r.notes, err.Error())
 			patience = stoodBefore
 		case err != nil:
 			return err
@@ -79,10 +79,10 @@ func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	next := time.Time{}
 	return r.until(ctx, "the good keys were delivered and the poison was given up", patience, func(ctx context.Context) (_ bool, left int64, err error) {
 		if began := time.Now(); began.After(next) {
-			if err = r.letters(ctx); err != nil {
+			if err = r.readDeadLetters(ctx); err != nil {
 				return false, 0, err
 			}
-			next = time.Now().Add(max(lookAtLetters, 4*time.Since(began)))
+			next = time.Now().Add(max(lookAtDead, 4*time.Since(began)))
 		}
 		for key, n := range r.sent.acked {
 			switch given := len(r.failed[key]) > 0; {
@@ -97,9 +97,9 @@ func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// lookAtLetters is how often all dead letters are read at most: many records wait behind them, and it may take
+// lookAtDead is how often all dead letters are read at most: many records wait behind them, and it may take
 // seconds, for which the store has others to serve too.
-const lookAtLetters = time.Second
+const lookAtDead = time.Second
 
 func (r *run) allCome(ctx context.Context, patience time.Duration) error {
 	r.phase = "what was redriven is delivered"
@@ -111,37 +111,53 @@ func (r *run) allCome(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// letters reads the dead letters that failed.
-func (r *run) letters(ctx context.Context) error {
+// readDeadLetters reads the dead letters: those that failed, and how many wait behind them.
+func (c *crew) readDeadLetters(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changing)
 	defer cancel()
-	letters, err := r.rf.DeadLetters(ctx, r.result.Group, nil)
+	letters, err := c.rf.DeadLetters(ctx, c.group, nil)
 	if err != nil {
 		return err
 	}
-	r.failed, r.result.Figures.DeadLetters = map[string][]int{}, 0
+	c.failed, c.waiting = map[string][]int{}, 0
 	for _, l := range letters {
 		if l.Failed {
-			r.failed[string(l.Key)] = append(r.failed[string(l.Key)], int(sequenceOf(l.Value)-1))
-			r.result.Figures.DeadLetters++
+			c.failed[string(l.Key)] = append(c.failed[string(l.Key)], int(sequenceOf(l.Value)-1))
+		} else {
+			c.waiting++
 		}
 	}
 	return nil
 }
 
-// redrive has the poison taken from now on, and the dead letters delivered again.
-func (r *run) redrive(ctx context.Context, patience time.Duration) error {
-	r.phase = "the dead letters are redriven"
-	if err := os.WriteFile(filepath.Join(r.Dir, mendedFile), nil, 0o600); err != nil {
-		return fmt.Errorf("directory of the histories: %w", err)
+// dead counts the dead letters that failed.
+func (c *crew) dead() (n int64) {
+	for _, numbers := range c.failed {
+		n += int64(len(numbers))
 	}
-	return r.until(ctx, "the dead letters were redriven", patience, func(ctx context.Context) (bool, int64, error) {
+	return n
+}
+
+// redrive has the poison taken from now on, and the dead letters delivered again.
+func (r *run) redrive(ctx context.Context, patience time.Duration) (err error) {
+	r.phase = "the dead letters are redriven"
+	r.result.Figures.DeadLetters = r.dead()
+	r.result.Figures.Redriven, err = r.redriveAll(ctx, patience)
+	return err
+}
+
+func (c *crew) redriveAll(ctx context.Context, patience time.Duration) (redriven int64, err error) {
+	if err := os.WriteFile(filepath.Join(c.dir, mendedFile), nil, 0o600); err != nil {
+		return 0, fmt.Errorf("directory of the histories: %w", err)
+	}
+	err = c.until(ctx, "the dead letters were redriven", patience, func(ctx context.Context) (bool, int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, changing)
 		defer cancel()
-		n, err := r.rf.Redrive(ctx, r.result.Group, nil)
-		r.result.Figures.Redriven += int64(n)
+		n, err := c.rf.Redrive(ctx, c.group, nil)
+		redriven += int64(n)
 		return err == nil, 0, err
 	})
+	return redriven, err
 }
 
 // sent is what the producers' histories say, by key.
@@ -166,14 +182,14 @@ func readSent(dir string) (sent, error) {
 }
 
 // judgeArrivals gives what was taken to the judge.
-func (r *run) judgeArrivals() (*history.Report, error) {
-	s, err := readSent(r.Dir)
+func (c *crew) judgeArrivals(complete bool) (*history.Report, error) {
+	s, err := readSent(c.dir)
 	if err != nil {
 		return nil, err
 	}
 	a := history.Arrivals{
 		Sent: map[string]int{}, Unsure: map[string]int{}, Poison: map[string]int{},
-		Failed: r.failed, Taken: r.tally.taken, Early: !r.result.Complete,
+		Failed: c.failed, Taken: c.tally.taken, Early: !complete,
 	}
 	var tried int64
 	for key, n := range s.tried {
@@ -189,7 +205,7 @@ func (r *run) judgeArrivals() (*history.Report, error) {
 
 // tellTurns tells the figures of the shard sets.
 func (r *run) tellTurns(ctx context.Context) error {
-	d, err := r.rf.DescribeSubscription(ctx, r.result.Group)
+	d, err := r.rf.DescribeSubscription(ctx, r.group)
 	if err != nil {
 		return err
 	}

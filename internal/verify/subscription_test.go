@@ -205,7 +205,7 @@ func TestWhatIsLeftBehindIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = rf.Close() // so that nothing can be removed any more
-	r := &run{rf: rf, Config: Config{Subscriptions: true}, result: Result{Topic: "verify-a", Group: "verify-b"}}
+	r := &crew{rf: rf, topic: "verify-a", group: "verify-b", subscription: true}
 	err = r.clear()
 	for _, what := range []string{`subscription verify-b is left behind; "ringfence subscription delete verify-b --force"`, `topic verify-a and group verify-b are left behind; "ringfence topic delete verify-a --force"`} {
 		if err == nil || !strings.Contains(err.Error(), what) {

@@ -15,7 +15,7 @@ func TestARunWaitsForAsLongAsThereIsProgress(t *testing.T) {
 	const patience = 3 * look
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	r := &run{tally: newTally(t.TempDir())}
+	r := &crew{tally: newTally(t.TempDir()), look: look}
 	left := int64(10)
 	if err := r.until(ctx, "it is done", patience, func(context.Context) (bool, int64, error) {
 		left--
@@ -48,9 +48,9 @@ func TestOnlyARestThatIsKnownIsJudged(t *testing.T) {
 		{&stoodStillError{what: "it is done", last: fault.Unavailable}, false, 0, true},
 		{context.Canceled, false, 0, true},
 	} {
-		r := &run{}
-		if err := r.drained(c.err); (err != nil) != c.fails || len(r.result.Notes) != c.notes {
-			t.Errorf("%v: %v, notes %q", c.err, err, r.result.Notes)
+		r := &run{crew: new(crew)}
+		if err := r.drained(c.err); (err != nil) != c.fails || len(r.notes) != c.notes {
+			t.Errorf("%v: %v, notes %q", c.err, err, r.notes)
 		}
 		if r.result.Complete != c.complete {
 			t.Errorf("%v: complete is %t", c.err, r.result.Complete)

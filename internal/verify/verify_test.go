@@ -323,9 +323,9 @@ func TestTheVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &run{Config: Config{Dir: t.TempDir()}}
+			r := &run{crew: &crew{dir: t.TempDir()}}
 			r.result.Complete, r.result.Deaths = c.complete, c.deaths
-			f, err := os.Create(filepath.Join(r.Dir, "all-1.jsonl"))
+			f, err := os.Create(filepath.Join(r.dir, "all-1.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +337,7 @@ func TestTheVerdict(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			err = r.judge()
+			err = r.verdict()
 			if r.result.Verdict != c.want || errors.Is(err, ErrBroken) != (c.want == Broken) || err != nil && c.want != Broken {
 				t.Errorf("%s, %v; expected %s", r.result.Verdict, err, c.want)
 			}

@@ -1,0 +1,251 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/history"
+)
+
+// The pace of the story.
+const (
+	demoTTL  = time.Second
+	demoKeys = 200
+)
+
+// DemoResult is what came of a demo of a group.
+type DemoResult struct {
+	Partitions int `json:"partitions"`
+	Consumers  int `json:"consumers"`
+	DemoOutcome
+
+	// Owners are the owners of the partitions after each scene that changed them.
+	Owners []Owners `json:"owners"`
+
+	// Takeover is the time from kill -9 until the last partition of the dead consumer had a new owner;
+	// FirstRecord until the new owners had begun with the first record of each.
+	TakeoverMillis    float64 `json:"takeover_ms"`
+	FirstRecordMillis float64 `json:"first_record_ms"`
+	MovedOnReturn     int     `json:"moved_on_return"` // partitions that moved when the dead consumer came back
+	LeastOnReturn     int     `json:"least_on_return"` // and how many had to
+	ExpiryMillis      float64 `json:"expiry_ms"`       // from SIGSTOP until others owned its partitions
+	StaleCommits      int64   `json:"stale_commits"`   // that the stopped consumer wrote when it woke up
+	StaleRefused      int64   `json:"stale_refused"`
+
+	InFlight  int64 `json:"in_flight"` // the bound of Duplicated
+	Refused   int64 `json:"refused_commits"`
+	Takeovers int64 `json:"takeovers"`
+	Handoffs  int64 `json:"handoffs"`
+}
+
+// Owners are the partitions of each live consumer at a moment.
+type Owners struct {
+	Scene      int              `json:"scene"` // as the story counts them
+	Partitions map[string][]int `json:"partitions"`
+}
+
+// groupDemo is the story of a group.
+type groupDemo struct {
+	*stage
+	result DemoResult
+	victim string // of kill -9
+}
+
+func (c *DemoConfig) validate() error {
+	var errs []error
+	atLeast := func(name string, n, least, most int) {
+		if n < least || n > most {
+			errs = append(errs, fmt.Errorf("--%s is %d; expected %d to %d: %w", name, n, least, most, fault.Invalid))
+		}
+	}
+	atLeast("partitions", c.Partitions, 1, 256)
+	atLeast("consumers", c.Consumers, 2, 26)
+	atLeast("messages", c.Messages, 100, 10_000_000)
+	return errors.Join(errs...)
+}
+
+// Demo tells the story of a group and judges it: consumers share the partitions of a topic, one is killed with
+// kill -9, one is stopped beyond its lease. The error is ErrBroken when a promise was broken, and something else
+// when the story could not be told to its end.
+func Demo(ctx context.Context, c DemoConfig) (*DemoResult, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	suffix := "-demo-" + strings.ToLower(rand.Text()[:6])
+	d := &groupDemo{result: DemoResult{Partitions: c.Partitions, Consumers: c.Consumers, Owners: []Owners{}}}
+	out, err := tell(ctx, &c, "payments"+suffix, "billing"+suffix, func(st *stage) error {
+		d.stage = st
+		return d.play(ctx)
+	}, d.verdict)
+	d.result.DemoOutcome = out
+	return &d.result, err
+}
+
+func demoConsumer(i int) string { return string(rune('A' + i)) }
+
+func demoKey(i int) string { return fmt.Sprintf("account-%03d", i%demoKeys) }
+
+// play is the story.
+func (d *groupDemo) play(ctx context.Context) error {
+	if err := d.rf.EnsureTopic(ctx, d.topic, ringfence.TopicConfig{Partitions: d.Partitions}); err != nil {
+		return err
+	}
+	for _, scene := range []func(context.Context) error{d.gather, d.work, d.crash, d.comeBack, d.sleepwalk, d.finish} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await looks at the group until something holds, and returns it as it is then.
+func (d *groupDemo) await(ctx context.Context, what string, holds func(ringfence.GroupInfo) bool) (last ringfence.GroupInfo, err error) {
+	err = d.until(ctx, what, patience, d.of(func(g ringfence.GroupInfo) bool { last = g; return holds(g) }))
+	return last, err
+}
+
+// gather starts the consumers.
+func (d *groupDemo) gather(ctx context.Context) error {
+	d.screen.scene("%d processes share the %d partitions of a topic", d.Consumers, d.Partitions)
+	for i := range d.Consumers {
+		d.hire(Spec{Name: demoConsumer(i), TTL: demoTTL})
+		if err := d.start(demoConsumer(i)); err != nil {
+			return err
+		}
+	}
+	if _, err := d.await(ctx, "every consumer has its share", d.balanced); err != nil {
+		return err
+	}
+	return d.showOwners(ctx)
+}
+
+// work produces the first part and watches it being consumed.
+func (d *groupDemo) work(ctx context.Context) error {
+	d.screen.scene("Records of %d keys are produced and processed", demoKeys)
+	began := time.Now()
+	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil {
+		return err
+	}
+	stored := time.Since(began)
+	if _, err := d.await(ctx, "the first records are processed", caughtUp); err != nil {
+		return err
+	}
+	d.screen.say("%d records stored in %s and processed in %s, in order for each key", d.produced, ms(stored), ms(time.Since(began)))
+	return nil
+}
+
+// crash kills the first consumer in the middle of its work.
+func (d *groupDemo) crash(ctx context.Context) error {
+	before, err := d.describe(ctx)
+	if err != nil {
+		return err
+	}
+	d.victim = d.owners(before)[0]
+	d.screen.scene("kill -9 %s, in the middle of its work", d.called(d.victim))
+	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil { // more than they can do at once
+		return err
+	}
+	if before, err = d.describe(ctx); err != nil {
+		return err
+	}
+	at := history.Now()
+	if err := d.kill(d.victim); err != nil {
+		return err
+	}
+	if _, err := d.await(ctx, "the others have its partitions", d.without(d.victim)); err != nil {
+		return err
+	}
+	if _, err := d.await(ctx, "the others have caught up", caughtUp); err != nil {
+		return err
+	}
+	if err := d.measureTakeover(at, owned(before, d.victim), d.victim); err != nil {
+		return err
+	}
+	d.screen.say("every partition had a new owner after %.1f ms, and its next record begun after %.1f ms", d.result.TakeoverMillis, d.result.FirstRecordMillis)
+	return d.showOwners(ctx)
+}
+
+// comeBack starts the dead consumer again.
+func (d *groupDemo) comeBack(ctx context.Context) error {
+	d.screen.scene("%s comes back: a new incarnation of the same member", d.victim)
+	before, err := d.describe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.start(d.victim); err != nil {
+		return err
+	}
+	after, err := d.await(ctx, "it has its share again", d.balanced)
+	if err != nil {
+		return err
+	}
+	d.result.MovedOnReturn, d.result.LeastOnReturn = moved(before, after), d.Partitions/d.Consumers
+	if d.result.MovedOnReturn == 0 {
+		d.screen.say("every partition has an owner: it stands by")
+	} else {
+		d.screen.say("%d partitions moved to it, handed over with their progress; %d did not notice", d.result.MovedOnReturn, d.Partitions-d.result.MovedOnReturn)
+	}
+	return d.showOwners(ctx)
+}
+
+// sleepwalk stops the last consumer until its lease is over, and wakes it up.
+func (d *groupDemo) sleepwalk(ctx context.Context) error {
+	before, err := d.describe(ctx)
+	if err != nil {
+		return err
+	}
+	who := d.owners(before)[len(d.owners(before))-1]
+	d.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", d.called(who), demoTTL)
+	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil {
+		return err
+	}
+	if before, err = d.describe(ctx); err != nil {
+		return err
+	}
+	p, at := d.workers[who].proc, history.Now()
+	if err := p.Freeze(ctx); err != nil {
+		return err
+	}
+	if _, err := d.await(ctx, "the others have its partitions", d.without(who)); err != nil {
+		return errors.Join(err, p.Thaw())
+	}
+	d.result.ExpiryMillis = float64(history.Now()-at) / 1e6
+	d.screen.say("it was given up after %.0f ms; the others went on from its checkpoints", d.result.ExpiryMillis)
+	woken := history.Now()
+	if err := p.Thaw(); err != nil {
+		return err
+	}
+	if _, err := d.await(ctx, "it is back in the group", d.balanced); err != nil {
+		return err
+	}
+	if err := d.measureStale(ctx, woken, owned(before, who), who); err != nil {
+		return err
+	}
+	d.screen.say("it woke up and wrote the checkpoints it still had in mind: %d of %d refused by the store", d.result.StaleRefused, d.result.StaleCommits)
+	return d.showOwners(ctx)
+}
+
+// finish produces the rest, waits for all of it, and lets all consumers leave.
+func (d *groupDemo) finish(ctx context.Context) error {
+	d.screen.scene("The rest is processed, and all consumers leave")
+	began := time.Now()
+	if err := d.produce(ctx, d.Messages-d.produced, demoKey); err != nil {
+		return err
+	}
+	if _, err := d.await(ctx, "everything is processed", caughtUp); err != nil {
+		return err
+	}
+	d.screen.say("all %d records are processed after %s", d.produced, ms(time.Since(began)))
+	began = time.Now()
+	if err := d.dismiss(d.names()); err != nil {
+		return err
+	}
+	d.screen.say("drained and gone in %s", ms(time.Since(began)))
+	return nil
+}
