@@ -15,50 +15,49 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-// mysqlSetup is carried out on each connection. READ COMMITTED keeps locks to the rows that are
-// asked for; what must stay absent is locked by slots. In UTC no hour comes twice.
+// mysqlSetup runs on each connection. READ COMMITTED locks only the selected rows; slots lock keys that
+// must stay absent. In UTC no hour comes twice.
 func mysqlSetup() []string {
 	return []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		"SET SESSION innodb_lock_wait_timeout = 1, time_zone = '+00:00'",
-		// What a server may be set to, for everybody, and our statements would not survive.
+		// Defaults of a server that would break our statements.
 		"SET SESSION sql_select_limit = 18446744073709551615, sql_safe_updates = 0, autocommit = 1",
 		"SET SESSION max_statement_time = 0",
 	}
 }
 
-// setupWaiting is for connections that wait: the server does not close them.
+// setupWaiting is for connections that wait, so the server must not close them.
 func setupWaiting() []string {
 	return append(mysqlSetup(), "SET SESSION wait_timeout = 86400")
 }
 
-// setupCalls is for connections that carry out transactions. When a process is stopped within one,
-// or its host goes without a word, the server has to end it, or its locks would keep others out.
-// MySQL does not know how to time a transaction; there the whole connection has to do.
+// setupCalls is for connections with transactions. The server has to end the transaction of a process that
+// is stopped or cut off, or its locks keep others out. MySQL has no time-out for an idle transaction, so
+// there the one of the connection has to do.
 func setupCalls() []string {
 	return append(mysqlSetup(), "SET SESSION wait_timeout = 30", "SET SESSION idle_transaction_timeout = 5")
 }
 
-// setupNoWait is for those that wait for no lock. MySQL waits a second all the same.
+// setupNoWait is for connections that wait for no lock. MySQL still waits a second.
 func setupNoWait() []string {
 	return append(setupCalls(), "SET SESSION innodb_lock_wait_timeout = 0")
 }
 
-// A connection is closed by this side long before the server does it.
+// idleCalls is when this side closes an idle connection, long before the server would.
 const idleCalls = 10 * time.Second
 
-// keepAlive lets this side find out within some 11 s that a server has gone without a word.
+// keepAlive detects within about 11 s that a server is cut off.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
 }
 
 const (
 	maxConns   = 8 // for transactions and reads; the waiting ones come on top
-	maxNoWaits = 2 // for what goes on beside locks
+	maxNoWaits = 2 // for transactions that pass by locks
 )
 
 func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
@@ -81,7 +80,7 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 		dialer := &net.Dialer{KeepAliveConfig: keepAlive()} // the client bounds the time
 		c.DialFunc = dialer.DialContext
 	}
-	if err := guarded(c); err != nil {
+	if _, err := mysql.NewConnector(c); err != nil {
 		return nil, fmt.Errorf("sql registry: %w: %w", fault.Invalid, err)
 	}
 	pool := func(setup []string) *sql.DB {
@@ -106,12 +105,12 @@ func openMySQL(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	})
 }
 
-// minPacket is what a server has to take: a value of the largest size, each byte of it escaped, and
-// the rest of its statement.
+// minPacket is the least max_allowed_packet: a value of the largest size, each byte escaped, and the rest
+// of its statement.
 const minPacket = 4 << 20
 
-// packet is of how many bytes the values of one statement may be, on a server that takes packets of
-// a certain size. 0: as many as we like, or it can't be reached, which is found out again.
+// packet is how many bytes of values one statement may have, by the server's max_allowed_packet. 0: no
+// bound, or the server can't be reached, which the next statement reports.
 func packet(ctx context.Context, db *sql.DB) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, idleCalls)
 	defer cancel()
@@ -119,20 +118,20 @@ func packet(ctx context.Context, db *sql.DB) (int, error) {
 	if err := db.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n); errors.Is(err, errNoGreeting) {
 		return 0, fmt.Errorf("sql registry: %w: %w", fault.Unavailable, err)
 	} else if err != nil {
-		return 0, nil // the next statement says what is wrong
+		return 0, nil // the next statement reports it
 	}
 	if n < minPacket {
-		return 0, fmt.Errorf("sql registry: the server has max_allowed_packet = %d; expected %d at least, or checkpoints and documents of a megabyte are refused: raise it: %w", n, minPacket, fault.Invalid)
+		return 0, fmt.Errorf("sql registry: the server has max_allowed_packet = %d; expected %d or more, as documents have up to a megabyte; raise it: %w", n, minPacket, fault.Invalid)
 	}
 	return int(min(n/2-(1<<20)-(64<<10), 3<<20)), nil
 }
 
-// greeting is for how long a server may take, from the first packet on, to let us in: the client itself waits
-// for ever on a port where somebody listens who says nothing, or something else.
+// greeting bounds the time of a login. The client itself has no bound where a server hangs, or where the port
+// is that of another service.
 const greeting = 8 * time.Second
 
-// errNoGreeting is that nothing that we know has answered.
-var errNoGreeting = errors.New("expected a MariaDB or MySQL there, which would have greeted and let us in by now; it hangs, or something else listens on this port")
+// errNoGreeting is the error of a login that took too long.
+var errNoGreeting = errors.New("expected a MariaDB or MySQL there; it hangs, or another service listens on this port")
 
 // mysqlConnector prepares each new connection.
 type mysqlConnector struct {
@@ -148,7 +147,7 @@ func (c *mysqlConnector) Driver() sqldriver.Driver { return mysql.MySQLDriver{} 
 func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, c.patience, errNoGreeting)
 	defer cancel()
-	conn, err := shield(bounded, c.config)
+	conn, err := connectMySQL(bounded, c.config)
 	if err != nil && context.Cause(bounded) == errNoGreeting { //nolint:errorlint // this very one
 		return nil, fmt.Errorf("%s: waited for %s: %w", c.config.Addr, c.patience, errNoGreeting)
 	}
@@ -163,8 +162,8 @@ func (c *mysqlConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	return conn, nil
 }
 
-// quiet takes what the client would write to the standard error about connections it lost, which
-// every caller gets as an error anyway.
+// quiet takes what the client would write to standard error about lost connections. Callers get these as
+// errors.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Print(v ...any) {
@@ -172,9 +171,6 @@ func (q quiet) Print(v ...any) {
 		q.log.Debug("MariaDB client", "message", strings.TrimSpace(fmt.Sprint(v...)))
 	}
 }
-
-// content is that of an entry, as far as one of ours has any.
-func content() string { return fmt.Sprintf("SUBSTR(e.content, 1, %d)", registry.MaxValueBytes+1) }
 
 func mysqlDialect() *sqlstore.Dialect {
 	const options = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
@@ -205,10 +201,8 @@ func mysqlDialect() *sqlstore.Dialect {
 		Bind:      sqlstore.Question,
 		Now:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)" },
 		Day:       func() string { return "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000 AS SIGNED)" },
-		Named:     "id NOT REGEXP '[^0-9A-Za-z-]' AND process NOT REGEXP '[^0-9A-Za-z-]'",
 		Orphaned:  "SELECT COUNT(*) FROM ringfence_entries WHERE " + orphaned,
 		Orphans:   "INSERT IGNORE INTO ringfence_sessions (id, process, ttl, expires) SELECT DISTINCT session_id, '', 0, 0 FROM ringfence_entries WHERE " + orphaned,
-		Content:   content(),
 		Hint:      " FORCE INDEX (PRIMARY)",
 		ForUpdate: " FOR UPDATE",
 		ForShare:  " LOCK IN SHARE MODE",
@@ -221,7 +215,7 @@ func mysqlDialect() *sqlstore.Dialect {
 	}
 }
 
-// The errors that mean something to us, by the server's numbers.
+// Numbers of the server's errors.
 const (
 	errDuplicate       = 1062
 	errUnknownVariable = 1193
@@ -235,7 +229,7 @@ const (
 	errNoSuchThread    = 1094
 )
 
-// number is that of an answer of the server; 0: the server did not answer.
+// number is that of the server's error; 0: the error is another one.
 func number(err error) uint16 {
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {

@@ -2,6 +2,8 @@ package sqlregistry
 
 import (
 	"database/sql"
+	"errors"
+	"net/url"
 	"testing"
 	"time"
 
@@ -150,5 +152,36 @@ func TestATransactionThatNobodyGoesOnWithIsEndedByTheServer(t *testing.T) {
 	}
 	if err := tx.Commit(); err == nil {
 		t.Error("the transaction outlived a change of what it had locked")
+	}
+}
+
+// The server stops in the middle of an answer. To end the answer the client reads on, without a context.
+func TestAnAnswerThatStallsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	u := mysqlURL(newDatabase(t))
+	p := testserver.NewProxy(t, u)
+	parsed, err := url.Parse(p.URL(u))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysqlConfig(parsed, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := connectMySQL(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := conn.QueryContext(t.Context(), "SELECT REPEAT('x', 1000) FROM seq_1_to_100000", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Blackhole()
+	begun := time.Now()
+	if err := errors.Join(rows.Close(), conn.Close()); err == nil {
+		t.Error("the answer ended")
+	}
+	if took := time.Since(begun); took > 10*endings {
+		t.Errorf("it took %s; expected about %s", took, endings)
 	}
 }

@@ -1,14 +1,11 @@
 package sqlregistry
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,10 +19,10 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-// busy is how long a process waits for the one that writes.
+// busy is how long a process waits for another one that writes.
 const busy = 10 * time.Second
 
-// busyPause is how long a connection that was refused at once waits before it is tried again.
+// busyPause is the pause before a connection that was refused at once is tried again.
 const busyPause = 2 * time.Millisecond
 
 func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
@@ -39,7 +36,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	}
 	ahead, err := vfs.ClockAhead(unix.CLOCK_BOOTTIME)
 	if err != nil {
-		return nil, fmt.Errorf("sqlite registry: the clock that all processes of this host share can't be read: %w: %w", fault.Unavailable, err)
+		return nil, fmt.Errorf("sqlite registry: can't read the clock that all processes of this host share: %w: %w", fault.Unavailable, err)
 	}
 	synchronous := "full"
 	if cfg.NoSync {
@@ -50,7 +47,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	}
 	if !cfg.AllowShared {
 		if err := checkPrivate(path); err != nil {
-			return nil, cmp.Or(noDatabase(ctx, path), err) // no command is shown that changes what is none of ours
+			return nil, err
 		}
 	}
 	if err := makePrivate(path); err != nil {
@@ -59,7 +56,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	if err := checkFile(ctx, path); err != nil {
 		return nil, err
 	}
-	// The files beside it have to be the same ones for everybody, by whatever name the file is opened.
+	// All processes have to use the same files beside it, by whatever name they open the database.
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, fmt.Errorf("sqlite registry: %w: %w", fault.Unavailable, err)
 	}
@@ -83,7 +80,7 @@ func openSQLite(ctx context.Context, cfg Config) (*sqlstore.Store, error) {
 	return s, err
 }
 
-// checkDisk refuses a file system whose locks do not hold, and names the boot of this machine.
+// checkDisk refuses a file system without reliable locks. It returns the ID of this boot of the machine.
 func checkDisk(dir string) (boot string, err error) {
 	disk, err := vfs.OpenOS(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,28 +103,10 @@ func checkDisk(dir string) (boot string, err error) {
 	return id[:min(len(id), 12)], nil
 }
 
-// checkFile makes the file, or refuses one that is something else, before others are made beside
-// it. SQLite itself has to look: whoever else closes the file gives up all locks that this process
-// has on it.
+// checkFile makes the file, or refuses one that is no database, before SQLite makes others beside it. Only
+// SQLite may open it: if anything else in this process closes the file, all locks on it are lost.
 func checkFile(ctx context.Context, path string) error {
-	return look(ctx, path, source(path, "full"))
-}
-
-// noDatabase is an error when a file that is there is something else. Nothing is written, and what lies
-// beside it, a journal of somebody's, is not looked at.
-func noDatabase(ctx context.Context, path string) error {
-	switch info, err := os.Stat(path); {
-	case err != nil:
-		return nil //nolint:nilerr // told of by who opens it
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("sqlite registry: %s is no file; name one for the database: %w", path, fault.Invalid)
-	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
-	return look(ctx, path, u.String())
-}
-
-func look(ctx context.Context, path, from string) error {
-	db, err := sql.Open("sqlite", from)
+	db, err := sql.Open("sqlite", source(path, "full"))
 	if err != nil {
 		return fmt.Errorf("sqlite registry: %w: %w", fault.Invalid, err)
 	}
@@ -137,7 +116,7 @@ func look(ctx context.Context, path, from string) error {
 	if sqliteCode(err)&0xff == codeNotADB {
 		return fmt.Errorf("sqlite registry: %s is no database of SQLite; name another file: %w", path, fault.Invalid)
 	}
-	return nil // the schema finds out about all else
+	return nil // the schema reports anything else
 }
 
 const orphaned = "session_id IS NOT NULL AND session_id NOT IN (SELECT id FROM ringfence_sessions)"
@@ -157,12 +136,9 @@ func sqliteDialect(ahead time.Duration) *sqlstore.Dialect {
 		Orphans:  "INSERT OR IGNORE INTO ringfence_sessions (id, process, ttl, expires) SELECT DISTINCT session_id, '', 0, 0 FROM ringfence_entries WHERE " + orphaned,
 		Ignore:   func(err error) bool { return sqliteCode(err)&0xff == codeConstraint },
 		Begin:    "BEGIN IMMEDIATE", Commit: "COMMIT", Rollback: "ROLLBACK",
-		Bind: sqlstore.Question,
-		Now:  func() string { return strconv.FormatInt(sinceBoot(ahead).Microseconds(), 10) },
-		Day:  func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
-		Named: "typeof(ttl) = 'integer' AND typeof(expires) = 'integer' AND typeof(id) = 'text' AND typeof(process) = 'text'" +
-			" AND octet_length(id) <= 40 AND octet_length(process) <= 40 AND id NOT GLOB '*[^0-9A-Za-z-]*' AND process NOT GLOB '*[^0-9A-Za-z-]*'",
-		Content: content(),
+		Bind:    sqlstore.Question,
+		Now:     func() string { return strconv.FormatInt(sinceBoot(ahead).Microseconds(), 10) },
+		Day:     func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) },
 		LockAll: "UPDATE ringfence_revision SET revision = revision WHERE id = 1",
 		Upsert: func(rows int) string {
 			return "INSERT INTO ringfence_entries (k, version, session_id, content) VALUES " + strings.Repeat("(?,?,?,?),", rows-1) +
@@ -172,8 +148,8 @@ func sqliteDialect(ahead time.Duration) *sqlstore.Dialect {
 	}
 }
 
-// sinceBoot is the clock that the processes of a host share, in whatever containers, and that nobody
-// sets. It goes on while the machine is suspended. What this process's own is ahead of it is taken off.
+// sinceBoot is a clock that all processes of a host share, also those in containers, and that can't be set.
+// It goes on while the machine is suspended. ahead is the offset of this process's own time namespace.
 func sinceBoot(ahead time.Duration) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -182,7 +158,7 @@ func sinceBoot(ahead time.Duration) time.Duration {
 	return time.Duration(t.Nano()) - ahead
 }
 
-// The primary result codes that mean something to us.
+// Primary result codes of SQLite.
 const (
 	codeBusy       = 5
 	codeLocked     = 6

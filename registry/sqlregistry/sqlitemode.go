@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// follow is the file that a path stands for, through links, also when it is not there yet.
+// follow resolves links, also to a file that is not there yet.
 func follow(path string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -44,13 +44,12 @@ func checkPrivate(path string) error {
 	return nil
 }
 
-// makePrivate makes an empty database that only this user can read and write, unless the file is
-// there; SQLite gives what it makes beside it the same mode. Whoever can read it can lock it too,
-// and so stop everybody. The file gets its name when it is closed: the close of one that this
-// process has a lock on would give up the lock.
+// makePrivate makes an empty database with mode 0600, if there is none; SQLite gives the files beside it the
+// same mode. A user who can read a database can also lock it, and so stop the registry. The file gets its
+// name once it is closed: closing one that this process has locked would lose the lock.
 func makePrivate(path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // SQLite finds out what else is wrong
+		return nil // SQLite reports what else is wrong
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-new-") // 0600
 	if err != nil {
@@ -61,9 +60,9 @@ func makePrivate(path string) error {
 		err = os.Link(f.Name(), path)
 	}
 	switch {
-	case errors.Is(err, fs.ErrExist): // somebody else was faster
+	case errors.Is(err, fs.ErrExist): // another process was faster
 		err = nil
-	case errors.Is(err, unix.EPERM), errors.Is(err, errors.ErrUnsupported): // no links, and so no modes, on this file system
+	case errors.Is(err, unix.EPERM), errors.Is(err, errors.ErrUnsupported): // a file system without links, and so without modes
 		err = nil
 	}
 	if err = errors.Join(err, os.Remove(f.Name())); err != nil {

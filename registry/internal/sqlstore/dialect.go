@@ -16,14 +16,14 @@ const (
 	Failed Fate = iota
 	// Again: a deadlock; the transaction was rolled back.
 	Again
-	// Held: the same, because somebody else keeps a row locked for long.
+	// Held: the same, because another transaction keeps a row locked for long.
 	Held
 	// Damaged: what is stored can't be read.
 	Damaged
 )
 
-// Dialect is what databases do not agree about. Its texts are constants of this program: no
-// value of a user ever gets into one.
+// Dialect holds the differences of databases. Its texts are constants of this program, and never hold a value
+// of a user.
 type Dialect struct {
 	Name string // for messages: "MariaDB"
 
@@ -32,7 +32,7 @@ type Dialect struct {
 	Schema []string
 	Ignore func(error) bool // nil: none
 
-	// Tables is an error when tables of our names are not as Schema makes them; nil: nobody looks.
+	// Tables fails if tables of our names are not as Schema makes them. nil: no check.
 	Tables func(context.Context, *sql.DB) error
 
 	// Begin, Commit and Rollback are statements; empty: the client has calls for them.
@@ -44,17 +44,10 @@ type Dialect struct {
 	Now func() string
 	// Day is an expression for the store's time of day, in Unix milliseconds.
 	Day func() string
-	// Orphans is a statement that makes a session, which has run out, of every one that entries are
-	// bound to and that is in no table: sessions lie in a file of their own, which may be lost, or be
-	// another's. Orphaned counts them. Empty: that can't be.
+	// Orphans is a statement that inserts an expired session for each one that entries are bound to but the
+	// table lacks: sessions may lie in a file of their own, and that may be lost or older. Orphaned counts
+	// them. Empty: this can't happen.
 	Orphaned, Orphans string
-	// Named is a condition that id and process of a session are such as ours, of their types and no
-	// longer than 40 bytes, and ttl and expires are numbers: what the types of the columns leave open.
-	// Empty: they leave nothing open.
-	Named string
-	// Content is an expression for the content of an entry e, of which a value that is too large for one of
-	// ours gives no more than shows that; empty: all of it.
-	Content string
 	// Hint stands between the table of entries and the condition that selects rows to lock.
 	Hint string
 	// ForUpdate and ForShare end a SELECT that locks the rows it finds.

@@ -17,8 +17,8 @@ const schemaVersion = 1
 // slots are the rows that absent keys are locked by.
 const slots = 64
 
-// ensureSchema creates the tables, or refuses a version that this program does not know. The
-// version is written last: whoever reads it finds all the rest.
+// ensureSchema creates the tables, or refuses another version of them. The version is written last, so
+// that the rest is there when a process reads it.
 func (s *Store) ensureSchema(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
@@ -28,7 +28,7 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 			return s.checkWhole(ctx)
 		}
 		if err == nil {
-			return fmt.Errorf("%s registry: the tables have the schema version %d; this program knows %d: upgrade it, or name another database: %w",
+			return fmt.Errorf("%s registry: the tables have the schema version %d, this program reads %d: they were written by a newer version, so upgrade this one, or name another database: %w",
 				s.d.Name, found, schemaVersion, fault.Invalid)
 		}
 		if err := s.cfg.DB.PingContext(ctx); err != nil { // not reached at all
@@ -59,8 +59,8 @@ func (s *Store) schemaVersion(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// What is missing in a registry that was in use: somebody has deleted it, or put half of a backup back.
-const putBack = "a row was deleted, or a backup put back in part; put the whole of it back, or, if you know that nothing else is missing, run %s: %w"
+// putBack is what to do about a missing row.
+const putBack = "a row was deleted, or a backup restored in part; restore all of it, or, if nothing else is missing, run %s: %w"
 
 var (
 	errNoRevision = fmt.Errorf("ringfence_revision has no row with id 1: "+putBack,
@@ -69,14 +69,14 @@ var (
 		"INSERT INTO ringfence_slots (id, used) VALUES (N, 0) for each number N that is missing", fault.Corrupt)
 )
 
-// used says whether entries are there.
+// used reports whether there are entries.
 func (s *Store) used(ctx context.Context) bool {
 	var n int
 	err := s.cfg.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM ringfence_entries").Scan(&n)
 	return err == nil && n > 0
 }
 
-// checkWhole refuses tables that others have made, and those that lack a row which is there since they were made.
+// checkWhole refuses tables of another engine, and tables that lack a row they were made with.
 func (s *Store) checkWhole(ctx context.Context) error {
 	if s.d.Tables != nil {
 		if err := s.d.Tables(ctx, s.cfg.Reads); err != nil {
@@ -137,7 +137,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 	return exec(fmt.Sprintf("INSERT INTO ringfence_schema (id, version) VALUES (1, %d)", schemaVersion))
 }
 
-// pause waits, or says why not.
+// pause waits, unless ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -12,10 +12,10 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
-// Processes watch each other: each waits for the death of the next ones in the ring of those that have
-// sessions, by what Signals offers (a named lock in MariaDB, a FIFO beside SQLite). So a death is noticed at
-// once, by few, and its sessions are ended for all. The rest is left to time: in rounds each process ends
-// what has run out by the clock of the store, and finds among its own what others have ended.
+// Processes watch each other: each waits for the death of its neighbours in the ring of processes with
+// sessions, by what Signals offers (a named lock in MariaDB, a FIFO beside SQLite). So few processes notice
+// a death, at once, and end its sessions for all. Besides, each process ends in rounds what has expired by
+// the clock of the store, and finds out which of its own sessions others have ended.
 
 const (
 	neighbours   = 2 // how many processes this one watches
@@ -27,8 +27,7 @@ const (
 	rewatch      = 500 * time.Millisecond // until a process that can't be watched is tried again
 )
 
-// keepSessions ends the sessions that ran out and those of processes that died, and keeps this one's
-// presence. Each process watches its neighbours in the ring of those with sessions.
+// keepSessions ends sessions that expired and those of dead neighbours, and keeps the presence of this process.
 func (s *Store) keepSessions() {
 	watched := presence.Watchers[string]{Watch: s.await}
 	defer watched.Stop()
@@ -47,7 +46,7 @@ func (s *Store) keepSessions() {
 	}
 }
 
-// round looks at all sessions once, and says when to look again and whom to watch.
+// round reads all sessions once. It returns when to read again, and the processes to watch.
 func (s *Store) round() (next time.Duration, ring []string) {
 	if s.gate.Pass(s.ctx) != nil {
 		return shortRound, nil
@@ -56,11 +55,10 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	defer cancel()
 	s.keepPresence(ctx)
 	before := s.ownIDs()
-	all, odd, err := s.sessions(ctx)
+	all, err := s.sessions(ctx)
 	if err != nil {
-		return time.Second, nil // the listener tells of it
+		return time.Second, nil // the listener logs it
 	}
-	s.endOdd(ctx, odd)
 	var seen presence.Reading[string, string]
 	next = longRound
 	var expired []string
@@ -73,16 +71,13 @@ func (s *Store) round() (next time.Duration, ring []string) {
 			next = min(next, max(x.left+justAfter, min(x.ttl/4, calm), shortRound))
 		}
 	}
-	crowd := s.crowded(all)
-	if !crowd { // else they may be there all the same, and their renewals tell
-		s.lost(seen.Missing(before))
-	}
+	s.lost(seen.Missing(before))
 	if len(expired) > 0 {
 		s.expire(ctx, expired)
 	}
 	ring = seen.Successors(s.cfg.Handle, neighbours)
-	if len(ring) > 1 && !crowd && !seen.In(s.cfg.Handle) {
-		ring = nil // without a session it watches only a process that nobody else would
+	if len(ring) > 1 && !seen.In(s.cfg.Handle) {
+		ring = nil // without a session it watches only a process that has no other neighbour
 	}
 	return next, ring
 }
@@ -93,7 +88,7 @@ func (s *Store) ownIDs() []string {
 	return slices.Collect(maps.Keys(s.own))
 }
 
-// lost ends here what has ended in the database.
+// lost ends sessions of this process that have ended in the database.
 func (s *Store) lost(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,14 +99,14 @@ func (s *Store) lost(ids []string) {
 	}
 }
 
-// expire ends sessions that ran out. Others are at it too: each takes few at a time, in an order of
-// its own, so that they do not wait for each other and keep renewals waiting.
+// expire ends sessions that expired. Other processes do the same, so each takes few at a time, in an order
+// of its own: they must not wait for each other, or keep renewals waiting.
 func (s *Store) expire(ctx context.Context, ids []string) {
 	s.lost(ids)
 	mrand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for few := range slices.Chunk(ids, expireAtOnce) {
 		if err := s.endWhere(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
-			s.log.Warn("sessions that ran out can't be ended yet", "sessions", len(few), "error", err)
+			s.log.Warn("can't end expired sessions yet", "sessions", len(few), "error", err)
 		}
 		if ctx.Err() != nil {
 			return // the next round goes on
@@ -135,49 +130,47 @@ func (s *Store) await(ctx context.Context, handle string) {
 			return
 		case !errors.Is(err, ErrNoPresence) && !warned:
 			warned = true
-			s.log.Warn("a process can't be watched; the TTL of its sessions has to do", "error", err)
+			s.log.Warn("can't watch a process; its sessions end with their TTL", "error", err)
 		}
 		_ = pause(ctx, rewatch)
 	}
 }
 
-// endSessionsOf ends the sessions of a dead process; what fails is left to the TTL.
+// endSessionsOf ends the sessions of a dead process; after a failure they end with their TTL.
 func (s *Store) endSessionsOf(watching context.Context, handle string) {
 	ctx, cancel := context.WithTimeout(watching, patience)
 	defer cancel()
-	ids, err := Column[string](ctx, s.cfg.Reads, s.d.bind("SELECT id FROM ringfence_sessions WHERE process = %s AND "+s.named(), 1), handle)
+	ids, err := Column[string](ctx, s.cfg.Reads, s.d.bind("SELECT id FROM ringfence_sessions WHERE process = %s", 1), handle)
 	if err == nil && len(ids) > 0 {
 		err = s.endSessions(ctx, ids)
 	}
 	if err != nil && watching.Err() == nil {
-		s.log.Warn("the sessions of a dead process can't be ended; they run out", "sessions", len(ids), "error", err)
+		s.log.Warn("can't end the sessions of a dead process; they end with their TTL", "sessions", len(ids), "error", err)
 	}
 }
 
-// sweep ends what nobody watched: the sessions of dead processes, those that ran out, and what none
-// of ours wrote. The dead come first: what they left may look as if nobody could have written it, on
-// a host that was started anew.
+// sweep ends the sessions of dead processes and those that expired. The dead come first: after a restart of
+// the host their sessions may seem to expire too late.
 func (s *Store) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	processes, err := Column[string](ctx, s.cfg.Reads, "SELECT DISTINCT process FROM ringfence_sessions WHERE expires > "+s.d.Now()+" AND "+s.named())
+	processes, err := Column[string](ctx, s.cfg.Reads, "SELECT DISTINCT process FROM ringfence_sessions WHERE expires > "+s.d.Now())
 	if err != nil {
 		return s.wrap(ctx, "read sessions", err)
 	}
 	for _, handle := range processes {
 		dead, err := s.cfg.Signals.Gone(ctx, handle)
 		if err != nil {
-			s.log.Warn("whether a process is alive can't be told; the TTL of its sessions has to do", "error", err)
+			s.log.Warn("can't tell whether a process lives; its sessions end with their TTL", "error", err)
 		}
 		if dead {
 			s.endSessionsOf(ctx, handle)
 		}
 	}
-	all, odd, err := s.sessions(ctx)
+	all, err := s.sessions(ctx)
 	if err != nil {
 		return s.wrap(ctx, "read sessions", err)
 	}
-	s.endOdd(ctx, odd)
 	var expired []string
 	for _, x := range all {
 		if x.expired() {
@@ -190,13 +183,13 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// ownPresence is what others see of this process; nil before the first session.
+// ownPresence shows other processes that this one lives; nil before the first session.
 type ownPresence struct {
 	mu sync.Mutex
 	p  Presence
 }
 
-// announce makes this process's death noticeable, once.
+// announce makes the death of this process noticeable, once.
 func (s *Store) announce(ctx context.Context) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -236,6 +229,6 @@ func (s *Store) keepPresence(ctx context.Context) {
 	if err == nil {
 		s.link.Restored(age)
 	} else if s.ctx.Err() == nil {
-		s.log.Warn("others can't see whether this process lives; the TTL of its sessions has to do", "error", err)
+		s.log.Warn("can't show other processes that this one lives; its sessions rely on their TTL", "error", err)
 	}
 }

@@ -1,18 +1,16 @@
-// Package sqlstore is a registry in the tables of a SQL database. What databases do not agree
-// about is in a Dialect; how processes on one database wake each other and notice each other's
-// death is in Signals.
+// Package sqlstore is a registry in the tables of a SQL database. A Dialect holds the differences of
+// databases, and Signals hold how processes wake each other and notice a death.
 //
-// A call of Apply is one transaction of the database, whatever number of registry transactions it
-// brings: it locks the sessions they name and the keys they touch, each in one order for
-// everybody, judges them in memory, and writes what is left in as few statements as possible.
+// A call of Apply is one transaction of the database. It locks the sessions and keys that its registry
+// transactions name, all processes in the same order, decides in memory, and writes the result in as few
+// statements as possible.
 //
-// The goroutines of a store, which Close joins: the keeper ends sessions that ran out and watches
-// two neighbours; the ringer wakes the listeners of other processes; the listener, from the first
-// session or watch on, reads what others changed.
+// A store has three goroutines, which Close joins. The keeper ends expired sessions and watches two
+// neighbours. The ringer wakes the listeners of other processes. The listener, from the first session or
+// watch on, reads what others changed.
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -33,31 +31,30 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
-// Config is an open database and what is known about it.
+// Config is an open database, and what a store needs to know about it.
 type Config struct {
 	Dialect *Dialect
 	// DB is for transactions, Reads for single statements that only read. They may be the same.
 	// Close closes them.
 	DB, Reads *sql.DB
-	// NoWait is DB without waiting for locks: what is locked is Held at once. nil: DB. Close closes it.
+	// NoWait is DB without waiting for locks: a locked row fails at once, as Held. nil: DB. Close closes it.
 	NoWait *sql.DB
-	// Live is for renewals, where they have a place of their own, which no lock of a user's
-	// transaction is on. nil: DB. Close closes it.
+	// Live is for renewals, if sessions have a file of their own, which a user's transaction does not
+	// lock. nil: DB. Close closes it.
 	Live *sql.DB
-	// Intact says whether the database is still the one that was opened; its error is fault.Closed
-	// then. It is asked before every write. nil: it always is.
+	// Intact fails with fault.Closed if the database is no longer the one that was opened. Every write
+	// asks it first. nil: it always is.
 	Intact func() error
 	// Signals are closed by Close.
 	Signals Signals
 	// MaxBytes bounds the values in one statement, but for the last of them. 0: 3 MiB.
 	MaxBytes int
-	// Handle names this process; no other ever had that name. At most 40 bytes.
+	// Handle names this process, uniquely for ever. At most 40 bytes.
 	Handle string
 	Logger *slog.Logger // nil: discard
 }
 
-// patience bounds a call whose context has no deadline of its own: a server that is frozen or
-// that can't be reached any more must not keep it for ever.
+// patience bounds a call without a deadline, which a frozen or unreachable server would keep for ever.
 const patience = 15 * time.Second
 
 // Store is a driver.Registry and driver.Transactional.
@@ -69,8 +66,6 @@ type Store struct {
 	counter atomic.Uint64
 	watches kv.Watchers
 	ringing atomic.Bool // the ringer is at it
-	crowd   bool        // that there are more sessions than are read was told; the keeper's
-	odd     bool        // that sessions are not sound was told, and they are there still; the keeper's
 	gate    *hook.Gate
 
 	ctx    context.Context //nolint:containedctx // its lifetime: cancelled by Close
@@ -91,8 +86,8 @@ type Store struct {
 	err    error
 }
 
-// Open creates the tables if need be, ends the sessions of processes that died unwatched, and
-// returns the store. On an error the databases and signals are closed as well.
+// Open creates missing tables, ends the sessions of dead processes, and returns the store. An error closes
+// the databases and signals too.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
@@ -125,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// List implements driver.Registry, in one statement, which reads at one point in time.
+// List implements driver.Registry. One statement reads all at one point in time.
 func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error) {
 	ctx, done, err := s.enter(ctx)
 	if err != nil {
@@ -150,9 +145,9 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 			snap.Entries = append(snap.Entries, driver.Entry{Key: string(key), Value: value, Version: driver.Version(version.String), Session: session.String})
 		}
 		return nil
-	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, "+cmp.Or(s.d.Content, "e.content")+" FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on+" WHERE r.id = 1", args...)
+	}, "SELECT r.revision, "+s.d.Day()+", e.k, e.version, e.session_id, e.content FROM ringfence_revision r LEFT JOIN ringfence_entries e ON "+on+" WHERE r.id = 1", args...)
 	if err == nil && !whole {
-		err = errNoRevision // it looks like a registry without anything in it
+		err = errNoRevision // else it would look like an empty registry
 	}
 	if err != nil {
 		return driver.Snapshot{}, s.wrap(ctx, "list", err)
@@ -190,7 +185,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return ch, nil
 }
 
-// start starts the listener. When it returns, nothing is missed any more.
+// start starts the listener. From its return on no change is missed.
 func (s *Store) start(ctx context.Context) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -222,7 +217,7 @@ func (s *Store) revision(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// enter is the way into a call: it refuses a closed store and bounds the time.
+// enter begins a call: it refuses a closed store and bounds the time.
 func (s *Store) enter(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -238,7 +233,7 @@ func (s *Store) enter(ctx context.Context) (context.Context, context.CancelFunc,
 
 func (s *Store) closedError() error { return fmt.Errorf("%s registry: %w", s.d.Name, fault.Closed) }
 
-// wrap gives an error of a call that certainly changed nothing its kind.
+// wrap gives an error its kind, for a call that certainly changed nothing.
 func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	s.mu.Lock()
 	closed := s.closed
@@ -256,8 +251,8 @@ func (s *Store) wrap(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s registry: %s: %w: %w", s.d.Name, what, fault.Unavailable, err)
 }
 
-// version is a new version. The nonce is this handle's own, so that none is given out twice, also
-// when the database lost its last transactions.
+// version is a new version. The nonce of this handle keeps it unique, even if the database lost its last
+// transactions.
 func (s *Store) version() driver.Version {
 	return driver.Version(fmt.Sprintf("%s-%x", s.nonce, s.counter.Add(1)))
 }
@@ -270,12 +265,12 @@ func (s *Store) Close() error {
 	return s.err
 }
 
-// Abandon ends everything of this process and tells the database nothing, as its death would.
+// Abandon ends everything of this process without a word to the database, as its death would.
 func (s *Store) Abandon() {
 	s.once.Do(func() { s.end(false) })
 }
 
-// lastRing tells the others of what the ringer has not told yet.
+// lastRing wakes the other processes if the ringer has not yet.
 func (s *Store) lastRing() {
 	select {
 	case <-s.ring:
@@ -287,11 +282,11 @@ func (s *Store) lastRing() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/5)
 	defer cancel()
 	if err := s.cfg.Signals.Ring(ctx); err != nil {
-		s.log.Debug("others were not woken at close", "error", err)
+		s.log.Debug("can't wake other processes at close", "error", err)
 	}
 }
 
-// endOwn ends this process's sessions, all at once: the server may be out of reach.
+// endOwn ends the sessions of this process, all at once, as the server may be out of reach.
 func (s *Store) endOwn(own []*lease.Session, tell bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/5)
 	defer cancel()
@@ -301,7 +296,7 @@ func (s *Store) endOwn(own []*lease.Session, tell bool) {
 			if !tell {
 				x.Abandon()
 			} else if err := x.Close(ctx); err != nil {
-				s.log.Warn("a session could not be ended at close; it runs out", "session", x.ID(), "error", err)
+				s.log.Warn("can't end a session at close; it ends with its TTL", "session", x.ID(), "error", err)
 			}
 		})
 	}
@@ -326,7 +321,7 @@ func (s *Store) end(tell bool) {
 		s.err = p.Close()
 	}
 	s.err = errors.Join(s.err, s.cfg.Signals.Close())
-	// A connection that is broken can't be taken leave of; all that was written is committed.
+	// A broken connection fails to close, but all writes are committed.
 	if err := errors.Join(s.cfg.DB.Close(), s.cfg.Reads.Close(), s.cfg.NoWait.Close(), s.cfg.Live.Close()); err != nil {
 		s.log.Debug("connections were broken at close", "error", err)
 	}
