@@ -9,16 +9,7 @@ const EtcdAnswerBytes = 512 << 20
 // PostgresMessageBytes is the largest row or notification that PostgreSQL's client takes.
 const PostgresMessageBytes = 8 << 20
 
-// Of MariaDB and MySQL, what their server says. The client library makes room for the columns that one declares.
-const (
-	SQLPacketBytes = 8 << 20 // one row
-	SQLAnswerBytes = 512 << 20
-	SQLAnswerRows  = 1<<20 + 1<<16
-	SQLColumns     = 4096
-	SQLSessions    = 1 << 14 // of one look at all sessions, in SQLite too
-)
-
-// ScramIterations is of a login by SCRAM at PostgreSQL and Kafka how often it hashes, as the server wishes:
+// ScramIterations is of a login by SCRAM at Kafka how often it hashes, as the server wishes:
 // nothing ends that before it is done.
 const ScramIterations = 1 << 20
 

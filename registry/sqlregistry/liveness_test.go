@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
@@ -127,27 +126,5 @@ func TestEntriesOfSessionsThatAreInNoFileGo(t *testing.T) {
 	snap, err := again.List(t.Context(), "")
 	if err != nil || len(snap.Entries) != 1 || snap.Entries[0].Key != "free" {
 		t.Errorf("entries %v, %v; expected the one that is bound to nothing", snap.Entries, err)
-	}
-}
-
-func TestAValueThatNoneOfUsWroteIsNotReadAsAWhole(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "registry.db")
-	s := openStore(t, Config{File: path})
-	r, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "a", Value: []byte("x")}, {Key: "b", Value: make([]byte, registry.MaxValueBytes)}}}})
-	if err != nil || r[0].Err != nil {
-		t.Fatal(err, r)
-	}
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "UPDATE ringfence_entries SET content = zeroblob(20000000) WHERE length(content) = 1"); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := s.List(t.Context(), "")
-	if err != nil || len(snap.Entries) != 2 || len(snap.Entries[0].Value) != registry.MaxValueBytes+1 || len(snap.Entries[1].Value) != registry.MaxValueBytes {
-		t.Errorf("%d entries, %v; expected both, the first cut off behind what may be, the second whole", len(snap.Entries), err)
 	}
 }
