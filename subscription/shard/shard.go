@@ -13,7 +13,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
 )
@@ -286,16 +285,12 @@ func (s *Shard) do(f func(*core.State)) {
 	}
 }
 
-// mostCopies are so many dead letters that wait to be copied, at most.
-const mostCopies = 1024
+// mostCopies is how many dead letters may wait for their copies before the pump begins no more attempts. Those of main
+// records are not among what it holds back: each of them keeps a handler of the engine busy, so they are few.
+const mostCopies = 64
 
-// copyLocked hands a copy on; when too many wait, a goroutine of its own would be no help: the core
-// has at most one for each key that is being given up, and those are as many as handlers.
+// copyLocked hands a copy on.
 func (s *Shard) copyLocked(c core.Copy) {
-	if len(s.copies) >= mostCopies {
-		s.endLocked(fmt.Errorf("more than %d dead letters are on their way: %w", mostCopies, fault.Unavailable))
-		return
-	}
 	s.copies = append(s.copies, &c)
 	select {
 	case s.copying <- struct{}{}:
@@ -328,8 +323,8 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 		s.mu.Lock()
 		now := s.nowLocked().UnixMilli()
 		free := s.slots.atMost(s.cfg.Concurrency) - s.running
-		if s.calm != nil {
-			free = 0
+		if s.calm != nil || len(s.copies) >= mostCopies {
+			free = 0 // each copy that is done kicks the pump
 		}
 		due, waiting := s.st.Due(now, free)
 		for _, e := range s.st.Effects() {
