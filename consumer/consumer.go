@@ -46,6 +46,7 @@ type Around func(ctx context.Context, u *group.Unit, in []dispatch.Input, h disp
 type Inner struct {
 	Handler dispatch.Handler
 	Retry   dispatch.Retry
+	OnHeld  func(context.Context, *dispatch.Record, dispatch.Held) error // nil: failing records are tried for ever
 	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
 	Journal func([]registry.Position) int64
 	// Deliveries is what is stored for people; the same pointer while there is nothing new. nil: there is nothing.

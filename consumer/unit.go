@@ -61,7 +61,7 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	}
 	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
 	cfg.Inputs = in
-	cfg.Handler, cfg.Retry, cfg.Advanced, cfg.Logger = inner.Handler, inner.Retry, u.Advanced, w.Logger
+	cfg.Handler, cfg.Retry, cfg.OnHeld, cfg.Advanced, cfg.Logger = inner.Handler, inner.Retry, inner.OnHeld, u.Advanced, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -58,6 +57,12 @@ type Config struct {
 	MaxRanges int
 
 	Retry Retry
+	// OnHeld takes a failing record over, in the place of the handler. With it Progress names the records
+	// that fail, and an engine that starts there goes on counting. nil finishes the record; an
+	// error keeps it, and it is asked again after a pause. It is asked when the policy says to park a record or to
+	// give it up, when failing records and those behind them take half of what the engine may hold, and when their
+	// partition is sealed and read to its end. nil: failing records are tried for ever.
+	OnHeld func(ctx context.Context, r *Record, h Held) error
 
 	// ProgressTimeout is how long a handler may take for one record, its answer included. A longer one is stuck: the
 	// engine cancels its context and stops with a StuckError. Zero: for ever.
@@ -74,24 +79,6 @@ type Config struct {
 	Advanced func()
 
 	Logger *slog.Logger // nil: discard
-}
-
-// Retry says when a failed record is tried again. Pauses double from Initial to Max, each
-// shortened at random by up to a half.
-type Retry struct {
-	Initial time.Duration // default 100 ms, or Max where that is less
-	Max     time.Duration // default 30 s, or Initial where that is more
-	// MaxAttempts is after how many attempts a record is given to OnHeld. Zero: never.
-	MaxAttempts int
-	// HoldFor is how long a failing record is held, from its first failure on: one whose next attempt
-	// lies beyond is given to OnHeld. Zero: for ever. Negative: no failing record is held.
-	HoldFor time.Duration
-	// OnHeld takes a failing record over, in the place of the handler. With it Progress names the records
-	// that fail, and an engine that starts there goes on counting. nil finishes the record; an
-	// error keeps it, and it is asked again after a pause. It is asked when the attempts are used up,
-	// when the error was permanent, when HoldFor is over, when failing records and those behind them
-	// take half of what the engine may hold, and when their partition is sealed and read to its end.
-	OnHeld func(ctx context.Context, r *Record, h Held) error
 }
 
 // Held is a record that fails, and why it is given away.
@@ -114,45 +101,6 @@ const (
 	Crowded       Why = "bound"     // too much waits in memory
 	AtTheEnd      Why = "end"       // its partition has nothing else left
 )
-
-// permanent and timed are what an error of a handler may say of the next attempt; uncounted, that this
-// one was none: the record is as it was before, and has its turn again after all that may run.
-type (
-	permanent interface{ Permanent() bool }
-	timed     interface{ RetryAfter() time.Duration }
-	uncounted interface{ Uncounted() bool }
-)
-
-// IsPermanent says whether an error tells that its record can never succeed: it, or one that it wraps,
-// has a method Permanent() bool that says so.
-func IsPermanent(err error) bool {
-	var p permanent
-	return errors.As(err, &p) && p.Permanent()
-}
-
-// longestAsked is how long an error may ask to wait, when Max is shorter.
-const longestAsked = 24 * time.Hour
-
-// Longest is the longest pause that there is: what says otherwise was not written by us.
-func (r *Retry) Longest() time.Duration { return max(r.Max, longestAsked) }
-
-// Pause is the time before the next attempt after so many failed ones, of which err is the last: what
-// a method RetryAfter() time.Duration of it says, Longest at most, or else one that grows.
-func (r *Retry) Pause(attempts int, err error) time.Duration {
-	if asked := AskedPause(err); asked > 0 {
-		return min(asked, r.Longest())
-	}
-	return r.pause(attempts)
-}
-
-// AskedPause is the time before the next attempt that an error asks for; 0: it asks for none.
-func AskedPause(err error) time.Duration {
-	var t timed
-	if errors.As(err, &t) {
-		return max(0, t.RetryAfter())
-	}
-	return 0
-}
 
 // MostInFlight is the highest Config.MaxInFlight.
 const MostInFlight = 16384
@@ -218,7 +166,7 @@ func (c *Config) faults() []error {
 	}
 	demand(c.Handler != nil, "no Handler")
 	demand(len(c.Inputs) > 0, "no Inputs")
-	demand(c.Retry.OnHeld != nil || c.Retry.MaxAttempts == 0 && c.Retry.HoldFor == 0, "Retry.MaxAttempts and Retry.HoldFor need Retry.OnHeld")
+	demand(c.OnHeld != nil || c.Retry.MaxAttempts == 0 && c.Retry.HoldFor == 0, "Retry.MaxAttempts and Retry.HoldFor need OnHeld")
 	seen := map[[2]int]bool{}
 	for _, in := range c.Inputs {
 		at := [2]int{in.Storage, in.Partition}
@@ -227,15 +175,6 @@ func (c *Config) faults() []error {
 		seen[at] = true
 	}
 	return errs
-}
-
-// pause is the time before the next attempt after so many failed ones.
-func (r *Retry) pause(attempts int) time.Duration {
-	d := r.Max
-	if shift := attempts - 1; shift < 32 && r.Initial < r.Max>>shift {
-		d = r.Initial << shift
-	}
-	return d - rand.N(d/2+1)
 }
 
 // StuckError says that a handler did not return, or answer, in time. The record is unfinished; the handler's

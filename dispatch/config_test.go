@@ -27,7 +27,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	if !errors.Is(err, fault.Invalid) {
 		t.Fatalf("New returned %v", err)
 	}
-	for _, part := range []string{"no Handler", "twice", "no Source", "negative Concurrency", "16384", "middle", "need Retry.OnHeld", "below"} {
+	for _, part := range []string{"no Handler", "twice", "no Source", "negative Concurrency", "16384", "middle", "need OnHeld", "below"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)
 		}

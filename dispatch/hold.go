@@ -6,27 +6,19 @@ import (
 	"time"
 )
 
-// judge decides whether a record that has just failed is held or given to OnHeld at once.
+// judge asks the policy about a record that has just failed, and has OnHeld asked about one that is not held. What its
+// partition has nothing else left for is not held either.
 func (e *Engine) judge(n *node, now time.Time) {
-	r, f := &e.cfg.Retry, n.fail
-	if r.OnHeld == nil {
-		return
-	}
+	f := n.fail
+	next := e.cfg.Retry.Next(f.attempts, now.Sub(f.since), f.err)
+	f.pause, f.due = next.Pause, now.Add(next.Pause)
 	switch {
-	case IsPermanent(f.err):
-		e.giveAway(n, Refused, now)
-	case r.MaxAttempts > 0 && f.attempts >= r.MaxAttempts:
-		e.giveAway(n, SpentAttempts, now)
-	case r.beyondHold(f):
-		e.giveAway(n, HeldLong, now)
+	case e.cfg.OnHeld == nil:
+	case next.Step != TryAgain:
+		e.giveAway(n, next.Why, now)
 	case e.atTheEnd(n):
 		e.giveAway(n, AtTheEnd, now)
 	}
-}
-
-// beyondHold says whether the next attempt lies beyond the time for which a record is held.
-func (r *Retry) beyondHold(f *failure) bool {
-	return r.HoldFor < 0 || r.HoldFor > 0 && f.due.Sub(f.since) > r.HoldFor
 }
 
 // giveAway makes OnHeld be asked about a failing record now.
@@ -48,7 +40,7 @@ func (e *Engine) atTheEnd(n *node) bool {
 // relieve gives failing records away while they, and what waits behind them, take half of what may be
 // in memory: the half of them that is held the longest.
 func (e *Engine) relieve(now time.Time) {
-	if e.cfg.Retry.OnHeld == nil || len(e.sched.retries) == 0 || !e.crowded() {
+	if e.cfg.OnHeld == nil || len(e.sched.retries) == 0 || !e.crowded() {
 		return
 	}
 	e.evict(now, Crowded, func(*node) bool { return true }, 2)
@@ -56,7 +48,7 @@ func (e *Engine) relieve(now time.Time) {
 
 // finishInput gives away what is held of an input that has ended.
 func (e *Engine) finishInput(in *input, now time.Time) {
-	if e.cfg.Retry.OnHeld != nil {
+	if e.cfg.OnHeld != nil {
 		e.evict(now, AtTheEnd, func(n *node) bool { return n.rec.data.from == &in.tracker }, 1)
 	}
 }

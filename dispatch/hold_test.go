@@ -41,7 +41,7 @@ func heldBy(t *testing.T, n, keys int, seal bool, err error, c Config) []string 
 		}
 		return nil
 	}
-	c.Retry.OnHeld = func(_ context.Context, r *Record, h Held) error {
+	c.OnHeld = func(_ context.Context, r *Record, h Held) error {
 		mu.Lock()
 		defer mu.Unlock()
 		given = append(given, fmt.Sprintf("%d %s %d", r.Offset, h.Why, h.Attempts))
@@ -99,12 +99,12 @@ func TestWhoCouldNotTakeARecordIsAskedAgainSoon(t *testing.T) {
 		e := mustNew(t, Config{
 			Inputs:  l.input(),
 			Handler: func(context.Context, *Record) error { return errors.New("boom") },
-			Retry: Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: -1, OnHeld: func(context.Context, *Record, Held) error {
+			Retry:   Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: -1}, OnHeld: func(context.Context, *Record, Held) error {
 				if asked = append(asked, time.Since(began)); len(asked) < 20 {
 					return errors.New("the log is away")
 				}
 				return nil
-			}},
+			},
 		})
 		stop := launch(t, e)
 		rest(10 * time.Minute)

@@ -30,7 +30,7 @@ func TestTheInputsOfAUnitShareTheBoundsOfItsCheckpoint(t *testing.T) {
 				}
 				return nil
 			},
-			Retry: Retry{HoldFor: 24 * time.Hour, OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} }},
+			Retry: Retry{HoldFor: 24 * time.Hour}, OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} },
 		}
 		e := mustNew(t, two)
 		stop := launch(t, e)

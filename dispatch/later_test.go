@@ -112,12 +112,12 @@ func TestAnAnswerThatComesLaterIsTreatedAsAReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var given []string
 		var mu sync.Mutex
-		s, e, stop := owing(t, 3, 0, Config{Retry: Retry{MaxAttempts: 3, OnHeld: func(_ context.Context, r *Record, h Held) error {
+		s, e, stop := owing(t, 3, 0, Config{Retry: Retry{MaxAttempts: 3}, OnHeld: func(_ context.Context, r *Record, h Held) error {
 			mu.Lock()
 			defer mu.Unlock()
 			given = append(given, fmt.Sprintf("%d %s %d", r.Offset, h.Why, h.Attempts))
 			return nil
-		}}})
+		}})
 		for offset, err := range []error{final{}, later{time.Hour}, errors.New("no")} {
 			if err := s.of(int64(offset)).Answer(err); err != nil {
 				t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWhoTakesARecordOverMayAnswerLater(t *testing.T) {
 		taken := &lates{}
 		_, e, stop := owing(t, 1, 0, Config{
 			Handler: func(context.Context, *Record) error { return final{} },
-			Retry:   Retry{OnHeld: func(ctx context.Context, r *Record, _ Held) error { return taken.handle(ctx, r) }},
+			OnHeld:  func(ctx context.Context, r *Record, _ Held) error { return taken.handle(ctx, r) },
 		})
 		if err := taken.of(0).Answer(errors.New("not now")); err != nil {
 			t.Fatal(err)
@@ -242,13 +242,13 @@ func TestAnswersOutOfOrderMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var given []int64
-		s, e, stop := owing(t, 10, 10, Config{Concurrency: 10, MaxRanges: 4, Retry: Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: 96 * time.Hour, OnHeld: func(_ context.Context, r *Record, h Held) error {
+		s, e, stop := owing(t, 10, 10, Config{Concurrency: 10, MaxRanges: 4, Retry: Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour, HoldFor: 96 * time.Hour}, OnHeld: func(_ context.Context, r *Record, h Held) error {
 			if h.Why != Crowded {
 				t.Errorf("%d is given away as %v; expected %v", r.Offset, h.Why, Crowded)
 			}
 			given = append(given, r.Offset)
 			return nil
-		}}})
+		}})
 		if err := s.of(0).Answer(errors.New("boom")); err != nil {
 			t.Fatal(err)
 		}

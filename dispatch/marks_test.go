@@ -47,7 +47,7 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 				var seen []int64
 				e := mustNew(t, Config{
 					Inputs: l.input(), Start: []registry.Position{c.start}, Logger: out.Logger(),
-					Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} }},
+					OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} },
 					Handler: func(_ context.Context, r *Record) error {
 						mu.Lock()
 						defer mu.Unlock()

@@ -29,7 +29,7 @@ func (e *Engine) progress(ranges int) Progress {
 	for _, in := range e.inputs {
 		if in.placed {
 			at := in.tracker.position(ranges)
-			if e.cfg.Retry.OnHeld != nil {
+			if e.cfg.OnHeld != nil {
 				at.Failing = in.tracker.failed(max(1, registry.MaxFailing/len(e.inputs)))
 			}
 			p.Positions = append(p.Positions, at)

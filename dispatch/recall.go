@@ -67,7 +67,7 @@ func (e *Engine) recall(in *input, n *node) {
 	}
 	f := t.recalled[0]
 	t.recalled = t.recalled[1:]
-	if e.cfg.Retry.OnHeld == nil {
+	if e.cfg.OnHeld == nil {
 		return
 	}
 	pause := time.Duration(min(f.Pause, e.cfg.Retry.Longest().Milliseconds())) * time.Millisecond
@@ -76,7 +76,7 @@ func (e *Engine) recall(in *input, n *node) {
 	due := now.Add(wait) // by the clock that nobody sets, from now on
 	n.fail = &failure{attempts: e.cfg.Retry.made(f.Attempts), since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
 	t.failing++
-	if due.After(now) && e.cfg.Retry.beyondHold(n.fail) {
+	if due.After(now) && !e.cfg.Retry.holds(due.Sub(n.fail.since)) {
 		e.giveAway(n, HeldLong, now)
 	}
 }

@@ -42,11 +42,11 @@ func TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt(t *testing.T) {
 		l.fill(9, 3)
 		f := &failing{began: time.Now(), err: later{10 * time.Second}}
 		var given []string
-		hold := Retry{MaxAttempts: 5, OnHeld: func(_ context.Context, r *Record, h Held) error {
+		hold := func(_ context.Context, r *Record, h Held) error {
 			given = append(given, fmt.Sprintf("%d %s %d since %s: %v", r.Offset, h.Why, h.Attempts, h.Since.Sub(f.began), h.Err))
 			return nil
-		}}
-		first := mustNew(t, Config{Inputs: l.input(), Handler: f.handle, Retry: hold})
+		}
+		first := mustNew(t, Config{Inputs: l.input(), Handler: f.handle, Retry: Retry{MaxAttempts: 5}, OnHeld: hold})
 		stop := launch(t, first)
 		rest(15 * time.Second)
 		was := first.Version()
@@ -62,7 +62,7 @@ func TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt(t *testing.T) {
 			t.Fatalf("failing: %+v; want %+v", at[0].Failing, want)
 		}
 		at[0].Done = nil // too many to be stored, perhaps
-		second := mustNew(t, Config{Inputs: l.input(), Start: at, Handler: f.handle, Retry: hold})
+		second := mustNew(t, Config{Inputs: l.input(), Start: at, Handler: f.handle, Retry: Retry{MaxAttempts: 5}, OnHeld: hold})
 		stop = launch(t, second)
 		rest(time.Second)
 		if got := second.Progress().Positions[0].Failing; !slices.Equal(got, at[0].Failing) {
@@ -109,10 +109,10 @@ func TestARecalledRecordIsHeldNoLongerThanAnother(t *testing.T) {
 				start := []registry.Position{{Failing: []registry.Failing{{
 					Offset: 0, Attempts: 2, Since: f.began.Add(-time.Second).UnixMilli(), Due: f.began.Add(c.due).UnixMilli(), Pause: pause,
 				}}}}
-				e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{HoldFor: c.hold, OnHeld: func(_ context.Context, r *Record, h Held) error {
+				e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{HoldFor: c.hold}, OnHeld: func(_ context.Context, r *Record, h Held) error {
 					given += fmt.Sprintf("%d %s %d next %s at %s", r.Offset, h.Why, h.Attempts, h.Next.Sub(f.began), time.Since(f.began))
 					return nil
-				}}})
+				}})
 				stop := launch(t, e)
 				rest(2 * time.Minute)
 				drain(t, e, stop)
@@ -133,7 +133,7 @@ func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 		f := &failing{began: time.Now()}
 		year := f.began.Add(365 * 24 * time.Hour).UnixMilli()
 		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: 2, Since: year, Due: year, Pause: 7000}}}}
-		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return nil }}})
+		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 		stop := launch(t, e)
 		rest(time.Minute)
 		drain(t, e, stop)
@@ -147,7 +147,7 @@ func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 func TestAStoredPauseIsNoLongerWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	l := newFakeLog()
-	e := mustNew(t, Config{Inputs: l.input(), Handler: (&failing{}).handle, Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return nil }}})
+	e := mustNew(t, Config{Inputs: l.input(), Handler: (&failing{}).handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 	for _, due := range []time.Duration{-time.Hour, time.Second, time.Hour} {
 		in, n := &input{}, &node{}
 		in.tracker.recalled = []registry.Failing{{Attempts: 1, Due: time.Now().Add(due).UnixMilli(), Pause: 5000}}
@@ -167,9 +167,7 @@ func TestWhatIsStoredIsBoundByThePolicy(t *testing.T) {
 		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: registry.MaxAttempts, Since: last, Due: last, Pause: last}}}}
 		for _, most := range []int{0, 3} {
 			f := &failing{began: time.Now()}
-			e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{
-				MaxAttempts: most, OnHeld: func(context.Context, *Record, Held) error { return nil },
-			}})
+			e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{MaxAttempts: most}, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 			stop := launch(t, e)
 			rest(25 * time.Hour)
 			drain(t, e, stop)
@@ -192,8 +190,8 @@ func TestAnErrorAsksForNoMoreThanTheLongestPause(t *testing.T) {
 		{72 * time.Hour, 25 * time.Hour, 25 * time.Hour},
 		{72 * time.Hour, 1 << 62, 72 * time.Hour},
 	} {
-		if r := (Retry{Initial: 1, Max: c.longest}); r.Pause(1, later{c.asked}) != c.want {
-			t.Errorf("of %s, at most %s: %s; want %s", c.asked, c.longest, r.Pause(1, later{c.asked}), c.want)
+		if r := (Retry{Initial: 1, Max: c.longest}); r.pauseAfter(1, later{c.asked}) != c.want {
+			t.Errorf("of %s, at most %s: %s; want %s", c.asked, c.longest, r.pauseAfter(1, later{c.asked}), c.want)
 		}
 	}
 }
@@ -207,7 +205,7 @@ func TestAHeldRecordWaitsForItsTimeBehindOneThatIsRepeated(t *testing.T) {
 		f := &failing{began: time.Now()}
 		due := f.began.Add(10 * time.Second).UnixMilli()
 		start := []registry.Position{{Failing: []registry.Failing{{Offset: 3, Attempts: 2, Since: 1, Due: due, Pause: 20_000}}}}
-		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{OnHeld: func(context.Context, *Record, Held) error { return nil }}})
+		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 		stop := launch(t, e)
 		rest(time.Minute)
 		drain(t, e, stop)
@@ -228,10 +226,10 @@ func TestAHeldRecordOfAnotherEngineIsGivenAwayWithoutAnAttempt(t *testing.T) {
 		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: 2, Since: 7, Due: far, Pause: 3_600_000}}}}
 		var given []Held
 		f := &failing{began: time.Now()}
-		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{OnHeld: func(_ context.Context, _ *Record, h Held) error {
+		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(_ context.Context, _ *Record, h Held) error {
 			given = append(given, h)
 			return nil
-		}}})
+		}})
 		stop := launch(t, e)
 		rest(time.Minute)
 		drain(t, e, stop)
@@ -258,13 +256,13 @@ func TestTheLastAttemptCountsWhenItsRecordIsTaken(t *testing.T) {
 			f := &failing{began: time.Now(), err: c.err}
 			down := true
 			var given []int
-			cfg := Config{Inputs: l.input(), Handler: f.handle, Retry: Retry{MaxAttempts: 3, OnHeld: func(_ context.Context, _ *Record, h Held) error {
+			cfg := Config{Inputs: l.input(), Handler: f.handle, Retry: Retry{MaxAttempts: 3}, OnHeld: func(_ context.Context, _ *Record, h Held) error {
 				if down {
 					return errors.New("the journal is down")
 				}
 				given = append(given, h.Attempts)
 				return nil
-			}}}
+			}}
 			e := mustNew(t, cfg)
 			stop := launch(t, e)
 			rest(time.Minute)

@@ -82,7 +82,7 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 				return boom
 			}
 			return nil
-		}, Retry: Retry{MaxAttempts: 3, OnHeld: func(_ context.Context, r *Record, h Held) error {
+		}, Retry: Retry{MaxAttempts: 3}, OnHeld: func(_ context.Context, r *Record, h Held) error {
 			if asked++; r.Offset != 0 || !errors.Is(h.Err, boom) || h.Attempts != 3 || h.Why != SpentAttempts {
 				t.Errorf("asked about %d: %+v", r.Offset, h)
 			}
@@ -90,7 +90,7 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 				return errors.New("the dead-letter topic is away")
 			}
 			return nil
-		}}})
+		}})
 		stop := launch(t, e)
 		rest(time.Minute)
 		if asked != 2 || handled != 4 {

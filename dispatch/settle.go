@@ -114,10 +114,8 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	} else {
 		f.err = err
 		f.attempts++
-		f.pause = e.cfg.Retry.Pause(f.attempts, err)
-		f.due = now.Add(f.pause)
 		e.judge(n, now)
-		if e.cfg.Retry.OnHeld != nil {
+		if e.cfg.OnHeld != nil {
 			e.advanced() // an heir has to know
 		}
 	}

@@ -38,10 +38,10 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 				taken[string(r.Key)] = append(taken[string(r.Key)], r.Offset)
 				return nil
 			},
-			Retry: Retry{MaxAttempts: 1, HoldFor: -1, OnHeld: func(_ context.Context, r *Record, _ Held) error {
+			Retry: Retry{MaxAttempts: 1, HoldFor: -1}, OnHeld: func(_ context.Context, r *Record, _ Held) error {
 				t.Errorf("%d is given away", r.Offset)
 				return nil
-			}},
+			},
 		})
 		stop := launch(t, e)
 		rest(time.Minute)
@@ -73,12 +73,12 @@ func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 				}
 				return errors.New("no")
 			},
-			Retry: Retry{MaxAttempts: 3, OnHeld: func(context.Context, *Record, Held) error {
+			Retry: Retry{MaxAttempts: 3}, OnHeld: func(context.Context, *Record, Held) error {
 				if asked = append(asked, time.Now()); len(asked) == 1 {
 					return noAttemptError{errors.New("down")}
 				}
 				return nil
-			}},
+			},
 		})
 		stop := launch(t, e)
 		rest(time.Minute)

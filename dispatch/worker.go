@@ -249,7 +249,7 @@ func (e *Engine) handle(ctx context.Context, n *node) (err error) {
 		again := n.rec
 		r, again.late = &again, nil
 		if again.Attempt = f.attempts + 1; f.why != "" {
-			err = e.cfg.Retry.OnHeld(ctx, r, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
+			err = e.cfg.OnHeld(ctx, r, Held{Attempts: f.attempts, Since: f.since, Next: f.next, Err: f.err, Why: f.why})
 			returned = true
 			return err
 		}

@@ -174,7 +174,7 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 		enough, over := make(chan struct{}), make(chan struct{})
 		var watching sync.WaitGroup
 		err := engine(ctx, consumer.Inner{
-			Handler: d.shard.Handle, Retry: d.shard.Retry(), Journal: d.shard.From, Deliveries: d.shard.Deliveries, Start: start, Enough: enough, Writes: d.shard.Writes(),
+			Handler: d.shard.Handle, Retry: d.Retry, OnHeld: d.shard.Held, Journal: d.shard.From, Deliveries: d.shard.Deliveries, Start: start, Enough: enough, Writes: d.shard.Writes(),
 			Began: func(began *dispatch.Engine) {
 				e = began
 				d.shard.Uses(began)

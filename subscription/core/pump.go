@@ -136,11 +136,11 @@ func (s *State) Due(now int64, limit int) (int64, bool) {
 
 // Outcome is what became of an attempt.
 type Outcome struct {
-	Done      bool
-	Permanent bool // it can never succeed
-	Answer    string
-	Now       int64
-	Due       int64 // of the next attempt, if there is one
+	Done   bool
+	GiveUp Reason // not zero: it failed for the last time
+	Answer string
+	Now    int64
+	Due    int64 // of the next attempt, if there is one
 }
 
 // Attempted takes the outcome of a Deliver.
@@ -157,15 +157,11 @@ func (s *State) Attempted(id ID, o Outcome) {
 		Kind: Try, At: o.Now, ID: id, Key: it.state.key(), Timestamp: it.timestamp,
 		Attempts: int(it.attempts) + 1, Due: o.Due, Since: since, Answer: cut(o.Answer, MaxAnswer),
 	}
-	spent := s.cfg.MaxAttempts > 0 && r.Attempts >= s.cfg.MaxAttempts
 	switch {
-	case o.Done, (spent || o.Permanent) && s.cfg.DeadLetters == Drop:
+	case o.Done, o.GiveUp != 0 && s.cfg.DeadLetters == Drop:
 		r = Record{Kind: Done, At: o.Now, ID: id}
-	case spent || o.Permanent:
-		r.Kind, r.Reason, r.Blocking = Dead, Attempts, s.cfg.DeadLetters == Block
-		if o.Permanent {
-			r.Reason = Permanent
-		}
+	case o.GiveUp != 0:
+		r.Kind, r.Reason, r.Blocking = Dead, o.GiveUp, s.cfg.DeadLetters == Block
 		s.copy(Copy{Record: r, Payload: Payload{From: InJournal, Place: it.place}})
 		return
 	}

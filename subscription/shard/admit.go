@@ -113,12 +113,8 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	}
 	now := s.now()
 	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: now.Add(time.Until(h.Next)).UnixMilli(), Answer: h.Err.Error()}
-	switch h.Why {
-	case dispatch.Refused:
-		held.Dead, held.Reason = true, core.Permanent
-	case dispatch.SpentAttempts:
-		held.Dead, held.Reason = true, core.Attempts
-	}
+	held.Reason = givenUp[h.Why]
+	held.Dead = held.Reason != 0
 	return s.park(ctx, r, now, held)
 }
 

@@ -26,9 +26,9 @@ import (
 
 // Config is one shard.
 type Config struct {
-	Name        string           // of the subscription
-	Set         string           // the ID of its shard set
-	Retry       dispatch.Retry   // without OnHeld
+	Name        string // of the subscription
+	Set         string // the ID of its shard set
+	Retry       dispatch.Retry
 	DeadLetters core.DeadLetters // what becomes of a record that is given up
 	Journal     *commitlog.Topic // its partition Shard is written by this shard alone
 	Dead        *commitlog.Topic
@@ -58,7 +58,6 @@ type Config struct {
 type Shard struct {
 	cfg     Config
 	log     *slog.Logger
-	retry   dispatch.Retry
 	started chan struct{}     // what earlier owners left is known
 	over    chan struct{}     // Run is at its end
 	adopted chan struct{}     // what was left by an earlier set is in its journal
@@ -114,7 +113,6 @@ func New(c Config) *Shard {
 	}
 	return &Shard{
 		cfg: c, log: c.Logger.With("subscription", c.Name, "shard", c.Shard),
-		retry:   dispatch.Retry{Initial: c.Retry.Initial, Max: c.Retry.Max},
 		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), kick: make(chan struct{}, 1),
 		batches: make(chan []core.Entry, 1), copying: make(chan struct{}, 1), noting: make(chan struct{}, 1),
@@ -127,12 +125,8 @@ func New(c Config) *Shard {
 	}
 }
 
-// Retry is what the engine of the shard is to do with records that fail.
-func (s *Shard) Retry() dispatch.Retry {
-	r := s.cfg.Retry
-	r.OnHeld = s.Held
-	return r
-}
+// givenUp is what the journal says of a record that is given up.
+var givenUp = map[dispatch.Why]core.Reason{dispatch.Refused: core.Permanent, dispatch.SpentAttempts: core.Attempts}
 
 const (
 	// refenceAfter is after how many records of the journal its fence is repeated, so that From can move on.
@@ -382,7 +376,7 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	now := s.now()
 	if e := (early{}); errors.As(err, &e) {
 		s.do(func(st *core.State) {
-			st.Spared(d.ID, min(e.at.UnixMilli(), now.UnixMilli()+s.retry.Longest().Milliseconds()))
+			st.Spared(d.ID, min(e.at.UnixMilli(), now.UnixMilli()+s.cfg.Retry.Longest().Milliseconds()))
 		})
 		return
 	}
@@ -392,8 +386,8 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}
 	if err != nil {
-		o.Answer, o.Permanent = err.Error(), dispatch.IsPermanent(err)
-		o.Due = now.Add(s.retry.Pause(d.Attempt, err)).UnixMilli()
+		next := s.cfg.Retry.Next(d.Attempt, now.Sub(time.UnixMilli(d.Since)), err)
+		o.Answer, o.Due, o.GiveUp = err.Error(), now.Add(next.Pause).UnixMilli(), givenUp[next.Why]
 	}
 	s.do(func(st *core.State) { st.Attempted(d.ID, o) })
 }

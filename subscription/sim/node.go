@@ -253,9 +253,15 @@ func (n *node) outcome(i int) {
 	}
 	o := core.Outcome{Now: n.w.now, Due: n.w.now + int64(n.w.rnd.IntN(20)), Answer: "no"}
 	o.Done = n.w.judge.attempt(r, d.ID.Round)
-	o.Permanent = !o.Done && r.permanent
+	switch {
+	case o.Done:
+	case r.permanent:
+		o.GiveUp = core.Permanent
+	case d.Attempt >= maxAttempts:
+		o.GiveUp = core.Attempts
+	}
 	n.w.log("node %d: pump %v: %t", n.id, d.ID, o.Done)
-	if !o.Done && n.w.policy == core.Drop && (o.Permanent || d.Attempt >= maxAttempts) {
+	if o.GiveUp != 0 && n.w.policy == core.Drop {
 		n.w.judge.dropped[r.Origin] = true
 	}
 	n.st.Attempted(d.ID, o)
