@@ -2,6 +2,7 @@ package ringfence
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
@@ -27,6 +28,13 @@ const (
 	Latest   From = consumer.Latest   // records produced from now on
 )
 
+// Retry says when a record that failed is tried again.
+type Retry struct {
+	Initial  time.Duration // pause after the first failure; pauses double, each shortened at random by up to a half
+	Max      time.Duration // the longest pause
+	Attempts int           // after so many a record is given up
+}
+
 // ConsumeOptions are the options of Consume; the zero value of each field is its default.
 type ConsumeOptions struct {
 	Member      string // ID in the group; default host-pid-random. The newest start of an ID fences the others.
@@ -42,8 +50,7 @@ type ConsumeOptions struct {
 	DrainTimeout     time.Duration // for running handlers when a partition moves or Consume ends; default 10 s
 	SessionTTL       time.Duration // a member that is not heard of for so long is dead; default 5 s, on etcd 2 s
 	HandlerTimeout   time.Duration // a handler that runs longer gives its partition up; default 0: never
-	RetryInitial     time.Duration // backoff after the first failure of a record; default 100 ms
-	RetryMax         time.Duration // and at most; default 30 s
+	Retry            Retry         // default 100 ms, doubling to 30 s; a record is tried until it succeeds, so Attempts stays 0
 
 	Assignor string // "sticky" (default), "fair" or "roundrobin"; must be the same for all members
 	Weight   int    // share of the partitions relative to the others; default 1
@@ -94,6 +101,9 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h con
 	if err := subscription.CheckGroupName(groupName); err != nil {
 		return err
 	}
+	if o.Retry.Attempts != 0 {
+		return fmt.Errorf("group %q: Retry.Attempts is %d; expected 0, as Consume tries a record until it succeeds (a subscription gives it up): %w", groupName, o.Retry.Attempts, ErrInvalid)
+	}
 	return c.groups.Consume(ctx, consumer.Member{
 		Topic: topicName, Handlers: h, From: o.From, Assignor: o.Assignor, Transactional: o.Transactional,
 		Group: group.Config{
@@ -104,7 +114,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h con
 		},
 		Engine: dispatch.Config{
 			Concurrency: o.Concurrency, MaxInFlight: o.MaxInFlight, MaxBytes: int64(o.MaxInFlightBytes),
-			Retry:           dispatch.Retry{Initial: o.RetryInitial, Max: o.RetryMax},
+			Retry:           dispatch.Retry{Initial: o.Retry.Initial, Max: o.Retry.Max},
 			ProgressTimeout: o.HandlerTimeout, DrainTimeout: o.DrainTimeout,
 		},
 	})

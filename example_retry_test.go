@@ -32,7 +32,7 @@ func ExampleClient_Consume_retry() {
 			log.Fatal(err)
 		}
 	}
-	opts := &ringfence.ConsumeOptions{Concurrency: 1, RetryInitial: 20 * time.Millisecond}
+	opts := &ringfence.ConsumeOptions{Concurrency: 1, Retry: ringfence.Retry{Initial: 20 * time.Millisecond}}
 	err = rf.Consume(ctx, "orders", "shipping", func(_ context.Context, m *ringfence.Message) error {
 		fmt.Printf("%s attempt %d\n", m.Value, m.Attempt)
 		switch {

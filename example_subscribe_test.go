@@ -11,7 +11,7 @@ import (
 
 // deliver is a program that delivers a subscription until ctx ends.
 func deliver(ctx context.Context, rf *ringfence.Client, charge ringfence.Handler) error {
-	_, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "payments", MaxAttempts: 5})
+	_, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "payments", Retry: ringfence.Retry{Attempts: 5}})
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,7 @@ type SubscriptionConfig struct {
 	Order       Order            // default OrderByKey
 	Shards      int              // that share the partitions of the topic; default one for each, see Client.Reshard
 	From        From             // where it begins; default Earliest
-	MaxAttempts int              // then a record is given up; default 10, at most 2^20
-	Initial     time.Duration    // pause after the first failure of a record; default 1 s
-	Max         time.Duration    // and at most; default 1 min; a year is the longest
+	Retry       Retry            // default 1 s, doubling to 1 min, and 10 attempts; at most a year and 2^20 attempts
 	Hold        time.Duration    // how long a failing record is held before it is parked; default 5 s, negative: not at all
 	DeadLetters DeadLetterPolicy // default BlockKey
 	Endpoint    SubscriptionEndpoint
@@ -85,7 +83,7 @@ func (cfg SubscriptionConfig) Validate(name string) error { return cfg.definitio
 func (cfg SubscriptionConfig) definition(name string) subscription.Document {
 	return subscription.Document{
 		Name: name, Topic: cfg.Topic, Order: cfg.Order, From: string(cfg.From), DeadLetters: cfg.DeadLetters, Filter: cfg.Filter,
-		Retry:    subscription.NewRetry(cfg.Initial, cfg.Max, cfg.Hold, cfg.MaxAttempts),
+		Retry:    subscription.NewRetry(cfg.Retry.Initial, cfg.Retry.Max, cfg.Hold, cfg.Retry.Attempts),
 		Endpoint: subscription.NewEndpoint(cfg.Endpoint.URL, cfg.Endpoint.Timeout, cfg.Endpoint.SecretFile, cfg.Endpoint.CloudEvents),
 		Sets:     subscription.OfShards(cfg.Shards),
 		Limits:   subscription.LimitsOf(cfg.Rate, cfg.Concurrency),

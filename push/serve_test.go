@@ -122,7 +122,7 @@ func produce(t *testing.T, rf *ringfence.Client, topic, key string, values ...st
 func subscribed(t *testing.T, rf *ringfence.Client, name, url string) {
 	t.Helper()
 	_, err := rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-		Topic: "payments", MaxAttempts: 1_000_000, Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Hold: 50 * time.Millisecond,
+		Topic: "payments", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 1_000_000}, Hold: 50 * time.Millisecond,
 		Endpoint: ringfence.SubscriptionEndpoint{URL: url},
 	})
 	must(t, err)

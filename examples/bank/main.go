@@ -301,5 +301,5 @@ func (c config) consume(ctx context.Context) (err error) {
 			return err
 		}
 		return book.move(ctx, m, t)
-	}, &ringfence.ConsumeOptions{Transactional: true, SessionTTL: 2 * time.Second, RetryInitial: 5 * time.Millisecond})
+	}, &ringfence.ConsumeOptions{Transactional: true, SessionTTL: 2 * time.Second, Retry: ringfence.Retry{Initial: 5 * time.Millisecond}})
 }

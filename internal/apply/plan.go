@@ -203,9 +203,8 @@ func (p *Plan) alterSubscription(c *Change, o *Object[ringfence.SubscriptionConf
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := ringfence.SubscriptionConfig{
-		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, MaxAttempts: d.Retry.MaxAttempts,
-		Shards: d.Set().Shards, Filter: d.Filter, Rate: d.Rate(),
-		Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Hold: ms(d.Retry.HoldMS),
+		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, Retry: ringfence.Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts},
+		Shards: d.Set().Shards, Filter: d.Filter, Rate: d.Rate(), Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
 		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}

@@ -106,8 +106,8 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "how long running records may take when a partition moves or at the end (default 10s)")
 	fl.DurationVar(&o.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
 	fl.DurationVar(&o.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its partition up (0: never)")
-	fl.DurationVar(&o.RetryInitial, "retry-initial", 0, "wait after the first failure of a record (default 100ms)")
-	fl.DurationVar(&o.RetryMax, "retry-max", 0, "longest wait between two tries (default 30s)")
+	fl.DurationVar(&o.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 100ms)")
+	fl.DurationVar(&o.Retry.Max, "retry-max", 0, "longest wait between two tries (default 30s)")
 	fl.StringVar(&o.Assignor, "assignor", "", "how partitions are shared: sticky, fair or roundrobin (default sticky)")
 	fl.IntVar(&o.Weight, "weight", 0, "share of the partitions relative to other members (default 1)")
 	fl.StringVar(&o.Zone, "zone", "", "`where` the member runs; it is given the partitions of its zone first, see --partition-zones")
@@ -136,8 +136,8 @@ func (f *consumeFlags) check() error {
 	}{{"concurrency", o.Concurrency, dispatch.MostInFlight}, {"max-in-flight", o.MaxInFlight, dispatch.MostInFlight}, {"weight", o.Weight, assign.MaxWeight}} {
 		demand(n.value >= 0 && n.value <= n.most, "--%s %d: expected 1 to %d (0: the default)", n.flag, n.value, n.most)
 	}
-	demand(o.RetryInitial <= 0 || o.RetryMax <= 0 || o.RetryInitial <= o.RetryMax,
-		"--retry-initial %s is longer than --retry-max %s: expected it to be at most that", o.RetryInitial, o.RetryMax)
+	demand(o.Retry.Initial <= 0 || o.Retry.Max <= 0 || o.Retry.Initial <= o.Retry.Max,
+		"--retry-initial %s is longer than --retry-max %s: expected it to be at most that", o.Retry.Initial, o.Retry.Max)
 	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL && o.SessionTTL <= registry.MaxSessionTTL,
 		"--session-ttl %s: expected %s to %s", o.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")

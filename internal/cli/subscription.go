@@ -57,9 +57,9 @@ topic or order it is a conflict (exit code 4).`,
 	fl.StringVar(&order, "order", "key", "what is delivered in order: key (the records of a key), none, or function (what a program in Go makes of the key, which alone can deliver it)")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
 	fl.IntVar(&cfg.Shards, "shards", 0, "how many shards share the partitions of the topic (default: one for each)")
-	fl.IntVar(&cfg.MaxAttempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
-	fl.DurationVar(&cfg.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
-	fl.DurationVar(&cfg.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
+	fl.IntVar(&cfg.Retry.Attempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
+	fl.DurationVar(&cfg.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
+	fl.DurationVar(&cfg.Retry.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
 	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
 	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")
 	limitFlags(fl, &cfg.Rate, &cfg.Concurrency)
@@ -108,8 +108,8 @@ func checkRetry(fl *pflag.FlagSet, cfg *ringfence.SubscriptionConfig) error {
 	if fl.Changed("shards") && cfg.Shards < 1 {
 		errs = append(errs, fmt.Errorf("--shards %d: expected at least 1: %w", cfg.Shards, fault.Invalid))
 	}
-	if fl.Changed("attempts") && cfg.MaxAttempts < 1 {
-		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.MaxAttempts, fault.Invalid))
+	if fl.Changed("attempts") && cfg.Retry.Attempts < 1 {
+		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.Retry.Attempts, fault.Invalid))
 	}
 	for _, name := range []string{"retry-initial", "retry-max", "timeout"} {
 		if d, _ := fl.GetDuration(name); fl.Changed(name) && d <= 0 {

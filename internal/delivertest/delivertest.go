@@ -71,7 +71,7 @@ func Run(t testing.TB, s Stores) {
 	w := &system{TB: t, rf: rf, job: job{Dir: c.Dir, Log: c.Log, Registry: c.Registry, Namespace: c.Namespace, Folder: t.TempDir(), Addr: freeAddr(t)}}
 	w.must(rf.EnsureTopic(t.Context(), topic, ringfence.TopicConfig{Partitions: 6}))
 	_, err = rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-		Topic: topic, MaxAttempts: tries, Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond, Hold: -1,
+		Topic: topic, Retry: ringfence.Retry{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond, Attempts: tries}, Hold: -1,
 		Endpoint: ringfence.SubscriptionEndpoint{URL: "http://" + w.job.Addr + "/in", Timeout: 5 * time.Second},
 	})
 	w.must(err)

@@ -23,7 +23,7 @@ const maxArrivals = 10_000_000
 // subscribe makes the subscription; 0: with the default number of shards.
 func (c *crew) subscribe(ctx context.Context, shards int) error {
 	_, err := c.rf.EnsureSubscription(ctx, c.group, ringfence.SubscriptionConfig{
-		Topic: c.topic, Shards: shards, MaxAttempts: tries, Initial: firstPause, Max: 10 * firstPause, Hold: -1, Endpoint: c.endpoint,
+		Topic: c.topic, Shards: shards, Retry: ringfence.Retry{Initial: firstPause, Max: 10 * firstPause, Attempts: tries}, Hold: -1, Endpoint: c.endpoint,
 	})
 	return err
 }

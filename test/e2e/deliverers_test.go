@@ -81,7 +81,7 @@ func deliverUnderFire(t *testing.T, partitions, attempts int) *deliverers {
 	})
 	must(t, d.rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: partitions}))
 	_, err = d.rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{
-		Topic: "a", MaxAttempts: attempts, Initial: 10 * time.Millisecond, Max: 50 * time.Millisecond, Hold: -1,
+		Topic: "a", Retry: ringfence.Retry{Initial: 10 * time.Millisecond, Max: 50 * time.Millisecond, Attempts: attempts}, Hold: -1,
 	})
 	must(t, err)
 	must(t, os.WriteFile(d.path(), nil, 0o600))

@@ -124,7 +124,7 @@ func TestAStartAtTheEndIsNotStoredBeforeThatIsDurable(t *testing.T) {
 func TestAParkedRecordIsDurableBeforeTheProgressBehindIt(t *testing.T) {
 	t.Parallel()
 	lazy, strict := lazily(t, t.TempDir())
-	d, err := lazy.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Initial: time.Hour, Max: time.Hour})
+	d, err := lazy.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
 	must(t, err)
 	stop := subscribe(t, lazy, "s", func(context.Context, *ringfence.Message) error { return errors.New("not now") })
 	for i := range 5 {

@@ -67,7 +67,7 @@ func (n *neighbourhood) leave() {
 // misbehave starts groups in which little works: one whose handlers don't come back until they are
 // cancelled, and one whose handlers fail or panic for ever. Of each, members come and go.
 func (n *neighbourhood) misbehave() {
-	hurry := ringfence.ConsumeOptions{DrainTimeout: time.Millisecond, RetryInitial: time.Millisecond, RetryMax: 5 * time.Millisecond}
+	hurry := ringfence.ConsumeOptions{DrainTimeout: time.Millisecond, Retry: ringfence.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond}}
 	slow := func(ctx context.Context, _ *ringfence.Message) error {
 		<-ctx.Done()
 		return ctx.Err()

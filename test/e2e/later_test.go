@@ -52,9 +52,9 @@ func (o *owed) late(long time.Duration, h ringfence.Handler) ringfence.Handler {
 func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]ringfence.SubscriptionConfig{
-		"held":    {MaxAttempts: 4},
-		"parked":  {MaxAttempts: 4, Hold: -1},
-		"limited": {MaxAttempts: 4, Hold: -1, Rate: 200, Concurrency: 3},
+		"held":    {Retry: ringfence.Retry{Attempts: 4}},
+		"parked":  {Retry: ringfence.Retry{Attempts: 4}, Hold: -1},
+		"limited": {Retry: ringfence.Retry{Attempts: 4}, Hold: -1, Rate: 200, Concurrency: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,7 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 func TestAnOutageThatIsAnsweredLaterHoldsDeliveriesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 3, Hold: -1})
+		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
 		produce(t, rf, "orders", 0, 200, 50)
 		var d delivered
 		var o owed
@@ -292,7 +292,7 @@ func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 func TestARedeliveryWaitsForARecordThatIsOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 20, Hold: -1, Initial: time.Second, Max: time.Second, Concurrency: 2})
+		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 20}, Hold: -1, Concurrency: 2})
 		produce(t, rf, "orders", 0, 60, 20)
 		var d delivered
 		var o owed

@@ -45,11 +45,11 @@ func TestACopyOfAMessageIsAnsweredLaterToo(t *testing.T) {
 				return nil
 			}
 			if subscribed {
-				_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Initial: time.Millisecond, Max: time.Millisecond})
+				_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 				must(t, err)
 				defer subscribe(t, rf, "billing", h)()
 			} else {
-				defer consume(t, rf, "orders", "g", h, ringfence.ConsumeOptions{RetryInitial: time.Millisecond}).leave(t)
+				defer consume(t, rf, "orders", "g", h, ringfence.ConsumeOptions{Retry: ringfence.Retry{Initial: time.Millisecond}}).leave(t)
 			}
 			for range 2 {
 				o := next()

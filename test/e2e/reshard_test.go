@@ -36,7 +36,7 @@ func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
 	one, two := s.open(t), s.open(t)
 	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 6}))
 	_, err := one.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", MaxAttempts: 3, Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Hold: -1,
+		Topic: "a", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
 	})
 	must(t, err)
 	var d delivered
@@ -115,7 +115,7 @@ func reshardable(t *testing.T, from ringfence.From) (*stores, *ringfence.Client)
 	rf := s.open(t)
 	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 4}))
 	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", From: from, MaxAttempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Hold: -1,
+		Topic: "a", From: from, Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}, Hold: -1,
 	})
 	must(t, err)
 	return s, rf

@@ -178,5 +178,5 @@ func (s *shop) exactly(t *testing.T, messages, keys int) {
 
 // transactional are the options of all consumers here.
 func transactional(member string) ringfence.ConsumeOptions {
-	return ringfence.ConsumeOptions{Member: member, Transactional: true, RetryInitial: time.Millisecond, RetryMax: 5 * time.Millisecond}
+	return ringfence.ConsumeOptions{Member: member, Transactional: true, Retry: ringfence.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond}}
 }

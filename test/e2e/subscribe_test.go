@@ -95,7 +95,7 @@ func newSubscriptionOf(t *testing.T, partitions int, c ringfence.SubscriptionCon
 
 func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{MaxAttempts: 3, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Hold: -1})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 3}, Hold: -1})
 	produce(t, rf, "orders", 0, 60, 6)
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {
@@ -175,7 +175,7 @@ func TestAFailingRecordIsDeliveredInTheEndBeforeItsFollowers(t *testing.T) {
 	for _, hold := range []time.Duration{-1, time.Hour} {
 		t.Run(fmt.Sprint(hold), func(t *testing.T) {
 			t.Parallel()
-			rf := newSubscription(t, ringfence.SubscriptionConfig{MaxAttempts: 100, Initial: time.Millisecond, Max: 5 * time.Millisecond, Hold: hold})
+			rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: hold})
 			produce(t, rf, "orders", 0, 200, 4)
 			var d delivered
 			subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
@@ -235,7 +235,7 @@ func TestASubscriptionKeepsItsTopicAndOrder(t *testing.T) {
 		cfg  ringfence.SubscriptionConfig
 		want error
 	}{
-		{ringfence.SubscriptionConfig{Topic: "orders", MaxAttempts: 7}, nil},
+		{ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Attempts: 7}}, nil},
 		{ringfence.SubscriptionConfig{Topic: "orders", Order: ringfence.OrderNone}, ringfence.ErrExists},
 		{ringfence.SubscriptionConfig{Topic: "orders", DeadLetters: "burn"}, ringfence.ErrInvalid},
 	} {
@@ -250,7 +250,7 @@ func TestASubscriptionKeepsItsTopicAndOrder(t *testing.T) {
 
 func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Initial: time.Millisecond, Max: time.Millisecond, Hold: -1})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {
 		if m.Attempt == 1 {
@@ -324,7 +324,7 @@ func TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt(t *testing.T) {
 func TestTheJournalDoesNotGrowForEver(t *testing.T) {
 	t.Parallel()
 	_, rf := newTopic(t, 1)
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Initial: time.Millisecond, Max: time.Millisecond, Hold: -1})
+	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
 	must(t, err)
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {

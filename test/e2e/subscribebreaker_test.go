@@ -26,7 +26,7 @@ func outage(t *testing.T, partitions, n, keys int, c ringfence.SubscriptionConfi
 	must(t, err)
 	t.Cleanup(func() { _ = rf.Close() })
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}))
-	c.Topic, c.Initial, c.Max = "orders", 200*time.Millisecond, 200*time.Millisecond
+	c.Topic, c.Retry.Initial, c.Retry.Max = "orders", 200*time.Millisecond, 200*time.Millisecond
 	_, err = rf.EnsureSubscription(t.Context(), "billing", c)
 	must(t, err)
 	produce(t, rf, "orders", 0, n, keys)
@@ -47,7 +47,7 @@ func (d *delivered) whole(n, keys int) bool {
 func TestAnOutageCostsNoRecordItsAttempts(t *testing.T) {
 	t.Parallel()
 	const n, keys = 4000, 200
-	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{MaxAttempts: 3, Hold: -1})
+	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
 	var d delivered
 	stop := subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return errDown }))
 	eventually(t, "the outage is noticed", func() bool { return h.says(openedLine) })
@@ -90,7 +90,7 @@ func (d *delivered) handlerOf(bad func(m *ringfence.Message) error) ringfence.Ha
 func TestAKeyThatNeverGetsAnAnswerHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	const n, keys = 4000, 200
-	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{MaxAttempts: 3, Hold: -1})
+	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
 		if string(m.Key) == "k7" {
@@ -116,7 +116,7 @@ func TestAKeyThatNeverGetsAnAnswerHoldsNobodyBack(t *testing.T) {
 func TestWhatIsParkedLosesNoAttemptInAnOutage(t *testing.T) {
 	t.Parallel()
 	const n, others = 2, 40 // each has a key of its own
-	rf, h := outage(t, 1, n, n, ringfence.SubscriptionConfig{MaxAttempts: 1000, Hold: time.Second})
+	rf, h := outage(t, 1, n, n, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 1000}, Hold: time.Second})
 	var d delivered
 	var down, noticed atomic.Bool
 	var mu sync.Mutex

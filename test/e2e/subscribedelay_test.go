@@ -23,7 +23,7 @@ func sendAt(t *testing.T, rf *ringfence.Client, key, value, at string) {
 // attempt.
 func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 1})
+	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 1}})
 	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 	sendAt(t, rf, "k", "late", fmt.Sprint(due.UnixMilli()))
 	send(t, rf, "k", "behind")
@@ -64,7 +64,7 @@ func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 // Nobody knows when such a record was meant to come: nothing is passed over in silence, and nothing comes early.
 func TestADelayThatMakesNoSenseIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Initial: time.Hour, Max: time.Hour})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
 	for _, at := range []string{"tomorrow", "", "99999999999999999999", time.Now().AddDate(2, 0, 0).UTC().Format(time.RFC3339), "\x1b[2J"} {
 		sendAt(t, rf, "k"+at, "x", at)
 	}

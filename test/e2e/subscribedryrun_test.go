@@ -10,7 +10,7 @@ import (
 
 func TestADryRunOrdersNothingAboutDeadLetters(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{MaxAttempts: 1, Hold: -1, Initial: 1})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: 1, Attempts: 1}, Hold: -1})
 	send(t, rf, "a", "1", "2")
 	send(t, rf, "b", "3")
 	var d delivered

@@ -24,7 +24,7 @@ func fence(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionI
 func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Initial: time.Millisecond, Max: time.Millisecond})
+	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 	must(t, err)
 	journal := raw(t, s, rf, info.JournalTopic())
 	produce(t, rf, "orders", 0, 4, 1)
@@ -59,7 +59,7 @@ func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 func TestAForgedFenceStopsNoShard(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Initial: time.Millisecond, Max: time.Millisecond})
+	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 	must(t, err)
 	journal := raw(t, s, rf, info.JournalTopic())
 	forged := core.Tenure{Epoch: core.MaxEpoch, Run: math.MaxUint64, Token: 1}

@@ -11,7 +11,7 @@ import (
 
 func TestOnlyWhatTheFilterIsTrueOfIsDelivered(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Filter: `value.n % 2 == 0 and headers.skip != "yes"`, MaxAttempts: 1, Hold: -1, Initial: 1})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Filter: `value.n % 2 == 0 and headers.skip != "yes"`, Retry: ringfence.Retry{Initial: 1, Attempts: 1}, Hold: -1})
 	info, err := rf.DescribeSubscription(t.Context(), "billing")
 	if err != nil || info.Format != 3 {
 		t.Fatalf("%+v, %v; expected a format that older versions refuse", info, err)

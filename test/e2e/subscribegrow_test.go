@@ -42,7 +42,7 @@ func TestASubscriptionFollowsAGrowingTopic(t *testing.T) {
 	one, two := s.open(t), s.open(t)
 	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 4}))
 	_, err := one.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", MaxAttempts: 3, Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Hold: -1,
+		Topic: "a", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
 	})
 	must(t, err)
 	var d delivered

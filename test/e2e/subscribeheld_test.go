@@ -40,7 +40,7 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 	t.Cleanup(func() { _ = rf.Close() }) // after the member has ended
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "orders", MaxAttempts: 5, Initial: time.Millisecond, Max: time.Millisecond, Hold: 24 * time.Hour,
+		Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond, Attempts: 5}, Hold: 24 * time.Hour,
 	})
 	must(t, err)
 	before := time.Now().Truncate(time.Millisecond)

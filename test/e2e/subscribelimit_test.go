@@ -132,7 +132,7 @@ func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		// A record in eight fails twice, and is parked at once.
-		_, rf, c := limited(t, 30000, 256, ringfence.SubscriptionConfig{Concurrency: 20, Hold: -1, Initial: 100 * time.Millisecond, MaxAttempts: 1000})
+		_, rf, c := limited(t, 30000, 256, ringfence.SubscriptionConfig{Concurrency: 20, Hold: -1, Retry: ringfence.Retry{Initial: 100 * time.Millisecond, Attempts: 1000}})
 		failed := map[string]int{}
 		fails := func(m *ringfence.Message) bool {
 			failed[string(m.Value)]++
@@ -171,7 +171,7 @@ func TestAnAttemptThatTheRateHoldsBackCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 400, 40
-		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, MaxAttempts: 2, Initial: time.Second, Max: time.Second})
+		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 2}})
 		tries := map[string][]int{}
 		fails := func(m *ringfence.Message) bool {
 			tries[string(m.Value)] = append(tries[string(m.Value)], m.Attempt)
@@ -238,7 +238,7 @@ func TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 2000, 40
-		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, MaxAttempts: 1000, Initial: time.Second, Max: time.Second})
+		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 1000}})
 		first, again := 0, 0
 		fails := func(m *ringfence.Message) bool {
 			if m.Attempt > 1 {

@@ -19,7 +19,7 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 	for name, hold := range map[string]time.Duration{"held": time.Hour, "parked": -1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, Hold: hold, Initial: 100 * time.Millisecond, Max: 100 * time.Millisecond})
+			rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, Hold: hold, Retry: ringfence.Retry{Initial: 100 * time.Millisecond, Max: 100 * time.Millisecond}})
 			for _, key := range []string{"a/1", "a/2", "b/1", "a/1", "b/2"} {
 				send(t, rf, key, "x")
 			}
@@ -58,7 +58,7 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 // What the journal says is the order, also for who takes over: the key of a record alone does not tell.
 func TestWhatIsParkedKeepsTheOrderOfTheFunction(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, MaxAttempts: 1, Hold: -1, Initial: 1})
+	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, Retry: ringfence.Retry{Initial: 1, Attempts: 1}, Hold: -1})
 	info, err := rf.DescribeSubscription(t.Context(), "billing")
 	if err != nil || info.Format != 7 {
 		t.Fatalf("%+v, %v; expected a format that older versions refuse", info, err)
@@ -109,7 +109,7 @@ func TestAnOrderByAFunctionNeedsTheFunction(t *testing.T) {
 // Without an order a failing record holds back no other of its key.
 func TestWithoutAnOrderAFailingRecordHoldsBackNone(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Order: ringfence.OrderNone, Hold: time.Hour, Initial: time.Hour, Max: time.Hour})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Order: ringfence.OrderNone, Hold: time.Hour, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
 	send(t, rf, "k", "bad", "1", "2")
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
@@ -124,7 +124,7 @@ func TestWithoutAnOrderAFailingRecordHoldsBackNone(t *testing.T) {
 // A filter in Go comes after that of the definition; what it can't judge, or panics at, is given up.
 func TestAFilterInGoPassesOver(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Filter: `value != 0`, MaxAttempts: 5, Initial: time.Hour, Max: time.Hour})
+	rf := newSubscription(t, ringfence.SubscriptionConfig{Filter: `value != 0`, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour, Attempts: 5}})
 	for i, value := range []string{"0", "1", "2", "3", "4"} {
 		send(t, rf, fmt.Sprint("k", i), value)
 	}

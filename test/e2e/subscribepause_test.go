@@ -49,7 +49,7 @@ func withControl(t *testing.T) (*ringfence.Client, *heard, *delivered) {
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 	for _, name := range []string{"billing", "control"} {
 		_, err := rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-			Topic: "orders", MaxAttempts: 100, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Hold: -1,
+			Topic: "orders", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: -1,
 		})
 		must(t, err)
 	}

@@ -24,8 +24,8 @@ func sendFull(t *testing.T, rf *ringfence.Client, key, value string, first ringf
 func TestARecordThatCannotBeParkedIsHeldUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]ringfence.SubscriptionConfig{
-		"held no longer": {Hold: -1, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond},
-		"attempts spent": {Hold: time.Hour, MaxAttempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond},
+		"held no longer": {Hold: -1, Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
+		"attempts spent": {Hold: time.Hour, Retry: ringfence.Retry{Attempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestARecordThatCannotBeParkedIsHeldUntilItSucceeds(t *testing.T) {
 // So is one that is to be delivered later: not before its time, and then.
 func TestADelayedRecordThatCannotBeParkedIsDeliveredAtItsTime(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{MaxAttempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond})
+	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}})
 	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 	sendFull(t, rf, "k", "late", ringfence.Header{Name: ringfence.HeaderNotBefore, Value: fmt.Append(nil, due.UnixMilli())})
 	send(t, rf, "k", "behind")
