@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // BatchHandler processes several messages at once, of one shard or partition and each of another key. It
@@ -67,7 +67,7 @@ func (b batching) handlers(c *Client, h BatchHandler, calls *consumer.Calls) con
 	if h == nil {
 		return nil
 	}
-	return func(topicName string, _ *registry.Group, u *group.Unit) dispatch.Handler {
+	return func(topicName string, _ *protocol.Group, u *group.Unit) dispatch.Handler {
 		epoch := u.Epoch()
 		batches := &consumer.Batches[*Message]{
 			Call: h, Size: b.size, AtOnce: b.atOnce, Wait: b.wait, Hurry: u.Draining(), Calls: calls, Logger: c.groups.Logger,

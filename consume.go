@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -125,7 +125,7 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 	if h == nil {
 		return nil
 	}
-	return func(topicName string, g *registry.Group, u *group.Unit) dispatch.Handler {
+	return func(topicName string, g *protocol.Group, u *group.Unit) dispatch.Handler {
 		epoch := u.Epoch()
 		var messages consumer.Slab[Message]
 		return func(ctx context.Context, r *dispatch.Record) error {

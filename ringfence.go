@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
@@ -45,7 +46,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	}
 	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
 	cl.topics = topic.NewHandles(cl.catalog)
-	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: registry.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
+	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: protocol.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
 	cl.subs = subscription.New(cl.groups)
 	return cl, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -18,7 +19,7 @@ import (
 // process, and what admins do with them.
 type Groups struct {
 	Registry *registry.Registry
-	Sessions *registry.Sessions // that its members share; nil: each has its own
+	Sessions *protocol.Sessions // that its members share; nil: each has its own
 	Log      *commitlog.Log
 	Topics   *topic.Handles
 	Logger   *slog.Logger
@@ -27,7 +28,7 @@ type Groups struct {
 // List lists the groups, sorted by name, with their members, without units and lag: it reads
 // no checkpoints. One that can't be read says so in Damaged, and has only a name.
 func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
-	names, err := c.Registry.ListGroups(ctx)
+	names, err := protocol.ListGroups(ctx, c.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
 			continue // deleted since it was listed
 		}
 		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged, or of a newer version
-			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, registry.ErrNewer)})
+			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, protocol.ErrNewer)})
 			continue
 		}
 		if err != nil {
@@ -51,7 +52,7 @@ func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
 
 // Pause stops intake of the given partitions of a group, or of all with none given.
 func (c *Groups) Pause(ctx context.Context, name string, partitions ...int) error {
-	g, err := c.Registry.Group(name)
+	g, err := protocol.NewGroup(c.Registry, name)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (c *Groups) Pause(ctx context.Context, name string, partitions ...int) erro
 
 // Resume ends a pause of the given partitions, or every pause with none given.
 func (c *Groups) Resume(ctx context.Context, name string, partitions ...int) error {
-	g, err := c.Registry.Group(name)
+	g, err := protocol.NewGroup(c.Registry, name)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (c *Groups) Destroy(ctx context.Context, group string) error {
 	}
 	if g == nil {
 		why := err
-		if g, err = c.Registry.Group(group); err != nil {
+		if g, err = protocol.NewGroup(c.Registry, group); err != nil {
 			return err
 		}
 		c.Logger.Warn("force removes a group that can't be read, and its progress", "group", group, "error", why)
@@ -115,7 +116,7 @@ func (c *Groups) Delete(ctx context.Context, group string, given bool) error {
 
 // release forgets what a group held that was deleted, whichever has its name by now.
 func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) error {
-	g, err := c.Registry.Group(group)
+	g, err := protocol.NewGroup(c.Registry, group)
 	if err != nil {
 		return err
 	}
@@ -124,8 +125,8 @@ func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) erro
 
 // Open opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the
 // group is returned with fault.NotFound.
-func (c *Groups) Open(ctx context.Context, name string) (*registry.Group, *topic.Topic, error) {
-	g, err := c.Registry.Group(name)
+func (c *Groups) Open(ctx context.Context, name string) (*protocol.Group, *topic.Topic, error) {
+	g, err := protocol.NewGroup(c.Registry, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +175,7 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 // over that, and people are told.
 func (c *Groups) passOver(ctx context.Context, topicName string, g *GroupInfo, force, dry bool) error {
 	if g.newer {
-		of, err := c.Registry.Group(g.Name)
+		of, err := protocol.NewGroup(c.Registry, g.Name)
 		if err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (c *Groups) passOver(ctx context.Context, topicName string, g *GroupInfo, f
 			return nil // deleted since it was listed
 		case err != nil:
 			return err
-		case registry.Mentions(e.Value, topicName) > 0:
+		case protocol.Mentions(e.Value, topicName) > 0:
 			return fmt.Errorf("topic %q is named by group %q, %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
 		case !force:
 			return fmt.Errorf("topic %q may be consumed by group %q: %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // Commitment is one attempt of a handler at a record whose checkpoint it stores itself, in a transaction of
@@ -18,18 +18,18 @@ import (
 // committed then, or when the store says that an earlier attempt has. What a second call of In meets in one
 // attempt may be what the first one wrote, and nobody has committed that yet: it counts for nothing.
 type Commitment struct {
-	group    *registry.Group
-	grant    registry.Grant
+	group    *protocol.Group
+	grant    protocol.Grant
 	member   string
-	finished registry.Finished
+	finished protocol.Finished
 	called   bool // in this attempt, with a transaction
 	written  bool // into a transaction of this attempt
 	before   bool // by a transaction of an earlier attempt
 }
 
 // NewCommitment is the one of a record in a unit.
-func NewCommitment(g *registry.Group, u *group.Unit, r *dispatch.Record) *Commitment {
-	return &Commitment{group: g, grant: u.Grant(), member: u.Member(), finished: registry.Finished{
+func NewCommitment(g *protocol.Group, u *group.Unit, r *dispatch.Record) *Commitment {
+	return &Commitment{group: g, grant: u.Grant(), member: u.Member(), finished: protocol.Finished{
 		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, From: r.From, To: r.To, Start: r.Start,
 	}}
 }

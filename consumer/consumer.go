@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -48,11 +48,11 @@ type Inner struct {
 	Retry   dispatch.Retry
 	OnHeld  func(context.Context, *dispatch.Record, dispatch.Held) error // nil: failing records are tried for ever
 	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
-	Journal func([]registry.Position) int64
+	Journal func([]protocol.Position) int64
 	// Deliveries is what is stored for people; the same pointer while there is nothing new. nil: there is nothing.
-	Deliveries func() *registry.Deliveries
+	Deliveries func() *protocol.Deliveries
 	Began      func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
-	Start      []registry.Position    // where it begins; nil: at its checkpoint
+	Start      []protocol.Position    // where it begins; nil: at its checkpoint
 	Enough     <-chan struct{}        // closed when it is to drain; nil: only when its unit is
 	Writes     []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
 }
@@ -65,7 +65,7 @@ func Run(ctx context.Context, c Config) error { return run(ctx, &c) }
 func run(ctx context.Context, c *Config) error {
 	layouts := make(chan group.Layout, 1)
 	c.Group.Layouts = layouts
-	g, err := c.Group.Registry.Group(c.Group.Group)
+	g, err := protocol.NewGroup(c.Group.Registry, c.Group.Group)
 	if err != nil {
 		return err
 	}

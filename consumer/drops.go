@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -81,7 +81,7 @@ func (c *Groups) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 		if info.Topic != doc.Name {
 			continue
 		}
-		g, err := c.Registry.Group(info.Name)
+		g, err := protocol.NewGroup(c.Registry, info.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (c *Groups) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error
 			if st.Past(info.Name, i) {
 				continue
 			}
-			for p, at := range registry.LowestNeeded(st.Units, i, s.Partitions) {
+			for p, at := range protocol.LowestNeeded(st.Units, i, s.Partitions) {
 				needed[i][p] = min(needed[i][p], at)
 			}
 		}

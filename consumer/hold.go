@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -28,7 +28,7 @@ const holdAgain = 30 * time.Second
 // Hold keeps retention from dropping what a group has not processed. A group holds what it
 // needs whether there is a retention or not: one may be given to the topic at any time.
 type Hold struct {
-	group  *registry.Group
+	group  *protocol.Group
 	topic  *topic.Topic
 	logger *slog.Logger
 	told   map[int]told // by storage topic
@@ -41,7 +41,7 @@ type told struct {
 }
 
 // NewHold is the hold of a group on a topic.
-func NewHold(g *registry.Group, t *topic.Topic, logger *slog.Logger) Hold {
+func NewHold(g *protocol.Group, t *topic.Topic, logger *slog.Logger) Hold {
 	return Hold{group: g, topic: t, logger: logger, told: map[int]told{}}
 }
 
@@ -129,11 +129,11 @@ func (h Hold) store(ctx context.Context, first bool) error {
 }
 
 // needs are the lowest offsets that the group needs of a storage topic.
-func (h Hold) needs(st *registry.State, storage, partitions int) []int64 {
+func (h Hold) needs(st *protocol.State, storage, partitions int) []int64 {
 	if st.Past(h.group.Name(), storage) {
 		return commitlog.NoHold(partitions)
 	}
-	return registry.LowestNeeded(st.Units, storage, partitions)
+	return protocol.LowestNeeded(st.Units, storage, partitions)
 }
 
 // Descend stores the hold of a group that is about to be sent to these positions, where one lies
@@ -175,7 +175,7 @@ func (h Hold) tell(ctx context.Context, storage int, offsets []int64) error {
 
 // ReleaseHold forgets what a deleted group held. Where there is another one of its name by now, that holds what it
 // needs.
-func ReleaseHold(ctx context.Context, g *registry.Group, t *topic.Topic) error {
+func ReleaseHold(ctx context.Context, g *protocol.Group, t *topic.Topic) error {
 	h := NewHold(g, t, nil)
 	for range 2 { // the group that came between the first look and its writing is there at the second
 		if err := h.store(ctx, false); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -30,7 +31,7 @@ func TestAUnitReadsTwoPartitionsAndItsHeirRepeatsNothing(t *testing.T) {
 				var got seen
 				stop := s.member(s.config(fmt.Sprint("m", turn), pairs, got.handle))
 				end := 10 + 3*turn
-				s.await("the end of both units", func(u []registry.Unit) bool {
+				s.await("the end of both units", func(u []protocol.Unit) bool {
 					return at(u, 0, 0, 0, end, end) && at(u, 1, 0, 2, end, end)
 				})
 				must(t, stop())
@@ -58,7 +59,7 @@ func TestAnHeirGoesOnInBothPartitionsAndTheStaleOwnerInNone(t *testing.T) {
 		return log.Open(), handles[len(handles)-1].Registry
 	}, 2)
 	s.produce(10, 0, 1)
-	var stale registry.Grant
+	var stale protocol.Grant
 	busy, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	a := s.config("a", pairs, func(u *group.Unit, r *dispatch.Record) error {
@@ -71,24 +72,24 @@ func TestAnHeirGoesOnInBothPartitionsAndTheStaleOwnerInNone(t *testing.T) {
 	a.Group.SessionTTL = time.Second
 	stopA := s.member(a)
 	<-busy
-	s.await("what can be finished", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 10, 3) })
+	s.await("what can be finished", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 10, 3) })
 	handles[len(handles)-1].Freeze()
 
 	var got seen
 	stopB := s.member(s.config("b", pairs, got.handle))
-	s.await("the end", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
+	s.await("the end", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
 	got.expect(t, 0, 0, 10, 10)
 	got.expect(t, 0, 1, 3, 10)
 	u, err := s.g.Unit(t.Context(), 0)
 	must(t, err)
-	late := registry.Checkpoint{Positions: []registry.Position{{Next: 10}, {Partition: 1, Next: 4}}}
+	late := protocol.Checkpoint{Positions: []protocol.Position{{Next: 10}, {Partition: 1, Next: 4}}}
 	if err := s.g.Commit(t.Context(), stale, late, u.CheckpointVersion); !errors.Is(err, fault.Fenced) {
 		t.Errorf("the stale owner commits: %v; expected that it is fenced", err)
 	}
 	close(release)
 	_ = stopA() // it has lost its session
 	must(t, stopB())
-	s.await("the end still", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
+	s.await("the end still", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
 }
 
 func TestASeekInOneOfTwoPartitionsRepeatsThatOne(t *testing.T) {
@@ -97,7 +98,7 @@ func TestASeekInOneOfTwoPartitionsRepeatsThatOne(t *testing.T) {
 	s.produce(6, 0, 1)
 	var got seen
 	stop := s.member(s.config("a", pairs, got.handle))
-	both := func(u []registry.Unit) bool { return at(u, 0, 0, 0, 6, 6) }
+	both := func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 6, 6) }
 	s.await("the end", both)
 	infos, err := pairs.seek(t.Context(), s.g, s.top, SeekOffset(2), &SeekOptions{Partitions: []int{1}}, s.top.Unchanged(), slog.New(slog.DiscardHandler))
 	if err != nil || len(infos) != 1 || infos[0].Partition != 1 || infos[0].Checkpoint != 2 {
@@ -113,7 +114,7 @@ func TestASeekInOneOfTwoPartitionsRepeatsThatOne(t *testing.T) {
 	if err != nil || len(infos) != 2 {
 		t.Fatalf("the seek of all went to %+v, %v", infos, err)
 	}
-	if u, err := s.g.Unit(t.Context(), 0); err != nil || !at([]registry.Unit{u}, 0, 0, 0, 0, 0) {
+	if u, err := s.g.Unit(t.Context(), 0); err != nil || !at([]protocol.Unit{u}, 0, 0, 0, 0, 0) {
 		t.Errorf("after a seek of all the unit is %+v, %v", u, err)
 	}
 }
@@ -143,7 +144,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 	must(t, err)
 	must(t, s.top.Refresh(t.Context()))
 	s.produce(5, 0, 1, 2, 3)
-	s.await("the first partition's end", func(u []registry.Unit) bool { return len(u) == 3 && at(u, 0, 0, 0, 4, 3) })
+	s.await("the first partition's end", func(u []protocol.Unit) bool { return len(u) == 3 && at(u, 0, 0, 0, 4, 3) })
 	current := func(ctx context.Context, _ string) (*topic.Topic, error) { return s.top, s.top.Refresh(ctx) }
 	s.until("units that wait", func() (string, bool) {
 		info, err := pairs.Describe(t.Context(), s.reg, "g", current)
@@ -151,7 +152,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 		return fmt.Sprintf("%+v, %v", info, err), ok && info.Units[1].Phase == group.Waiting && info.Units[2].Phase == group.Waiting
 	})
 	close(release)
-	s.await("the end", func(u []registry.Unit) bool { return at(u, 1, 1, 0, 5, 5) && at(u, 2, 1, 2, 5, 5) })
+	s.await("the end", func(u []protocol.Unit) bool { return at(u, 1, 1, 0, 5, 5) && at(u, 2, 1, 2, 5, 5) })
 	must(t, stop())
 	for p := range 4 {
 		got.expect(t, 1, p, 0, 5)
@@ -171,13 +172,13 @@ func TestLatestIsStoredForAllThatAUnitReads(t *testing.T) {
 	a, b := s.config("a", pairs, got.handle), s.config("b", pairs, got.handle)
 	a.Latest, b.Latest = true, true
 	stop := s.member(a)
-	s.await("its start", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 7, 7) })
+	s.await("its start", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 7, 7) })
 	s.produce(2, 1)
-	s.await("the end", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 7, 9) })
+	s.await("the end", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 7, 9) })
 	must(t, stop())
 	s.produce(1, 0, 1)
 	stop = s.member(b)
-	s.await("the end again", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 8, 10) })
+	s.await("the end again", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 8, 10) })
 	must(t, stop())
 	got.expect(t, 0, 0, 7, 8)
 	got.expect(t, 0, 1, 7, 10)
@@ -189,7 +190,7 @@ func TestAGroupHasOneLayout(t *testing.T) {
 	s.produce(3, 0, 1)
 	var got seen
 	stop := s.member(s.config("a", pairs, got.handle))
-	s.await("the end", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 3, 3) })
+	s.await("the end", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 3, 3) })
 	for _, c := range []struct {
 		what string
 		err  error
@@ -205,7 +206,7 @@ func TestAGroupHasOneLayout(t *testing.T) {
 	}
 	must(t, stop())
 	got.expect(t, 0, 1, 0, 3)
-	if u, err := s.g.Unit(t.Context(), 0); err != nil || !at([]registry.Unit{u}, 0, 0, 0, 3, 3) {
+	if u, err := s.g.Unit(t.Context(), 0); err != nil || !at([]protocol.Unit{u}, 0, 0, 0, 3, 3) {
 		t.Errorf("the unit is %+v, %v", u, err)
 	}
 }

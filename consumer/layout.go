@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -29,7 +29,7 @@ func (l Layout) of(doc *topic.Document) group.Layout {
 }
 
 // fits is an error, fault.Invalid, when a group has another layout.
-func (l Layout) fits(group string, m *registry.Meta) error {
+func (l Layout) fits(group string, m *protocol.Meta) error {
 	if m.Layout == l.Name {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Shards(storage, n, partitions int) Layout {
 	l := Layout{Of: func(*topic.Document) group.Layout { return share(storage, n, partitions) }}
 	switch {
 	case storage > 0:
-		l.Name = registry.SoleLayout(storage, n)
+		l.Name = protocol.SoleLayout(storage, n)
 	case n != partitions:
 		l.Name = fmt.Sprintf("shards-%d", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -19,11 +20,11 @@ func TestACheckpointThatNamesRecordsBeyondTheEndHidesNone(t *testing.T) {
 			s := newStage(t, open, 2)
 			s.produce(10, 0, 1)
 			must(t, s.member(s.config("a", pairs, new(seen).handle))())
-			bad := registry.Checkpoint{Positions: []registry.Position{
-				{Next: 4, Done: []registry.Range{{6, 8}, {12, 18}}},
-				{Partition: 1, Next: 4, Done: []registry.Range{{6, 8}}},
+			bad := protocol.Checkpoint{Positions: []protocol.Position{
+				{Next: 4, Done: []protocol.Range{{6, 8}, {12, 18}}},
+				{Partition: 1, Next: 4, Done: []protocol.Range{{6, 8}}},
 			}}
-			if _, err := s.g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 1, Layout: "pairs", Assignor: "sticky"}); err != nil {
+			if _, err := s.g.EnsureMeta(t.Context(), protocol.Meta{Topic: "orders", Units: 1, Layout: "pairs", Assignor: "sticky"}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := s.reg.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: s.g.CheckpointKey(0), Value: bad.Encode()}}}})
@@ -39,9 +40,9 @@ func TestACheckpointThatNamesRecordsBeyondTheEndHidesNone(t *testing.T) {
 			}
 			var got seen
 			stop := s.member(s.config("b", pairs, got.handle))
-			s.await("the end", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
+			s.await("the end", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 10, 10) })
 			s.produce(10, 0)
-			s.await("the end again", func(u []registry.Unit) bool { return at(u, 0, 0, 0, 20, 10) })
+			s.await("the end again", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 20, 10) })
 			must(t, stop())
 			got.expect(t, 0, 0, 4, 20)
 			if n := len(got.of[partitionID{0, 1}]); n != 4 {
@@ -56,10 +57,10 @@ func TestAPositionBeyondTheEndIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, inMemory(), 2)
 	s.produce(3, 0)
-	if _, err := s.g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 1, Layout: "pairs", Assignor: "sticky"}); err != nil {
+	if _, err := s.g.EnsureMeta(t.Context(), protocol.Meta{Topic: "orders", Units: 1, Layout: "pairs", Assignor: "sticky"}); err != nil {
 		t.Fatal(err)
 	}
-	bad := registry.Checkpoint{Positions: []registry.Position{{Next: 7}, {Partition: 1}}}
+	bad := protocol.Checkpoint{Positions: []protocol.Position{{Next: 7}, {Partition: 1}}}
 	_, err := s.reg.Apply(t.Context(), []registry.Txn{{Puts: []registry.Put{{Key: s.g.CheckpointKey(0), Value: bad.Encode()}}}})
 	must(t, err)
 	info, err := pairs.Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -23,7 +23,7 @@ const (
 )
 
 // Handlers makes the handler of a unit, each time the unit comes.
-type Handlers func(topicName string, g *registry.Group, u *group.Unit) dispatch.Handler
+type Handlers func(topicName string, g *protocol.Group, u *group.Unit) dispatch.Handler
 
 // Member is a member of a group as a caller of Consume describes it.
 type Member struct {
@@ -82,7 +82,7 @@ func (c *Groups) configure(ctx context.Context, m *Member) (*Config, error) {
 	if m.Transactional && !c.Registry.Transactional() {
 		return nil, fmt.Errorf("consume topic %q: Transactional needs a registry in PostgreSQL, MariaDB or SQLite: %w", m.Topic, fault.Invalid)
 	}
-	g, err := c.Registry.Group(cfg.Group)
+	g, err := protocol.NewGroup(c.Registry, cfg.Group)
 	if err != nil {
 		return nil, err
 	}

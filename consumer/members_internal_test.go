@@ -12,11 +12,12 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
-	"github.com/ringfence/ringfence/registry/registrytest"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -54,7 +55,7 @@ func (t watchedTopic) Hold(ctx context.Context, name string, offsets []int64) er
 	return t.Topic.Hold(ctx, name, offsets)
 }
 
-func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *registry.Registry, *registry.Group, *topic.Topic) {
+func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *registry.Registry, *protocol.Group, *topic.Topic) {
 	t.Helper()
 	w := &watchedLog{Log: memlog.NewStore(nil).Driver()}
 	log, reg := commitlog.New(w), memregistry.New()
@@ -67,7 +68,7 @@ func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *regist
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(top.Close(), reg.Close()) })
-	g, err := reg.Group("g")
+	g, err := protocol.NewGroup(reg, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, _, _, g, top := watched(t, topic.Config{Partitions: 2})
-		if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
+		if _, err := g.EnsureMeta(t.Context(), protocol.Meta{Topic: "orders", Units: 2}); err != nil {
 			t.Fatal(err)
 		}
 		h := NewHold(g, top, slog.New(slog.DiscardHandler))
@@ -125,14 +126,14 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	log, portable, reg, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
 	var out testlog.Buffer
 	m := offsetPublisher{log: portable, group: g, topic: top, member: "m", logger: out.Logger()}
-	if _, err := g.EnsureMeta(t.Context(), registry.Meta{Topic: "orders", Units: 2}); err != nil {
+	if _, err := g.EnsureMeta(t.Context(), protocol.Meta{Topic: "orders", Units: 2}); err != nil {
 		t.Fatal(err)
 	}
 	session, err := reg.OpenSession(t.Context(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m1, err := registrytest.Join(t.Context(), g, session, registry.Member{ID: "m", Incarnation: "i"})
+	m1, err := protocoltest.Join(t.Context(), g, session, protocol.Member{ID: "m", Incarnation: "i"})
 	if err != nil {
 		t.Fatal(err)
 	}

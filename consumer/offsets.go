@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -23,7 +23,7 @@ const publishAgain = 12
 // stays the only truth: a copy that fails is late, and nothing else.
 type offsetPublisher struct {
 	log    *commitlog.Log
-	group  *registry.Group
+	group  *protocol.Group
 	topic  *topic.Topic
 	member string
 	logger *slog.Logger

@@ -8,19 +8,19 @@ import (
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // progressOf tells the group how far an engine got, and nothing while it got no further.
 type progressOf struct {
 	engine  *dispatch.Engine
-	start   []registry.Position
+	start   []protocol.Position
 	version atomic.Uint64
 	silent  bool                            // the handlers store their checkpoints themselves; only the end is told
 	final   atomic.Bool                     // the engine drains: every finished range counts
-	journal func([]registry.Position) int64 // of a subscription: where its journal is needed from; nil: none
+	journal func([]protocol.Position) int64 // of a subscription: where its journal is needed from; nil: none
 
-	deliveries func() *registry.Deliveries // of a subscription: what is for people; nil: nothing
+	deliveries func() *protocol.Deliveries // of a subscription: what is for people; nil: nothing
 
 	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
 	last group.Progress // with a journal: what was told last
@@ -54,7 +54,7 @@ func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progre
 	return out
 }
 
-func (p *progressOf) forPeople() *registry.Deliveries {
+func (p *progressOf) forPeople() *protocol.Deliveries {
 	if p.deliveries == nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // A unit whose topic is at rest may still finish what it has parked: its journal is needed from a later
@@ -17,7 +17,7 @@ func TestAQuietUnitTellsWhereItsJournalIsNeededFrom(t *testing.T) {
 	t.Parallel()
 	engine := anEngine(t)
 	from := int64(7)
-	p := &progressOf{engine: engine, start: []registry.Position{{Next: 3}}, journal: func(at []registry.Position) int64 {
+	p := &progressOf{engine: engine, start: []protocol.Position{{Next: 3}}, journal: func(at []protocol.Position) int64 {
 		if len(at) != 1 || at[0].Next != 3 {
 			t.Errorf("it was asked for %+v", at)
 		}
@@ -67,11 +67,11 @@ func TestAUnitThatHasFinishedNothingTellsPeople(t *testing.T) {
 	}
 	stop()
 	<-over
-	first, second := &registry.Deliveries{At: 1}, &registry.Deliveries{At: 2}
-	now := (*registry.Deliveries)(nil)
-	p := &progressOf{engine: engine, journal: func([]registry.Position) int64 { return 0 }, deliveries: func() *registry.Deliveries { return now }}
+	first, second := &protocol.Deliveries{At: 1}, &protocol.Deliveries{At: 2}
+	now := (*protocol.Deliveries)(nil)
+	p := &progressOf{engine: engine, journal: func([]protocol.Position) int64 { return 0 }, deliveries: func() *protocol.Deliveries { return now }}
 	p.version.Store(engine.Version())
-	for i, c := range []struct{ now, told *registry.Deliveries }{{nil, nil}, {first, first}, {first, nil}, {second, second}, {second, nil}} {
+	for i, c := range []struct{ now, told *protocol.Deliveries }{{nil, nil}, {first, first}, {first, nil}, {second, second}, {second, nil}} {
 		now = c.now
 		if got := p.now(); got.Deliveries != c.told || (len(got.Positions) == 1) != (c.told != nil) {
 			t.Errorf("step %d: told %+v", i, got)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -48,7 +49,7 @@ func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *See
 }
 
 // seek is Seek as long as a check holds. fault.Conflict when it does not hold any more.
-func (l Layout) seek(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
+func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
 	partitions, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {
 		return nil, err
@@ -73,9 +74,9 @@ func (l Layout) seek(ctx context.Context, g *registry.Group, t *topic.Topic, to 
 	infos, units := goal.infos, goal.units
 	for i := 0; i < len(infos); { // earlier storage topics first: the later ones then wait for them
 		from, unit := i, units[i]
-		var target registry.Checkpoint // all that is sought in a unit in one write
+		var target protocol.Checkpoint // all that is sought in a unit in one write
 		for ; i < len(infos) && units[i] == unit; i++ {
-			target.Positions = append(target.Positions, registry.Position{Storage: infos[i].Storage, Partition: infos[i].Partition, Next: infos[i].Checkpoint})
+			target.Positions = append(target.Positions, protocol.Position{Storage: infos[i].Storage, Partition: infos[i].Partition, Next: infos[i].Checkpoint})
 		}
 		if err := g.SeekWith(ctx, unit, target, "seek to "+to.String(), registry.Txn{Checks: []registry.Check{unchanged}}); err != nil {
 			partition := t.Document().Unit(infos[from].Storage, infos[from].Partition)
@@ -149,7 +150,7 @@ type seekGoal struct {
 }
 
 // seekTargets finds the new positions in the partitions, and in those that must follow them back.
-func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Topic, to SeekTarget, partitions []int) (goal seekGoal, _ error) {
+func (l Layout) seekTargets(ctx context.Context, g *protocol.Group, t *topic.Topic, to SeekTarget, partitions []int) (goal seekGoal, _ error) {
 	meta, err := g.Meta(ctx)
 	if err == nil {
 		err = l.fits(g.Name(), &meta)
@@ -173,7 +174,7 @@ func (l Layout) seekTargets(ctx context.Context, g *registry.Group, t *topic.Top
 			if in.Storage < doc.Left() {
 				continue
 			}
-			var was *registry.Position
+			var was *protocol.Position
 			have := st.Unit(n)
 			unread := have != nil && have.Damage() != nil
 			if have != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testlog"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // lazyLog is a log of one topic whose readers see what is not durable.
@@ -56,7 +56,7 @@ func unitOn(t *testing.T, on *lazyTopic) *settling {
 }
 
 func upTo(next int64) group.Progress {
-	return group.Progress{Positions: []registry.Position{{Next: next}}}
+	return group.Progress{Positions: []protocol.Position{{Next: next}}}
 }
 
 // Progress is told once what is below it is durable, and what comes meanwhile waits for the next sync.

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/fileregistry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -74,7 +75,7 @@ type stage struct {
 	reg     *registry.Registry
 	catalog *topic.Catalog
 	top     *topic.Topic
-	g       *registry.Group
+	g       *protocol.Group
 }
 
 func newStage(t *testing.T, open of, partitions int) *stage {
@@ -86,7 +87,7 @@ func newStage(t *testing.T, open of, partitions int) *stage {
 	s.top, err = s.catalog.Open(t.Context(), "orders")
 	must(t, err)
 	t.Cleanup(func() { _ = s.top.Close() })
-	s.g, err = s.reg.Group("g")
+	s.g, err = protocol.NewGroup(s.reg, "g")
 	must(t, err)
 	return s
 }
@@ -143,7 +144,7 @@ func (s *stage) member(c Config) (stop func() error) {
 }
 
 // await waits until the units are as ok wants them.
-func (s *stage) await(what string, ok func(units []registry.Unit) bool) {
+func (s *stage) await(what string, ok func(units []protocol.Unit) bool) {
 	s.Helper()
 	s.until(what, func() (string, bool) {
 		units, err := s.g.Units(s.Context())
@@ -168,7 +169,7 @@ func (s *stage) until(what string, ok func() (string, bool)) {
 }
 
 // at says whether a unit has just these positions in partitions of one storage topic, from the first on.
-func at(units []registry.Unit, unit, storage, first int, next ...int64) bool {
+func at(units []protocol.Unit, unit, storage, first int, next ...int64) bool {
 	if unit >= len(units) || units[unit].Checkpoint == nil || len(units[unit].Checkpoint.Positions) != len(next) {
 		return false
 	}

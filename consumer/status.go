@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -77,7 +78,7 @@ type UnitInfo struct {
 	OldestMillis int64 `json:"oldest_ms"`
 	Paused       bool  `json:"paused,omitempty"`
 	// Deliveries is what the owner tells of a subscription's shard; nil: nothing, or nobody owns it.
-	Deliveries *registry.Deliveries `json:"deliveries,omitempty"`
+	Deliveries *protocol.Deliveries `json:"deliveries,omitempty"`
 }
 
 // PositionInfo is how far a unit got in one partition.
@@ -208,7 +209,7 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *
 }
 
 // ahead says that a checkpoint knows of records that the partition has not got; "": it does not.
-func ahead(ck *registry.Position, b commitlog.Bounds) string {
+func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 	switch top := ck.Highest(); {
 	case ck.Next > b.Next:
 		return fmt.Sprintf("the checkpoint is at offset %d, and the partition ends at %d: the log went back, or somebody else wrote the checkpoint; nothing is read before a seek", ck.Next, b.Next)
@@ -220,7 +221,7 @@ func ahead(ck *registry.Position, b commitlog.Bounds) string {
 }
 
 // measure adds the position and the lag of one partition that the unit reads.
-func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *registry.Unit, info *UnitInfo, now int64) error {
+func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *protocol.Unit, info *UnitInfo, now int64) error {
 	st, err := t.Storage(storage)
 	if err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // unitWorker runs the units that a member owns, each with one engine for all that it reads.
 type unitWorker struct {
 	*Config
-	group   *registry.Group
+	group   *protocol.Group
 	layout  atomic.Pointer[group.Layout] // the newest
 	running sync.Map                     // the first partitions (place) of units that run here
 }
@@ -54,7 +54,7 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 }
 
 // engine runs the records of a unit through a handler.
-func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.Input, start []registry.Position, inner Inner) error {
+func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.Input, start []protocol.Position, inner Inner) error {
 	cfg := w.Engine
 	if inner.Start != nil {
 		start = inner.Start
@@ -116,9 +116,9 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 // start is where the unit begins. A group that wants the latest records only has its start stored
 // before the first record is handled: otherwise a crash before the first checkpoint would make
 // the successor begin at a later "latest", and skip what came in between.
-func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]registry.Position, error) {
+func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]protocol.Position, error) {
 	ck := u.Checkpoint()
-	var start []registry.Position
+	var start []protocol.Position
 	if ck != nil {
 		start = ck.Positions
 	}
@@ -130,7 +130,7 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 	if err != nil || meta.Initial > 0 && u.Number() >= meta.Initial {
 		return start, err // it came after the group: nothing in it is older than "latest"
 	}
-	var at []registry.Position
+	var at []protocol.Position
 	for _, i := range in {
 		if !none(i) {
 			continue
@@ -139,7 +139,7 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 		if err != nil {
 			return nil, err
 		}
-		at = append(at, registry.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next})
+		at = append(at, protocol.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next})
 	}
 	if err := w.settle(ctx, in); err != nil {
 		return nil, err
@@ -149,22 +149,22 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 
 // storeStart adds at to the checkpoint, which it must follow: a write that is not answered may reach
 // the store late, and must not undo what was committed since. What an earlier try stored stays the start.
-func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at []registry.Position) ([]registry.Position, error) {
+func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at []protocol.Position) ([]protocol.Position, error) {
 	have, err := w.group.Unit(ctx, u.Number())
 	if err != nil {
 		return nil, err
 	}
-	var start []registry.Position
+	var start []protocol.Position
 	var from int64
 	if have.Checkpoint != nil {
 		start, from = have.Checkpoint.Positions, have.Checkpoint.From
 	}
-	at = slices.DeleteFunc(at, func(p registry.Position) bool { return have.Checkpoint.Position(p.Storage, p.Partition) != nil })
+	at = slices.DeleteFunc(at, func(p protocol.Position) bool { return have.Checkpoint.Position(p.Storage, p.Partition) != nil })
 	if len(at) == 0 {
 		return start, nil
 	}
 	start = append(start[:len(start):len(start)], at...)
-	c := registry.Checkpoint{Positions: start, From: from, Member: u.Member(), Updated: time.Now().UnixMilli()}
+	c := protocol.Checkpoint{Positions: start, From: from, Member: u.Member(), Updated: time.Now().UnixMilli()}
 	return start, w.group.Commit(ctx, u.Grant(), c, have.CheckpointVersion)
 }
 

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // StartAt is an end of a partition.
@@ -35,7 +35,7 @@ type Config struct {
 	Handler Handler
 
 	// Start is how far the unit got. Positions of partitions that are no input are carried along.
-	Start []registry.Position
+	Start []protocol.Position
 	// From is where an input begins that has no position in Start. Zero: Earliest.
 	From StartAt
 	// OutOfRange is where an input goes on whose position was trimmed, or lies beyond the end.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
@@ -55,7 +55,7 @@ func TestInputsAreReadInTurnAndTrackedApart(t *testing.T) {
 			busy[string(r.Key)] = false
 			mu.Unlock()
 			return nil
-		}, Start: []registry.Position{{Storage: 1, Partition: 4, Next: 500}}})
+		}, Start: []protocol.Position{{Storage: 1, Partition: 4, Next: 500}}})
 		stop := launch(t, e)
 		synctest.Wait()
 		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 [] []} {1 4 2000 [] []}]" || got[0] != 3000 || got[14] != 1500 {
@@ -70,7 +70,7 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLog()
 		l.fill(100, 0)
-		start := []registry.Position{{Next: 10, Done: []registry.Range{{12, 20}, {50, 60}}}}
+		start := []protocol.Position{{Next: 10, Done: []protocol.Range{{12, 20}, {50, 60}}}}
 		hold := make(chan struct{})
 		handled := map[int64]bool{}
 		e := mustNew(t, Config{Inputs: l.input(), Start: start, Concurrency: 1, MaxInFlight: 1, Handler: func(_ context.Context, r *Record) error {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // The life of an engine. Its phase only ever rises: it reads and runs (active); its source has failed and
@@ -58,7 +58,7 @@ type Engine struct {
 	pool       nodePool
 	inputs     []*input
 	turn       int                 // where the search for an input to read begins
-	others     []registry.Position // of partitions that are no input
+	others     []protocol.Position // of partitions that are no input
 	workers    []*worker           // that were started and have not left
 	resting    []*worker           // of them, those with nothing to do; who came last is woken first
 	running    int                 // handlers

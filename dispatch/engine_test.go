@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -99,7 +99,7 @@ func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 		rest(time.Second)
 		p := e.Progress().Positions[0]
 		// The slow one and its followers, one in a hundred, are unfinished; all others are not.
-		if p.Next != 7007 || len(p.Done) == 0 || p.Done[0] != (registry.Range{7008, 7107}) {
+		if p.Next != 7007 || len(p.Done) == 0 || p.Done[0] != (protocol.Range{7008, 7107}) {
 			t.Errorf("next %d, done %v", p.Next, p.Done[:min(3, len(p.Done))])
 		}
 		if s := e.Stats(); s.InFlight != 130 || s.Running != 1 || s.Oldest != 1000+7007 || s.Longest < 900*time.Millisecond {

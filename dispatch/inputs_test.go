@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // A unit stores one checkpoint, however many partitions it reads: what bounds it is shared by them.
@@ -39,8 +39,8 @@ func TestTheInputsOfAUnitShareTheBoundsOfItsCheckpoint(t *testing.T) {
 		for _, p := range e.Progress().Positions {
 			failing += len(p.Failing)
 		}
-		if failing != registry.MaxFailing {
-			t.Errorf("the checkpoint names %d failing records; expected %d of the %d", failing, registry.MaxFailing, 2*each)
+		if failing != protocol.MaxFailing {
+			t.Errorf("the checkpoint names %d failing records; expected %d of the %d", failing, protocol.MaxFailing, 2*each)
 		}
 		_ = stop()
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // From a partition into the schedule. One worker at a time has the reading role of an input: it owns what is
@@ -29,7 +29,7 @@ type input struct {
 	placed      bool              // tracker has a start position
 	fresh       bool              // it was placed by Config.From, and nothing was read since
 	unchecked   bool              // its start names records above itself, which nobody has held against the partition's end yet
-	given       registry.Position // the start that is to be checked
+	given       protocol.Position // the start that is to be checked
 	busy        bool
 	ended       bool // sealed, and read to the end
 	pausedUntil time.Time
@@ -119,7 +119,7 @@ func (e *Engine) begin(ctx context.Context, in *input) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	in.tracker.begin(registry.Position{Next: at})
+	in.tracker.begin(protocol.Position{Next: at})
 	in.placed, in.fresh = true, true
 	e.advanced()
 	return nil

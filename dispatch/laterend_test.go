@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // Who gives a record up says so to those whose business its answer is. One of them may answer another record
@@ -156,7 +156,7 @@ func TestADrainLeavesRecordsBehindThatAreNotAnswered(t *testing.T) {
 		if err := s.of(0).Answer(nil); !errors.Is(err, fault.Fenced) {
 			t.Errorf("an answer after that: %v; expected ErrFenced", err)
 		}
-		if p := e.Final().Positions[0]; p.Next != 0 || !slices.Equal(p.Done, []registry.Range{{1, 2}}) {
+		if p := e.Final().Positions[0]; p.Next != 0 || !slices.Equal(p.Done, []protocol.Range{{1, 2}}) {
 			t.Errorf("final %+v", p)
 		}
 	})
@@ -188,7 +188,7 @@ func TestARecordThatIsOutForTooLongGivesTheUnitUp(t *testing.T) {
 		if !errors.As(err, &stuck) || stuck.Offset != 123 || stuck.For != 10*time.Second || !stuck.Out || time.Since(began) != 11*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if p := e.Final().Positions[0]; p.Next != 123 || !slices.Equal(p.Done, []registry.Range{{124, 300}}) {
+		if p := e.Final().Positions[0]; p.Next != 123 || !slices.Equal(p.Done, []protocol.Range{{124, 300}}) {
 			t.Errorf("final %+v", p)
 		}
 	})

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // checkMarks holds what the start of an input says of records above itself, finished or failed, against
@@ -29,7 +29,7 @@ func (e *Engine) checkMarks(ctx context.Context, in *input) error {
 		return nil
 	}
 	e.mu.Lock()
-	in.tracker.begin(registry.Position{Next: start.Next})
+	in.tracker.begin(protocol.Position{Next: start.Next})
 	e.advanced()
 	e.mu.Unlock()
 	if start.Next <= b.Next { // else the first read says it

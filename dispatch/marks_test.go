@@ -9,30 +9,30 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/testlog"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // What a checkpoint says of records that are not there yet would hide them once they are: the log went
 // back, or a stranger wrote it.
 func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 	t.Parallel()
-	far := []registry.Failing{{Offset: 25, Attempts: 1 << 30, Due: 1 << 53, Pause: 1 << 53}}
+	far := []protocol.Failing{{Offset: 25, Attempts: 1 << 30, Due: 1 << 53, Pause: 1 << 53}}
 	for name, c := range map[string]struct {
-		start   registry.Position
+		start   protocol.Position
 		seal    bool
 		skipped []int64
 		named   bool
 	}{
-		"none":                     {start: registry.Position{Next: 3}},
-		"below the end":            {start: registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {9, 20}}}, skipped: []int64{5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}},
-		"one beyond the end":       {start: registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {9, 21}}}, named: true},
-		"all beyond the end":       {start: registry.Position{Next: 3, Done: []registry.Range{{22, 1 << 62}}}, named: true},
-		"not in order":             {start: registry.Position{Next: 3, Done: []registry.Range{{22, 25}, {5, 7}}}, named: true},
-		"from the position on":     {start: registry.Position{Next: 3, Done: []registry.Range{{3, 26}}}, named: true},
-		"at the end":               {start: registry.Position{Next: 20, Done: []registry.Range{{21, 29}}}, named: true},
-		"a record that fails":      {start: registry.Position{Next: 3, Failing: far}, named: true},
-		"of a partition at an end": {start: registry.Position{Next: 3, Done: []registry.Range{{25, 26}}}, seal: true, named: true},
+		"none":                     {start: protocol.Position{Next: 3}},
+		"below the end":            {start: protocol.Position{Next: 3, Done: []protocol.Range{{5, 7}, {9, 20}}}, skipped: []int64{5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}},
+		"one beyond the end":       {start: protocol.Position{Next: 3, Done: []protocol.Range{{5, 7}, {9, 21}}}, named: true},
+		"all beyond the end":       {start: protocol.Position{Next: 3, Done: []protocol.Range{{22, 1 << 62}}}, named: true},
+		"not in order":             {start: protocol.Position{Next: 3, Done: []protocol.Range{{22, 25}, {5, 7}}}, named: true},
+		"from the position on":     {start: protocol.Position{Next: 3, Done: []protocol.Range{{3, 26}}}, named: true},
+		"at the end":               {start: protocol.Position{Next: 20, Done: []protocol.Range{{21, 29}}}, named: true},
+		"a record that fails":      {start: protocol.Position{Next: 3, Failing: far}, named: true},
+		"of a partition at an end": {start: protocol.Position{Next: 3, Done: []protocol.Range{{25, 26}}}, seal: true, named: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 				var out testlog.Buffer
 				var seen []int64
 				e := mustNew(t, Config{
-					Inputs: l.input(), Start: []registry.Position{c.start}, Logger: out.Logger(),
+					Inputs: l.input(), Start: []protocol.Position{c.start}, Logger: out.Logger(),
 					OnHeld: func(context.Context, *Record, Held) error { return later{time.Hour} },
 					Handler: func(_ context.Context, r *Record) error {
 						mu.Lock()
@@ -92,8 +92,8 @@ func TestMarksWaitForTheEndOfTheirPartition(t *testing.T) {
 		l := newFakeLog()
 		l.fill(20, 2)
 		dumb := &unboundedLog{fakeLog: l, fails: 3}
-		start := registry.Position{Next: 3, Done: []registry.Range{{5, 7}, {22, 25}}}
-		e := mustNew(t, Config{Inputs: []Input{{Source: dumb}}, Start: []registry.Position{start}, Handler: func(context.Context, *Record) error { return nil }})
+		start := protocol.Position{Next: 3, Done: []protocol.Range{{5, 7}, {22, 25}}}
+		e := mustNew(t, Config{Inputs: []Input{{Source: dumb}}, Start: []protocol.Position{start}, Handler: func(context.Context, *Record) error { return nil }})
 		stop := launch(t, e)
 		synctest.Wait()
 		if p := e.Progress().Positions[0]; p.Next != 3 || !slices.Equal(p.Done, start.Done) {

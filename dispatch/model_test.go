@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // plan is one generated history: a log, handlers that take time and fail, and lives of the unit
@@ -204,7 +204,7 @@ func (o *observer) begin(off int64) (fails bool, takes time.Duration) {
 }
 
 // run lives one life from a checkpoint and returns the next one.
-func (o *observer) run(t *testing.T, l life, start []registry.Position) []registry.Position {
+func (o *observer) run(t *testing.T, l life, start []protocol.Position) []protocol.Position {
 	o.settle(start)
 	e := mustNew(t, Config{
 		Inputs: o.log.input(), Handler: o.handle, Start: start, Concurrency: o.Concurrency, MaxInFlight: o.MaxInFlight,
@@ -238,7 +238,7 @@ func (o *observer) run(t *testing.T, l life, start []registry.Position) []regist
 	return p
 }
 
-func covers(ps []registry.Position, off int64) bool {
+func covers(ps []protocol.Position, off int64) bool {
 	for _, p := range ps {
 		if off < p.Next {
 			return true
@@ -252,7 +252,7 @@ func covers(ps []registry.Position, off int64) bool {
 	return false
 }
 
-func (o *observer) settle(ps []registry.Position) {
+func (o *observer) settle(ps []protocol.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for off := range o.keyOf {
@@ -264,7 +264,7 @@ func (o *observer) settle(ps []registry.Position) {
 }
 
 // compare demands that a checkpoint holds what is finished, exactly.
-func (o *observer) compare(ps []registry.Position) {
+func (o *observer) compare(ps []protocol.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for off := range o.keyOf {
@@ -281,7 +281,7 @@ func TestAnyHistoryHandlesEveryRecordInOrderAndRepeatsOnlyTheUnfinished(t *testi
 		var o *observer
 		synctest.Test(t, func(t *testing.T) {
 			o = newObserver(p) // its channels must belong to the bubble
-			var at []registry.Position
+			var at []protocol.Position
 			for _, l := range p.Lives {
 				at = o.run(t, l, at)
 			}

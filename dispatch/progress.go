@@ -3,13 +3,13 @@ package dispatch
 import (
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // Progress is how far a unit got.
 type Progress struct {
 	// Positions of all inputs that have one, and those of Config.Start that are no input.
-	Positions []registry.Position
+	Positions []protocol.Position
 	// Version changes whenever Positions may have: an unchanged one needs no commit.
 	Version uint64
 }
@@ -25,12 +25,12 @@ func (e *Engine) Final() Progress { return e.progress(2 * MostInFlight) }
 func (e *Engine) progress(ranges int) Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := Progress{Version: e.version, Positions: make([]registry.Position, 0, len(e.inputs)+len(e.others))}
+	p := Progress{Version: e.version, Positions: make([]protocol.Position, 0, len(e.inputs)+len(e.others))}
 	for _, in := range e.inputs {
 		if in.placed {
 			at := in.tracker.position(ranges)
 			if e.cfg.OnHeld != nil {
-				at.Failing = in.tracker.failed(max(1, registry.MaxFailing/len(e.inputs)))
+				at.Failing = in.tracker.failed(max(1, protocol.MaxFailing/len(e.inputs)))
 			}
 			p.Positions = append(p.Positions, at)
 		}

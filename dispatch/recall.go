@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // ErrEarlier stands for the error of an attempt that was made before the engine was started.
@@ -14,11 +14,11 @@ var ErrEarlier = errors.New("it failed before its owner was started; what it ans
 
 // failed lists the records that fail, sorted, at most limit of them: those nearest to their end, when
 // there are more.
-func (t *tracker) failed(limit int) []registry.Failing {
+func (t *tracker) failed(limit int) []protocol.Failing {
 	if t.failing+len(t.recalled) == 0 {
 		return nil
 	}
-	all := make([]registry.Failing, 0, t.failing+len(t.recalled))
+	all := make([]protocol.Failing, 0, t.failing+len(t.recalled))
 	for n, left := t.head, t.failing; n != nil && left > 0; n = n.next {
 		f := n.fail
 		if f == nil {
@@ -31,18 +31,18 @@ func (t *tracker) failed(limit int) []registry.Failing {
 	}
 	all = append(all, t.recalled...) // what was not read yet lies above
 	if len(all) > limit {
-		slices.SortStableFunc(all, func(a, b registry.Failing) int { return cmp.Compare(b.Attempts, a.Attempts) })
+		slices.SortStableFunc(all, func(a, b protocol.Failing) int { return cmp.Compare(b.Attempts, a.Attempts) })
 		all = all[:limit]
-		slices.SortFunc(all, func(a, b registry.Failing) int { return cmp.Compare(a.Offset, b.Offset) })
+		slices.SortFunc(all, func(a, b protocol.Failing) int { return cmp.Compare(a.Offset, b.Offset) })
 	}
 	return all
 }
 
 // stored is what an heir has to know. The last attempt, after which the record is given up, counts once
 // OnHeld has taken the record: what it answered goes with it until then, and the heir has to ask again.
-func (f *failure) stored(offset int64) registry.Failing {
-	out := registry.Failing{
-		Offset: offset, Attempts: min(f.attempts, registry.MaxAttempts), Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
+func (f *failure) stored(offset int64) protocol.Failing {
+	out := protocol.Failing{
+		Offset: offset, Attempts: min(f.attempts, protocol.MaxAttempts), Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
 	}
 	switch f.why {
 	case "":
@@ -86,5 +86,5 @@ func (r *Retry) made(attempts int) int {
 	if r.MaxAttempts > 0 {
 		return min(attempts, r.MaxAttempts)
 	}
-	return min(attempts, registry.MaxAttempts-1)
+	return min(attempts, protocol.MaxAttempts-1)
 }

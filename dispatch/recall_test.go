@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // failing is a handler that fails the records of k0, and notes when each attempt at one was made.
@@ -57,7 +57,7 @@ func TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt(t *testing.T) {
 		_ = stop() // as a crash does
 		at := first.Progress().Positions
 		began := f.began.UnixMilli()
-		want := registry.Failing{Offset: 0, Attempts: 3, Since: began, Due: began + 30_000, Pause: 10_000}
+		want := protocol.Failing{Offset: 0, Attempts: 3, Since: began, Due: began + 30_000, Pause: 10_000}
 		if len(at[0].Failing) != 1 || at[0].Failing[0] != want {
 			t.Fatalf("failing: %+v; want %+v", at[0].Failing, want)
 		}
@@ -106,7 +106,7 @@ func TestARecalledRecordIsHeldNoLongerThanAnother(t *testing.T) {
 				l.fill(2, 1)
 				f := &failing{began: time.Now()}
 				given := ""
-				start := []registry.Position{{Failing: []registry.Failing{{
+				start := []protocol.Position{{Failing: []protocol.Failing{{
 					Offset: 0, Attempts: 2, Since: f.began.Add(-time.Second).UnixMilli(), Due: f.began.Add(c.due).UnixMilli(), Pause: pause,
 				}}}}
 				e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{HoldFor: c.hold}, OnHeld: func(_ context.Context, r *Record, h Held) error {
@@ -132,7 +132,7 @@ func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 		l.fill(2, 1)
 		f := &failing{began: time.Now()}
 		year := f.began.Add(365 * 24 * time.Hour).UnixMilli()
-		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: 2, Since: year, Due: year, Pause: 7000}}}}
+		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: 2, Since: year, Due: year, Pause: 7000}}}}
 		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 		stop := launch(t, e)
 		rest(time.Minute)
@@ -150,7 +150,7 @@ func TestAStoredPauseIsNoLongerWhenTheClockIsSetBack(t *testing.T) {
 	e := mustNew(t, Config{Inputs: l.input(), Handler: (&failing{}).handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 	for _, due := range []time.Duration{-time.Hour, time.Second, time.Hour} {
 		in, n := &input{}, &node{}
-		in.tracker.recalled = []registry.Failing{{Attempts: 1, Due: time.Now().Add(due).UnixMilli(), Pause: 5000}}
+		in.tracker.recalled = []protocol.Failing{{Attempts: 1, Due: time.Now().Add(due).UnixMilli(), Pause: 5000}}
 		if e.recall(in, n); n.fail == nil || !strings.Contains(n.fail.due.String(), " m=") {
 			t.Errorf("one that is due in %s: %+v; expected a time of the monotonic clock", due, n.fail)
 		}
@@ -164,14 +164,14 @@ func TestWhatIsStoredIsBoundByThePolicy(t *testing.T) {
 		l := newFakeLog()
 		l.fill(2, 1)
 		const last = 1 << 53
-		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: registry.MaxAttempts, Since: last, Due: last, Pause: last}}}}
+		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: protocol.MaxAttempts, Since: last, Due: last, Pause: last}}}}
 		for _, most := range []int{0, 3} {
 			f := &failing{began: time.Now()}
 			e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, Retry: Retry{MaxAttempts: most}, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 			stop := launch(t, e)
 			rest(25 * time.Hour)
 			drain(t, e, stop)
-			attempt := registry.MaxAttempts
+			attempt := protocol.MaxAttempts
 			if most > 0 {
 				attempt = most + 1
 			}
@@ -204,7 +204,7 @@ func TestAHeldRecordWaitsForItsTimeBehindOneThatIsRepeated(t *testing.T) {
 		l.fill(9, 3)
 		f := &failing{began: time.Now()}
 		due := f.began.Add(10 * time.Second).UnixMilli()
-		start := []registry.Position{{Failing: []registry.Failing{{Offset: 3, Attempts: 2, Since: 1, Due: due, Pause: 20_000}}}}
+		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 3, Attempts: 2, Since: 1, Due: due, Pause: 20_000}}}}
 		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(context.Context, *Record, Held) error { return nil }})
 		stop := launch(t, e)
 		rest(time.Minute)
@@ -223,7 +223,7 @@ func TestAHeldRecordOfAnotherEngineIsGivenAwayWithoutAnAttempt(t *testing.T) {
 		l.fill(2, 1)
 		l.seal()
 		far := time.Now().Add(time.Hour).UnixMilli()
-		start := []registry.Position{{Failing: []registry.Failing{{Offset: 0, Attempts: 2, Since: 7, Due: far, Pause: 3_600_000}}}}
+		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: 2, Since: 7, Due: far, Pause: 3_600_000}}}}
 		var given []Held
 		f := &failing{began: time.Now()}
 		e := mustNew(t, Config{Inputs: l.input(), Start: start, Handler: f.handle, OnHeld: func(_ context.Context, _ *Record, h Held) error {
@@ -300,14 +300,14 @@ func TestAHeldRecordIsNotClaimedWithTheOneBeforeIt(t *testing.T) {
 func TestFailingRecordsAreBoundInNumber(t *testing.T) {
 	t.Parallel()
 	tr := tracker{}
-	tr.begin(registry.Position{})
+	tr.begin(protocol.Position{})
 	for i := range int64(6) {
 		n := &node{rec: Record{}, fail: &failure{attempts: int(i)%3 + 1}}
 		n.rec.Offset = i
 		tr.add(n, i+1)
 		tr.failing++
 	}
-	tr.recalled = []registry.Failing{{Offset: 8, Attempts: 9}, {Offset: 9, Attempts: 1}}
+	tr.recalled = []protocol.Failing{{Offset: 8, Attempts: 9}, {Offset: 9, Attempts: 1}}
 	var got []string
 	for _, f := range tr.failed(4) {
 		got = append(got, fmt.Sprintf("%d/%d", f.Offset, f.Attempts))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // refused decides what an error of the source means. Nothing is ever skipped because of one,
@@ -100,7 +100,7 @@ func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
 	case to > from:
 		in.tracker.advance(to)
 	case in.tracker.head == nil:
-		in.tracker.begin(registry.Position{Next: to})
+		in.tracker.begin(protocol.Position{Next: to})
 	default: // records above the end of the log are unfinished: it was replaced under us
 		moved = false
 	}

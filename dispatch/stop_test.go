@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testlog"
-	"github.com/ringfence/ringfence/registry"
 )
 
 func TestADrainStartsNothingAndKeepsWhatRunningHandlersFinish(t *testing.T) {
@@ -67,7 +67,7 @@ func TestADrainThatTakesTooLongCancelsHandlersAndKeepsWhatTheyFinish(t *testing.
 		if err := <-res; err != nil {
 			t.Error(err)
 		}
-		if p := e.Final().Positions[0]; p.Next != 0 || !slices.Equal(p.Done, []registry.Range{{1, 2}}) {
+		if p := e.Final().Positions[0]; p.Next != 0 || !slices.Equal(p.Done, []protocol.Range{{1, 2}}) {
 			t.Errorf("final %+v", p)
 		}
 	})
@@ -191,7 +191,7 @@ func TestAHungHandlerGivesTheUnitUp(t *testing.T) {
 		if !errors.As(err, &stuck) || stuck.Offset != 1234 || stuck.For != 10*time.Second || time.Since(began) > 10*time.Second+50*time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if p := e.Final().Positions[0]; p.Next != 1234 || !slices.Equal(p.Done, []registry.Range{{1235, 2000}}) {
+		if p := e.Final().Positions[0]; p.Next != 1234 || !slices.Equal(p.Done, []protocol.Range{{1235, 2000}}) {
 			t.Errorf("final %+v", p)
 		}
 	})
@@ -296,15 +296,15 @@ func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy StartAt
-		start  []registry.Position
+		start  []protocol.Position
 		next   int64
 		fails  bool
 	}{
-		{"fails by default", "", []registry.Position{{Next: 5}}, 5, true},
-		{"moves to the earliest", Earliest, []registry.Position{{Next: 5}}, 100, false},
-		{"moves to the latest", Latest, []registry.Position{{Next: 5}}, 100, false},
-		{"beyond the end fails by default", "", []registry.Position{{Next: 500}}, 500, true},
-		{"beyond the end moves to the earliest", Earliest, []registry.Position{{Next: 500}}, 100, false},
+		{"fails by default", "", []protocol.Position{{Next: 5}}, 5, true},
+		{"moves to the earliest", Earliest, []protocol.Position{{Next: 5}}, 100, false},
+		{"moves to the latest", Latest, []protocol.Position{{Next: 5}}, 100, false},
+		{"beyond the end fails by default", "", []protocol.Position{{Next: 500}}, 500, true},
+		{"beyond the end moves to the earliest", Earliest, []protocol.Position{{Next: 500}}, 100, false},
 		{"without a checkpoint it begins at the first that is kept", "", nil, 100, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestAPauseStartsNothingAndAResumeGoesOn(t *testing.T) {
 func TestADrainBeforeRunEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newFakeLog()
-	e := mustNew(t, Config{Inputs: l.input(), Start: []registry.Position{{Next: 7}, {Storage: 3, Next: 9}}, Handler: func(context.Context, *Record) error { return nil }})
+	e := mustNew(t, Config{Inputs: l.input(), Start: []protocol.Position{{Next: 7}, {Storage: 3, Next: 9}}, Handler: func(context.Context, *Record) error { return nil }})
 	e.Drain()
 	if err := e.Run(t.Context()); err != nil {
 		t.Error(err)

@@ -3,7 +3,7 @@ package dispatch
 import (
 	"slices"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // tracker knows which records of one partition are finished. It keeps only the unfinished ones,
@@ -18,13 +18,13 @@ type tracker struct {
 	start      int64              // where it began
 	told       int64              // the To of the last record
 	gaps       int                // finished ranges between and above the unfinished records
-	skip       []registry.Range   // finished before the start and not yet passed; sorted, disjoint
+	skip       []protocol.Range   // finished before the start and not yet passed; sorted, disjoint
 	failing    int                // unfinished records that failed
-	recalled   []registry.Failing // failed before the start, and not yet read; sorted
+	recalled   []protocol.Failing // failed before the start, and not yet read; sorted
 }
 
 // begin sets the start position.
-func (t *tracker) begin(p registry.Position) {
+func (t *tracker) begin(p protocol.Position) {
 	t.next, t.start, t.told = p.Next, p.Next, p.Next
 	t.skip = normalize(p.Done)
 	t.recalled = slices.Clone(p.Failing)
@@ -32,9 +32,9 @@ func (t *tracker) begin(p registry.Position) {
 }
 
 // normalize sorts ranges, merges what touches and drops what is empty.
-func normalize(in []registry.Range) []registry.Range {
-	rs := slices.DeleteFunc(slices.Clone(in), func(r registry.Range) bool { return r[0] >= r[1] })
-	slices.SortFunc(rs, func(a, b registry.Range) int {
+func normalize(in []protocol.Range) []protocol.Range {
+	rs := slices.DeleteFunc(slices.Clone(in), func(r protocol.Range) bool { return r[0] >= r[1] })
+	slices.SortFunc(rs, func(a, b protocol.Range) int {
 		if a[0] != b[0] {
 			if a[0] < b[0] {
 				return -1
@@ -162,10 +162,10 @@ func (t *tracker) low() int64 {
 
 // position is the progress with at most limit finished ranges, the lowest ones. Leaving some out
 // is safe: their records would be repeated.
-func (t *tracker) position(limit int) registry.Position {
-	p := registry.Position{Storage: t.storage, Partition: t.partition, Next: t.low()}
+func (t *tracker) position(limit int) protocol.Position {
+	p := protocol.Position{Storage: t.storage, Partition: t.partition, Next: t.low()}
 	if k := min(t.gaps+len(t.skip), limit); k > 0 {
-		p.Done = make([]registry.Range, 0, k)
+		p.Done = make([]protocol.Range, 0, k)
 	}
 	for n, left := t.head, t.gaps; n != nil && left > 0 && len(p.Done) < limit; n = n.next {
 		if !t.gapAfter(n) {
@@ -176,7 +176,7 @@ func (t *tracker) position(limit int) registry.Position {
 		if n.next != nil {
 			end = n.next.rec.Offset
 		}
-		p.Done = append(p.Done, registry.Range{n.after, end})
+		p.Done = append(p.Done, protocol.Range{n.after, end})
 	}
 	for _, r := range t.skip {
 		if len(p.Done) >= limit {

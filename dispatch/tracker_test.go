@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // TestTrackerAgreesWithASet plays records with gaps, finished in any order, some of them before
@@ -18,12 +18,12 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		start := rapid.Int64Range(0, 50).Draw(rt, "start")
-		var done []registry.Range
+		var done []protocol.Range
 		for range rapid.IntRange(0, 4).Draw(rt, "ranges") {
 			from := rapid.Int64Range(0, 150).Draw(rt, "from")
-			done = append(done, registry.Range{from, from + rapid.Int64Range(0, 20).Draw(rt, "length")})
+			done = append(done, protocol.Range{from, from + rapid.Int64Range(0, 20).Draw(rt, "length")})
 		}
-		initial := registry.Position{Next: start, Done: slices.Clone(done)}
+		initial := protocol.Position{Next: start, Done: slices.Clone(done)}
 		var tr tracker
 		tr.begin(initial)
 		exists := map[int64]bool{}
@@ -40,7 +40,7 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 				off := next + rapid.Int64Range(0, 2).Draw(rt, "gap")
 				next = off + 1
 				exists[off] = true
-				if covers([]registry.Position{initial}, off) {
+				if covers([]protocol.Position{initial}, off) {
 					finished[off] = true
 				}
 				if tr.done(off) != finished[off] {
@@ -57,19 +57,19 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 	})
 }
 
-func checkTracker(rt *rapid.T, tr *tracker, initial registry.Position, exists, finished map[int64]bool, open []*node) {
+func checkTracker(rt *rapid.T, tr *tracker, initial protocol.Position, exists, finished map[int64]bool, open []*node) {
 	p := tr.position(1 << 20)
 	for off := range exists {
-		if covers([]registry.Position{p}, off) != finished[off] {
+		if covers([]protocol.Position{p}, off) != finished[off] {
 			rt.Fatalf("offset %d: finished %v, position %+v", off, finished[off], p)
 		}
 	}
 	for off := tr.next; off < tr.next+200; off++ { // not read yet
-		if covers([]registry.Position{p}, off) != covers([]registry.Position{initial}, off) {
+		if covers([]protocol.Position{p}, off) != covers([]protocol.Position{initial}, off) {
 			rt.Fatalf("offset %d ahead: position %+v, start %+v", off, p, initial)
 		}
 	}
-	if !slices.IsSortedFunc(p.Done, func(a, b registry.Range) int { return int(a[1] - b[0]) }) {
+	if !slices.IsSortedFunc(p.Done, func(a, b protocol.Range) int { return int(a[1] - b[0]) }) {
 		rt.Fatalf("ranges overlap or are out of order: %+v", p)
 	}
 	if len(open) == 0 && p.Next != tr.next {
@@ -159,7 +159,7 @@ func TestARetriedRecordDoesNotTakeFollowersThatAreClaimedElsewhere(t *testing.T)
 func TestTheRecordBehindAFinishedRangeThatIsEmptyIsNotSkipped(t *testing.T) {
 	t.Parallel()
 	var tr tracker
-	tr.begin(registry.Position{Next: 0, Done: []registry.Range{{2, 4}}})
+	tr.begin(protocol.Position{Next: 0, Done: []protocol.Range{{2, 4}}})
 	if tr.done(0) {
 		t.Fatal("offset 0 was never finished")
 	}

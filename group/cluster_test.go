@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
@@ -31,7 +31,7 @@ type done struct {
 type cluster struct {
 	t     *testing.T
 	store *memregistry.Store
-	admin *registry.Group
+	admin *protocol.Group
 
 	mu     sync.Mutex
 	ledger [units][]done
@@ -41,7 +41,7 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, store: memregistry.NewStore()}
 	h := c.store.Open()
 	t.Cleanup(func() { _ = h.Close() })
-	g, err := h.Group("g")
+	g, err := protocol.NewGroup(h.Registry, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func (p *proc) work(ctx context.Context, u *group.Unit) error {
 	u.Track(func() group.Progress {
 		mu.Lock()
 		defer mu.Unlock()
-		return group.Progress{Positions: []registry.Position{{Partition: u.Number(), Next: next}}, Oldest: busy}
+		return group.Progress{Positions: []protocol.Position{{Partition: u.Number(), Next: next}}, Oldest: busy}
 	})
 	for {
 		mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -17,7 +18,7 @@ import (
 // Config is a member of a group. Registry, Group, Topic, Units and Member are needed.
 type Config struct {
 	Registry *registry.Registry
-	Sessions *registry.Sessions // of the process, for Registry: the member shares a session with others; nil: it has its own
+	Sessions *protocol.Sessions // of the process, for Registry: the member shares a session with others; nil: it has its own
 	Group    string
 	Topic    string   // what the group consumes; the same for all members
 	Units    int      // how many units there are; the same for all members
@@ -116,8 +117,8 @@ func misplaced(n int, u *LayoutUnit) string {
 	if u.From < 0 || u.From > u.To || u.To > n {
 		return fmt.Sprintf("comes after units %d to %d; expected lower ones", u.From, u.To-1)
 	}
-	if len(u.Inputs) == 0 || len(u.Inputs) > registry.MaxInputs {
-		return fmt.Sprintf("reads %d partitions; expected 1 to %d", len(u.Inputs), registry.MaxInputs)
+	if len(u.Inputs) == 0 || len(u.Inputs) > protocol.MaxInputs {
+		return fmt.Sprintf("reads %d partitions; expected 1 to %d", len(u.Inputs), protocol.MaxInputs)
 	}
 	for i := 1; i < len(u.Inputs); i++ {
 		at, before := &u.Inputs[i], &u.Inputs[i-1]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -60,7 +61,7 @@ func TestAUnitThatCannotBeReadStopsNoOther(t *testing.T) {
 			t.Errorf("it is described as %+v, %v", d, err)
 		}
 		for _, n := range []int{3, 5} {
-			to := registry.Checkpoint{Positions: []registry.Position{{Partition: n, Next: int64(before[n])}}}
+			to := protocol.Checkpoint{Positions: []protocol.Position{{Partition: n, Next: int64(before[n])}}}
 			if err := c.admin.Seek(t.Context(), n, to, "mended"); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +118,7 @@ func TestAnOwnerThatIsWrittenOverIsFenced(t *testing.T) {
 // and is given nothing.
 func TestAMemberThatCannotBeReadKeepsItsUnitsWhileItsSessionLives(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		if _, err := c.admin.EnsureMeta(t.Context(), registry.Meta{Topic: "t", Units: units, Assignor: "sticky"}); err != nil {
+		if _, err := c.admin.EnsureMeta(t.Context(), protocol.Meta{Topic: "t", Units: units, Assignor: "sticky"}); err != nil {
 			t.Fatal(err)
 		}
 		h := c.store.Open()
@@ -128,7 +129,7 @@ func TestAMemberThatCannotBeReadKeepsItsUnitsWhileItsSessionLives(t *testing.T) 
 		}
 		if _, err := h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{
 			{Key: c.admin.MemberKey("newer"), Value: []byte(`{"id":["newer"]}`), Session: s.ID()},
-			{Key: c.admin.OwnerKey(3), Value: registry.Encode(registry.Owner{Member: "newer", Incarnation: "n1", Epoch: 7})},
+			{Key: c.admin.OwnerKey(3), Value: registry.Encode(protocol.Owner{Member: "newer", Incarnation: "n1", Epoch: 7})},
 		}}); err != nil {
 			t.Fatal(err)
 		}

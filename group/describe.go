@@ -5,20 +5,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
 // Description is a group as the store knows it.
 type Description struct {
-	Meta       registry.Meta
-	Members    []registry.Member   // live ones, by ID
+	Meta       protocol.Meta
+	Members    []protocol.Member   // live ones, by ID
 	Awaited    []string            // static members that are away, and whose units wait for them
 	Units      []Status            // those that the store has anything of, by number; see Unit
-	Assignment registry.Assignment // zero: none was written yet
-	Control    registry.Control
+	Assignment protocol.Assignment // zero: none was written yet
+	Control    protocol.Control
 
-	state *registry.State
+	state *protocol.State
 }
 
 // Phase is what is going on with a unit.
@@ -38,7 +39,7 @@ const (
 
 // Status is one unit.
 type Status struct {
-	registry.Unit
+	protocol.Unit
 	Phase  Phase
 	Target string // the member that should own it; "": none yet
 	Why    string // it is where it is, or on its way
@@ -46,7 +47,7 @@ type Status struct {
 
 // Told is what the owner of a subscription's shard tells of its deliveries; nil: nothing. What an earlier owner told,
 // or one that is dead, is not true any more.
-func (s *Status) Told() *registry.Deliveries {
+func (s *Status) Told() *protocol.Deliveries {
 	lives := s.Phase == Owned || s.Phase == Moving || s.Phase == Paused
 	if c := s.Checkpoint; lives && c != nil && c.Epoch == s.Owner.Epoch {
 		return c.Deliveries
@@ -66,7 +67,7 @@ func Outline(ctx context.Context, r *registry.Registry, name string) (*Descripti
 }
 
 func read(ctx context.Context, r *registry.Registry, name string, checkpoints bool) (*Description, error) {
-	g, err := r.Group(name)
+	g, err := protocol.NewGroup(r, name)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func read(ctx context.Context, r *registry.Registry, name string, checkpoints bo
 	return describe(st), nil
 }
 
-func describe(st *registry.State) *Description {
+func describe(st *protocol.State) *Description {
 	d := &Description{Meta: *st.Meta, Members: st.Members, Control: st.Control, state: st}
 	switch {
 	case st.Assignment != nil:
@@ -107,12 +108,12 @@ func (d *Description) Unit(n int) Status {
 	case ok:
 		return d.Units[at]
 	case n >= d.Meta.Units: // the group has not grown with its topic yet
-		return Status{Unit: registry.Unit{Number: n}, Phase: Unowned, Why: "no member has seen it yet"}
+		return Status{Unit: protocol.Unit{Number: n}, Phase: Unowned, Why: "no member has seen it yet"}
 	}
-	return d.status(d.state, &registry.Unit{Number: n})
+	return d.status(d.state, &protocol.Unit{Number: n})
 }
 
-func (d *Description) status(st *registry.State, u *registry.Unit) Status {
+func (d *Description) status(st *protocol.State, u *protocol.Unit) Status {
 	s := Status{Unit: *u, Why: u.Owner.Reason}
 	if u.Number < len(d.Assignment.Targets) {
 		s.Target = d.Assignment.Targets[u.Number]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -99,16 +100,16 @@ func TestMemberFinishesADeletionThatWasCutShort(t *testing.T) {
 // What somebody told who does not own the unit any more is not true any more.
 func TestOnlyWhatALiveOwnerTellsIsBelieved(t *testing.T) {
 	t.Parallel()
-	d := &registry.Deliveries{At: 7}
+	d := &protocol.Deliveries{At: 7}
 	for _, c := range []struct {
 		phase group.Phase
 		epoch int64
-		want  *registry.Deliveries
+		want  *protocol.Deliveries
 	}{
 		{group.Owned, 5, d}, {group.Moving, 5, d}, {group.Paused, 5, d},
 		{group.Owned, 4, nil}, {group.Orphaned, 5, nil}, {group.Awaiting, 5, nil}, {group.Unowned, 5, nil},
 	} {
-		s := group.Status{Phase: c.phase, Unit: registry.Unit{Owner: registry.Owner{Epoch: 5}, Checkpoint: &registry.Checkpoint{Epoch: c.epoch, Deliveries: d}}}
+		s := group.Status{Phase: c.phase, Unit: protocol.Unit{Owner: protocol.Owner{Epoch: 5}, Checkpoint: &protocol.Checkpoint{Epoch: c.epoch, Deliveries: d}}}
 		if got := s.Told(); got != c.want {
 			t.Errorf("a unit that is %s, told of in epoch %d: %+v", c.phase, c.epoch, got)
 		}

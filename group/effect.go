@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -70,7 +71,7 @@ func silent(err, kind error) error {
 
 // load reads the group. What was left of a deleted one would be in the way of a new beginning: a
 // member that is not in yet removes it.
-func (m *member) load(ctx context.Context, joined bool) (*registry.State, error) {
+func (m *member) load(ctx context.Context, joined bool) (*protocol.State, error) {
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
 	st, err := m.group.Survey(ctx, true)
@@ -98,7 +99,7 @@ func (m *member) consumes(ctx context.Context) (Layout, error) {
 
 // tellStrays tells people, once, of what is in the places of members and is none, or can't be read. One reading at a time
 // is under way.
-func (m *member) tellStrays(st *registry.State) {
+func (m *member) tellStrays(st *protocol.State) {
 	ids := slices.Sorted(maps.Keys(st.Strays))
 	if len(ids) > 0 && !slices.Equal(ids, m.strays) {
 		m.log().Warn("the store has entries of members that no session keeps; they count for nothing. A member of that ID takes its place; a deletion of the group removes it", "ids", ids)
@@ -145,7 +146,7 @@ func (m *member) openSession(ctx context.Context, e core.OpenSession) {
 
 // lose says to those who share a session that it is over.
 func (m *member) lose(s registry.Session) {
-	if s, ok := s.(*registry.Share); ok {
+	if s, ok := s.(*protocol.Share); ok {
 		s.Lose()
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
@@ -20,7 +20,7 @@ func ExampleRun() {
 			next = c.Positions[0].Next
 		}
 		u.Track(func() group.Progress {
-			return group.Progress{Positions: []registry.Position{{Partition: u.Number(), Next: next + 3}}}
+			return group.Progress{Positions: []protocol.Position{{Partition: u.Number(), Next: next + 3}}}
 		})
 		fmt.Printf("unit %d from %d, in a new epoch: %t\n", u.Number(), next, u.Epoch() > last)
 		last = u.Epoch()

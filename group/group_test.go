@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 func contains(s, sub string) bool { return strings.Contains(s, sub) }
@@ -208,7 +208,7 @@ func TestSeekOnALiveGroup(t *testing.T) {
 		a := c.start("a")
 		pass(time.Second)
 		others := a.startsOf(4)
-		to := registry.Checkpoint{Positions: []registry.Position{{Partition: 3, Next: 5000}}}
+		to := protocol.Checkpoint{Positions: []protocol.Position{{Partition: 3, Next: 5000}}}
 		if err := c.admin.Seek(t.Context(), 3, to, "seek to 5000"); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
@@ -22,7 +22,7 @@ func TestALayoutSaysWhatIsWrongWithIt(t *testing.T) {
 	}{
 		{group.Layout{unit(group.UnitInput{}, group.UnitInput{Partition: 1}), unit(group.UnitInput{Partition: 2})}, ""},
 		{group.Layout{unit()}, "unit 0 reads 0 partitions"},
-		{group.Layout{unit(make([]group.UnitInput, registry.MaxInputs+1)...)}, "reads 1025 partitions; expected 1 to 1024"},
+		{group.Layout{unit(make([]group.UnitInput, protocol.MaxInputs+1)...)}, "reads 1025 partitions; expected 1 to 1024"},
 		{group.Layout{unit(group.UnitInput{}), unit(group.UnitInput{Partition: 1}, group.UnitInput{Partition: 1})}, "unit 1 reads partition 1 of storage topic 0 after partition 1"},
 		{group.Layout{unit(group.UnitInput{Partition: 1}, group.UnitInput{})}, "expected one storage topic, and its partitions in order"},
 		{group.Layout{unit(group.UnitInput{}, group.UnitInput{Storage: 1, Partition: 1})}, "expected one storage topic"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
@@ -71,7 +72,7 @@ func busyMember(t *testing.T, d *shaky, f func(handled, running *atomic.Int64)) 
 			defer running.Add(-1)
 			var next atomic.Int64
 			u.Track(func() group.Progress {
-				return group.Progress{Positions: []registry.Position{{Next: next.Load()}}, Oldest: time.Now()}
+				return group.Progress{Positions: []protocol.Position{{Next: next.Load()}}, Oldest: time.Now()}
 			})
 			for {
 				if err := u.Await(ctx); err != nil {

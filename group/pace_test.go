@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
@@ -29,14 +29,14 @@ func TestProgressAfterARestIsStoredAsSoonAsAnyOther(t *testing.T) {
 			done <- group.Run(ctx, cfg, group.WorkerFunc(func(_ context.Context, u *group.Unit) error {
 				u.Track(func() group.Progress {
 					asked.Add(1)
-					return group.Progress{Positions: []registry.Position{{Next: next.Load()}}}
+					return group.Progress{Positions: []protocol.Position{{Next: next.Load()}}}
 				})
 				unit.Store(u)
 				<-u.Draining()
 				return nil
 			}))
 		}()
-		g, err := h.Registry.Group("g")
+		g, err := protocol.NewGroup(h.Registry, "g")
 		if err != nil {
 			t.Fatal(err)
 		}

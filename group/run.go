@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -42,7 +43,7 @@ func begin(cfg *Config, worker Worker) (*member, error) {
 // member drives a core.State. The goroutine of run owns every field; the others send messages.
 type member struct {
 	cfg    Config
-	group  *registry.Group
+	group  *protocol.Group
 	worker Worker
 	core   *core.State
 	strays []string // what people were told of
@@ -72,7 +73,7 @@ type message struct {
 }
 
 func newMember(cfg Config, worker Worker) (*member, error) {
-	g, err := cfg.Registry.Group(cfg.Group)
+	g, err := protocol.NewGroup(cfg.Registry, cfg.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -190,10 +191,10 @@ func (m *member) collect(ctx context.Context) (calm bool) {
 			continue
 		}
 		calm = calm && p.Oldest.IsZero()
-		if p.Positions != nil && (p.From != u.from || p.Deliveries != u.told || !registry.SamePositions(u.sent, p.Positions)) {
+		if p.Positions != nil && (p.From != u.from || p.Deliveries != u.told || !protocol.SamePositions(u.sent, p.Positions)) {
 			calm, u.sent, u.from, u.told = false, p.Positions, p.From, p.Deliveries
 			ev.Units = append(ev.Units, core.UnitProgress{
-				Unit: u.Number(), Run: u.run, Checkpoint: registry.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries},
+				Unit: u.Number(), Run: u.run, Checkpoint: protocol.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries},
 			})
 		}
 		if t := m.cfg.ProgressTimeout; t > 0 && !u.stuck && !p.Oldest.IsZero() && time.Since(p.Oldest) > t {
@@ -245,7 +246,7 @@ func (m *member) leave(ctx context.Context) {
 	defer cancel()
 	for id, s := range m.sessions { // one, or a lost one besides
 		var err error
-		if share, ok := s.(*registry.Share); ok && id == m.exit.Session {
+		if share, ok := s.(*protocol.Share); ok && id == m.exit.Session {
 			err = share.Leave(ctx, m.exit.Withdraw, m.cfg.Incarnation, m.exit.Doubt)
 		} else {
 			m.lose(s)

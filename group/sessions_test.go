@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
@@ -17,7 +18,7 @@ import (
 // process is a member of several groups in one process, which share a session.
 type process struct {
 	h        *memregistry.Handle
-	sessions *registry.Sessions
+	sessions *protocol.Sessions
 	runs     map[string]*atomic.Int64 // workers that run, by group
 	paused   atomic.Int64             // times that a session was lost
 	stops    map[string]func() error
@@ -26,7 +27,7 @@ type process struct {
 func newProcess(t *testing.T, store *memregistry.Store, groups int) *process {
 	t.Helper()
 	p := &process{h: store.Open(), runs: map[string]*atomic.Int64{}, stops: map[string]func() error{}}
-	p.sessions = registry.NewSessions(p.h.Registry)
+	p.sessions = protocol.NewSessions(p.h.Registry)
 	for i := range groups {
 		name := fmt.Sprint("g", i)
 		n := &atomic.Int64{}
@@ -178,7 +179,7 @@ func TestAGroupThatIsDestroyedInterruptsNoOther(t *testing.T) {
 		p := newProcess(t, store, 3)
 		defer p.stopAll(t)
 		time.Sleep(5 * time.Second)
-		g, err := p.h.Group("g0")
+		g, err := protocol.NewGroup(p.h.Registry, "g0")
 		if err != nil {
 			t.Fatal(err)
 		}

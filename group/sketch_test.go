@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -15,16 +16,16 @@ import (
 func TestUnitsThatAreOnlyANumberTakeNoMemory(t *testing.T) {
 	h := memregistry.NewStore().Open()
 	t.Cleanup(func() { h.Close() })
-	g, err := h.Group("g")
+	g, err := protocol.NewGroup(h.Registry, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const last = registry.MaxUnits - 1
+	const last = protocol.MaxUnits - 1
 	docs := []registry.Put{
-		{Key: g.MetaKey(), Value: registry.Encode(registry.Meta{Format: 1, Life: "x.1", Topic: "t", Units: registry.MaxUnits, First: 1})},
-		{Key: g.OwnerKey(last), Value: registry.Encode(registry.Owner{Member: "a", Epoch: 7, Reason: "first owner"})},
+		{Key: g.MetaKey(), Value: registry.Encode(protocol.Meta{Format: 1, Life: "x.1", Topic: "t", Units: protocol.MaxUnits, First: 1})},
+		{Key: g.OwnerKey(last), Value: registry.Encode(protocol.Owner{Member: "a", Epoch: 7, Reason: "first owner"})},
 		{Key: g.OwnerKey(5), Value: []byte("{")},
-		{Key: g.CheckpointKey(last - 1), Value: registry.Encode(registry.Checkpoint{Epoch: 3, Positions: []registry.Position{}})},
+		{Key: g.CheckpointKey(last - 1), Value: registry.Encode(protocol.Checkpoint{Epoch: 3, Positions: []protocol.Position{}})},
 		{Key: g.CheckpointKey(last + 1), Value: []byte("{}")},
 	}
 	if _, err := h.Txn(t.Context(), registry.Txn{Puts: docs}); err != nil {
@@ -38,7 +39,7 @@ func TestUnitsThatAreOnlyANumberTakeNoMemory(t *testing.T) {
 		}
 		t.Logf("described in %s", time.Since(began))
 	})
-	if d.Meta.Units != registry.MaxUnits || len(d.Units) != 3 {
+	if d.Meta.Units != protocol.MaxUnits || len(d.Units) != 3 {
 		t.Errorf("%d units, of which %d are known; expected 3", d.Meta.Units, len(d.Units))
 	}
 	for n, phase := range map[int]group.Phase{0: group.Finished, 1: group.Unowned, 5: group.Unowned, last - 1: group.Unowned, last: group.Orphaned, last + 1: group.Unowned} {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -17,12 +18,12 @@ func TestAMemberWithoutASessionHasNoShare(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t)
-				_, err := c.admin.EnsureMeta(t.Context(), registry.Meta{Topic: "t", Units: units, Assignor: "sticky"})
+				_, err := c.admin.EnsureMeta(t.Context(), protocol.Meta{Topic: "t", Units: units, Assignor: "sticky"})
 				if err == nil {
 					_, err = c.admin.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{
 						{Key: c.admin.MemberKey("ghost"), Value: []byte(value)},
 						{Key: c.admin.StaticKey("ghost"), Value: []byte(`{"id":"ghost","restart_ms":1000}`)},
-						{Key: c.admin.OwnerKey(3), Value: registry.Encode(registry.Owner{Member: "ghost", Incarnation: "g1", Epoch: 7})},
+						{Key: c.admin.OwnerKey(3), Value: registry.Encode(protocol.Owner{Member: "ghost", Incarnation: "g1", Epoch: 7})},
 					}})
 				}
 				if err != nil {

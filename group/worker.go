@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // ErrFenced ends Run when the member was started again elsewhere, and is the cause of a worker's
@@ -49,11 +49,11 @@ func (f WorkerFunc) Run(ctx context.Context, u *Unit) error { return f(ctx, u) }
 type Progress struct {
 	// Positions become the checkpoint, one a partition; those that are stored of others stay. They must
 	// never go back, and the slice is the runtime's from then on. nil: nothing to store yet.
-	Positions []registry.Position
+	Positions []protocol.Position
 	// From is stored with Positions: where the worker's journal is read from, if it keeps one.
 	From int64
 	// Deliveries is stored with Positions, for people; the one that was told last is the same.
-	Deliveries *registry.Deliveries
+	Deliveries *protocol.Deliveries
 	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
 	// watchdog, see Config.ProgressTimeout.
 	Oldest time.Time
@@ -61,10 +61,10 @@ type Progress struct {
 
 // Unit is a unit in the hands of one worker.
 type Unit struct {
-	grant       registry.Grant
+	grant       protocol.Grant
 	member      string
 	incarnation string
-	start       *registry.Checkpoint
+	start       *protocol.Checkpoint
 	why         string
 	draining    chan struct{}
 	progress    atomic.Pointer[func() Progress]
@@ -76,9 +76,9 @@ type Unit struct {
 	cancel  context.CancelCauseFunc
 	revoked bool // that it ends was told
 	stuck   bool // it was reported
-	sent    []registry.Position
+	sent    []protocol.Position
 	from    int64                // sent with it
-	told    *registry.Deliveries // and that
+	told    *protocol.Deliveries // and that
 }
 
 // Number is which unit it is, from 0.
@@ -88,7 +88,7 @@ func (u *Unit) Number() int { return u.grant.Unit }
 func (u *Unit) Epoch() int64 { return u.grant.Epoch }
 
 // Grant is the right to write the unit's checkpoint.
-func (u *Unit) Grant() registry.Grant { return u.grant }
+func (u *Unit) Grant() protocol.Grant { return u.grant }
 
 // Member is the ID of the member that runs it.
 func (u *Unit) Member() string { return u.member }
@@ -97,7 +97,7 @@ func (u *Unit) Member() string { return u.member }
 func (u *Unit) Incarnation() string { return u.incarnation }
 
 // Checkpoint is where to start; nil when nothing was ever stored. It must not be changed.
-func (u *Unit) Checkpoint() *registry.Checkpoint { return u.start }
+func (u *Unit) Checkpoint() *protocol.Checkpoint { return u.start }
 
 // Why tells people how the unit came to this member.
 func (u *Unit) Why() string { return u.why }
@@ -131,7 +131,7 @@ func (m *member) work(ctx context.Context, u *Unit) {
 	err := call(ctx, m.worker, u)
 	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}
 	if p, ok := u.read(); ok && p.Positions != nil {
-		ended.Checkpoint = &registry.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries}
+		ended.Checkpoint = &protocol.Checkpoint{Positions: p.Positions, From: p.From, Deliveries: p.Deliveries}
 	}
 	var outrun Outrun
 	if errors.As(err, &outrun) {

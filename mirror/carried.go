@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -26,8 +27,8 @@ func (m *Mirror) applyGroups(ctx context.Context, p *plan) error {
 	return nil
 }
 
-func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta, control registry.Control) error {
-	g, err := m.c.To.Registry.Group(name)
+func (m *Mirror) applyGroup(ctx context.Context, name string, meta protocol.Meta, control protocol.Control) error {
+	g, err := protocol.NewGroup(m.c.To.Registry, name)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (m *Mirror) applyGroup(ctx context.Context, name string, meta registry.Meta
 
 // carried is the checkpoint that a unit of a group gets at the target.
 type carried struct {
-	registry.Checkpoint
+	protocol.Checkpoint
 	// Applied: it got it, in the transaction that noted this. Whatever its checkpoint is now was
 	// processed at the target, and stays.
 	Applied bool `json:"applied,omitempty"`
@@ -76,14 +77,14 @@ func decodeCarried(key string, value []byte) (c carried, err error) {
 	if err := json.Unmarshal(value, &c); err != nil {
 		return carried{}, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
 	}
-	if err := registry.CheckPositions(c.Positions); err != nil {
+	if err := protocol.CheckPositions(c.Positions); err != nil {
 		return carried{}, fmt.Errorf("registry key %q: %w", key, err)
 	}
 	return c, nil
 }
 
 // applyUnit gives a unit its checkpoint, once for ever.
-func (m *Mirror) applyUnit(ctx context.Context, g *registry.Group, unit int) error {
+func (m *Mirror) applyUnit(ctx context.Context, g *protocol.Group, unit int) error {
 	for try := 1; ; try++ {
 		c, version, err := m.readCarried(ctx, g.Name(), unit)
 		switch {

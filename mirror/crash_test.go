@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
 	"github.com/ringfence/ringfence/registry"
@@ -45,15 +46,15 @@ func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
 	w.must(w.to.Registry.Close())
 	w.to.Registry, w.shared = target.Registry, shared
 	w.produce(0, 60)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 2, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 2, Assignor: "sticky"})
 	w.must(err)
 	source, want := w.contents(w.from, 0), make([][]string, 2)
 	for p := range want {
-		pos := registry.Position{Partition: p, Next: source[p][9].Offset, Done: []registry.Range{{source[p][12].Offset, source[p][15].Offset}}}
+		pos := protocol.Position{Partition: p, Next: source[p][9].Offset, Done: []protocol.Range{{source[p][12].Offset, source[p][15].Offset}}}
 		want[p] = unfinished(source[p], pos)
-		w.must(g.Seek(t.Context(), p, registry.Checkpoint{Positions: []registry.Position{pos}}, "test"))
+		w.must(g.Seek(t.Context(), p, protocol.Checkpoint{Positions: []protocol.Position{pos}}, "test"))
 	}
 	cutOver := func(ctx context.Context) error {
 		m, err := mirror.New(mirror.Config{From: w.from, To: w.to, SameRegistry: shared, Topic: name})
@@ -80,7 +81,7 @@ func killedCutOver(t *testing.T, shared bool, n int, after bool) (done bool) {
 		w.must(cutOver(t.Context()))
 	}
 	w.wantSame(0)
-	there, err := w.to.Registry.Group("billing")
+	there, err := protocol.NewGroup(w.to.Registry, "billing")
 	w.must(err)
 	copied := w.contents(w.to, 0)
 	for p := range want {
@@ -102,18 +103,18 @@ func TestACutOverThatSomebodyElseIsInTheWayOfGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	w.produce(0, 30)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
 	source := w.contents(w.from, 0)
-	pos := registry.Position{Next: source[0][9].Offset}
-	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{pos}}, "test"))
+	pos := protocol.Position{Next: source[0][9].Offset}
+	w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{pos}}, "test"))
 	store := memregistry.NewStore()
 	target, other := store.Open(), store.Open()
 	w.must(w.to.Registry.Close())
 	w.to.Registry = target.Registry
-	there, err := w.to.Registry.Group("billing")
+	there, err := protocol.NewGroup(w.to.Registry, "billing")
 	w.must(err)
 	var carried atomic.Int64
 	target.OnApply(func(keys []string) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription"
@@ -29,8 +30,8 @@ import (
 type plan struct {
 	Format   int                `json:"format"`
 	Document *topic.Document    `json:"document"` // of the target
-	Groups   []registry.Meta    `json:"groups"`
-	Controls []registry.Control `json:"controls"` // of the groups: what is paused stays so
+	Groups   []protocol.Meta    `json:"groups"`
+	Controls []protocol.Control `json:"controls"` // of the groups: what is paused stays so
 	Names    []string           `json:"names"`    // of the groups
 	// Source are the names of the storage topics at the source, which are released when it is done.
 	Source []string `json:"source,omitempty"`
@@ -184,14 +185,14 @@ func (m *Mirror) noSubscription(ctx context.Context) error {
 
 // groups are those that consume the topic. None may have members: what they finish while their
 // progress is translated would be done twice.
-func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
-	names, err := m.c.From.Registry.ListGroups(ctx)
+func (m *Mirror) groups(ctx context.Context) ([]*protocol.Group, error) {
+	names, err := protocol.ListGroups(ctx, m.c.From.Registry)
 	if err != nil {
 		return nil, err
 	}
-	var groups []*registry.Group
+	var groups []*protocol.Group
 	for _, name := range names {
-		g, err := m.c.From.Registry.Group(name)
+		g, err := protocol.NewGroup(m.c.From.Registry, name)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +218,7 @@ func (m *Mirror) groups(ctx context.Context) ([]*registry.Group, error) {
 	return groups, nil
 }
 
-func checkStopped(g *registry.Group, members []registry.Member) error {
+func checkStopped(g *protocol.Group, members []protocol.Member) error {
 	if len(members) == 0 {
 		return nil
 	}
@@ -344,16 +345,16 @@ func (tr *translators) of(ctx context.Context, storage, partition int) (*transla
 
 // empty is the progress of a unit that no group needs a checkpoint of: nothing was ever in it and
 // nothing comes. At the target it may end behind the mark of a seal, and then it needs one.
-func (tr *translators) empty(unit int) []registry.Position {
+func (tr *translators) empty(unit int) []protocol.Position {
 	storage, partition, ok := tr.doc.Partition(unit)
 	if !ok || tr.doc.Storage[storage].Retired || tr.doc.End(storage, partition) != 0 {
 		return nil
 	}
-	return []registry.Position{{Storage: storage, Partition: partition}}
+	return []protocol.Position{{Storage: storage, Partition: partition}}
 }
 
 // carry writes down the translated checkpoints of a group, and returns what it carried.
-func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) (*registry.State, error) {
+func (m *Mirror) carry(ctx context.Context, g *protocol.Group, tr *translators) (*protocol.State, error) {
 	st, err := g.Load(ctx, true)
 	if err == nil && st.Meta == nil {
 		err = fmt.Errorf("it was deleted in the meantime: %w", fault.Conflict)
@@ -367,12 +368,12 @@ func (m *Mirror) carry(ctx context.Context, g *registry.Group, tr *translators) 
 	for i := range st.Units {
 		u := &st.Units[i]
 		if u.Checkpoint == nil {
-			u.Checkpoint = &registry.Checkpoint{Positions: tr.empty(u.Number)}
+			u.Checkpoint = &protocol.Checkpoint{Positions: tr.empty(u.Number)}
 		}
 		if len(u.Checkpoint.Positions) == 0 || u.Number < tr.doc.Unit(tr.doc.Left(), 0) {
 			continue
 		}
-		c := registry.Checkpoint{Member: u.Checkpoint.Member}
+		c := protocol.Checkpoint{Member: u.Checkpoint.Member}
 		for _, p := range u.Checkpoint.Positions {
 			t, err := tr.of(ctx, p.Storage, p.Partition)
 			if err != nil {

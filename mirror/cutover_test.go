@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
 	"github.com/ringfence/ringfence/registry"
@@ -19,10 +20,10 @@ import (
 )
 
 // unfinished are the values in a partition that a position leaves to be done, in order.
-func unfinished(recs []commitlog.Record, p registry.Position) []string {
+func unfinished(recs []commitlog.Record, p protocol.Position) []string {
 	var left []string
 	for _, r := range recs {
-		done := slices.ContainsFunc(p.Done, func(d registry.Range) bool { return r.Offset >= d[0] && r.Offset < d[1] })
+		done := slices.ContainsFunc(p.Done, func(d protocol.Range) bool { return r.Offset >= d[0] && r.Offset < d[1] })
 		if r.Offset >= p.Next && !done {
 			left = append(left, string(r.Value))
 		}
@@ -31,8 +32,8 @@ func unfinished(recs []commitlog.Record, p registry.Position) []string {
 }
 
 // progress draws how far a group may be in a partition.
-func progress(t *rapid.T, partition int, recs []commitlog.Record, end int64) registry.Position {
-	p := registry.Position{Partition: partition}
+func progress(t *rapid.T, partition int, recs []commitlog.Record, end int64) protocol.Position {
+	p := protocol.Position{Partition: partition}
 	offsets := []int64{0}
 	for _, r := range recs {
 		offsets = append(offsets, r.Offset, r.Offset+1)
@@ -48,7 +49,7 @@ func progress(t *rapid.T, partition int, recs []commitlog.Record, end int64) reg
 		if i += rapid.IntRange(1, 5).Draw(t, "done"); i >= len(offsets) {
 			break
 		}
-		p.Done = append(p.Done, registry.Range{from, offsets[i]})
+		p.Done = append(p.Done, protocol.Range{from, offsets[i]})
 	}
 	return p
 }
@@ -65,19 +66,19 @@ func TestACutOverCarriesExactlyTheUnfinishedRecords(t *testing.T) {
 			w.must(w.mirror(true).Run(t.Context()))
 		}
 		w.produce(1000, rapid.IntRange(0, 100).Draw(rt, "after"))
-		g, err := w.from.Registry.Group("billing")
+		g, err := protocol.NewGroup(w.from.Registry, "billing")
 		w.must(err)
-		_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: partitions, Assignor: "sticky"})
+		_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: partitions, Assignor: "sticky"})
 		w.must(err)
 		st, err := w.source.Storage(0)
 		w.must(err)
 		source := w.contents(w.from, 0)
-		var positions [partitions]registry.Position
+		var positions [partitions]protocol.Position
 		for p := range partitions {
 			b, err := st.Bounds(t.Context(), p)
 			w.must(err)
 			positions[p] = progress(rt, p, source[p], b.Next)
-			w.must(g.Seek(t.Context(), p, registry.Checkpoint{Positions: []registry.Position{positions[p]}}, "test"))
+			w.must(g.Seek(t.Context(), p, protocol.Checkpoint{Positions: []protocol.Position{positions[p]}}, "test"))
 		}
 		res, err := w.mirror(false).CutOver(t.Context())
 		w.must(err)
@@ -86,7 +87,7 @@ func TestACutOverCarriesExactlyTheUnfinishedRecords(t *testing.T) {
 		}
 		target := w.contents(w.to, 0)
 		w.wantSame(0)
-		there, err := w.to.Registry.Group("billing")
+		there, err := protocol.NewGroup(w.to.Registry, "billing")
 		w.must(err)
 		for p := range partitions {
 			u, err := there.Unit(t.Context(), p)
@@ -104,9 +105,9 @@ func TestACutOverKeepsWhatIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
 	for group, units := range map[string][]int{"whole": nil, "parts": {0, 2}, "none": {}} {
-		g, err := w.from.Registry.Group(group)
+		g, err := protocol.NewGroup(w.from.Registry, group)
 		w.must(err)
-		_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 3, Assignor: "sticky"})
+		_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 3, Assignor: "sticky"})
 		w.must(err)
 		if group != "none" {
 			w.must(g.Pause(t.Context(), "ada", units...))
@@ -114,10 +115,10 @@ func TestACutOverKeepsWhatIsPaused(t *testing.T) {
 	}
 	_, err := w.mirror(false).CutOver(t.Context())
 	w.must(err)
-	for group, want := range map[string]registry.Control{
+	for group, want := range map[string]protocol.Control{
 		"whole": {Paused: true, By: "ada"}, "parts": {PausedUnits: []int{0, 2}, By: "ada"}, "none": {},
 	} {
-		g, err := w.to.Registry.Group(group)
+		g, err := protocol.NewGroup(w.to.Registry, group)
 		w.must(err)
 		st, err := g.Load(t.Context(), false)
 		w.must(err)
@@ -167,13 +168,13 @@ func TestACutOverInOneRegistry(t *testing.T) {
 	w := newWorld(t, 1)
 	w.share()
 	w.produce(0, 50)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
 	source := w.contents(w.from, 0)[0]
-	at := registry.Position{Next: source[30].Offset}
-	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{at}}, "test"))
+	at := protocol.Position{Next: source[30].Offset}
+	w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{at}}, "test"))
 	for range 2 {
 		m, err := mirror.New(mirror.Config{From: w.from, To: w.to, SameRegistry: true, Topic: name})
 		w.must(err)
@@ -190,15 +191,15 @@ func TestACutOverInOneRegistry(t *testing.T) {
 func TestACutOverNeedsTheConsumersStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
 	s, err := w.from.Registry.OpenSession(t.Context(), 1e9)
 	w.must(err)
 	defer s.Close(t.Context())
 	_, err = w.from.Registry.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{
-		Key: g.MemberKey("m1"), Value: registry.Encode(registry.Member{ID: "m1", Incarnation: "i"}), Session: s.ID(),
+		Key: g.MemberKey("m1"), Value: registry.Encode(protocol.Member{ID: "m1", Incarnation: "i"}), Session: s.ID(),
 	}}})
 	w.must(err)
 	if _, err := w.mirror(false).CutOver(t.Context()); !errors.Is(err, fault.Conflict) {
@@ -238,15 +239,15 @@ func TestManyFinishedRangesAreCarriedInOnePass(t *testing.T) {
 	w.produce(0, 2000)
 	w.must(w.mirror(true).Run(t.Context()))
 	source := w.contents(w.from, 0)[0]
-	at := registry.Position{Next: source[0].Offset}
+	at := protocol.Position{Next: source[0].Offset}
 	for i := 2; i < 1900; i += 4 {
-		at.Done = append(at.Done, registry.Range{source[i].Offset, source[i+1].Offset})
+		at.Done = append(at.Done, protocol.Range{source[i].Offset, source[i+1].Offset})
 	}
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
-	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{at}}, "test"))
+	w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{at}}, "test"))
 	var n atomic.Int64
 	w.must(errors.Join(w.from.Log.Close(), w.to.Log.Close()))
 	w.from.Log, w.to.Log = commitlog.New(reads{w.origin.Driver(), &n}), commitlog.New(reads{w.store.Driver(), &n})
@@ -255,7 +256,7 @@ func TestManyFinishedRangesAreCarriedInOnePass(t *testing.T) {
 	if n.Load() > 100 {
 		t.Errorf("the cut-over read %d times; both sides have 2,000 records", n.Load())
 	}
-	there, err := w.to.Registry.Group("billing")
+	there, err := protocol.NewGroup(w.to.Registry, "billing")
 	w.must(err)
 	u, err := there.Unit(t.Context(), 0)
 	w.must(err)
@@ -269,9 +270,9 @@ func TestACutOverRefusesAGroupOfAnotherLayout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	w.produce(0, 10)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Layout: "pairs", Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Layout: "pairs", Assignor: "sticky"})
 	w.must(err)
 	if _, err := w.mirror(false).CutOver(t.Context()); !errors.Is(err, fault.Invalid) {
 		t.Fatalf("a cut-over with a group of another layout: %v", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry"
@@ -65,7 +66,7 @@ func FuzzState(f *testing.F) {
 func FuzzPlan(f *testing.F) {
 	p := plan{
 		Format: stateFormat, Document: &topic.Document{Name: "t"}, Source: []string{"t..0"},
-		Groups: []registry.Meta{{Topic: "t", Units: 2}}, Controls: []registry.Control{{}}, Names: []string{"g"},
+		Groups: []protocol.Meta{{Topic: "t", Units: 2}}, Controls: []protocol.Control{{}}, Names: []string{"g"},
 	}
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -119,8 +120,8 @@ func FuzzLives(f *testing.F) {
 
 // A checkpoint that is accepted for the target is one that a group can have, and comes back.
 func FuzzCarried(f *testing.F) {
-	f.Add(registry.Encode(carried{Checkpoint: registry.Checkpoint{
-		Epoch: 2, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}, {Partition: 1, Next: 9}},
+	f.Add(registry.Encode(carried{Checkpoint: protocol.Checkpoint{
+		Epoch: 2, Positions: []protocol.Position{{Next: 4, Done: []protocol.Range{{6, 8}}}, {Partition: 1, Next: 9}},
 	}, Applied: true}))
 	for _, forged := range forgedCarried {
 		f.Add([]byte(forged))
@@ -137,7 +138,7 @@ func FuzzCarried(f *testing.F) {
 		if err != nil || again.Applied != c.Applied || len(again.Positions) != len(c.Positions) {
 			t.Fatalf("%+v comes back as %+v, %v", c, again, err)
 		}
-		if err := registry.CheckPositions(c.Positions); err != nil {
+		if err := protocol.CheckPositions(c.Positions); err != nil {
 			t.Fatalf("%s is accepted: %v", value, err)
 		}
 	})

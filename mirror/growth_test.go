@@ -9,9 +9,9 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -117,9 +117,9 @@ func TestACutOverFinishesEmptyPartitionsAtATargetThatMarksSeals(t *testing.T) {
 	w.must(err)
 	_, err = c.Switch(t.Context(), name) // both partitions are empty
 	w.must(err)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 6, First: 2, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 6, First: 2, Assignor: "sticky"})
 	w.must(err)
 	w.must(w.to.Log.Close())
 	w.to.Log = commitlog.New(sealHook{w.store.Driver(), func(st driver.Topic) error {
@@ -136,7 +136,7 @@ func TestACutOverFinishesEmptyPartitionsAtATargetThatMarksSeals(t *testing.T) {
 	w.must(err)
 	d, err := topic.NewCatalog(w.to.Log, w.to.Registry, "").Get(t.Context(), name)
 	w.must(err)
-	there, err := w.to.Registry.Group("billing")
+	there, err := protocol.NewGroup(w.to.Registry, "billing")
 	w.must(err)
 	for p := range 2 {
 		u, err := there.Unit(t.Context(), p)

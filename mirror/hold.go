@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -110,13 +110,13 @@ func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
 
 func (m *Mirror) holdForGroups(ctx context.Context, groups []string, to *commitlog.Topic, storage int) error {
 	for _, name := range groups {
-		g, err := m.c.To.Registry.Group(name)
+		g, err := protocol.NewGroup(m.c.To.Registry, name)
 		if err != nil {
 			return err
 		}
 		st, err := g.Load(ctx, true)
 		if err == nil {
-			err = to.Hold(ctx, name, registry.LowestNeeded(st.Units, storage, to.Config().Partitions))
+			err = to.Hold(ctx, name, protocol.LowestNeeded(st.Units, storage, to.Config().Partitions))
 		}
 		if err != nil {
 			return err

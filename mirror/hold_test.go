@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
 	"github.com/ringfence/ringfence/registry"
@@ -228,7 +229,7 @@ func TestTheHoldOfAMirrorIsItsOwnUntilItEnds(t *testing.T) {
 
 // newKeepingWorld is a world whose topic keeps so many bytes beyond what is held, with a group that
 // has processed everything before next and holds the source accordingly.
-func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *registry.Group) {
+func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *protocol.Group) {
 	w := newWorld(t, 1)
 	w.must(w.source.Close())
 	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
@@ -237,11 +238,11 @@ func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *registry.G
 	var err error
 	w.source, err = c.Open(t.Context(), name)
 	w.must(err)
-	g, err := w.from.Registry.Group("billing")
+	g, err := protocol.NewGroup(w.from.Registry, "billing")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
-	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: next}}}, "test"))
+	w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: next}}}, "test"))
 	st, err := w.source.Storage(0)
 	w.must(err)
 	w.must(st.Hold(t.Context(), "billing", []int64{next}))
@@ -251,7 +252,7 @@ func newKeepingWorld(t *testing.T, bytes int64, next int64) (*world, *registry.G
 // left are the values that the group has to process at one side.
 func (w *world) left(side mirror.Side) []string {
 	w.Helper()
-	g, err := side.Registry.Group("billing")
+	g, err := protocol.NewGroup(side.Registry, "billing")
 	w.must(err)
 	u, err := g.Unit(w.Context(), 0)
 	w.must(err)
@@ -264,11 +265,11 @@ func TestTheTargetKeepsWhatItsGroupsHaveNotProcessed(t *testing.T) {
 	w, _ := newKeepingWorld(t, 500, 0)
 	w.produce(0, 150)
 	// Another group, of an earlier name, needs nothing.
-	ahead, err := w.from.Registry.Group("ahead")
+	ahead, err := protocol.NewGroup(w.from.Registry, "ahead")
 	w.must(err)
-	_, err = ahead.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+	_, err = ahead.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 	w.must(err)
-	w.must(ahead.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: w.end(0, 0)}}}, "test"))
+	w.must(ahead.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: w.end(0, 0)}}}, "test"))
 	w.must(w.mirror(true).Run(t.Context()))
 	w.produce(150, 150)
 	_, err = w.mirror(false).CutOver(t.Context())
@@ -314,7 +315,7 @@ func TestAPositionBelowTheFirstRecordIsRefused(t *testing.T) {
 	}
 	b, err := st.Bounds(t.Context(), 0)
 	w.must(err)
-	w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: b.First}}}, "as the error says"))
+	w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: b.First}}}, "as the error says"))
 	_, err = w.mirror(false).CutOver(t.Context())
 	w.must(err)
 	if want, got := w.left(w.from), w.left(w.to); !slices.Equal(want, got) {

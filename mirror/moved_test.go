@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -98,11 +98,11 @@ func TestACutOverThatIsRunAgainTakesNoProgressBack(t *testing.T) {
 	for stop := 0; ; stop++ {
 		w := newWorld(t, 1)
 		w.produce(0, 50)
-		g, err := w.from.Registry.Group("billing")
+		g, err := protocol.NewGroup(w.from.Registry, "billing")
 		w.must(err)
-		_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+		_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 		w.must(err)
-		w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: 0}}}, "test"))
+		w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: 0}}}, "test"))
 		store := memregistry.NewStore()
 		hooked := store.Open()
 		w.must(w.to.Registry.Close())
@@ -116,12 +116,12 @@ func TestACutOverThatIsRunAgainTakesNoProgressBack(t *testing.T) {
 		})
 		_, err = w.mirror(false).CutOver(t.Context())
 		hooked.OnApply(nil)
-		there, missing := w.to.Registry.Group("billing")
+		there, missing := protocol.NewGroup(w.to.Registry, "billing")
 		w.must(missing)
 		u, missing := there.Unit(t.Context(), 0)
 		moved := missing == nil && u.Checkpoint != nil
 		if moved { // consumers there have processed some
-			w.must(there.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: 40}}}, "consumed"))
+			w.must(there.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: 40}}}, "consumed"))
 		}
 		_, again := w.mirror(false).CutOver(t.Context())
 		w.must(again)

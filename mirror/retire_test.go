@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -21,7 +21,7 @@ func TestRetiredStorageTopicsDoNotMove(t *testing.T) {
 					w.share()
 				}
 				c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
-				g, err := w.from.Registry.Group("billing")
+				g, err := protocol.NewGroup(w.from.Registry, "billing")
 				w.must(err)
 				w.produce(0, 30)
 				_, err = c.AddStorage(t.Context(), name, 4)
@@ -29,7 +29,7 @@ func TestRetiredStorageTopicsDoNotMove(t *testing.T) {
 				doc, err := c.Switch(t.Context(), name)
 				w.must(err)
 				w.produce(30, 30)
-				_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 6, Assignor: "sticky"})
+				_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 6, Assignor: "sticky"})
 				w.must(err)
 				for p := range 2 {
 					w.must(g.Seek(t.Context(), p, at(0, p, doc.End(0, p)), ""))
@@ -63,7 +63,7 @@ func TestRetiredStorageTopicsDoNotMove(t *testing.T) {
 				if len(all) != 1 || all[0].Name != doc.Storage[1].Name {
 					t.Errorf("the target has %v; expected %s", all, doc.Storage[1].Name)
 				}
-				there, err := w.to.Registry.Group("billing")
+				there, err := protocol.NewGroup(w.to.Registry, "billing")
 				w.must(err)
 				state, err := there.Load(t.Context(), true)
 				w.must(err)
@@ -75,6 +75,6 @@ func TestRetiredStorageTopicsDoNotMove(t *testing.T) {
 	}
 }
 
-func at(storage, partition int, next int64) registry.Checkpoint {
-	return registry.Checkpoint{Positions: []registry.Position{{Storage: storage, Partition: partition, Next: next}}}
+func at(storage, partition int, next int64) protocol.Checkpoint {
+	return protocol.Checkpoint{Positions: []protocol.Position{{Storage: storage, Partition: partition, Next: next}}}
 }

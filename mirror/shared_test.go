@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/registry/registrytest"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -45,11 +46,11 @@ func TestTheOldLogIsNotTakenForTheNewOne(t *testing.T) {
 }
 
 // member makes somebody a member of a group.
-func (w *world) member(g *registry.Group) registry.Session {
+func (w *world) member(g *protocol.Group) registry.Session {
 	w.Helper()
 	s, err := w.from.Registry.OpenSession(w.Context(), 1e9)
 	w.must(err)
-	_, err = registrytest.Join(w.Context(), g, s, registry.Member{ID: "m1", Incarnation: "i"})
+	_, err = protocoltest.Join(w.Context(), g, s, protocol.Member{ID: "m1", Incarnation: "i"})
 	w.must(err)
 	return s
 }
@@ -66,13 +67,13 @@ func TestACutOverSeesConsumersThatAreStartedMeanwhile(t *testing.T) {
 			w.from.Registry = hooked.Registry
 			w.share()
 			w.produce(0, 50)
-			g, err := w.from.Registry.Group("billing")
+			g, err := protocol.NewGroup(w.from.Registry, "billing")
 			w.must(err)
-			_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: name, Units: 1, Assignor: "sticky"})
+			_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: name, Units: 1, Assignor: "sticky"})
 			w.must(err)
 			source := w.contents(w.from, 0)[0]
-			at := registry.Position{Next: source[30].Offset}
-			w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{at}}, "test"))
+			at := protocol.Position{Next: source[30].Offset}
+			w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{at}}, "test"))
 			var s registry.Session
 			hooked.OnApply(func(keys []string) error {
 				if s == nil && strings.Contains(strings.Join(keys, " "), when) {
@@ -85,7 +86,7 @@ func TestACutOverSeesConsumersThatAreStartedMeanwhile(t *testing.T) {
 				t.Fatalf("a cut-over during which a consumer was started: %v", err)
 			}
 			if when == "checkpoints/" { // it had opened the topic before, and stores a place at the source
-				w.must(g.Seek(t.Context(), 0, registry.Checkpoint{Positions: []registry.Position{{Next: source[5].Offset}}}, "test"))
+				w.must(g.Seek(t.Context(), 0, protocol.Checkpoint{Positions: []protocol.Position{{Next: source[5].Offset}}}, "test"))
 			}
 			w.must(s.Close(t.Context()))
 			_, err = w.mirror(false).CutOver(t.Context())

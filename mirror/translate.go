@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // translator finds offsets of a copied partition from those of its source.
@@ -39,8 +39,8 @@ func newTranslator(ctx context.Context, from, to *commitlog.Topic, partition int
 //
 // *commitlog.OutOfRangeError when the source does not have what the group needs, or the target has
 // dropped some of it: nothing says then where the group would have to go on.
-func (t *translator) position(ctx context.Context, p registry.Position) (registry.Position, error) {
-	q := registry.Position{Storage: p.Storage, Partition: p.Partition}
+func (t *translator) position(ctx context.Context, p protocol.Position) (protocol.Position, error) {
+	q := protocol.Position{Storage: p.Storage, Partition: p.Partition}
 	if p.Next < t.first {
 		return q, fmt.Errorf("the source has dropped what the group needs next; send it to where it shall go on (group seek) and cut over again: %w",
 			&commitlog.OutOfRangeError{Topic: t.from.Config().Name, Partition: t.partition, Offset: p.Next, First: t.first, End: t.s.From})
@@ -66,7 +66,7 @@ func (t *translator) position(ctx context.Context, p registry.Position) (registr
 	q.Next = at[p.Next]
 	for _, r := range p.Done {
 		if from, to := at[r[0]], at[r[1]]; from < to {
-			q.Done = append(q.Done, registry.Range{from, to})
+			q.Done = append(q.Done, protocol.Range{from, to})
 		}
 	}
 	return q, nil

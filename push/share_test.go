@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/push"
 	"github.com/ringfence/ringfence/registry"
 )
 
 // here is what the owners of a subscription's shards tell of its endpoint's limits; nil: nothing yet.
-func here(t *testing.T, rf *ringfence.Client, name string) *registry.EndpointPart {
+func here(t *testing.T, rf *ringfence.Client, name string) *protocol.EndpointPart {
 	t.Helper()
 	d, err := rf.DescribeSubscription(t.Context(), name)
 	must(t, err)
@@ -72,7 +73,7 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 		defer end()
 		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
 	})
-	want := registry.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
+	want := protocol.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
 	eventually(t, "half of it with half of the subscriptions", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	for i := range 20 {
 		produce(t, rf, "payments", string(rune('a'+i)), "1")
@@ -140,13 +141,13 @@ func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
 		defer end()
 		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
 	})
-	want := registry.EndpointPart{Rate: 1000, RateHere: 500}
+	want := protocol.EndpointPart{Rate: 1000, RateHere: 500}
 	eventually(t, "half of the rate", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "subscriptions/b", Value: []byte("{")}}})
 	must(t, err)
 	<-told
 	since, n := time.Now().UnixMilli(), 0
-	var last *registry.Deliveries // what is told of a time after that
+	var last *protocol.Deliveries // what is told of a time after that
 	eventually(t, "what is used now", func() bool {
 		n++
 		produce(t, rf, "payments", strconv.Itoa(n), "1") // so that there is something to tell

@@ -1,6 +1,5 @@
 // Package registry is the portable type of the coordination seam: a small, strongly consistent,
-// versioned key-value space with sessions, and on it the domain operations of consumer groups
-// (who is a member, who owns a unit at which epoch, how far it got), written once for all stores.
+// versioned key-value space with sessions and watches. Package group/protocol builds consumer groups on it.
 package registry
 
 import (
@@ -85,7 +84,7 @@ func (r *Registry) Get(ctx context.Context, key string) (Entry, error) {
 func (r *Registry) List(ctx context.Context, prefix string) (Snapshot, error) {
 	snap, err := r.d.List(ctx, prefix)
 	if err == nil {
-		r.tell(&snap)
+		r.noteTime(&snap)
 		setApart(&snap)
 	}
 	return snap, err
@@ -191,3 +190,19 @@ func (r *Registry) SessionTTL() time.Duration {
 
 // Close ends the sessions and watches opened through it.
 func (r *Registry) Close() error { return r.d.Close() }
+
+// Transactional says whether entries can be written in a transaction of the user's.
+func (r *Registry) Transactional() bool {
+	_, ok := r.d.(driver.Transactional)
+	return ok
+}
+
+// InTx returns what writes entries in tx, a transaction of the user's on the registry's database.
+// ErrInvalid: tx is no transaction of this registry's store, or the store has none.
+func (r *Registry) InTx(tx any) (driver.TxEntries, error) {
+	t, ok := r.d.(driver.Transactional)
+	if !ok {
+		return nil, fmt.Errorf("this registry can't write in a transaction of yours; PostgreSQL, MariaDB and SQLite can: %w", ErrInvalid)
+	}
+	return t.InTx(tx)
+}

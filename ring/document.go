@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -36,7 +37,7 @@ type memberDoc struct {
 // anchorDoc is what the members of an anchor ring agree on.
 type anchorDoc struct {
 	Format  int               `json:"format"`
-	Epoch   int64             `json:"epoch"` // higher with each change, and never below the store's time (registry.NextEpoch)
+	Epoch   int64             `json:"epoch"` // higher with each change, and never below the store's time (protocol.NextEpoch)
 	By      string            `json:"by"`
 	Reason  string            `json:"reason"`
 	Changed int64             `json:"changed"` // Unix ms, informative
@@ -135,8 +136,8 @@ func (d *anchorDoc) check(key string) error {
 	if err := newer(key, d.Format); err != nil {
 		return err
 	}
-	if d.Epoch < 0 || d.Epoch > registry.MaxEpoch {
-		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 to %d: %w", key, d.Epoch, int64(registry.MaxEpoch), fault.Corrupt)
+	if d.Epoch < 0 || d.Epoch > protocol.MaxEpoch {
+		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 to %d: %w", key, d.Epoch, int64(protocol.MaxEpoch), fault.Corrupt)
 	}
 	if d.Anchor == nil {
 		return fmt.Errorf("registry key %q: it has no anchor: %w", key, fault.Corrupt)
@@ -190,8 +191,8 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 	if len(why) > 3 {
 		why = append(why[:3], "and others")
 	}
-	epoch := registry.NextEpoch(max(d.Epoch, floor), now)
-	if err := registry.CheckEpoch("the ring", epoch, registry.MaxClaim); err != nil {
+	epoch := protocol.NextEpoch(max(d.Epoch, floor), now)
+	if err := protocol.CheckEpoch("the ring", epoch, protocol.MaxClaim); err != nil {
 		return nil, err
 	}
 	return &anchorDoc{

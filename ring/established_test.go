@@ -3,6 +3,7 @@ package ring
 import (
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -10,12 +11,12 @@ import (
 func TestAMemberIsEstablishedByADecisionThatKnowsIt(t *testing.T) {
 	t.Parallel()
 	table := &tableRing{r: &Ring{cfg: Config{Member: "b", Incarnation: "2"}}}
-	st := &registry.State{Members: []registry.Member{{ID: "b", Incarnation: "2"}}, MemberVersions: []registry.Version{"1"}}
+	st := &protocol.State{Members: []protocol.Member{{ID: "b", Incarnation: "2"}}, MemberVersions: []registry.Version{"1"}}
 	for _, c := range []struct {
 		decidedFor []string
 		want       bool
 	}{{nil, false}, {[]string{"a@1"}, false}, {[]string{"b@1"}, false}, {[]string{"a@1", "b@2"}, false}, {[]string{"b@2"}, true}} {
-		st.Assignment = &registry.Assignment{Members: c.decidedFor, Targets: []string{"a"}}
+		st.Assignment = &protocol.Assignment{Members: c.decidedFor, Targets: []string{"a"}}
 		if got := table.established(st); got != c.want {
 			t.Errorf("b@2 is established by a decision for %q: %t, expected %t", c.decidedFor, got, c.want)
 		}

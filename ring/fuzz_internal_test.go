@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -62,7 +63,7 @@ func TestAnAnchorOfAnEpochBeyondItsBoundIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for epoch, good := range map[int64]bool{registry.MaxEpoch: true, registry.MaxEpoch + 1: false, 1<<63 - 1: false, -1: false} {
+	for epoch, good := range map[int64]bool{protocol.MaxEpoch: true, protocol.MaxEpoch + 1: false, 1<<63 - 1: false, -1: false} {
 		doc.Epoch = epoch
 		if err := doc.check("rings/r/anchor"); (err == nil) != good || !good && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "rings/r/anchor")) {
 			t.Errorf("epoch %d: %v", epoch, err)
@@ -94,7 +95,7 @@ func TestARingBeginsNoEpochThatNobodyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for epoch, ok := range map[int64]bool{registry.MaxClaim - 1: true, registry.MaxClaim: false, registry.MaxEpoch: false} {
+	for epoch, ok := range map[int64]bool{protocol.MaxClaim - 1: true, protocol.MaxClaim: false, protocol.MaxEpoch: false} {
 		doc.Epoch = epoch
 		next, err := doc.next(map[string]string{"b": "1"}, "b", 0, 0)
 		if ok && (err != nil || next.Epoch != epoch+1) || !ok && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "ring delete")) {

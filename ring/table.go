@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -16,8 +17,8 @@ import (
 const slotsName = "slots"
 
 // slotGroup is that group, for looking only.
-func slotGroup(reg *registry.Registry, name string) (*registry.Group, error) {
-	return registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}).Group(slotsName)
+func slotGroup(reg *registry.Registry, name string) (*protocol.Group, error) {
+	return protocol.NewGroup(registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}), slotsName)
 }
 
 // tableRing is a member of a table ring: of a consumer group whose workers do nothing but keep a
@@ -25,7 +26,7 @@ func slotGroup(reg *registry.Registry, name string) (*registry.Group, error) {
 // are those of package group.
 type tableRing struct {
 	r     *Ring
-	group *registry.Group
+	group *protocol.Group
 	cfg   group.Config
 	lease atomic.Pointer[lease] // of the session that the group opened last
 	first announcement          // until the group takes it; of run and what it calls
@@ -40,7 +41,7 @@ func newTable(r *Ring, began announcement) (*tableRing, error) {
 	t := &tableRing{r: r, first: began, quit: make(chan struct{}), over: make(chan struct{})}
 	reg := registry.New(&prefixed{reg: r.cfg.Registry, prefix: r.keys.table(), open: t.open, enters: t.enters})
 	var err error
-	if t.group, err = reg.Group(slotsName); err != nil {
+	if t.group, err = protocol.NewGroup(reg, slotsName); err != nil {
 		return nil, err
 	}
 	r.slots = make([]atomic.Pointer[right], r.meta.Slots)
@@ -120,7 +121,7 @@ func (t *tableRing) turn(ctx context.Context) error {
 const tellFirst = 10 * time.Second
 
 // entry reads a member of the group.
-func (t *tableRing) entry(ctx context.Context, key string) (m registry.Member, err error) {
+func (t *tableRing) entry(ctx context.Context, key string) (m protocol.Member, err error) {
 	ctx, cancel := t.r.bound(ctx)
 	defer cancel()
 	e, err := t.group.Registry().Get(ctx, key)
@@ -246,7 +247,7 @@ func (t *tableRing) newest(ctx context.Context) error {
 
 // established says whether the member has its part: who should own what was decided with it in,
 // and it holds all that it should.
-func (t *tableRing) established(st *registry.State) bool {
+func (t *tableRing) established(st *protocol.State) bool {
 	me, _, ok := st.Member(t.r.cfg.Member)
 	if !ok || me.Incarnation != t.r.cfg.Incarnation || st.Assignment == nil || len(st.Assignment.Members) != len(staying(st)) {
 		return false

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -141,7 +142,7 @@ func (st *reading) view(name string) *View {
 }
 
 // tableView is how a table ring looks.
-func tableView(name string, slots int, st *registry.State) *View {
+func tableView(name string, slots int, st *protocol.State) *View {
 	v := &View{Ring: name, Mode: Table, Slots: slots, slots: make([]slot, slots)}
 	for _, m := range staying(st) {
 		v.Members = append(v.Members, Member{ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: m.Joined})
@@ -162,8 +163,8 @@ func tableView(name string, slots int, st *registry.State) *View {
 }
 
 // staying are the members that are not about to leave.
-func staying(st *registry.State) []registry.Member {
-	return slices.DeleteFunc(slices.Clone(st.Members), func(m registry.Member) bool { return m.Draining })
+func staying(st *protocol.State) []protocol.Member {
+	return slices.DeleteFunc(slices.Clone(st.Members), func(m protocol.Member) bool { return m.Draining })
 }
 
 // List returns the names of the rings, sorted, also of one whose document can't be read.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -311,7 +312,7 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 		}
 		return why
 	}
-	groups, err := c.reg.GroupsOf(ctx, GroupPrefix(name))
+	groups, err := protocol.GroupsOf(ctx, c.reg, GroupPrefix(name))
 	if err != nil {
 		return err
 	}
@@ -334,7 +335,7 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 	if has, err := c.Has(ctx, name, set); err != nil || has {
 		return err
 	}
-	g, err := c.reg.Group(group)
+	g, err := protocol.NewGroup(c.reg, group)
 	if err != nil {
 		return err
 	}
@@ -413,7 +414,7 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 // topic go.
 func (c *Subscriptions) releaseSubscription(ctx context.Context, d *Document) error {
 	for _, set := range d.All() {
-		g, err := c.reg.Group(set.Group())
+		g, err := protocol.NewGroup(c.reg, set.Group())
 		if err == nil {
 			err = c.endGroup(ctx, d.Name, g)
 		}
@@ -428,7 +429,7 @@ func (c *Subscriptions) releaseSubscription(ctx context.Context, d *Document) er
 }
 
 // endGroup removes a group of a subscription once its members have ended.
-func (c *Subscriptions) endGroup(ctx context.Context, name string, g *registry.Group) error {
+func (c *Subscriptions) endGroup(ctx context.Context, name string, g *protocol.Group) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if err := g.Delete(ctx); !errors.Is(err, fault.Conflict) {
 			return err
@@ -449,7 +450,7 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 	case err != nil:
 		return err
 	default:
-		g, err := c.reg.Group(group)
+		g, err := protocol.NewGroup(c.reg, group)
 		if err != nil {
 			return err
 		}
@@ -462,7 +463,7 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 func (c *Subscriptions) leaveDeleted(ctx context.Context, d *Document) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	g, err := c.reg.Group(d.Group())
+	g, err := protocol.NewGroup(c.reg, d.Group())
 	if err == nil {
 		err = g.Delete(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -112,7 +113,7 @@ func (d *Document) Newer() bool { return d.newer != nil }
 
 // Mentions says whether a definition of a newer version has the name of a topic in it.
 func (d *Document) Mentions(topic string) bool {
-	n := registry.Mentions(d.newer, topic)
+	n := protocol.Mentions(d.newer, topic)
 	if topic == d.Name { // it has its own name
 		n--
 	}

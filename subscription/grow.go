@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/shard"
 	"github.com/ringfence/ringfence/topic"
@@ -139,7 +139,7 @@ func (w *shards) seen(main *topic.Document) {
 }
 
 // past says whether a checkpoint is at the end of all that a unit reads.
-func (w *shards) past(c *registry.Checkpoint, in []dispatch.Input) bool {
+func (w *shards) past(c *protocol.Checkpoint, in []dispatch.Input) bool {
 	main := w.main.Load()
 	for _, i := range in {
 		at, end := c.Position(i.Storage, i.Partition), main.End(i.Storage, i.Partition)
@@ -229,7 +229,7 @@ func (c *Subscriptions) haveRead(ctx context.Context, d *Document) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	g, err := c.reg.Group(d.Group())
+	g, err := protocol.NewGroup(c.reg, d.Group())
 	if err != nil {
 		return false, err
 	}
@@ -246,7 +246,7 @@ func (c *Subscriptions) haveRead(ctx context.Context, d *Document) (bool, error)
 		return false, err
 	}
 	for p := range main.Storage[set.Storage].Partitions {
-		at := (*registry.Position)(nil)
+		at := (*protocol.Position)(nil)
 		if unit := topic.Shard(p, main.Storage[set.Storage].Partitions, set.Shards); unit < len(st.Units) {
 			at = st.Units[unit].Checkpoint.Position(set.Storage, p)
 		}

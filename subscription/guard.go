@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -81,12 +82,12 @@ func (c *Subscriptions) guardNewer(ctx context.Context, topicName string, s *Doc
 	if d, err := c.topics.Catalog().Get(ctx, topicName); s.Mentions(topicName) || err == nil && c.Owns(s.Name, d) { // or it can't be read either
 		return InUseByNewer(topicName, s)
 	}
-	groups, err := c.reg.GroupsOf(ctx, GroupPrefix(s.Name))
+	groups, err := protocol.GroupsOf(ctx, c.reg, GroupPrefix(s.Name))
 	if err != nil {
 		return err
 	}
 	for _, name := range groups {
-		g, err := c.reg.Group(name)
+		g, err := protocol.NewGroup(c.reg, name)
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
@@ -26,7 +26,7 @@ import (
 // await waits until all shards of the set before have ended that can have had records of keys which a unit
 // reads. With neither a result nor an error the unit is to be drained.
 func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error) {
-	old, err := w.of.reg.Group(w.before.Definition.Group())
+	old, err := protocol.NewGroup(w.of.reg, w.before.Definition.Group())
 	if err != nil {
 		return nil, err
 	}
@@ -145,12 +145,12 @@ type delivery struct {
 	unit  *group.Unit
 	shard *shard.Shard
 	in    []dispatch.Input
-	have  *registry.Checkpoint // as it was stored; nil: none was
+	have  *protocol.Checkpoint // as it was stored; nil: none was
 	left  []*shard.Left        // what the shard takes over before it delivers; nil: nothing
 }
 
 func (d *delivery) run(ctx context.Context, engine func(context.Context, consumer.Inner) error) error {
-	var start []registry.Position
+	var start []protocol.Position
 	if d.left != nil {
 		var err error
 		if start, err = d.takeOver(ctx); err != nil {
@@ -207,10 +207,10 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 }
 
 // merged are positions with newer ones in their places.
-func merged(old, now []registry.Position) []registry.Position {
+func merged(old, now []protocol.Position) []protocol.Position {
 	out := slices.Clone(now)
 	for _, p := range old {
-		if !slices.ContainsFunc(now, func(q registry.Position) bool { return q.Storage == p.Storage && q.Partition == p.Partition }) {
+		if !slices.ContainsFunc(now, func(q protocol.Position) bool { return q.Storage == p.Storage && q.Partition == p.Partition }) {
 			out = append(out, p)
 		}
 	}
@@ -218,8 +218,8 @@ func merged(old, now []registry.Position) []registry.Position {
 }
 
 // takeOver makes what earlier shards have left ours, and returns where the main records begin.
-func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
-	var start []registry.Position
+func (d *delivery) takeOver(ctx context.Context) ([]protocol.Position, error) {
+	var start []protocol.Position
 	since := time.Now().UnixMilli()
 	for _, in := range d.in {
 		at, err := d.inherited(ctx, in)
@@ -240,7 +240,7 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 			return nil, err
 		}
 	}
-	c := registry.Checkpoint{Positions: start, From: d.shard.From(start), Member: d.unit.Member(), Updated: time.Now().UnixMilli()}
+	c := protocol.Checkpoint{Positions: start, From: d.shard.From(start), Member: d.unit.Member(), Updated: time.Now().UnixMilli()}
 	if err := d.group.Commit(ctx, d.unit.Grant(), c, ""); err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (d *delivery) takeOver(ctx context.Context) ([]registry.Position, error) {
 
 // inherited is where the main records of a partition begin that an earlier set has left. One of which
 // nobody knows was begun by nobody.
-func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (registry.Position, error) {
+func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (protocol.Position, error) {
 	set := d.Definition.Set()
 	if at, reset := set.Start(in.Partition); reset {
 		return d.resetTo(ctx, in, at)
@@ -269,5 +269,5 @@ func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (registry.P
 		}
 	}
 	b, err := in.Source.Bounds(ctx)
-	return registry.Position{Storage: in.Storage, Partition: in.Partition, Next: b.First}, err
+	return protocol.Position{Storage: in.Storage, Partition: in.Partition, Next: b.First}, err
 }

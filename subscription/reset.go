@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -161,7 +161,7 @@ func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.Seek
 		return nil, err
 	}
 	r := resetter{Subscriptions: c, d: d, main: main}
-	if r.group, err = c.reg.Group(d.Group()); err != nil {
+	if r.group, err = protocol.NewGroup(c.reg, d.Group()); err != nil {
 		return nil, err
 	}
 	out, infos, err := r.plan(ctx, to, opts)
@@ -187,7 +187,7 @@ func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.Seek
 		return nil, err
 	}
 	out.Begun = true
-	if g, err := c.reg.Group(next.As(next.Sets[len(next.Sets)-1]).Group()); err == nil {
+	if g, err := protocol.NewGroup(c.reg, next.As(next.Sets[len(next.Sets)-1]).Group()); err == nil {
 		hold := consumer.NewHold(g, main, c.logger)
 		hold.Begin(ctx) // members of the set that ends store what that needs
 	}
@@ -200,7 +200,7 @@ type resetter struct {
 	*Subscriptions
 	d     *Document
 	main  *topic.Topic
-	group *registry.Group
+	group *protocol.Group
 }
 
 // plan finds where a reset goes, and what that means. The places are those of all that it needs.
@@ -251,10 +251,10 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 			case was != nil:
 				p.From = was.Next
 			case s < now:
-				was = &registry.Position{Next: at.Next} // earlier sets have delivered it
+				was = &protocol.Position{Next: at.Next} // earlier sets have delivered it
 				p.From = at.Next
 			default:
-				was = &registry.Position{Next: at.First}
+				was = &protocol.Position{Next: at.First}
 				if r.d.From == string(consumer.Latest) && len(r.d.Sets) == 1 && s == now {
 					was.Next = at.Next
 				}
@@ -323,7 +323,7 @@ func (p *ResetPosition) parked(items []core.Item, drop bool) {
 }
 
 // count says what is delivered again, parked ones included, and what is passed over.
-func (p *ResetPosition) count(was *registry.Position) {
+func (p *ResetPosition) count(was *protocol.Position) {
 	p.Again, p.Skipped = max(0, was.Next-p.To), max(0, p.To-was.Next)
 	for _, done := range was.Done {
 		p.Again += max(0, done[1]-max(done[0], p.To))
@@ -332,12 +332,12 @@ func (p *ResetPosition) count(was *registry.Position) {
 }
 
 // positions are those that are stored, by storage topic and partition.
-func (r *resetter) positions(ctx context.Context) (map[[2]int]*registry.Position, error) {
+func (r *resetter) positions(ctx context.Context) (map[[2]int]*protocol.Position, error) {
 	st, err := r.group.Sketch(ctx, true)
 	if err != nil && !errors.Is(err, fault.NotFound) {
 		return nil, err
 	}
-	have := map[[2]int]*registry.Position{}
+	have := map[[2]int]*protocol.Position{}
 	for i := range st.Units {
 		if c := st.Units[i].Checkpoint; c != nil {
 			for k := range c.Positions {
@@ -349,12 +349,12 @@ func (r *resetter) positions(ctx context.Context) (map[[2]int]*registry.Position
 }
 
 // resetTo is where a reset has a partition begin. What went meanwhile is told.
-func (d *delivery) resetTo(ctx context.Context, in dispatch.Input, at int64) (registry.Position, error) {
+func (d *delivery) resetTo(ctx context.Context, in dispatch.Input, at int64) (protocol.Position, error) {
 	b, err := in.Source.Bounds(ctx)
 	if err == nil && at < b.First {
 		d.logger.Error("the subscription was sent to records that are gone by now; it begins at the first that is there", "subscription", d.Definition.Name,
 			"storage", in.Storage, "partition", in.Partition, "offset", at, "first", b.First)
 		at = b.First
 	}
-	return registry.Position{Storage: in.Storage, Partition: in.Partition, Next: at}, err
+	return protocol.Position{Storage: in.Storage, Partition: in.Partition, Next: at}, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/shard"
 )
@@ -201,7 +202,7 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 		}
 	}
 	if err == nil {
-		of.group, err = c.reg.Group(as.Group())
+		of.group, err = protocol.NewGroup(c.reg, as.Group())
 	}
 	if err != nil {
 		return nil, err
@@ -258,7 +259,7 @@ func (c *Subscriptions) turnOn(ctx context.Context, d *Document) {
 
 // tookOver says whether each shard of the set that delivers has its first checkpoint.
 func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error) {
-	g, err := c.reg.Group(d.Group())
+	g, err := protocol.NewGroup(c.reg, d.Group())
 	if err != nil {
 		return false, err
 	}
@@ -277,7 +278,7 @@ func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error)
 // sweepSets removes what is left of sets that were retired long ago.
 func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 	for _, set := range d.Spent(time.Now()) {
-		g, err := c.reg.Group(set.Group())
+		g, err := protocol.NewGroup(c.reg, set.Group())
 		if err == nil {
 			err = g.Delete(ctx)
 		}

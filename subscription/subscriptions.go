@@ -20,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -172,7 +173,7 @@ func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals,
 	j, err := c.openJournals(ctx, d, c.topics.Open)
 	if err == nil {
 		j.Stored = func(ctx context.Context, shard int) (int64, error) {
-			g, err := c.reg.Group(d.Group())
+			g, err := protocol.NewGroup(c.reg, d.Group())
 			if err != nil {
 				return -1, err
 			}

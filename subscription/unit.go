@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -27,7 +27,7 @@ import (
 type shards struct {
 	*journals
 	of         *Subscriptions
-	group      *registry.Group
+	group      *protocol.Group
 	partitions int            // of the storage topic that they deliver
 	from       consumer.From  // where they begin that have no checkpoint
 	before     *journals      // of the set that this one goes on for; nil: there was none

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -278,13 +279,13 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 // clearGroups removes the groups of a topic whose records are gone: those that came while somebody deleted it who
 // died then. What they say would be taken for progress in the next topic of the name.
 func (c *Catalog) clearGroups(ctx context.Context, name string) error {
-	groups, err := c.reg.ListGroups(ctx)
+	groups, err := protocol.ListGroups(ctx, c.reg)
 	for i := 0; i < len(groups) && err == nil; i++ {
-		var g *registry.Group
-		if g, err = c.reg.Group(groups[i]); err != nil {
+		var g *protocol.Group
+		if g, err = protocol.NewGroup(c.reg, groups[i]); err != nil {
 			return err
 		}
-		var m registry.Meta
+		var m protocol.Meta
 		switch m, err = g.Meta(ctx); {
 		case errors.Is(err, fault.NotFound), errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):
 			err = nil // gone meanwhile, or nobody can say whose it is

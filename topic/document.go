@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index and the life, in the
@@ -217,8 +217,8 @@ func decode(key string, value []byte) (*Document, error) {
 	if err := d.checkSequence(); err != nil {
 		return nil, fmt.Errorf("registry key %q: %w", key, err)
 	}
-	if n := d.Units(); n > registry.MaxUnits {
-		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), registry.MaxUnits, fault.Corrupt)
+	if n := d.Units(); n > protocol.MaxUnits {
+		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), protocol.MaxUnits, fault.Corrupt)
 	}
 	if len(d.Internal) > maxInternalBytes {
 		return nil, fmt.Errorf("registry key %q: a part of something whose name has %d bytes; at most %d are allowed: %w", key, len(d.Internal), maxInternalBytes, fault.Corrupt)

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/memtest"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // A definition in a registry that others write to is refused, with an error of a kind, or usable:
@@ -19,7 +19,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
 	f.Add([]byte(`{"format":3,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
-	many := strings.Repeat(`{"name":"x..0","partitions":4096,"k":1},`, registry.MaxUnits/commitlog.MaxPartitions+1)
+	many := strings.Repeat(`{"name":"x..0","partitions":4096,"k":1},`, protocol.MaxUnits/commitlog.MaxPartitions+1)
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[`+strings.TrimSuffix(many, ",")+`],"router":"modulo","hash":"xxhash64"}`), []byte{})
 	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[{"name":"x..0","partitions":1,"k":1},{"name":"x..1","partitions":1,"k":1,"creating":true}],"produce":1,"router":"modulo","hash":"xxhash64"}`), []byte{})
 	f.Fuzz(func(t *testing.T, value, key []byte) {
@@ -43,7 +43,7 @@ func FuzzDocument(f *testing.F) {
 		if v.Produce >= len(v.Storage) || v.End(v.Produce, 0) != -1 || v.Switching && v.Produce+1 == len(v.Storage) {
 			t.Fatalf("of %d storage topics %d takes records, and ends at %d", len(v.Storage), v.Produce, v.End(v.Produce, 0))
 		}
-		if n := v.Units(); n < 1 || n > len(v.Storage)*commitlog.MaxPartitions || n > registry.MaxUnits {
+		if n := v.Units(); n < 1 || n > len(v.Storage)*commitlog.MaxPartitions || n > protocol.MaxUnits {
 			t.Fatalf("%d units in %d storage topics", n, len(v.Storage))
 		}
 		for s, st := range v.Storage {

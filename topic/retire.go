@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -198,7 +199,7 @@ func (c *Catalog) needed(ctx context.Context, doc *Document, storage int) (why s
 	if err = errors.Join(err, st.Close()); err != nil || why != "" {
 		return why, err
 	}
-	names, err := c.reg.ListGroups(ctx)
+	names, err := protocol.ListGroups(ctx, c.reg)
 	for i := 0; i < len(names) && err == nil && why == ""; i++ {
 		why, err = c.neededBy(ctx, doc, storage, names[i])
 	}
@@ -235,13 +236,13 @@ func recordsOf(ctx context.Context, st *commitlog.Topic, partition int) (why str
 
 // neededBy says that a group is not past a storage topic, which is empty; "": it is.
 func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name string) (why string, err error) {
-	g, err := c.reg.Group(name)
+	g, err := protocol.NewGroup(c.reg, name)
 	if err != nil {
 		return "", err
 	}
 	meta, err := g.Meta(ctx)
 	if err == nil && meta.Topic == doc.Name {
-		var st *registry.State
+		var st *protocol.State
 		if st, err = g.Load(ctx, true); err == nil && st.Meta != nil && st.Meta.Topic == doc.Name {
 			return doc.neededBy(storage, name, st), nil
 		}
@@ -255,8 +256,8 @@ func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name
 	return "", err
 }
 
-func (d *Document) neededBy(storage int, group string, st *registry.State) (why string) {
-	if sole, ok := registry.SoleStorage(group, st.Meta.Layout); ok {
+func (d *Document) neededBy(storage int, group string, st *protocol.State) (why string) {
+	if sole, ok := protocol.SoleStorage(group, st.Meta.Layout); ok {
 		if storage < sole {
 			return ""
 		}
@@ -305,12 +306,12 @@ func (c *Catalog) clearRetired(ctx context.Context, doc *Document, version regis
 			return err
 		}
 	}
-	names, err := c.reg.ListGroups(ctx)
+	names, err := protocol.ListGroups(ctx, c.reg)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		g, err := c.reg.Group(name)
+		g, err := protocol.NewGroup(c.reg, name)
 		if err == nil {
 			err = g.Retire(ctx, doc.Name, doc.Unit(left, 0), registry.Check{Key: prefix + doc.Name, Version: version})
 		}

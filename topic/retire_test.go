@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -92,11 +93,11 @@ func (w *world) trim(storage int, before int64) {
 }
 
 // group makes a group of so many units that has finished the sealed ones of them.
-func (w *world) group(name string, units int) *registry.Group {
+func (w *world) group(name string, units int) *protocol.Group {
 	w.Helper()
-	g, err := w.reg.Group(name)
+	g, err := protocol.NewGroup(w.reg, name)
 	w.must(err)
-	_, err = g.EnsureMeta(w.Context(), registry.Meta{Topic: "a", Units: units, Assignor: "sticky"})
+	_, err = g.EnsureMeta(w.Context(), protocol.Meta{Topic: "a", Units: units, Assignor: "sticky"})
 	w.must(err)
 	doc, err := w.catalog.Get(w.Context(), "a")
 	w.must(err)
@@ -107,10 +108,10 @@ func (w *world) group(name string, units int) *registry.Group {
 	return g
 }
 
-func (w *world) seek(g *registry.Group, unit int, next int64) {
+func (w *world) seek(g *protocol.Group, unit int, next int64) {
 	w.Helper()
 	storage, p, _ := (&topic.Document{Storage: []topic.Storage{{Partitions: 2}, {Partitions: 4}, {Partitions: 2}}}).Partition(unit)
-	w.must(g.Seek(w.Context(), unit, registry.Checkpoint{Positions: []registry.Position{{Storage: storage, Partition: p, Next: next}}}, "test"))
+	w.must(g.Seek(w.Context(), unit, protocol.Checkpoint{Positions: []protocol.Position{{Storage: storage, Partition: p, Next: next}}}, "test"))
 }
 
 // retiredTopic checks that nothing is left of the sealed storage topics but their places.
@@ -133,7 +134,7 @@ func (w *world) retired() {
 	w.Helper()
 	w.retiredTopic()
 	for _, name := range []string{"g", "h"} {
-		g, err := w.reg.Group(name)
+		g, err := protocol.NewGroup(w.reg, name)
 		w.must(err)
 		st, err := g.Load(w.Context(), true)
 		w.must(err)
@@ -151,8 +152,8 @@ func (w *world) retired() {
 
 func TestOnlyWhatCanDeliverNothingIsRetired(t *testing.T) {
 	t.Parallel()
-	group := func(w *world, name string) *registry.Group {
-		g, err := w.reg.Group(name)
+	group := func(w *world, name string) *protocol.Group {
+		g, err := protocol.NewGroup(w.reg, name)
 		w.must(err)
 		return g
 	}
@@ -161,9 +162,9 @@ func TestOnlyWhatCanDeliverNothingIsRetired(t *testing.T) {
 		"partition 0 keeps records from offset 1":                nil,
 		`group "g" is at offset 0 of partition 1, which ends at`: func(w *world) { w.seek(group(w, "g"), 1, 0) },
 		`group "other" has the layout "pairs", which is not known here`: func(w *world) {
-			g, err := w.reg.Group("other")
+			g, err := protocol.NewGroup(w.reg, "other")
 			w.must(err)
-			_, err = g.EnsureMeta(w.Context(), registry.Meta{Topic: "a", Units: 4, Layout: "pairs"})
+			_, err = g.EnsureMeta(w.Context(), protocol.Meta{Topic: "a", Units: 4, Layout: "pairs"})
 			w.must(err)
 		},
 		`group "late" can't be read`: func(w *world) {
@@ -173,9 +174,9 @@ func TestOnlyWhatCanDeliverNothingIsRetired(t *testing.T) {
 		},
 		`group "new" has begun with partition 0, on "m", and stored no checkpoint yet`: func(w *world) {
 			g := group(w, "new")
-			_, err := g.EnsureMeta(w.Context(), registry.Meta{Topic: "a", Units: 8})
+			_, err := g.EnsureMeta(w.Context(), protocol.Meta{Topic: "a", Units: 8})
 			w.must(err)
-			owner := registry.Owner{Member: "m", Incarnation: "i", Epoch: 1}
+			owner := protocol.Owner{Member: "m", Incarnation: "i", Epoch: 1}
 			_, err = w.reg.Txn(w.Context(), registry.Txn{Puts: []registry.Put{{Key: g.OwnerKey(0), Value: registry.Encode(owner)}}})
 			w.must(err)
 		},
@@ -218,13 +219,13 @@ func TestOnlyWhatCanDeliverNothingIsRetired(t *testing.T) {
 func TestAGroupThatHasNotBegunKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g, err := w.reg.Group("new")
+	g, err := protocol.NewGroup(w.reg, "new")
 	w.must(err)
-	_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: "a", Units: 8})
+	_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: "a", Units: 8})
 	w.must(err)
-	other, err := w.reg.Group("other")
+	other, err := protocol.NewGroup(w.reg, "other")
 	w.must(err)
-	_, err = other.EnsureMeta(t.Context(), registry.Meta{Topic: "b", Units: 2})
+	_, err = other.EnsureMeta(t.Context(), protocol.Meta{Topic: "b", Units: 2})
 	w.must(err)
 	_, err = w.catalog.Retire(t.Context(), "a")
 	w.must(err)
@@ -344,7 +345,7 @@ func TestARetirementOfAnEarlierLifeChangesNothing(t *testing.T) {
 	}()
 	<-stalled.reached
 	for _, name := range []string{"g", "h"} {
-		g, err := w.reg.Group(name)
+		g, err := protocol.NewGroup(w.reg, name)
 		w.must(err)
 		w.must(g.Delete(t.Context()))
 	}
@@ -357,7 +358,7 @@ func TestARetirementOfAnEarlierLifeChangesNothing(t *testing.T) {
 	}
 	doc, err := w.catalog.Get(t.Context(), "a")
 	w.must(err)
-	g, err := w.reg.Group("g")
+	g, err := protocol.NewGroup(w.reg, "g")
 	w.must(err)
 	st, err := g.Load(t.Context(), true)
 	w.must(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -14,10 +15,10 @@ import (
 // got meanwhile.
 func TestAGroupFarAheadOfItsTopicIsRefused(t *testing.T) {
 	t.Parallel()
-	for units, refused := range map[int]bool{2: false, 3: false, 2 + maxAhead: false, 3 + maxAhead: true, registry.MaxUnits: true} {
+	for units, refused := range map[int]bool{2: false, 3: false, 2 + maxAhead: false, 3 + maxAhead: true, protocol.MaxUnits: true} {
 		w := newWorld(t)
 		s := New(Config{Group: w.group, Topic: "t", Units: 2, Layout: two(-1, -1), Assignor: w.start("a").s.cfg.Assignor, SessionTTL: time.Second})
-		err := s.checkMeta(&registry.Meta{Format: 1, Topic: "t", Units: units, Assignor: s.cfg.Assignor.Name()})
+		err := s.checkMeta(&protocol.Meta{Format: 1, Topic: "t", Units: units, Assignor: s.cfg.Assignor.Name()})
 		if refused != errors.Is(err, fault.Corrupt) || err != nil && !strings.Contains(err.Error(), w.group.MetaKey()) {
 			t.Errorf("%d units: %v; refused should be %v", units, err, refused)
 		}
@@ -49,7 +50,7 @@ func TestAGroupThatIsFinishedWithWhatTakesRecordsIsRefused(t *testing.T) {
 	} {
 		w := newWorld(t)
 		s := New(Config{Group: w.group, Topic: "t", Layout: c.layout, Assignor: w.start("a").s.cfg.Assignor, SessionTTL: time.Second})
-		meta := &registry.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()}
+		meta := &protocol.Meta{Format: 1, Topic: "t", Units: c.units, First: c.first, Assignor: s.cfg.Assignor.Name()}
 		err := s.checkMeta(meta)
 		if c.refused != errors.Is(err, fault.Corrupt) || err != nil && (!strings.Contains(err.Error(), w.group.MetaKey()) || !strings.Contains(err.Error(), "group seek")) {
 			t.Errorf("%d units from %d on, of %d in the layout: %v; refused should be %v", c.units, c.first, len(c.layout), err, c.refused)

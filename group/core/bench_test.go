@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -12,16 +13,16 @@ import (
 // its workers told their progress.
 func BenchmarkStep(b *testing.B) {
 	const units, members = 10_000, 100
-	build := func() (*State, *registry.State) {
+	build := func() (*State, *protocol.State) {
 		w := &world{t: &testing.T{}, now: time.Hour, store: &store{}}
 		w.reg = registry.New(w.store)
-		w.group, _ = w.reg.Group("g")
+		w.group, _ = protocol.NewGroup(w.reg, "g")
 		n := w.start("m00", func(c *Config) { c.Units = units })
-		st := &registry.State{Meta: &registry.Meta{Format: 1, Topic: "t", Units: units, Assignor: "sticky"}}
-		st.Units = make([]registry.Unit, units)
+		st := &protocol.State{Meta: &protocol.Meta{Format: 1, Topic: "t", Units: units, Assignor: "sticky"}}
+		st.Units = make([]protocol.Unit, units)
 		for i := range members {
 			id := fmt.Sprintf("m%02d", i)
-			st.Members = append(st.Members, registry.Member{ID: id, Incarnation: "x"})
+			st.Members = append(st.Members, protocol.Member{ID: id, Incarnation: "x"})
 			st.MemberVersions = append(st.MemberVersions, "1")
 		}
 		n.s.Step(Input{Now: time.Hour, Event: SessionOpened{ID: 0, Session: "s", Lease: 2 * time.Hour}})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -227,7 +228,7 @@ func TestCheckpointThatIsTooLargeLosesItsRanges(t *testing.T) {
 	w.pass(time.Second)
 	c := at(10)
 	for i := range int64(100_000) {
-		c.Positions[0].Done = append(c.Positions[0].Done, registry.Range{1_000_000 + 2*i, 1_000_001 + 2*i})
+		c.Positions[0].Done = append(c.Positions[0].Done, protocol.Range{1_000_000 + 2*i, 1_000_001 + 2*i})
 	}
 	a.post(Progress{Units: []UnitProgress{{Unit: 0, Run: a.running[0].Run, Checkpoint: c}}})
 	w.pass(time.Second)

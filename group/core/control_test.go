@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -56,7 +57,7 @@ func TestAStaticMemberThatIsBackInTimeStaysOne(t *testing.T) {
 	key := w.group.MemberKey("a")
 	w.store.onApply = func(first string) {
 		if first == key {
-			w.store.entries[key] = registry.Entry{Key: key, Value: registry.Encode(registry.Member{ID: "a", Incarnation: "a9"}), Version: "back", Session: "another"}
+			w.store.entries[key] = registry.Entry{Key: key, Value: registry.Encode(protocol.Member{ID: "a", Incarnation: "a9"}), Version: "back", Session: "another"}
 		}
 	}
 	w.pass(15 * time.Second)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -19,7 +20,7 @@ func TestAUnitThatIsLostWhileItDrainsIsCancelledAtOnce(t *testing.T) {
 			for _, u := range units {
 				res := w.store.one(&registry.Txn{
 					Checks: []registry.Check{{Key: w.group.OwnerKey(u), Version: st.Units[u].OwnerVersion}},
-					Puts:   []registry.Put{{Key: w.group.OwnerKey(u), Value: registry.Encode(registry.Owner{Member: "x", Incarnation: "x1", Epoch: 9})}},
+					Puts:   []registry.Put{{Key: w.group.OwnerKey(u), Value: registry.Encode(protocol.Owner{Member: "x", Incarnation: "x1", Epoch: 9})}},
 				})
 				if res.Err != nil {
 					t.Error(res.Err)
@@ -47,7 +48,7 @@ func TestAUnitThatIsLostWhileItDrainsIsCancelledAtOnce(t *testing.T) {
 		"its lease runs out":          func(w *world, a *node, _ []int) { w.now += ttl; a.post(Tick{}) },
 		"its name was taken": func(w *world, _ *node, _ []int) {
 			entry := w.store.entries[w.group.MemberKey("a")]
-			entry.Value, entry.Version = registry.Encode(registry.Member{ID: "a", Incarnation: "another"}), "taken"
+			entry.Value, entry.Version = registry.Encode(protocol.Member{ID: "a", Incarnation: "another"}), "taken"
 			w.store.entries[entry.Key], w.store.changed = entry, true
 		},
 	} {

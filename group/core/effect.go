@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -11,7 +12,7 @@ import (
 type Effect interface{ effect() }
 
 type (
-	// Load asks for registry.Group.Load with checkpoints, and with Layout for what the group consumes as it is
+	// Load asks for protocol.Group.Load with checkpoints, and with Layout for what the group consumes as it is
 	// after that reading. At most one is under way.
 	Load struct {
 		ID     uint64
@@ -40,8 +41,8 @@ type (
 	// StartUnit starts a worker. The unit has none: the last one's UnitEnded came.
 	StartUnit struct {
 		Run        uint64 // of this start; events of the worker carry it
-		Grant      registry.Grant
-		Checkpoint *registry.Checkpoint // where to start; nil: nothing was ever committed
+		Grant      protocol.Grant
+		Checkpoint *protocol.Checkpoint // where to start; nil: nothing was ever committed
 		Why        string
 	}
 

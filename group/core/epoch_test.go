@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -14,7 +15,7 @@ func TestNoEpochIsBelowTheStoresTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.store.clock = func() int64 { return 1_800_000_000_000 + w.now.Milliseconds() }
-	floor := func() int64 { return registry.NextEpoch(0, w.store.clock()) }
+	floor := func() int64 { return protocol.NextEpoch(0, w.store.clock()) }
 	claimed := floor()
 	a := w.start("a")
 	w.pass(time.Minute)
@@ -38,7 +39,7 @@ func TestNoEpochIsBelowTheStoresTime(t *testing.T) {
 }
 
 // owned puts an owner entry of a stranger into the store.
-func (w *world) owned(unit int, o registry.Owner) {
+func (w *world) owned(unit int, o protocol.Owner) {
 	w.store.one(&registry.Txn{
 		Checks: []registry.Check{{Key: w.group.OwnerKey(unit), Version: w.store.entries[w.group.OwnerKey(unit)].Version}},
 		Puts:   []registry.Put{{Key: w.group.OwnerKey(unit), Value: registry.Encode(o)}},
@@ -61,9 +62,9 @@ func TestNobodyBeginsAnEpochThatNobodyReads(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	w.pass(time.Second)
-	w.owned(2, registry.Owner{Epoch: registry.MaxEpoch})
-	w.owned(3, registry.Owner{Epoch: registry.MaxClaim})
-	w.owned(4, registry.Owner{Epoch: registry.MaxClaim - 1})
+	w.owned(2, protocol.Owner{Epoch: protocol.MaxEpoch})
+	w.owned(3, protocol.Owner{Epoch: protocol.MaxClaim})
+	w.owned(4, protocol.Owner{Epoch: protocol.MaxClaim - 1})
 	w.pass(time.Minute)
 	for unit, runs := range map[int]bool{1: true, 2: false, 3: false, 4: true} {
 		if _, ok := a.running[unit]; ok != runs {
@@ -80,8 +81,8 @@ func TestNobodyBeginsAnEpochThatNobodyReads(t *testing.T) {
 		a.post(Stop{})
 		w.pass(time.Minute)
 	}
-	if r, ok := b.running[4]; !ok || r.Grant.Epoch != registry.MaxClaim+1 {
-		t.Errorf("b has unit 4: %t, in epoch %d; expected %d", ok, r.Grant.Epoch, int64(registry.MaxClaim+1))
+	if r, ok := b.running[4]; !ok || r.Grant.Epoch != protocol.MaxClaim+1 {
+		t.Errorf("b has unit 4: %t, in epoch %d; expected %d", ok, r.Grant.Epoch, int64(protocol.MaxClaim+1))
 	}
 	w.load() // fails on what can't be read
 }
@@ -89,12 +90,12 @@ func TestNobodyBeginsAnEpochThatNobodyReads(t *testing.T) {
 // Who repairs the store has the unit worked on again: what was forged was never anybody's epoch.
 func TestAForgedEpochIsForgottenWithItsEntry(t *testing.T) {
 	t.Parallel()
-	for _, epoch := range []int64{registry.MaxClaim, registry.MaxClaim + 1, registry.MaxEpoch} {
+	for _, epoch := range []int64{protocol.MaxClaim, protocol.MaxClaim + 1, protocol.MaxEpoch} {
 		w := newWorld(t)
 		a := w.start("a")
 		w.pass(time.Second)
 		sound := w.load().Units[3].Owner
-		w.owned(3, registry.Owner{Epoch: epoch})
+		w.owned(3, protocol.Owner{Epoch: epoch})
 		w.pass(time.Minute)
 		if _, ok := a.running[3]; ok || a.unowned(3) != 1 {
 			t.Errorf("epoch %d: the unit runs: %t; people were told %d times", epoch, ok, a.unowned(3))
@@ -112,14 +113,14 @@ func TestNobodyGivesAwayWhatHasNoEpochLeft(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a")
 	w.pass(time.Second)
-	w.owned(4, registry.Owner{Member: "a", Incarnation: a.s.cfg.Incarnation, Epoch: registry.MaxEpoch})
+	w.owned(4, protocol.Owner{Member: "a", Incarnation: a.s.cfg.Incarnation, Epoch: protocol.MaxEpoch})
 	w.pass(time.Second)
 	a.post(Stop{})
 	w.pass(time.Minute)
 	if a.exit == nil {
 		t.Error("a does not leave")
 	}
-	if o := w.load().Units[4].Owner; o.Epoch != registry.MaxEpoch {
+	if o := w.load().Units[4].Owner; o.Epoch != protocol.MaxEpoch {
 		t.Errorf("the owner is %+v", o)
 	}
 }
@@ -132,7 +133,7 @@ func TestAnAssignmentOfAnyVersionIsFollowedByOneThatIsRead(t *testing.T) {
 	key := w.group.AssignmentKey()
 	w.store.one(&registry.Txn{
 		Checks: []registry.Check{{Key: key, Version: w.store.entries[key].Version}},
-		Puts:   []registry.Put{{Key: key, Value: registry.Encode(registry.Assignment{Version: registry.MaxEpoch, Targets: make([]string, 8)})}},
+		Puts:   []registry.Put{{Key: key, Value: registry.Encode(protocol.Assignment{Version: protocol.MaxEpoch, Targets: make([]string, 8)})}},
 	})
 	w.pass(time.Minute)
 	if doc := w.load().Assignment; doc == nil || doc.Version != 1 || len(a.running) != 8 {

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -25,7 +26,7 @@ type (
 	// Loaded answers a Load. State is the core's from then on.
 	Loaded struct {
 		ID     uint64
-		State  *registry.State // with checkpoints; nil with Err
+		State  *protocol.State // with checkpoints; nil with Err
 		Layout Layout          // read after State; nil: not asked for
 		Err    error
 	}
@@ -65,7 +66,7 @@ type (
 	UnitEnded struct {
 		Unit       int
 		Run        uint64
-		Checkpoint *registry.Checkpoint // the final one; nil: as it was
+		Checkpoint *protocol.Checkpoint // the final one; nil: as it was
 		Err        error                // why, when nobody had asked it to end
 		Stuck      bool                 // a handler of it never came back: better let another member try
 		// Above is an epoch that the worker has met outside of the registry, at least as high as its
@@ -91,7 +92,7 @@ type (
 type UnitProgress struct {
 	Unit       int
 	Run        uint64
-	Checkpoint registry.Checkpoint
+	Checkpoint protocol.Checkpoint
 }
 
 func (Changed) event()       {}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -244,7 +245,7 @@ func TestRestartedWorkerBeginsWhereTheFirstDid(t *testing.T) {
 	a := w.start("a")
 	w.pass(time.Second)
 	u := w.load().Units[0]
-	if err := w.group.Commit(t.Context(), registry.Grant{Unit: 0, Epoch: 1, Version: u.OwnerVersion}, at(42), u.CheckpointVersion); err != nil {
+	if err := w.group.Commit(t.Context(), protocol.Grant{Unit: 0, Epoch: 1, Version: u.OwnerVersion}, at(42), u.CheckpointVersion); err != nil {
 		t.Fatal(err)
 	}
 	run := a.running[0].Run

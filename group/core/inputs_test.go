@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // positions are those of partitions 0, 1, … of the first storage topic; -1: none.
-func positions(next ...int64) registry.Checkpoint {
-	var c registry.Checkpoint
+func positions(next ...int64) protocol.Checkpoint {
+	var c protocol.Checkpoint
 	for p, n := range next {
 		if n >= 0 {
-			c.Positions = append(c.Positions, registry.Position{Partition: p, Next: n})
+			c.Positions = append(c.Positions, protocol.Position{Partition: p, Next: n})
 		}
 	}
 	return c
 }
 
 // tell lets the worker of unit 0 tell how far it got.
-func (n *node) tell(c registry.Checkpoint) {
+func (n *node) tell(c protocol.Checkpoint) {
 	if first := c.Position(0, 0); first != nil {
 		n.progress[0] = first.Next
 	}
@@ -77,7 +77,7 @@ func TestWhatAWorkerTellsNothingOfStaysStored(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", func(c *Config) { c.Units, c.Layout = 2, two(-1, -1) })
 	w.pass(time.Second)
-	for i, step := range []struct{ told, want registry.Checkpoint }{
+	for i, step := range []struct{ told, want protocol.Checkpoint }{
 		{positions(-1, 5), positions(-1, 5)},
 		{positions(3), positions(3, 5)},
 		{positions(4), positions(4, 5)},

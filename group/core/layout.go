@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -14,7 +15,7 @@ type Layout []LayoutUnit
 // LayoutUnit is one unit in a Layout.
 type LayoutUnit struct {
 	// Inputs are the partitions that the unit reads, each once, all of one storage topic: at least one,
-	// at most registry.MaxInputs. The checkpoint has a position for each.
+	// at most protocol.MaxInputs. The checkpoint has a position for each.
 	Inputs []UnitInput
 	// The units From, From+Step, … below To must be finished before this one starts: they may hold
 	// earlier records of its keys. From == To: there are none.
@@ -39,7 +40,7 @@ func (u *LayoutUnit) ends() bool {
 }
 
 // finishedBy says whether a checkpoint is at the end of all that the unit reads.
-func (u *LayoutUnit) finishedBy(c *registry.Checkpoint) bool {
+func (u *LayoutUnit) finishedBy(c *protocol.Checkpoint) bool {
 	for i := range u.Inputs {
 		if !u.Inputs[i].finishedBy(c) {
 			return false
@@ -60,7 +61,7 @@ func (l Layout) newest() int {
 	return first
 }
 
-func (p *UnitInput) finishedBy(c *registry.Checkpoint) bool {
+func (p *UnitInput) finishedBy(c *protocol.Checkpoint) bool {
 	if p.End <= 0 {
 		return p.End == 0
 	}
@@ -137,9 +138,9 @@ func (s *State) fit(units int) {
 	}
 }
 
-func (s *State) pad(view *registry.State) {
+func (s *State) pad(view *protocol.State) {
 	for n := len(view.Units); n < len(s.units); n++ {
-		view.Units = append(view.Units, registry.Unit{Number: n})
+		view.Units = append(view.Units, protocol.Unit{Number: n})
 	}
 }
 
@@ -219,7 +220,7 @@ func (s *State) redefined(o outcome, under bool) {
 	s.wantLayout = s.wantLayout || o == conflict && under && s.cfg.Defined != nil
 }
 
-func (s *State) writeMeta(meta registry.Meta, checks []registry.Check) {
+func (s *State) writeMeta(meta protocol.Meta, checks []registry.Check) {
 	s.metaWriting = true
 	checks = append(checks, s.defined()...)
 	s.batch = append(s.batch, write{kind: wMeta, meta: &meta, txn: s.cfg.Group.MetaTxn(meta, s.view.MetaVersion, checks...)})

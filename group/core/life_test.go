@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -73,10 +74,10 @@ func TestTheEndOfAWindowOfAnotherLifeIsNotStored(t *testing.T) {
 func TestACheckpointOfAnEarlierOwnerIsNotKept(t *testing.T) {
 	t.Parallel()
 	for owner, want := range map[registry.Version]registry.Version{"same": "stored", "next": "shown"} {
-		reading := func(owner, point registry.Version) *registry.State {
-			return &registry.State{
-				Meta:  &registry.Meta{Units: 1},
-				Units: []registry.Unit{{OwnerVersion: owner, CheckpointVersion: point}},
+		reading := func(owner, point registry.Version) *protocol.State {
+			return &protocol.State{
+				Meta:  &protocol.Meta{Units: 1},
+				Units: []protocol.Unit{{OwnerVersion: owner, CheckpointVersion: point}},
 			}
 		}
 		s := New(Config{Units: 1})

@@ -7,13 +7,14 @@ import (
 
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
 // Who shares the session hears that it is over before another is asked for, or the member would get it again.
 func TestASessionIsLostBeforeAnotherIsOpened(t *testing.T) {
 	t.Parallel()
-	g, err := memregistry.New().Group("g")
+	g, err := protocol.NewGroup(memregistry.New(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestAMemberThatIsStoppedAsItJoinsWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		reg := memregistry.New()
-		g, err := reg.Group("g")
+		g, err := protocol.NewGroup(reg, "g")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -324,7 +325,7 @@ func TestWhatIsToldToPeopleIsNoProgress(t *testing.T) {
 	w.pass(time.Second)
 	told := func(u int) {
 		c := at(a.progress[u])
-		c.Deliveries = &registry.Deliveries{At: 1, Rate: float64(a.starts[u])}
+		c.Deliveries = &protocol.Deliveries{At: 1, Rate: float64(a.starts[u])}
 		a.post(Progress{Units: []UnitProgress{{Unit: u, Run: a.running[u].Run, Checkpoint: c}}})
 		w.pass(time.Second)
 	}

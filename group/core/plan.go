@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -259,12 +260,12 @@ func (s *State) writePlan() {
 }
 
 func (s *State) storePlan(targets []string, reason string) {
-	doc := registry.Assignment{
+	doc := protocol.Assignment{
 		Version: 1, By: s.cfg.Member, Reason: reason, Members: s.plan.members,
 		Targets: targets, First: s.plan.first, Assignor: s.cfg.Assignor.Name(),
 	}
 	if s.view.Assignment != nil {
-		doc.Version = s.view.Assignment.Version%registry.MaxEpoch + 1 // for people; a stranger may have written any
+		doc.Version = s.view.Assignment.Version%protocol.MaxEpoch + 1 // for people; a stranger may have written any
 	}
 	txn := s.cfg.Group.PlanTxn(doc, s.view.AssignmentVersion, s.view.MetaVersion)
 	if size := len(txn.Puts[0].Value); size > registry.MaxValueBytes {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -21,7 +22,7 @@ func (s *State) progress(p *UnitProgress) {
 
 // advance takes a newer checkpoint of the worker. One that started under an earlier grant has
 // nothing to say. Its epoch would not tell: a store that went back gives the same number again.
-func (s *State) advance(n int, c *registry.Checkpoint) {
+func (s *State) advance(n int, c *protocol.Checkpoint) {
 	u := &s.units[n]
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
 		return
@@ -29,7 +30,7 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 	next, further := *c, true
 	if last := u.checkpoint; last != nil {
 		next.Positions = merged(last.Positions, c.Positions)
-		further = last.From != c.From || !registry.SamePositions(last.Positions, next.Positions)
+		further = last.From != c.From || !protocol.SamePositions(last.Positions, next.Positions)
 		if !further && last.Deliveries == c.Deliveries {
 			return
 		}
@@ -44,8 +45,8 @@ func (s *State) advance(n int, c *registry.Checkpoint) {
 // merged is what a worker tells, with the positions that it tells nothing of as they were: what is known of
 // an input stays until there is something newer of just that one. A worker that tells of all, or has one
 // input, costs one comparison of each.
-func merged(before, told []registry.Position) []registry.Position {
-	at := func(p *registry.Position) [2]int { return [2]int{p.Storage, p.Partition} }
+func merged(before, told []protocol.Position) []protocol.Position {
+	at := func(p *protocol.Position) [2]int { return [2]int{p.Storage, p.Partition} }
 	all := len(told) >= len(before)
 	for i := 0; all && i < len(before); i++ {
 		all = at(&before[i]) == at(&told[i])
@@ -55,13 +56,13 @@ func merged(before, told []registry.Position) []registry.Position {
 	}
 	out := slices.Clone(before)
 	for _, p := range told {
-		if i := slices.IndexFunc(out, func(q registry.Position) bool { return at(&q) == at(&p) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(q protocol.Position) bool { return at(&q) == at(&p) }); i >= 0 {
 			out[i] = p
 		} else {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(p, q registry.Position) int {
+	slices.SortFunc(out, func(p, q protocol.Position) int {
 		return cmp.Or(cmp.Compare(p.Storage, q.Storage), cmp.Compare(p.Partition, q.Partition))
 	})
 	return out

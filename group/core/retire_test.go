@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -25,7 +26,7 @@ func TestRetiredUnitsStayFinishedForWhoHasNotHeardOfIt(t *testing.T) {
 	}
 	run := a.running[1]
 	g := registry.New(w.store)
-	group, err := g.Group(w.group.Name())
+	group, err := protocol.NewGroup(g, w.group.Name())
 	if err == nil {
 		err = group.Retire(t.Context(), w.load().Meta.Topic, 1, registry.Check{Key: "topics/none"})
 	}

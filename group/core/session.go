@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -107,8 +108,8 @@ func (s *State) kept() (n int) {
 }
 
 // document is what this member says of itself.
-func (s *State) document() registry.Member {
-	return registry.Member{
+func (s *State) document() protocol.Member {
+	return protocol.Member{
 		ID: s.cfg.Member, Incarnation: s.cfg.Incarnation, Weight: s.cfg.Weight, Zone: s.cfg.Zone,
 		Static: s.cfg.Static, Host: s.cfg.Host, PID: s.cfg.PID, Joined: s.wall,
 		Draining: s.leaving && !s.cfg.Static,
@@ -117,7 +118,7 @@ func (s *State) document() registry.Member {
 
 // find looks a member up in the view.
 func (s *State) find(id string) (int, bool) {
-	return slices.BinarySearchFunc(s.view.Members, id, func(m registry.Member, id string) int {
+	return slices.BinarySearchFunc(s.view.Members, id, func(m protocol.Member, id string) int {
 		return strings.Compare(m.ID, id)
 	})
 }
@@ -136,13 +137,13 @@ func (s *State) join() {
 	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.self.open != 0 || s.blocked() {
 		return
 	}
-	j := registry.Join{Member: s.document(), Session: s.session, Meta: s.view.MetaVersion, Restart: s.cfg.RestartWindow}
+	j := protocol.Join{Member: s.document(), Session: s.session, Meta: s.view.MetaVersion, Restart: s.cfg.RestartWindow}
 	j.Seen = s.placeOf(s.cfg.Member)
 	s.joining = true
 	s.tried++
 	meta := s.view.Meta
 	if meta == nil {
-		j.Found = &registry.Meta{
+		j.Found = &protocol.Meta{
 			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
 			Topic: s.cfg.Topic, Units: len(s.units), Layout: s.cfg.LayoutName, Initial: s.cfg.Initial, First: s.cfg.First, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}

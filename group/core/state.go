@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
 // Config is what a member is. The shell validates it and fills the defaults in.
 type Config struct {
-	Group      *registry.Group // for its keys only; the core calls no store
+	Group      *protocol.Group // for its keys only; the core calls no store
 	Topic      string
 	Units      int
 	Layout     Layout // how they hang together; nil: their number is fixed. Else it has Units of them
@@ -86,7 +87,7 @@ type State struct {
 	calmUntil time.Duration
 
 	// The store as it was last seen, with our own confirmed writes put in.
-	view     *registry.State
+	view     *protocol.State
 	viewAt   time.Duration // when it came
 	viewStep uint64        // when the Load that brought it was asked for; 0: none is good
 	loading  uint64        // ID of the Load under way
@@ -142,8 +143,8 @@ type unit struct {
 
 	// The right to it. It outlives a lost session: the owner entry tells whether it still holds.
 	granted    bool
-	grant      registry.Grant
-	checkpoint *registry.Checkpoint // the newest known; nil: none was ever
+	grant      protocol.Grant
+	checkpoint *protocol.Checkpoint // the newest known; nil: none was ever
 	stored     registry.Version     // of the checkpoint entry
 	dirty      bool                 // checkpoint is newer than what is stored
 	told       bool                 // with WorkersCommit: checkpoint is where the worker ended, beyond all that it stored

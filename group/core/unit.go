@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -34,7 +35,7 @@ func (s *State) reconcile(n int) {
 		}
 		s.lose(n, v.Owner.Member, why)
 	}
-	if v.Owner.Epoch < registry.MaxClaim { // else a stranger's, and no one's who has put back what was there before
+	if v.Owner.Epoch < protocol.MaxClaim { // else a stranger's, and no one's who has put back what was there before
 		u.seen = max(u.seen, v.Owner.Epoch)
 	}
 	switch {
@@ -103,11 +104,11 @@ func (s *State) acquire(n int) {
 	}
 }
 
-func (s *State) isMine(o *registry.Owner) bool {
+func (s *State) isMine(o *protocol.Owner) bool {
 	return o.Epoch > 0 && o.Member == s.cfg.Member && o.Incarnation == s.cfg.Incarnation
 }
 
-func (s *State) whyFree(o *registry.Owner) string {
+func (s *State) whyFree(o *protocol.Owner) string {
 	switch {
 	case o.Epoch == 0:
 		return "first owner"
@@ -124,14 +125,14 @@ func (s *State) whyFree(o *registry.Owner) string {
 // that it is the one to start from when the claim is applied; and so is that the dead have not
 // come back.
 func (s *State) claim(n int, why, dead string) {
-	if !s.mayBegin(n, registry.MaxClaim) {
+	if !s.mayBegin(n, protocol.MaxClaim) {
 		return
 	}
 	u, v := &s.units[n], &s.view.Units[n]
-	owner := registry.Owner{
+	owner := protocol.Owner{
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
 	}
-	claim := registry.Claim{Unit: n, Owner: owner, Last: v.OwnerVersion, Checkpoint: v.CheckpointVersion, Self: s.member, Dead: dead}
+	claim := protocol.Claim{Unit: n, Owner: owner, Last: v.OwnerVersion, Checkpoint: v.CheckpointVersion, Self: s.member, Dead: dead}
 	if dead != "" { // gone, or in another incarnation
 		claim.DeadVersion = s.placeOf(dead)
 	}
@@ -143,13 +144,13 @@ func (s *State) claim(n int, why, dead string) {
 // that a store which went back has forgotten: they were given before its present time.
 func (s *State) nextEpoch(n int) int64 {
 	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
-	return registry.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
+	return protocol.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
 }
 
 // mayBegin says whether there is an epoch left for the unit's next owner, and tells people once when not.
 func (s *State) mayBegin(n int, most int64) bool {
 	u, epoch := &s.units[n], s.nextEpoch(n)
-	err := registry.CheckEpoch(fmt.Sprintf("unit %d of group %q", n, s.cfg.Group.Name()), epoch, most)
+	err := protocol.CheckEpoch(fmt.Sprintf("unit %d of group %q", n, s.cfg.Group.Name()), epoch, most)
 	if err != nil && u.refused != s.view.Units[n].OwnerVersion {
 		u.refused = s.view.Units[n].OwnerVersion
 		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: s.view.Units[n].Owner.Epoch, Text: "nobody can own it", Err: err})
@@ -161,7 +162,7 @@ func (s *State) mayBegin(n int, most int64) bool {
 func (s *State) own(n int, from string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
-	u.grant = registry.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
+	u.grant = protocol.Grant{Unit: n, Epoch: v.Owner.Epoch, Version: v.OwnerVersion}
 	u.checkpoint, u.stored, u.dirty, u.told = v.Checkpoint, v.CheckpointVersion, false, false
 	u.leftBehind, u.behind, u.cut = false, false, false
 	u.failures, u.stuck, u.hung, u.retryAt, u.waitTill, u.why = 0, 0, false, 0, 0, v.Owner.Reason
@@ -285,12 +286,12 @@ func (s *State) late(n int) {
 // without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
 // that was left behind is no part.
 func (s *State) handoff(n int, target, reason string) {
-	if !s.mayBegin(n, registry.MaxEpoch) {
+	if !s.mayBegin(n, protocol.MaxEpoch) {
 		return
 	}
 	u, v := &s.units[n], &s.view.Units[n]
-	h := registry.Handoff{Grant: u.grant, After: v.CheckpointVersion}
-	owner := registry.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}
+	h := protocol.Handoff{Grant: u.grant, After: v.CheckpointVersion}
+	owner := protocol.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}
 	if target != "" {
 		i, _ := s.taker(target)
 		m := &s.view.Members[i]

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -55,7 +56,7 @@ func (s *State) loaded(ev Loaded) {
 // sixteen growths, of which each is heard of in seconds. For more there is no room made.
 const maxAhead = 1 << 16
 
-func (s *State) checkMeta(m *registry.Meta) error {
+func (s *State) checkMeta(m *protocol.Meta) error {
 	name := s.cfg.Group.Name()
 	switch {
 	case m == nil && s.everJoined:
@@ -92,12 +93,12 @@ func (s *State) checkMeta(m *registry.Meta) error {
 // again, so it is damage, unless there is a newer one that we have not heard of: the group is finished with
 // what came before that by who retires those, and has none of its units yet. Who reads what the group consumes
 // after the group can tell, see Load.
-func (s *State) beyond(m *registry.Meta) bool {
+func (s *State) beyond(m *protocol.Meta) bool {
 	return m != nil && !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest()
 }
 
 // merge makes st the view, but for what we know better.
-func (s *State) merge(st *registry.State) {
+func (s *State) merge(st *protocol.State) {
 	old := s.view
 	s.view, s.viewAt = st, s.now
 	keep := func(e *entry, shown registry.Version) bool {
@@ -154,7 +155,7 @@ func (s *State) checkSelf() {
 }
 
 // alive says whether the owner is a member that runs now.
-func (s *State) alive(o *registry.Owner) bool {
+func (s *State) alive(o *protocol.Owner) bool {
 	if o.Member == "" {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -137,7 +138,7 @@ type world struct {
 	now   time.Duration
 	store *store
 	reg   *registry.Registry
-	group *registry.Group
+	group *protocol.Group
 	nodes []*node
 	ids   int
 }
@@ -151,7 +152,7 @@ const (
 func newWorld(t *testing.T) *world {
 	st := &store{entries: map[string]registry.Entry{}, sessions: map[string]time.Duration{}}
 	w := &world{t: t, now: time.Hour, store: st, reg: registry.New(st)}
-	g, err := w.reg.Group("g")
+	g, err := protocol.NewGroup(w.reg, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +262,8 @@ func (n *node) end(unit int, err error) {
 	n.post(UnitEnded{Unit: unit, Run: st.Run, Checkpoint: &c, Err: err})
 }
 
-func at(next int64) registry.Checkpoint {
-	return registry.Checkpoint{Positions: []registry.Position{{Next: next}}}
+func at(next int64) protocol.Checkpoint {
+	return protocol.Checkpoint{Positions: []protocol.Position{{Next: next}}}
 }
 
 // work moves all running units of the node on by d.
@@ -356,7 +357,7 @@ func (n *node) units() []int {
 	return us
 }
 
-func (w *world) load() *registry.State {
+func (w *world) load() *protocol.State {
 	w.t.Helper()
 	st, err := w.group.Load(context.Background(), true)
 	if err != nil {

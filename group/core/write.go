@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -25,15 +26,15 @@ const (
 type write struct {
 	kind       kind
 	txn        registry.Txn
-	meta       *registry.Meta
-	member     registry.Member
+	meta       *protocol.Meta
+	member     protocol.Member
 	session    string
 	life       string // that a join was sent in
-	plan       *registry.Assignment
+	plan       *protocol.Assignment
 	unit       int
 	epoch      int64
-	owner      registry.Owner
-	checkpoint *registry.Checkpoint // put by it; nil: none
+	owner      protocol.Owner
+	checkpoint *protocol.Checkpoint // put by it; nil: none
 	sent       uint64               // the step that sent it
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -190,24 +191,24 @@ func (w *world) evict() {
 
 // seek moves a checkpoint as the command line does: with the owner's epoch, in one write.
 func (w *world) seek() {
-	w.seekIn(w.rng.IntN(max(1, doc[registry.Meta](w.store, w.store.meta).Units)))
+	w.seekIn(w.rng.IntN(max(1, doc[protocol.Meta](w.store, w.store.meta).Units)))
 }
 
 func (w *world) seekIn(u int) {
 	o, _ := w.store.owner(u)
-	if o.Epoch == 0 || w.store.down || doc[registry.Meta](w.store, w.store.meta).Deleting {
+	if o.Epoch == 0 || w.store.down || doc[protocol.Meta](w.store, w.store.meta).Deleting {
 		return
 	}
 	p := w.units[u].any()
-	pos := []registry.Position{{Storage: p.unit.storage, Partition: p.number, Next: w.rng.Int64N(int64(len(p.keys)) + 1)}}
+	pos := []protocol.Position{{Storage: p.unit.storage, Partition: p.number, Next: w.rng.Int64N(int64(len(p.keys)) + 1)}}
 	for o := range pos[0].Next {
 		p.done[o] = true // who seeks forward wants no more of them
 	}
 	o.After = o.Epoch
-	o.Epoch = registry.NextEpoch(o.Epoch, w.wall())
+	o.Epoch = protocol.NextEpoch(o.Epoch, w.wall())
 	o.Reason = "seek"
 	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: p.unit.storage, Partition: p.number, Positions: pos})
-	c := registry.Checkpoint{Positions: w.store.beside(u, pos[0]), Epoch: o.Epoch}
+	c := protocol.Checkpoint{Positions: w.store.beside(u, pos[0]), Epoch: o.Epoch}
 	w.store.apply(nil, &registry.Txn{Puts: append(w.sought(u),
 		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
 		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},
@@ -219,19 +220,19 @@ func (w *world) control() {
 	if w.store.down {
 		return
 	}
-	var c registry.Control
+	var c protocol.Control
 	if w.chance(3) {
 		c.PausedUnits = []int{w.rng.IntN(w.plan.units)}
 	}
-	w.operate("pause", true, func(g *registry.Group) error { return g.Pause(context.Background(), "sim", c.PausedUnits...) })
+	w.operate("pause", true, func(g *protocol.Group) error { return g.Pause(context.Background(), "sim", c.PausedUnits...) })
 	w.later(w.upTo(3*time.Second), func() {
 		if !w.store.down && !w.heals {
-			w.operate("resume", true, func(g *registry.Group) error { return g.Resume(context.Background(), "sim") })
+			w.operate("resume", true, func(g *protocol.Group) error { return g.Resume(context.Background(), "sim") })
 		}
 	})
 }
 
-func (w *world) setControl(c registry.Control) {
+func (w *world) setControl(c protocol.Control) {
 	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{{Key: w.store.control, Value: registry.Encode(c)}}})
 }
 
@@ -253,7 +254,7 @@ func (w *world) heal() {
 		staying = staying || n.up() && !n.leaving && !w.startedAgain(n)
 	}
 	if _, ok := w.store.entries[w.store.control]; ok {
-		w.setControl(registry.Control{})
+		w.setControl(protocol.Control{})
 	}
 	if !staying || w.plan.has[Deletion] { // who has not noticed yet that the group was deleted goes too
 		w.newNode("")

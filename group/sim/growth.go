@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -59,7 +60,7 @@ func (w *world) seal() {
 
 // ended is told of each new owner entry of a unit that is finished. Nobody has to work on it, but
 // who learns late of its end may try. Somebody may send it back at the last moment.
-func (w *world) ended(unit int, o registry.Owner) {
+func (w *world) ended(unit int, o protocol.Owner) {
 	p := w.units[unit]
 	if o.Member != "" {
 		p.after++
@@ -166,7 +167,7 @@ func (w *world) over(unit int) bool {
 
 // sought lowers the first unit that is worked on, as a seek does.
 func (w *world) sought(unit int) []registry.Put {
-	meta := doc[registry.Meta](w.store, w.store.meta)
+	meta := doc[protocol.Meta](w.store, w.store.meta)
 	if unit >= meta.First {
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // settled says whether the group has come to rest: each unit runs where the assignment says, and
@@ -16,8 +16,8 @@ func (w *world) settled() bool { return w.unsettled() == "" }
 // unsettled says what is still missing.
 func (w *world) unsettled() string {
 	var why []string
-	plan := doc[registry.Assignment](w.store, w.store.assignment)
-	meta := doc[registry.Meta](w.store, w.store.meta)
+	plan := doc[protocol.Assignment](w.store, w.store.assignment)
+	meta := doc[protocol.Meta](w.store, w.store.meta)
 	if l := w.layout(); l != nil && meta.Units != len(l) {
 		why = append(why, fmt.Sprintf("the group has %d units, not %d", meta.Units, len(l)))
 	}
@@ -47,7 +47,7 @@ func (w *world) unsettled() string {
 		}
 	}
 	for _, n := range w.live() {
-		if m := doc[registry.Member](w.store, w.group.MemberKey(n.name)); m.Incarnation != n.incarnation {
+		if m := doc[protocol.Member](w.store, w.group.MemberKey(n.name)); m.Incarnation != n.incarnation {
 			why = append(why, fmt.Sprintf("%s is up and no member", n))
 		}
 	}
@@ -59,7 +59,7 @@ func (w *world) unsettled() string {
 func (w *world) waits(unit int) bool { return w.units[unit].storage > w.current }
 
 // notAtRest says what is left to do for a unit that is finished.
-func (w *world) notAtRest(u int, meta *registry.Meta, plan *registry.Assignment) (why []string) {
+func (w *world) notAtRest(u int, meta *protocol.Meta, plan *protocol.Assignment) (why []string) {
 	for _, n := range w.live() {
 		if n.workers[u] != nil {
 			why = append(why, fmt.Sprintf("unit %d is finished and has a worker on %s", u, n))
@@ -84,7 +84,7 @@ func (w *world) allOver(s *storage) bool {
 }
 
 // owner finds the process that the owner entry names.
-func (w *world) owner(o registry.Owner) *node {
+func (w *world) owner(o protocol.Owner) *node {
 	for _, n := range w.nodes {
 		if n.name == o.Member && n.incarnation == o.Incarnation && n.up() {
 			return n
@@ -154,7 +154,7 @@ func (w *world) hasAny(kinds ...Fault) bool {
 // handsOver says whether a write of this node passes on a unit that it held and has drained. Not
 // when it gave up on handlers that never return, nor when the write took so long that the node had
 // gone on without it.
-func (n *node) handsOver(unit int, was, is registry.Owner) bool {
+func (n *node) handsOver(unit int, was, is protocol.Owner) bool {
 	if n == nil || n.lateCall || is.Member == n.name || was.Member != n.name || was.Incarnation != n.incarnation {
 		return false
 	}

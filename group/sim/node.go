@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // node is one process: a member, and the shell around its core.
@@ -273,7 +273,7 @@ func show(x any) string {
 		}
 		return s
 	case core.StartUnit:
-		var from []registry.Position
+		var from []protocol.Position
 		if e.Checkpoint != nil {
 			from = e.Checkpoint.Positions
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -18,10 +19,10 @@ type operator struct {
 }
 
 // operate runs a call. What comes between its requests is up to the others.
-func (w *world) operate(what string, mortal bool, call func(*registry.Group) error) {
+func (w *world) operate(what string, mortal bool, call func(*protocol.Group) error) {
 	w.tracef("an operator begins: %s", what)
 	next, stop := iter.Pull(func(wait func(struct{}) bool) {
-		g, err := registry.New(&operator{w: w, wait: wait}).Group("g")
+		g, err := protocol.NewGroup(registry.New(&operator{w: w, wait: wait}), "g")
 		if err != nil {
 			panic(err) // a valid name
 		}
@@ -112,7 +113,7 @@ func (w *world) remove() {
 	}
 	w.later(w.upTo(pick(w.rng, time.Millisecond, time.Second)), func() {
 		if !w.heals {
-			w.operate("delete", true, func(g *registry.Group) error { return g.Delete(context.Background()) })
+			w.operate("delete", true, func(g *protocol.Group) error { return g.Delete(context.Background()) })
 		}
 	})
 	w.later(w.upTo(2*time.Second), func() {
@@ -126,12 +127,12 @@ func (w *world) remove() {
 // member that is not in yet removes, as the shell does.
 func (w *world) healing(n *node) bool {
 	_, there := w.store.entries[w.store.meta]
-	if len(w.store.entries) == 0 || there && !doc[registry.Meta](w.store, w.store.meta).Deleting || n.joined {
+	if len(w.store.entries) == 0 || there && !doc[protocol.Meta](w.store, w.store.meta).Deleting || n.joined {
 		return false
 	}
 	if !n.healing {
 		n.healing = true
-		w.operate("heal", false, func(g *registry.Group) error {
+		w.operate("heal", false, func(g *protocol.Group) error {
 			defer func() { n.healing = false }()
 			return g.Heal(context.Background())
 		})

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 func (s *store) open(n *node) *session {
@@ -116,7 +116,7 @@ func (s *store) rollback() {
 }
 
 // orBegin are the positions of all inputs of a unit, also of those of which none was stored.
-func (s *store) orBegin(n int) []registry.Position {
+func (s *store) orBegin(n int) []protocol.Position {
 	pos := s.w.units[n].begin()
 	for _, at := range s.positions(n) {
 		for i := range pos {

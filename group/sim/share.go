@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -49,7 +50,7 @@ func (n *node) shares(id string) {
 func (n *node) has(id string) bool {
 	s, key := n.w.store, n.w.group.MemberKey(n.name)
 	have, ok := s.entries[key]
-	return ok && have.session == id && doc[registry.Member](s, key).Incarnation == n.incarnation
+	return ok && have.session == id && doc[protocol.Member](s, key).Incarnation == n.incarnation
 }
 
 // unshare ends the session for all.
@@ -58,7 +59,7 @@ func (n *node) unshare(id string) {
 	n.closeSession(id)
 }
 
-// sweep is what registry.Sessions does about entries of members that left.
+// sweep is what protocol.Sessions does about entries of members that left.
 func (n *node) sweep(id string) {
 	s, key := n.w.store, n.w.group.MemberKey(n.name)
 	if s.down || !n.has(id) {

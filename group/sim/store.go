@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -69,9 +70,9 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 	}
 	s.lag()
 	res := registry.Result{Versions: make([]registry.Version, len(t.Puts))}
-	was := make([]registry.Owner, len(t.Puts))
+	was := make([]protocol.Owner, len(t.Puts))
 	for i, p := range t.Puts {
-		was[i] = doc[registry.Owner](s, p.Key)
+		was[i] = doc[protocol.Owner](s, p.Key)
 		res.Versions[i] = s.put(p)
 	}
 	for _, key := range t.Deletes {
@@ -82,7 +83,7 @@ func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 			by.entered = s.w.now
 		}
 		if by != nil && kindOf(p.Key) == "members" {
-			by.within = doc[registry.Meta](s, s.meta).Life
+			by.within = doc[protocol.Meta](s, s.meta).Life
 		}
 		s.tell(by, p.Key, was[i])
 	}
@@ -152,19 +153,19 @@ func kindOf(key string) string {
 func decode(p registry.Put) any {
 	switch kindOf(p.Key) {
 	case "meta":
-		return into[registry.Meta](p)
+		return into[protocol.Meta](p)
 	case "members":
-		return into[registry.Member](p)
+		return into[protocol.Member](p)
 	case "static":
-		return into[registry.StaticMember](p)
+		return into[protocol.StaticMember](p)
 	case "owners":
-		return into[registry.Owner](p)
+		return into[protocol.Owner](p)
 	case "assignment":
-		return into[registry.Assignment](p)
+		return into[protocol.Assignment](p)
 	case "control":
-		return into[registry.Control](p)
+		return into[protocol.Control](p)
 	case "checkpoints":
-		return into[registry.Checkpoint](p)
+		return into[protocol.Checkpoint](p)
 	}
 	panic("sim: a write to the unexpected key " + p.Key)
 }
@@ -184,17 +185,17 @@ func into[T any](p registry.Put) T {
 }
 
 // tell tells the checker what a write meant.
-func (s *store) tell(by *node, key string, was registry.Owner) {
+func (s *store) tell(by *node, key string, was protocol.Owner) {
 	switch kindOf(key) {
 	case "assignment":
-		for n, target := range doc[registry.Assignment](s, key).Targets {
+		for n, target := range doc[protocol.Assignment](s, key).Targets {
 			if o, _ := s.owner(n); o.Member != target {
 				s.w.units[n].asked[o.Epoch] = true
 			}
 		}
 	case "owners":
 		n := slices.Index(s.owners, key)
-		o := doc[registry.Owner](s, key)
+		o := doc[protocol.Owner](s, key)
 		if s.w.over(n) {
 			s.w.ended(n, o)
 		}
@@ -210,7 +211,7 @@ func (s *store) tell(by *node, key string, was registry.Owner) {
 			return // a seek, told by itself
 		}
 		n := slices.Index(s.checkpoints, key)
-		c := doc[registry.Checkpoint](s, key)
+		c := doc[protocol.Checkpoint](s, key)
 		s.w.tell(history.Event{
 			Kind: history.Committed, Member: by.name, Incarnation: by.incarnation, Unit: n, Epoch: c.Epoch, Partition: n,
 			Positions: c.Positions,
@@ -230,36 +231,36 @@ func (s *store) refuse(by *node, t *registry.Txn) {
 	}
 }
 
-func (s *store) positions(n int) []registry.Position {
-	return doc[registry.Checkpoint](s, s.checkpoints[n]).Positions
+func (s *store) positions(n int) []protocol.Position {
+	return doc[protocol.Checkpoint](s, s.checkpoints[n]).Positions
 }
 
-func (s *store) owner(n int) (registry.Owner, registry.Version) {
-	return doc[registry.Owner](s, s.owners[n]), s.entries[s.owners[n]].version
+func (s *store) owner(n int) (protocol.Owner, registry.Version) {
+	return doc[protocol.Owner](s, s.owners[n]), s.entries[s.owners[n]].version
 }
 
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
-func (s *store) list() *registry.State {
-	st := &registry.State{Time: s.w.wall()}
-	if m := doc[registry.Meta](s, s.meta); m.Units > 0 && !m.Deleting {
+func (s *store) list() *protocol.State {
+	st := &protocol.State{Time: s.w.wall()}
+	if m := doc[protocol.Meta](s, s.meta); m.Units > 0 && !m.Deleting {
 		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
 	}
 	for _, key := range s.members {
-		st.Members = append(st.Members, doc[registry.Member](s, key))
+		st.Members = append(st.Members, doc[protocol.Member](s, key))
 		st.MemberVersions = append(st.MemberVersions, s.entries[key].version)
 	}
 	for _, key := range s.static {
-		st.Static = append(st.Static, doc[registry.StaticMember](s, key))
+		st.Static = append(st.Static, doc[protocol.StaticMember](s, key))
 	}
 	if e, ok := s.entries[s.assignment]; ok {
-		a := doc[registry.Assignment](s, s.assignment)
+		a := doc[protocol.Assignment](s, s.assignment)
 		st.Assignment, st.AssignmentVersion = &a, e.version
 	}
 	if e, ok := s.entries[s.control]; ok {
-		st.Control, st.ControlVersion = doc[registry.Control](s, s.control), e.version
+		st.Control, st.ControlVersion = doc[protocol.Control](s, s.control), e.version
 	}
 	if st.Meta != nil {
-		st.Units = make([]registry.Unit, st.Meta.Units)
+		st.Units = make([]protocol.Unit, st.Meta.Units)
 		for n := range st.Units {
 			st.Units[n].Number = n
 			st.Units[n].Owner, st.Units[n].OwnerVersion = s.owner(n)
@@ -269,10 +270,10 @@ func (s *store) list() *registry.State {
 }
 
 // listCheckpoints is the second half.
-func (s *store) listCheckpoints(st *registry.State) {
+func (s *store) listCheckpoints(st *protocol.State) {
 	for n := range st.Units {
 		if e, ok := s.entries[s.checkpoints[n]]; ok {
-			c := doc[registry.Checkpoint](s, s.checkpoints[n])
+			c := doc[protocol.Checkpoint](s, s.checkpoints[n])
 			st.Units[n].Checkpoint, st.Units[n].CheckpointVersion = &c, e.version
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // unit is what the members share out: some partitions of a storage topic.
@@ -66,9 +66,9 @@ func (u *unit) any() *partition {
 }
 
 // begin are the positions of a unit that nobody has begun with.
-func (u *unit) begin() (pos []registry.Position) {
+func (u *unit) begin() (pos []protocol.Position) {
 	for _, p := range u.parts {
-		pos = append(pos, registry.Position{Storage: u.storage, Partition: p.number})
+		pos = append(pos, protocol.Position{Storage: u.storage, Partition: p.number})
 	}
 	return pos
 }
@@ -101,8 +101,8 @@ func (p *partition) over() bool {
 }
 
 // beside is the checkpoint of a unit in which one position is another one.
-func (s *store) beside(n int, pos registry.Position) []registry.Position {
-	all := []registry.Position{pos}
+func (s *store) beside(n int, pos protocol.Position) []protocol.Position {
+	all := []protocol.Position{pos}
 	for _, at := range s.positions(n) {
 		if at.Partition != pos.Partition {
 			all = append(all, at)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -17,7 +18,7 @@ func (s *store) whole(by *node) {
 		s.w.fail("half a group: after a write of %s there are %d entries without its document, %s among them", name(by), len(keys), slices.Min(keys))
 	}
 	for _, key := range s.members {
-		m := doc[registry.Member](s, key)
+		m := doc[protocol.Member](s, key)
 		if _, ok := s.entries[s.w.group.StaticKey(m.ID)]; m.Static && !ok {
 			s.w.fail("after a write of %s the static member %s is there and would not be waited for", name(by), m.ID)
 		}
@@ -46,7 +47,7 @@ func (n *node) begins(e *core.StartUnit) {
 }
 
 // read counts the readings in a row that show a unit as paused, or another life of the group.
-func (n *node) read(st *registry.State) {
+func (n *node) read(st *protocol.State) {
 	if n.others++; !n.joined || st == nil || st.Meta == nil || st.Meta.Life == n.life {
 		n.others = 0
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // concurrency is how many handlers a worker runs at once.
@@ -252,7 +252,7 @@ func (k *worker) end(err error) {
 }
 
 // checkpoint is how far it got, of the inputs where it is anywhere. A unit of one has always a position.
-func (k *worker) checkpoint(all bool) (c registry.Checkpoint) {
+func (k *worker) checkpoint(all bool) (c protocol.Checkpoint) {
 	for _, l := range k.inputs {
 		if len(k.inputs) == 1 || l.begun && (all || !k.curt || l.moved) {
 			l.moved = false
@@ -262,8 +262,8 @@ func (k *worker) checkpoint(all bool) (c registry.Checkpoint) {
 	return c
 }
 
-func (l *input) position() registry.Position {
-	pos := registry.Position{Storage: l.unit.storage, Partition: l.number, Next: l.next}
+func (l *input) position() protocol.Position {
+	pos := protocol.Position{Storage: l.unit.storage, Partition: l.number, Next: l.next}
 	for o := l.next; o < int64(len(l.state)); o++ {
 		if l.state[o] != finished {
 			continue
@@ -271,7 +271,7 @@ func (l *input) position() registry.Position {
 		if last := len(pos.Done) - 1; last >= 0 && pos.Done[last][1] == o {
 			pos.Done[last][1]++
 		} else {
-			pos.Done = append(pos.Done, registry.Range{o, o + 1})
+			pos.Done = append(pos.Done, protocol.Range{o, o + 1})
 		}
 	}
 	return pos

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -31,7 +32,7 @@ type world struct {
 	check  *history.Checker
 	moment int64 // of the last event told to the checker
 
-	group *registry.Group
+	group *protocol.Group
 	store *store
 	units []*unit // of all storage topics, also of those that are not there yet
 	nodes []*node // all that ever were, in order of their start
@@ -54,7 +55,7 @@ func newWorld(cfg Config) *world {
 		check: history.New(history.Config{Exact: true}), now: time.Hour,
 	}
 	w.plan = choose(w.rng)
-	group, err := registry.New(nil).Group("g")
+	group, err := protocol.NewGroup(registry.New(nil), "g")
 	if err != nil {
 		panic(err) // a valid name
 	}

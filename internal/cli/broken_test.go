@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	logdriver "github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/fileregistry"
@@ -189,7 +190,7 @@ func swapsSome(t *brokenTopic) func(int, *logdriver.AppendRequest, func(int64, e
 type brokenRegistry struct {
 	*registry.Registry
 	apply func([]registrydriver.Txn) []registrydriver.Txn
-	list  func(*registry.Position)
+	list  func(*protocol.Position)
 }
 
 func isCheckpoint(key string) bool { return strings.HasPrefix(key, "checkpoints/") }
@@ -221,7 +222,7 @@ func (r *brokenRegistry) List(ctx context.Context, prefix string) (registrydrive
 	}
 	snap.Entries = append([]registrydriver.Entry(nil), snap.Entries...)
 	for i, e := range snap.Entries {
-		var c registry.Checkpoint
+		var c protocol.Checkpoint
 		if !isCheckpoint(e.Key) || json.Unmarshal(e.Value, &c) != nil {
 			continue
 		}
@@ -238,7 +239,7 @@ func (r *brokenRegistry) List(ctx context.Context, prefix string) (registrydrive
 }
 
 // ahead hands a checkpoint on with five records that nobody has seen.
-func ahead(p *registry.Position) { p.Next, p.Done = p.Next+5, nil }
+func ahead(p *protocol.Position) { p.Next, p.Done = p.Next+5, nil }
 
 // behind hands a checkpoint on that is older than the last.
-func behind(p *registry.Position) { p.Next, p.Done = max(0, p.Next-5), nil }
+func behind(p *protocol.Position) { p.Next, p.Done = max(0, p.Next-5), nil }

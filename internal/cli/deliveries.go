@@ -9,9 +9,9 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/push"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // What the owners of shards tell with their progress: whether the breaker is open, and what is used of limits.
@@ -86,7 +86,7 @@ type used struct {
 }
 
 // with adds what one shard uses.
-func (u *used) with(told *registry.Deliveries) *used {
+func (u *used) with(told *protocol.Deliveries) *used {
 	if told == nil {
 		return u
 	}
@@ -123,7 +123,7 @@ type endpointView struct {
 // endpointPart is what one member says of them, and has of them.
 type endpointPart struct {
 	Member string `json:"member"`
-	registry.EndpointPart
+	protocol.EndpointPart
 }
 
 // endpointOf is what members of a subscription tell of the limits of its endpoint, and what all use that go there;

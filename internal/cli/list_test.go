@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/fileregistry"
 )
@@ -21,9 +22,9 @@ func TestListsNameWhatCantBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for group, topic := range map[string]string{"fine": "sound", "odd": "bomb"} {
-		g, err := reg.Group(group)
+		g, err := protocol.NewGroup(reg, group)
 		if err == nil {
-			_, err = g.EnsureMeta(t.Context(), registry.Meta{Topic: topic, Units: 1})
+			_, err = g.EnsureMeta(t.Context(), protocol.Meta{Topic: topic, Units: 1})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/registry/registrytest"
+	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 )
 
 // terminal is a new pseudo terminal: the side that programs write to, and a function that ends it
@@ -79,19 +79,19 @@ func plant(t *testing.T, dir string) {
 	if _, err := rf.Produce(ctx, "t", ringfence.Message{Key: []byte(hostile), Value: []byte(hostile)}); err != nil {
 		t.Fatal(err)
 	}
-	g, err := rf.Registry().Group("g")
+	g, err := protocol.NewGroup(rf.Registry(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.EnsureMeta(ctx, registry.Meta{Topic: "t", Units: 1}); err != nil {
+	if _, err := g.EnsureMeta(ctx, protocol.Meta{Topic: "t", Units: 1}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := rf.Registry().OpenSession(ctx, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := registry.Member{ID: "m", Incarnation: hostile + "\nFAKE", Host: hostile + "\nFAKE", Zone: hostile + "\nFAKE"}
-	if _, err := registrytest.Join(ctx, g, s, m); err != nil {
+	m := protocol.Member{ID: "m", Incarnation: hostile + "\nFAKE", Host: hostile + "\nFAKE", Zone: hostile + "\nFAKE"}
+	if _, err := protocoltest.Join(ctx, g, s, m); err != nil {
 		t.Fatal(err)
 	}
 }

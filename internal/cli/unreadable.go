@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // unreadable notes the partitions of this member whose next record can't be read, so that a
@@ -77,7 +77,7 @@ func remedy(group string, partition int, err error) string {
 	}
 	var trimmed *commitlog.OutOfRangeError
 	var damaged *commitlog.CorruptError
-	var stored *registry.DamagedUnitError
+	var stored *protocol.DamagedUnitError
 	switch {
 	case errors.As(err, &stored):
 		return fmt.Sprintf("to go on from where you say: ringfence group seek %s --partition %d --to earliest (or latest, an offset, a time)", group, partition)

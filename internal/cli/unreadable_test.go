@@ -8,8 +8,8 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 )
 
 func TestWhatCantBeReadIsAFaultWithItsRemedy(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWhatCantBeReadIsAFaultWithItsRemedy(t *testing.T) {
 		"beyond the end":   {&commitlog.OutOfRangeError{Offset: 99, First: 0, End: 5}, "group seek g --partition 3 --to latest"},
 		"damaged":          {&commitlog.CorruptError{Offset: 1, Resume: 858}, "group seek g --partition 3 --to 858"},
 		"damaged at large": {&commitlog.CorruptError{Offset: 1, Resume: -1}, `"ringfence log check"`},
-		"of the registry":  {&registry.DamagedUnitError{Unit: 3, Err: ringfence.ErrCorrupt}, "group seek g --partition 3 --to earliest (or latest, an offset, a time)"},
+		"of the registry":  {&protocol.DamagedUnitError{Unit: 3, Err: ringfence.ErrCorrupt}, "group seek g --partition 3 --to earliest (or latest, an offset, a time)"},
 		"deleted":          {ringfence.ErrNotFound, `"ringfence log check"`},
 		"away for now":     {ringfence.ErrUnavailable, ""},
 		"a handler hangs":  {errors.New("stuck"), ""},

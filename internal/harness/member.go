@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	commitlogdriver "github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
@@ -41,7 +42,7 @@ type MemberConfig struct {
 
 // RunMember consumes until ctx ends (nil), and tells the history all that it does.
 func RunMember(ctx context.Context, c MemberConfig) error {
-	g, err := c.Store.Group(c.Group)
+	g, err := protocol.NewGroup(c.Store, c.Group)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -21,7 +21,7 @@ import (
 // history does not depend on what the member believes.
 type observer struct {
 	driver.Registry // the store; what is not observed goes straight through
-	group           *registry.Group
+	group           *protocol.Group
 	tell            func(history.Event)
 	pass            func() // called before each call; it waits while the member is frozen
 
@@ -39,7 +39,7 @@ type tenure struct {
 	epoch int64
 }
 
-func newObserver(inner driver.Registry, group *registry.Group, member string, tell func(history.Event), pass func()) *observer {
+func newObserver(inner driver.Registry, group *protocol.Group, member string, tell func(history.Event), pass func()) *observer {
 	return &observer{
 		Registry: inner, group: group, tell: tell, pass: pass, member: member,
 		owners: make(map[tenure]string), known: make(map[tenure]bool), last: make(map[int]driver.Txn),
@@ -80,7 +80,7 @@ func (o *observer) OpenSession(ctx context.Context, ttl time.Duration) (driver.S
 func (o *observer) joins(t *driver.Txn) {
 	for _, p := range t.Puts {
 		if p.Key == o.group.MemberKey(o.member) {
-			var m registry.Member
+			var m protocol.Member
 			_ = json.Unmarshal(p.Value, &m) // it was encoded a moment ago
 			o.mu.Lock()
 			o.incarnation = m.Incarnation
@@ -99,7 +99,7 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		if !ok {
 			continue
 		}
-		var owner registry.Owner
+		var owner protocol.Owner
 		if json.Unmarshal(e.Value, &owner) != nil || !o.isNews(unit, owner) {
 			continue
 		}
@@ -120,15 +120,15 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 // told turns one transaction and its result into events. The error is that of the store.
 func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *driver.Result) error {
 	var unit int
-	var owner *registry.Owner
-	var checkpoint *registry.Checkpoint
+	var owner *protocol.Owner
+	var checkpoint *protocol.Checkpoint
 	for _, p := range t.Puts {
 		if n, ok := o.unitOf(p.Key, "groups/"+o.group.Name()+"/owners/"); ok {
-			unit, owner = n, new(registry.Owner)
+			unit, owner = n, new(protocol.Owner)
 			_ = json.Unmarshal(p.Value, owner) // it was encoded a moment ago
 		}
 		if n, ok := o.unitOf(p.Key, "checkpoints/"+o.group.Name()+"/"); ok {
-			unit, checkpoint = n, new(registry.Checkpoint)
+			unit, checkpoint = n, new(protocol.Checkpoint)
 			_ = json.Unmarshal(p.Value, checkpoint)
 		}
 	}
@@ -143,7 +143,7 @@ func (o *observer) told(ctx context.Context, began int64, t *driver.Txn, res *dr
 
 // committed tells the answer to a checkpoint. One that goes with a new owner happened when it was
 // asked for, as far as the history is concerned: the new owner may be at work before the answer.
-func (o *observer) committed(began int64, unit int, c *registry.Checkpoint, t *driver.Txn, res *driver.Result, handoff bool) {
+func (o *observer) committed(began int64, unit int, c *protocol.Checkpoint, t *driver.Txn, res *driver.Result, handoff bool) {
 	e := history.Event{
 		Kind: history.Committed, Began: began, At: history.Now(), Member: o.member,
 		Unit: unit, Epoch: c.Epoch, Positions: c.Positions,
@@ -179,11 +179,11 @@ func (o *observer) isFence(t *driver.Txn, res *driver.Result, unit int) bool {
 
 // isClean says whether a unit was given away with all that its handlers finished. One that went without,
 // as its time to drain was up, says so in its reason.
-func isClean(next *registry.Owner) bool {
+func isClean(next *protocol.Owner) bool {
 	return next.Member != "" && strings.HasPrefix(next.Reason, "handoff from ")
 }
 
-func (o *observer) owned(ctx context.Context, began int64, unit int, owner *registry.Owner, last *registry.Checkpoint) error {
+func (o *observer) owned(ctx context.Context, began int64, unit int, owner *protocol.Owner, last *protocol.Checkpoint) error {
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
 		Unit: unit, Epoch: owner.Epoch, After: owner.After, Reason: owner.Reason,
@@ -209,7 +209,7 @@ func (o *observer) owned(ctx context.Context, began int64, unit int, owner *regi
 
 // isNews says whether this member owns the unit and the history has not been told. Two that ask
 // at once may both tell: better twice than after the member began to work.
-func (o *observer) isNews(unit int, owner registry.Owner) bool {
+func (o *observer) isNews(unit int, owner protocol.Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := tenure{unit, owner.Epoch}
@@ -217,7 +217,7 @@ func (o *observer) isNews(unit int, owner registry.Owner) bool {
 	return owner.Member == o.member && owner.Incarnation == o.incarnation && !o.known[at]
 }
 
-func (o *observer) knows(unit int, owner registry.Owner) {
+func (o *observer) knows(unit int, owner protocol.Owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := tenure{unit, owner.Epoch}
@@ -233,12 +233,12 @@ func (o *observer) at(unit int, epoch int64) string {
 
 // positions reads where the owner of a unit at an epoch begins. It has not begun, and those before
 // it are fenced: only one after it may have moved the checkpoint, and then it does not get the unit.
-func (o *observer) positions(ctx context.Context, unit int, epoch int64) ([]registry.Position, error) {
+func (o *observer) positions(ctx context.Context, unit int, epoch int64) ([]protocol.Position, error) {
 	snap, err := o.Registry.List(ctx, o.group.CheckpointKey(unit))
 	if err != nil || len(snap.Entries) == 0 {
 		return nil, err
 	}
-	var c registry.Checkpoint
+	var c protocol.Checkpoint
 	_ = json.Unmarshal(snap.Entries[0].Value, &c) // damage shows as a checkpoint that went back
 	if c.Epoch > epoch {
 		return nil, fmt.Errorf("unit %d is at epoch %d by now, and was at %d when it was looked at: %w", unit, c.Epoch, epoch, driver.ErrUnavailable)

@@ -9,19 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
-	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
 // witness is a member behind an observer, and what the observer told.
 type witness struct {
 	*observer
 	handle *memregistry.Handle
-	by     *registrytest.Member
-	group  *registry.Group // through the observer
+	by     *protocoltest.Member
+	group  *protocol.Group // through the observer
 	events []history.Event
 }
 
@@ -33,23 +34,23 @@ func newWitness(t *testing.T, store *memregistry.Store, name string) *witness {
 			t.Error(err)
 		}
 	})
-	inner, err := handle.Group("g")
+	inner, err := protocol.NewGroup(handle.Registry, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &witness{handle: handle}
 	w.observer = newObserver(handle.Registry, inner, name, func(e history.Event) { w.events = append(w.events, e) }, func() {})
-	if w.group, err = registry.New(w.observer).Group("g"); err != nil {
+	if w.group, err = protocol.NewGroup(registry.New(w.observer), "g"); err != nil {
 		t.Fatal(err)
 	}
 	session, err := handle.OpenSession(t.Context(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.group.EnsureMeta(t.Context(), registry.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"}); err != nil {
+	if _, err := w.group.EnsureMeta(t.Context(), protocol.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"}); err != nil {
 		t.Fatal(err)
 	}
-	if w.by, err = registrytest.Join(t.Context(), w.group, session, registry.Member{ID: name, Incarnation: name + "1"}); err != nil {
+	if w.by, err = protocoltest.Join(t.Context(), w.group, session, protocol.Member{ID: name, Incarnation: name + "1"}); err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // story builds the history of unit 0, which is partition 0 of storage topic 0.
@@ -29,11 +29,11 @@ func (s *story) produce(key string, offsets ...int64) *story {
 	return s
 }
 
-func (s *story) own(member string, epoch int64, from ...registry.Position) *story {
+func (s *story) own(member string, epoch int64, from ...protocol.Position) *story {
 	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, After: epoch - 1, Positions: from})
 }
 
-func (s *story) handoff(member string, epoch int64, from ...registry.Position) *story {
+func (s *story) handoff(member string, epoch int64, from ...protocol.Position) *story {
 	return s.add(history.Event{Kind: history.Owned, Member: member, Epoch: epoch, After: epoch - 1, Positions: from, Handoff: true})
 }
 
@@ -56,7 +56,7 @@ func (s *story) process(member string, epoch int64, key string, offsets ...int64
 	return s
 }
 
-func (s *story) commit(member string, epoch int64, pos ...registry.Position) *story {
+func (s *story) commit(member string, epoch int64, pos ...protocol.Position) *story {
 	return s.add(history.Event{Kind: history.Committed, Member: member, Epoch: epoch, Positions: pos})
 }
 
@@ -68,8 +68,8 @@ func (s *story) check(exact, complete bool) *history.Report {
 	return c.Finish(complete)
 }
 
-func next(n int64, done ...registry.Range) registry.Position {
-	return registry.Position{Next: n, Done: done}
+func next(n int64, done ...protocol.Range) protocol.Position {
+	return protocol.Position{Next: n, Done: done}
 }
 
 // begun is a unit with four records of key k in the hands of a.
@@ -91,13 +91,13 @@ func TestTheCheckerFindsEachBrokenPromise(t *testing.T) {
 		{"a delivery in an epoch that nobody got", history.OnlyOwners, begun().process("a", 2, "k", 0)},
 		{"a commit that goes back", history.NeverBack, begun().process("a", 1, "k", 0, 1).commit("a", 1, next(2)).commit("a", 1, next(1))},
 		{"a commit that forgets a finished record", history.NeverBack,
-			begun().process("a", 1, "", 0, 2).commit("a", 1, next(1, registry.Range{2, 3})).commit("a", 1, next(1))},
+			begun().process("a", 1, "", 0, 2).commit("a", 1, next(1, protocol.Range{2, 3})).commit("a", 1, next(1))},
 		{"an owner that starts behind the checkpoint", history.NeverBack,
 			begun().process("a", 1, "k", 0, 1).commit("a", 1, next(2)).own("b", 2, next(1))},
 		{"a checkpoint past a record in flight", history.NotPast, begun().start("a", 1, 0, "k").commit("a", 1, next(1))},
 		{"a checkpoint past a record that nobody got", history.NotPast, begun().process("a", 1, "k", 1).commit("a", 1, next(2))},
 		{"a done range around an unfinished record", history.NotPast,
-			begun().process("a", 1, "", 1).commit("a", 1, next(0, registry.Range{1, 3}))},
+			begun().process("a", 1, "", 1).commit("a", 1, next(0, protocol.Range{1, 3}))},
 		{"a checkpoint past what only a replaced owner finished", history.NotPast,
 			begun().start("a", 1, 0, "k").own("b", 2).end("a", 1, 0, "k").commit("b", 2, next(1))},
 		{"a checkpoint beyond the end", history.NotPast, begun().process("a", 1, "k", 0, 1, 2, 3).commit("a", 1, next(5))},
@@ -116,8 +116,8 @@ func TestTheCheckerFindsEachBrokenPromise(t *testing.T) {
 		{"a delivery below the checkpoint", history.NotAgain,
 			begun().process("a", 1, "k", 0).commit("a", 1, next(1)).own("b", 2, next(1)).process("b", 2, "k", 0)},
 		{"a delivery of a record that was done out of order", history.NotAgain,
-			begun().process("a", 1, "", 1).commit("a", 1, next(0, registry.Range{1, 2})).
-				own("b", 2, next(0, registry.Range{1, 2})).process("b", 2, "", 1)},
+			begun().process("a", 1, "", 1).commit("a", 1, next(0, protocol.Range{1, 2})).
+				own("b", 2, next(0, protocol.Range{1, 2})).process("b", 2, "", 1)},
 		{"a repeated delivery without a takeover", history.NotAgain, begun().process("a", 1, "", 0, 0)},
 		{"a handoff while a handler runs", history.CleanHandoff, begun().start("a", 1, 0, "k").handoff("b", 2)},
 		{"a handoff without the final checkpoint", history.CleanHandoff, begun().process("a", 1, "k", 0).handoff("b", 2)},
@@ -139,7 +139,7 @@ func TestAGoodHistoryIsCountedAndBreaksNothing(t *testing.T) {
 	s := begun().process("a", 1, "k", 0).commit("a", 1, next(1)).
 		process("a", 1, "k", 1).start("a", 1, 2, "k"). // a is killed here
 		own("b", 2, next(1)).
-		add(history.Event{Kind: history.Committed, Member: "a", Epoch: 1, Positions: []registry.Position{next(2)}, Outcome: history.Refused}).
+		add(history.Event{Kind: history.Committed, Member: "a", Epoch: 1, Positions: []protocol.Position{next(2)}, Outcome: history.Refused}).
 		process("b", 2, "k", 1).start("b", 2, 2, "k").handler(history.Failed, "b", 2, 2, "k").process("b", 2, "k", 2).
 		commit("b", 2, next(3)).handoff("c", 3, next(3)).
 		process("c", 3, "k", 3).commit("c", 3, next(4))
@@ -157,7 +157,7 @@ func TestAGoodHistoryIsCountedAndBreaksNothing(t *testing.T) {
 func TestACommitOfUnknownFateProvesNothing(t *testing.T) {
 	t.Parallel()
 	unknown := func(n int64) history.Event {
-		return history.Event{Kind: history.Committed, Member: "a", Epoch: 1, Positions: []registry.Position{next(n)}, Outcome: history.Unknown}
+		return history.Event{Kind: history.Committed, Member: "a", Epoch: 1, Positions: []protocol.Position{next(n)}, Outcome: history.Unknown}
 	}
 	s := begun().process("a", 1, "k", 0, 1).add(unknown(2)).own("b", 2).add(unknown(1)).process("b", 2, "k", 0, 1, 2, 3).commit("b", 2, next(4))
 	if report := s.check(true, true); report.Err() != nil || report.Unknown != 2 || report.Commits != 1 {
@@ -180,7 +180,7 @@ func TestAReplacedOwnerMayStillBeAtWork(t *testing.T) {
 func TestASeekMayGoBackAndForth(t *testing.T) {
 	t.Parallel()
 	seek := func(s *story, epoch, to int64) *story {
-		s.add(history.Event{Kind: history.Seek, Epoch: epoch, Positions: []registry.Position{next(to)}})
+		s.add(history.Event{Kind: history.Seek, Epoch: epoch, Positions: []protocol.Position{next(to)}})
 		return s.own("a", epoch, next(to))
 	}
 	s := begun().process("a", 1, "k", 0, 1, 2, 3).commit("a", 1, next(4))
@@ -199,13 +199,13 @@ func TestLateAnswersOfRealProcessesAreNoViolation(t *testing.T) {
 	t.Parallel()
 	s := new(story).own("a", 1).process("a", 1, "k", 0)
 	s.own("b", 2, next(1)) // told before a told that its commit was accepted, which b has seen
-	s.add(history.Event{Kind: history.Committed, Began: 3, Member: "a", Epoch: 1, Positions: []registry.Position{next(1)}})
+	s.add(history.Event{Kind: history.Committed, Began: 3, Member: "a", Epoch: 1, Positions: []protocol.Position{next(1)}})
 	s.produce("k", 0) // the producer was slow to tell
 	s.own("c", 5, next(1))
 	if report := s.check(false, true); report.Err() != nil {
 		t.Errorf("got:\n%s", report)
 	}
-	s.add(history.Event{Kind: history.Committed, Began: 1, Member: "b", Epoch: 2, Positions: []registry.Position{next(2)}})
+	s.add(history.Event{Kind: history.Committed, Began: 1, Member: "b", Epoch: 2, Positions: []protocol.Position{next(2)}})
 	if report := s.check(false, true); report.Err() == nil || report.Violations[0].Promise != history.NeverBack {
 		t.Errorf("c does not know what b committed, got:\n%s", report)
 	}
@@ -263,8 +263,8 @@ func time(o int64) string {
 
 func TestAStoreThatGoesBackIsNoExcuseForALostRecord(t *testing.T) {
 	t.Parallel()
-	rollback := func(s *story, epoch int64, to registry.Position) *story {
-		return s.add(history.Event{Kind: history.Rollback, Epoch: epoch, Positions: []registry.Position{to}})
+	rollback := func(s *story, epoch int64, to protocol.Position) *story {
+		return s.add(history.Event{Kind: history.Rollback, Epoch: epoch, Positions: []protocol.Position{to}})
 	}
 	undone := func() *story {
 		s := begun().process("a", 1, "k", 0).commit("a", 1, next(1)).own("b", 2, next(1)).process("b", 2, "k", 1).commit("b", 2, next(2))
@@ -290,7 +290,7 @@ func TestAStoreThatGoesBackIsNoExcuseForALostRecord(t *testing.T) {
 func TestAForgottenEpochIsGivenAgainOnlyToWhoWasOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, crossed := range []bool{false, true} {
-		s := begun().own("b", 2).add(history.Event{Kind: history.Rollback, Epoch: 1, Positions: []registry.Position{next(0)}})
+		s := begun().own("b", 2).add(history.Event{Kind: history.Rollback, Epoch: 1, Positions: []protocol.Position{next(0)}})
 		s.add(history.Event{Kind: history.Owned, Member: "c", Epoch: 2, After: 1, Crossed: crossed})
 		report := s.process("c", 2, "k", 0).check(true, false)
 		if bad := report.Err() != nil; bad == crossed || bad && report.Violations[0].Promise != history.OneOwner {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // coverage is what a checkpoint says is done, by partition.
-type coverage map[place]registry.Position
+type coverage map[place]protocol.Position
 
 // cover reads the positions of a checkpoint.
-func cover(positions []registry.Position) coverage {
+func cover(positions []protocol.Position) coverage {
 	c := make(coverage, len(positions))
 	for _, p := range positions {
 		c[place{p.Storage, p.Partition}] = p
@@ -59,8 +59,8 @@ func inOrder[V any](m map[place]V) []place {
 	return s
 }
 
-func inRanges(ranges []registry.Range, offset int64) bool {
-	_, found := slices.BinarySearchFunc(ranges, offset, func(r registry.Range, o int64) int {
+func inRanges(ranges []protocol.Range, offset int64) bool {
+	_, found := slices.BinarySearchFunc(ranges, offset, func(r protocol.Range, o int64) int {
 		switch {
 		case o < r[0]:
 			return 1

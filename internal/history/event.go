@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // Kind is what an event tells.
@@ -85,7 +85,7 @@ type Event struct {
 	Sequence    int64  `json:"seq,omitempty"`   // of the record among those of its key, as its producer sent them, from 1; 0: not told
 	Value       uint64 `json:"value,omitempty"` // a fingerprint of key, value and headers; 0: not told
 
-	Positions []registry.Position `json:"positions,omitempty"`
+	Positions []protocol.Position `json:"positions,omitempty"`
 	Outcome   Outcome             `json:"outcome,omitempty"`
 	// Handoff: the owner before has drained the unit and passed it on, checkpoint and all.
 	Handoff bool `json:"handoff,omitempty"`

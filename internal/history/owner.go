@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // What is demanded of owners and their checkpoints. Each event is held against the tenures before and after
@@ -187,7 +187,7 @@ func (c *Checker) committed(e *Event) {
 }
 
 // passed checks that all records that a checkpoint covers are finished, and moves the frontier.
-func (c *Checker) passed(e *Event, p *partition, at place, pos registry.Position, ok func(offset int64) bool) {
+func (c *Checker) passed(e *Event, p *partition, at place, pos protocol.Position, ok func(offset int64) bool) {
 	for _, r := range pos.Done {
 		p.scan(max(r[0], p.frontier), r[1], known, func(o int64) {
 			if !ok(o) {

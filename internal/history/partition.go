@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // Histories have millions of records, so what is known of each is some bits, in pages that exist where
@@ -59,7 +59,7 @@ type partition struct {
 
 	frontier int64            // where the checkpoint stands
 	finished map[int64]epochs // who finished a record at or above frontier
-	excused  []registry.Range
+	excused  []protocol.Range
 }
 
 func newPartition() *partition {
@@ -187,7 +187,7 @@ func (p *partition) seek(next int64) (undone int64) {
 		pg.done[w] &^= bit
 		pg.started[w] &^= bit
 	})
-	p.excused = slices.DeleteFunc(p.excused, func(r registry.Range) bool { return r[0] >= next })
+	p.excused = slices.DeleteFunc(p.excused, func(r protocol.Range) bool { return r[0] >= next })
 	for i := range p.excused {
 		p.excused[i][1] = min(p.excused[i][1], next)
 	}
@@ -198,7 +198,7 @@ func (p *partition) seek(next int64) (undone int64) {
 // restore goes back to a checkpoint and the epoch that it was written in: what it covers is done
 // again, as when a seek behind it is undone, and so is what owners up to that epoch finished. Epoch 0 is
 // before the first owner; what is known of later ones is kept then, for the store may know them again.
-func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
+func (p *partition) restore(pos protocol.Position, epoch int64) (undone int64) {
 	finish := func(o int64) {
 		pg, w, bit := p.slot(o)
 		pg.started[w] |= bit
@@ -207,7 +207,7 @@ func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
 			undone--
 		}
 	}
-	for _, r := range append([]registry.Range{{0, pos.Next}}, pos.Done...) {
+	for _, r := range append([]protocol.Range{{0, pos.Next}}, pos.Done...) {
 		p.scan(r[0], r[1], known, finish)
 	}
 	for o, by := range p.finished {
@@ -227,7 +227,7 @@ func (p *partition) restore(pos registry.Position, epoch int64) (undone int64) {
 
 func (p *partition) excuse(from, to int64) {
 	if from < to {
-		p.excused = append(p.excused, registry.Range{from, to})
+		p.excused = append(p.excused, protocol.Range{from, to})
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 // tale is a story of two keys and two storage topics, each with one partition and one unit, in which
@@ -159,7 +159,7 @@ func TestWhoRejoinsMayRepeatWhatNoCheckpointCovers(t *testing.T) {
 	rejoin := history.Event{Kind: history.Rejoined, Member: "a"}
 	begin := func() *story {
 		return new(story).own("a", 1).produce("k", 0, 1, 2).process("a", 1, "k", 0, 1).
-			commit("a", 1, registry.Position{Next: 1})
+			commit("a", 1, protocol.Position{Next: 1})
 	}
 	for name, c := range map[string]struct {
 		story *story

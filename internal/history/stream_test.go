@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/registry"
 )
 
 func TestEventsSurviveAFile(t *testing.T) {
@@ -22,7 +22,7 @@ func TestEventsSurviveAFile(t *testing.T) {
 	want := []history.Event{
 		{Kind: history.Produced, At: 1, Partition: 3, Offset: 9, Key: history.Key([]byte{0xff}), Value: 1 << 63},
 		{Kind: history.Committed, At: 2, Began: 1, Member: "a", Incarnation: "i", Unit: 4, Epoch: 5, Outcome: history.Unknown,
-			Positions: []registry.Position{{Storage: 1, Partition: 2, Next: 3, Done: []registry.Range{{5, 6}}}}},
+			Positions: []protocol.Position{{Storage: 1, Partition: 2, Next: 3, Done: []protocol.Range{{5, 6}}}}},
 		{Kind: history.Owned, At: 3, Handoff: true, Reason: "b joined"},
 	}
 	for _, e := range want {
@@ -163,7 +163,7 @@ func BenchmarkChecker(b *testing.B) {
 		}
 		o++
 		if o%1000 == 0 {
-			c.Add(history.Event{Kind: history.Committed, At: o, Member: "a", Epoch: 1, Positions: []registry.Position{{Next: o}}})
+			c.Add(history.Event{Kind: history.Committed, At: o, Member: "a", Epoch: 1, Positions: []protocol.Position{{Next: o}}})
 		}
 	}
 	if err := c.Report().Err(); err != nil {

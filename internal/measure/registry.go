@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -52,8 +53,8 @@ type registryRun struct {
 	*checkpoints
 	*run
 	rf, other *ringfence.Client
-	group     *registry.Group
-	grants    []registry.Grant
+	group     *protocol.Group
+	grants    []protocol.Grant
 	// By unit: the offset of its latest checkpoint, and that checkpoint's version. A unit has one writer.
 	next     []int64
 	versions []registry.Version
@@ -68,20 +69,20 @@ const (
 // claim joins the group and claims all units. The member leaves when the run ends, so that its group can be removed.
 func (r *registryRun) claim(ctx context.Context) {
 	reg := r.rf.Registry()
-	r.group = Must(reg.Group(registryGroup))
-	Must(r.group.EnsureMeta(ctx, registry.Meta{Topic: "none", Units: r.Units, Assignor: "none"}))
+	r.group = Must(protocol.NewGroup(reg, registryGroup))
+	Must(r.group.EnsureMeta(ctx, protocol.Meta{Topic: "none", Units: r.Units, Assignor: "none"}))
 	session := Must(reg.OpenSession(ctx, registryTTL))
 	r.Later(func() error { return session.Close(context.WithoutCancel(ctx)) })
 	st := Must(r.group.Load(ctx, false))
-	self := registry.Member{ID: registryMember, Incarnation: session.ID()}
+	self := protocol.Member{ID: registryMember, Incarnation: session.ID()}
 	_, seen, _ := st.Member(self.ID)
-	joined := Must(reg.Txn(ctx, r.group.JoinTxn(registry.Join{Member: self, Session: session.ID(), Seen: seen, Meta: st.MetaVersion})))
+	joined := Must(reg.Txn(ctx, r.group.JoinTxn(protocol.Join{Member: self, Session: session.ID(), Seen: seen, Meta: st.MetaVersion})))
 	txns := make([]registry.Txn, r.Units)
-	r.grants, r.next, r.versions = make([]registry.Grant, r.Units), make([]int64, r.Units), make([]registry.Version, r.Units)
+	r.grants, r.next, r.versions = make([]protocol.Grant, r.Units), make([]int64, r.Units), make([]registry.Version, r.Units)
 	for i := range txns {
-		owner := registry.Owner{Member: self.ID, Incarnation: self.Incarnation, Epoch: registry.NextEpoch(0, st.Time), Reason: "bench", Since: st.Time}
-		r.grants[i] = registry.Grant{Unit: i, Epoch: owner.Epoch}
-		txns[i] = r.group.ClaimTxn(registry.Claim{Unit: i, Owner: owner, Self: joined[0]})
+		owner := protocol.Owner{Member: self.ID, Incarnation: self.Incarnation, Epoch: protocol.NextEpoch(0, st.Time), Reason: "bench", Since: st.Time}
+		r.grants[i] = protocol.Grant{Unit: i, Epoch: owner.Epoch}
+		txns[i] = r.group.ClaimTxn(protocol.Claim{Unit: i, Owner: owner, Self: joined[0]})
 	}
 	r.apply(ctx, txns, func(i int, v registry.Version) { r.grants[i].Version = v })
 }
@@ -123,8 +124,8 @@ func (r *registryRun) enterBare(ctx context.Context) *Entry {
 
 // commit is the transaction with which a member stores the next checkpoint of a unit.
 func (r *registryRun) commit(unit int) registry.Txn {
-	return r.group.CommitTxn(r.grants[unit], registry.Checkpoint{
-		Positions: []registry.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember, Updated: time.Now().UnixMilli(),
+	return r.group.CommitTxn(r.grants[unit], protocol.Checkpoint{
+		Positions: []protocol.Position{{Partition: unit, Next: r.next[unit]}}, Member: registryMember, Updated: time.Now().UnixMilli(),
 	}, r.versions[unit])
 }
 
@@ -156,7 +157,7 @@ func (r *registryRun) write(ctx context.Context, t *Turn, callers, batch int) fl
 func (r *registryRun) verify(ctx context.Context) {
 	r.look(ctx)
 	r.commits(ctx, 0, make([]registry.Txn, len(r.grants)))
-	g := Must(r.other.Registry().Group(registryGroup))
+	g := Must(protocol.NewGroup(r.other.Registry(), registryGroup))
 	for i, u := range Must(g.Load(ctx, true)).Units {
 		if want := r.next[i]; u.Checkpoint == nil || u.Checkpoint.Positions[0].Next != want {
 			Check(fmt.Errorf("the checkpoint of unit %d is not the one that was written last, at offset %d: %+v", i, want, u.Checkpoint))

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
@@ -99,6 +100,8 @@ func TestConformance(t *testing.T) {
 		Store: func(t testing.TB) registrytest.Store { return suiteStore{config(t, server)} },
 	})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, suiteStore{config(t, testserver.URL(t, "etcd"))}) }
 
 // opened is a handle, which the test closes.
 func opened(t testing.TB, cfg Config) *store {

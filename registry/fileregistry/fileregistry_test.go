@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -45,3 +46,5 @@ func TestConformance(t *testing.T) {
 		CrashNoticed: time.Second,
 	})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, dirStore(t.TempDir())) }

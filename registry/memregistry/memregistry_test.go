@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
 	"github.com/ringfence/ringfence/registry/registrytest"
@@ -38,3 +39,5 @@ func TestConformance(t *testing.T) {
 		CrashNoticed: time.Second,
 	})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, store{memregistry.NewStore()}) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -19,7 +20,7 @@ func owned(t testing.TB, s *store, units int) []driver.Txn {
 		if err != nil || res[0].Err != nil {
 			t.Fatal(err, res)
 		}
-		value := registry.Encode(registry.Checkpoint{Positions: []registry.Position{{Next: int64(i)}}, Epoch: 1, Member: "member"})
+		value := registry.Encode(protocol.Checkpoint{Positions: []protocol.Position{{Next: int64(i)}}, Epoch: 1, Member: "member"})
 		txns[i] = driver.Txn{
 			Quiet:  true,
 			Checks: []driver.Check{{Key: owner, Version: res[0].Versions[0]}, {Key: checkpoint, Version: res[0].Versions[1]}},

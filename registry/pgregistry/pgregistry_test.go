@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -27,6 +28,8 @@ func TestConformance(t *testing.T) {
 		CrashNoticed: time.Second,
 	})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, newStore(t, testserver.URL(t, "postgres"))) }
 
 func TestARecordedRequestWritesUnderTheSameChecks(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -18,6 +19,10 @@ func TestConformanceBehindAProxyThatPoolsTransactions(t *testing.T) {
 	registrytest.Run(t, registrytest.Harness{
 		Store: func(t testing.TB) registrytest.Store { return newStore(t, u) },
 	})
+}
+
+func TestGroupsBehindAProxyThatPoolsTransactions(t *testing.T) {
+	protocoltest.Run(t, newStore(t, testserver.URL(t, "pgbouncer")))
 }
 
 func TestPooledTransactionsAreNoticedAndToldOnce(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
@@ -74,6 +75,8 @@ func TestConformance(t *testing.T) {
 		CrashNoticed: time.Second,
 	})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, namespaces{server(t)}) }
 
 func TestARecordedRequestWritesUnderTheSameChecks(t *testing.T) {
 	t.Parallel()

@@ -158,21 +158,24 @@ func checks(s *suite) {
 		{"a version of what is absent", v2, "absent", false},
 		{"a version that is none of ours", "1' OR '1'='1", "k", false},
 	} {
-		res, err := a.Apply(s.ctx(), []registry.Txn{{
-			Checks: []registry.Check{{Key: "other", Version: ""}, {Key: c.key, Version: c.version}},
-			Puts:   []registry.Put{{Key: "marker", Value: []byte(c.name)}},
-		}})
-		s.ok(err)
-		if c.ok {
-			s.ok(res[0].Err)
-			continue
-		}
-		s.is(res[0].Err, registry.ErrConflict)
-		if res[0].Failed != 1 {
-			s.Errorf("%s: the failed check is said to be number %d, expected 1", c.name, res[0].Failed)
-		}
-		if got := s.get(a, "marker"); got == c.name {
-			s.Errorf("%s: it was applied", c.name)
+		for _, quiet := range []bool{false, true} {
+			res, err := a.Apply(s.ctx(), []registry.Txn{{
+				Checks: []registry.Check{{Key: "other", Version: ""}, {Key: c.key, Version: c.version}},
+				Puts:   []registry.Put{{Key: "marker", Value: []byte(c.name)}},
+				Quiet:  quiet,
+			}})
+			s.ok(err)
+			if c.ok {
+				s.ok(res[0].Err)
+				continue
+			}
+			s.is(res[0].Err, registry.ErrConflict)
+			if res[0].Failed != 1 {
+				s.Errorf("%s: the failed check is said to be number %d, expected 1", c.name, res[0].Failed)
+			}
+			if got := s.get(a, "marker"); got == c.name {
+				s.Errorf("%s (quiet: %t): it was applied", c.name, quiet)
+			}
 		}
 	}
 }

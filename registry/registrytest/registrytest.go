@@ -107,7 +107,6 @@ var cases = []struct {
 	{"a cancelled context does not hang", cancelled},
 	{"what is given up was done or not, as its error says", givenUp},
 	{"a closed registry says so", closedSays},
-	{"groups work on it", groups},
 }
 
 // suite is one case on a store of its own.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
@@ -96,3 +97,7 @@ func TestSQLiteConformance(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, registrytest.Harness{Store: newSQLite, CrashNoticed: time.Second, TTL: ttl, Many: 1000})
 }
+
+func TestMariaDBGroups(t *testing.T) { protocoltest.Run(t, newMySQL(t)) }
+
+func TestSQLiteGroups(t *testing.T) { protocoltest.Run(t, newSQLite(t)) }

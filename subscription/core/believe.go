@@ -2,7 +2,7 @@ package core
 
 import "math/bits"
 
-// An epoch comes from the registry, which gives the time (registry.NextEpoch), or one more than the last where
+// An epoch comes from the registry, which gives the time (protocol.NextEpoch), or one more than the last where
 // that is later. So a fence far beyond the time, and far beyond the fence before it, is no owner's: an owner
 // would have to be claimed above it, one forged record would leave no epoch for the shard, and each would bring
 // the end nearer. All who read a journal have to agree on what counts in it, whenever they read and wherever they

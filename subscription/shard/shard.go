@@ -13,7 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -138,7 +138,7 @@ const (
 )
 
 // From is where an heir has to read the journal from that starts at these positions.
-func (s *Shard) From(at []registry.Position) int64 {
+func (s *Shard) From(at []protocol.Position) int64 {
 	next := Nexts(at)
 	var from int64
 	s.do(func(st *core.State) {
@@ -170,7 +170,7 @@ func (s *Shard) Started() <-chan struct{} { return s.started }
 // else's (fault.Fenced; a group.Outrun says above which epoch it has to be claimed), or its journal can't be read (fault.Corrupt …). It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
-	if err := registry.CheckEpoch("its journal", s.cfg.Epoch, core.MaxEpoch); err != nil {
+	if err := protocol.CheckEpoch("its journal", s.cfg.Epoch, core.MaxEpoch); err != nil {
 		return fmt.Errorf("subscription %q, shard %d: %w", s.cfg.Name, s.cfg.Shard, err)
 	}
 	inner, stop := context.WithCancelCause(ctx)

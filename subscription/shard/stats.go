@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // What a shard tells people of its deliveries lies in the checkpoint of its unit, so that everybody sees what only
@@ -25,7 +25,7 @@ type telling struct {
 	mu   sync.Mutex // taken before that of the Breaker, the Throttle and the Target
 	at   time.Time  // of the last look
 	was  int64      // begun then
-	last *registry.Deliveries
+	last *protocol.Deliveries
 }
 
 // limited says whether anything bounds the attempts of the shard, so that they are counted.
@@ -35,7 +35,7 @@ func (s *Shard) limited() bool {
 }
 
 // Deliveries is what people are told of the shard; the same pointer as long as there is nothing new.
-func (s *Shard) Deliveries() *registry.Deliveries {
+func (s *Shard) Deliveries() *protocol.Deliveries {
 	t := &s.told
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Shard) Deliveries() *registry.Deliveries {
 	if passed < tellEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
 		return t.last
 	}
-	told := registry.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Throttle.eased()), Endpoint: s.cfg.Target.part()}
+	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Throttle.eased()), Endpoint: s.cfg.Target.part()}
 	if t.last != nil {
 		told.Rate = t.last.Rate
 	}
@@ -79,7 +79,7 @@ func (s *Shard) news() {
 func round(n float64) float64 { return math.Round(n*100) / 100 }
 
 // heldBack says since when the breaker is open, and why; nil: it is closed, or there is none.
-func (b *Breaker) heldBack(now time.Time) *registry.HeldBack {
+func (b *Breaker) heldBack(now time.Time) *protocol.HeldBack {
 	if b == nil || !b.open() {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (b *Breaker) heldBack(now time.Time) *registry.HeldBack {
 	if !b.open() {
 		return nil
 	}
-	h := &registry.HeldBack{Since: b.since.UnixMilli(), Why: b.why}
+	h := &protocol.HeldBack{Since: b.since.UnixMilli(), Why: b.why}
 	if b.asked.Sub(now) > probeEvery {
 		h.Next = b.asked.UnixMilli()
 	}
@@ -98,11 +98,11 @@ func (b *Breaker) heldBack(now time.Time) *registry.HeldBack {
 // shortly is an error in a text that a checkpoint has room for, as a string of JSON too.
 func shortly(err error) string {
 	said := strings.ToValidUTF8(err.Error(), "?")
-	if len(said) <= registry.MaxWhyBytes {
+	if len(said) <= protocol.MaxWhyBytes {
 		return said
 	}
 	const cut = "…"
-	return strings.ToValidUTF8(said[:registry.MaxWhyBytes-len(cut)], "") + cut
+	return strings.ToValidUTF8(said[:protocol.MaxWhyBytes-len(cut)], "") + cut
 }
 
 // eased is the bound that the answers have brought about; 0: none.
@@ -116,13 +116,13 @@ func (t *Throttle) eased() float64 {
 }
 
 // part is what this process has of the endpoint's limits; nil: there are none.
-func (t *Target) part() *registry.EndpointPart {
+func (t *Target) part() *protocol.EndpointPart {
 	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := registry.EndpointPart{Rate: t.rate, Concurrency: int(t.most), ConcurrencyHere: int(t.slots.most.Load())}
+	p := protocol.EndpointPart{Rate: t.rate, Concurrency: int(t.most), ConcurrencyHere: int(t.slots.most.Load())}
 	for _, part := range t.parts {
 		p.RateHere += t.rate * part / t.among
 	}

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // An outage is told at once, and how many attempts there are once a second: in between it stays what it was.
@@ -22,7 +22,7 @@ func TestTheRateThatWasToldOutlastsTheOpeningOfTheBreaker(t *testing.T) {
 		}
 		b.why, b.since = "away", time.Now()
 		b.period.Add(1)
-		want := registry.Deliveries{At: time.Now().UnixMilli(), Rate: 7, HeldBack: &registry.HeldBack{Since: time.Now().UnixMilli(), Why: "away"}}
+		want := protocol.Deliveries{At: time.Now().UnixMilli(), Rate: 7, HeldBack: &protocol.HeldBack{Since: time.Now().UnixMilli(), Why: "away"}}
 		if d := s.Deliveries(); d == nil || !d.Same(&want) || d.Rate != want.Rate {
 			t.Errorf("in an outage it is told %+v; expected %+v", d, want)
 		}

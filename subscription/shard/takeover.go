@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -21,7 +21,7 @@ import (
 // Final is what the last record of a journal says to those who go on.
 type Final struct {
 	At        int64               `json:"at"`        // Unix ms: when the shard began to end
-	Positions []registry.Position `json:"positions"` // how far the main records are finished
+	Positions []protocol.Position `json:"positions"` // how far the main records are finished
 	Next      json.RawMessage     `json:"next"`      // the set that goes on, as the definition has it
 }
 
@@ -89,7 +89,7 @@ func decodeFinal(value []byte) (f Final, err error) {
 	if err := json.Unmarshal(value, &f); err != nil {
 		return Final{}, fmt.Errorf("%w: %w", fault.Corrupt, err)
 	}
-	if err := registry.CheckPositions(f.Positions); err != nil {
+	if err := protocol.CheckPositions(f.Positions); err != nil {
 		return Final{}, err
 	}
 	return f, nil
@@ -215,7 +215,7 @@ func (s *Shard) inherited(ctx context.Context, p core.Payload, o core.Origin) (r
 func lost(p core.Payload) bool { return p.From == core.InDead || p.From == core.InParentDead }
 
 // Nexts are positions as the core has them.
-func Nexts(at []registry.Position) []core.Next {
+func Nexts(at []protocol.Position) []core.Next {
 	next := make([]core.Next, len(at))
 	for i, p := range at {
 		next[i] = core.Next{Storage: p.Storage, Partition: p.Partition, Offset: p.Next}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/memtest"
-	"github.com/ringfence/ringfence/registry"
 )
 
 var forgedFinals = []string{
@@ -20,7 +20,7 @@ var forgedFinals = []string{
 // What is accepted as the end of a journal is one that a shard can have written, and comes back.
 func FuzzFinal(f *testing.F) {
 	b, err := json.Marshal(Final{
-		At: 9, Positions: []registry.Position{{Next: 4, Done: []registry.Range{{6, 8}}}, {Partition: 1, Next: 9}},
+		At: 9, Positions: []protocol.Position{{Next: 4, Done: []protocol.Range{{6, 8}}}, {Partition: 1, Next: 9}},
 		Next: json.RawMessage(`{"set":2,"id":"abcdefgh","shards":4,"state":"making","starts":[-1,7]}`),
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func FuzzFinal(f *testing.F) {
 		if err != nil || again.At != final.At || len(again.Positions) != len(final.Positions) {
 			t.Fatalf("%+v comes back as %+v, %v", final, again, err)
 		}
-		if registry.CheckPositions(final.Positions) != nil {
+		if protocol.CheckPositions(final.Positions) != nil {
 			t.Fatalf("%s is accepted", value)
 		}
 	})

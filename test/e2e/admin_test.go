@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -56,7 +57,7 @@ func TestAListOfGroupsReadsNoCheckpoints(t *testing.T) {
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 8)
 	c.leave(t)
-	g, err := rf.Registry().Group("g")
+	g, err := protocol.NewGroup(rf.Registry(), "g")
 	must(t, err)
 	_, err = rf.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: g.CheckpointKey(0), Value: []byte("{")}}})
 	must(t, err)

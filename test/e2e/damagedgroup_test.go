@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -33,7 +34,7 @@ func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 60)
 	c.leave(t)
-	g, err := rf.Registry().Group("g")
+	g, err := protocol.NewGroup(rf.Registry(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestAGroupThatCannotBeReadIsDeletedByForce(t *testing.T) {
 	c = consume(t, rf, "orders", "g", again.handle, ringfence.ConsumeOptions{})
 	again.waitFor(t, 5)
 	c.leave(t)
-	g, err := rf.Registry().Group("g")
+	g, err := protocol.NewGroup(rf.Registry(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // sent sends the subscription somewhere and waits for the end of that.
@@ -255,7 +256,7 @@ func TestARegistryThatForgetsAResetIsTold(t *testing.T) {
 	stop()
 	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
 	reg := s.reg.Open()
-	g, err := reg.Group(info.Group())
+	g, err := protocol.NewGroup(reg.Registry, info.Group())
 	must(t, err)
 	must(t, g.Delete(t.Context())) // with all that was stored of its shards
 	must(t, reg.Close())

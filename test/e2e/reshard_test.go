@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
@@ -264,7 +265,7 @@ func forgetSet(t *testing.T, s *stores, info *ringfence.SubscriptionInfo) {
 	t.Helper()
 	reg := s.reg.Open()
 	defer func() { must(t, reg.Close()) }()
-	g, err := reg.Group(info.Group())
+	g, err := protocol.NewGroup(reg.Registry, info.Group())
 	must(t, err)
 	must(t, g.Delete(t.Context()))
 	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {

@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -115,7 +116,7 @@ func TestASeekHoldsBeforeItMoves(t *testing.T) {
 func TestASeekOfWhatCannotBeReadHoldsBeforeItMoves(t *testing.T) {
 	t.Parallel()
 	log, h, rf := heldGroup(t)
-	g, err := h.Group("g")
+	g, err := protocol.NewGroup(h.Registry, "g")
 	if err != nil {
 		t.Fatal(err)
 	}

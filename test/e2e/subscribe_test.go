@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // delivered notes what a handler of a subscription was given and what it took.
@@ -261,7 +262,7 @@ func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
 	stop := subscribe(t, rf, "billing", h)
 	info, err := rf.DescribeSubscription(t.Context(), "billing")
 	must(t, err)
-	g, err := rf.Registry().Group(info.Group())
+	g, err := protocol.NewGroup(rf.Registry(), info.Group())
 	must(t, err)
 	from := func(unit int) int64 {
 		st, err := g.Load(t.Context(), true)

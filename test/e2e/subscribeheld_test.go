@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // Environment of a process that fails a record three times, and then hangs over it.
@@ -49,7 +50,7 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHolderProcess$")
 	cmd.Env = append(os.Environ(), holderDir+"="+dir)
 	must(t, cmd.Start())
-	g, err := rf.Registry().Group(info.Group())
+	g, err := protocol.NewGroup(rf.Registry(), info.Group())
 	must(t, err)
 	eventually(t, "a checkpoint with three attempts", func() bool {
 		u, err := g.Unit(t.Context(), 0)

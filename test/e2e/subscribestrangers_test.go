@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -332,7 +333,7 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	}
 	reg := s.reg.Open()
 	defer func() { must(t, reg.Close()) }()
-	g, err := reg.Group(info.Group())
+	g, err := protocol.NewGroup(reg.Registry, info.Group())
 	must(t, err)
 	if _, err := g.Meta(ctx); err != nil {
 		t.Errorf("its group: %v", err)

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // told is what owners tell of the shards of a subscription; nil for those of which there is nothing.
-func told(t *testing.T, rf *ringfence.Client, name string) (all []*registry.Deliveries) {
+func told(t *testing.T, rf *ringfence.Client, name string) (all []*protocol.Deliveries) {
 	t.Helper()
 	d, err := rf.DescribeSubscription(t.Context(), name)
 	must(t, err)
@@ -30,7 +30,7 @@ func written(t *testing.T, rf *ringfence.Client, name string) string {
 	t.Helper()
 	d, err := rf.DescribeSubscription(t.Context(), name)
 	must(t, err)
-	g, err := rf.Registry().Group(d.Group())
+	g, err := protocol.NewGroup(rf.Registry(), d.Group())
 	must(t, err)
 	st, err := g.Load(t.Context(), true)
 	must(t, err)
@@ -63,7 +63,7 @@ func TestEverybodySeesWhereDeliveriesAreHeldBack(t *testing.T) {
 				t.Fatalf("shard %d: %+v", shard, d)
 			}
 			h := d.HeldBack
-			if !strings.HasPrefix(h.Why, "no \x1b[31mtills? are open: closed") || len(h.Why) > registry.MaxWhyBytes || h.Next != 0 ||
+			if !strings.HasPrefix(h.Why, "no \x1b[31mtills? are open: closed") || len(h.Why) > protocol.MaxWhyBytes || h.Next != 0 ||
 				h.Since < began.UnixMilli() || h.Since > began.Add(time.Second).UnixMilli() {
 				t.Errorf("shard %d is held back: %+v", shard, h)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/registrytest"
@@ -21,6 +22,8 @@ func TestStatementsOnH2InOracleMode(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, registrytest.Harness{Store: newH2, Many: 200, TTL: 3 * time.Second})
 }
+
+func TestGroups(t *testing.T) { protocoltest.Run(t, newH2(t)) }
 
 // The premise of the dialect, and a check that H2 behaves as Oracle does in this.
 func TestTheEmptyStringIsNull(t *testing.T) {

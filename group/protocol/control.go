@@ -1,0 +1,81 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Pause stops intake: of the whole group, or of the given units only. Owners keep their units.
+func (g *Group) Pause(ctx context.Context, by string, units ...int) error {
+	return g.control(ctx, by, func(c *Control) {
+		if len(units) == 0 {
+			c.Paused = true
+			return
+		}
+		c.PausedUnits = append(c.PausedUnits, units...)
+	})
+}
+
+// Resume undoes Pause: of everything, or of the given units only.
+func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
+	return g.control(ctx, by, func(c *Control) {
+		if len(units) == 0 {
+			c.Paused, c.PausedUnits = false, nil
+			return
+		}
+		c.PausedUnits = slices.DeleteFunc(c.PausedUnits, func(u int) bool { return slices.Contains(units, u) })
+	})
+}
+
+// control changes the group's control document. After a lost reply and a conflict it does not do
+// so again, but looks for its own document there: others may have changed it since.
+func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
+	var sent []byte // with no reply
+	for {
+		meta, metaEntry, err := g.meta(ctx)
+		if err == nil && metaEntry.Version != "" {
+			g = g.Within(meta.Life) // the next one of the name is none of our business
+		}
+		if err == nil && (metaEntry.Version == "" || meta.Deleting) {
+			err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		var c Control
+		e, err := read(ctx, g.r, g.ControlKey(), &c)
+		switch {
+		case err != nil:
+			return err
+		case sent != nil && bytes.Equal(e.Value, sent):
+			return nil
+		case sent != nil:
+			return fmt.Errorf("group %q: %q changed what is paused meanwhile; look at it: %w", g.name, c.By, registry.ErrUnknown)
+		}
+		change(&c)
+		c.By = by
+		slices.Sort(c.PausedUnits)
+		c.PausedUnits = slices.Compact(c.PausedUnits)
+		for _, u := range c.PausedUnits {
+			if u < 0 || u >= meta.Units {
+				return fmt.Errorf("group %q has units 0 to %d; %d is out of range: %w", g.name, meta.Units-1, u, registry.ErrInvalid)
+			}
+		}
+		value := registry.Encode(c)
+		res, lost, err := g.r.Resolve(ctx, registry.Txn{
+			Checks: []registry.Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}},
+			Puts:   []registry.Put{{Key: e.Key, Value: value}},
+		})
+		if err != nil || !errors.Is(res.Err, registry.ErrConflict) {
+			return errors.Join(err, res.Err)
+		}
+		if lost {
+			sent = value
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
+)
+
+// Deliveries is what the owner of a subscription's shard tells people of its work: nothing is decided by it. It is
+// true of the epoch of its checkpoint alone. Times are in Unix milliseconds.
+type Deliveries struct {
+	At       int64         `json:"at"`                  // when it was so
+	HeldBack *HeldBack     `json:"held_back,omitempty"` // nil: the breaker is closed
+	Eased    float64       `json:"eased,omitempty"`     // attempts a second that the process tries at most, as most are refused; 0: as many as it may
+	Rate     float64       `json:"rate,omitempty"`      // attempts a second that the shard has begun lately; only where there are limits
+	Running  int           `json:"running,omitempty"`   // attempts of the shard under way; only where there are limits
+	Endpoint *EndpointPart `json:"endpoint,omitempty"`  // nil: its endpoint has no limits in the process
+}
+
+// HeldBack says why a shard delivers nothing for now but one record at a time.
+type HeldBack struct {
+	Since int64  `json:"since"`
+	Why   string `json:"why"`            // what the endpoint, or the handler, said; at most MaxWhyBytes
+	Next  int64  `json:"next,omitempty"` // nothing is tried before, as an answer asked for; 0: one each second
+}
+
+// EndpointPart are the limits of an endpoint, and what the process of the owner has of them; 0: no bound.
+type EndpointPart struct {
+	Rate            float64 `json:"rate,omitempty"`
+	RateHere        float64 `json:"rate_here,omitempty"`
+	Concurrency     int     `json:"concurrency,omitempty"`
+	ConcurrencyHere int     `json:"concurrency_here,omitempty"`
+}
+
+// MaxWhyBytes bounds what a checkpoint says about an outage.
+const MaxWhyBytes = 256
+
+const mostTold = 1 << 30 // attempts, in a second or under way
+
+// Same says whether two tell the same, whenever that was; nil is one that tells nothing.
+func (d *Deliveries) Same(o *Deliveries) bool {
+	var a, b Deliveries
+	if d != nil {
+		a = *d
+	}
+	if o != nil {
+		b = *o
+	}
+	same := same(a.HeldBack, b.HeldBack) && same(a.Endpoint, b.Endpoint)
+	a.At, a.HeldBack, a.Endpoint, b.At, b.HeldBack, b.Endpoint = 0, nil, nil, 0, nil, nil
+	return same && a == b
+}
+
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func (d *Deliveries) check() error {
+	if d == nil {
+		return nil
+	}
+	moment := func(ms int64) bool { return ms >= 0 && ms <= lastMoment }
+	told := func(n float64) bool { return n >= 0 && n <= mostTold }
+	ok := moment(d.At) && told(d.Eased) && told(d.Rate) && told(float64(d.Running))
+	if h := d.HeldBack; h != nil {
+		ok = ok && moment(h.Since) && moment(h.Next) && len(h.Why) <= MaxWhyBytes
+	}
+	if e := d.Endpoint; e != nil {
+		ok = ok && told(e.Rate) && told(e.RateHere) && told(float64(e.Concurrency)) && told(float64(e.ConcurrencyHere))
+	}
+	if !ok {
+		return fmt.Errorf("a checkpoint with deliveries that can't be: expected times and numbers from 0 on, and at most %d bytes about an outage: %w", MaxWhyBytes, fault.Corrupt)
+	}
+	return nil
+}
+
+// append adds it to the stored form of a checkpoint.
+func (d *Deliveries) append(b []byte) []byte {
+	if d == nil {
+		return b
+	}
+	told, err := json.Marshal(d)
+	if err != nil { // a number that is none; it is only for people
+		return b
+	}
+	return append(append(b, `,"deliveries":`...), told...)
+}

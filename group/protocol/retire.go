@@ -1,0 +1,78 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Retire notes that the units below first are finished for ever, whatever became of them, and removes
+// their owners and checkpoints. Members that still know these units as unfinished go by the note. A
+// group that is not there, consumes another topic, or numbers its units by another layout than first
+// does, stays as it is.
+//
+// Each step is done only while the check also holds, and is ErrConflict otherwise.
+func (g *Group) Retire(ctx context.Context, topic string, first int, also registry.Check) error {
+	for {
+		m, e, err := g.meta(ctx)
+		if err != nil || e.Version == "" || m.Deleting || m.Topic != topic || m.Layout != "" {
+			return err
+		}
+		want := m
+		if first > want.Units {
+			want = want.Grown(first)
+		}
+		want.First = max(want.First, first)
+		checks := []registry.Check{also, {Key: e.Key, Version: e.Version}}
+		if want != m {
+			res, err := resolve(ctx, g.r, registry.Txn{Checks: checks, Puts: []registry.Put{{Key: e.Key, Value: registry.Encode(want)}}})
+			if err != nil {
+				return err
+			}
+			if errors.Is(res.Err, registry.ErrConflict) && res.Failed > 0 {
+				continue // a member was faster, or our own first try was
+			}
+			if res.Err != nil {
+				return fmt.Errorf("retire units below %d of group %q: %w", first, g.name, res.Err)
+			}
+			checks[1].Version = res.Versions[0]
+		}
+		changed, err := g.removeUnits(ctx, first, checks)
+		if err != nil || !changed {
+			return err
+		}
+	}
+}
+
+// removeUnits removes the owners and checkpoints of the units below first. changed: the group's
+// document did, and the last check failed.
+func (g *Group) removeUnits(ctx context.Context, first int, checks []registry.Check) (changed bool, _ error) {
+	var gone []string
+	for _, prefix := range []string{g.owners, g.checkpoints} {
+		snap, err := g.r.List(ctx, prefix)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range snap.Entries {
+			if n, err := unitOf(e.Key); err == nil && n < first {
+				gone = append(gone, e.Key)
+			}
+		}
+	}
+	for batch := range slices.Chunk(gone, deleteBatch) {
+		res, err := resolve(ctx, g.r, registry.Txn{Checks: checks, Deletes: batch})
+		if err != nil {
+			return false, err
+		}
+		if errors.Is(res.Err, registry.ErrConflict) && res.Failed > 0 {
+			return true, nil
+		}
+		if res.Err != nil {
+			return false, fmt.Errorf("retire units below %d of group %q: %w", first, g.name, res.Err)
+		}
+	}
+	return false, nil
+}
