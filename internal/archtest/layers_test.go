@@ -42,6 +42,7 @@ var layers = []layer{
 	{"internal/vfs/...", nil},
 	{"internal/archtest", nil},
 	{"test/e2e", nil},
+	{"test/mutants", nil},
 
 	// The log seam and its backends.
 	{"commitlog/driver", nil},
