@@ -10,6 +10,7 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.30
 	github.com/prometheus/client_golang v1.20.5
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
+	github.com/rogpeppe/go-internal v1.15.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.11
 	pgregory.net/rapid v1.2.0
@@ -81,6 +82,7 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/term v0.46.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/tools v0.48.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/grpc v1.83.2 // indirect

@@ -56,7 +56,7 @@ func TestEachPageHasItsScript(t *testing.T) {
 		script := filepath.Join("testdata", strings.TrimSuffix(filepath.Base(path), ".md")+".txtar")
 		switch filepath.Base(path) {
 		case "pulsar.md":
-			script = filepath.Join(root, "commitlog/pulsarlog/testdata/page/pulsar.txtar")
+			script = filepath.Join(root, "commitlog/pulsarlog/cmd/ringfence-pulsar/testdata/pulsar.txtar")
 		case "cli-reference.md":
 			continue // generated from the commands themselves
 		}

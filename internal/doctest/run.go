@@ -3,9 +3,9 @@ package doctest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +51,7 @@ func Run(t *testing.T, dir string) {
 			}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("LC_ALL", "C.UTF-8")
-			e.Setenv("OWN", "doctest-"+filepath.Base(e.WorkDir)+fmt.Sprint(time.Now().UnixNano()))
+			e.Setenv("OWN", fmt.Sprintf("doctest-%016x", rand.Uint64())) // a name that no other test has
 			e.Values[key{}] = &reading{root: root}
 			return nil
 		},

@@ -41,11 +41,16 @@ func flags(t *testing.T, known map[string][]string, command string) {
 		t.Fatalf("ringfence %s --help: %v", command, err)
 	}
 	known[command] = regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(string(out), -1)
-	_, below, _ := strings.Cut(string(out), "Commands:\n")
-	below, _, _ = strings.Cut(below, "\nFlags:")
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]+) `).FindAllStringSubmatch(below, -1) {
-		if m[1] != "help" && m[1] != "completion" && m[1] != "config" {
-			flags(t, known, strings.TrimSpace(command+" "+m[1]))
+	_, usage, _ := strings.Cut(string(out), "\nUsage:\n")
+	for _, section := range strings.Split(usage, "\n\n") {
+		title, commands, _ := strings.Cut(section, "\n")
+		if slices.Contains([]string{"Examples:", "Flags:", "Global Flags:", "Aliases:", "Additional help topics:"}, title) {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]+) `).FindAllStringSubmatch(commands, -1) {
+			if !slices.Contains([]string{"help", "completion", "config", "ringfence"}, m[1]) {
+				flags(t, known, strings.TrimSpace(command+" "+m[1]))
+			}
 		}
 	}
 }
@@ -63,7 +68,7 @@ func wrong(known map[string][]string, text string) string {
 	}
 	group := false
 	for c := range known {
-		group = group || strings.HasPrefix(c, command+" ")
+		group = group || command == "" || strings.HasPrefix(c, command+" ")
 	}
 	if named && group && len(fields) > 0 && regexp.MustCompile(`^[a-z-]+$`).MatchString(fields[0]) {
 		return fmt.Sprintf("the program has no command %q", strings.TrimSpace(command+" "+fields[0]))

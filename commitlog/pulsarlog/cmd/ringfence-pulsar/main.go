@@ -11,10 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/cli"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	all := append(backends.All(),
 		ringfence.Backend{Scheme: "pulsar", OpenLog: pulsarlog.OpenURL},
 		ringfence.Backend{Scheme: "pulsar+ssl", OpenLog: pulsarlog.OpenURL},
 	)
-	os.Exit(cli.Main("ringfence-pulsar", all))
+	return cli.Main("ringfence-pulsar", all)
 }
