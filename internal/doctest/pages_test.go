@@ -11,13 +11,26 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/internal/cli"
 )
 
+// leakless runs tests as goleak.VerifyTestMain does, and lets testscript.Main be what runs them.
+type leakless struct{ m *testing.M }
+
+func (l leakless) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	return code
+}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(leakless{m}, map[string]func(){
 		"ringfence": func() { os.Exit(cli.Main("ringfence", backends.All())) },
 		"endpoint":  func() { endpoint() },
 	})
