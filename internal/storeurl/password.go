@@ -2,7 +2,6 @@ package storeurl
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,8 +18,8 @@ import (
 // PasswordFile is the parameter that names a file with the password, in the URL of every store that has one.
 const PasswordFile = "password-file"
 
-// FileOfPassword is the file that the parameter of a URL names; "": there is none. A password beside it
-// is fault.Invalid, as one of them would be used for nothing.
+// FileOfPassword is the path that the parameter of a URL names; "" without it. A password in the URL too is
+// fault.Invalid.
 func FileOfPassword(u *url.URL, q url.Values) (string, error) {
 	path := q.Get(PasswordFile)
 	if !q.Has(PasswordFile) {
@@ -35,8 +34,7 @@ func FileOfPassword(u *url.URL, q url.Values) (string, error) {
 	return path, nil
 }
 
-// CheckPassword looks at the file of a password before anybody needs it; path "" is nil. Errors are
-// fault.Invalid.
+// CheckPassword reads the password file once, to find mistakes early; path "" is nil. Errors are fault.Invalid.
 func CheckPassword(path string) error {
 	if path == "" {
 		return nil
@@ -47,9 +45,8 @@ func CheckPassword(path string) error {
 	return nil
 }
 
-// ReadPassword is the password in a file: all of it, without the end of the line. The file is one that
-// no other user can read, see access.Check. Errors name the file, show nothing of what is in it, and have
-// no kind: a file that is being replaced may be there again at the next connection.
+// ReadPassword is the password in a file: its one line. The file must pass access.Check. An error names the
+// file, never shows its content, and has no kind: a file that is being replaced may be back a moment later.
 func ReadPassword(path string) (string, error) {
 	text, err := ReadPrivate("password file", path)
 	if err != nil {
@@ -62,22 +59,19 @@ func ReadPassword(path string) (string, error) {
 	return string(text), nil
 }
 
-// ReadPrivate reads a file with secrets, which no other user can read, see access.Check. what says in errors
-// what it is; they are as those of ReadPassword.
+// ReadPrivate reads a file with a secret, which must pass access.Check. what names it in errors, which are as
+// those of ReadPassword.
 func ReadPrivate(what, path string) ([]byte, error) {
-	fail := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
-	f, info, err := open(path)
-	switch {
-	case errors.Is(err, fault.Invalid):
-		return fail("is no regular file")
-	case err != nil:
+	f, err := open(path)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
-	if !info.Mode().IsRegular() {
-		return fail("is no regular file")
+	info, err := f.Stat()
+	if err == nil {
+		err = access.Check(path, info)
 	}
-	if err := access.Check(path, info); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, limits.PasswordFileBytes+1))
@@ -85,24 +79,23 @@ func ReadPrivate(what, path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if len(text) > limits.PasswordFileBytes {
-		return fail(fmt.Sprintf("is longer than %d bytes", limits.PasswordFileBytes))
+		return nil, fmt.Errorf("%s %s is longer than %d bytes", what, path, limits.PasswordFileBytes)
 	}
 	return text, nil
 }
 
-// Plaintext is called by who is about to log in without TLS, or may be made to by who is in between. If
-// one of the hosts (host, host:port, or the path of a socket) is not this one, it is fault.Invalid where
-// strict, and otherwise a warning, one in each call.
+// Plaintext reports a login without TLS to a host other than this one: as fault.Invalid if strict, else as one
+// warning a call. A host is host, host:port, or the path of a socket.
 func Plaintext(store string, hosts []string, strict bool, log *slog.Logger) error {
 	for _, host := range hosts {
 		if here(host) {
 			continue
 		}
 		if strict {
-			return fmt.Errorf("%s at %s: the login would go to another host without TLS, or could be made to, and strict TLS is asked for; expected a URL with TLS: %w", store, host, fault.Invalid)
+			return fmt.Errorf("%s at %s: the login may go to another host without TLS, and strict TLS is set; expected a URL with TLS: %w", store, host, fault.Invalid)
 		}
 		if log != nil {
-			log.Warn("a login goes to another host without TLS, or can be made to: who is in between can read and change what goes over the connection",
+			log.Warn("a login goes to another host without TLS, or may be made to: anyone in between can read and change what the connection carries",
 				"store", store, "host", host, "see", "docs/guide/security.md")
 		}
 		return nil
@@ -110,7 +103,7 @@ func Plaintext(store string, hosts []string, strict bool, log *slog.Logger) erro
 	return nil
 }
 
-// here tells whether what is sent to a host stays on this one. A name other than localhost may be anybody's.
+// here reports whether a host is this one. Any name other than localhost may be another.
 func here(host string) bool {
 	if host == "" || host[0] == '/' || host[0] == '@' {
 		return true

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// schemes are the words before the first colon of a store's URL, or an endpoint's. Another word that stands
-// there may be anything, also the user of a URL without its scheme.
+// schemes are those of stores and endpoints. Any other word before the first colon may be the user of a URL
+// without its scheme.
 var schemes = []string{
 	"file", "mem", "kafka", "pulsar", "pulsar+ssl", "postgres", "postgresql", "redis", "rediss", "etcd", "etcds", "mysql", "mariadb", "sqlite", "oracle",
 	"http", "https",
 }
 
-// Redact is the URL for messages, without what may be secret: the password, a user that stands
-// alone (who gives a token writes it there), the values of parameters, and the fragment. Where an
-// unescaped '/', '?' or '#' of a password has cut the URL in the wrong place, where a parameter stands before
-// the '?', and behind a scheme without slashes, it shows nothing when a user and a password may follow.
+// Redact is the URL for messages, without possible secrets: the password, a user without a password (it may
+// be a token), the values of parameters, and the fragment. It hides the rest of a URL that may be cut in the
+// wrong place: by an unescaped '/', '?' or '#' of a password, by a parameter before the '?', or by a scheme
+// without slashes.
 func Redact(u *url.URL) string {
 	switch {
 	case u.Scheme == "" && u.Host == "" && u.Opaque == "":
@@ -49,8 +49,8 @@ func Redact(u *url.URL) string {
 	return c.Redacted() + tail
 }
 
-// word is what has no scheme: a name, or a path. What libpq takes for a list of settings
-// (host=h password=x), and a user or a token before a host, is not shown.
+// word is a text without a scheme: a name, or a path. It hides a list of settings of libpq
+// (host=h password=x), and a user or a token before a host.
 func word(text string) string {
 	if strings.ContainsAny(text, "@=:?# \t\r\n") {
 		return "…"
@@ -58,8 +58,8 @@ func word(text string) string {
 	return text
 }
 
-// HasPassword tells whether the text of a URL holds a password, or what may be one: a user that stands
-// alone before a Redis or Pulsar, or what can't be read as a URL and has an @ or the name of a secret in it.
+// HasPassword reports whether the text of a URL may hold a password: as such, as a user without one of Redis or
+// Pulsar, or in a text that is no URL and has an @ or the name of a secret.
 func HasPassword(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || misplaced(u) || u.Scheme == "" {
@@ -71,7 +71,7 @@ func HasPassword(raw string) bool {
 	return password != "" || token || q.Has("password") || q.Has("sentinel_password") || q.Has("sslpassword")
 }
 
-// misplaced tells whether a user and a password, or parameters, may stand where they are not taken for such.
+// misplaced reports whether a user, a password or parameters may be in another part of the URL.
 func misplaced(u *url.URL) bool {
 	switch {
 	case u.Host == "" && local(u):
@@ -84,10 +84,10 @@ func misplaced(u *url.URL) bool {
 	return u.User == nil && strings.Contains(u.Path+u.RawQuery+u.Fragment, "@")
 }
 
-// local tells the URLs of files, whose paths hold no secret.
+// local reports whether a URL is that of a file, whose path holds no secret.
 func local(u *url.URL) bool { return u.Scheme == "file" || u.Scheme == "sqlite" }
 
-// namesOf shows the names of parameters that nobody knows, but for what may be the rest of a password.
+// namesOf shows the names of unknown parameters, without possible parts of a password.
 func namesOf(u *url.URL, names []string) string {
 	shown := slices.Clone(names)
 	for i, name := range shown {
@@ -98,8 +98,8 @@ func namesOf(u *url.URL, names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// RedactText is Redact for a URL as it was typed. Of what is none, and of what stands behind a
-// scheme without slashes, it shows the scheme at most: a misplaced password may follow.
+// RedactText is Redact for a URL as it was typed. Of other texts, and behind a scheme without slashes, it shows
+// the scheme at most: a misplaced password may follow.
 func RedactText(raw string) string {
 	u, err := url.Parse(raw)
 	if err == nil && u.Opaque == "" && u.Scheme != "" {
@@ -111,11 +111,11 @@ func RedactText(raw string) string {
 	return word(raw)
 }
 
-// mostQuoted is how many characters of a value a message shows.
+// mostQuoted is how many characters of a value Quote shows.
 const mostQuoted = 80
 
-// Quote shows a value that somebody gave to the wrong setting, or that is none: quoted, cut where it is
-// long, and without what may be secret when it looks like a URL, or like a part of one.
+// Quote is a bad value of a setting for messages: quoted, cut if it is long, and redacted if it looks like a
+// URL or a part of one.
 func Quote(value string) string {
 	if strings.Contains(value, "://") || strings.Contains(value, "@") || namedPart.MatchString(value) {
 		value = RedactText(value)
@@ -136,8 +136,8 @@ var (
 	parameter = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
-// RedactAll is a text, such as an error of somebody else's or a line of a log, without the passwords of the
-// URLs and lists of settings in it; also of one that was taken for a path (redis:/:password@host).
+// RedactAll is a text, such as an error of a library or a line of a log, without the passwords of URLs and
+// lists of settings in it, also of a URL that was taken for a path (redis:/:password@host).
 func RedactAll(text string) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Parameters returns the query of a URL and refuses what is not known: an option that nobody
-// reads must not pass for one that works. The error is fault.Invalid and shows no password.
+// Parameters is the query of a URL. An unknown parameter is fault.Invalid, as a misspelt one would have no
+// effect. The error shows no password.
 func Parameters(u *url.URL, known ...string) (url.Values, error) {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -34,7 +34,7 @@ func Parameters(u *url.URL, known ...string) (url.Values, error) {
 	return nil, fmt.Errorf("%s: unknown parameter %s; expected %s: %w", Redact(u), namesOf(u, unknown), expected, fault.Invalid)
 }
 
-// Bool is the parameter of that name, false when it is not there. The error is fault.Invalid.
+// Bool is a parameter that is true or false, which is the default. Any other value is fault.Invalid.
 func Bool(u *url.URL, q url.Values, name string) (bool, error) {
 	switch v := q.Get(name); v {
 	case "", "false":

@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// TLSNames are what a store calls its parameters for TLS: the names of PEM files, and the name that
-// the server's certificate has to carry when it is not the host ("": there is no such parameter).
+// TLSNames are the names of a store's TLS parameters: those of PEM files, and that of the name in the server's
+// certificate, if it is not the host ("": the store has no such parameter).
 type TLSNames struct{ CA, Cert, Key, ServerName string }
 
 // Given are those of the parameters that a URL has.
@@ -24,12 +24,11 @@ func (n TLSNames) Given(q url.Values) []string {
 	return given
 }
 
-// TLS is the configuration that the parameters of a URL ask for: TLS 1.2 or newer, and a server whose
-// certificate the CA of the URL vouches for, or one of the system's.
+// TLS is the configuration that the parameters of a URL ask for: TLS 1.2 or newer, with a server that is
+// verified by the CA of the URL, or else by those of the system.
 //
-// unverified is the parameter that asks for no such proof, as it stands in the URL; "": none does.
-// Beside a CA it is a mistake, as the CA would be used for nothing. shared is that of LoadTLS. Errors are
-// fault.Invalid.
+// unverified is the parameter that turns verification off, as the URL has it, or "". Beside a CA it is
+// fault.Invalid, as the CA would have no effect. shared is that of LoadTLS. All errors are fault.Invalid.
 func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (*tls.Config, error) {
 	if unverified != "" {
 		if err := unusedCA(u, q, n.CA, unverified); err != nil {
@@ -44,17 +43,15 @@ func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (
 	return c, nil
 }
 
-// unusedCA is the error for a CA beside a setting with which no server is held against it; nil when
-// the URL has no CA.
+// unusedCA is the error for a CA beside a setting that turns verification off; nil without a CA.
 func unusedCA(u *url.URL, q url.Values, ca, setting string) error {
 	if q.Get(ca) == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing: no server would be held against it; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
+	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing, as no server is verified; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
 }
 
-// LoadTLS is TLS of files; the names are for the messages. A key that other users can read is refused, unless
-// shared.
+// LoadTLS is TLS of files; the names are for messages. The key must pass access.Check, unless shared.
 func LoadTLS(ca, cert, key string, n TLSNames, shared bool) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {

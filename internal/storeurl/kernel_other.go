@@ -1,7 +1,0 @@
-//go:build !linux
-
-package storeurl
-
-import "os"
-
-func madeUp(*os.File) bool { return false }
