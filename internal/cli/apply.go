@@ -51,7 +51,7 @@ go by a new retention; --yes answers. Without a terminal it never asks.`,
 	fl.BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // made just above
-	a.oneOf(cmd, "file")
+	_ = cmd.MarkFlagRequired("file")                // made just above
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
 		wanted, err := a.readWanted(ctx, file)
 		if err != nil {

@@ -64,7 +64,7 @@ func (a *app) benchOf(b *measure.Bench) *cobra.Command {
 	cmd := &cobra.Command{Use: b.Name, Short: b.Short, Args: cobra.NoArgs}
 	strict := cmd.Flags().Bool("strict", false, "exit with 1 when a promised figure is missed")
 	b.Flags(cmd.Flags())
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		self, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("the path of this program: %w", err)

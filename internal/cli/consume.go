@@ -74,11 +74,8 @@ they have started.`,
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value", "none")
 	completeWith(cmd, "assignor", "sticky", "fair", "roundrobin")
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		err := f.check()
-		if cmd.Flags().Changed("exec") && f.exec == "" {
-			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
-		}
 		if f.execStores && f.exec == "" {
 			err = errors.Join(err, fmt.Errorf("--exec-stores needs --exec: there is no command that could have the stores: %w", fault.Invalid))
 		}
@@ -129,12 +126,11 @@ func (f *consumeFlags) check() error {
 	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
 		"--from %s: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", storeurl.Quote(f.from))
 	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %s: expected \"json\", \"value\" or \"none\"", storeurl.Quote(f.print))
-	demand(f.max >= 0, "--max %d: expected 0 (no end) or more", f.max)
 	for _, n := range []struct {
 		flag        string
 		value, most int
 	}{{"concurrency", o.Concurrency, dispatch.MostInFlight}, {"max-in-flight", o.MaxInFlight, dispatch.MostInFlight}, {"weight", o.Weight, assign.MaxWeight}} {
-		demand(n.value >= 0 && n.value <= n.most, "--%s %d: expected 1 to %d (0: the default)", n.flag, n.value, n.most)
+		demand(n.value <= n.most, "--%s %d: expected 1 to %d (0: the default)", n.flag, n.value, n.most)
 	}
 	demand(o.Retry.Initial <= 0 || o.Retry.Max <= 0 || o.Retry.Initial <= o.Retry.Max,
 		"--retry-initial %s is longer than --retry-max %s: expected it to be at most that", o.Retry.Initial, o.Retry.Max)

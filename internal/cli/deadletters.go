@@ -85,13 +85,6 @@ func (c *chosen) waitFlag(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&c.wait, "wait", 0, "wait so long for the members of the subscription to carry it out; exit code 124 when they have not (0: don't wait)")
 }
 
-func (c *chosen) checkWait() error {
-	if c.wait < 0 {
-		return fmt.Errorf("--wait %s: expected a time, or 0 for none: %w", c.wait, fault.Invalid)
-	}
-	return nil
-}
-
 // carriedOut waits until no order about what was chosen is left. An order that was written down stays so.
 func (c *chosen) carriedOut(ctx context.Context, rf *ringfence.Client, name string, o *ringfence.DeadLetterOptions) error {
 	if c.wait <= 0 {
@@ -127,9 +120,6 @@ func (c *chosen) moreFlags(cmd *cobra.Command) {
 
 // check understands since.
 func (c *chosen) check(cmd *cobra.Command) error {
-	if err := errors.Join(checkFilter(cmd.Flags()), c.checkWait()); err != nil {
-		return err
-	}
 	if !cmd.Flags().Changed("since") {
 		return nil
 	}
@@ -189,7 +179,7 @@ decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.moreFlags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
-	a.checkedBy(cmd, func() error { return c.check(cmd) })
+	cmd.PreRunE = checked(func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
 		if err != nil && len(list) == 0 {
@@ -270,7 +260,7 @@ never asks.`
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	}
 	c.waitFlag(cmd)
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[min(1, cmd.Flags().NArg()):]...)
 		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since") || cmd.Flags().Changed("filter")) {
 			return fmt.Errorf("expected --all, or which ones: an ID, --key, --since or --filter: %w", fault.Invalid)
@@ -312,7 +302,7 @@ func (a *app) deadLettersExport() *cobra.Command {
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.moreFlags(cmd)
-	a.checkedBy(cmd, func() error { return c.check(cmd) })
+	cmd.PreRunE = checked(func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
 		return errors.Join(err, a.writeDeadLetters(list))
@@ -335,7 +325,6 @@ which dead letter it was. The topic keeps the record as it is.`,
 	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
 	_ = cmd.MarkFlagRequired("value-file") // made just above
 	c.waitFlag(cmd)
-	a.checkedBy(cmd, c.checkWait)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		value, err := a.valueOf(ctx, file)
 		if err == nil {

@@ -103,7 +103,7 @@ these is, and why the owner has it. It works with no member alive.`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
-	a.checkedBy(cmd, func() error { return checkEvery(every) })
+	cmd.PreRunE = checked(func() error { return checkEvery(every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		show := func(ctx context.Context) error {
 			g, err := rf.DescribeGroup(ctx, args[0])

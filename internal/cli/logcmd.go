@@ -59,12 +59,6 @@ and so on, see "topic describe"; NAME..0 is enough to say which.`,
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "only this partition")
 	cmd.Flags().BoolVar(&f.records, "records", false, "the records of each frame")
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeStorages) // made just above
-	a.checkedBy(cmd, func() error {
-		if f.partition < -1 {
-			return fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid)
-		}
-		return nil
-	})
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		return a.onLog(args, func(dir string) error { return a.dumpLog(ctx, dir, f) })
 	})

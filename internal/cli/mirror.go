@@ -58,7 +58,7 @@ add-storage" and "switch-produce" then open the source again.`,
 	fl.BoolVar(&f.cutOver, "cut-over", false, "end the source and carry the progress of its groups over")
 	fl.IntVar(&f.batchBytes, "batch-bytes", 0, "about how many `bytes` one append carries (0: 262144)")
 	fl.BoolVar(&f.abandon, "abandon", false, "copy nothing, and let the source drop what was not copied")
-	a.onlyOneOf(cmd, "once", "cut-over", "abandon")
+	cmd.MarkFlagsMutuallyExclusive("once", "cut-over", "abandon")
 	completeWith(cmd, "to-registry", "file:")
 	completeWith(cmd, "batch-bytes")
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.mirrorTopics(ctx, args, f) })

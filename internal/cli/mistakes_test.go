@@ -18,9 +18,9 @@ func TestMistakesAboutSubscriptionsAreTold(t *testing.T) {
 	}{
 		"subscription dead-letters edit billing 0.0.1.0 --value-file nothing": {3, "--value-file: open nothing: no such file"},
 		"subscription dead-letters edit billing 0.0.1.0 --value-file .":       {2, "expected a file"},
-		"subscription dead-letters list billing --limit -1":                   {2, "--limit -1 is negative: expected 0 or more"},
+		"subscription dead-letters list billing --limit -1":                   {2, "--limit -1: expected 0 or more"},
 		create + "--timeout 0":                                                              {2, "--timeout 0s: expected a time above 0"},
-		create + "--timeout -1s":                                                            {2, "--timeout -1s: expected a time above 0"},
+		create + "--timeout -1s":                                                            {2, "--timeout -1s: expected 0s or more"},
 		create + "--secret-file nothing":                                                    {3, "nothing: file does not exist"},
 		create + "--secret-file nothing --attempts 0":                                       {2, "nothing: file does not exist"},
 		"consume orders --group g --retry-initial 10s --retry-max 1s":                       {2, "is longer than --retry-max 1s"},

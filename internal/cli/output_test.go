@@ -52,7 +52,7 @@ func TestNearestFindsTyposAndNothingElse(t *testing.T) {
 	t.Parallel()
 	list := []string{"group", "partitions", "idle-exit", "max", "format"}
 	for word, want := range map[string]string{
-		"grop": "group", "partitoins": "partitions", "part": "partitions", "idle_exit": "idle-exit", "mx": "max", "zebra": "", "x": "",
+		"grop": "group", "partitoins": "partitions", "part": "partitions", "idle_exit": "idle-exit", "mx": "max", "zebra": "",
 	} {
 		if got := nearest(word, list); got != want {
 			t.Errorf("nearest to %q is %q; expected %q", word, got, want)

@@ -60,18 +60,15 @@ value, headers and timestamp.`,
 	fl.StringVarP(&f.file, "file", "f", "", "read this `file`, not stdin")
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
-	a.onlyOneOf(cmd, "key", "key-sep")
+	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
 	var maker *pipe.Maker
-	a.checkedBy(cmd, func() (err error) {
+	cmd.PreRunE = checked(func() (err error) {
 		var key []byte
 		if cmd.Flags().Changed("key") {
 			key = []byte(f.key)
 		}
 		maker, err = f.maker(key)
-		if cmd.Flags().Changed("key-sep") && f.keySep == "" { // no record would have a key, and so no order
-			err = errors.Join(err, fmt.Errorf("--key-sep is empty: expected what stands between key and value, such as ':': %w", fault.Invalid))
-		}
 		return err
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -84,9 +81,6 @@ func (f *produceFlags) maker(key []byte) (*pipe.Maker, error) {
 	var errs []error
 	if f.inFlight < 1 || f.inFlight > 1<<20 {
 		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
-	}
-	if f.partition < -1 {
-		errs = append(errs, fmt.Errorf("--partition %d: expected 0 or more: %w", f.partition, fault.Invalid))
 	}
 	if f.input != "lines" && f.input != "json" {
 		errs = append(errs, fmt.Errorf("--input %s: expected \"lines\" or \"json\": %w", storeurl.Quote(f.input), fault.Invalid))

@@ -49,7 +49,7 @@ stops first, and the others begin --drain later. Who joins and leaves is told on
 	fl.DurationVar(&cfg.TTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
 	fl.BoolVar(&stay, "stay", false, "stay a member after the end of the input, until a signal")
 	completeWith(cmd, "mode", string(ring.Anchor), string(ring.Table))
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		cfg.Mode = ring.Mode(mode)
 		if cfg.Drain == 0 {
 			cfg.Drain = -1 // none was asked for

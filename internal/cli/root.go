@@ -33,8 +33,6 @@ type app struct {
 	backends []ringfence.Backend // besides the built-in ones
 
 	global   globals
-	checks   map[*cobra.Command]func() error   // of the flags of a command, see checkedBy
-	groups   map[*cobra.Command][]func() error // of flags that belong together, see oneOf
 	children command.Children
 	screen   screen
 	running  bool         // a command was found and its flags were accepted
@@ -104,12 +102,18 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
   seq 1000 | ringfence produce payments
   ringfence consume payments --group billing --from earliest --idle-exit 2s
   ringfence group describe billing`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Version:           buildVersion(),
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) },
-		RunE:              a.needsSubcommand,
-		Args:              cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       buildVersion(),
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			err, check := a.settle(cmd), cmd.PreRunE
+			if cmd.PreRunE = nil; check != nil { // so that all mistakes are told at once
+				err = errors.Join(err, check(cmd, args))
+			}
+			return err
+		},
+		RunE: a.needsSubcommand,
+		Args: cobra.ArbitraryArgs,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

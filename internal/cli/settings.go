@@ -58,21 +58,13 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if a.global.config != "" {
 		errs = append(errs, a.readFile(cmd, given)...)
 	}
-	if f := cmd.Flags().Lookup("data"); f.Changed && f.Value.String() == "" {
-		errs = append(errs, fmt.Errorf("--data is empty; expected a directory: %w", fault.Invalid))
-	}
 	if strings.Contains(a.global.data, "://") {
 		errs = append(errs, fmt.Errorf("--data %s: expected a directory; URLs go to --log and --registry: %w", storeurl.Quote(a.global.data), fault.Invalid))
 	}
-	bad := badNumbers(cmd.Flags())
+	if !cmd.Hidden { // a process of ours starts that
+		errs = append(errs, checkValues(cmd.Flags())...)
+	}
 	errs = append(errs, a.checkGlobals()...)
-	for _, check := range a.groups[cmd] {
-		errs = append(errs, check())
-	}
-	if check := a.checks[cmd]; check != nil {
-		errs = append(errs, check())
-	}
-	errs = append(errs, untold(bad, errs)...)
 	a.warnOfTypos(cmd.Root())
 	return errors.Join(errs...)
 }
@@ -89,15 +81,6 @@ func hidden(cmd *cobra.Command, name string) *pflag.Flag {
 
 // hiddenKey stands before the name of a hidden flag among those that are set.
 const hiddenKey = "all commands' "
-
-// checkedBy names the function that reports every fault in the flags of a command; it is called
-// when they have their final values.
-func (a *app) checkedBy(cmd *cobra.Command, check func() error) {
-	if a.checks == nil {
-		a.checks = make(map[*cobra.Command]func() error)
-	}
-	a.checks[cmd] = check
-}
 
 // warnOfTypos names variables that look like a setting and are none. They are no error: others
 // may use the prefix too, as the commands of consume --exec do.
@@ -166,9 +149,6 @@ func (a *app) checkGlobals() []error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(g.logLevel)); err != nil {
 		errs = append(errs, fmt.Errorf("log-level %s: expected \"debug\", \"info\", \"warn\" or \"error\": %w", storeurl.Quote(g.logLevel), fault.Invalid))
-	}
-	if g.timeout < 0 {
-		errs = append(errs, fmt.Errorf("timeout %s is negative; expected 0 (never) or more: %w", g.timeout, fault.Invalid))
 	}
 	return append(errs, a.clientConfig().Validate())
 }

@@ -69,7 +69,7 @@ topic or order it is a conflict (exit code 4).`,
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
-	a.checkedBy(cmd, func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint), checkFilter(fl)) })
+	cmd.PreRunE = checked(func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint)) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		cfg.Order = ringfence.Order(order)
 		if fl.Changed("dead-letters") { // else it is not asked for
@@ -92,14 +92,6 @@ topic or order it is a conflict (exit code 4).`,
 		})
 	})
 	return cmd
-}
-
-// checkFilter refuses an empty filter, which would be taken for none.
-func checkFilter(fl *pflag.FlagSet) error {
-	if text, _ := fl.GetString("filter"); fl.Changed("filter") && text == "" {
-		return fmt.Errorf("--filter is empty: expected an expression: %w", fault.Invalid)
-	}
-	return nil
 }
 
 // checkRetry refuses what would be taken for the default though something was asked for.
@@ -328,15 +320,12 @@ owner at a time, and what is parked survives its owner.`,
 	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
 	out.register(fl)
 	completeWith(cmd, "print", "json", "value", "none")
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		f.group, f.from, f.policy = "subscription", string(ringfence.Earliest), true
 		f.opts = ringfence.ConsumeOptions{
 			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL, HandlerTimeout: opts.HandlerTimeout,
 		}
 		err := f.check()
-		if cmd.Flags().Changed("exec") && f.exec == "" {
-			err = errors.Join(err, fmt.Errorf("--exec is empty: expected a command: %w", fault.Invalid))
-		}
 		_, unparsed := out.limits.parse()
 		return errors.Join(err, out.check(), unparsed)
 	})

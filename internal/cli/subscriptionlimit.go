@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/document"
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 func limitFlags(fl *pflag.FlagSet, rate, concurrency *int) {
@@ -34,13 +33,10 @@ An attempt that a limit holds back was none: it costs the record nothing.`,
 	}
 	fl := cmd.Flags()
 	limitFlags(fl, &to.Rate, &to.Concurrency)
-	a.oneOf(cmd, "rate", "concurrency")
-	a.checkedBy(cmd, func() error {
+	cmd.MarkFlagsOneRequired("rate", "concurrency")
+	cmd.PreRunE = checked(func() error {
 		for name, n := range map[string]*int{"rate": &to.Rate, "concurrency": &to.Concurrency} {
-			switch {
-			case *n < 0:
-				return fmt.Errorf("--%s %d: expected a number from 1 on, or 0 for no bound: %w", name, *n, fault.Invalid)
-			case fl.Changed(name) && *n == 0:
+			if fl.Changed(name) && *n == 0 {
 				*n = ringfence.NoLimit
 			}
 		}

@@ -57,14 +57,11 @@ partitions that were asked for, when they are sealed.`,
 	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, or value (its bytes and a newline)")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value")
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		var errs []error
 		var err error
 		if target, err = ringfence.ParseSeek(f.from); err != nil {
 			errs = append(errs, fmt.Errorf("--from: %w", err))
-		}
-		if f.max < 0 {
-			errs = append(errs, fmt.Errorf("--max %d: expected 0 (no end) or more: %w", f.max, fault.Invalid))
 		}
 		if !slices.Contains([]string{"json", "value"}, f.print) {
 			errs = append(errs, fmt.Errorf("--print %s: expected \"json\" or \"value\": %w", storeurl.Quote(f.print), fault.Invalid))

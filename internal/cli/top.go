@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 type topFlags struct {
@@ -40,12 +39,7 @@ one line each.`,
 	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
 	cmd.Flags().BoolVar(&f.lag, "by-lag", false, "largest lag first")
 	cmd.ValidArgsFunction = a.completeGroups
-	a.checkedBy(cmd, func() error {
-		if f.count < 0 {
-			return errors.Join(checkEvery(f.every), fmt.Errorf("--count %d: expected 0 (no end) or more: %w", f.count, fault.Invalid))
-		}
-		return checkEvery(f.every)
-	})
+	cmd.PreRunE = checked(func() error { return checkEvery(f.every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		err := a.top(ctx, rf, args, f)
 		if errors.Is(context.Cause(ctx), errSignalled) {

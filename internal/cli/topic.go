@@ -319,7 +319,6 @@ func (a *app) completeTopics(cmd *cobra.Command, args []string, _ string) ([]str
 func (a *app) complete(cmd *cobra.Command, list func(context.Context, *ringfence.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(contextOf(cmd), time.Second)
 	defer cancel()
-	a.checks, a.groups = nil, nil // the line is not written to its end
 	if a.settle(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

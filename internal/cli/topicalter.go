@@ -36,7 +36,7 @@ never asks.`,
 	fl.BoolVar(&force, "retention-force", false, "let retention drop records that a group has not processed yet")
 	fl.BoolVar(&dryRun, "dry-run", false, "only show what would go")
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	a.oneOf(cmd, "retention-bytes", "retention-age", "retention-force")
+	cmd.MarkFlagsOneRequired("retention-bytes", "retention-age", "retention-force")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		info, err := rf.DescribeTopic(ctx, args[0])
 		if err != nil {

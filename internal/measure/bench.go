@@ -25,6 +25,7 @@ type Common struct {
 	Durability ringfence.Durability
 	Logf       func(format string, args ...any) // nil: nothing
 	Stores
+	timed   bool     // its turns last for For
 	Command []string // starts this program as an agent: the program and the arguments before the agent's
 }
 

@@ -84,6 +84,7 @@ func (c *Common) roundsVar(fl *pflag.FlagSet) {
 func (c *Common) turnsVar(fl *pflag.FlagSet) {
 	c.roundsVar(fl)
 	fl.DurationVar(&c.For, "for", time.Second, "time of one measurement in one round")
+	c.timed = true
 }
 
 // Flags declares the flags of the command, with their defaults.
@@ -95,7 +96,7 @@ func (b *Bench) Flags(fl *pflag.FlagSet) {
 // Validate reports all settings that don't fit together.
 func (b *Bench) Validate() error {
 	var d demands
-	d.that(b.For >= 0, "--for %s: expected 0s or more", b.For)
+	d.that(b.For > 0 || !b.timed, "--for %s: expected more than that", b.For)
 	d.that(!b.ofDirectory || !b.given(), "it measures the log in a directory; expected no --log and no --registry")
 	if m, ok := b.measurement.(demanding); ok {
 		m.demand(&d, &b.Common)

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
+)
+
+// mayBeEmpty are the texts that mean something without a byte. Any other flag that is given as nothing is a mistake,
+// mostly a variable of a shell that is not set: taken for the default, --registry "$REGISTRY" would be another store,
+// and --secret-file "$SECRET" deliveries without a signature.
+var mayBeEmpty = []string{"config", "key", "namespace", "reason"}
+
+// ageless is the flag whose time may be longer than a year.
+const ageless = "retention-age"
+
+// checked is a check of flags that have their final values, as a step before the command runs.
+func checked(check func() error) func(*cobra.Command, []string) error {
+	return func(*cobra.Command, []string) error { return check() }
+}
+
+// checkValues refuses the values that no flag takes: nothing, less than nothing unless that is the default, and more
+// than a year.
+func checkValues(fl *pflag.FlagSet) (errs []error) {
+	fl.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed {
+			return
+		}
+		wrong := ""
+		switch f.Value.Type() {
+		case "string", "stringSlice", "stringArray":
+			if what, _ := pflag.UnquoteUsage(f); isEmpty(f.Value) && !slices.Contains(mayBeEmpty, f.Name) {
+				wrong = fmt.Sprintf("is empty: expected a value (%s), or no --%s at all", what, f.Name)
+			}
+		case "duration":
+			switch d, _ := time.ParseDuration(f.Value.String()); {
+			case d < 0:
+				wrong = f.Value.String() + ": expected 0s or more"
+			case d > group.LongestTime && f.Name != ageless:
+				wrong = fmt.Sprintf("%s: expected at most %s, which is a year", f.Value, group.LongestTime)
+			}
+		case "int", "int64":
+			n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
+			least, _ := strconv.ParseInt(f.DefValue, 10, 64)
+			if least = min(0, least); n < least {
+				wrong = fmt.Sprintf("%d: expected %d or more", n, least)
+			}
+		}
+		if wrong != "" {
+			errs = append(errs, fmt.Errorf("--%s %s: %w", f.Name, wrong, fault.Invalid))
+		}
+	})
+	return errs
+}
+
+// isEmpty tells a text without a byte, or a list that has one.
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+	}
+	return v.String() == ""
+}
+
+// flagError turns a refusal of pflag into a usage error that names the flag that was meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && cmd.HasSubCommands() && cmd.Flags().Arg(0) != "":
+		return unknownCommand(cmd, cmd.Flags().Arg(0)) // its flags are not those of cmd
+	case errors.As(err, &unknown):
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		if near := nearest("--"+unknown.GetSpecifiedName(), names); near != "" {
+			return fmt.Errorf("unknown flag --%s; did you mean %s?: %w", unknown.GetSpecifiedName(), near, fault.Invalid)
+		}
+		return fmt.Errorf("%w; see %q: %w", err, cmd.CommandPath()+" --help", fault.Invalid)
+	case errors.As(err, &bad):
+		return fmt.Errorf("%w: %w", plainFlagError(err), fault.Invalid)
+	}
+	return fmt.Errorf("%w: %w", err, fault.Invalid)
+}
+
+// plainFlagError says what a flag expected in the place of what strconv says to programmers.
+func plainFlagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	expected := errors.Unwrap(bad).Error()
+	switch kind := bad.GetFlag().Value.Type(); {
+	case errors.Is(err, strconv.ErrRange):
+		expected = "expected a smaller number"
+	case strings.HasPrefix(expected, "expected"): // a value of ours
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		expected = "expected a number"
+	case kind == "float64":
+		expected = "expected a number such as 0.5"
+	case kind == "duration":
+		expected = "expected a time such as 500ms, 2s or 1h"
+	case kind == "bool":
+		expected = "expected true or false"
+	}
+	return fmt.Errorf("--%s %s: %s", bad.GetFlag().Name, storeurl.Quote(bad.GetValue()), expected)
+}
+
+// completeWith offers the values of a flag to the shell; the flag must be there already.
+func completeWith(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
+}
+
+// wrapUsage makes the refusals of argument checks usage errors that show how it goes.
+func (a *app) wrapUsage(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		a.wrapUsage(c)
+	}
+	check := cmd.Args
+	if check == nil {
+		return
+	}
+	cmd.Args = func(c *cobra.Command, args []string) error {
+		if check(c, args) == nil {
+			return nil
+		}
+		return fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
+	}
+}
+
+// nearest are the words of a list that word may have been meant to be; "" when none is near.
+func nearest(word string, list []string) string {
+	near := cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, w := range list {
+		near.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
+	}
+	return strings.Join(near.SuggestionsFor(word), " or ")
+}
+
+// quietHelp lets cobra not tell by itself that help could not be written: run does.
+func quietHelp(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		out := c.OutOrStdout()
+		var text bytes.Buffer
+		c.SetOut(&text)
+		defer c.SetOut(out)
+		help(c, args)
+		_, _ = text.WriteTo(out)
+	})
+}
