@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +62,9 @@ func run(ctx context.Context, root, pattern string, parallel int) error {
 	for _, m := range all {
 		if match.MatchString(m.name) {
 			chosen = append(chosen, m)
-			tests[m.pkg] = append(tests[m.pkg], m.test)
+			if !slices.Contains(tests[m.pkg], m.test) {
+				tests[m.pkg] = append(tests[m.pkg], m.test)
+			}
 		}
 	}
 	dir, err := os.MkdirTemp("", "mutants")
@@ -159,10 +162,14 @@ func (m mutant) try(ctx context.Context, root, dir string) string {
 	return ""
 }
 
+// histories is how many a simulation runs: so many show each of the bugs.
+const histories = "500"
+
 func goTest(ctx context.Context, root, pkg, test string, flags ...string) ([]byte, error) {
 	args := append([]string{"test", "-count=1", "-vet=off", "-tags=grpcnotrace", "-run=" + test}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "RINGFENCE_SIM="+histories)
 	cmd.WaitDelay = time.Minute
 	return cmd.CombinedOutput()
 }
