@@ -14,7 +14,7 @@ type tracker struct {
 	storage, partition int
 
 	head, tail *node
-	next       int64              // the offset to read next
+	next       int64              // the offset to read next, as the reader says: offsets have gaps, so never one + 1
 	start      int64              // where it began
 	told       int64              // the To of the last record
 	gaps       int                // finished ranges between and above the unfinished records

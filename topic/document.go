@@ -35,7 +35,8 @@ const (
 // the state lets whoever comes next finish what a crash interrupted.
 type State string
 
-// The states.
+// The states. Creating and deleting a topic touch two stores, so whoever comes next finishes what a crash
+// has interrupted.
 const (
 	Creating State = "creating"
 	Ready    State = "ready"

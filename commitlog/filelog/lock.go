@@ -15,7 +15,8 @@ import (
 )
 
 // lockPatience is how long the write lock may be in one hand before it is said in the log. It is
-// held for microseconds: whoever has it longer is stopped, or hangs in the file system.
+// held for microseconds: whoever has it longer is stopped, or hangs in the file system. Lock files are never
+// unlinked: two processes would hold two locks of one name.
 const lockPatience = time.Second
 
 // lockPause is how soon a lock is asked for again: most are let go within microseconds. Once its

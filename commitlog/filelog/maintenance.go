@@ -132,7 +132,8 @@ func (s *store) keep(chores []*chore, retry *time.Timer) {
 	}
 }
 
-// syncLeftovers makes durable what was written at level OS, perhaps by a process that is gone:
+// syncLeftovers is the duty of the next opener: without it readers at level sync never see what a process at
+// level OS left. It makes durable what was written at level OS, perhaps by a process that is gone:
 // readers at level sync see nothing that is not.
 func (s *store) syncLeftovers() {
 	if s.gone() {

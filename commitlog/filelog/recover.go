@@ -8,6 +8,9 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
+// What is not known to have been synced is written again and synced: the process that knew of a failed sync
+// is gone.
+
 // recover makes the control page say what the segments say. It runs while nobody has the topic
 // open, under the write lock. What is to be
 // done is decided in plan.go; here it is done, each step so that a crash leaves the next recovery

@@ -159,8 +159,8 @@ func (s *store) kept(end segment.Pos) error {
 	return nil
 }
 
-// lead makes all that is written durable and publishes it. A failed sync poisons its segment; that
-// a file can't be opened now poisons nothing.
+// lead makes all that is written durable and publishes it. Only a failed sync or write poisons a segment: one
+// that this process can't open is as sound as before.
 func (s *store) lead(have locks) error {
 	err := s.page.Lead(&syncer{s, have.write}, have.sync)
 	if errors.Is(err, page.ErrPoisoned) {

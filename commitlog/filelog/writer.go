@@ -256,7 +256,8 @@ func notDone(err error) error {
 }
 
 // failAll fails frames that were not refused for a reason of their own. One that is stored already
-// shares the fate of what is written now: it may wait for the same sync.
+// shares the fate of what is written now: it may wait for the same sync. Acknowledging it after a failed sync
+// lost data in the crash matrix.
 func failAll(frames []*pending, err error) {
 	for _, p := range frames {
 		if p.err == nil || errors.Is(p.err, errDuplicate) {

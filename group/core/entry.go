@@ -2,6 +2,9 @@ package core
 
 import "github.com/ringfence/ringfence/registry"
 
+// An answer's arrival is not its write's moment: the answer to a commit may come after a reading that was
+// asked for later. Versions tell which of the two is newer. The simulation found five faults of this family.
+
 // entry says what a reading may overwrite of what is known of one entry in the store. A reading that
 // was under way while our own write was answered may be from before it; then it shows a version that
 // our write replaced, and what we know stays. It is no reason to read again: a member at work always

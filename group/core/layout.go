@@ -69,7 +69,9 @@ func (p *UnitInput) finishedBy(c *protocol.Checkpoint) bool {
 	return at != nil && at.Next >= p.End
 }
 
-// finished says whether a unit is finished for ever, going by what the store says.
+// finished says whether a unit is finished for ever, going by what the store says: sealed, and every checkpoint
+// at the end. What this process saw does not count. A passed unit without a checkpoint is finished, as only
+// retirement removes one.
 func (s *State) finished(n int) bool {
 	passed, v := n < s.view.Meta.First, &s.view.Units[n]
 	if n < len(s.layout) && s.layout[n].ends() {

@@ -18,6 +18,9 @@ import (
 // A lost session is closed when the cancelled workers are back, or were given up (letGo): while the store
 // keeps it, nobody else begins on their units.
 //
+// After a lost session old grants may be resumed only on a reading that was asked for after the new member
+// entry was confirmed.
+//
 // To leave is to drain: nothing is taken any more, each unit is handed over when its worker has ended, and
 // the member goes when none is left, or when its time is up. A static member keeps its units for its next
 // start.

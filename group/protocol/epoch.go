@@ -36,7 +36,9 @@ func CheckEpoch(what string, epoch, most int64) error {
 }
 
 // NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
-// milliseconds since the beginning of 2020, or one more than the last where changes are faster.
+// milliseconds since the beginning of 2020, or one more than the last where changes are faster. Whatever a
+// store that went back has forgotten was given earlier, so it is lower. Epochs have gaps: Owner.After says
+// which one an epoch followed.
 func NextEpoch(last, now int64) int64 { return max(last+1, now-epochZero) }
 
 // follow completes the entry of an owner that comes after an epoch.

@@ -18,7 +18,8 @@ import (
 //	groups/<g>/owners/<unit>    Owner: who may write the checkpoint; changes only with the epoch
 //	groups/<g>/assignment       Assignment: who should own each unit
 //	groups/<g>/control          Control: paused
-//	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry
+//	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry. It lies outside of the
+//	                            watched prefix: a notification for each would wake every member
 //
 // Members watch groups/<g>/. Checkpoints lie elsewhere, so that they wake nobody.
 
@@ -29,8 +30,12 @@ const MaxUnits = 1 << 20
 // of them fit into MaxValueBytes, and are written at each commit.
 const MaxInputs = 1024
 
-// Meta describes a group. The first member writes it; it changes when what the group consumes
-// grows.
+// Meta describes a group. The first member writes it; it changes when what the group consumes grows.
+//
+// The document is the group. A transaction that can make an entry where there was none checks its version, and
+// every other one checks an entry that a deletion takes away: a member entry without the document, even for a
+// moment, is half a group. The document itself is founded and changed under a check on the definition of the
+// topic. Otherwise a member that stood still tells the next topic of the name what was finished in the last.
 type Meta struct {
 	Format int `json:"format"` // 1
 	// Life tells this group from those that had its name before, and will. It is made with the group
@@ -76,8 +81,9 @@ type StaticMember struct {
 	RestartMillis int64  `json:"restart_ms"`
 }
 
-// Owner says who may write the checkpoint of a unit. It changes only together with its epoch, so
-// a check on its version is the fence.
+// Owner says who may write the checkpoint of a unit. It changes only together with its epoch, so a check on
+// its version is the fence. Nothing else may ever be written into it: a planned move stands in Assignment. A
+// member that reads the version again in order to commit has no fence.
 type Owner struct {
 	Member      string `json:"member"` // "": nobody
 	Incarnation string `json:"incarnation"`

@@ -55,6 +55,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// seed binds a checksum to its segment and place, so that bytes of a recycled file can't pass for new ones.
 func seed(epoch uint64, off int64) uint32 {
 	x := (epoch ^ uint64(off)) * 0x9e3779b97f4a7c15
 	return uint32(x >> 32)

@@ -136,7 +136,8 @@ type Doubter interface {
 	Doubtful() bool
 }
 
-// ErrConflict and the others are the kinds a driver returns.
+// ErrConflict and the others are the kinds a driver returns. An error is never an answer: ErrUnavailable means
+// pause, and never "absent" or "begin at the start".
 var (
 	ErrConflict    = fault.Conflict
 	ErrFenced      = fault.Fenced

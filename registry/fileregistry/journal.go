@@ -33,7 +33,9 @@ type journal struct {
 	fs    vfs.FS // the directory
 	data  vfs.FS // in which it lies
 	files [2]vfs.File
-	named [2]bool // this process knows that the file's name is durable
+	// named: this process knows that the file's name is durable. The file's maker may have been killed before
+	// it was, so the first in each process that relies on a name syncs the directory.
+	named [2]bool
 	ctl   *control
 
 	hdr      header // of the generation that the view follows

@@ -25,7 +25,8 @@ func newNames(namespace string, db int) (names, error) {
 		return names{}, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), driver.ErrInvalid)
 	}
 	root := "{ringfence/" + url.QueryEscape(namespace) + "}:"
-	// Channels, unlike keys, are those of all databases.
+	// Channels, unlike keys, are those of all databases. Without the number the failure detectors of one
+	// database would silence those of another.
 	channel := root + strconv.Itoa(db) + ":"
 	return names{
 		meta:     root + "meta",
