@@ -1,8 +1,8 @@
 // Package rest gives memory back to the host when a daemon that was busy has nothing to do.
 //
-// The runtime keeps what it got for a while, and a process that does little collects its garbage every other
-// minute: then it is as large as it was when it started, or when all of its subscriptions were behind. Each
-// collection also halves stacks that were deep, so one is not enough.
+// The Go runtime keeps its memory for a while, and an idle process collects its garbage only every other minute:
+// until then it stays as large as at its start, or as when all of its subscriptions were behind. Each collection
+// also halves deep stacks, so one is not enough.
 package rest
 
 import (
@@ -16,11 +16,11 @@ import (
 const (
 	// lookEvery is how often it looks whether the process does anything.
 	lookEvery = 2 * time.Second
-	// little is how much a process allocates between two looks that does nothing.
+	// little is the most that an idle process allocates between two looks.
 	little = 256 << 10
-	// worth is how much it has allocated since memory was given back before that is done again.
+	// worth is how much it allocates after memory was given back before that is done again.
 	worth = 8 << 20
-	// turns is how often in a row memory is given back: after that stacks of 32 KiB are as small as they get.
+	// turns is how often in a row memory is given back: after that, stacks of 32 KiB are as small as they get.
 	turns = 4
 )
 
@@ -28,7 +28,6 @@ const (
 type Rester struct {
 	allocated func() uint64 // bytes since the process began; nil: what the runtime says
 	release   func()        // gives memory back; nil: the runtime does
-	started   func()        // lets go of what only the start needed; nil: forgetProgram
 	resting   atomic.Bool
 }
 
@@ -41,13 +40,9 @@ func (r *Rester) Run(ctx context.Context) {
 	if release == nil {
 		release = debug.FreeOSMemory
 	}
-	started := r.started
-	if started == nil {
-		started = forgetProgram
-	}
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	owed, begun := 0, false
+	owed := 0
 	last, freed := uint64(0), uint64(0)
 	for {
 		select {
@@ -62,10 +57,7 @@ func (r *Rester) Run(ctx context.Context) {
 			owed, freed = turns, now
 		}
 		if quiet && owed > 0 {
-			if owed--; owed == 0 && !begun {
-				started() // before the last time, as it allocates
-				begun = true
-			}
+			owed--
 			release()
 		}
 		r.resting.Store(quiet && owed == 0)

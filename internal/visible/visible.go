@@ -1,9 +1,9 @@
-// Package visible shows on a terminal what strangers wrote, without letting it act there.
+// Package visible shows foreign text on a terminal without letting it act there.
 //
-// Names, values, hosts and the error texts of servers may hold what a terminal obeys: escape
-// sequences that move the cursor, set its title or answer in the user's name, and characters that
-// turn the direction of the text. A [Writer] stands between the program and its reader and makes
-// all of that visible; only what the program itself marked with [Writer.Control] gets through.
+// Names, values, hosts and the error texts of servers may hold sequences that a terminal obeys: they
+// move the cursor, set its title, answer in the user's name, or turn the direction of the text. A
+// [Writer] between the program and its reader makes them visible. Only a sequence that the program
+// marked with [Writer.Control] passes.
 package visible
 
 import (
@@ -26,7 +26,7 @@ import (
 // Each Write must end where a rune and a control of [Writer.Control] ends.
 type Writer struct {
 	w    io.Writer
-	mark string // stands before and behind each control; nobody else can know it
+	mark string // stands before and behind each control; a secret of this process
 
 	failed atomic.Pointer[error]
 }
@@ -34,7 +34,7 @@ type Writer struct {
 // New returns a Writer in front of w.
 func New(w io.Writer) *Writer { return &Writer{w: w, mark: "\x1b" + rand.Text()} }
 
-// Exact is the writer behind v, for who must write bytes as they are.
+// Exact is the writer behind v, for bytes that must stay as they are.
 func (v *Writer) Exact() io.Writer { return v.w }
 
 // Control marks a sequence as ours: v passes it on as it is.
@@ -53,7 +53,7 @@ func (v *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Err is the first error of Write, for who comes after writers that did not look at it.
+// Err is the first error of Write, for callers after writers that did not look at it.
 func (v *Writer) Err() error {
 	if err := v.failed.Load(); err != nil {
 		return *err
