@@ -48,4 +48,21 @@
 //
 // When nobody has had the topic open the control page is not believed: recovery walks the last segments, cuts a torn
 // tail, and calls what is damaged below a promised position by its name.
+//
+// # Goroutines
+//
+// One of each kind for a topic and process, all joined by Close of the last handle: the committer owns the
+// pending batch and the writer; maintenance prepares and closes segments, applies retention and does the lazy
+// sync; the watcher sleeps on the futex while somebody waits.
+//
+// # Locks
+//
+// In this order: the mutex of the append queue; the mutex of the view; the kernel locks open.lock, alive.lock,
+// meta.lock, write.lock, sync.lock. write.lock is held across one pwrite, by the committer only, and by a deletion
+// across one rename and the sync of its directory; sync.lock across one fdatasync. The leader of a sync may wait for
+// write.lock, since no process waits for sync.lock longer than 50 ms with that in hand. seg.syncing is held across
+// the fdatasync of its segment: of two at once through one descriptor the kernel tells one of an error. open.lock is
+// held across the opening of a topic with its recovery, alive.lock (shared) as long as it is open. The lock of all
+// topics (log/lock) is taken while none of these is held, across the making of a topic and the moving away of a
+// deleted one, and never while files are removed or a lock of one topic is waited for.
 package filelog

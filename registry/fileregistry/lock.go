@@ -18,6 +18,10 @@ import (
 //	idle   --try-->  wanted | held      wanted --giveUp--> idle
 //	wanted --try-->  wanted | held      held   --release-> idle, or held while the kernel refuses
 //
+// It is held across reading the journal's tail and one pwrite, or the start of a generation, by the core only, and
+// never across the sync of a commit. The journal files are locked shared across each fdatasync of the syncer, and
+// exclusively for a look. While opening, open.lock comes before alive.lock, and is held across recovery.
+//
 // The word holder names whoever has the lock: stored after it was got, cleared before it is given
 // back. Between the two it may name a holder that was killed, never one that lives.
 const (
