@@ -101,7 +101,7 @@ func (k *task) producer(ctx context.Context, s *measure.Script) (add func([]byte
 // serveJob is the server process of NATS.
 type serveJob struct{ task }
 
-// Run says where it listens, and serves until nobody listens any more.
+// Run says where it listens, and serves until its starter is gone.
 func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
 	return measure.Try(func(s *measure.Script) {
 		check(t.Say(peer.StartNATS(s, j.Dir, false, -1).ClientURL()))

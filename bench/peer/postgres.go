@@ -34,7 +34,7 @@ func openPostgres(ctx context.Context, s *measure.Script, o Options) Store {
 	return &postgresStore{pool}
 }
 
-// startPostgres starts a server that asks for a password: everybody on this machine reaches it, and its
+// startPostgres starts a server that asks for a password: every user of this machine reaches it, and its
 // superuser may run commands.
 func startPostgres(ctx context.Context, s *measure.Script, o Options, password string) (port string) {
 	bin := filepath.Dir(findServer("postgres"))
@@ -64,7 +64,7 @@ func startPostgres(ctx context.Context, s *measure.Script, o Options, password s
 }
 
 // postgresUser hands dir to the user postgres when the benchmark runs as root, under which the
-// server refuses to start; nil for anybody else.
+// server refuses to start; nil for another user.
 func postgresUser(dir string) *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil

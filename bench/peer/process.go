@@ -74,7 +74,7 @@ func startProcess(ctx context.Context, s *measure.Script, log string, setup func
 	}
 }
 
-// freePort finds a port of the loopback that nobody listens on.
+// freePort finds a free port of the loopback.
 func freePort() string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()

@@ -69,7 +69,7 @@ func newCommitter(commit func(values [][]byte) error) *committer {
 		var waiting []chan<- error
 		for r := range c.queue {
 			values, waiting = append(values[:0], r.values...), append(waiting[:0], r.result)
-			for len(values) < maxCommit && len(c.queue) > 0 { // nobody else takes from it
+			for len(values) < maxCommit && len(c.queue) > 0 { // only this goroutine takes from it
 				r := <-c.queue
 				values, waiting = append(values, r.values...), append(waiting, r.result)
 			}

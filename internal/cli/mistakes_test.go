@@ -16,7 +16,7 @@ func TestMistakesAboutSubscriptionsAreTold(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"subscription dead-letters edit billing 0.0.1.0 --value-file nothing": {3, "--value-file: open nothing: no such file"},
+		"subscription dead-letters edit billing 0.0.1.0 --value-file nothing": {3, "nothing: no such file"},
 		"subscription dead-letters edit billing 0.0.1.0 --value-file .":       {2, "expected a file"},
 		"subscription dead-letters list billing --limit -1":                   {2, "--limit -1: expected 0 or more"},
 		create + "--timeout 0":                                                              {2, "--timeout 0s: expected a time above 0"},

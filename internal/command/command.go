@@ -1,6 +1,6 @@
-// Package command processes records by running a command for each, and sees to it that nothing of a
-// command goes on beside the next attempt at its record: not when it failed, not when the partition was
-// lost, and not when this process is killed.
+// Package command processes records by running a command for each. Nothing of a command goes on beside the
+// next attempt at its record: not after a failure, not after the partition was lost, and not after this
+// process was killed.
 package command
 
 import (
@@ -91,11 +91,10 @@ func (c *Children) Kill() {
 // grace is how long a command whose partition was lost has between SIGTERM and SIGKILL.
 const grace = 2 * time.Second
 
-// Process runs the command with the record on stdin. It ends with ctx: the partition is lost
-// then, and the command must not go on beside that of the new owner. When it has failed, nothing that it
-// has started goes on beside the next attempt, or after the record was given up; what a command leaves
-// that passed for done goes on. Every failure is told in the log, whatever it came from: the record is
-// tried again by somebody who does not say why.
+// Process runs the command with the record on stdin. The command ends with ctx: the partition is lost then, and
+// it must not go on beside the command of the new owner. After a failure everything that the command started
+// ends too; what a successful command leaves running goes on. Every failure is logged, because the retry does
+// not say why.
 func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	err := x.run(ctx, m)
 	if err == nil {

@@ -46,12 +46,12 @@ type watch struct {
 	ended chan struct{}
 }
 
-// guarded sees to it that somebody waits for the end of this process, and returns the environment that
-// marks commands. Who calls it has the lock.
+// guarded starts the process that waits for the end of this one, unless it runs, and returns the environment
+// that marks commands. The caller holds the lock.
 func (c *Children) guarded() (string, error) {
 	if c.watch.ended != nil {
 		select {
-		case <-c.watch.ended: // somebody has killed it
+		case <-c.watch.ended: // it was killed
 			_ = c.watch.pipe.Close()
 		default:
 			return c.watch.mark, nil
@@ -84,7 +84,7 @@ func (c *Children) guarded() (string, error) {
 	return c.watch.mark, nil
 }
 
-// Release ends the process that waits: no command runs any more. Where one does, because whoever ran it was
+// Release ends the process that waits: no command runs any more. Where one does, because its runner was
 // left behind, that process is told nothing, and does what it is for. One that was stopped (SIGSTOP) hears
 // nothing; it is killed then, and named in the error.
 func (c *Children) Release() error {
@@ -107,7 +107,7 @@ func (c *Children) Release() error {
 			return fmt.Errorf("commands still run, and process %d, which ends them, is not done after %s", c.watch.pid, releaseTime)
 		}
 		_ = c.watch.kill() // ended meanwhile: fine
-		<-c.watch.ended    // nobody can put off this signal
+		<-c.watch.ended    // this signal can't be put off
 		c.watch.ended = nil
 		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, WatchName, releaseTime)
 	}

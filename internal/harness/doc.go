@@ -4,7 +4,7 @@
 // the judge in internal/history. The children of a measurement, which are given a job and speak in
 // lines of JSON, are in job.go.
 //
-// A history is trusted only because of who writes it when. The consumer tells an event before it
+// A history can be trusted because of the moment at which it is written. The consumer tells an event before it
 // goes on, with one write, so that kill -9 can't take back what others may have seen; the
 // observer between the consumer and its registry tells what the store answered, not what the
 // consumer believes; and all of them read one monotonic clock of the machine.

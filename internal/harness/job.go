@@ -12,7 +12,7 @@ import (
 
 // Job is what a child process of a measurement does; as JSON it goes there.
 type Job interface {
-	// Run does it; the talk is with who started the process.
+	// Run does it; the talk is with the process that started this one.
 	Run(ctx context.Context, t *Talk) error
 }
 
@@ -30,7 +30,7 @@ type Talk struct {
 	out *json.Encoder
 }
 
-// Hear waits for the next line; false when there is nobody any more.
+// Hear waits for the next line; false when the other process is gone.
 func (t *Talk) Hear() (line string, ok bool) {
 	ok = t.in.Scan()
 	return t.in.Text(), ok
@@ -45,7 +45,7 @@ func (t *Talk) Ready() error {
 		return err
 	}
 	if _, ok := t.Hear(); !ok {
-		return errors.New("who started this process is gone")
+		return errors.New("the process that started this one is gone")
 	}
 	return nil
 }
@@ -130,5 +130,5 @@ func (c *Child) End() {
 	c.stop()
 	_ = c.Kill() // it may have ended
 	<-c.Done()
-	_ = c.out.Close() // nobody listens any more
+	_ = c.out.Close() // its output has no reader any more
 }

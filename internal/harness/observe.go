@@ -17,7 +17,7 @@ import (
 )
 
 // observer stands between one member and its registry and tells the history what the store
-// answered: who got a unit at which epoch, and which checkpoints it accepted or refused. So the
+// answered: which member got a unit at which epoch, and which checkpoints it accepted or refused. So the
 // history does not depend on what the member believes.
 type observer struct {
 	driver.Registry // the store; what is not observed goes straight through
@@ -195,7 +195,7 @@ func (o *observer) owned(ctx context.Context, began int64, unit int, owner *prot
 	case last != nil:
 		e.Positions = last.Positions
 	case owner.Member != o.member:
-		return nil // who got it may have moved the checkpoint by now, and tells by itself where it begins
+		return nil // the new owner may have moved the checkpoint by now; it tells where it begins
 	default:
 		var err error
 		if e.Positions, err = o.positions(ctx, unit, owner.Epoch); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // Process is a child process that can be hurt. It dies with its parent, and gets no signal of a
-// terminal: who started it says when it ends.
+// terminal: the starter decides when it ends.
 type Process struct {
 	Name string
 
@@ -97,7 +97,7 @@ func (p *Process) Dump() {
 	_ = p.Thaw()
 }
 
-// WasKilled says whether somebody killed it.
+// WasKilled says whether Kill was called.
 func (p *Process) WasKilled() bool { return p.killed.Load() }
 
 // WasAsked says whether it was asked to leave.

@@ -30,7 +30,7 @@ func GateOf(ctx context.Context) *Gate {
 	return g
 }
 
-// Shut stops who comes to the gate from now on.
+// Shut stops callers of Pass from now on.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +39,7 @@ func (g *Gate) Shut() {
 	}
 }
 
-// Open lets everybody go on.
+// Open lets them go on.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -32,7 +32,7 @@ type Pipeline struct {
 	settled int64       // lines 1 to settled were counted
 	open    int64       // queued lines without an answer
 
-	out *bufio.Writer // gets the place of each record; nil: nobody wants it
+	out *bufio.Writer // gets the place of each record; nil: places are not printed
 	sum Summary
 }
 
@@ -47,11 +47,11 @@ type answer struct {
 // Summary is what became of all lines.
 type Summary struct {
 	Acked   int64 // stored, for certain
-	unknown int64 // nobody can say
+	unknown int64 // stored or not
 	failed  int64 // the first line that was not stored, or 0
 	err     error // why
 	later   int64 // lines after it that were stored
-	output  error // nobody takes the places any more
+	output  error // why the places could not be written
 	drained bool  // Config.Drain is why
 }
 
@@ -61,7 +61,7 @@ type Config struct {
 	Partition int           // of every record; -1: by the key
 	InFlight  int           // how many lines may wait for their answer
 	Maker     *Maker        // makes a record of a line
-	Places    io.Writer     // gets the place of each record; nil: nobody wants it
+	Places    io.Writer     // gets the place of each record; may be nil
 	Drain     error         // a context that ends because of it ends only the reading
 	LastWords time.Duration // how long answers are waited for when it ends because of anything else
 }
@@ -142,7 +142,7 @@ func (p *Pipeline) Run(ctx context.Context, in *Reader, tick <-chan time.Time, s
 	return p.sum
 }
 
-// abandon waits no more for answers: nobody knows what becomes of their lines. The channel has room
+// abandon waits no more for answers: the fate of their lines is unknown. The channel has room
 // for those that come all the same.
 func (p *Pipeline) abandon(why error) {
 	for n := p.settled + 1; n <= p.queued; n++ {
@@ -212,7 +212,7 @@ func (p *Pipeline) settle(a *answer) {
 		if p.sum.failed > 0 && a.line > p.sum.failed {
 			p.sum.later++
 		}
-		if p.sum.failed == 0 || a.line < p.sum.failed { // later, nobody could tell which line a place belongs to
+		if p.sum.failed == 0 || a.line < p.sum.failed { // later, the line of a place could not be told
 			p.print(a.at)
 		}
 	case errors.Is(a.err, ringfence.ErrUnknown):

@@ -106,7 +106,7 @@ func (t *Tally) Owns() {
 	t.last, t.awaited = time.Now(), time.Time{}
 }
 
-// Forget drops the failures of a partition that is somebody else's now.
+// Forget drops the failures of a partition that has another owner now.
 func (t *Tally) Forget(partition int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

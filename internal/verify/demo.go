@@ -200,19 +200,19 @@ func (d *groupDemo) sleepwalk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	who := d.owners(before)[len(d.owners(before))-1]
-	d.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", d.called(who), demoTTL)
+	name := d.owners(before)[len(d.owners(before))-1]
+	d.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", d.called(name), demoTTL)
 	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil {
 		return err
 	}
 	if before, err = d.describe(ctx); err != nil {
 		return err
 	}
-	p, at := d.workers[who].proc, history.Now()
+	p, at := d.workers[name].proc, history.Now()
 	if err := p.Freeze(ctx); err != nil {
 		return err
 	}
-	if _, err := d.await(ctx, "the others have its partitions", d.without(who)); err != nil {
+	if _, err := d.await(ctx, "the others have its partitions", d.without(name)); err != nil {
 		return errors.Join(err, p.Thaw())
 	}
 	d.result.ExpiryMillis = float64(history.Now()-at) / 1e6
@@ -224,7 +224,7 @@ func (d *groupDemo) sleepwalk(ctx context.Context) error {
 	if _, err := d.await(ctx, "it is back in the group", d.balanced); err != nil {
 		return err
 	}
-	if err := d.measureStale(ctx, woken, owned(before, who), who); err != nil {
+	if err := d.measureStale(ctx, woken, owned(before, name), name); err != nil {
 		return err
 	}
 	d.screen.say("it woke up and wrote the checkpoints it still had in mind: %d of %d refused by the store", d.result.StaleRefused, d.result.StaleCommits)

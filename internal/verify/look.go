@@ -34,19 +34,19 @@ func (d *groupDemo) balanced(g ringfence.GroupInfo) bool {
 		}
 		share[u.Owner]++
 	}
-	for _, who := range alive {
-		if n := share[who]; n < least || n > least+1 {
+	for _, name := range alive {
+		if n := share[name]; n < least || n > least+1 {
 			return false
 		}
 	}
 	return true
 }
 
-// without says whether every partition has a live owner other than who.
-func (d *groupDemo) without(who string) func(ringfence.GroupInfo) bool {
+// without says whether every partition has a live owner other than name.
+func (d *groupDemo) without(name string) func(ringfence.GroupInfo) bool {
 	return func(g ringfence.GroupInfo) bool {
 		for _, u := range g.Units {
-			if !u.Alive || u.Owner == who {
+			if !u.Alive || u.Owner == name {
 				return false
 			}
 		}
@@ -65,10 +65,10 @@ func (d *groupDemo) owners(g ringfence.GroupInfo) (names []string) {
 }
 
 // owned are the units of a member, with their epochs.
-func owned(g ringfence.GroupInfo, who string) map[int]int64 {
+func owned(g ringfence.GroupInfo, name string) map[int]int64 {
 	units := make(map[int]int64)
 	for _, u := range g.Units {
-		if u.Owner == who {
+		if u.Owner == name {
 			units[u.Unit] = u.Epoch
 		}
 	}
@@ -115,12 +115,12 @@ func (d *groupDemo) measureTakeover(since int64, units map[int]int64, victim str
 
 // measureStale counts what a consumer wrote, after it woke up, under the epochs that it had when
 // it was stopped.
-func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[int]int64, who string) error {
+func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[int]int64, name string) error {
 	deadline := time.Now().Add(2 * time.Second)
 	for {
 		before := d.result.StaleCommits
 		d.result.StaleCommits, d.result.StaleRefused = 0, 0
-		err := harness.Read(d.workers[who].spec.path(), since, func(e history.Event) {
+		err := harness.Read(d.workers[name].spec.path(), since, func(e history.Event) {
 			if epoch, had := epochs[e.Unit]; e.Kind != history.Committed || e.Began < since || !had || e.Epoch != epoch {
 				return
 			}

@@ -18,12 +18,12 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// A producer has keys that nobody else has, numbers the records of each, and tells the history of each
+// A producer has keys of its own, numbers the records of each, and tells the history of each
 // record before it sends it. A plain one sends every record once, some of a key right behind each
 // other, and leaves it at that whatever the answer. An idempotent one has an ID for each key and storage
 // topic, one record of it under way at a time, sends it until it is acknowledged, and now and then once
 // more. When the storage topic is sealed and does not have it, it goes to the next, under the ID there.
-// When the storage topic has forgotten what it had, nobody knows what became of the record: the key goes
+// When the storage topic has forgotten what it had, the fate of the record is unknown: the key goes
 // on with the record behind it.
 
 const (
@@ -241,7 +241,7 @@ func (p *producer) repeat(ctx context.Context, k *key) error {
 }
 
 // settle sends the last record of a key, which surely is stored nowhere, to the storage topic that
-// takes new ones; later, while there is none or nobody can say.
+// takes new ones; later, while there is none, or the stores do not answer.
 func (p *producer) settle(ctx context.Context, k *key) error {
 	home, err := p.rf.ProducerHome(ctx, p.Topic)
 	if err != nil && !Away(err) && ctx.Err() == nil {
@@ -308,7 +308,7 @@ func (p *producer) stored(a *ack) error {
 		p.again = append(p.again, a.key)
 	}
 	if a.at.Offset < 0 {
-		return nil // stored by an earlier append, and nobody remembers where
+		return nil // stored by an earlier append, at a forgotten place
 	}
 	e := p.event(history.Produced, a.key, a.n)
 	e.Storage, e.Partition, e.Offset = a.at.Storage, a.at.Partition, a.at.Offset

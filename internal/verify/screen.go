@@ -53,8 +53,8 @@ func (s *screen) line(good bool, format string, args ...any) {
 }
 
 // called names a consumer with its process.
-func (d *groupDemo) called(who string) string {
-	return fmt.Sprintf("%s (pid %d)", who, d.workers[who].proc.PID())
+func (d *groupDemo) called(name string) string {
+	return fmt.Sprintf("%s (pid %d)", name, d.workers[name].proc.PID())
 }
 
 // showOwners shows the partitions of each consumer.
@@ -64,22 +64,22 @@ func (d *groupDemo) showOwners(ctx context.Context) error {
 		return err
 	}
 	units := make(map[string][]int)
-	for _, who := range d.alive() {
-		units[who] = []int{}
+	for _, name := range d.alive() {
+		units[name] = []int{}
 	}
 	for _, u := range g.Units {
 		units[u.Owner] = append(units[u.Owner], u.Unit)
 	}
 	d.result.Owners = append(d.result.Owners, Owners{Scene: d.screen.scenes, Partitions: units})
-	for i, who := range d.names() {
-		p := d.workers[who].proc
+	for i, name := range d.names() {
+		p := d.workers[name].proc
 		if p.Ended() {
-			d.screen.say("%s  %s", d.screen.paint("31", who), d.screen.paint("2", "dead"))
+			d.screen.say("%s  %s", d.screen.paint("31", name), d.screen.paint("2", "dead"))
 			continue
 		}
 		where := d.screen.paint("2", fmt.Sprintf("  pid %d", p.PID()))
-		bar := d.bar(g.Units, who)
-		d.screen.say("%s  %s  %s%s", d.screen.paint(tint(i), who), bar, d.shorten(units[who]), where)
+		bar := d.bar(g.Units, name)
+		d.screen.say("%s  %s  %s%s", d.screen.paint(tint(i), name), bar, d.shorten(units[name]), where)
 	}
 	return nil
 }
@@ -87,19 +87,19 @@ func (d *groupDemo) showOwners(ctx context.Context) error {
 func tint(i int) string { return []string{"32", "36", "35", "33", "34"}[i%5] }
 
 // bar draws the partitions in their order, those of one consumer filled.
-func (d *groupDemo) bar(units []ringfence.UnitInfo, who string) string {
+func (d *groupDemo) bar(units []ringfence.UnitInfo, name string) string {
 	if len(units) > 64 {
 		return ""
 	}
 	var b strings.Builder
 	for _, u := range units {
-		if u.Owner == who {
+		if u.Owner == name {
 			b.WriteString("■")
 		} else {
 			b.WriteString("·")
 		}
 	}
-	return d.screen.paint(tint(int(who[0]-'A')), b.String())
+	return d.screen.paint(tint(int(name[0]-'A')), b.String())
 }
 
 func (d *groupDemo) shorten(units []int) string {

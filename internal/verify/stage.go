@@ -43,7 +43,7 @@ type DemoOutcome struct {
 // patience is how long a demo waits without any progress for what takes milliseconds.
 const patience = 20 * time.Second
 
-// stage is where a story is told: the crew, the narrator who produces, and the screen.
+// stage is where a story is told: the crew, the narrator, which produces, and the screen.
 type stage struct {
 	*DemoConfig
 	*crew

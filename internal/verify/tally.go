@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// tally reads the histories while they grow: it counts what happened, and knows who owns what. It
+// tally reads the histories while they grow: it counts what happened, and knows the owners. It
 // judges nothing.
 type tally struct {
 	dir   string
@@ -134,7 +134,7 @@ func (t *tally) owned(e history.Event) {
 		t.owners[e.Unit] = e
 	}
 	if e.Member == "" {
-		return // nobody has it
+		return // it was released
 	}
 	for _, w := range t.watched {
 		if epoch, open := w.units[e.Unit]; open && e.Epoch > epoch && e.At > w.at {

@@ -96,7 +96,7 @@ func parse(args []string, w io.Writer) (settings, error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(w)
 	runs := f.String("run", "produce,consume,latency", "what to measure, separated by commas; kafka too, where there is a broker")
-	peers := f.String("peers", "", "who to compare with, separated by commas (default all that are installed)")
+	peers := f.String("peers", "", "systems to compare with, separated by commas (default: all that are installed)")
 	inFlight := f.String("inflight", "1,16,256", "producers that wait for each ack")
 	durability := f.String("durability", "sync,os", "sync: on stable storage before the ack; os: in the operating system's cache")
 	seconds := f.Float64("seconds", 1, "length of one turn")
