@@ -187,7 +187,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 // stopped for longer than its session lives: all its groups are the other's, and what wakes goes on with none of them.
 func TestAProcessOfManyGroupsIsFollowedInAllOfThem(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"file", "postgres", "redis", "etcd", "mariadb"} {
+	for _, name := range append(testserver.Registries(t), "file") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

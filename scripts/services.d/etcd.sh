@@ -1,6 +1,7 @@
 # etcd of one node, built from its Go module: needs nothing but Go. It is linked once for all
 # servers of this version.
 
+etcd_registry=yes
 etcd_packages() { :; }
 etcd_has() { command -v go; }
 

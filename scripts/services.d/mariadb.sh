@@ -3,6 +3,7 @@
 # few, and the tests start many servers. Each has a folder of its own for temporary tables: as a server starts,
 # it removes all that it finds of those, also of others.
 
+mariadb_registry=yes
 mariadb_packages() { echo mariadb-server; }
 mariadb_has() { command -v mariadbd && command -v mysql_install_db; }
 

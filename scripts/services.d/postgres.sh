@@ -1,5 +1,6 @@
 # PostgreSQL, which refuses to run as root. Its programs are not on the PATH in Debian.
 
+postgres_registry=yes
 postgres_packages() { echo postgresql; }
 postgres_has() { postgres_bin; }
 postgres_signal=INT

@@ -1,5 +1,6 @@
 # Redis, with its append-only file: what was acknowledged a second ago survives kill.
 
+redis_registry=yes
 redis_packages() { echo redis-server; }
 redis_has() { command -v redis-server; }
 

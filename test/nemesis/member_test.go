@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,11 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/commitlog/kafkalog"
+	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
-	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/registry/driver"
 )
 
 // specVariable, in the environment, makes this test binary a member.
@@ -121,21 +118,8 @@ func (s *spec) play(ctx context.Context, c scene) error {
 }
 
 func (s *spec) open(ctx context.Context, c scene, log *slog.Logger) (*ringfence.Client, error) {
-	return ringfence.Open(ctx, ringfence.Config{Dir: s.Dir, Log: s.Log, Registry: s.Registry, Namespace: c.namespace, Logger: log, Backends: backends()})
+	return ringfence.Open(ctx, ringfence.Config{Dir: s.Dir, Log: s.Log, Registry: s.Registry, Namespace: c.namespace, Logger: log, Backends: backends.All()})
 }
-
-func backends() []ringfence.Backend {
-	all := []ringfence.Backend{{Scheme: "kafka", OpenLog: kafkalog.OpenURL}}
-	for _, s := range stores {
-		if s.open != nil {
-			all = append(all, ringfence.Backend{Scheme: s.scheme, OpenRegistry: s.open})
-		}
-	}
-	return all
-}
-
-// opener opens a registry by its URL.
-type opener func(context.Context, *url.URL, driver.Options) (*registry.Registry, error)
 
 // process is a member.
 type process struct {

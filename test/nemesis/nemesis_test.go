@@ -16,18 +16,13 @@ import (
 
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
-	"github.com/ringfence/ringfence/registry/etcdregistry"
-	"github.com/ringfence/ringfence/registry/pgregistry"
-	"github.com/ringfence/ringfence/registry/redisregistry"
-	"github.com/ringfence/ringfence/registry/sqlregistry"
 )
 
 // store is a registry, and how a test gets an empty one.
 type store struct {
-	name   string
-	scheme string
-	open   opener // nil: built in
-	url    func(*testing.T, *world) string
+	name string
+	file bool // the registry is in files beside the data directory
+	url  func(*testing.T, *world) string
 
 	log      func(*testing.T, *world) string // URL; nil: in the directory
 	waits    bool                            // for a process that is stopped amid a transaction
@@ -35,16 +30,24 @@ type store struct {
 	prepare  func(t *testing.T, url string)  // after each start of its server; nil: nothing
 }
 
-var stores = []store{
-	{name: "file", waits: true, url: func(*testing.T, *world) string { return "" }},
-	{name: "kafka", waits: true, patience: 20 * time.Second, url: func(*testing.T, *world) string { return "" }, log: privateCluster},
-	{name: "sqlite", waits: true, scheme: "sqlite", open: sqlregistry.OpenURL, url: func(_ *testing.T, w *world) string {
-		return "sqlite://" + filepath.Join(w.dir, "registry.db")
-	}},
-	{name: "etcd", scheme: "etcd", open: etcdregistry.OpenURL, url: private("etcd")},
-	{name: "postgres", scheme: "postgres", open: pgregistry.OpenURL, url: private("postgres")},
-	{name: "mariadb", scheme: "mysql", open: sqlregistry.OpenURL, url: private("mariadb")},
-	{name: "redis", scheme: "redis", open: redisregistry.OpenURL, url: private("redis"), prepare: syncAlways},
+// allStores are a directory, a file, and every server that holds a registry.
+func allStores(t *testing.T) []store {
+	t.Helper()
+	all := []store{
+		{name: "file", waits: true, url: func(*testing.T, *world) string { return "" }},
+		{name: "kafka", waits: true, patience: 20 * time.Second, url: func(*testing.T, *world) string { return "" }, log: privateCluster},
+		{name: "sqlite", waits: true, file: true, url: func(_ *testing.T, w *world) string {
+			return "sqlite://" + filepath.Join(w.dir, "registry.db")
+		}},
+	}
+	for _, name := range testserver.Registries(t) {
+		s := store{name: name, url: private(name)}
+		if name == "redis" {
+			s.prepare = syncAlways
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 func private(name string) func(*testing.T, *world) string {
@@ -95,7 +98,7 @@ func TestPromisesAreKeptThroughFaults(t *testing.T) {
 	t.Parallel()
 	var figures closing
 	t.Cleanup(func() { figures.print(t) }) // when all stores are done
-	for _, s := range stores {
+	for _, s := range allStores(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			seed := uint64(time.Now().UnixNano())

@@ -17,7 +17,7 @@ import (
 // epochs receivers have seen. Those who own the partitions next get higher ones all the same.
 func TestNoEpochIsGivenAgainByAStoreThatWasRestored(t *testing.T) {
 	t.Parallel()
-	for _, s := range stores {
+	for _, s := range allStores(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := &world{t: t, store: s, dir: t.TempDir()}
@@ -111,7 +111,7 @@ func save(t *testing.T, w *world) (restore func()) {
 	}
 	// The registry of a directory is a folder in it; that of a file is in files beside the log.
 	data, kept := filepath.Join(w.dir, "data", "registry"), filepath.Join(t.TempDir(), "kept")
-	if w.store.scheme != "" {
+	if w.store.file {
 		data = w.dir
 	}
 	copyAll := func(from, to string) {

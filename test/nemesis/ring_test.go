@@ -6,16 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/internal/testserver"
-	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
-	"github.com/ringfence/ringfence/registry/etcdregistry"
-	"github.com/ringfence/ringfence/registry/pgregistry"
-	"github.com/ringfence/ringfence/registry/redisregistry"
-	"github.com/ringfence/ringfence/registry/sqlregistry"
 	"github.com/ringfence/ringfence/ring"
 )
 
@@ -23,13 +21,11 @@ import (
 // one must have stopped answering yes by then, though its TTL has long not passed.
 func TestNoTwoMembersOfATableRingAnswerYesWhenOneIsCutOff(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(context.Context, *url.URL, driver.Options) (*registry.Registry, error){
-		"redis": redisregistry.OpenURL, "postgres": pgregistry.OpenURL, "mariadb": sqlregistry.OpenURL, "etcd": etcdregistry.OpenURL,
-	} {
+	for _, name := range testserver.Registries(t) {
 		for _, how := range []string{"refused", "swallowed"} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
-				c := cutRing{open: open, raw: testserver.URL(t, name), namespace: "cut-" + rand.Text()[:12]}
+				c := cutRing{raw: testserver.URL(t, name), namespace: "cut-" + rand.Text()[:12]}
 				c.run(t, how)
 			})
 		}
@@ -38,7 +34,6 @@ func TestNoTwoMembersOfATableRingAnswerYesWhenOneIsCutOff(t *testing.T) {
 
 // cutRing is a ring of two, one of which is behind a proxy.
 type cutRing struct {
-	open           func(context.Context, *url.URL, driver.Options) (*registry.Registry, error)
 	raw, namespace string
 }
 
@@ -104,7 +99,8 @@ func (c *cutRing) join(t *testing.T, raw, member string) *ring.Ring {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	t.Cleanup(cancel)
-	reg, err := c.open(ctx, u, driver.Options{Namespace: c.namespace})
+	at := slices.IndexFunc(backends.All(), func(b ringfence.Backend) bool { return b.Scheme == u.Scheme })
+	reg, err := backends.All()[at].OpenRegistry(ctx, u, driver.Options{Namespace: c.namespace})
 	if err != nil {
 		t.Fatal(err)
 	}
