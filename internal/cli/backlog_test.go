@@ -8,7 +8,7 @@ import (
 )
 
 // How much is held back is said with how old the oldest of it is; what nobody knows is left out.
-func TestTheBacklogIsSaidWithItsAge(t *testing.T) {
+func TestBacklogLineHasAges(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	heap := func(n, keys int, age time.Duration) ringfence.BacklogHeap {

@@ -13,7 +13,7 @@ import (
 )
 
 // A line of a message is one of ours: what a path or a server says makes none.
-func TestOnlyWhatWasJoinedIsALine(t *testing.T) {
+func TestFaultsMakesALineOfJoinedErrorsOnly(t *testing.T) {
 	t.Parallel()
 	one, two := errors.New("one"), fmt.Errorf("two\n  - three: %w", &fs.PathError{Op: "open", Path: "a\nb", Err: fs.ErrNotExist})
 	const twoShown = `two\n  - three: open a\nb: file does not exist`

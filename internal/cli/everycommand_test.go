@@ -111,7 +111,7 @@ func withSamples(t *testing.T) (data string) {
 
 // Whatever a command had to say and could not, its exit code tells, and one error; but a reader that went
 // away has seen enough.
-func TestEveryCommandTellsThatItsOutputIsLost(t *testing.T) {
+func TestEveryCommandTellsALostOutput(t *testing.T) {
 	t.Parallel()
 	data := withSamples(t)
 	everyCommand(t, func(path string, _ *cobra.Command) {

@@ -11,7 +11,7 @@ import (
 
 // What a command writes to stderr may quote a record: a terminal gets it line by line, and obeys none of it; a
 // file gets it as it is.
-func TestATerminalObeysNoCommandsErrors(t *testing.T) {
+func TestExecStderrShowsSequencesOfCommands(t *testing.T) {
 	t.Parallel()
 	const said = "before\x1b]0;title\x07 after\n"
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestATerminalObeysNoCommandsErrors(t *testing.T) {
 	}
 }
 
-func TestLinesOfCommandsStayWhole(t *testing.T) {
+func TestExecStderrKeepsLinesWhole(t *testing.T) {
 	t.Parallel()
 	var to strings.Builder
 	s := &shownLines{to: &to}
@@ -66,7 +66,7 @@ func TestLinesOfCommandsStayWhole(t *testing.T) {
 
 // What a command leaves running has its stderr, of a terminal too: the command has ended all the same. What it says
 // without a newline is shown.
-func TestACommandOnATerminalEndsBeforeWhatItLeavesRunning(t *testing.T) {
+func TestExecStderrEndsBeforeWhatACommandLeavesRunning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir)

@@ -34,7 +34,7 @@ func consuming(t *testing.T, mark, command string, args ...string) (*exec.Cmd, *
 
 // A member that is killed is followed by another one, which hands the record to a command of its own. What
 // the first one had started, in groups and sessions of their own too, must not go on beside that.
-func TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled(t *testing.T) {
+func TestWatchEndsCommandsOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()
 	cmd, _ := consuming(t, mark, `sleep 1000 & setsid sleep 1000 & setsid sh -c "sleep 1000; :" & env -u RINGFENCE_RECORD_WATCH sleep 1000 & (set -m; sleep 1000 &); sleep .3; echo begun; sleep 1000`)
@@ -62,7 +62,7 @@ func TestWhatCommandsHaveStartedEndsWithAProcessThatIsKilled(t *testing.T) {
 }
 
 // What a command leaves running on purpose, and that passed for done, is nobody's business.
-func TestWhatACommandLeftRunningOutlivesACleanEnd(t *testing.T) {
+func TestConsumeSparesWhatACommandLeft(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()
 	cmd, lines := consuming(t, mark, `setsid sleep 1000 >/dev/null 2>&1 & echo begun`, "--max", "1")

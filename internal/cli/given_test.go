@@ -19,7 +19,7 @@ import (
 
 // A variable of a shell that is not set must not lead to another store, to an endpoint that gets no signature,
 // or to any other default.
-func TestAFlagGivenAsNothingIsAMistake(t *testing.T) {
+func TestEmptyFlagIsRefused(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "none")
 	tried := 0
@@ -81,7 +81,7 @@ func TestMistakesInALineAreToldPlainly(t *testing.T) {
 }
 
 // The URL of an endpoint may hold a secret: only who delivers needs all of it.
-func TestNoCommandShowsWhatIsSecretInAnEndpoint(t *testing.T) {
+func TestNoCommandShowsTheSecretOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	data := withSamples(t)
 	was := stored(t, data, "subscriptions/billing", nil)
@@ -113,7 +113,7 @@ func TestNoCommandShowsWhatIsSecretInAnEndpoint(t *testing.T) {
 }
 
 // The command of one record may be a ringfence that runs a command for each of its own.
-func TestARecordWithoutAKeyGetsNoneOfAnother(t *testing.T) {
+func TestExecGivesNoKeyOfAnotherRecord(t *testing.T) {
 	t.Parallel()
 	environ := []string{"RINGFENCE_RECORD_KEY=stale", "RINGFENCE_RECORD_KEYS=other", "PATH=/bin"}
 	var out strings.Builder
@@ -135,7 +135,7 @@ func TestARecordWithoutAKeyGetsNoneOfAnother(t *testing.T) {
 }
 
 // A question, or a value that somebody types, ends with the command: nothing was begun.
-func TestWhatNobodyTypesEndsWithTheCommand(t *testing.T) {
+func TestReadUntilEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	typed := make(chan string)
 	ctx, end := context.WithCancelCause(t.Context())
@@ -189,7 +189,7 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 }
 
 // Progress must not be drawn over what somebody types.
-func TestNothingIsDrawnOverWhatIsTyped(t *testing.T) {
+func TestProgressIsNotDrawnOverTypedText(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	p := &progress{w: visible.New(&b), terminal: true}

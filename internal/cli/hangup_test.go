@@ -51,7 +51,7 @@ func dataWithARecord(t *testing.T) string {
 }
 
 // A terminal that is closed says so once or several times. It is no reason to leave without a hand-over.
-func TestATerminalThatIsClosedEndsACommandCleanly(t *testing.T) {
+func TestClosedTerminalEndsACommandCleanly(t *testing.T) {
 	t.Parallel()
 	dir := dataWithARecord(t)
 	for _, args := range [][]string{
@@ -248,7 +248,7 @@ func TestTopIsNotDrawnForEachKey(t *testing.T) {
 	}
 }
 
-func TestADumbTerminalGetsNoSequences(t *testing.T) {
+func TestDumbTerminalGetsNoSequences(t *testing.T) {
 	t.Parallel()
 	dir := dataWithARecord(t)
 	for _, args := range [][]string{{"top", "--count", "2", "--every", "50ms"}, {"group", "describe", "g"}, {"topic", "list"}} {

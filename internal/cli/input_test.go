@@ -13,7 +13,7 @@ import (
 )
 
 // The writer of a FIFO may never come: --timeout and a signal end the wait.
-func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
+func TestFIFOIsWaitedForNoLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	fifo := func() string { // each has its own: who gives up ends its wait as a writer, whom the next one would take for its own
@@ -45,7 +45,7 @@ func TestAFIFOInThePlaceOfAFileIsWaitedForNoLongerThanAsked(t *testing.T) {
 }
 
 // What a shell gives for <(command) is read, and waited for only as long as was asked for.
-func TestAPipeOfTheShellIsAFile(t *testing.T) {
+func TestProduceReadsAPipeOfTheShell(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	if code, _, stderr := runLine(t, "topic", "create", "t", "--data", data); code != 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // A document that breaks a limit, or is none, is named in a list, and hides nothing else.
-func TestListsNameWhatCantBeRead(t *testing.T) {
+func TestListsNameDamagedEntries(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	if code, _, stderr := runLine(t, "topic", "create", "sound", "--partitions", "1", "--data", data); code != 0 {

@@ -25,7 +25,7 @@ func TestNoLogShowsASecret(t *testing.T) {
 }
 
 // A server can have a package log without an end.
-func TestAPackageThatLogsWithoutEndIsCutShort(t *testing.T) {
+func TestLibraryLogIsCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder

@@ -7,7 +7,7 @@ import (
 )
 
 // A mistake is told with what was expected, and never taken for the default.
-func TestMistakesAboutSubscriptionsAreTold(t *testing.T) {
+func TestSubscriptionMistakesAreTold(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	subscriptionOf(t, data)

@@ -26,7 +26,7 @@ func TestTablesAlignTheirColumns(t *testing.T) {
 }
 
 // A stranger writes the key of a record; what is printed of the others must not grow by it.
-func TestALongTextWidensNoOtherRow(t *testing.T) {
+func TestTableKeepsRowsNarrowBesideALongText(t *testing.T) {
 	t.Parallel()
 	v := visible.New(io.Discard)
 	for name, long := range map[string]string{"letters": strings.Repeat("k", 32<<10), "shown": strings.Repeat("\x1b", 32<<10)} {

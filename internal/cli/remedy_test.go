@@ -9,7 +9,7 @@ import (
 )
 
 // The error of a store that can't be reached ends with what to do, whichever store it is.
-func TestAStoreThatCannotBeReachedSaysWhatToDo(t *testing.T) {
+func TestUnreachableStoreSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for text, flag := range map[string]string{
 		"open registry redis://127.0.0.1:1: redis registry: connecting to 127.0.0.1:1: unavailable: dial tcp 127.0.0.1:1: connect: connection refused": "registry",

@@ -33,7 +33,7 @@ func exampleOf(help string) string {
 	return strings.Join(lines, "")
 }
 
-func TestTheConfigurationFileOfTheHelpIsAccepted(t *testing.T) {
+func TestConfigFileOfTheHelpIsAccepted(t *testing.T) {
 	t.Parallel()
 	a := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -51,7 +51,7 @@ func TestTheConfigurationFileOfTheHelpIsAccepted(t *testing.T) {
 	}
 }
 
-func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
+func TestConfigFileWithAPasswordIsPrivate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	data := filepath.Join(t.TempDir(), "none")
@@ -75,7 +75,7 @@ func TestAConfigurationFileWithAPasswordIsForItsOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestAConfigurationFileWithoutAnEndIsRefused(t *testing.T) {
+func TestConfigFileWithoutAnEndIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, limits.SettingsFileBytes+1)); err != nil {
@@ -86,7 +86,7 @@ func TestAConfigurationFileWithoutAnEndIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationFileOfTheGuideIsAccepted(t *testing.T) {
+func TestConfigFileOfTheGuideIsAccepted(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/guide/cli.md")
 	if err != nil {

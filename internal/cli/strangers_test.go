@@ -47,7 +47,7 @@ func stored(t *testing.T, data, key string, value *string) string {
 }
 
 // Whatever a stranger wrote is named, and the rest is shown.
-func TestASubscriptionIsShownButForWhatCantBeRead(t *testing.T) {
+func TestDescribeSubscriptionShowsAllThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	const shown = "subscription billing of topic"
 	type look struct {
@@ -131,7 +131,7 @@ func TestASubscriptionIsShownButForWhatCantBeRead(t *testing.T) {
 }
 
 // A newer version delivers the topic: nobody is told to delete it all the same.
-func TestATopicThatANewerVersionDeliversIsNotDeleted(t *testing.T) {
+func TestTopicDeleteRefusesATopicOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	set := subscriptionOf(t, data)

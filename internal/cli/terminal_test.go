@@ -96,7 +96,7 @@ func plant(t *testing.T, dir string) {
 	}
 }
 
-func TestATerminalObeysNoStranger(t *testing.T) {
+func TestTerminalObeysNoForeignText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir)
@@ -132,7 +132,7 @@ func TestATerminalObeysNoStranger(t *testing.T) {
 	}
 }
 
-func TestALogObeysNoStranger(t *testing.T) {
+func TestLoggerShowsForeignSequences(t *testing.T) {
 	t.Parallel()
 	var errs strings.Builder
 	newApp(nil, io.Discard, &errs).logger().Warn(hostile, "host", hostile, "a"+hostile, 1)
@@ -160,7 +160,7 @@ func TestRecordsInJSONAreSafeBehindAPipe(t *testing.T) {
 }
 
 // A program that reads the records gets their bytes.
-func TestAPipeGetsExactBytes(t *testing.T) {
+func TestExecStderrGivesAPipeExactBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir)

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-func TestWhatCantBeReadIsAFaultWithItsRemedy(t *testing.T) {
+func TestUnreadableNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	wrapped := func(err error) error { return fmt.Errorf("unit 3: %w", err) }
 	for name, c := range map[string]struct {

@@ -26,7 +26,7 @@ func bodyOf(ctx context.Context, name string, timeout time.Duration, body action
 }
 
 // A client library that does not heed its context keeps no command past its end.
-func TestACommandEndsThoughAStoreDoesNot(t *testing.T) {
+func TestWithinEndsThoughAStoreDoesNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
@@ -54,7 +54,7 @@ func TestACommandEndsThoughAStoreDoesNot(t *testing.T) {
 }
 
 // What ends within its grace is not cut, and says itself how it went.
-func TestACommandThatEndsInOrderIsNotCut(t *testing.T) {
+func TestWithinLetsACommandEndInOrder(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{"list": graceShort, "consume": graceDrain, "produce": graceDrain} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestACommandThatEndsInOrderIsNotCut(t *testing.T) {
 }
 
 // A service that is stopped while it starts has not failed; a job that is stopped is not done.
-func TestWhoIsEndedBeforeItBeganHasNotFailed(t *testing.T) {
+func TestInterruptedBeforeItBeganIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"consume": 0, "serve": 0, "tail": 0, "top": 0, "list": fault.ExitFailure, "produce": fault.ExitFailure, "demo": fault.ExitFailure} {
 		for _, opening := range []error{context.Canceled, errSignalled} {

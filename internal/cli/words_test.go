@@ -11,7 +11,7 @@ type fails struct{ err error }
 
 func (f fails) Write([]byte) (int, error) { return 0, f.err }
 
-func TestWhatCouldNotBePrintedIsAFailure(t *testing.T) {
+func TestLostOutputIsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"--help", "topic create --help", "help topic", "--version", "version", "completion bash"} {
 		for err, want := range map[error]int{syscall.ENOSPC: 1, syscall.EPIPE: 0} {

@@ -20,7 +20,7 @@ import (
 
 // When a partition is lost its command must not go on beside that of the new owner, nor may what
 // the command has started.
-func TestExecEndsTheWholeCommandWithItsContext(t *testing.T) {
+func TestRunnerEndsTheWholeCommandWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, lose := context.WithCancelCause(t.Context())
 	lost := errors.New("the partition is lost")
@@ -58,7 +58,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestExecFailsWithTheCommand(t *testing.T) {
+func TestRunnerFailsWithTheCommand(t *testing.T) {
 	t.Parallel()
 	var log testlog.Buffer
 	x := &Runner{Command: "exit 3", Stdout: io.Discard, Stderr: io.Discard, Logger: log.Logger(), Running: &Children{}}
@@ -73,7 +73,7 @@ func TestExecFailsWithTheCommand(t *testing.T) {
 }
 
 // No record is to blame that the host has no process for its command, but that its key is too long for one.
-func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
+func TestRunnerTellsAnOutageWhenACommandCantStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variable  string
@@ -90,7 +90,7 @@ func TestACommandThatCanNotStartIsAnOutage(t *testing.T) {
 
 // Without a descriptor for the process that watches over commands none is started, and no attempt of that
 // may pass unheard. It is not parallel: the limit is that of all the process.
-func TestACommandThatNobodyCanWatchOverIsTold(t *testing.T) {
+func TestRunnerTellsACommandWithoutAWatch(t *testing.T) {
 	var log testlog.Buffer
 	x := &Runner{Command: "true", Stdout: io.Discard, Stderr: io.Discard, Logger: log.Logger(), Running: &Children{}}
 	released(t, x.Running)

@@ -17,7 +17,7 @@ import (
 )
 
 // The record is tried again, or given up, as soon as the command has failed.
-func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
+func TestRunnerEndsAllOfAFailedCommand(t *testing.T) {
 	t.Parallel()
 	const left = `sleep 1000 >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & (set -m; sleep 1000 >/dev/null 2>&1 &); `
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestNothingOfACommandThatFailedGoesOnBesideTheNextAttempt(t *testing.T) {
 }
 
 // What ends one command ends nothing of another.
-func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
+func TestRunnerEndsOnlyTheFailedCommand(t *testing.T) {
 	t.Parallel()
 	c := &Children{}
 	released(t, c)
@@ -78,7 +78,7 @@ func TestACommandThatFailedTakesNoOtherAlong(t *testing.T) {
 
 // A command that root lets run as another user can join every group of its session: that of a shell, or of
 // another service. It ends with its record, and they don't.
-func TestACommandThatBecameAnotherUserTakesNoGroupAlong(t *testing.T) {
+func TestEndMarkedSparesTheGroupOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	stranger := testserver.Stranger(t)
 	shell := exec.CommandContext(t.Context(), "sleep", "1000")
@@ -108,7 +108,7 @@ func TestACommandThatBecameAnotherUserTakesNoGroupAlong(t *testing.T) {
 }
 
 // Somebody may have stopped the process that watches; the end must not wait for it.
-func TestAStoppedWatchKeepsNobody(t *testing.T) {
+func TestReleaseKillsAStoppedWatch(t *testing.T) {
 	t.Parallel()
 	c := &Children{}
 	if _, err := c.begin(); err != nil {
@@ -135,7 +135,7 @@ func TestAStoppedWatchKeepsNobody(t *testing.T) {
 }
 
 // A command whose runner was left behind, because its store does not answer, runs when the process ends.
-func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
+func TestReleaseLeavesRunningCommandsToTheWatch(t *testing.T) {
 	t.Parallel()
 	c := &Children{}
 	mark, err := c.begin()
@@ -156,7 +156,7 @@ func TestCommandsThatStillRunEndWithTheProcess(t *testing.T) {
 }
 
 // What watches over commands may be killed, as any process: the next command begins under another one.
-func TestAWatchThatWasKilledIsReplaced(t *testing.T) {
+func TestGuardedReplacesAKilledWatch(t *testing.T) {
 	t.Parallel()
 	c := &Children{}
 	released(t, c)

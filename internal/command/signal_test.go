@@ -26,7 +26,7 @@ func runner(command, mark string, out io.Writer) *Runner {
 }
 
 // A command whose partition was lost is asked first, and may put things in order.
-func TestACommandIsAskedBeforeItIsKilled(t *testing.T) {
+func TestRunnerAsksACommandBeforeItKills(t *testing.T) {
 	t.Parallel()
 	ctx, lose := context.WithCancel(t.Context())
 	var said strings.Builder // by one goroutine, which Process joins
@@ -44,7 +44,7 @@ func TestACommandIsAskedBeforeItIsKilled(t *testing.T) {
 }
 
 // A process that quits without a clean end takes its commands along, with what they have started.
-func TestAQuickEndKillsAllCommandsThatRun(t *testing.T) {
+func TestKillEndsAllCommands(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()
 	var x *Runner
@@ -72,7 +72,7 @@ func TestAQuickEndKillsAllCommandsThatRun(t *testing.T) {
 }
 
 // What a command leaves behind on purpose goes on, also when the process has ended in order.
-func TestWhatACommandLeavesOutlivesACleanEnd(t *testing.T) {
+func TestReleaseSparesWhatACommandLeft(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()
 	x := runner("setsid sleep 1000 >/dev/null 2>&1 & exit 0", mark, io.Discard)
@@ -92,7 +92,7 @@ func TestWhatACommandLeavesOutlivesACleanEnd(t *testing.T) {
 }
 
 // Who ends a process ends it by a signal that may reach what watches over its commands, too: that has to outlive it.
-func TestWhatWatchesOverCommandsHearsNoSignalOfTheirs(t *testing.T) {
+func TestWatchHearsNoSignalOfItsCommands(t *testing.T) {
 	t.Parallel()
 	c := &Children{}
 	released(t, c)

@@ -44,7 +44,7 @@ func hears(t *testing.T, c *Child, want string) {
 	}
 }
 
-func TestAChildDoesItsJobAndEndsWhenNobodyTalksAnyMore(t *testing.T) {
+func TestChildEndsWhenItsStarterIsGone(t *testing.T) {
 	t.Parallel()
 	c := startEcho(t.Context(), t)
 	if err := errors.Join(c.Hear(&struct{}{}), c.Tell("go")); err != nil {
@@ -60,7 +60,7 @@ func TestAChildDoesItsJobAndEndsWhenNobodyTalksAnyMore(t *testing.T) {
 	}
 }
 
-func TestAChildIsKilledWithTheContext(t *testing.T) {
+func TestChildIsKilledWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := startEcho(ctx, t)
@@ -78,7 +78,7 @@ func TestAChildIsKilledWithTheContext(t *testing.T) {
 	}
 }
 
-func TestAJobThatNobodyKnowsIsNamed(t *testing.T) {
+func TestRunJobNamesAnUnknownJob(t *testing.T) {
 	t.Parallel()
 	err := RunJob(t.Context(), `{"Type":"*bank.robbery","Job":{}}`, strings.NewReader(""), &strings.Builder{}, &echoJob{})
 	if err == nil || !strings.Contains(err.Error(), "*bank.robbery") {

@@ -108,7 +108,7 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 }
 
 // What its stopped handlers finished may be repeated after such a handoff, whoever tells of it.
-func TestAHandoffWithoutWhatWasFinishedIsNotToldAsAClean(t *testing.T) {
+func TestObserverTellsAnUncleanHandoff(t *testing.T) {
 	t.Parallel()
 	store := memregistry.NewStore()
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
@@ -129,7 +129,7 @@ func TestAHandoffWithoutWhatWasFinishedIsNotToldAsAClean(t *testing.T) {
 	}
 }
 
-func TestHauntWritesUnderTheOldEpochAndIsRefused(t *testing.T) {
+func TestHauntIsRefusedUnderTheOldEpoch(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	store := memregistry.NewStore()
@@ -175,7 +175,7 @@ func (s slowly) List(ctx context.Context, prefix string) (driver.Snapshot, error
 
 // The checkpoint is read after the owner. A unit that was taken away and moved in between must not
 // be told as one that began where the next owner is.
-func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
+func TestObserverTellsNoOwnerThatWasReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	store := memregistry.NewStore()
@@ -215,7 +215,7 @@ func TestAnOwnerThatIsReplacedWhileItLooksIsNotTold(t *testing.T) {
 	}
 }
 
-func TestAMemberThatGoesOnWithAnotherSessionIsTold(t *testing.T) {
+func TestObserverTellsANewSession(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t, memregistry.NewStore(), "a")
 	if e := w.told(history.Rejoined); e.Kind != "" {

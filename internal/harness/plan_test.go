@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestASeedRepeatsThePlanAndEachRoundHasEveryTrouble(t *testing.T) {
+func TestPlanFollowsFromItsSeed(t *testing.T) {
 	t.Parallel()
 	troubles := []Trouble{
 		{Name: "a", Hurts: 1, Hold: [2]time.Duration{0, time.Second}},

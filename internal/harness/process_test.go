@@ -69,7 +69,7 @@ func startChild(t *testing.T) *Process {
 	}
 }
 
-func TestOneThatIsKilledEndsWithoutAnError(t *testing.T) {
+func TestKilledProcessEndsWithoutAnError(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	if err := p.Kill(); err != nil {
@@ -80,7 +80,7 @@ func TestOneThatIsKilledEndsWithoutAnError(t *testing.T) {
 	}
 }
 
-func TestOneThatNobodyKilledTellsHowItEndedAndWhatItSaid(t *testing.T) {
+func TestWaitTellsHowAProcessEnded(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	if err := syscall.Kill(p.PID(), syscall.SIGQUIT); err != nil {
@@ -92,7 +92,7 @@ func TestOneThatNobodyKilledTellsHowItEndedAndWhatItSaid(t *testing.T) {
 	}
 }
 
-func TestADataRaceIsToldHoweverMuchWasPrintedSince(t *testing.T) {
+func TestTailTellsADataRace(t *testing.T) {
 	t.Parallel()
 	p, err := Start("racer", "/bin/sh", []string{"-c", `echo WARNING: DATA RACE; echo first; i=0; while [ $i -lt 2000 ]; do echo noise; i=$((i+1)); done; echo last; exit 66`}, nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestADataRaceIsToldHoweverMuchWasPrintedSince(t *testing.T) {
 	}
 }
 
-func TestOneThatIsFrozenLeavesWhenItGoesOn(t *testing.T) {
+func TestFrozenProcessLeavesWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	if err := p.Freeze(t.Context()); err != nil {
@@ -126,7 +126,7 @@ func TestOneThatIsFrozenLeavesWhenItGoesOn(t *testing.T) {
 	}
 }
 
-func TestOneThatIsLeavingIsNotAskedAgain(t *testing.T) {
+func TestLeavingProcessIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
 	if err := p.Leave(); err != nil {
@@ -156,7 +156,7 @@ func stateOf(t *testing.T, pid int) string {
 	return ""
 }
 
-func TestUnitsAreNumberedThroughAllStorageTopics(t *testing.T) {
+func TestUnitsNumberAllStorageTopicsThrough(t *testing.T) {
 	t.Parallel()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
 	if err != nil {
@@ -181,7 +181,7 @@ func TestUnitsAreNumberedThroughAllStorageTopics(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatIsNotThereHoldsNothing(t *testing.T) {
+func TestReadOfAMissingHistoryIsEmpty(t *testing.T) {
 	t.Parallel()
 	err := Read(filepath.Join(t.TempDir(), "none"), 0, func(e history.Event) { t.Errorf("%s", e) })
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/hook"
 )
 
-func TestWithoutAHookEverybodyGoesOn(t *testing.T) {
+func TestZeroHooksDoNothing(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -24,7 +24,7 @@ func TestWithoutAHookEverybodyGoesOn(t *testing.T) {
 	hook.Sent(ended, func(context.Context) error { panic("nobody asked for it") })
 }
 
-func TestAShutGateStopsUntilItOpens(t *testing.T) {
+func TestGateStopsUntilItOpens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := new(hook.Gate)

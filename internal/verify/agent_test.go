@@ -11,7 +11,7 @@ import (
 
 // A process that is asked to leave while it opens its stores has not failed, whatever their clients make of that:
 // some say that they were closed, and not why.
-func TestAProcessThatIsAskedToLeaveWhileItOpensItsStoresHasNotFailed(t *testing.T) {
+func TestServeEndsCleanlyWhenAskedWhileItOpens(t *testing.T) {
 	t.Parallel()
 	for _, says := range []error{fault.Closed, fault.Unavailable, errors.New("no")} {
 		ctx, ask := context.WithCancel(t.Context())

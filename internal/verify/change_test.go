@@ -10,7 +10,7 @@ import (
 
 // What a storage topic had that was retired nobody knows any more. A key whose last record may have been
 // there goes on with the one behind it, in the storage topic that takes new records.
-func TestAnIdempotentProducerGoesOnBehindARetiredHome(t *testing.T) {
+func TestProducerGoesOnBehindARetiredHome(t *testing.T) {
 	t.Parallel()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
 	if err != nil {

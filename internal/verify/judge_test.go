@@ -11,7 +11,7 @@ import (
 
 // Seven records of each key were acknowledged, and an eighth was sent of which nobody knows. The judge is told of
 // all of them, and of nothing else.
-func TestTheJudgeOfDeliveriesIsToldWhatIsKnown(t *testing.T) {
+func TestJudgeArrivalsKnowsWhatWasSent(t *testing.T) {
 	t.Parallel()
 	const good, bad = "p/1", "p/0"
 	dir := t.TempDir()

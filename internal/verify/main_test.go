@@ -78,7 +78,7 @@ func small(t *testing.T, log, registry string) Config {
 	}
 }
 
-func TestKafkaAndPostgreSQLKeepTheirPromisesAndAreLeftAsTheyWere(t *testing.T) {
+func TestRunOnKafkaAndPostgreSQLKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for name, subscriptions := range map[string]bool{"a group": false, "a subscription": true} {
 		t.Run(name, func(t *testing.T) {

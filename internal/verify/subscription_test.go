@@ -83,7 +83,7 @@ func subscribed(t *testing.T, bug string) Config {
 	return c
 }
 
-func TestASubscriptionKeepsItsPromisesUnderAllFaults(t *testing.T) {
+func TestRunOfASubscriptionKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	c := subscribed(t, "")
 	r, err := Run(t.Context(), c)
@@ -111,7 +111,7 @@ func TestASubscriptionKeepsItsPromisesUnderAllFaults(t *testing.T) {
 	}
 }
 
-func TestABrokenDeliveryIsFound(t *testing.T) {
+func TestJudgeFindsABrokenDelivery(t *testing.T) {
 	t.Parallel()
 	for bug, promises := range map[string][]history.Promise{
 		"loses":    {history.NotLost, history.NotSkipped, history.KeyOrder},
@@ -138,7 +138,7 @@ func TestABrokenDeliveryIsFound(t *testing.T) {
 	}
 }
 
-func TestFaultsAreThoseOfTheKindOfRun(t *testing.T) {
+func TestScheduleHasTheFaultsOfItsKindOfRun(t *testing.T) {
 	t.Parallel()
 	c := Config{For: time.Minute, Rate: 1000, Faults: SubscriptionFaults(), Partitions: 8, Consumers: 3, Producers: 2, TTL: 2 * time.Second, Subscriptions: true}
 	turns := 0
@@ -166,7 +166,7 @@ func TestFaultsAreThoseOfTheKindOfRun(t *testing.T) {
 	}
 }
 
-func TestWhatIsRemovedIsTriedAgainWhileTheStoreIsAway(t *testing.T) {
+func TestAgainRetriesWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []error // the last one for ever
@@ -198,7 +198,7 @@ func TestWhatIsRemovedIsTriedAgainWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftBehindIsNamed(t *testing.T) {
+func TestClearNamesWhatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
 	if err != nil {

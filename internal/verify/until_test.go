@@ -10,7 +10,7 @@ import (
 )
 
 // A run waits as long as there is progress, and no longer: it has to end, and not in the middle.
-func TestARunWaitsForAsLongAsThereIsProgress(t *testing.T) {
+func TestUntilWaitsWhileThereIsProgress(t *testing.T) {
 	t.Parallel()
 	const patience = 3 * look
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -35,7 +35,7 @@ func TestARunWaitsForAsLongAsThereIsProgress(t *testing.T) {
 
 // What a group leaves though its stores answer is lost, and judged as that. While a store is away nobody knows what
 // is left: then nothing that is missing is lost, and the run has no verdict.
-func TestOnlyARestThatIsKnownIsJudged(t *testing.T) {
+func TestDrainedJudgesOnlyAKnownRest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err      error

@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-func TestTheScheduleFollowsFromTheSeedAlone(t *testing.T) {
+func TestScheduleFollowsFromItsSeed(t *testing.T) {
 	t.Parallel()
 	c := Config{For: time.Minute, Faults: Faults(), Partitions: 8, Consumers: 3, Producers: 2, TTL: 2 * time.Second}
 	different := map[string]bool{}
@@ -57,7 +57,7 @@ func TestTheScheduleFollowsFromTheSeedAlone(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsAskedForHappens(t *testing.T) {
+func TestScheduleHasOnlyTheChosenFaults(t *testing.T) {
 	t.Parallel()
 	c := Config{For: time.Minute, Partitions: 1, Consumers: 1, Producers: 1, TTL: time.Second}
 	if s := c.schedule(); len(s) > 0 {
@@ -71,7 +71,7 @@ func TestOnlyWhatIsAskedForHappens(t *testing.T) {
 	}
 }
 
-func TestAValueTellsItsNumberAndIsLikeNoOther(t *testing.T) {
+func TestValueTellsItsNumber(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]bool{}
 	for _, k := range []string{"producer-1.1/0", "producer-1.1/1", "producer-1.11/1"} {
@@ -93,7 +93,7 @@ func TestAValueTellsItsNumberAndIsLikeNoOther(t *testing.T) {
 	}
 }
 
-func TestTheTallyReadsOnlyWholeLinesAndMeasuresTakeovers(t *testing.T) {
+func TestTallyReadsWholeLinesAndMeasuresTakeovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "a-1.jsonl"))
@@ -161,7 +161,7 @@ func produceUntil(t *testing.T, rf *ringfence.Client, s Spec, n int64) {
 	}
 }
 
-func TestAnIdempotentProducerGoesOnWhereItWasKilled(t *testing.T) {
+func TestProducerGoesOnWhereItWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, switched := range []bool{false, true} {
 		t.Run(fmt.Sprintf("switched %v", switched), func(t *testing.T) {
@@ -267,7 +267,7 @@ func forgetAcks(t *testing.T, path string, n int) {
 	}
 }
 
-func TestProcessesThatCannotStartAreAnErrorAndNothingIsLeft(t *testing.T) {
+func TestRunLeavesNothingWhenProcessesCantStart(t *testing.T) {
 	t.Parallel()
 	c := small(t, "", "")
 	c.Command = func(Spec) (string, []string, []string) {
@@ -287,7 +287,7 @@ func TestProcessesThatCannotStartAreAnErrorAndNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeIsNamed(t *testing.T) {
+func TestValidateNamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	c := Config{Faults: []string{"kil"}, Size: -1}
 	err := c.Validate()
@@ -299,7 +299,7 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 }
 
 // The judgement of a run, from histories as its processes would have written them.
-func TestTheVerdict(t *testing.T) {
+func TestVerdict(t *testing.T) {
 	t.Parallel()
 	sound := []history.Event{
 		{Kind: history.Owned, At: 1, Member: "consumer-1", Epoch: 1},
@@ -345,7 +345,7 @@ func TestTheVerdict(t *testing.T) {
 	}
 }
 
-func TestTakeoversAreSummedUpByKind(t *testing.T) {
+func TestTakeoversSumUpByKind(t *testing.T) {
 	t.Parallel()
 	got := takeovers(Faults(), []*Fault{
 		{Kind: Kill, Done: true, TakeoverMillis: 30}, {Kind: Kill, Done: true, TakeoverMillis: 10},

@@ -26,7 +26,7 @@ func written(t interface{ Errorf(string, ...any) }, s string) string {
 	return b.String()
 }
 
-func TestWhatATerminalWouldObeyIsShown(t *testing.T) {
+func TestWriterShowsWhatATerminalObeys(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"plain text, zürich 東京 \u00a0\u3000 👍\n\tindented\n": "plain text, zürich 東京 \u00a0\u3000 👍\n\tindented\n",
@@ -57,7 +57,7 @@ func TestWhatATerminalWouldObeyIsShown(t *testing.T) {
 }
 
 // A pile of marks is drawn over the lines above and below.
-func TestALetterCarriesFewMarks(t *testing.T) {
+func TestWriterShowsAPileOfMarks(t *testing.T) {
 	t.Parallel()
 	few := "e" + strings.Repeat("\u0301", 8)
 	for in, want := range map[string]string{
@@ -73,7 +73,7 @@ func TestALetterCarriesFewMarks(t *testing.T) {
 	}
 }
 
-func TestALineStaysOne(t *testing.T) {
+func TestLineStaysOneLine(t *testing.T) {
 	t.Parallel()
 	v := visible.New(&strings.Builder{})
 	if got, want := v.Line("m1\nFAKE ROW\t\x1b[A"), `m1\nFAKE ROW\t\u001b[A`; got != want {
@@ -85,7 +85,7 @@ func TestALineStaysOne(t *testing.T) {
 }
 
 // Only the program's own sequences get through, and what they enclose does not.
-func TestOwnControlsGetThrough(t *testing.T) {
+func TestWriterPassesOwnControls(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	v := visible.New(&b)
@@ -100,7 +100,7 @@ func TestOwnControlsGetThrough(t *testing.T) {
 	}
 }
 
-func TestNothingUnseenGetsThrough(t *testing.T) {
+func TestWriterPassesNothingUnseen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		in := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
@@ -112,7 +112,7 @@ func TestNothingUnseenGetsThrough(t *testing.T) {
 	})
 }
 
-func TestAJSONDocumentStaysTheSame(t *testing.T) {
+func TestWriterKeepsAJSONDocument(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "text")
@@ -127,7 +127,7 @@ func TestAJSONDocumentStaysTheSame(t *testing.T) {
 	})
 }
 
-func TestAnErrorOfTheWriterIsTold(t *testing.T) {
+func TestWriteReturnsTheErrorOfItsWriter(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
