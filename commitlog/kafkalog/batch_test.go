@@ -2,15 +2,16 @@ package kafkalog
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"math"
-	"slices"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/limits"
-	"github.com/ringfence/ringfence/internal/memtest"
 )
 
 func drawRecord(t *rapid.T) driver.Record {
@@ -45,7 +46,7 @@ func TestABatchIsReadAsItWasWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			decompress := newInflate()
+			decompress := kgo.DefaultDecompressor()
 			rapid.Check(t, func(t *rapid.T) {
 				in := rapid.SliceOfN(rapid.Custom(drawRecord), 1, 20).Draw(t, "records")
 				var b builder
@@ -88,7 +89,7 @@ func TestADamagedBatchIsNeverReadAsAnother(t *testing.T) {
 		bad[i] ^= 4
 		f := &feed{}
 		f.add(bad, nil)
-		recs, _, err := f.read(0, math.MaxInt, nil, &arena{}, newInflate())
+		recs, _, err := f.read(0, math.MaxInt, nil, &arena{}, kgo.DefaultDecompressor())
 		if err == nil || len(recs) > 0 {
 			t.Errorf("with byte %d flipped: %d records, %v", i, len(recs), err)
 		}
@@ -107,24 +108,11 @@ func FuzzBatch(f *testing.F) {
 	b.reset(nil)
 	b.add(&driver.Record{Key: []byte("k"), Headers: []driver.Header{{Name: "n"}}}, 5, driver.Header{})
 	f.Add(b.finish(nil, 1, 2, 3)[batchHeader:])
-	d := newInflate()
+	d := kgo.DefaultDecompressor()
 	f.Fuzz(func(t *testing.T, records []byte) {
 		for _, attributes := range []int16{0, 1, 2, 3, 4} {
 			fd := &feed{spans: []span{{h: header{last: 100, records: 3, attributes: attributes}, body: records}}, end: 101}
-			var recs []driver.Record
-			var next int64
-			var err error
-			// A batch that decompresses is bounded by the limit, and all that it was while it grew; a record of two
-			// bytes and a header takes a hundred.
-			most := 64 * len(records)
-			if attributes != 0 {
-				most = 8 * limits.KafkaBatchBytes
-			}
-			memtest.AtMost(t, most, records, func() {
-				fd := *fd
-				fd.spans = slices.Clone(fd.spans)
-				recs, next, err = fd.read(0, math.MaxInt, nil, &arena{}, d)
-			})
+			recs, next, err := fd.read(0, math.MaxInt, nil, &arena{}, d)
 			if err == nil && len(recs) < limits.KafkaReadRecords && next != 101 {
 				t.Errorf("%d records, next %d", len(recs), next)
 			}
@@ -182,4 +170,41 @@ func TestSequencesOfAppendsAreFoundInTheirBatches(t *testing.T) {
 			t.Fatalf("Kafka's sequence goes from %d to %d over %d records", start.kafkaSeq, id.kafkaSeq, offset)
 		}
 	})
+}
+
+func TestServeNamesABatchThatDecompressesBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	client, err := (&Config{Brokers: []string{"127.0.0.1:1"}}).client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	zeros, err := kgo.DefaultCompressor(kgo.ZstdCompression())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := zeros.Compress(new(bytes.Buffer), make([]byte, limits.KafkaBatchBytes+1))
+	p := &partition{s: &store{l: &kafkaLog{decompress: decompressor(client)}, kafkaName: "k"}, index: 3}
+	f := &feed{start: 10, end: 15, spans: []span{{h: header{base: 10, last: 14, attributes: int16(kgo.CodecZstd)}, at: 10, body: body}}}
+	_, next, err := p.serve(f, driver.ReadRequest{Partition: 3, Offset: 10, MaxBytes: 1 << 20}, nil)
+	var corrupt *driver.CorruptError
+	if !errors.As(err, &corrupt) || corrupt.Partition != 3 || corrupt.Offset != 10 || corrupt.Resume != 15 || next != 10 {
+		t.Fatalf("%v, next %d; expected damage of partition 3 from offset 10 to 15", err, next)
+	}
+}
+
+// Records without a byte take memory all the same.
+func TestReadBoundsRecordsWithoutBytes(t *testing.T) {
+	t.Parallel()
+	var records []byte
+	const n = 3 * limits.KafkaReadRecords
+	for i := range int64(n) {
+		b := append(binary.AppendVarint([]byte{0, 0}, i), 1, 1, 0) // no key, no value, no headers
+		records = append(binary.AppendVarint(records, int64(len(b))), b...)
+	}
+	f := &feed{spans: []span{{h: header{last: n}, body: records}}, end: n + 1}
+	recs, _, err := f.read(0, 1<<20, nil, &arena{}, kgo.DefaultDecompressor())
+	if err != nil || len(recs) != limits.KafkaReadRecords {
+		t.Fatalf("%d records, %v; expected %d", len(recs), err, limits.KafkaReadRecords)
+	}
 }

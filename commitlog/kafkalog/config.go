@@ -178,9 +178,9 @@ func (c *Config) mechanism() sasl.Mechanism {
 	}
 	switch c.Mechanism {
 	case ScramSHA256:
-		return bounded{scram.Sha256(byScram)}
+		return scram.Sha256(byScram)
 	case ScramSHA512:
-		return bounded{scram.Sha512(byScram)}
+		return scram.Sha512(byScram)
 	default:
 		return plain.Plain(func(ctx context.Context) (a plain.Auth, err error) {
 			a.User, a.Pass, err = login(ctx)
@@ -219,20 +219,17 @@ func (c *Config) client() (*kgo.Client, error) {
 		opts = append(opts, kgo.SASL(m))
 	}
 	opts = append(opts, c.Client...)
-	probe, err := kgo.NewClient(opts...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
-	}
-	dial, ok := probe.OptValue(kgo.Dialer).(func(context.Context, string, string) (net.Conn, error)) // whoever wanted which
-	probe.Close()
-	if !ok {
-		return nil, fmt.Errorf("kafka client: it has no dialer that could be watched: %w", fault.Invalid)
-	}
-	client, err := kgo.NewClient(append(opts, kgo.DialTLSConfig(nil), guarded(dial), kgo.BrokerMaxReadBytes(limits.KafkaFetchBytes))...)
+	client, err := kgo.NewClient(append(opts, kgo.BrokerMaxReadBytes(limits.KafkaFetchBytes), kgo.MaxDecompressBatchBytes(limits.KafkaBatchBytes))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w: %w", fault.Invalid, err)
 	}
 	return client, nil
+}
+
+// decompressor is the one of a client, which bounds a batch.
+func decompressor(c *kgo.Client) kgo.Decompressor {
+	d, _ := c.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
+	return d
 }
 
 // dialHere connects to no other host: the brokers name each other, so that it is not enough to look at

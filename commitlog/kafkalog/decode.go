@@ -3,14 +3,12 @@ package kafkalog
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/internal/limits"
 )
 
 var errRecord = errors.New("a record that does not keep to its length")
@@ -118,9 +116,6 @@ func (r *rawRecord) copyTo(a *arena, skip string) (driver.Record, error) {
 	rec := driver.Record{Offset: r.offset, Timestamp: r.timestamp, Key: a.put(r.key), Value: a.put(r.value)}
 	if r.nHeaders == 0 {
 		return rec, nil
-	}
-	if r.nHeaders > limits.KafkaHeaders {
-		return rec, fmt.Errorf("a record with %d headers; at most %d are read", r.nHeaders, limits.KafkaHeaders)
 	}
 	rec.Headers = make([]driver.Header, 0, min(r.nHeaders, len(r.headers)/2))
 	err := r.eachHeader(func(name, value []byte) bool {

@@ -110,7 +110,7 @@ func (p *partition) outOfRange(ctx context.Context, offset int64) error {
 // too, and returns how far it came: the leader may show readers less than to.
 func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) error) (int64, error) {
 	for from < to {
-		part, err := p.fetchSure(ctx, from, fetchBytes)
+		part, err := p.verifyFetch(ctx, from, fetchBytes)
 		if err != nil {
 			return from, err
 		}

@@ -39,7 +39,7 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &kafkaLog{c: c, main: main, decompress: newInflate(), look: make(chan struct{}, 1), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
+	l := &kafkaLog{c: c, main: main, decompress: decompressor(main), look: make(chan struct{}, 1), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
 	l.buffers.New = func() any { return make([]byte, 0, largeBuffer) }
 	if l.compress, err = c.compressor(); err != nil {
 		main.Close()

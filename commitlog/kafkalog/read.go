@@ -161,7 +161,7 @@ func (p *partition) fill(ctx context.Context, f *feed) error {
 	p.read.mu.Lock()
 	from, bytes := f.end, max(fetchBytes, f.ahead)
 	p.read.mu.Unlock()
-	part, err := p.fetchSure(ctx, from, bytes)
+	part, err := p.verifyFetch(ctx, from, bytes)
 	p.read.mu.Lock()
 	defer p.read.mu.Unlock()
 	close(f.filling)

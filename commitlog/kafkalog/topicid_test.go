@@ -18,14 +18,14 @@ func TestOneWrongAnswerIsNoOtherTopic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &liar{}
+	l := &flips{}
 	log, err := open(t.Context(), Config{Brokers: honest.c.Brokers, Prefix: honest.c.Prefix, Client: []kgo.Opt{kgo.Dialer(l.dial)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	l.mu.Lock()
-	l.lie = func(resp kmsg.Response) bool {
+	l.flip = func(resp kmsg.Response) bool {
 		m, ok := resp.(*kmsg.MetadataResponse)
 		if !ok || len(m.Topics) == 0 {
 			return false
@@ -34,7 +34,7 @@ func TestOneWrongAnswerIsNoOtherTopic(t *testing.T) {
 		return true
 	}
 	l.mu.Unlock()
-	if got, err := log.TopicID(t.Context(), "t"); err != nil || got != want || !l.told {
-		t.Errorf("the ID is %q, %v, lied %t; expected %q", got, err, l.told, want)
+	if got, err := log.TopicID(t.Context(), "t"); err != nil || got != want || !l.done {
+		t.Errorf("the ID is %q, %v, lied %t; expected %q", got, err, l.done, want)
 	}
 }

@@ -2,31 +2,36 @@ package pulsarlog
 
 import (
 	"errors"
+	"net/url"
 	"sync/atomic"
 
 	plog "github.com/apache/pulsar-client-go/pulsar/log"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// The client believes what brokers send, and an entry is what any producer has made of it: a batch that is
-// shorter than it says is a panic in a goroutine of the client's, which ends the process, and it makes room
-// for whatever size a message declares. Nothing of that can be set. But before it acts on a command, it gives
-// it to a logger, with what follows it: that is where arrivals looks at both, and puts what the client can
-// bear in the place of what it can't. Should a later client say nothing there, nothing is read at all.
-
-// arrivals looks at all that brokers send after a login.
+// Any producer may write an entry that ends the client's process: a batch that is shorter than it says is a
+// panic in a goroutine of the client, and a message may declare any size. The client has no setting against
+// that. But it logs each command, with the entry behind it, before it acts on the command. arrivals replaces
+// an entry there that the client can't read by one that says why. When a later client logs no commands,
+// check fails and nothing is read.
 type arrivals struct {
 	seen   atomic.Bool
 	unpack decompressor
 }
 
-// check is an error when the client has not shown what has arrived.
+// Of Pulsar's protocol.
+const (
+	commandName    = "pulsar.proto.BaseCommand"
+	commandType    = 1
+	messageCommand = 9
+)
+
+// check fails when the client did not show what the broker sent.
 func (a *arrivals) check() error {
 	if a.seen.Load() {
 		return nil
 	}
-	return errors.New("the client does not show what brokers send before it acts on it")
+	return errors.New("the client does not log what brokers send before it acts on it; expected github.com/apache/pulsar-client-go as go.mod names it")
 }
 
 // frame is what follows a command, in the client's buffer.
@@ -36,48 +41,21 @@ type frame interface {
 	Write(b []byte)
 }
 
-// look is called with each command before the client acts on it.
+// look runs before the client acts on a command.
 func (a *arrivals) look(command proto.Message, with any) {
 	a.seen.Store(true)
 	m := command.ProtoReflect()
-	kind := m.Descriptor().Fields().ByNumber(commandType)
-	if !a.whole(m, m.Get(kind).Enum(), with) {
-		m.Set(kind, protoreflect.ValueOfEnum(noCommand))
+	f, ok := with.(frame)
+	if !ok || m.Get(m.Descriptor().Fields().ByNumber(commandType)).Enum() != messageCommand {
+		return
 	}
-}
-
-// whole says whether a command has what the client takes from it unasked; an entry has it afterwards.
-func (a *arrivals) whole(m protoreflect.Message, kind protoreflect.EnumNumber, with any) bool {
-	if kind == pingCommand || kind == pongCommand {
-		return true
-	}
-	body := m.Descriptor().Fields().ByNumber(protoreflect.FieldNumber(kind)) // each has the number of its type
-	if body == nil || body.Message() == nil || !m.Has(body) {
-		return false
-	}
-	switch kind {
-	case lookupCommand:
-		said := m.Get(body).Message()
-		return said.Has(said.Descriptor().Fields().ByNumber(lookupResponse))
-	case messageCommand:
-		f, ok := with.(frame)
-		if ok {
-			a.settle(f)
-		}
-		return ok
-	}
-	return true
-}
-
-// settle puts an entry that the client can bear in the place of one that it can't.
-func (a *arrivals) settle(f frame) {
 	if put := a.unpack.vet(f.ReadableSlice()); put != nil {
 		f.Clear()
 		f.Write(put)
 	}
 }
 
-// overheard is a logger that arrivals learns from what came.
+// overheard is a logger that shows arrivals each command, and logins each address.
 type overheard struct {
 	plog.Logger
 
@@ -85,6 +63,9 @@ type overheard struct {
 }
 
 func (o overheard) SubLogger(fields plog.Fields) plog.Logger {
+	if to, ok := fields["remote_addr"].(*url.URL); ok && to != nil {
+		o.logins.connecting(to.Host)
+	}
 	return overheard{o.Logger.SubLogger(fields), o.logins}
 }
 

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/apache/pulsar-client-go/pulsar/auth"
 	plog "github.com/apache/pulsar-client-go/pulsar/log"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -46,7 +45,6 @@ type Config struct {
 	MaxMessageBytes int
 
 	logins *logins // nil: newClient makes one
-	relay  *relay  // likewise, which ends with the client then
 	// operationTimeout is how long the client tries to find a topic, or to open it.
 	operationTimeout time.Duration
 }
@@ -181,14 +179,9 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		return nil, err
 	}
 	c.logins = newLogins(c) // one for all of its clients
-	if c.relay, err = newRelay(c); err != nil {
-		a.close()
-		return nil, err
-	}
 	client, err := c.newClient()
 	if err != nil {
 		a.close()
-		c.relay.close()
 		return nil, err
 	}
 	return commitlog.New(newLog(c, client, a)), nil
@@ -234,41 +227,23 @@ func (c Config) newClient() (pulsar.Client, error) {
 	if c.logins == nil {
 		c.logins = newLogins(c)
 	}
-	r := c.relay
-	if r == nil {
-		var err error
-		if r, err = newRelay(c); err != nil {
-			return nil, err
-		}
-	}
-	client, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: r.url(), ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
-		Authentication: &relayLogin{Provider: auth.NewAuthenticationToken(""), pass: r.pass},
-		Logger:         overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
+	options := pulsar.ClientOptions{
+		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
+		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
+		Logger: overheard{plog.NewLoggerWithSlog(slog.New(quiet{c.Logger.Handler()})), c.logins}, MetricsCardinality: pulsar.MetricsCardinalityNone,
 		MetricsRegisterer: prometheus.NewRegistry(), MemoryLimitBytes: 256 << 20,
-	})
-	if err != nil {
-		err = fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
 	}
 	switch {
-	case c.relay != nil:
-		return client, err
-	case err != nil:
-		r.close()
-		return nil, err
+	case c.hasToken():
+		options.Authentication = pulsar.NewAuthenticationTokenFromSupplier(c.logins.token)
+	case c.TLSCert != "":
+		options.Authentication = pulsar.NewAuthenticationTLS(c.TLSCert, c.TLSKey)
 	}
-	return &relayed{Client: client, relay: r}, nil
-}
-
-// relayed is a client with a relay of its own.
-type relayed struct {
-	pulsar.Client
-	relay *relay
-}
-
-func (r *relayed) Close() {
-	r.Client.Close()
-	r.relay.close()
+	client, err := pulsar.NewClient(options)
+	if err != nil {
+		return nil, fmt.Errorf("pulsar at %s: %w: %w", c.host(), fault.Invalid, err)
+	}
+	return client, nil
 }
 
 func (c Config) host() string {
@@ -279,7 +254,7 @@ func (c Config) host() string {
 	return u.Host
 }
 
-// withPort is a host with its port, or the usual one.
+// withPort is a host with its port, or Pulsar's port.
 func (c Config) withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host

@@ -282,9 +282,6 @@ func (l *log) Close() error {
 	ends.Wait()
 	l.idle.Wait()
 	l.client.Close()
-	if l.config.relay != nil {
-		l.config.relay.close()
-	}
 	l.admin.close()
 	return nil
 }

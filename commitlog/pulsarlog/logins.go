@@ -2,62 +2,47 @@ package pulsarlog
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
-
-	"github.com/apache/pulsar-client-go/pulsar/auth"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// logins decides about the logins of all clients of a log. Brokers say where a topic is, so a client that was
-// sent to this host may be sent on to any other.
+// logins gives the token to the clients of a log. A lookup may send a client to a broker on another host, and
+// without TLS the token crosses the network there: a warning, or a refusal where TLS is strict. The client
+// dials by itself, but makes a logger with the address first, which calls connecting.
 type logins struct {
 	config   Config
-	plain    bool // the brokers are spoken to without TLS
 	arrivals arrivals
 
 	mu      sync.Mutex
-	told    bool  // the user knows that a login goes over the network in the open
-	refused error // from then on nobody gets the token
-	trouble error // of the last connection; nil: it was made
+	told    bool  // the warning was logged
+	refused error // no login gets the token any more
 }
 
 func newLogins(c Config) *logins {
-	l := &logins{config: c, plain: !c.encrypted()}
-	l.told = storeurl.Plaintext("", c.plainHosts(), true, nil) != nil
-	return l
+	return &logins{config: c, told: storeurl.Plaintext("", c.plainHosts(), true, nil) != nil}
 }
 
-// connecting is called before somebody connects to a host, and does not where it is an error.
-func (l *logins) connecting(host string) error {
+// connecting runs before a client connects to a host.
+func (l *logins) connecting(host string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused != nil {
-		return l.refused
-	}
-	if !l.plain || !l.config.hasToken() {
-		return nil
-	}
-	if host == l.config.host() { // which Open has looked at
-		return nil
+	if l.config.encrypted() || !l.config.hasToken() || l.refused != nil || l.told && !l.config.StrictTLS {
+		return
 	}
 	const store = "pulsar log: a broker that another one named,"
-	away := storeurl.Plaintext(store, []string{host}, true, nil)
-	switch {
-	case away == nil:
-	case l.config.StrictTLS:
+	if away := storeurl.Plaintext(store, []string{host}, true, nil); away == nil {
+		return
+	} else if l.config.StrictTLS {
 		l.refused = away
-		return away
-	case !l.told:
-		l.told = true
-		_ = storeurl.Plaintext(store, []string{host}, false, l.config.Logger) // it only warns
+		return
 	}
-	return nil
+	l.told = true
+	_ = storeurl.Plaintext(store, []string{host}, false, l.config.Logger) // it only warns
 }
 
-// token is what is sent at a login.
+// token is the one for the next login.
 func (l *logins) token() (string, error) {
 	l.mu.Lock()
 	refused := l.refused
@@ -68,40 +53,12 @@ func (l *logins) token() (string, error) {
 	return l.config.token()
 }
 
-// failed notes what became of a connection, and arrived that one was made.
-func (l *logins) failed(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.trouble = err
-}
-
-func (l *logins) arrived() { l.failed(nil) }
-
-// explain is the reason for a connection that failed, where it is known.
+// explain gives the reason of a failed connection where it is ours.
 func (l *logins) explain(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.refused != nil:
+	if l.refused != nil {
 		return l.refused
-	case l.trouble != nil:
-		return fmt.Errorf("%w: %w: %s", fault.Unavailable, err, l.trouble.Error())
 	}
 	return fmt.Errorf("%w: %w", fault.Unavailable, err)
-}
-
-// relayLogin is how the client logs in at the relay, and nowhere else: a broker may send it on to a web
-// service, which would see what it says in a header.
-type relayLogin struct {
-	auth.Provider // of tokens
-
-	pass string
-}
-
-func (t *relayLogin) Init() error { return nil }
-
-func (t *relayLogin) GetData() ([]byte, error) { return []byte(t.pass), nil }
-
-func (t *relayLogin) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("a broker named the web service %s in its place: %w", r.URL.Host, fault.Invalid)
 }

@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/ringfence/ringfence/internal/testlog"
 
 	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/apache/pulsar-client-go/pulsar/auth"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -179,29 +176,5 @@ func TestATokenFollowsALookupOnlyWhereItMayGo(t *testing.T) {
 				t.Errorf("warned %d times: %s", got, logged.String())
 			}
 		})
-	}
-}
-
-// A broker that says that a cluster has moved may name a web service, also in the clear.
-func TestATokenGoesToNoWebServiceThatABrokerNames(t *testing.T) {
-	t.Parallel()
-	var heard []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = append(heard, r.Header.Get("Authorization")) }))
-	defer server.Close()
-	config := Config{ServiceURL: "pulsar+ssl://127.0.0.1:1", Token: "hunter2"}.withDefaults()
-	l := &relayLogin{Provider: auth.NewAuthenticationToken(""), pass: config.Token}
-	if err := l.WithTransport(server.Client().Transport); err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := (&http.Client{Transport: l}).Do(r)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	if !errors.Is(err, fault.Invalid) || len(heard) > 0 {
-		t.Errorf("%v; a web service heard %q", err, heard)
 	}
 }

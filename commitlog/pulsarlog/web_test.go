@@ -19,7 +19,6 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 )
 
 func TestTheHostsOfTheWebServiceAreThoseOfTheURL(t *testing.T) {
@@ -355,66 +354,6 @@ func live(t *testing.T, u *url.URL, hosts string) {
 	must("close", l.Close())
 }
 
-// endless is a body without an end, and how much of it was read.
-type endless struct{ read int }
-
-func (e *endless) Read(b []byte) (int, error) {
-	e.read += len(b)
-	return len(b), nil
-}
-
-func (e *endless) Close() error { return nil }
-
-func TestAnAnswerWithoutEndIsGivenUp(t *testing.T) {
-	t.Parallel()
-	body := new(endless)
-	w := &web{bases: []string{"http://a"}, token: func() (string, error) { return "", nil }, patience: time.Hour, client: &http.Client{
-		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			if body.read > 0 {
-				return nil, errors.New("asked again")
-			}
-			return &http.Response{StatusCode: http.StatusOK, Body: struct {
-				io.Reader
-				io.Closer
-			}{io.LimitReader(body, 2*limits.PulsarAnswerBytes), body}}, nil
-		}),
-	}}
-	var out []string
-	err := w.call(t.Context(), http.MethodGet, "/", "", nil, &out)
-	if !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "more than") || body.read > limits.PulsarAnswerBytes*3/2 {
-		t.Errorf("%.200v, and %d bytes were taken; expected at most about %d", err, body.read, limits.PulsarAnswerBytes)
-	}
-}
-
-// An answer that hands out the connection is none: nothing would end the reading of it.
-func TestAnAnswerThatHandsOutTheConnectionIsNone(t *testing.T) {
-	t.Parallel()
-	body := new(endless)
-	w := &web{bases: []string{"http://a"}, token: func() (string, error) { return "", nil }, client: &http.Client{
-		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: body}, nil
-		}),
-	}}
-	a := w.ask(t.Context(), 0, request{method: http.MethodGet, path: "/"})
-	if !errors.Is(a.err, fault.Unavailable) || !strings.Contains(a.err.Error(), "101") || body.read > 0 {
-		t.Errorf("%v, and %d bytes were read; expected none", a.err, body.read)
-	}
-}
-
-// What an answer becomes in memory is bounded too.
-func TestAnAnswerHasNoMorePartsThanTheLimitSays(t *testing.T) {
-	t.Parallel()
-	body := []byte("[" + strings.Repeat(`"",`, limits.PulsarAnswerParts+1) + `""]`)
-	var out []string
-	err := decodeAnswer(request{path: "/"}, http.StatusOK, body, &out)
-	if !errors.Is(err, fault.Corrupt) || len(out) > 0 {
-		t.Errorf("%v, %d parts; expected %d at most", err, len(out), limits.PulsarAnswerParts)
-	}
-	if err := decodeAnswer(request{path: "/"}, http.StatusOK, []byte(`["a","b"]`), &out); err != nil || len(out) != 2 {
-		t.Errorf("%q, %v", out, err)
-	}
-}
-
 // Whoever makes a topic at the same moment as another is told by the broker that what it stores has changed under
 // it; that is no reason to give up.
 func TestAStepThatAnotherTakesIsRepeated(t *testing.T) {
@@ -438,7 +377,7 @@ func TestAStepThatAnotherTakesIsRepeated(t *testing.T) {
 
 func TestAReasonIsShownCut(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{shownReason + 1, reasonBytes / 2, 2 * reasonBytes} {
+	for _, size := range []int{shownReason + 1, 100 * shownReason} {
 		err := statusError(http.MethodGet, "/", http.StatusBadRequest, []byte(`{"reason":"`+strings.Repeat("x", size)+`"}`))
 		if n := len(err.Error()); n > 2*shownReason {
 			t.Errorf("a reason of %d bytes makes an error of %d", size, n)

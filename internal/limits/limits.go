@@ -9,41 +9,17 @@ const EtcdAnswerBytes = 512 << 20
 // PostgresMessageBytes is the largest row or notification that PostgreSQL's client takes.
 const PostgresMessageBytes = 8 << 20
 
-// ScramIterations is of a login by SCRAM at Kafka how often it hashes, as the server wishes:
-// nothing ends that before it is done.
-const ScramIterations = 1 << 20
-
-// Of Kafka, what its brokers say.
+// Of Kafka: what the client takes, and what producers wrote.
 const (
-	KafkaFetchBytes  = 100 << 20 // an answer with records
-	KafkaAnswerBytes = 16 << 20  // any other, and what are no records in one with records
-	KafkaTags        = 1 << 16   // its tagged fields
-	KafkaPauseMillis = 30_000    // for which it may ask to be asked nothing
-)
-
-// Of Kafka, what whoever may write to a topic has put into it.
-const (
+	KafkaFetchBytes  = 100 << 20 // an answer of a broker
 	KafkaBatchBytes  = 64 << 20  // a batch, decompressed
-	KafkaHeaders     = 1 << 16   // of one record
 	KafkaReadRecords = 1 << 16   // of one reading: records without bytes cost memory, too
 	KafkaHoldBytes   = 256 << 10 // a hold, or its key: offsets of 4096 partitions need a third
 	KafkaHoldsBytes  = 64 << 20  // the holds of all topics of a log, with their keys
 )
 
-// Of Pulsar, what its web service says.
-const (
-	PulsarAnswerBytes = 64 << 20
-	PulsarAnswerParts = 1<<20 + 1<<16 // its commas
-)
-
-// Of Pulsar, what whoever may produce to a topic has put into it: an entry, decompressed.
+// PulsarEntryBytes is an entry of Pulsar, decompressed.
 const PulsarEntryBytes = 64 << 20
-
-// Of Pulsar, what a broker sends.
-const (
-	PulsarFrameBytes   = PulsarEntryBytes + 2<<20 // a message: a command, and an entry perhaps
-	PulsarCommandBytes = 1 << 20
-)
 
 // Of a directory, the files that are read as a whole.
 const (

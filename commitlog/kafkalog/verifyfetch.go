@@ -12,13 +12,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Where a batch stands is covered by no checksum: one bit that is wrong on its way, and records are skipped,
-// or a group goes on far above the end of the log. But batches follow one on the other, so a wrong place shows
-// as a gap, or as an overlap. Real ones are rare: a reader that begins inside of a batch, a topic that somebody
-// else has compacted. They are believed when a second answer has them too.
+// Kafka's checksum of a batch leaves out its base offset: one flipped bit on the wire, and a reader skips
+// records, or a group goes on far above the end of the log. But each batch begins where the one before it
+// ended, so a wrong offset shows as a gap or as an overlap. Real gaps are rare: a reader that begins inside a
+// batch, a compacted topic. verifyFetch believes one when a second answer has it too.
 
-// fetchSure is fetchOne for who goes by the places of what comes.
-func (p *partition) fetchSure(ctx context.Context, offset int64, bytes int) (*kmsg.FetchResponseTopicPartition, error) {
+// verifyFetch is fetchOne for a caller that goes by the offsets of the batches.
+func (p *partition) verifyFetch(ctx context.Context, offset int64, bytes int) (*kmsg.FetchResponseTopicPartition, error) {
 	part, err := p.fetchOne(ctx, offset, bytes)
 	if err != nil || follows(part.RecordBatches, offset) {
 		return part, err
@@ -35,13 +35,12 @@ func (p *partition) fetchSure(ctx context.Context, offset int64, bytes int) (*km
 	return part, nil
 }
 
-// follows says whether the first of some batches begins at an offset, and each other one where the one
-// before it ended.
+// follows tells whether the first batch begins at offset, and each other one where the one before it ended.
 func follows(raw []byte, offset int64) bool {
 	for len(raw) > 0 {
 		batch, last, rest := splitPlace(raw)
 		if batch == nil {
-			return true // cut off, or damaged, which who reads it finds
+			return true // cut off or damaged, which reading it finds
 		}
 		if int64(binary.BigEndian.Uint64(batch)) != offset { //nolint:gosec // as Kafka writes it
 			return false
@@ -77,8 +76,8 @@ func agreed(one, other []byte) []byte {
 	}
 }
 
-// trimmed is an error for an offset that the log keeps no more. That it once was told so is not enough: one
-// answer that was wrong would keep everybody from reading for as long as the process lives.
+// trimmed is the error of an offset below the first one that is kept. It asks the broker again: one wrong
+// answer would keep all readers out for as long as the process lives.
 func (p *partition) trimmed(ctx context.Context, offset int64) error {
 	b, err := p.bounds(ctx)
 	if err != nil {

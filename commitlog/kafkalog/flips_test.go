@@ -18,45 +18,45 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// liar is the way to a cluster that changes one answer, of which nobody could tell by a checksum.
-type liar struct {
+// flips is a network that changes one answer, outside of what a checksum covers.
+type flips struct {
 	mu   sync.Mutex
-	lie  func(kmsg.Response) bool // whether it changed the answer; nil: it is done
-	on   bool                     // it lies again and again
-	told bool
+	flip func(kmsg.Response) bool // tells whether it changed the answer; nil: done
+	on   bool                     // it changes one answer after the other
+	done bool
 }
 
-func (l *liar) change(resp kmsg.Response) bool {
+func (l *flips) change(resp kmsg.Response) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lie == nil || !l.lie(resp) {
+	if l.flip == nil || !l.flip(resp) {
 		return false
 	}
-	if l.told = true; !l.on {
-		l.lie = nil
+	if l.done = true; !l.on {
+		l.flip = nil
 	}
 	return true
 }
 
-func (l *liar) dial(ctx context.Context, network, broker string) (net.Conn, error) {
+func (l *flips) dial(ctx context.Context, network, broker string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, broker)
 	if err != nil {
 		return nil, err
 	}
-	return &lyingConn{Conn: c, l: l, asked: map[uint32][2]int16{}}, nil
+	return &flippingConn{Conn: c, l: l, asked: map[uint32][2]int16{}}, nil
 }
 
-// lyingConn gives whole answers, as they are or changed.
-type lyingConn struct {
+// flippingConn gives whole answers, as they are or changed.
+type flippingConn struct {
 	net.Conn
-	l *liar
+	l *flips
 
 	mu    sync.Mutex
 	asked map[uint32][2]int16 // key and version, by correlation
 	rest  bytes.Buffer
 }
 
-func (c *lyingConn) Write(b []byte) (int, error) {
+func (c *flippingConn) Write(b []byte) (int, error) {
 	if len(b) >= 12 {
 		c.mu.Lock()
 		c.asked[binary.BigEndian.Uint32(b[8:])] = [2]int16{int16(binary.BigEndian.Uint16(b[4:])), int16(binary.BigEndian.Uint16(b[6:]))} //nolint:gosec // of the protocol
@@ -65,7 +65,7 @@ func (c *lyingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (c *lyingConn) Read(b []byte) (int, error) {
+func (c *flippingConn) Read(b []byte) (int, error) {
 	if c.rest.Len() == 0 {
 		var head [8]byte
 		if _, err := io.ReadFull(c.Conn, head[:]); err != nil {
@@ -94,7 +94,7 @@ func (c *lyingConn) Read(b []byte) (int, error) {
 	return c.rest.Read(b)
 }
 
-// inFetch is a lie about what one fetch brought.
+// inFetch changes what one fetch brought.
 func inFetch(change func(*kmsg.FetchResponseTopicPartition)) func(kmsg.Response) bool {
 	return func(resp kmsg.Response) bool {
 		r, ok := resp.(*kmsg.FetchResponse)
@@ -106,15 +106,15 @@ func inFetch(change func(*kmsg.FetchResponseTopicPartition)) func(kmsg.Response)
 	}
 }
 
-// moveBase puts the first batch of a fetch elsewhere.
-func moveBase(by int64) func(kmsg.Response) bool {
+// flipBase flips bits in the base offset of the first batch of a fetch.
+func flipBase(bits int64) func(kmsg.Response) bool {
 	return inFetch(func(p *kmsg.FetchResponseTopicPartition) {
 		b := p.RecordBatches
-		binary.BigEndian.PutUint64(b, binary.BigEndian.Uint64(b)+uint64(by)) //nolint:gosec // of the protocol
+		binary.BigEndian.PutUint64(b, binary.BigEndian.Uint64(b)^uint64(bits)) //nolint:gosec // of the protocol
 	})
 }
 
-// firstIs is a lie about where a partition begins.
+// firstIs changes where a partition begins.
 func firstIs(at int64) func(kmsg.Response) bool {
 	return func(resp kmsg.Response) bool {
 		r, ok := resp.(*kmsg.ListOffsetsResponse)
@@ -126,17 +126,17 @@ func firstIs(at int64) func(kmsg.Response) bool {
 	}
 }
 
-// One answer that the network has changed, or that is wrong by itself, and all others are right: no record
-// may be skipped, given at another offset, or out of reach from then on.
-func TestOneWrongAnswerSkipsNoRecord(t *testing.T) {
+// One answer is changed on the wire and all others are right: no record may be skipped, given at another
+// offset, or out of reach from then on.
+func TestReadSkipsNoRecordWhenABitFlips(t *testing.T) {
 	t.Parallel()
 	l, h := retained(t, driver.TopicConfig{})
 	const records = 24
 	h.fill(t, records, 10, func(int) int64 { return 0 })
-	for name, lie := range map[string]func(kmsg.Response) bool{
-		"a batch stands higher":                  moveBase(5),
-		"a batch stands far above the end":       moveBase(1 << 60),
-		"a batch stands lower":                   moveBase(-1 << 40),
+	for name, flip := range map[string]func(kmsg.Response) bool{
+		"bit 2 of a base offset":                 flipBase(4),
+		"bit 60 of a base offset":                flipBase(1 << 60),
+		"the sign of a base offset":              flipBase(-1 << 63),
 		"the log begins above the end":           firstIs(1 << 60),
 		"the log begins below zero":              firstIs(-1 << 60),
 		"the log begins above what is read":      inFetch(func(p *kmsg.FetchResponseTopicPartition) { p.LogStartOffset = 1 << 60 }),
@@ -145,7 +145,7 @@ func TestOneWrongAnswerSkipsNoRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			way := &liar{lie: lie}
+			way := &flips{flip: flip}
 			c := Config{Brokers: l.c.Brokers, Prefix: l.c.Prefix, Client: []kgo.Opt{kgo.Dialer(way.dial)}}
 			other, err := open(t.Context(), c)
 			if err != nil {
@@ -177,26 +177,25 @@ func TestOneWrongAnswerSkipsNoRecord(t *testing.T) {
 					t.Errorf("record %d stands at offset %d", i, r.Offset)
 				}
 			}
-			if len(got) != records || !way.told {
-				t.Errorf("%d records of %d; the lie was told: %v", len(got), records, way.told)
+			if len(got) != records || !way.done {
+				t.Errorf("%d records of %d; a bit was flipped: %v", len(got), records, way.done)
 			}
 		})
 	}
 }
 
-// Where no two answers are the same nobody knows what stands at an offset, and who reads there is told so: an answer
-// with nothing in it would be one that waits for ever.
-func TestAnswersThatDifferAgainAndAgainAreAnError(t *testing.T) {
+// An answer without records would make the reader wait for ever.
+func TestReadFailsWhenAnswersKeepDiffering(t *testing.T) {
 	t.Parallel()
 	l, h := retained(t, driver.TopicConfig{})
 	h.fill(t, 3, 10, func(int) int64 { return 0 })
 	asked := int64(0)
-	way := &liar{on: true, lie: func(resp kmsg.Response) bool {
-		lied := moveBase(asked + 1)(resp)
-		if lied {
+	way := &flips{on: true, flip: func(resp kmsg.Response) bool {
+		flipped := flipBase(asked + 1)(resp)
+		if flipped {
 			asked++
 		}
-		return lied
+		return flipped
 	}}
 	other, err := open(t.Context(), Config{Brokers: l.c.Brokers, Prefix: l.c.Prefix, Client: []kgo.Opt{kgo.Dialer(way.dial)}})
 	if err != nil {
@@ -212,8 +211,7 @@ func TestAnswersThatDifferAgainAndAgainAreAnError(t *testing.T) {
 	}
 }
 
-// A long poll asks for what comes next, and nobody asks again whether it does.
-func TestALongPollBelievesNoGap(t *testing.T) {
+func TestLongPollTakesNoGap(t *testing.T) {
 	t.Parallel()
 	b := builder{}
 	b.reset(nil)
