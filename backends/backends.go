@@ -3,11 +3,14 @@
 //
 //	ringfence.Open(ctx, ringfence.Config{Log: log, Registry: registry, Backends: backends.All()})
 //
-// A program that imports it links every client. One that wants few of them writes its own list, of
+// A program that imports it links every client. A program that needs few of them writes its own list of
 // OpenURL functions by scheme, as [All] does. The front door itself knows file: and mem: only.
 //
 // Apache Pulsar (commitlog/pulsarlog) and Oracle (registry/sqlregistry/oracle) are modules of their own,
 // because their clients are larger than all the rest.
+//
+// A new store in this module is a package, a line in [All], and a row in the table of layers
+// (internal/archtest).
 package backends
 
 import (

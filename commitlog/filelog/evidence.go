@@ -77,8 +77,8 @@ func examine(h *segment.Header, data []byte, end int64, closed bool, hint segmen
 			f.began = bad == nil || bad.Named
 		}
 		switch {
-		case errors.Is(err, segment.ErrVersion):
-			return nil, fmt.Errorf("at byte %d: %w: %w", off, fault.Invalid, err)
+		case errors.Is(err, fault.Newer):
+			return nil, fmt.Errorf("at byte %d: %w", off, err)
 		case err != nil:
 			f.dropTail()
 			if len(f.gaps) > 0 {
@@ -220,8 +220,8 @@ func (ev *evidence) counts(n uint64, promised segment.Pos) bool {
 }
 
 func headerFault(err error) error {
-	if errors.Is(err, segment.ErrVersion) {
-		return fmt.Errorf("%w: %w", fault.Invalid, err)
+	if errors.Is(err, fault.Newer) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", fault.Unavailable, err)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
-	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -96,8 +95,7 @@ func (l *fileLog) checkFormat() (bool, error) {
 	case !ok || err != nil:
 		return false, fmt.Errorf("%s holds %.40q; expected %q and a number: the file is damaged, or not a file of Ringfence: %w", l.fs.Path(formatFile), b, formatText, fault.Corrupt)
 	case level > formatLevel:
-		return false, fmt.Errorf("%s was written by a newer version of this program (format %d, this one knows up to %d); upgrade this program: %w",
-			l.fs.Path(root), level, formatLevel, fault.Invalid)
+		return false, fmt.Errorf("%s has format %d, this program reads %d: %w", l.fs.Path(root), level, formatLevel, fault.Newer)
 	}
 	return true, nil
 }
@@ -206,8 +204,6 @@ func explain(what string, err error) error {
 	switch {
 	case errors.Is(err, fault.Invalid):
 		return fmt.Errorf("%s: %w", what, err)
-	case errors.Is(err, segment.ErrVersion):
-		kind = fault.Invalid
 	case errors.Is(err, fs.ErrPermission):
 		hint = " (this user has no rights there: give it some, or name another directory)"
 	case errors.Is(err, syscall.EROFS):

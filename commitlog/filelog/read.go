@@ -123,7 +123,7 @@ func (s *store) readError(req *driver.ReadRequest, err error) error {
 // kindOf tells a segment that is damaged or gone, or of a newer program, from one that can't be
 // read now.
 func kindOf(err error) error {
-	if errors.Is(err, segment.ErrVersion) {
+	if errors.Is(err, fault.Newer) {
 		return fault.Invalid
 	}
 	if errors.Is(err, segment.ErrHeader) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.NotFound) {

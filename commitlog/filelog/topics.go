@@ -108,8 +108,7 @@ func readMeta(dir vfs.FS) (*meta, error) {
 		err = decodeSummed(b, m)
 	}
 	if err == nil && m.Version > metaVersion {
-		return nil, fmt.Errorf("%s has version %d, this program knows up to %d; upgrade this program: %w",
-			dir.Path(metaFile), m.Version, metaVersion, fault.Invalid)
+		return nil, fmt.Errorf("%s has version %d, this program reads %d: %w", dir.Path(metaFile), m.Version, metaVersion, fault.Newer)
 	}
 	if err == nil && (m.Config.Partitions < 1 || m.Config.Partitions > commitlog.MaxPartitions) {
 		err = fmt.Errorf("a topic of %d partitions: %w", m.Config.Partitions, fault.Corrupt)

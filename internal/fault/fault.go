@@ -43,7 +43,15 @@ var (
 	Unavailable = errors.New("unavailable")
 	// Closed is a call on something that was closed.
 	Closed = errors.New("closed")
+	// Newer is stored data of a newer version. It is Invalid too, and sound: delete nothing, upgrade.
+	Newer error = newer{}
 )
+
+type newer struct{}
+
+func (newer) Error() string { return "written by a newer version: upgrade this program" }
+
+func (newer) Is(target error) bool { return target == Invalid }
 
 // Exit codes of the command line contract.
 const (

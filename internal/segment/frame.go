@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // FrameHeader is the size of a frame's header.
@@ -105,7 +107,7 @@ func Peek(data []byte, epoch uint64, off int64, f *Frame) error {
 		return fmt.Errorf("a length of %d bytes: %w", length, ErrFrame)
 	}
 	if b[12] > frameVersion && crc32.Update(seed(epoch, off), castagnoli, b[4:76]) == le.Uint32(b[76:]) {
-		return fmt.Errorf("frame version %d, this program knows up to %d: %w", b[12], frameVersion, ErrVersion)
+		return fmt.Errorf("frame version %d, this program reads %d: %w", b[12], frameVersion, fault.Newer)
 	}
 	if b[12] != frameVersion || (b[13] != byte(Records) && b[13] != byte(Seal)) {
 		return fmt.Errorf("version %d kind %d: %w", b[12], b[13], ErrFrame)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Block is the unit of writing: headers and writes are padded to it, because a write of a whole
@@ -21,12 +23,8 @@ const (
 
 var headerMagic = [8]byte{'R', 'F', 'S', 'E', 'G', 'M', 'T', '1'}
 
-var (
-	// ErrHeader says that a segment's header is not sound.
-	ErrHeader = errors.New("damaged segment header")
-	// ErrVersion says that a header or a frame was written by a newer program.
-	ErrVersion = errors.New("a newer format; upgrade this program")
-)
+// ErrHeader says that a segment's header is not sound.
+var ErrHeader = errors.New("damaged segment header")
 
 // Header is the header of a segment.
 type Header struct {
@@ -142,7 +140,7 @@ func ParseHeader(b []byte) (*Header, error) {
 		return nil, fmt.Errorf("checksum mismatch: %w", ErrHeader)
 	}
 	if v := le.Uint32(b[16:]); v > headerVersion {
-		return nil, fmt.Errorf("segment header version %d, this program knows up to %d: %w", v, headerVersion, ErrVersion)
+		return nil, fmt.Errorf("segment header version %d, this program reads %d: %w", v, headerVersion, fault.Newer)
 	}
 	partitions, producers := int(le.Uint32(b[20:])), int(le.Uint32(b[80:]))
 	h.TopicID = le.Uint64(b[24:])

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Find is the place of the first frame with a sound header at or after from, or -1. It is how a
@@ -52,7 +54,7 @@ type Walker struct {
 }
 
 // Next reads the next frame below end and its place. At the end it returns ErrEnd, and with Full
-// ErrVersion at a frame of a newer program. Where there is no sound frame, or the file is too
+// fault.Newer at a frame of a newer program. Where there is no sound frame, or the file is too
 // short, it returns the damage, moves behind it, and can be called again; f is then set only when
 // the damage is Named.
 func (w *Walker) Next(end int64, f *Frame) (off int64, bad *Damage, err error) {
@@ -69,7 +71,7 @@ func (w *Walker) Next(end int64, f *Frame) (off int64, bad *Damage, err error) {
 			w.Chain = f.CRC
 		}
 		return off, nil, nil
-	case w.Full && errors.Is(err, ErrVersion):
+	case w.Full && errors.Is(err, fault.Newer):
 		return off, nil, err
 	}
 	bad = &Damage{From: off, Detail: err.Error(), Named: errors.Is(err, errBody)}

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// kind is what a URL has to name.
+// kind is what a URL names.
 type kind string
 
 const (
@@ -33,7 +33,7 @@ func (k kind) String() string {
 	return string(k)
 }
 
-// find parses a store's URL and finds who opens it. Errors never show credentials.
+// find parses the URL of a store and finds its backend. Errors never show credentials.
 func (c Config) find(k kind, raw string) (*url.URL, Backend, error) {
 	bad := func(format string, args ...any) (*url.URL, Backend, error) {
 		return nil, Backend{}, fmt.Errorf("%s %q: %s: %w", string(k), storeurl.RedactText(raw), fmt.Sprintf(format, args...), fault.Invalid)
@@ -51,29 +51,17 @@ func (c Config) find(k kind, raw string) (*url.URL, Backend, error) {
 			return u, b, nil
 		}
 	}
-	if how := elsewhere(u.Scheme); how != "" {
-		return bad("this program has no client for %s: %s", u.Scheme, how)
-	}
-	return bad("unknown scheme %q; expected one of %s", u.Scheme, c.schemes(k))
+	return bad("unknown scheme %q; expected one of %s; %s", u.Scheme, c.schemes(k), clients)
 }
+
+// clients says how a program gets more schemes.
+const clients = `in Go set Config.Backends: backends.All() of "github.com/ringfence/ringfence/backends" has the stores of this module, as the program ringfence does; ` +
+	"pulsar: (commitlog/pulsarlog, the program ringfence-pulsar) and oracle: (registry/sqlregistry/oracle) are modules of their own"
 
 // unescaped is what to do about a URL whose password is likely not written as one: the parser stumbles over it.
 func unescaped(raw string) string {
 	if strings.Contains(raw, "@") {
 		return "; in a user or password write / as %2F, @ as %40, : as %3A, % as %25"
-	}
-	return ""
-}
-
-// elsewhere says how a program gets the client of a store that it does not have.
-func elsewhere(scheme string) string {
-	switch scheme {
-	case "kafka", "etcd", "etcds", "postgres", "postgresql", "redis", "rediss", "mysql", "mariadb", "sqlite":
-		return `the program ringfence has it (make build); in Go set Config.Backends to backends.All() of "github.com/ringfence/ringfence/backends"`
-	case "pulsar", "pulsar+ssl":
-		return `the program ringfence-pulsar has it (make build-pulsar); in Go it is the module "github.com/ringfence/ringfence/commitlog/pulsarlog", whose OpenURL goes into Config.Backends`
-	case "oracle":
-		return `in Go it is the module "github.com/ringfence/ringfence/registry/sqlregistry/oracle", whose OpenURL goes into Config.Backends; no program of ours has it`
 	}
 	return ""
 }

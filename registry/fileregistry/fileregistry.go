@@ -246,8 +246,7 @@ func (s *store) checkFormat() error {
 func refuseFormat(file, have string) error {
 	text, ours := strings.CutPrefix(strings.TrimSpace(have), formatHead)
 	if level, err := strconv.Atoi(text); ours && err == nil && level > formatLevel {
-		return fmt.Errorf("%s: a newer version of this program wrote the registry (format %d, this one knows up to %d); upgrade this program: %w",
-			file, level, formatLevel, fault.Invalid)
+		return fmt.Errorf("%s: the registry has format %d, this program reads %d: %w", file, level, formatLevel, fault.Newer)
 	}
 	return fmt.Errorf("%s holds %.40q; expected %q and a number: the file is damaged, or not a file of Ringfence: %w", file, have, formatHead, fault.Corrupt)
 }
