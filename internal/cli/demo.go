@@ -21,9 +21,9 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "Watch real processes share work, die and take over, and check the result",
 		Long: `Start several consumer processes on the partitions of a topic, kill one with kill -9,
 bring it back, stop another beyond its lease and wake it up, all under load. Every
-process writes a history of what it did; at the end an independent checker reads them
-and says what was delivered, duplicated, lost and reordered. The exit code is 1 when
-any promise was broken.
+process writes a history. At the end an independent checker reads all histories and
+says what was delivered, duplicated, lost and reordered. When a promise was broken,
+the exit code is 1.
 
 Without --data, --log and --registry it runs in a temporary directory, which is
 removed afterwards unless --keep is given.

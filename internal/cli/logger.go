@@ -19,7 +19,7 @@ func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(redacted{a.stderr}, &slog.HandlerOptions{Level: level}))
 }
 
-// redacted passes lines of a log on without the passwords in them: an attribute may be anybody's error.
+// redacted passes lines of a log on without the passwords in them: an attribute may be an error of any library.
 type redacted struct{ io.Writer }
 
 func (r redacted) Write(line []byte) (int, error) {
@@ -31,7 +31,7 @@ func (r redacted) Write(line []byte) (int, error) {
 
 // library is where packages write that know of no other logger than the standard library's, as net/http does:
 // each message becomes a line of ours, and shows what an error would. A server can have them write without
-// an end, such as by frames of HTTP/2 that nobody knows; so those beyond a few are counted only.
+// an end, such as by unknown frames of HTTP/2; so messages beyond a few are only counted.
 type library struct {
 	app *app
 

@@ -36,7 +36,7 @@ func Main(name string, backends []ringfence.Backend) int {
 	return a.run(ctx, os.Args[1:])
 }
 
-// errSignalled is why the context ended when somebody asked for the end.
+// errSignalled is why the context ended at a signal.
 var errSignalled = errors.New("interrupted by a signal")
 
 // echo is for how long after a signal another one is taken for the same: timeout(1) signals a
@@ -46,7 +46,7 @@ const echo = 200 * time.Millisecond
 // untilSignalled returns a context that the first SIGINT, SIGTERM or SIGHUP ends, so that the command
 // drains; a second one quits at once, with the exit code of a killed process. SIGHUP says that the
 // terminal is gone, often more than once (from the kernel, the shell and the session), so it is never
-// the second one; who ignores it (nohup) goes on without a terminal.
+// the second one; under nohup, which ignores it, the command goes on without a terminal.
 func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -86,7 +86,7 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// exitError is an error with an exit code of its own, for who started this process.
+// exitError is an error with an exit code of its own.
 type exitError struct {
 	error
 	code int

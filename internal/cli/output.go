@@ -39,7 +39,7 @@ func (a *app) emit(v any, text func(*report)) error {
 	return err
 }
 
-// newReport starts a text for stdout, with colours when somebody looks at it.
+// newReport starts a text for stdout, with colours on a terminal.
 func (a *app) newReport() *report { return &report{out: a.stdout, colour: a.colours(a.stdout)} }
 
 // records is where records go in a form of --print: values as they are, for a program that reads them, and
@@ -52,7 +52,7 @@ func (a *app) records(form string) io.Writer {
 	return a.stdout.Exact()
 }
 
-// colours says whether w shows colours: a terminal that obeys, and nobody objects.
+// colours says whether w shows colours: a terminal that obeys, without NO_COLOR.
 func (a *app) colours(w io.Writer) bool {
 	if v, _ := a.getenv("NO_COLOR"); v != "" {
 		return false

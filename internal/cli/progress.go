@@ -17,8 +17,7 @@ type progress struct {
 	silent   bool
 }
 
-// quiet has progress show nothing: somebody types on that terminal, and a line redrawn in place would be drawn
-// over what he has typed.
+// quiet has progress show nothing: a line redrawn in place would be drawn over text that a person types there.
 func (p *progress) quiet() { p.silent = true }
 
 // newProgress starts the clock; the first line comes with the first tick.

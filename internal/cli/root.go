@@ -67,7 +67,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if late := a.children.Release(); late != nil {
 		a.logger().Warn("what watches over commands", "error", late)
 	}
-	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // who wrote it did not look
+	if lost := a.stdout.Err(); lost != nil && (err == nil || !a.running && errors.Is(err, lost)) { // the writer ignored it
 		if err = nil; !errors.Is(lost, syscall.EPIPE) {
 			err = &exitError{fmt.Errorf("standard output: %w", lost), fault.ExitFailure}
 		}

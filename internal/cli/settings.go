@@ -153,7 +153,7 @@ func (a *app) checkGlobals() []error {
 	return append(errs, a.clientConfig().Validate())
 }
 
-// readFile applies the configuration file to the flags that nobody has given.
+// readFile applies the configuration file to the flags that were not given.
 //
 // At the top of the file stand the flags that every command has; the flags of one command stand
 // below its name. A key that is no flag is a mistake, whichever command runs.
@@ -278,7 +278,7 @@ func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]
 	}
 }
 
-// flag sets one flag. Those of other commands are set too, which nobody sees but their checks.
+// flag sets one flag. Flags of other commands are set too, so that their values are checked.
 func (r *fileReader) flag(cmd *cobra.Command, flags *pflag.FlagSet, name, full string, value any) {
 	known := name
 	if !cmd.HasParent() && hidden(r.running, name) != nil {

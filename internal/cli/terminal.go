@@ -34,12 +34,12 @@ func (s *screen) giveBack() {
 	undo := s.undo
 	s.undo = nil
 	if undo != nil {
-		undo() // with the lock: who ends the process comes after it
+		undo() // under the lock: the end of the process waits for it
 	}
 	s.mu.Unlock()
 }
 
-// giveBackWithin is giveBack for who can't wait for a terminal that takes nothing any more.
+// giveBackWithin is giveBack that does not wait for a terminal that takes nothing any more.
 func (s *screen) giveBackWithin(d time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, if not before

@@ -107,8 +107,8 @@ func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f 
 	}
 }
 
-// settle is how long the view waits for more keys before it is drawn for one: whoever holds a key down,
-// or pastes a text, has it drawn twenty times a second and not for each.
+// settle is how long the view waits for more keys before it is drawn for one: a key that is held down, or a
+// pasted text, has it drawn twenty times a second and not for each.
 const settle = 50 * time.Millisecond
 
 // drawTop shows a snapshot: in place of the last one on a terminal, else below it.

@@ -36,7 +36,7 @@ func (n *unreadable) trouble(partition int, _ string, err error) {
 	n.errs[partition] = err
 }
 
-// clear forgets a partition: it is somebody else's, was sought elsewhere, or a record was processed.
+// clear forgets a partition: it has another owner, was sought elsewhere, or a record was processed.
 func (n *unreadable) clear(partition int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -31,27 +31,27 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Put your stores under load and faults, and judge what became of every record",
-		Long: `Let producer and consumer processes work on a topic and a group of their own while
-faults hurt them, and judge from the histories that all of them write whether every
-promise was kept: nothing acknowledged is lost, stored twice or skipped, the records
-of a key are processed in order, and who was replaced can't write any more. The exit
-code is 1 when a promise was broken; then everything is kept, and it says where.
+		Long: `Run producer and consumer processes on a topic and a group of their own while faults
+hurt them. All of them write histories, and a judge says from these whether every
+promise was kept: no acknowledged record is lost, stored twice or skipped, the records
+of a key are processed in order, and a replaced owner can't write any more. When a
+promise was broken, the exit code is 1, and everything is kept as evidence.
 
 The faults are kill (kill -9), stop (SIGSTOP for longer than a session lives), term
 (a clean leave), grow (another storage topic while producers and consumers run) and
-retire (storage topics that are finished go; records are kept for a second then).
-What happens to whom and when follows from --seed, which is printed.
+retire (finished storage topics are removed; records are kept for a second then).
+The whole schedule follows from --seed, which is printed.
 
-With --subscriptions the consumers deliver a subscription: a tenth of the attempts
-fail, and some records for good, until the dead letters are redriven at the end. In
-the place of retire there is reshard (another number of shards). What the handlers
-took is judged: nothing is lost or skipped, the first deliveries of each key are in
-order, and there is one dead letter for each record that failed for good.
+With --subscriptions the consumers deliver a subscription. A tenth of the attempts
+fail, and some records fail for good until the dead letters are redriven at the end.
+The fault reshard (another number of shards) takes the place of retire. The judge
+reads what the handlers took: no record is lost or skipped, the first deliveries of
+each key are in order, and each record that failed for good is one dead letter.
 
 Without --data, --log and --registry it runs in a temporary directory, else on the
-stores that they name: topic and group have names that nobody else has, and are
-removed at the end, also when it is interrupted; nothing else is touched. A minute
-at the default rate writes some 60 MB of histories to the temporary directory.`,
+stores that they name. Topic and group have unique names and are removed at the end,
+also after an interrupt; nothing else is touched. A minute at the default rate writes
+some 60 MB of histories to the temporary directory.`,
 		Example: `  ringfence verify
   ringfence verify --for 10m --faults kill,stop
   ringfence verify --subscriptions

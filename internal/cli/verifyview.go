@@ -46,12 +46,12 @@ func verifyReport(r *report, v *verify.Result) {
 	}
 	r.line("records       %s sent, %s acknowledged, %s processed in %s deliveries", thousands(f.Sent), thousands(f.Acked), thousands(f.Handled), thousands(f.Deliveries))
 	if f.Unhandled > 0 {
-		r.line("not judged    %s acknowledged records, which nobody had processed yet", thousands(f.Unhandled))
+		r.line("not judged    %s acknowledged records that were not processed yet", thousands(f.Unhandled))
 	}
 	if v.Subscription {
 		r.line("repeated      %s after faults, which is allowed", thousands(f.Repeated))
 		r.line("dead letters  %s, %s redriven", thousands(f.DeadLetters), thousands(f.Redriven))
-		r.line("shards        turned %s times; one delivered nothing for %d ms at most meanwhile", thousands(f.Turns), f.PauseMillis)
+		r.line("shards        changed %s times; one delivered nothing for %d ms at most meanwhile", thousands(f.Turns), f.PauseMillis)
 	} else {
 		r.line("repeated      %s after faults; at most the %s under way when an owner was replaced", thousands(f.Repeated), thousands(f.RepeatBound))
 		r.line("owners        %s takeovers, %s clean handoffs; %s commits, %s refused as stale", thousands(f.Takeovers), thousands(f.Handoffs), thousands(f.Commits), thousands(f.Refused))
@@ -122,7 +122,7 @@ func verifyVerdict(r *report, v *verify.Result) {
 	case verify.Broken:
 		what := "Promises were broken"
 		if !slices.ContainsFunc(v.Promises, func(p verify.Promise) bool { return p.Broken > 0 }) {
-			what = "Every promise was kept, but processes ended that nobody ended"
+			what = "Every promise was kept, but processes ended by themselves"
 		}
 		r.line("\n%s.", r.paint(red, what))
 	default:

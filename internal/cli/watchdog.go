@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// What a command is given beyond --timeout or a signal. A store that does not answer may keep a client
-// library for as long as it likes, whatever context it was given: the command ends all the same.
+// How long a command may go on after --timeout or a signal. A client library may wait for a silent store for as
+// long as it likes, whatever its context says: the command ends all the same.
 const (
 	// graceShort is that of a command that looks at something or changes it: it has nothing to end in
 	// order but connections.
@@ -23,9 +23,8 @@ const (
 	graceDrain = time.Minute
 )
 
-// interrupted is what becomes of the error of a command that a signal has ended. One that goes on until
-// it is ended has done all that it was to do, though the signal came before it had begun: whoever stops a
-// service that just starts is told of no failure.
+// interrupted is the error of a command that a signal has ended. A command that runs until a signal has done all
+// of its work, also when the signal came before it began: stopping a service that just starts is no failure.
 func interrupted(cmd *cobra.Command, err error) error {
 	switch nameOf(cmd) {
 	case "consume", "serve", "subscription run", "ring join", "tail", "top":
@@ -60,7 +59,7 @@ func grace(cmd *cobra.Command) time.Duration {
 	return graceDrain + max(drain, 0)
 }
 
-// The parts of a command's work, for who is told which of them did not end.
+// The parts of a command's work, for the message about the part that did not end.
 const (
 	opening = "opening"
 	working = "working on"
